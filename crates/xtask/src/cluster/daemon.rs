@@ -1,0 +1,87 @@
+//! Starts long-running programs: in a cgroup that `down` can find, inside a namespace pair
+//! where asked, with output in a log file.
+
+use super::Layout;
+use super::layout::CGROUP;
+use super::space::Space;
+use anyhow::{Context, Result, bail};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The hierarchies of the host's cgroup v1, one mount per controller.
+pub(super) fn hierarchies() -> Result<Vec<PathBuf>> {
+    let top = Path::new("/sys/fs/cgroup");
+    if top.join("cgroup.controllers").exists() {
+        bail!(
+            "this host has the unified cgroup hierarchy (v2), for which `cluster up` is not written yet\n\n\
+             hint: create a cluster with kind and pass its kubeconfig: KUBECONFIG=… cargo xtask e2e"
+        );
+    }
+    let mut found: Vec<PathBuf> = Vec::new();
+    for entry in std::fs::read_dir(top).context("could not list /sys/fs/cgroup")? {
+        let path = entry?.path();
+        if path.join("cgroup.procs").exists() && !path.join("cgroup.controllers").exists() {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The group of daemons in one hierarchy; `pids` is in every kernel that runs containers.
+pub(super) fn daemons_cgroup() -> Result<PathBuf> {
+    let group = Path::new("/sys/fs/cgroup/pids").join(CGROUP).join("daemons");
+    std::fs::create_dir_all(&group)
+        .with_context(|| format!("could not create {}\n\nhint: run as root", group.display()))?;
+    Ok(group)
+}
+
+/// A program to keep running.
+pub(super) struct Daemon<'a> {
+    pub(super) name: String,
+    pub(super) space: Option<&'a Space>,
+    pub(super) program: PathBuf,
+    pub(super) args: Vec<String>,
+}
+
+impl Daemon<'_> {
+    /// Starts it and returns its process id.
+    pub(super) fn start(&self, layout: &Layout) -> Result<u32> {
+        let log = layout.logs().join(format!("{}.log", self.name));
+        let out = File::create(&log).with_context(|| format!("{}", log.display()))?;
+        let join = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", daemons_cgroup()?.display());
+        let mut command = Command::new("setsid");
+        command.args(["sh", "-c", &join, "sh"]);
+        if let Some(space) = self.space {
+            command.args(space.enter());
+        }
+        command
+            .arg(&self.program)
+            .args(&self.args)
+            .stdin(Stdio::null())
+            .stdout(out.try_clone()?)
+            .stderr(out);
+        let child = command
+            .spawn()
+            .with_context(|| format!("could not start {}", self.program.display()))?;
+        Ok(child.id())
+    }
+}
+
+/// Asks `ready` every 50 ms until it says yes, or gives up and says what was awaited.
+pub(super) fn wait_for(
+    what: &str,
+    limit: Duration,
+    mut ready: impl FnMut() -> bool,
+) -> Result<Duration> {
+    let begin = Instant::now();
+    while !ready() {
+        if begin.elapsed() > limit {
+            bail!("{what} did not come within {} s", limit.as_secs());
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(begin.elapsed())
+}

@@ -1,0 +1,167 @@
+//! Fleets of emulated nodes (kwok): real API objects, real scheduling, no kubelet behind them.
+
+use super::kubectl::Kubectl;
+use crate::figures::{self, Op, Target};
+use crate::process;
+use anyhow::{Result, bail};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// What the emulated nodes look like.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[arg(long, default_value_t = 100)]
+    pub(crate) nodes: u32,
+    /// Value of the product label, as the vendor's feature discovery would set it
+    #[arg(long, default_value = "H100")]
+    pub(crate) accelerator: String,
+    /// Accelerators per node
+    #[arg(long, default_value_t = 8)]
+    pub(crate) gpus: u32,
+    #[arg(long, default_value = "test-1")]
+    pub(crate) zone: String,
+    /// Pool label and prefix of the node names
+    #[arg(long, default_value = "fleet")]
+    pub(crate) pool: String,
+    /// Remove the pool's nodes instead
+    #[arg(long)]
+    pub(crate) delete: bool,
+}
+
+/// Creates the nodes and waits until all are ready.
+pub(super) fn create(kubectl: &Kubectl, args: &Args) -> Result<()> {
+    let selector = format!("flyball.dev/pool={},type=kwok", args.pool);
+    if args.delete {
+        kubectl.read(&["delete", "nodes", "--selector", &selector, "--wait=false"])?;
+        println!("nodes of pool {} deleted", args.pool);
+        return Ok(());
+    }
+    let begin = Instant::now();
+    // Several kubectls: one alone is held back by its own client-side rate limit.
+    std::thread::scope(|scope| {
+        let jobs: Vec<_> = (0..4)
+            .map(|part| {
+                scope.spawn(move || {
+                    let items: Vec<Value> =
+                        (part..args.nodes).step_by(4).map(|i| node(args, i)).collect();
+                    let list = json!({ "apiVersion": "v1", "kind": "List", "items": items });
+                    let mut create = kubectl.command();
+                    create.args(["create", "--filename", "-"]);
+                    process::feed(&mut create, &list.to_string()).map(drop)
+                })
+            })
+            .collect();
+        for job in jobs {
+            job.join().map_err(|_| anyhow::anyhow!("a create panicked"))??;
+        }
+        Ok::<(), anyhow::Error>(())
+    })?;
+    let ready = wait_ready(kubectl, &selector, args.nodes as usize)?;
+    println!("{ready} nodes of pool {} ready in {:.1} s", args.pool, begin.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn node(args: &Args, index: u32) -> Value {
+    let name = format!("{}-{index:04}", args.pool);
+    let resources = json!({
+        "cpu": "96", "memory": "1Ti", "pods": "110", "nvidia.com/gpu": args.gpus.to_string(),
+    });
+    json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "annotations": { "kwok.x-k8s.io/node": "fake" },
+            "labels": {
+                "type": "kwok",
+                "kubernetes.io/hostname": name,
+                "kubernetes.io/os": "linux",
+                "kubernetes.io/arch": "amd64",
+                "topology.kubernetes.io/zone": args.zone,
+                "nvidia.com/gpu.product": args.accelerator,
+                "flyball.dev/pool": args.pool,
+            },
+        },
+        // Keeps ordinary test pods off nodes that cannot run them.
+        "spec": { "taints": [{ "key": "kwok.x-k8s.io/node", "value": "fake", "effect": "NoSchedule" }] },
+        "status": { "capacity": resources, "allocatable": resources },
+    })
+}
+
+fn wait_ready(kubectl: &Kubectl, selector: &str, wanted: usize) -> Result<usize> {
+    let begin = Instant::now();
+    let ready =
+        r#"jsonpath={range .items[*]}{.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}"#;
+    loop {
+        let text = kubectl.read(&[
+            "get",
+            "nodes",
+            "--selector",
+            selector,
+            &format!("--output={ready}"),
+        ])?;
+        let count = text.lines().filter(|line| *line == "True").count();
+        if count >= wanted {
+            return Ok(count);
+        }
+        if begin.elapsed() > Duration::from_secs(300) {
+            bail!("{count} of {wanted} emulated nodes are ready after 300 s");
+        }
+        std::thread::sleep(Duration::from_millis(500));
+    }
+}
+
+/// The figure `kwok.nodes_ready`, and a 64-pod gang on those nodes through Kueue.
+pub(super) fn measure(root: &Path, kubectl: &Kubectl, nodes: u32) -> Result<()> {
+    let args = Args {
+        nodes,
+        accelerator: "H100".into(),
+        gpus: 8,
+        zone: "test-1".into(),
+        pool: "scale".into(),
+        delete: false,
+    };
+    let result = measure_on(root, kubectl, &args);
+    // Left behind, a thousand nodes slow every later test.
+    let _ = kubectl.read(&["delete", "namespace", "scale", "--ignore-not-found", "--wait=true"]);
+    let _ = kubectl.read(&[
+        "delete",
+        "clusterqueue/scale",
+        "resourceflavor/scale",
+        "--ignore-not-found",
+        "--wait=false",
+    ]);
+    let delete = Args { delete: true, ..args };
+    create(kubectl, &delete)?;
+    result
+}
+
+fn measure_on(root: &Path, kubectl: &Kubectl, args: &Args) -> Result<()> {
+    create(kubectl, args)?;
+    let text = std::fs::read_to_string(root.join("cluster/manifests/gang-64.yaml"))?;
+    let begin = Instant::now();
+    kubectl.apply_text(&text)?;
+    let running = loop {
+        let text = kubectl.read(&[
+            "get",
+            "pods",
+            "--namespace=scale",
+            "--field-selector=status.phase=Running",
+            "--output=name",
+        ])?;
+        let count = text.lines().count();
+        if count >= 64 || begin.elapsed() > Duration::from_secs(180) {
+            break count;
+        }
+        std::thread::sleep(Duration::from_millis(300));
+    };
+    let seconds = begin.elapsed().as_secs_f64();
+    if running < 64 {
+        bail!("{running} of 64 pods of the gang run after {seconds:.0} s");
+    }
+    println!("a gang of 64 pods x 8 GPUs admitted by Kueue and running in {seconds:.1} s");
+    let command = format!("cargo xtask cluster scale --nodes {}", args.nodes);
+    let target = Target { op: Op::AtLeast, value: 1000.0 };
+    figures::write("kwok.nodes_ready", f64::from(args.nodes), "nodes", target, &command).map(drop)
+}

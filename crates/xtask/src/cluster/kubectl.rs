@@ -1,0 +1,81 @@
+//! kubectl, from the cluster's own parts, pointed at one kubeconfig.
+
+use super::{Layout, parts};
+use crate::process;
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// A kubectl for one cluster, ours or any other.
+pub(crate) struct Kubectl {
+    program: PathBuf,
+    pub(crate) kubeconfig: PathBuf,
+}
+
+impl Kubectl {
+    pub(super) fn new(parts: &parts::Parts, kubeconfig: PathBuf) -> Self {
+        Self { program: parts.program("kubectl"), kubeconfig }
+    }
+
+    /// The running test cluster, or what `KUBECONFIG` names (kind, EKS …) when there is none.
+    pub(crate) fn for_tests(layout: &Layout) -> Result<Self> {
+        let kubeconfig = match std::env::var_os("KUBECONFIG") {
+            Some(path) => PathBuf::from(path),
+            None => layout.kubeconfig(),
+        };
+        if !kubeconfig.exists() {
+            bail!("there is no {}\n\nhint: cargo xtask cluster up", kubeconfig.display());
+        }
+        let root = crate::root()?;
+        let program = match parts::cached(&root, layout) {
+            Ok(parts) => parts.program("kubectl"),
+            Err(_) => PathBuf::from("kubectl"),
+        };
+        Ok(Self { program, kubeconfig })
+    }
+
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.arg("--kubeconfig").arg(&self.kubeconfig);
+        command
+    }
+
+    pub(crate) fn read(&self, args: &[&str]) -> Result<String> {
+        process::read(self.command().args(args))
+    }
+
+    /// Server-side, as ourselves, taking over fields that an earlier attempt wrote.
+    pub(crate) fn apply(&self, manifest: &Path) -> Result<()> {
+        self.retrying(|| process::read(self.command().args(APPLY).arg(manifest)).map(drop))
+            .with_context(|| format!("could not apply {}", manifest.display()))
+    }
+
+    pub(crate) fn apply_text(&self, manifest: &str) -> Result<()> {
+        self.retrying(|| process::feed(self.command().args(APPLY).arg("-"), manifest).map(drop))
+    }
+
+    /// A CRD takes a moment to be served and a webhook to answer; what fails for those reasons
+    /// succeeds a second later.
+    fn retrying(&self, mut attempt: impl FnMut() -> Result<()>) -> Result<()> {
+        for _ in 0..40 {
+            match attempt() {
+                Ok(()) => return Ok(()),
+                Err(error) if is_passing(&format!("{error:#}")) => {
+                    std::thread::sleep(Duration::from_millis(500));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        attempt()
+    }
+}
+
+const APPLY: [&str; 5] =
+    ["apply", "--server-side", "--force-conflicts", "--field-manager=flyball-xtask", "-f"];
+
+fn is_passing(error: &str) -> bool {
+    ["no matches for kind", "failed calling webhook", "connection refused", "not found"]
+        .iter()
+        .any(|sign| error.contains(sign))
+}

@@ -1,0 +1,99 @@
+//! A real Kubernetes on this machine, for tests.
+//!
+//! Three pairs of a network and a mount namespace: `control` (etcd, API server, controller
+//! manager, scheduler, kwok, Prometheus), `node-a` and `node-b` (each with its own containerd,
+//! kubelet, kube-proxy and cgroup root), joined by one bridge. Nothing listens on the host's own
+//! addresses and no rule is written into the host's iptables, so `down` has little to undo:
+//! it ends every process below one cgroup and the rest goes with them.
+//!
+//! Read in this order: `layout` (names, addresses, folders), `parts` (what is built and cached),
+//! `up` (the order of events), then `control`, `node`, `addons`. `teardown` is `down`,
+//! `residue` proves that it leaves nothing.
+
+mod addons;
+mod certs;
+mod control;
+mod daemon;
+mod fleet;
+mod kubectl;
+mod layout;
+mod node;
+mod parts;
+mod residue;
+mod space;
+mod status;
+mod teardown;
+mod up;
+mod versions;
+
+pub(crate) use kubectl::Kubectl;
+pub(crate) use layout::Layout;
+pub(crate) use versions::Versions;
+
+use anyhow::Result;
+use std::path::Path;
+
+/// What `cargo xtask cluster` can do.
+#[derive(clap::Subcommand)]
+pub(crate) enum Command {
+    /// Build what is missing, start everything, wait until it is usable
+    Up {
+        /// Write `cluster.up_warm_seconds` (meaningful when nothing had to be built)
+        #[arg(long)]
+        figure: bool,
+    },
+    /// End every process and remove every trace
+    Down,
+    /// Nodes, parts and where the logs are
+    Status,
+    /// Print the path of the kubeconfig
+    Kubeconfig,
+    /// Build and cache the parts, start nothing
+    Parts,
+    /// Add emulated nodes with accelerators (kwok)
+    Fleet(fleet::Args),
+    /// Load an image archive into every real node
+    Load { archive: std::path::PathBuf },
+    /// Up and down, once cleanly and once after a killed `up`: what is left behind?
+    Leftovers,
+    /// 1,000 emulated nodes and a 64-pod gang: how long until both stand?
+    Scale {
+        #[arg(long, default_value_t = 1000)]
+        nodes: u32,
+    },
+}
+
+pub(crate) fn main(root: &Path, command: Command) -> Result<()> {
+    let layout = Layout::new()?;
+    match command {
+        Command::Up { figure } => up::up(root, &layout, figure).map(drop),
+        Command::Down => teardown::down(&layout),
+        Command::Status => status::print(&layout),
+        Command::Kubeconfig => {
+            println!("{}", layout.kubeconfig().display());
+            Ok(())
+        }
+        Command::Parts => parts::ensure(root, &layout).map(drop),
+        Command::Fleet(args) => fleet::create(&Kubectl::for_tests(&layout)?, &args),
+        Command::Load { archive } => node::load_everywhere(&layout, &archive),
+        Command::Leftovers => residue::measure(root, &layout),
+        Command::Scale { nodes } => fleet::measure(root, &Kubectl::for_tests(&layout)?, nodes),
+    }
+}
+
+/// Brings the cluster up if it is not, for commands that need one.
+pub(crate) fn ensure_up(root: &Path) -> Result<Layout> {
+    let layout = Layout::new()?;
+    if !status::is_usable(&layout) {
+        up::up(root, &layout, false)?;
+    }
+    Ok(layout)
+}
+
+pub(crate) fn load_image(layout: &Layout, archive: &Path) -> Result<()> {
+    node::load_everywhere(layout, archive)
+}
+
+pub(crate) fn build_parts(root: &Path) -> Result<()> {
+    parts::ensure(root, &Layout::new()?).map(drop)
+}

@@ -1,0 +1,100 @@
+//! `cluster up`: the order of events, and how long each took.
+
+use super::kubectl::Kubectl;
+use super::layout::NODES;
+use super::{Layout, addons, certs, control, daemon, node, parts, space, status, teardown};
+use crate::figures::{self, Op, Target};
+use anyhow::{Context, Result};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Brings the cluster up and returns the seconds it took. What a killed `up` left is removed first.
+pub(super) fn up(root: &Path, layout: &Layout, figure: bool) -> Result<f64> {
+    if status::is_usable(layout) {
+        eprintln!("cluster: already up; kubeconfig {}", layout.kubeconfig().display());
+        return Ok(0.0);
+    }
+    daemon::hierarchies()?;
+    let parts = parts::ensure(root, layout)?;
+    let mut clock = Clock::start();
+    teardown::remove(layout)?;
+    for folder in [layout.state(), layout.logs()] {
+        std::fs::create_dir_all(folder)?;
+    }
+    let certs = certs::create(layout)?;
+    let spaces = space::open_all(layout)?;
+    clock.lap("namespaces and certificates");
+
+    control::start_api(layout, &parts, &spaces.control, &certs)?;
+    let kubectl = Kubectl::new(&parts, layout.kubeconfig());
+    std::thread::scope(|scope| -> Result<()> {
+        let runtimes: Vec<_> = NODES
+            .iter()
+            .zip(&spaces.nodes)
+            .map(|(node, space)| {
+                let parts = &parts;
+                scope.spawn(move || node::start_runtime(layout, parts, space, node))
+            })
+            .collect();
+        daemon::wait_for("the API server", Duration::from_secs(60), || {
+            kubectl.read(&["get", "--raw", "/readyz"]).is_ok()
+        })
+        .with_context(|| format!("see {}/kube-apiserver.log", layout.logs().display()))?;
+        clock.lap("API server ready");
+        control::start_controllers(layout, &parts, &spaces.control, &certs)?;
+        let applied = scope.spawn(|| addons::apply(root, &parts, &kubectl));
+        for runtime in runtimes {
+            runtime.join().map_err(|_| anyhow::anyhow!("a runtime panicked"))??;
+        }
+        clock.lap("containerd ready, images loaded");
+        for (node, space) in NODES.iter().zip(&spaces.nodes) {
+            node::start_agents(layout, &parts, space, node, &certs)?;
+        }
+        applied.join().map_err(|_| anyhow::anyhow!("an apply panicked"))??;
+        clock.lap("manifests applied");
+        Ok(())
+    })?;
+    control::start_companions(root, layout, &parts, &spaces.control)?;
+    kubectl.read(&[
+        "wait",
+        "--for=condition=Ready",
+        "--timeout=60s",
+        "node/node-a",
+        "node/node-b",
+    ])?;
+    clock.lap("both nodes ready");
+    addons::add_fake_gpus(&kubectl)?;
+    addons::wait(&kubectl, 120).with_context(|| format!("logs: {}", layout.logs().display()))?;
+    clock.lap("CoreDNS, JobSet and Kueue available");
+
+    let seconds = clock.begin.elapsed().as_secs_f64();
+    eprintln!("cluster: up in {seconds:.1} s; kubeconfig {}", layout.kubeconfig().display());
+    if figure {
+        figures::write(
+            "cluster.up_warm_seconds",
+            seconds,
+            "s",
+            Target { op: Op::AtMost, value: 60.0 },
+            "cargo xtask cluster up --figure",
+        )?;
+    }
+    Ok(seconds)
+}
+
+/// Prints each step with its seconds as it ends, so that a slow start shows where it is.
+struct Clock {
+    begin: Instant,
+    last: Instant,
+}
+
+impl Clock {
+    fn start() -> Self {
+        let now = Instant::now();
+        Self { begin: now, last: now }
+    }
+
+    fn lap(&mut self, what: &str) {
+        eprintln!("  {:5.1} s  {what}", self.last.elapsed().as_secs_f64());
+        self.last = Instant::now();
+    }
+}
