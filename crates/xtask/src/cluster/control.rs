@@ -21,7 +21,7 @@ pub(super) fn start_api(
         layout,
         space,
         "etcd",
-        "/usr/bin/etcd".into(),
+        parts.program("etcd"),
         &[
             format!("--data-dir={}", data.display()),
             "--listen-client-urls=http://127.0.0.1:2379".into(),
@@ -128,11 +128,21 @@ pub(super) fn start_companions(
             "--server-address=127.0.0.1:10247".into(),
         ],
     )?;
+    start(
+        layout,
+        space,
+        "targets",
+        parts.program("targets"),
+        &[
+            layout.kubeconfig().display().to_string(),
+            layout.state().join("targets.json").display().to_string(),
+        ],
+    )?;
     let template = std::fs::read_to_string(root.join("cluster/manifests/prometheus-config.yaml"))?;
     let config = layout.state().join("prometheus.yaml");
     std::fs::write(
         &config,
-        template.replace("KUBECONFIG", &layout.kubeconfig().display().to_string()),
+        template.replace("TARGETS", &layout.state().join("targets.json").display().to_string()),
     )?;
     start(
         layout,

@@ -87,7 +87,7 @@ fn compile(root: &Path, versions: &Versions, parts: &Parts) -> Result<()> {
         .env("CGO_ENABLED", "0")
         .args(["build", "-trimpath", "-ldflags", &flags, "-o"])
         .arg(parts.folder.join("bin/"))
-        .args(["./coredns", "./pause"]);
+        .args(["./coredns", "./etcd", "./pause", "./targets"]);
     for program in [
         "kube-apiserver",
         "kube-controller-manager",

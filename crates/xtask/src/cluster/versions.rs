@@ -15,6 +15,7 @@ pub(crate) struct Versions {
     pub(crate) kwok: String,
     pub(crate) metrics_server: String,
     pub(crate) coredns: String,
+    pub(crate) etcd: String,
     pub(crate) debian: Vec<String>,
 }
 
@@ -22,13 +23,15 @@ pub(crate) struct Versions {
 const RECIPE: u32 = 1;
 
 /// Files whose content decides what is built.
-const INPUTS: [&str; 6] = [
+const INPUTS: [&str; 8] = [
     "cluster/versions.toml",
     "cluster/parts/go.mod",
     "cluster/parts/go.sum",
     "cluster/parts/tools.go",
     "cluster/parts/coredns/main.go",
+    "cluster/parts/etcd/main.go",
     "cluster/parts/pause/main.go",
+    "cluster/parts/targets/main.go",
 ];
 
 impl Versions {
@@ -67,6 +70,7 @@ mod tests {
             ("sigs.k8s.io/kwok", &versions.kwok),
             ("sigs.k8s.io/metrics-server", &versions.metrics_server),
             ("github.com/coredns/coredns", &versions.coredns),
+            ("go.etcd.io/etcd/server/v3", &versions.etcd),
         ];
         for (module, version) in pinned {
             assert!(
