@@ -25,8 +25,8 @@ use crate::units::{
 };
 use std::collections::BTreeMap;
 
-/// When test snapshots are taken, unless a test says otherwise.
-const NOON: u64 = 1_000;
+/// When test snapshots are taken, in seconds after the epoch, unless a test says otherwise.
+const TAKEN_AT: u64 = 1_000;
 
 /// So many seconds after the epoch.
 pub const fn at(seconds: u64) -> Timestamp {
@@ -35,7 +35,7 @@ pub const fn at(seconds: u64) -> Timestamp {
 
 /// Seen just now.
 pub const fn seen<T>(value: T) -> Observed<T> {
-    Observed::Fresh { value, at: at(NOON) }
+    Observed::Fresh { value, at: at(TAKEN_AT) }
 }
 
 /// Seen too long ago.
@@ -45,7 +45,7 @@ pub const fn seen_long_ago<T>(value: T) -> Observed<T> {
 
 /// An empty world.
 pub const fn snapshot() -> SnapshotBuilder {
-    SnapshotBuilder(Snapshot::empty(at(NOON), 0))
+    SnapshotBuilder(Snapshot::empty(at(TAKEN_AT), 0))
 }
 
 /// A pool with no accelerators that cannot grow.

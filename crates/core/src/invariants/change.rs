@@ -4,6 +4,7 @@ use crate::decision::{Action, Decision, ModelDecision, Previous};
 use crate::ids::{ModelId, PoolId, VariantId};
 use crate::snapshot::{Model, Snapshot, Variant};
 use crate::units::{Gpus, Replicas};
+use std::collections::BTreeMap;
 
 /// One model of the snapshot, with what was decided for it.
 pub(super) struct Change<'a> {
@@ -28,8 +29,12 @@ impl<'a> Change<'a> {
         previous: &Previous,
         decision: &'a Decision,
     ) -> Vec<Self> {
+        // An index, because searching the list once per model is quadratic in the models. Of a
+        // name that stands there twice, which breaks a rule of its own, the last entry is read.
+        let entries: BTreeMap<&ModelId, &'a ModelDecision> =
+            decision.models.iter().map(|entry| (&entry.model, entry)).collect();
         let change = |(id, model): (&'a ModelId, &'a Model)| {
-            let decided = decision.models.iter().find(|entry| &entry.model == id);
+            let decided = entries.get(id).copied();
             let variants = model.variants.iter().map(|(name, variant)| {
                 let id = VariantId::new(id.clone(), name.clone());
                 let before = previous.baseline(snapshot, &id);

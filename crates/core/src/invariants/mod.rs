@@ -98,35 +98,33 @@ impl Invariant {
     }
 
     /// Finds where this one rule is broken.
-    pub fn check(
+    fn violations(
         self,
         snapshot: &Snapshot,
-        previous: &Previous,
+        changes: &[Change<'_>],
         decision: &Decision,
-    ) -> Vec<Violation> {
-        let changes = Change::all(snapshot, previous, decision);
-        let problems = match self {
+    ) -> impl Iterator<Item = Violation> + use<> {
+        let broken = match self {
             Self::ReservedWithinAllocatable => {
-                rules::reserved_within_allocatable(snapshot, &changes)
+                rules::reserved_within_allocatable(snapshot, changes)
             }
-            Self::NoScaleDownBlind => rules::no_scale_down_blind(&changes),
-            Self::ReplicasWithinBounds => rules::replicas_within_bounds(&changes),
+            Self::NoScaleDownBlind => rules::no_scale_down_blind(changes),
+            Self::ReplicasWithinBounds => rules::replicas_within_bounds(changes),
             Self::NothingNegative => rules::nothing_negative(decision),
-            Self::PoolLimitRespected => rules::pool_limit_respected(snapshot, &changes),
+            Self::PoolLimitRespected => rules::pool_limit_respected(snapshot, changes),
             Self::EachVariantOnce => rules::each_variant_once(snapshot, decision),
             Self::NoRequestKilled => rules::no_request_killed(snapshot, decision),
-            Self::FrozenUnchanged => rules::frozen_unchanged(&changes),
+            Self::FrozenUnchanged => rules::frozen_unchanged(changes),
         };
-        problems.into_iter().map(|detail| Violation { invariant: self, detail }).collect()
+        broken.into_iter().map(move |detail| Violation { invariant: self, detail })
     }
 }
 
 /// Finds where any rule is broken; empty when the decision keeps them all.
 pub fn check(snapshot: &Snapshot, previous: &Previous, decision: &Decision) -> Vec<Violation> {
-    Invariant::ALL
-        .iter()
-        .flat_map(|invariant| invariant.check(snapshot, previous, decision))
-        .collect()
+    let changes = Change::all(snapshot, previous, decision);
+    let all = Invariant::ALL.iter();
+    all.flat_map(|invariant| invariant.violations(snapshot, &changes, decision)).collect()
 }
 
 /// One place where a decision breaks a rule.

@@ -6,7 +6,7 @@
 //! behaviour at the edge visible where it is used, and nothing here panics on overflow.
 //!
 //! This module does not know what time it is, nor any exchange rate.
-//! Start at [`counts`](self) for the common methods, then `money`.
+//! Start at `counts.rs` for the methods that all counts share, then `money.rs`.
 
 mod counts;
 mod money;
