@@ -122,6 +122,8 @@ fn inv_03_outside_the_owners_bounds() {
     let pinned = world().model(qwen().pinned(6)).build();
     assert_eq!(broken(&pinned, &target(&pinned, 6)), []);
     assert_eq!(broken(&pinned, &target(&pinned, 4)), only);
+    let pinned_sleepy = world().model(qwen().may_sleep().pinned(6)).build();
+    assert_eq!(broken(&pinned_sleepy, &target(&pinned_sleepy, 0)), only);
     // Fewer than asked for is lawful only when the decision says what stopped it.
     let mut starved = target(&pinned, 4);
     starved.models[0].bound = Bound::Capacity;
