@@ -1,0 +1,143 @@
+//! What must hold between a snapshot and the decision made from it, stated once.
+//!
+//! These functions are for property tests, for a simulator after every step, and for production,
+//! where a violation raises a counter instead of a panic. Each has an id that never changes
+//! meaning; the list is in `docs/invariants.md`.
+//!
+//! The invariants do not know how the decision was made. They are weaker than good sense on
+//! purpose: where the world already breaks a rule (a node was lost, a limit was lowered), they ask
+//! that the decision does not make it worse. Start at [`check`], then `rules.rs`.
+
+mod change;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use crate::decision::{Decision, Previous};
+use crate::snapshot::Snapshot;
+use change::Change;
+use std::fmt;
+
+/// A rule that every decision keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Invariant {
+    /// `INV-01`
+    ReservedWithinAllocatable,
+    /// `INV-02`
+    NoScaleDownBlind,
+    /// `INV-03`
+    ReplicasWithinBounds,
+    /// `INV-04`
+    NothingNegative,
+    /// `INV-05`
+    PoolLimitRespected,
+    /// `INV-06`
+    EachVariantOnce,
+    /// `INV-07`
+    NoRequestKilled,
+    /// `INV-08`
+    FrozenUnchanged,
+}
+
+impl Invariant {
+    /// Every invariant, in order of id.
+    pub const ALL: &[Self] = &[
+        Self::ReservedWithinAllocatable,
+        Self::NoScaleDownBlind,
+        Self::ReplicasWithinBounds,
+        Self::NothingNegative,
+        Self::PoolLimitRespected,
+        Self::EachVariantOnce,
+        Self::NoRequestKilled,
+        Self::FrozenUnchanged,
+    ];
+
+    /// The id, as logs, metrics and documents show it.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::ReservedWithinAllocatable => "INV-01",
+            Self::NoScaleDownBlind => "INV-02",
+            Self::ReplicasWithinBounds => "INV-03",
+            Self::NothingNegative => "INV-04",
+            Self::PoolLimitRespected => "INV-05",
+            Self::EachVariantOnce => "INV-06",
+            Self::NoRequestKilled => "INV-07",
+            Self::FrozenUnchanged => "INV-08",
+        }
+    }
+
+    /// The rule in one sentence.
+    pub const fn statement(self) -> &'static str {
+        match self {
+            Self::ReservedWithinAllocatable => {
+                "In a pool that cannot grow, no decision raises the reserved GPUs above what is \
+                 allocatable; where that is unknown, no decision raises them at all."
+            }
+            Self::NoScaleDownBlind => {
+                "On a missing or stale signal nothing scales down, except to what a person set."
+            }
+            Self::ReplicasWithinBounds => {
+                "A model has between its minimum and maximum of replicas, or exactly the pinned \
+                 number; fewer only where a step, a budget, a limit or capacity is named as the \
+                 bound, or where it may sleep."
+            }
+            Self::NothingNegative => "No expected cost is negative.",
+            Self::PoolLimitRespected => {
+                "No decision raises the reserved GPUs of a pool above its limit."
+            }
+            Self::EachVariantOnce => {
+                "A decision names each variant of the snapshot exactly once, and no variant or \
+                 replica that is not in it."
+            }
+            Self::NoRequestKilled => {
+                "No replica is deleted unless it never served or has drained and is seen to hold \
+                 no request."
+            }
+            Self::FrozenUnchanged => "Nothing changes for a frozen model.",
+        }
+    }
+
+    /// Finds where this one rule is broken.
+    fn violations(
+        self,
+        snapshot: &Snapshot,
+        changes: &[Change<'_>],
+        decision: &Decision,
+    ) -> impl Iterator<Item = Violation> + use<> {
+        let broken = match self {
+            Self::ReservedWithinAllocatable => {
+                rules::reserved_within_allocatable(snapshot, changes)
+            }
+            Self::NoScaleDownBlind => rules::no_scale_down_blind(changes),
+            Self::ReplicasWithinBounds => rules::replicas_within_bounds(changes),
+            Self::NothingNegative => rules::nothing_negative(decision),
+            Self::PoolLimitRespected => rules::pool_limit_respected(snapshot, changes),
+            Self::EachVariantOnce => rules::each_variant_once(snapshot, decision),
+            Self::NoRequestKilled => rules::no_request_killed(snapshot, decision),
+            Self::FrozenUnchanged => rules::frozen_unchanged(changes),
+        };
+        broken.into_iter().map(move |detail| Violation { invariant: self, detail })
+    }
+}
+
+/// Finds where any rule is broken; empty when the decision keeps them all.
+pub fn check(snapshot: &Snapshot, previous: &Previous, decision: &Decision) -> Vec<Violation> {
+    let changes = Change::all(snapshot, previous, decision);
+    let all = Invariant::ALL.iter();
+    all.flat_map(|invariant| invariant.violations(snapshot, &changes, decision)).collect()
+}
+
+/// One place where a decision breaks a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The rule.
+    pub invariant: Invariant,
+    /// What is wrong, with names and numbers.
+    pub detail: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.invariant.id(), self.detail)
+    }
+}

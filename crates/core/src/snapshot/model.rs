@@ -1,0 +1,175 @@
+//! A served model: what its owner asks for, what its users ask of it, and what runs.
+
+use super::{Freshness, Observed, Purchase};
+use crate::closed::closed_enum;
+use crate::ids::{NodeName, PoolId, ReplicaId, VariantName};
+use crate::interval::Interval;
+use crate::units::{Gpus, Millis, Replicas, Requests, Timestamp, Tokens, TokensPerSecond};
+use std::collections::BTreeMap;
+
+closed_enum! {
+    /// Whether decisions are carried out.
+    pub enum Mode {
+        Recommend => "Decisions are shown and nothing is changed.",
+        Act => "Decisions are carried out.",
+    }
+}
+
+/// A served model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Model {
+    /// Whether decisions are carried out.
+    pub mode: Mode,
+    /// The number of replicas a person set, if one did.
+    pub pinned: Option<Replicas>,
+    /// Whether a person stopped all changes.
+    pub frozen: bool,
+    /// How few and how many replicas it may have over all variants.
+    pub bounds: ScalingBounds,
+    /// How fast it should answer.
+    pub objectives: Objectives,
+    /// What its users ask of it.
+    pub demand: Demand,
+    /// The ways to run it.
+    pub variants: BTreeMap<VariantName, Variant>,
+}
+
+/// How few and how many replicas a model may have over all its variants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScalingBounds {
+    /// At least this many while awake.
+    pub min: Replicas,
+    /// At most this many.
+    pub max: Replicas,
+    /// Whether it may have none at all when nobody uses it.
+    pub may_sleep: bool,
+}
+
+/// How fast a model should answer. An absent objective is not judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Objectives {
+    /// Time to the first token.
+    pub first_token: Option<Millis>,
+    /// Time between tokens.
+    pub between_tokens: Option<Millis>,
+    /// How many of a million requests must meet the objectives. Integer, so that 99.9 % is exact.
+    pub attainment_per_million: u32,
+}
+
+closed_enum! {
+    /// The signals that demand is made of.
+    pub enum Signal {
+        Prefill => "The rate of prompt tokens that arrive.",
+        Decode => "The rate of tokens that are generated.",
+        Resident => "The tokens that engines hold in memory for running requests.",
+        Backlog => "The tokens of work that wait to be started.",
+    }
+}
+
+/// What users ask of a model, in tokens of work and not in requests: one request may be a
+/// thousand times the work of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// The rate of prompt tokens that arrive.
+    pub prefill: Observed<TokensPerSecond>,
+    /// The rate of tokens that are generated.
+    pub decode: Observed<TokensPerSecond>,
+    /// The tokens that engines hold in memory for running requests.
+    pub resident: Observed<Tokens>,
+    /// The tokens of work that wait to be started.
+    pub backlog: Observed<Tokens>,
+}
+
+impl Demand {
+    /// Demand of which nothing is known.
+    pub const UNKNOWN: Self = Self {
+        prefill: Observed::Missing,
+        decode: Observed::Missing,
+        resident: Observed::Missing,
+        backlog: Observed::Missing,
+    };
+
+    /// Each signal with how far it can be trusted.
+    pub const fn signals(&self) -> [(Signal, Freshness); 4] {
+        [
+            (Signal::Prefill, self.prefill.freshness()),
+            (Signal::Decode, self.decode.freshness()),
+            (Signal::Resident, self.resident.freshness()),
+            (Signal::Backlog, self.backlog.freshness()),
+        ]
+    }
+
+    /// How far the whole can be trusted: as far as its worst signal.
+    pub fn freshness(&self) -> Freshness {
+        let [(_, first), rest @ ..] = self.signals();
+        rest.into_iter().fold(first, |worst, (_, freshness)| worst.max(freshness))
+    }
+}
+
+/// One way to run a model: a pool, a layout, and what is known about its speed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variant {
+    /// Where its replicas run.
+    pub pool: PoolId,
+    /// Accelerators that one replica uses.
+    pub gpus_per_replica: Gpus,
+    /// Work one replica can do within the objectives, if known.
+    pub capacity: Option<Interval<TokensPerSecond>>,
+    /// Time from asking for a replica until it serves, if known.
+    pub cold_start: Option<Interval<Millis>>,
+    /// What runs now.
+    pub replicas: BTreeMap<ReplicaId, Replica>,
+}
+
+impl Variant {
+    /// Replicas in this state.
+    pub fn count(&self, state: ReplicaState) -> Replicas {
+        self.replicas.values().filter(|replica| replica.state == state).map(|_| ONE).sum()
+    }
+
+    /// Replicas that serve or will serve: all but those that drain.
+    pub fn live(&self) -> Replicas {
+        let live = |replica: &&Replica| replica.state != ReplicaState::Draining;
+        self.replicas.values().filter(live).map(|_| ONE).sum()
+    }
+}
+
+const ONE: Replicas = Replicas::new(1);
+
+closed_enum! {
+    /// Where a replica is in its life.
+    pub enum ReplicaState {
+        Pending => "It was asked for and has no node yet.",
+        Starting => "It has a node and is not ready to serve.",
+        Ready => "It serves requests.",
+        Draining => "It gets no new requests and finishes the ones it has.",
+    }
+}
+
+/// One copy of a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replica {
+    /// Where it is in its life.
+    pub state: ReplicaState,
+    /// When it entered that state.
+    pub since: Timestamp,
+    /// Requests it is working on.
+    pub in_flight: Observed<Requests>,
+    /// The node it runs on, once it has one.
+    pub node: Option<NodeName>,
+    /// How its accelerators are paid for, if known.
+    pub purchase: Option<Purchase>,
+}
+
+impl Replica {
+    /// Whether it can be deleted without killing a request.
+    ///
+    /// A replica that never served has none. One that drains must be seen, freshly, to have none.
+    pub fn is_safe_to_delete(&self) -> bool {
+        match self.state {
+            ReplicaState::Pending | ReplicaState::Starting => true,
+            ReplicaState::Ready => false,
+            ReplicaState::Draining => self.in_flight.fresh().is_some_and(|count| count.is_zero()),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! A signal from outside, and how far to trust it.
+
+use crate::closed::closed_enum;
+use crate::units::{Millis, Timestamp};
+
+closed_enum! {
+    /// How far a signal can be trusted, from best to worst.
+    pub enum Freshness {
+        Fresh => "The signal is recent enough to act on.",
+        Stale => "The signal was seen, but too long ago to act on.",
+        Missing => "The signal was never seen, or was not a number.",
+    }
+}
+
+/// A value from outside: recent, old, or not there.
+///
+/// There is no default and no way to read a missing value as zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Observed<T> {
+    /// Seen recently enough to act on.
+    Fresh {
+        /// What was seen.
+        value: T,
+        /// When.
+        at: Timestamp,
+    },
+    /// Seen, but too long ago to give anything away on the strength of it.
+    Stale {
+        /// What was last seen.
+        value: T,
+        /// When.
+        at: Timestamp,
+    },
+    /// Never seen, or not a number.
+    Missing,
+}
+
+impl<T> Observed<T> {
+    /// Judges a reading made at `at` as of `now`.
+    ///
+    /// No reading is `Missing`. A reading older than `max_age` is `Stale`; so is one from further
+    /// than `max_age` in the future, because a source with a wrong clock would stay fresh for ever.
+    pub fn judge(reading: Option<T>, at: Timestamp, now: Timestamp, max_age: Millis) -> Self {
+        let Some(value) = reading else { return Self::Missing };
+        let apart = Millis::new(now.as_millis().abs_diff(at.as_millis()));
+        if apart <= max_age { Self::Fresh { value, at } } else { Self::Stale { value, at } }
+    }
+
+    /// How far the signal can be trusted.
+    pub const fn freshness(&self) -> Freshness {
+        match self {
+            Self::Fresh { .. } => Freshness::Fresh,
+            Self::Stale { .. } => Freshness::Stale,
+            Self::Missing => Freshness::Missing,
+        }
+    }
+
+    /// The value, only if it is fresh. Use this for anything that gives capacity away.
+    pub const fn fresh(&self) -> Option<&T> {
+        match self {
+            Self::Fresh { value, .. } => Some(value),
+            Self::Stale { .. } | Self::Missing => None,
+        }
+    }
+
+    /// The value last seen, fresh or stale. Use this only to hold or to add capacity.
+    pub const fn last_seen(&self) -> Option<&T> {
+        match self {
+            Self::Fresh { value, .. } | Self::Stale { value, .. } => Some(value),
+            Self::Missing => None,
+        }
+    }
+
+    /// When the value was seen.
+    pub const fn at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Fresh { at, .. } | Self::Stale { at, .. } => Some(*at),
+            Self::Missing => None,
+        }
+    }
+
+    /// The same signal in another unit.
+    pub fn map<U>(self, convert: impl FnOnce(T) -> U) -> Observed<U> {
+        match self {
+            Self::Fresh { value, at } => Observed::Fresh { value: convert(value), at },
+            Self::Stale { value, at } => Observed::Stale { value: convert(value), at },
+            Self::Missing => Observed::Missing,
+        }
+    }
+}

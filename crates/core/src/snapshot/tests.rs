@@ -1,0 +1,77 @@
+use super::*;
+use crate::testing::{at, model, pool, snapshot, variant};
+use crate::units::{Millis, Replicas, Requests, Tokens};
+use proptest::prelude::*;
+
+#[test]
+fn no_reading_is_missing_and_never_zero() {
+    let nan = Tokens::from_sample(f64::NAN);
+    let signal = Observed::judge(nan, at(10), at(10), Millis::from_seconds(60));
+    assert_eq!(signal, Observed::Missing);
+    assert_eq!(signal.last_seen(), None);
+}
+
+#[test]
+fn a_reading_ages_and_a_clock_far_ahead_is_not_trusted() {
+    let max_age = Millis::from_seconds(60);
+    let judged = |seen, now| Observed::judge(Some(1), at(seen), at(now), max_age).freshness();
+    assert_eq!(judged(100, 160), Freshness::Fresh);
+    assert_eq!(judged(100, 161), Freshness::Stale);
+    assert_eq!(judged(160, 100), Freshness::Fresh);
+    assert_eq!(judged(161, 100), Freshness::Stale);
+}
+
+#[test]
+fn demand_is_trusted_as_far_as_its_worst_signal() {
+    let fresh = model("a/m").build().demand;
+    assert_eq!(fresh.freshness(), Freshness::Fresh);
+    let stale = Demand { backlog: Observed::Stale { value: Tokens::ZERO, at: at(0) }, ..fresh };
+    assert_eq!(stale.freshness(), Freshness::Stale);
+    assert_eq!(Demand { decode: Observed::Missing, ..stale }.freshness(), Freshness::Missing);
+    assert_eq!(Demand::UNKNOWN.freshness(), Freshness::Missing);
+}
+
+#[test]
+fn replicas_are_counted_by_state() {
+    let variant = variant("h100", "pool").ready(3).starting(2).draining(1).build("a/m");
+    assert_eq!(variant.count(ReplicaState::Ready), Replicas::new(3));
+    assert_eq!(variant.count(ReplicaState::Draining), Replicas::new(1));
+    assert_eq!(variant.live(), Replicas::new(5));
+}
+
+#[test]
+fn a_replica_that_may_hold_requests_is_not_safe_to_delete() {
+    let replica =
+        |state, in_flight| Replica { state, since: at(0), in_flight, node: None, purchase: None };
+    let fresh = |count| Observed::Fresh { value: Requests::new(count), at: at(0) };
+    assert!(replica(ReplicaState::Draining, fresh(0)).is_safe_to_delete());
+    assert!(!replica(ReplicaState::Draining, fresh(1)).is_safe_to_delete());
+    assert!(!replica(ReplicaState::Draining, Observed::Missing).is_safe_to_delete());
+    assert!(!replica(ReplicaState::Ready, fresh(0)).is_safe_to_delete());
+    assert!(replica(ReplicaState::Pending, Observed::Missing).is_safe_to_delete());
+}
+
+#[test]
+fn variants_are_found_by_their_full_name() {
+    let snapshot = snapshot()
+        .pool(pool("h100").gpus(8))
+        .model(model("a/m").variant(variant("x", "h100")).variant(variant("y", "h100")))
+        .build();
+    let ids: Vec<_> = snapshot.variants().map(|(id, _)| id.to_string()).collect();
+    assert_eq!(ids, ["a/m/x", "a/m/y"]);
+    assert!(snapshot.variant(&"a/m/x".parse().unwrap()).is_some());
+    assert!(snapshot.variant(&"a/m/z".parse().unwrap()).is_none());
+    assert!(snapshot.variant(&"b/m/x".parse().unwrap()).is_none());
+}
+
+proptest! {
+    #[test]
+    fn only_a_fresh_value_is_fresh(value: u8, seen: u64, now: u64, max_age: u64) {
+        let [seen, now] = [seen, now].map(Timestamp::from_millis);
+        let signal = Observed::judge(Some(value), seen, now, Millis::new(max_age));
+        prop_assert_eq!(signal.fresh().is_some(), signal.freshness() == Freshness::Fresh);
+        prop_assert_eq!(signal.last_seen(), Some(&value));
+        prop_assert_eq!(signal.at(), Some(seen));
+        prop_assert_eq!(signal.map(u16::from).freshness(), signal.freshness());
+    }
+}
