@@ -13,8 +13,6 @@ use std::str::FromStr;
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::tidy::workspace_root;
-
 const FOLDER: &str = "docs/figures";
 
 #[derive(clap::Args)]
@@ -73,13 +71,13 @@ struct Figure {
 }
 
 /// Prints the table, or records one figure.
-pub(crate) fn run(args: Args) -> Result<ExitCode> {
+pub(crate) fn run(root: &Path, args: Args) -> Result<ExitCode> {
     if let Some(Action::Record { name, value, unit, target, command }) = args.action {
         let path = write(&name, value, &unit, target, &command)?;
         println!("{}", path.display());
         return Ok(ExitCode::SUCCESS);
     }
-    let (figures, malformed) = read_all(&workspace_root()?.join(FOLDER))?;
+    let (figures, malformed) = read_all(&root.join(FOLDER))?;
     print!("{}", table(&figures));
     for problem in &malformed {
         eprintln!("error: {problem}");
@@ -105,7 +103,7 @@ pub(crate) fn write(
         command: command.to_owned(),
         date: jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date(),
     };
-    write_in(&workspace_root()?.join(FOLDER), &figure)
+    write_in(&crate::root()?.join(FOLDER), &figure)
 }
 
 fn write_in(folder: &Path, figure: &Figure) -> Result<PathBuf> {

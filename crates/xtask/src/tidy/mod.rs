@@ -18,10 +18,10 @@ mod source;
 mod tree;
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use tree::Tree;
 
@@ -78,8 +78,8 @@ impl fmt::Display for Finding {
 }
 
 /// Checks the workspace and prints the findings; the exit code is 1 if there are any.
-pub(crate) fn run() -> Result<ExitCode> {
-    let tree = Tree::load(&workspace_root()?)?;
+pub(crate) fn run(root: &Path) -> Result<ExitCode> {
+    let tree = Tree::load(root)?;
     let findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule(&tree)).collect();
     for finding in &findings {
         println!("{finding}");
@@ -91,24 +91,6 @@ pub(crate) fn run() -> Result<ExitCode> {
 fn summary(files: usize, findings: usize) -> String {
     let noun = if findings == 1 { "finding" } else { "findings" };
     format!("tidy: {} rules, {files} files, {findings} {noun}", RULES.len())
-}
-
-/// The folder of the workspace's manifest.
-///
-/// Looked for at run time: a path fixed when xtask was compiled would point into another checkout
-/// when two worktrees share a target folder.
-pub(crate) fn workspace_root() -> Result<PathBuf> {
-    let start = match std::env::var_os("CARGO_MANIFEST_DIR") {
-        Some(folder) => PathBuf::from(folder),
-        None => std::env::current_dir().context("the current folder cannot be read")?,
-    };
-    let is_root = |folder: &&Path| {
-        std::fs::read_to_string(folder.join("Cargo.toml"))
-            .is_ok_and(|text| text.lines().any(|line| line.trim() == "[workspace]"))
-    };
-    let root = start.ancestors().find(is_root);
-    root.map(Path::to_path_buf)
-        .with_context(|| format!("no Cargo.toml with [workspace] above {}", start.display()))
 }
 
 #[cfg(test)]

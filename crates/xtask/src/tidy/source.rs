@@ -159,7 +159,8 @@ fn body_after(code: &str, from: usize) -> Option<usize> {
             b'(' | b'[' => depth += 1,
             b')' | b']' => depth -= 1,
             b'{' if depth == 0 => return Some(closing_brace(code, from + offset)),
-            b';' if depth == 0 => return None,
+            // The end of the item, or of what it stands in: it has no body.
+            b';' | b'}' if depth == 0 => return None,
             _ => {}
         }
     }
@@ -222,6 +223,7 @@ mod tests {
 
     #[test]
     fn only_test_items_with_a_body_count_as_tests() {
+        assert_eq!(test_items("struct A {\n #[cfg(test)]\n b: u8,\n}\nfn c() {}"), []);
         let text = "#[cfg(test)]\nmod tests;\nfn a() {}\n\
                     #[cfg(test)]\n#[expect(x)]\nmod inline {\n fn b() {}\n}\nfn c() {}\n";
         let code = code_only(text);
