@@ -29,10 +29,13 @@ const HOSTS: &[&[&str]] = &[
 pub(super) fn paths(tree: &Tree) -> Vec<Finding> {
     let mend = "use a path relative to the workspace, or ask the system for the folder at run time";
     let found = |text: &str| {
-        let folder = FOLDERS.iter().map(|name| format!("/{name}/"));
-        let named = folder.into_iter().find(|folder| starts_a_path(text, folder, |_| true));
+        let mut folders = FOLDERS.iter().map(|name| format!("/{name}/"));
+        let named = folders.find(|folder| starts_a_path(text, folder, |_| true));
         let home = format!("/{HOMES}/");
-        named.or_else(|| starts_a_path(text, &home, char::is_alphanumeric).then_some(home))
+        named.or_else(|| {
+            starts_a_path(text, &home, |next| next.is_some_and(char::is_alphanumeric))
+                .then_some(home)
+        })
     };
     each_line(tree, |line| Some((format!("names the machine's folder {}", found(line)?), mend)))
 }
@@ -63,12 +66,12 @@ fn each_line(tree: &Tree, wrong: impl Fn(&str) -> Option<(String, &'static str)>
 }
 
 /// Whether `folder` stands in the text at the start of a path and is followed by what is asked.
-fn starts_a_path(text: &str, folder: &str, then: fn(char) -> bool) -> bool {
+fn starts_a_path(text: &str, folder: &str, then: fn(Option<char>) -> bool) -> bool {
     text.match_indices(folder).any(|(at, _)| {
         // After a letter, a dot or a closing brace it is the middle of a longer path.
         let inside = |c: char| c.is_alphanumeric() || "._-~})*".contains(c);
         let next = text[at + folder.len()..].chars().next();
-        !text[..at].ends_with(inside) && next.is_none_or(then)
+        !text[..at].ends_with(inside) && then(next)
     })
 }
 
@@ -91,7 +94,7 @@ mod tests {
 
     #[test]
     fn relative_paths_and_the_word_home_pass() {
-        let text = "docs/WORK/x\n$HOME/x\n~/WORK/x\n/HOME/<name>\n";
+        let text = "docs/WORK/x\n$HOME/x\n~/WORK/x\n/HOME/<name>\n/HOME/\n";
         assert!(lines(paths, &text.replace("WORK", FOLDERS[0]).replace("HOME", HOMES)).is_empty());
     }
 

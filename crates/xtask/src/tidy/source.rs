@@ -231,4 +231,34 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(line_of(&code, found[0].start)..line_of(&code, found[0].end), 4..8);
     }
+
+    #[derive(Default)]
+    struct Parsed(Vec<String>);
+
+    impl<'ast> syn::visit::Visit<'ast> for Parsed {
+        fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
+            self.0.push(item.sig.ident.to_string());
+            syn::visit::visit_item_fn(self, item);
+        }
+
+        fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
+            self.0.push(item.sig.ident.to_string());
+            syn::visit::visit_impl_item_fn(self, item);
+        }
+    }
+
+    #[test]
+    fn the_scanner_finds_every_function_that_a_parser_finds_in_our_own_code() {
+        let tree = super::super::Tree::load(&crate::root().unwrap()).unwrap();
+        for (path, text) in tree.texts_ending(".rs") {
+            let mut parsed = Parsed::default();
+            syn::visit::visit_file(&mut parsed, &syn::parse_file(text).unwrap());
+            let code = code_only(text);
+            let mut scanned: Vec<_> = functions(&code).iter().map(|f| f.name).collect();
+            for name in parsed.0 {
+                let at = scanned.iter().position(|found| *found == name);
+                scanned.remove(at.unwrap_or_else(|| panic!("{path}: fn {name} was not found")));
+            }
+        }
+    }
 }
