@@ -1,7 +1,7 @@
 // Targets tells Prometheus which pods to scrape. Debian builds Prometheus without
 // its Kubernetes discovery, so this watches pods and writes a file_sd file:
 //
-//	targets KUBECONFIG OUTPUT
+//	targets OUTPUT
 //
 // A pod asks to be scraped with the usual annotations prometheus.io/scrape,
 // prometheus.io/port and prometheus.io/path.
@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
 type target struct {
@@ -29,10 +29,10 @@ type target struct {
 }
 
 func main() {
-	if len(os.Args) != 3 {
-		log.Fatal("usage: targets KUBECONFIG OUTPUT")
+	if len(os.Args) != 2 {
+		log.Fatal("usage: targets OUTPUT")
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", os.Args[1])
+	config, err := rest.InClusterConfig()
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func main() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		if last, err = write(os.Args[2], targetsOf(all), last); err != nil {
+		if last, err = write(os.Args[1], targetsOf(all), last); err != nil {
 			log.Fatal(err)
 		}
 		time.Sleep(time.Second)

@@ -1,22 +1,308 @@
-//! Placeholder until the merge.
-use anyhow::Result;
-use std::path::PathBuf;
+//! `cargo xtask figures`: what was measured, against what was promised.
+//!
+//! Each figure is one file `docs/figures/NAME.json`, written by the command that measured it and
+//! committed with the change. A missed target is shown and is not an error: the table tells the
+//! truth, and the command that measures decides whether to fail. A malformed file is an error.
 
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::str::FromStr;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize, Serializer};
+
+const FOLDER: &str = "docs/figures";
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// Write one measured figure to docs/figures.
+    Record {
+        /// Dotted name, such as `cluster.up_warm_seconds`.
+        name: String,
+        value: f64,
+        #[arg(long)]
+        unit: String,
+        /// What was promised, such as `<=60`.
+        #[arg(long)]
+        target: Target,
+        /// The command that measured it, so that anybody can repeat it.
+        #[arg(long)]
+        command: String,
+    },
+}
+
+/// What was promised.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Target {
     pub(crate) op: Op,
+    #[serde(serialize_with = "whole_if_possible")]
     pub(crate) value: f64,
 }
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Op {
+    #[serde(rename = "<=")]
     AtMost,
+    #[serde(rename = ">=")]
     AtLeast,
+    #[serde(rename = "=")]
+    Exactly,
 }
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Figure {
+    name: String,
+    #[serde(serialize_with = "whole_if_possible")]
+    value: f64,
+    unit: String,
+    target: Target,
+    command: String,
+    date: jiff::civil::Date,
+}
+
+/// Prints the table, or records one figure.
+pub(crate) fn run(root: &Path, args: Args) -> Result<ExitCode> {
+    if let Some(Action::Record { name, value, unit, target, command }) = args.action {
+        let path = write(&name, value, &unit, target, &command)?;
+        println!("{}", path.display());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (figures, malformed) = read_all(&root.join(FOLDER))?;
+    print!("{}", table(&figures));
+    for problem in &malformed {
+        eprintln!("error: {problem}");
+    }
+    let missed = figures.iter().filter(|figure| !figure.is_met()).count();
+    println!("figures: {}, {missed} missed, {} malformed", figures.len(), malformed.len());
+    Ok(if malformed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// Writes one figure, dated today (UTC), over what was there; returns the file.
 pub(crate) fn write(
     name: &str,
     value: f64,
     unit: &str,
-    _target: Target,
-    _command: &str,
+    target: Target,
+    command: &str,
 ) -> Result<PathBuf> {
-    println!("{name} {value} {unit}");
-    Ok(PathBuf::new())
+    let figure = Figure {
+        name: name.to_owned(),
+        value,
+        unit: unit.to_owned(),
+        target,
+        command: command.to_owned(),
+        date: jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date(),
+    };
+    write_in(&crate::commands::root()?.join(FOLDER), &figure)
+}
+
+fn write_in(folder: &Path, figure: &Figure) -> Result<PathBuf> {
+    figure.validate()?;
+    fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
+    let path = folder.join(format!("{}.json", figure.name));
+    let text = serde_json::to_string_pretty(figure).context("writing a figure as JSON")?;
+    fs::write(&path, text + "\n").with_context(|| format!("writing {}", path.display()))?;
+    Ok(path)
+}
+
+/// The figures by name, and a sentence for each file that is not one.
+fn read_all(folder: &Path) -> Result<(Vec<Figure>, Vec<String>)> {
+    let mut paths = Vec::new();
+    if folder.exists() {
+        for entry in
+            fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))?
+        {
+            paths.push(entry.with_context(|| format!("reading {}", folder.display()))?.path());
+        }
+    }
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+    paths.sort();
+    let (mut figures, mut malformed) = (Vec::new(), Vec::new());
+    for path in paths {
+        match read(&path) {
+            Ok(figure) => figures.push(figure),
+            Err(error) => malformed.push(format!("{}: {error:#}", path.display())),
+        }
+    }
+    Ok((figures, malformed))
+}
+
+fn read(path: &Path) -> Result<Figure> {
+    let text = fs::read_to_string(path).context("cannot be read")?;
+    let figure: Figure = serde_json::from_str(&text).context("is not a figure")?;
+    figure.validate()?;
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    ensure!(stem == figure.name, "holds the figure {}; file and name must agree", figure.name);
+    Ok(figure)
+}
+
+impl Figure {
+    fn validate(&self) -> Result<()> {
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c);
+        let starts_well = self.name.starts_with(|c: char| c.is_ascii_lowercase());
+        if !starts_well || !self.name.chars().all(plain) {
+            bail!("the name {:?} may hold a-z, 0-9, dot, underscore and dash only", self.name);
+        }
+        ensure!(self.value.is_finite() && self.target.value.is_finite(), "a value is not a number");
+        ensure!(!self.unit.is_empty(), "the unit is empty");
+        ensure!(!self.command.is_empty(), "the command that measured it is empty");
+        Ok(())
+    }
+
+    fn is_met(&self) -> bool {
+        match self.target.op {
+            Op::AtMost => self.value <= self.target.value,
+            Op::AtLeast => self.value >= self.target.value,
+            // Meant for counts; anything measured has a spread and takes a bound.
+            Op::Exactly => self.value.total_cmp(&self.target.value).is_eq(),
+        }
+    }
+}
+
+impl Op {
+    const ALL: [(Self, &'static str); 3] =
+        [(Self::AtMost, "<="), (Self::AtLeast, ">="), (Self::Exactly, "=")];
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = Op::ALL.iter().find(|(op, _)| *op == self.op).map_or("?", |(_, sign)| sign);
+        write!(out, "{sign} {}", self.value)
+    }
+}
+
+impl FromStr for Target {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let with_sign = |(op, sign): &(Op, &str)| Some((*op, text.strip_prefix(sign)?));
+        let (op, value) = Op::ALL
+            .iter()
+            .find_map(with_sign)
+            .with_context(|| format!("{text:?} does not start with <=, >= or ="))?;
+        Ok(Self { op, value: value.trim().parse().context("the target is not a number")? })
+    }
+}
+
+/// 60 and not 60.0: counts stay readable in the files.
+fn whole_if_possible<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    if value.fract() == 0.0 && value.abs() < 1e15 {
+        serializer.serialize_i64(*value as i64)
+    } else {
+        serializer.serialize_f64(*value)
+    }
+}
+
+fn table(figures: &[Figure]) -> String {
+    let mut rows =
+        vec![["NAME", "VALUE", "UNIT", "TARGET", "MET", "DATE", "COMMAND"].map(str::to_owned)];
+    rows.extend(figures.iter().map(|figure| {
+        [
+            figure.name.clone(),
+            figure.value.to_string(),
+            figure.unit.clone(),
+            figure.target.to_string(),
+            if figure.is_met() { "met" } else { "missed" }.to_owned(),
+            figure.date.to_string(),
+            figure.command.clone(),
+        ]
+    }));
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: Vec<usize> = (0..rows[0].len()).filter_map(width).collect();
+    let line = |row: &[String; 7]| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(name: &str, value: f64, target: &str) -> Figure {
+        Figure {
+            name: name.to_owned(),
+            value,
+            unit: "s".to_owned(),
+            target: target.parse().unwrap(),
+            command: "cargo xtask cluster up".to_owned(),
+            date: jiff::civil::date(2026, 9, 30),
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = write_in(folder.path(), &figure("cluster.up", 41.5, "<= 60")).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(json["target"], serde_json::json!({"op": "<=", "value": 60}));
+        assert_eq!(json["date"], "2026-09-30");
+        assert_eq!(path.file_name().unwrap(), "cluster.up.json");
+        let (figures, malformed) = read_all(folder.path()).unwrap();
+        assert_eq!((figures.len(), malformed.len()), (1, 0));
+        assert!(figures[0].is_met());
+    }
+
+    #[test]
+    fn the_table_shows_missed_targets_as_missed() {
+        let figures =
+            [figure("a.b", 12.0, "<=10"), figure("c", 0.0, "=0"), figure("d", 9.0, ">=9")];
+        let expected = "\
+NAME  VALUE  UNIT  TARGET  MET     DATE        COMMAND
+a.b   12     s     <= 10   missed  2026-09-30  cargo xtask cluster up
+c     0      s     = 0     met     2026-09-30  cargo xtask cluster up
+d     9      s     >= 9    met     2026-09-30  cargo xtask cluster up
+";
+        assert_eq!(table(&figures), expected);
+    }
+
+    #[test]
+    fn a_malformed_file_is_named_with_its_fault() {
+        let folder = tempfile::tempdir().unwrap();
+        let good = serde_json::to_string(&figure("good", 1.0, "<=2")).unwrap();
+        let cases = [
+            ("broken", "{".to_owned()),
+            ("other", good.clone()),
+            ("extra", good.replace("\"unit\"", "\"units\"")),
+            ("sign", good.replace("<=", "~")),
+            ("day", good.replace("09-30", "09-31")),
+            ("good", good),
+        ];
+        for (name, text) in &cases {
+            fs::write(folder.path().join(format!("{name}.json")), text).unwrap();
+        }
+        let (figures, malformed) = read_all(folder.path()).unwrap();
+        assert_eq!(figures.len(), 1);
+        assert_eq!(malformed.len(), 5);
+        assert!(malformed.iter().any(|line| line.contains("file and name must agree")));
+    }
+
+    #[test]
+    fn a_bad_name_or_value_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["", "../up", "Up", ".up"] {
+            assert!(write_in(folder.path(), &figure(name, 1.0, "<=2")).is_err(), "{name}");
+        }
+        assert!(write_in(folder.path(), &figure("up", f64::NAN, "<=2")).is_err());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn no_folder_means_no_figures() {
+        let folder = tempfile::tempdir().unwrap();
+        let (figures, malformed) = read_all(&folder.path().join("none")).unwrap();
+        assert!(figures.is_empty() && malformed.is_empty());
+    }
 }

@@ -1,36 +1,25 @@
 //! Everything a developer would otherwise script in shell: `cargo xtask help`.
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a developer's tool talks to a terminal"
-)]
+//!
+//! One module per command; this file only starts the one that was named. Nothing here knows what
+//! Flyball decides. Start reading at the module whose command you typed.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer's tool")]
 
 mod cluster;
+mod commands;
 mod figures;
 mod oci;
 mod process;
+mod tidy;
 
-use anyhow::{Context, Result};
-use clap::Parser;
-use std::path::PathBuf;
+use std::process::ExitCode;
 
-#[derive(Parser)]
-#[command(name = "cargo xtask", bin_name = "cargo xtask")]
-enum Task {
-    /// A real Kubernetes on this machine, for tests
-    #[command(subcommand)]
-    Cluster(cluster::Command),
-}
-
-fn main() -> Result<()> {
-    let root = root()?;
-    match Task::parse() {
-        Task::Cluster(command) => cluster::main(&root, command),
+fn main() -> ExitCode {
+    match commands::run() {
+        Ok(code) => code,
+        // One chain of causes; a backtrace would bury the sentence that says what to do.
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
     }
-}
-
-/// The checkout that this tool was built from.
-pub(crate) fn root() -> Result<PathBuf> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    Ok(folder.ancestors().nth(2).context("crates/xtask has no root above it")?.to_path_buf())
 }

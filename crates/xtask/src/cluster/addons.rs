@@ -1,9 +1,9 @@
-//! What runs on the cluster before any test does: DNS, JobSet, Kueue, metrics-server, a name for
+//! What runs on the cluster before any test does: DNS, JobSet, Kueue, metrics-server,
 //! Prometheus, and fake accelerators on the real nodes.
 
 use super::Versions;
 use super::kubectl::Kubectl;
-use super::layout::{CONTROL_ADDRESS, DNS_ADDRESS, GPUS_PER_NODE, NODES};
+use super::layout::{DNS_ADDRESS, GPUS_PER_NODE, NODES};
 use super::parts::Parts;
 use anyhow::{Context, Result};
 use std::path::Path;
@@ -21,10 +21,7 @@ pub(super) fn apply(root: &Path, parts: &Parts, kubectl: &Kubectl) -> Result<()>
     let own = |name: &str| -> Result<String> {
         let path = root.join("cluster/manifests").join(name);
         let text = std::fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
-        Ok(text
-            .replace("COREDNS_VERSION", &versions.coredns)
-            .replace("DNS_ADDRESS", DNS_ADDRESS)
-            .replace("CONTROL_ADDRESS", CONTROL_ADDRESS))
+        Ok(text.replace("COREDNS_VERSION", &versions.coredns).replace("DNS_ADDRESS", DNS_ADDRESS))
     };
     let (dns, prometheus) = (own("coredns.yaml")?, own("prometheus.yaml")?);
     std::thread::scope(|scope| {

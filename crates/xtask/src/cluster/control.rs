@@ -1,4 +1,4 @@
-//! The control plane: etcd, API server, controller manager, scheduler; kwok and Prometheus beside it.
+//! The control plane: etcd, API server, controller manager, scheduler; kwok beside it.
 
 use super::Layout;
 use super::certs::Certs;
@@ -108,13 +108,8 @@ pub(super) fn start_controllers(
     start(layout, space, "kube-scheduler", parts.program("kube-scheduler"), &args)
 }
 
-/// Starts kwok (it acts only on nodes that carry its annotation) and Prometheus.
-pub(super) fn start_companions(
-    root: &Path,
-    layout: &Layout,
-    parts: &Parts,
-    space: &Space,
-) -> Result<()> {
+/// Starts kwok, which acts only on nodes that carry its annotation.
+pub(super) fn start_kwok(layout: &Layout, parts: &Parts, space: &Space) -> Result<()> {
     start(
         layout,
         space,
@@ -126,33 +121,6 @@ pub(super) fn start_companions(
             "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake".into(),
             "--node-lease-duration-seconds=200".into(),
             "--server-address=127.0.0.1:10247".into(),
-        ],
-    )?;
-    start(
-        layout,
-        space,
-        "targets",
-        parts.program("targets"),
-        &[
-            layout.kubeconfig().display().to_string(),
-            layout.state().join("targets.json").display().to_string(),
-        ],
-    )?;
-    let template = std::fs::read_to_string(root.join("cluster/manifests/prometheus-config.yaml"))?;
-    let config = layout.state().join("prometheus.yaml");
-    std::fs::write(
-        &config,
-        template.replace("TARGETS", &layout.state().join("targets.json").display().to_string()),
-    )?;
-    start(
-        layout,
-        space,
-        "prometheus",
-        "/usr/bin/prometheus".into(),
-        &[
-            format!("--config.file={}", config.display()),
-            format!("--storage.tsdb.path={}", layout.state().join("prometheus").display()),
-            "--web.listen-address=0.0.0.0:9090".into(),
         ],
     )
 }

@@ -27,7 +27,7 @@ impl Kubectl {
         if !kubeconfig.exists() {
             bail!("there is no {}\n\nhint: cargo xtask cluster up", kubeconfig.display());
         }
-        let root = crate::root()?;
+        let root = crate::commands::root()?;
         let program = match parts::cached(&root, layout) {
             Ok(parts) => parts.program("kubectl"),
             Err(_) => PathBuf::from("kubectl"),

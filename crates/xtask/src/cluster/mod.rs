@@ -1,7 +1,7 @@
 //! A real Kubernetes on this machine, for tests.
 //!
 //! Three pairs of a network and a mount namespace: `control` (etcd, API server, controller
-//! manager, scheduler, kwok, Prometheus), `node-a` and `node-b` (each with its own containerd,
+//! manager, scheduler, kwok), `node-a` and `node-b` (each with its own containerd,
 //! kubelet, kube-proxy and cgroup root), joined by one bridge. Nothing listens on the host's own
 //! addresses and no rule is written into the host's iptables, so `down` has little to undo:
 //! it ends every process below one cgroup and the rest goes with them.

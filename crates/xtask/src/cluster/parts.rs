@@ -187,7 +187,22 @@ fn pack(versions: &Versions, parts: &Parts) -> Result<()> {
         };
         oci::write_archive(&image, &parts.folder.join("images").join(format!("{name}.tar")))?;
     }
-    Ok(())
+    // Debian's build, with the loader and the one library it is linked to, and the helper that
+    // finds pods for it.
+    let image = Image {
+        name: format!("{IMAGES}/prometheus:debian"),
+        files: [
+            ("/usr/bin/prometheus", "/prometheus"),
+            ("/lib64/ld-linux-x86-64.so.2", "/lib64/ld-linux-x86-64.so.2"),
+            ("/lib/x86_64-linux-gnu/libc.so.6", "/lib/x86_64-linux-gnu/libc.so.6"),
+        ]
+        .map(|(from, to)| (PathBuf::from(from), to.to_owned()))
+        .into_iter()
+        .chain([(parts.program("targets"), "/targets".to_owned())])
+        .collect(),
+        entrypoint: vec!["/prometheus".into()],
+    };
+    oci::write_archive(&image, &parts.folder.join("images/prometheus.tar"))
 }
 
 #[cfg(test)]

@@ -49,6 +49,6 @@ pub(super) fn print(layout: &Layout) -> Result<()> {
 }
 
 fn own(layout: &Layout) -> Result<Kubectl> {
-    let parts = super::parts::cached(&crate::root()?, layout)?;
+    let parts = super::parts::cached(&crate::commands::root()?, layout)?;
     Ok(Kubectl::new(&parts, layout.kubeconfig()))
 }

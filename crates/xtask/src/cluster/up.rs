@@ -54,7 +54,7 @@ pub(super) fn up(root: &Path, layout: &Layout, figure: bool) -> Result<f64> {
         clock.lap("manifests applied");
         Ok(())
     })?;
-    control::start_companions(root, layout, &parts, &spaces.control)?;
+    control::start_kwok(layout, &parts, &spaces.control)?;
     kubectl.read(&[
         "wait",
         "--for=condition=Ready",

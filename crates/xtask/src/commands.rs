@@ -1,0 +1,35 @@
+//! The command line: one variant per command.
+
+use crate::{cluster, figures, tidy};
+use anyhow::{Context, Result};
+use clap::Parser;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+enum Task {
+    /// Check the rules of the house: arrows between crates, sizes, names, documents
+    Tidy,
+    /// Show the measured figures against their targets, or record one
+    Figures(figures::Args),
+    /// A real Kubernetes on this machine, for tests
+    #[command(subcommand)]
+    Cluster(cluster::Command),
+}
+
+pub(crate) fn run() -> Result<ExitCode> {
+    let root = root()?;
+    match Task::parse() {
+        Task::Tidy => return tidy::run(&root),
+        Task::Figures(args) => return figures::run(&root, args),
+        Task::Cluster(command) => cluster::main(&root, command)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The checkout that this tool was built from.
+pub(crate) fn root() -> Result<PathBuf> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    Ok(folder.ancestors().nth(2).context("crates/xtask has no root above it")?.to_path_buf())
+}
