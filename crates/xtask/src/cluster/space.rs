@@ -104,10 +104,15 @@ pub(super) fn open_all(layout: &Layout) -> Result<Spaces> {
     Ok(Spaces { control, nodes })
 }
 
-/// Removes the bridge, if it is there; its legs went with their namespaces.
-pub(super) fn remove_bridge() -> Result<()> {
-    if process::read(Command::new("ip").args(["link", "show", BRIDGE])).is_ok() {
-        ip(&["link", "del", BRIDGE])?;
+/// Removes the bridge and its legs. The legs would go with their namespaces, but the kernel takes
+/// those apart in the background and was seen to need more than 20 s; the next `up` wants the names.
+pub(super) fn remove_links() -> Result<()> {
+    for entry in std::fs::read_dir("/sys/class/net")?.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with("flyball") && ip(&["link", "del", &name]).is_err() {
+            // Gone in the meantime is what was wanted; anything else is an error.
+            anyhow::ensure!(!entry.path().exists(), "could not delete the link {name}");
+        }
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ pub(super) fn down(layout: &Layout) -> Result<()> {
 /// Also the first step of `up`: whatever a killed `up` left is found the same way.
 pub(super) fn remove(layout: &Layout) -> Result<()> {
     end_processes()?;
-    space::remove_bridge()?;
+    space::remove_links()?;
     for hierarchy in all_hierarchies() {
         remove_cgroups(&hierarchy.join(CGROUP))?;
     }
@@ -26,9 +26,6 @@ pub(super) fn remove(layout: &Layout) -> Result<()> {
         std::fs::remove_dir_all(&state)
             .with_context(|| format!("could not remove {}", state.display()))?;
     }
-    // The kernel takes namespaces apart in the background; a leg of the bridge that still shows
-    // would make the next `up` fail on its name.
-    wait_for("the end of the cluster's links", Duration::from_secs(20), || !links_remain())?;
     Ok(())
 }
 
@@ -82,9 +79,4 @@ fn all_hierarchies() -> Vec<PathBuf> {
     let mut found = children(&top);
     found.push(top);
     found
-}
-
-fn links_remain() -> bool {
-    let Ok(entries) = std::fs::read_dir("/sys/class/net") else { return false };
-    entries.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with("flyball"))
 }
