@@ -1,6 +1,6 @@
 //! The command line: one variant per command.
 
-use crate::{cluster, figures, tidy};
+use crate::{cluster, e2e, figures, image, tidy};
 use anyhow::{Context, Result};
 use clap::Parser;
 use std::path::PathBuf;
@@ -16,6 +16,10 @@ enum Task {
     /// A real Kubernetes on this machine, for tests
     #[command(subcommand)]
     Cluster(cluster::Command),
+    /// Build the static binary and the image
+    Image,
+    /// Run the stories on a real cluster
+    E2e(e2e::Args),
 }
 
 pub(crate) fn run() -> Result<ExitCode> {
@@ -24,6 +28,8 @@ pub(crate) fn run() -> Result<ExitCode> {
         Task::Tidy => return tidy::run(&root),
         Task::Figures(args) => return figures::run(&root, args),
         Task::Cluster(command) => cluster::main(&root, command)?,
+        Task::Image => image::build(&root).map(drop)?,
+        Task::E2e(args) => e2e::run(&root, &args)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -6,7 +6,9 @@
 
 mod cluster;
 mod commands;
+mod e2e;
 mod figures;
+mod image;
 mod oci;
 mod process;
 mod tidy;

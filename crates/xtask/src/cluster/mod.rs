@@ -31,7 +31,7 @@ pub(crate) use layout::Layout;
 pub(crate) use versions::Versions;
 
 use anyhow::Result;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What `cargo xtask cluster` can do.
 #[derive(clap::Subcommand)]
@@ -53,7 +53,7 @@ pub(crate) enum Command {
     /// Add emulated nodes with accelerators (kwok)
     Fleet(fleet::Args),
     /// Load an image archive into every real node
-    Load { archive: std::path::PathBuf },
+    Load { archive: PathBuf },
     /// Up and down, once cleanly and once after a killed `up`: what is left behind?
     Leftovers,
     /// 1,000 emulated nodes and a 64-pod gang: how long until both stand?
@@ -92,6 +92,12 @@ pub(crate) fn ensure_up(root: &Path) -> Result<Layout> {
 
 pub(crate) fn load_image(layout: &Layout, archive: &Path) -> Result<()> {
     node::load_everywhere(layout, archive)
+}
+
+/// kubectl and the manifest that Kueue was installed from.
+pub(crate) fn kueue_installer(root: &Path, layout: &Layout) -> Result<(PathBuf, PathBuf)> {
+    let parts = parts::cached(root, layout)?;
+    Ok((parts.program("kubectl"), parts.manifest("kueue.yaml")))
 }
 
 pub(crate) fn build_parts(root: &Path) -> Result<()> {

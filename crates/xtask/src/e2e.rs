@@ -1,0 +1,43 @@
+//! Runs the stories of `crates/e2e` on a real cluster: ours, or any that `KUBECONFIG` names.
+
+use crate::{cluster, image, process};
+use anyhow::Result;
+use std::path::Path;
+use std::process::Command;
+
+/// Which cluster and which stories.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Run on this cluster instead of starting one; the image must be there already
+    #[arg(long, env = "KUBECONFIG")]
+    kubeconfig: Option<std::path::PathBuf>,
+    /// Name of the image that the stories' pods run
+    #[arg(long, default_value = image::NAME)]
+    image: String,
+    /// Run only stories whose name contains this
+    story: Option<String>,
+}
+
+pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
+    let built = image::build(root)?;
+    let mut stories = Command::new(env!("CARGO"));
+    stories.current_dir(root).args(["nextest", "run", "--package", "flyball-e2e"]);
+    // Ignored for whoever types `cargo test` without a cluster; here there is one.
+    stories.args(["--run-ignored", "all", "--profile", "e2e"]);
+    match &args.kubeconfig {
+        Some(kubeconfig) => {
+            stories.env("FLYBALL_E2E_KUBECONFIG", kubeconfig);
+        }
+        None => {
+            let layout = cluster::ensure_up(root)?;
+            cluster::load_image(&layout, &built.archive)?;
+            stories.env("FLYBALL_E2E_KUBECONFIG", layout.kubeconfig());
+            // Lets a story take Kueue away and put it back.
+            let (kubectl, kueue) = cluster::kueue_installer(root, &layout)?;
+            stories.env("FLYBALL_E2E_KUBECTL", kubectl).env("FLYBALL_E2E_KUEUE", kueue);
+        }
+    }
+    stories.env("FLYBALL_E2E_IMAGE", &args.image).env("FLYBALL_E2E_BINARY", &built.program);
+    stories.args(&args.story);
+    process::run(&mut stories)
+}
