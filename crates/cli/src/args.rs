@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, Parser, Subcommand};
 
 use crate::commands::{check, explain};
@@ -76,7 +77,7 @@ pub(crate) struct OutputArgs {
 
     /// Show only what needs attention
     #[arg(short, long, global = true, env = "FLYBALL_QUIET")]
-    #[arg(hide_env_values = true)]
+    #[arg(hide_env_values = true, value_parser = BoolishValueParser::new())]
     pub(crate) quiet: bool,
 
     /// Log to stderr; twice for more
@@ -86,7 +87,7 @@ pub(crate) struct OutputArgs {
 
     /// Show no progress line on stderr
     #[arg(long, global = true, env = "FLYBALL_NO_PROGRESS")]
-    #[arg(hide_env_values = true)]
+    #[arg(hide_env_values = true, value_parser = BoolishValueParser::new())]
     pub(crate) no_progress: bool,
 }
 

@@ -75,6 +75,30 @@ fn waiting_ends_in_its_own_status() {
 }
 
 #[test]
+fn waiting_ends_when_the_check_passes() {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    fn reply(path: &str) -> Reply {
+        match ASKED.fetch_add(1, Ordering::Relaxed) {
+            0 => Reply::Status(503, "starting"),
+            _ => server::healthy(path),
+        }
+    }
+    let config = kubeconfig("starting", &server::start(reply));
+    let run = flyball(&["check", "--kubeconfig", &config, "--only", "cluster", "--wait", "1m"]);
+    assert_eq!(run.status, Some(0), "{}", run.shown());
+    assert!(run.stdout.starts_with("cluster\n  ok "), "tries leave no trace: {}", run.shown());
+    assert_eq!(run.stderr, "");
+}
+
+#[test]
+fn refused_credentials_are_told_once() {
+    let config = kubeconfig("strangers", &server::start(|_| Reply::Status(401, "Unauthorized")));
+    let run = flyball(&["check", "--kubeconfig", &config, "--only", "clock", "-q"]);
+    insta::assert_snapshot!(run.shown());
+}
+
+#[test]
 fn warnings_fail_only_when_asked() {
     fn reply(path: &str) -> Reply {
         match path.split('?').next() {

@@ -79,8 +79,17 @@ fn flags_are_read_from_the_environment() {
     let run =
         finish(command(&["version"]).env("FLYBALL_OUTPUT", "json").env("FLYBALL_VERBOSE", "2"));
     assert_eq!(run.json()["kind"], "Version", "{}", run.shown());
-    let quiet = finish(command(&["version"]).env("FLYBALL_QUIET", "true"));
-    assert_eq!(quiet.status, Some(0), "{}", quiet.shown());
+    for yes in ["1", "true", "yes"] {
+        let quiet = finish(command(&["version"]).env("FLYBALL_QUIET", yes));
+        assert_eq!(quiet.status, Some(0), "{}", quiet.shown());
+    }
+}
+
+#[test]
+fn a_kubectl_plugin_calls_itself_one() {
+    use std::os::unix::process::CommandExt;
+    let run = finish(command(&["check", "-h"]).arg0("kubectl-flyball"));
+    assert!(run.stdout.contains("Usage: kubectl flyball check"), "{}", run.shown());
 }
 
 #[test]

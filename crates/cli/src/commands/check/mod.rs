@@ -21,7 +21,7 @@ mod tests;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use clap::Args;
+use clap::{Args, builder::BoolishValueParser};
 
 #[cfg(test)]
 pub(crate) use answer::CheckAnswer;
@@ -42,7 +42,8 @@ const RETRY_EVERY: Duration = Duration::from_secs(2);
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
     /// Check what an installation needs: leaves out FLY-201 to FLY-214 and adds FLY-221, FLY-222
-    #[arg(long, env = "FLYBALL_CHECK_PRE", hide_env_values = true)]
+    #[arg(long, env = "FLYBALL_CHECK_PRE", value_parser = BoolishValueParser::new())]
+    #[arg(hide_env_values = true)]
     pre: bool,
 
     /// Run only these categories
@@ -124,13 +125,13 @@ pub(crate) async fn run(
         if args.wait.is_zero() || answer.exit() == Exit::Yes {
             break answer;
         }
-        if start.elapsed() + RETRY_EVERY > args.wait {
+        let left = args.wait.saturating_sub(start.elapsed());
+        if left.is_zero() {
             answer.verdict = Verdict::TimedOut;
             break answer;
         }
-        let left = args.wait.saturating_sub(start.elapsed());
         progress.say(&format!("not yet; trying again for {}", duration(left)));
-        tokio::time::sleep(RETRY_EVERY).await;
+        tokio::time::sleep(RETRY_EVERY.min(left)).await;
     };
     // The progress line goes before the answer comes.
     drop(progress);

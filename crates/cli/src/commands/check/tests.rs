@@ -221,6 +221,18 @@ fn a_skipped_check_is_shown_as_skipped() {
 }
 
 #[test]
+fn the_cause_is_shown_even_if_it_was_not_chosen() {
+    let mut facts = healthy();
+    facts.fleet = Found::TimedOut(Duration::from_secs(5));
+    let selection = Selection {
+        only: vec![Category::Capacity],
+        skip: BTreeSet::from([Code::Accelerators]),
+        ..everything()
+    };
+    insta::assert_snapshot!(table(&judged(&facts, &selection), Detail::Full));
+}
+
+#[test]
 fn versions_out_of_range_are_said() {
     let status = |minor| {
         let mut facts = healthy();

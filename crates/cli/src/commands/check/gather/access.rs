@@ -38,12 +38,14 @@ pub(super) async fn ask(
                 let review = review(&question, namespace);
                 let answer = async {
                     let answer = api.create(&PostParams::default(), &review).await?;
-                    Ok(answer.status.is_some_and(|status| status.allowed))
+                    Ok(answer.status.map(|status| status.allowed))
                 };
                 let left = deadline.saturating_duration_since(tokio::time::Instant::now());
                 let found = match within(left, answer).await {
+                    Found::Known(Some(allowed)) => Found::Known(allowed),
+                    Found::Known(None) => Found::Failed("the review came back empty".to_owned()),
                     Found::TimedOut(_) => Found::TimedOut(all.limit),
-                    found => found,
+                    other => other.missed().unwrap_or(Found::NotAsked),
                 };
                 (code, found)
             }

@@ -87,7 +87,9 @@ async fn within<T>(
 fn missed<T>(error: &kube::Error) -> Found<T> {
     match error {
         kube::Error::Api(status) => match status.code {
-            401 | 403 => Found::Denied(refusal(status.code, &status.message)),
+            // Who we are is in doubt, so this says nothing about what we may do.
+            401 => Found::Failed("credentials are not accepted (HTTP 401)".to_owned()),
+            403 => Found::Denied(refusal(&status.message)),
             404 => Found::Absent,
             _ => Found::Failed(said(status.code, &status.message)),
         },
@@ -96,10 +98,7 @@ fn missed<T>(error: &kube::Error) -> Found<T> {
 }
 
 /// The server names the user at length; the part that helps is at the end.
-fn refusal(code: u16, message: &str) -> String {
-    if code == 401 {
-        return "the api server does not accept these credentials".to_owned();
-    }
+fn refusal(message: &str) -> String {
     message.split_once(" is forbidden: ").map_or(message, |(_, why)| why).to_owned()
 }
 

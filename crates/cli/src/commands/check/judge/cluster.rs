@@ -20,7 +20,7 @@ pub(super) fn judge(code: Code, facts: &Facts) -> Outcome {
             format!("{}, {}", server.version, duration(server.latency)),
         ),
         (Code::ApiServer, missed) => {
-            let outcome = unknown(code, missed, &format!("reach {}", facts.address));
+            let outcome = unknown(code, missed, &format!("talk to {}", facts.address));
             match missed {
                 Found::TimedOut(_) => outcome,
                 _ => outcome.hint("kubectl get --raw /version asks the same: does it answer?"),

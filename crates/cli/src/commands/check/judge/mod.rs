@@ -9,19 +9,25 @@ mod cluster;
 mod parts;
 pub(super) mod permissions;
 
+use std::collections::BTreeSet;
+
 use super::Selection;
 use super::answer::{CheckAnswer, Counts, FailOn, Outcome, Section, Status};
-use super::codes::{Category, Code};
+use super::codes::{CHECKS, Category, Code};
 use super::facts::{Facts, Found};
 use crate::output::duration;
 
 pub(super) fn judge(facts: &Facts, selection: &Selection, fail_on: FailOn) -> CheckAnswer {
+    let causes = causes(facts, selection);
+    let shown: Vec<Code> = selection.shown().map(|check| check.code).collect();
     let mut sections: Vec<Section> = Vec::new();
-    for check in selection.shown() {
-        let outcome = if selection.runs(check.code) {
+    for check in CHECKS {
+        let outcome = if selection.runs(check.code) || causes.contains(&check.code) {
             outcome(check.code, facts)
-        } else {
+        } else if shown.contains(&check.code) {
             Outcome::new(check.code, Status::Skip, "left out with --skip")
+        } else {
+            continue;
         };
         match sections.last_mut() {
             Some(section) if section.category == check.category => section.checks.push(outcome),
@@ -38,6 +44,16 @@ pub(super) fn judge(facts: &Facts, selection: &Selection, fail_on: FailOn) -> Ch
         sections,
         accelerators: facts.fleet.known().map(capacity::groups),
     }
+}
+
+/// Checks that were not chosen, and are shown because chosen ones are unknown on their account.
+fn causes(facts: &Facts, selection: &Selection) -> BTreeSet<Code> {
+    selection
+        .shown()
+        .filter(|check| selection.runs(check.code))
+        .filter_map(|check| outcome(check.code, facts).explain)
+        .filter_map(|id| Code::parse(id).ok())
+        .collect()
 }
 
 fn outcome(code: Code, facts: &Facts) -> Outcome {
