@@ -11,7 +11,7 @@ use crate::output::{Color, Format, Printer};
 
 /// Decides how much accelerator capacity AI workloads get, and shows why
 #[derive(Debug, Parser)]
-#[command(name = "flyball", version, disable_help_subcommand = true)]
+#[command(name = "flyball", version, disable_help_subcommand = true, max_term_width = 100)]
 #[command(after_help = "Exit status: 0 yes, 1 no, 2 wrong usage or a bug, 3 could not know, \
                         4 timed out, 130 interrupted")]
 pub(crate) struct Cli {

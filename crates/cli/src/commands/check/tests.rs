@@ -201,6 +201,16 @@ fn permissions_of_one_namespace() {
 }
 
 #[test]
+fn a_large_fleet_stays_readable() {
+    let nodes = (0..2_000).map(|i| node(&format!("gpu-{i}"), "H100", &format!("pool-{}", i % 40)));
+    let sick = nodes.map(|node| AcceleratorNode { allocatable: 7, ..node }).collect();
+    let facts = Facts { fleet: fleet(sick), ..healthy() };
+    let answer = judged(&facts, &Selection { only: vec![Category::Capacity], ..everything() });
+    assert_eq!(answer.accelerators.as_ref().map(Vec::len), Some(40));
+    insta::assert_snapshot!(table(&answer, Detail::Full));
+}
+
+#[test]
 fn before_an_installation() {
     let answer = judged(&healthy(), &Selection { before_install: true, ..everything() });
     insta::assert_snapshot!(table(&answer, Detail::Full));

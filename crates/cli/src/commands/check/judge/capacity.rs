@@ -10,6 +10,8 @@ use crate::output::plural;
 
 /// More names than this help nobody; the rest is counted.
 const NAMES_SHOWN: usize = 3;
+/// One line for each kind and pool, up to a screenful. The JSON has all of them.
+const GROUPS_SHOWN: usize = 12;
 
 pub(super) fn judge(code: Code, found: &Found<Fleet>) -> Outcome {
     let fleet = match found {
@@ -85,14 +87,19 @@ fn lines(groups: &[AcceleratorGroup]) -> Vec<String> {
         group.model.clone().unwrap_or_else(|| format!("{} <unlabelled>", group.resource))
     };
     let width = groups.iter().map(|group| model(group).chars().count()).max().unwrap_or(0);
-    groups
+    let mut lines: Vec<String> = groups
         .iter()
+        .take(GROUPS_SHOWN)
         .map(|group| {
             let pool = group.pool.as_deref().unwrap_or("<none>");
             let nodes = plural(group.nodes as usize, "node");
             format!("{:>5} x {:width$}  pool {pool}, {nodes}", group.devices, model(group))
         })
-        .collect()
+        .collect();
+    if groups.len() > GROUPS_SHOWN {
+        lines.push(format!("and {} more; -o json has all", groups.len() - GROUPS_SHOWN));
+    }
+    lines
 }
 
 fn labelled(
