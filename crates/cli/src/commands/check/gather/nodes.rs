@@ -29,11 +29,14 @@ const RESOURCES: &[&str] = &[
 const MODEL_LABELS: &[&str] = &[
     "nvidia.com/gpu.product",
     "amd.com/gpu.product-name",
+    "beta.amd.com/gpu.product-name",
     "gpu.intel.com/product",
     "cloud.google.com/gke-accelerator",
     "cloud.google.com/gke-tpu-accelerator",
     "karpenter.k8s.aws/instance-gpu-name",
     "karpenter.k8s.aws/instance-accelerator-name",
+    "eks.amazonaws.com/instance-gpu-name",
+    "karpenter.azure.com/sku-gpu-name",
     "accelerator",
 ];
 

@@ -97,7 +97,10 @@ fn read_controller(deployment: &Deployment) -> Controller {
 /// The image's tag, for it is what runs; the label is what somebody wrote.
 fn version(deployment: &Deployment) -> Option<String> {
     let pod = deployment.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
-    let image = pod.and_then(|pod| pod.containers.iter().find_map(|c| c.image.as_deref()));
+    let containers = pod.map(|pod| pod.containers.as_slice()).unwrap_or_default();
+    // Beside the manager there may be a proxy, with a version of its own.
+    let manager = containers.iter().find(|container| container.name == "manager");
+    let image = manager.or(containers.first()).and_then(|container| container.image.as_deref());
     let label = deployment.labels().get("app.kubernetes.io/version");
     image.and_then(tag).or(label.map(String::as_str)).map(str::to_owned)
 }
