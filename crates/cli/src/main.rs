@@ -1,1 +1,19 @@
-fn main() {}
+//! The `flyball` binary: one file per command, one way out (`output`).
+//!
+//! Read `args` for what can be typed, `run` for how a command line becomes an exit status, and
+//! `commands` for what each command does. Commands that need a cluster get it from `cluster`.
+//! Nothing is decided here that the product decides elsewhere: commands ask and show.
+
+mod args;
+mod cluster;
+mod commands;
+mod logs;
+mod output;
+mod pages;
+#[cfg(test)]
+mod reference;
+mod run;
+
+fn main() -> std::process::ExitCode {
+    run::run(std::env::args_os()).into()
+}

@@ -1,0 +1,58 @@
+//! The API server itself: does it answer, how fast, and what time does it have?
+
+use std::time::{Duration, Instant};
+
+use jiff::{Timestamp, fmt::rfc2822};
+use kube::Client;
+use kube::client::Body;
+
+use super::{missed, within};
+use crate::commands::check::facts::{ClockSample, Found, Server};
+
+pub(super) async fn reach(client: &Client, limit: Duration) -> Found<Server> {
+    // The first request opens the connection; the second measures the server alone.
+    let first = within(limit, client.apiserver_version()).await;
+    if first.known().is_none() {
+        return first.missed().unwrap_or(Found::NotAsked);
+    }
+    let start = Instant::now();
+    match within(limit, client.apiserver_version()).await {
+        Found::Known(info) => Found::Known(Server {
+            latency: start.elapsed(),
+            major: number(&info.major),
+            minor: number(&info.minor),
+            version: info.git_version,
+        }),
+        other => other.missed().unwrap_or(Found::NotAsked),
+    }
+}
+
+/// `36+` on some clouds.
+fn number(text: &str) -> u32 {
+    let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().unwrap_or(0)
+}
+
+pub(super) async fn clock(client: &Client, limit: Duration) -> Found<ClockSample> {
+    let request = match http::Request::get("/version").body(Body::empty()) {
+        Ok(request) => request,
+        Err(error) => return Found::Failed(error.to_string()),
+    };
+    let sent = Timestamp::now();
+    let start = Instant::now();
+    let response = match tokio::time::timeout(limit, client.send(request)).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(error)) => return missed(&error),
+        Err(_) => return Found::TimedOut(limit),
+    };
+    let round_trip = start.elapsed();
+    let Some(date) = response.headers().get(http::header::DATE) else {
+        return Found::Absent;
+    };
+    // "Sun, 15 Nov 2026 02:10:00 GMT"
+    let read = date.to_str().ok().and_then(|date| rfc2822::parse(date).ok());
+    match read {
+        Some(date) => Found::Known(ClockSample { server: date.timestamp(), sent, round_trip }),
+        None => Found::Failed("the Date header of the api server makes no sense".to_owned()),
+    }
+}

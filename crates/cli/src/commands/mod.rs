@@ -1,0 +1,5 @@
+//! One file or folder per command, named as it is typed.
+
+pub(crate) mod check;
+pub(crate) mod explain;
+pub(crate) mod version;

@@ -1,0 +1,103 @@
+//! Why there is no answer: what, where, why, and what to type next.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{BOLD, Exit, RED, Text};
+
+/// Something that stopped a command before it had an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    /// What did not work, in the user's words.
+    pub(crate) what: String,
+    /// The file, address or argument it happened at.
+    pub(crate) place: Option<String>,
+    /// The cause, as far as it is known.
+    pub(crate) why: Option<String>,
+    /// What to type next.
+    pub(crate) hint: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ErrorDocument<'a> {
+    /// The exit status of the command.
+    exit_code: u8,
+    /// What did not work.
+    what: &'a str,
+    /// The file, address or argument it happened at.
+    #[serde(rename = "where", skip_serializing_if = "Option::is_none")]
+    place: Option<&'a str>,
+    /// The cause, as far as it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<&'a str>,
+    /// What to type next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a str>,
+}
+
+impl Failure {
+    pub(crate) const KIND: &'static str = "Error";
+
+    pub(crate) fn new(exit: Exit, what: impl Into<String>) -> Failure {
+        Failure { exit, what: what.into(), place: None, why: None, hint: None }
+    }
+
+    pub(crate) fn at(mut self, place: impl Into<String>) -> Failure {
+        self.place = Some(place.into());
+        self
+    }
+
+    pub(crate) fn because(mut self, why: impl Into<String>) -> Failure {
+        self.why = Some(why.into());
+        self
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Failure {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(super) fn document(&self) -> ErrorDocument<'_> {
+        ErrorDocument {
+            exit_code: self.exit.number(),
+            what: &self.what,
+            place: self.place.as_deref(),
+            why: self.why.as_deref(),
+            hint: self.hint.as_deref(),
+        }
+    }
+
+    pub(super) fn text(&self) -> Text {
+        let mut text = Text::new();
+        text.line(format_args!("{RED}error{RED:#}: {}", self.what));
+        if let Some(place) = &self.place {
+            text.wrapped("  ", &format!("where: {place}"));
+        }
+        if let Some(why) = &self.why {
+            text.wrapped("  ", &format!("why: {why}"));
+        }
+        if let Some(hint) = &self.hint {
+            text.blank();
+            text.line(format_args!("{BOLD}hint{BOLD:#}: {hint}"));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_read_what_where_why_hint() {
+        let failure = Failure::new(Exit::Unknown, "cannot tell which cluster to talk to")
+            .at("kubeconfig")
+            .because("no such context: prod")
+            .hint("choose one with --context: dev, staging");
+        let plain = anstream::adapter::strip_str(&failure.text().into_string()).to_string();
+        insta::assert_snapshot!(plain);
+        insta::assert_snapshot!(super::super::json(Failure::KIND, &failure.document()));
+    }
+}

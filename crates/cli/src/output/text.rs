@@ -1,0 +1,98 @@
+//! Lines of text for people: styles that only add, words that wrap at 100 columns.
+
+use std::fmt::{self, Write};
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+
+pub(crate) const BOLD: Style = Style::new().bold();
+pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
+pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
+pub(crate) const RED: Style = AnsiColor::Red.on_default().bold();
+
+/// Wider lines wrap badly side by side with an editor and in CI logs.
+pub(crate) const WIDTH: usize = 100;
+
+/// A text under construction. It may hold styles; the stream drops them where they do not belong.
+#[derive(Debug, Default)]
+pub(crate) struct Text(String);
+
+impl Text {
+    pub(crate) fn new() -> Text {
+        Text::default()
+    }
+
+    pub(crate) fn line(&mut self, line: fmt::Arguments<'_>) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(self.0, "{line}");
+    }
+
+    pub(crate) fn blank(&mut self) {
+        self.0.push('\n');
+    }
+
+    /// Words wrapped at the width; the lines after the first are indented two columns more.
+    pub(crate) fn wrapped(&mut self, indent: &str, words: &str) {
+        let mut line = indent.to_owned();
+        let mut empty = true;
+        for word in words.split_whitespace() {
+            if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+                self.line(format_args!("{line}"));
+                line = format!("{indent}  ");
+                empty = true;
+            }
+            if !empty {
+                line.push(' ');
+            }
+            line.push_str(word);
+            empty = false;
+        }
+        self.line(format_args!("{line}"));
+    }
+
+    pub(crate) fn into_string(self) -> String {
+        self.0
+    }
+}
+
+/// `38 ms`, `1.9 s`, `2 min 9 s`: as exact as a reader can use.
+pub(crate) fn duration(time: Duration) -> String {
+    let millis = time.as_millis();
+    match millis {
+        0..1_000 => format!("{millis} ms"),
+        1_000..60_000 if millis.is_multiple_of(1_000) => format!("{} s", millis / 1_000),
+        1_000..60_000 => format!("{:.1} s", time.as_secs_f64()),
+        _ => {
+            let seconds = time.as_secs();
+            format!("{} min {} s", seconds / 60, seconds % 60)
+        }
+    }
+}
+
+/// `1 node`, `2 nodes`.
+pub(crate) fn plural(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_well() {
+        let read = |ms| duration(Duration::from_millis(ms));
+        assert_eq!(read(38), "38 ms");
+        assert_eq!(read(5_000), "5 s");
+        assert_eq!(read(1_940), "1.9 s");
+        assert_eq!(read(129_000), "2 min 9 s");
+    }
+
+    #[test]
+    fn words_wrap_inside_the_width() {
+        let mut text = Text::new();
+        text.wrapped("    ", &"word ".repeat(60));
+        let text = text.into_string();
+        assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");
+        assert!(text.lines().skip(1).all(|line| line.starts_with("      word")), "{text}");
+    }
+}

@@ -1,0 +1,102 @@
+//! From a command line to an exit status.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::{CommandFactory, FromArgMatches, error::ErrorKind};
+
+use crate::args::{Cli, Command};
+use crate::commands::{check, explain, version};
+use crate::output::{Color, Exit, Failure, Format, Printer};
+
+pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Exit {
+    let args: Vec<OsString> = args.collect();
+    let cli = match parse(&args) {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error, &args),
+    };
+    crate::logs::start(cli.global.output.verbose);
+    let printer = cli.global.output.printer();
+    match execute(cli, printer) {
+        Ok(exit) => exit,
+        Err(failure) => printer.failure(&failure),
+    }
+}
+
+fn execute(cli: Cli, printer: Printer) -> Result<Exit, Failure> {
+    match cli.command {
+        Command::Check(args) => until_interrupted(check::run(&args, &cli.global.cluster, &printer)),
+        Command::Explain(args) => explain::run(&args, &printer),
+        Command::Version => Ok(version::run(&printer)),
+    }
+}
+
+/// Runs a command that talks to the outside world. Ctrl-C ends it at any point.
+fn until_interrupted(
+    command: impl Future<Output = Result<Exit, Failure>>,
+) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Exit::Usage, "cannot start").because(error.to_string()))?;
+    let result = runtime.block_on(async {
+        tokio::select! {
+            result = command => result,
+            _ = tokio::signal::ctrl_c() => Ok(Exit::Interrupted),
+        }
+    });
+    // A name lookup or a credential plugin may still hang in a thread; it must not hold us.
+    runtime.shutdown_background();
+    result
+}
+
+fn parse(args: &[OsString]) -> Result<Cli, clap::Error> {
+    let mut command = Cli::command();
+    // A link named kubectl-flyball makes this a kubectl plugin; its help should say so.
+    let called = args.first().map(Path::new).and_then(Path::file_stem);
+    if called.is_some_and(|name| name == "kubectl-flyball") {
+        command = command.bin_name("kubectl flyball");
+    }
+    Cli::from_arg_matches(&command.try_get_matches_from(args)?)
+}
+
+/// Help and version are answers; everything else is wrong usage.
+fn refuse(error: &clap::Error, args: &[OsString]) -> Exit {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // A reader that went away is not an error; nothing else can be done about it.
+            let _ = error.print();
+            Exit::Yes
+        }
+        _ if wants_json(args) => {
+            let rendered = error.render().to_string();
+            let mut lines = rendered.lines().map(str::trim).filter(|line| !line.is_empty());
+            let what = lines.next().unwrap_or_default();
+            let what = what.strip_prefix("error: ").unwrap_or(what);
+            let mut failure =
+                Failure::new(Exit::Usage, what).hint("flyball --help lists what exists");
+            // "tip: ..." and "[possible values: ...]" follow; usage is for people.
+            let why: Vec<&str> = lines
+                .take_while(|line| !line.starts_with("Usage") && !line.starts_with("For more"))
+                .collect();
+            if !why.is_empty() {
+                failure = failure.because(why.join("; "));
+            }
+            let printer =
+                Printer { format: Format::Json, color: Color::Auto, quiet: false, progress: false };
+            printer.failure(&failure)
+        }
+        _ => {
+            let _ = error.print();
+            Exit::Usage
+        }
+    }
+}
+
+/// The arguments could not be read, yet a script that asked for JSON should get JSON.
+fn wants_json(args: &[OsString]) -> bool {
+    let words: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
+    let pair = words.windows(2).any(|pair| matches!(pair, ["-o" | "--output", "json"]));
+    pair || words.iter().any(|word| matches!(*word, "-ojson" | "-o=json" | "--output=json"))
+        || std::env::var("FLYBALL_OUTPUT").is_ok_and(|form| form == "json")
+}

@@ -1,0 +1,6 @@
+//! The binary as users meet it: what it prints, where, and with which exit status.
+
+mod check;
+mod flyball;
+mod server;
+mod texts;

@@ -1,0 +1,106 @@
+//! Help, errors and explanations, word for word.
+
+use super::flyball::{command, finish, flyball, kubeconfig};
+
+#[test]
+fn help_of_every_command() {
+    for (name, args) in [
+        ("help", &["--help"][..]),
+        ("help_check", &["check", "--help"]),
+        ("help_check_short", &["check", "-h"]),
+        ("help_explain", &["explain", "--help"]),
+        ("help_version", &["version", "--help"]),
+    ] {
+        let run = flyball(args);
+        assert!(run.stdout.lines().all(|line| line.len() <= 100), "{}", run.stdout);
+        insta::assert_snapshot!(name, run.shown());
+    }
+}
+
+#[test]
+fn explanations() {
+    insta::assert_snapshot!("explain_list", flyball(&["explain"]).shown());
+    insta::assert_snapshot!("explain_one", flyball(&["explain", "fly301"]).shown());
+    insta::assert_snapshot!("explain_typo", flyball(&["explain", "FYL-301"]).shown());
+    insta::assert_snapshot!("explain_nonsense", flyball(&["explain", "zzz"]).shown());
+    insta::assert_snapshot!(
+        "explain_typo_json",
+        flyball(&["explain", "FYL-301", "-ojson"]).shown()
+    );
+}
+
+#[test]
+fn versions() {
+    let run = flyball(&["version"]);
+    assert_eq!((run.stdout.as_str(), run.status), ("client 0.0.0\n", Some(0)));
+    assert_eq!(flyball(&["version", "-o", "json"]).json()["client"], "0.0.0");
+}
+
+#[test]
+fn wrong_usage() {
+    for (name, args) in [
+        ("usage_command", &["chek"][..]),
+        ("usage_json", &["check", "--wait", "soon", "-o", "json"]),
+        ("usage_command_json", &["chek", "-o", "json"]),
+        ("usage_category", &["check", "--only", "cpu"]),
+        ("usage_code", &["check", "--skip", "FLY-999"]),
+        ("usage_time", &["check", "--timeout", "0"]),
+        ("usage_address", &["check", "--prometheus", "prom:9090"]),
+    ] {
+        let run = flyball(args);
+        assert_eq!(run.status, Some(2), "{}", run.shown());
+        insta::assert_snapshot!(name, run.shown());
+    }
+}
+
+#[test]
+fn no_cluster() {
+    let config = kubeconfig("named", "https://127.0.0.1:1");
+    insta::assert_snapshot!("cluster_none", flyball(&["check"]).shown());
+    insta::assert_snapshot!("cluster_none_json", flyball(&["check", "-o", "json"]).shown());
+    let wrong = ["check", "--kubeconfig", "/nonexistent/config"];
+    insta::assert_snapshot!("cluster_no_file", flyball(&wrong).shown());
+    let run = finish(command(&["check", "--context", "prod"]).env("KUBECONFIG", &config));
+    insta::assert_snapshot!("cluster_no_context", run.shown());
+}
+
+#[test]
+fn colour_only_when_wanted() {
+    let styled = |run: &super::flyball::Run| run.stdout.contains('\x1b');
+    assert!(!styled(&flyball(&["explain", "FLY-101"])));
+    assert!(styled(&flyball(&["explain", "FLY-101", "--color", "always"])));
+    assert!(styled(&finish(command(&["explain", "FLY-101"]).env("FLYBALL_COLOR", "always"))));
+    let none = command(&["explain", "FLY-101"]).env("NO_COLOR", "1").output();
+    assert!(!none.expect("it runs").stdout.contains(&b'\x1b'));
+}
+
+#[test]
+fn flags_are_read_from_the_environment() {
+    let run =
+        finish(command(&["version"]).env("FLYBALL_OUTPUT", "json").env("FLYBALL_VERBOSE", "2"));
+    assert_eq!(run.json()["kind"], "Version", "{}", run.shown());
+    for yes in ["1", "true", "yes"] {
+        let quiet = finish(command(&["version"]).env("FLYBALL_QUIET", yes));
+        assert_eq!(quiet.status, Some(0), "{}", quiet.shown());
+    }
+}
+
+#[test]
+fn a_kubectl_plugin_calls_itself_one() {
+    use std::os::unix::process::CommandExt;
+    let run = finish(command(&["check", "-h"]).arg0("kubectl-flyball"));
+    assert!(run.stdout.contains("Usage: kubectl flyball check"), "{}", run.shown());
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let mut child = command(&["explain"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0));
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
