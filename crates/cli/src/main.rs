@@ -7,7 +7,6 @@
 mod args;
 mod cluster;
 mod commands;
-mod logs;
 mod output;
 mod pages;
 #[cfg(test)]

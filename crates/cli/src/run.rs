@@ -15,7 +15,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Exit {
         Ok(cli) => cli,
         Err(error) => return refuse(&error, &args),
     };
-    crate::logs::start(cli.global.output.verbose);
+    start_logs(cli.global.output.verbose);
     let printer = cli.global.output.printer();
     match execute(cli, printer) {
         Ok(exit) => exit,
@@ -99,4 +99,16 @@ fn wants_json(args: &[OsString]) -> bool {
     let pair = words.windows(2).any(|pair| matches!(pair, ["-o" | "--output", "json"]));
     pair || words.iter().any(|word| matches!(*word, "-ojson" | "-o=json" | "--output=json"))
         || std::env::var("FLYBALL_OUTPUT").is_ok_and(|form| form == "json")
+}
+
+/// Logs come on standard error, and only when asked for: a library's log line is not an answer.
+fn start_logs(verbose: u8) {
+    let filter = match verbose {
+        0 => return,
+        1 => "info",
+        2 => "debug",
+        _ => "trace",
+    };
+    // Fails only if logging was set up before; then it is set up.
+    let _ = flyball_telemetry::logs::init(flyball_telemetry::logs::Format::Text, filter);
 }

@@ -1,1 +1,15 @@
-//! Placeholder
+//! What every story on a real cluster needs: a connection, a namespace of its own, waiting, and a
+//! full account of what happened when it fails.
+//!
+//! Stories live in `tests/it`, one file each. They know the cluster only through its API and
+//! Flyball only through its image, its binary and its output. `cargo xtask e2e` sets the
+//! environment and runs them; the cluster may be ours or any other.
+
+mod account;
+mod cluster;
+mod story;
+mod wait;
+
+pub use cluster::{Cluster, dynamic, job_exit, pod_log};
+pub use story::{Story, in_namespace};
+pub use wait::until;

@@ -1,9 +1,8 @@
 //! Runs the stories of `crates/e2e` on a real cluster: ours, or any that `KUBECONFIG` names.
 
-use crate::{cluster, image, process};
+use crate::{cluster, image, process, tools};
 use anyhow::Result;
 use std::path::Path;
-use std::process::Command;
 
 /// Which cluster and which stories.
 #[derive(clap::Args)]
@@ -20,8 +19,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
     let built = image::build(root)?;
-    let mut stories = Command::new(env!("CARGO"));
-    stories.current_dir(root).args(["nextest", "run", "--package", "flyball-e2e"]);
+    let mut stories = tools::nextest()?;
+    stories.current_dir(root).args(["run", "--locked", "--package", "flyball-e2e"]);
     // Ignored for whoever types `cargo test` without a cluster; here there is one.
     stories.args(["--run-ignored", "all", "--profile", "e2e"]);
     match &args.kubeconfig {

@@ -18,7 +18,7 @@ pub(crate) struct Built {
 
 /// Builds binary and image, and records its size.
 pub(crate) fn build(root: &Path) -> Result<Built> {
-    process::run(Command::new(env!("CARGO")).current_dir(root).args([
+    process::run(Command::new("cargo").current_dir(root).args([
         "build",
         "--release",
         "--locked",
@@ -72,11 +72,12 @@ pub(crate) fn build(root: &Path) -> Result<Built> {
 }
 
 fn target_folder(root: &Path) -> Result<PathBuf> {
-    let text = process::read(
-        Command::new(env!("CARGO"))
-            .current_dir(root)
-            .args(["metadata", "--format-version=1", "--no-deps", "--offline"]),
-    )?;
+    let text = process::read(Command::new("cargo").current_dir(root).args([
+        "metadata",
+        "--format-version=1",
+        "--no-deps",
+        "--offline",
+    ]))?;
     let metadata: serde_json::Value = serde_json::from_str(&text)?;
     let folder = metadata["target_directory"].as_str().context("cargo metadata has no target")?;
     Ok(PathBuf::from(folder))

@@ -12,6 +12,7 @@ mod image;
 mod oci;
 mod process;
 mod tidy;
+mod tools;
 
 use std::process::ExitCode;
 

@@ -1,0 +1,76 @@
+//! The connection, and the parts under test as the environment names them.
+
+use anyhow::{Context, Result};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, LogParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::GroupVersionKind;
+use kube::{Client, Config};
+use std::path::PathBuf;
+
+/// A cluster and what is tested on it.
+pub struct Cluster {
+    pub client: Client,
+    pub kubeconfig: PathBuf,
+    /// The image whose pods the stories run.
+    pub image: String,
+    /// The same program, for use from outside.
+    pub binary: PathBuf,
+}
+
+impl Cluster {
+    /// Reads what `cargo xtask e2e` set.
+    pub async fn connect() -> Result<Self> {
+        let kubeconfig = PathBuf::from(variable("FLYBALL_E2E_KUBECONFIG")?);
+        let file = Kubeconfig::read_from(&kubeconfig)?;
+        let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
+        Ok(Self {
+            client: Client::try_from(config)?,
+            kubeconfig,
+            image: variable("FLYBALL_E2E_IMAGE")?,
+            binary: PathBuf::from(variable("FLYBALL_E2E_BINARY")?),
+        })
+    }
+}
+
+fn variable(name: &str) -> Result<String> {
+    std::env::var(name)
+        .with_context(|| format!("{name} is not set; run the stories with `cargo xtask e2e`"))
+}
+
+/// A namespaced kind that has no Rust type here, such as a JobSet.
+pub fn dynamic(
+    client: &Client,
+    namespace: Option<&str>,
+    api_version: &str,
+    kind: &str,
+) -> Api<DynamicObject> {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    }
+}
+
+/// The whole log of the only container of a Job's only pod.
+pub async fn pod_log(client: &Client, namespace: &str, job: &str) -> Result<String> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let found = pods.list(&ListParams::default().labels(&format!("job-name={job}"))).await?;
+    let pod = found.items.first().with_context(|| format!("job {job} has no pod"))?;
+    let name = pod.metadata.name.as_deref().context("a pod without a name")?;
+    Ok(pods.logs(name, &LogParams::default()).await?)
+}
+
+/// The exit status of a Job's only pod, once it has ended.
+pub async fn job_exit(client: &Client, namespace: &str, job: &str) -> Result<Option<i32>> {
+    let jobs: Api<Job> = Api::namespaced(client.clone(), namespace);
+    jobs.get(job).await?;
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let found = pods.list(&ListParams::default().labels(&format!("job-name={job}"))).await?;
+    Ok(found.items.iter().find_map(|pod| {
+        let status = pod.status.as_ref()?.container_statuses.as_ref()?.first()?;
+        Some(status.state.as_ref()?.terminated.as_ref()?.exit_code)
+    }))
+}

@@ -1,0 +1,93 @@
+//! One story, one namespace: made before, judged after, removed in any case.
+
+use crate::account;
+use crate::cluster::Cluster;
+use anyhow::{Context, Result, bail};
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use kube::api::{Api, DeleteParams, PostParams};
+use serde_json::json;
+use std::time::Duration;
+
+/// What a story is given.
+pub struct Story {
+    pub cluster: Cluster,
+    pub namespace: String,
+}
+
+/// Runs `tell` in a new namespace under the strictest Pod Security level.
+///
+/// On failure it prints pod states, events and logs. Even a story that succeeds fails if a pod of
+/// its namespace logged an ERROR line that contains none of `expected_errors`: an ERROR means that
+/// a person should look.
+pub async fn in_namespace(
+    expected_errors: &[&str],
+    tell: impl AsyncFnOnce(&Story) -> Result<()>,
+) -> Result<()> {
+    let cluster = Cluster::connect().await?;
+    let namespace = create(&cluster).await?;
+    let story = Story { cluster, namespace };
+    let told = tell(&story).await;
+    let judged = match told {
+        Ok(()) => no_unlisted_errors(&story, expected_errors).await,
+        Err(error) => Err(error),
+    };
+    if judged.is_err() {
+        account::print(&story).await;
+    }
+    remove(&story).await?;
+    judged
+}
+
+async fn create(cluster: &Cluster) -> Result<String> {
+    let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
+    let wanted = serde_json::from_value(json!({
+        "metadata": {
+            "generateName": "story-",
+            "labels": { "pod-security.kubernetes.io/enforce": "restricted" },
+        },
+    }))?;
+    let created = namespaces.create(&PostParams::default(), &wanted).await?;
+    let name = created.metadata.name.context("a namespace without a name")?;
+    // Pods are refused until the controller manager has made the default service account.
+    let accounts: Api<ServiceAccount> = Api::namespaced(cluster.client.clone(), &name);
+    crate::until("the default service account", Duration::from_secs(30), async || {
+        Ok(accounts.get_opt("default").await?)
+    })
+    .await?;
+    Ok(name)
+}
+
+async fn remove(story: &Story) -> Result<()> {
+    let namespaces: Api<Namespace> = Api::all(story.cluster.client.clone());
+    namespaces.delete(&story.namespace, &DeleteParams::default()).await?;
+    Ok(())
+}
+
+async fn no_unlisted_errors(story: &Story, expected: &[&str]) -> Result<()> {
+    let unlisted: Vec<String> = account::log_lines(story)
+        .await?
+        .into_iter()
+        .filter(|line| is_error(line) && !expected.iter().any(|known| line.contains(known)))
+        .collect();
+    if unlisted.is_empty() {
+        return Ok(());
+    }
+    bail!("pods logged ERROR lines that the story does not expect:\n{}", unlisted.join("\n"));
+}
+
+/// As `telemetry` writes them, in text and in JSON.
+fn is_error(line: &str) -> bool {
+    line.contains(" ERROR ") || line.contains(r#""level":"ERROR""#)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_error;
+
+    #[test]
+    fn error_lines_of_both_formats_are_seen_and_words_are_not() {
+        assert!(is_error("node-a/x: 2026-11-15T00:00:00Z ERROR flyball: lost the lease"));
+        assert!(is_error(r#"{"timestamp":"…","level":"ERROR","fields":{}}"#));
+        assert!(!is_error("kind Error, see docs/errors"));
+    }
+}

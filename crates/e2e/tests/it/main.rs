@@ -1,0 +1,5 @@
+//! Stories on a real cluster, one file each. Run them with `cargo xtask e2e`.
+
+mod check;
+mod image;
+mod queue;

@@ -1,0 +1,162 @@
+//! Two gangs of 2 x 2 GPUs and a quota of 4: Kueue lets the second start when the first has ended.
+
+use anyhow::{Context, Result, ensure};
+use flyball_e2e::{Story, dynamic, in_namespace, until};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, PostParams};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const KUEUE: &str = "kueue.x-k8s.io/v1beta2";
+
+#[tokio::test]
+#[ignore = "needs a cluster: cargo xtask e2e"]
+async fn a_jobset_waits_in_kueue_behind_another() -> Result<()> {
+    in_namespace(&[], async |story| {
+        create_queue(story).await?;
+        let told = tell(story).await;
+        remove_queue(story).await?;
+        told
+    })
+    .await
+}
+
+async fn tell(story: &Story) -> Result<()> {
+    create(story, "jobset.x-k8s.io/v1alpha2", "JobSet", jobset(story, "first")).await?;
+    until("the first gang's two pods", Duration::from_secs(60), async || {
+        Ok((running(story, "first").await?.len() == 2).then_some(()))
+    })
+    .await?;
+    create(story, "jobset.x-k8s.io/v1alpha2", "JobSet", jobset(story, "second")).await?;
+    // Long enough for a queue that does not hold to show it: admission took under a second above.
+    for _ in 0..10 {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let early = running(story, "second").await?;
+        let first = running(story, "first").await?;
+        ensure!(
+            early.is_empty() || first.len() < 2,
+            "the second gang has pods beside the first: {early:?}"
+        );
+    }
+    ensure!(suspended(story, "second").await?, "the second JobSet is not suspended by Kueue");
+    until("the second gang's two pods", Duration::from_secs(90), async || {
+        Ok((running(story, "second").await?.len() == 2).then_some(()))
+    })
+    .await?;
+    ensure!(running(story, "first").await?.is_empty(), "both gangs run on a quota for one");
+    until("the end of the second gang", Duration::from_secs(90), async || {
+        Ok(finished(story, "second").await?.then_some(()))
+    })
+    .await
+}
+
+/// Two jobs of one pod, two GPUs each; a gang works for a while and ends by itself.
+fn jobset(story: &Story, name: &str) -> Value {
+    json!({
+        "metadata": {
+            "name": name,
+            "labels": { "kueue.x-k8s.io/queue-name": "queue" },
+        },
+        "spec": { "replicatedJobs": [{ "name": "workers", "replicas": 2, "template": { "spec": {
+            "parallelism": 1, "completions": 1, "backoffLimit": 0,
+            "template": {
+                "metadata": { "labels": { "gang": name } },
+                "spec": {
+                    "restartPolicy": "Never",
+                    "securityContext": {
+                        "runAsNonRoot": true, "runAsUser": 65532,
+                        "seccompProfile": { "type": "RuntimeDefault" },
+                    },
+                    "containers": [{
+                        "name": "worker",
+                        "image": worker_image(story),
+                        "args": ["8"],
+                        "resources": { "limits": { "nvidia.com/gpu": 2 } },
+                        "securityContext": {
+                            "allowPrivilegeEscalation": false,
+                            "capabilities": { "drop": ["ALL"] },
+                        },
+                    }],
+                },
+            },
+        }}}]},
+    })
+}
+
+/// A program that sleeps its argument in seconds; on other clusters any image may be named.
+fn worker_image(_story: &Story) -> String {
+    std::env::var("FLYBALL_E2E_SLEEPER").unwrap_or_else(|_| "flyball.test/pause:v1".into())
+}
+
+/// Cluster-wide objects carry the namespace's name, so that two runs do not meet.
+async fn create_queue(story: &Story) -> Result<()> {
+    let name = &story.namespace;
+    create(story, KUEUE, "ResourceFlavor", json!({ "metadata": { "name": name } })).await?;
+    let queue = json!({
+        "metadata": { "name": name },
+        "spec": {
+            "namespaceSelector": {},
+            "resourceGroups": [{
+                "coveredResources": ["nvidia.com/gpu"],
+                "flavors": [{
+                    "name": name,
+                    "resources": [{ "name": "nvidia.com/gpu", "nominalQuota": 4 }],
+                }],
+            }],
+        },
+    });
+    create(story, KUEUE, "ClusterQueue", queue).await?;
+    let local = json!({ "metadata": { "name": "queue" }, "spec": { "clusterQueue": name } });
+    create(story, KUEUE, "LocalQueue", local).await
+}
+
+async fn remove_queue(story: &Story) -> Result<()> {
+    let sets = dynamic(
+        &story.cluster.client,
+        Some(&story.namespace),
+        "jobset.x-k8s.io/v1alpha2",
+        "JobSet",
+    );
+    sets.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
+    for kind in ["ClusterQueue", "ResourceFlavor"] {
+        let api = dynamic(&story.cluster.client, None, KUEUE, kind);
+        api.delete(&story.namespace, &DeleteParams::default()).await?;
+    }
+    Ok(())
+}
+
+async fn create(story: &Story, api_version: &str, kind: &str, mut object: Value) -> Result<()> {
+    object["apiVersion"] = api_version.into();
+    object["kind"] = kind.into();
+    let namespaced = !matches!(kind, "ResourceFlavor" | "ClusterQueue");
+    let namespace = namespaced.then_some(story.namespace.as_str());
+    let api = dynamic(&story.cluster.client, namespace, api_version, kind);
+    let object: DynamicObject = serde_json::from_value(object)?;
+    api.create(&PostParams::default(), &object).await.with_context(|| format!("create {kind}"))?;
+    Ok(())
+}
+
+async fn running(story: &Story, gang: &str) -> Result<Vec<String>> {
+    let pods: Api<Pod> = Api::namespaced(story.cluster.client.clone(), &story.namespace);
+    let params =
+        ListParams::default().labels(&format!("gang={gang}")).fields("status.phase=Running");
+    Ok(pods.list(&params).await?.items.into_iter().filter_map(|pod| pod.metadata.name).collect())
+}
+
+async fn suspended(story: &Story, name: &str) -> Result<bool> {
+    Ok(get_jobset(story, name).await?.data["spec"]["suspend"] == true)
+}
+
+async fn finished(story: &Story, name: &str) -> Result<bool> {
+    Ok(get_jobset(story, name).await?.data["status"]["terminalState"] == "Completed")
+}
+
+async fn get_jobset(story: &Story, name: &str) -> Result<DynamicObject> {
+    let api = dynamic(
+        &story.cluster.client,
+        Some(&story.namespace),
+        "jobset.x-k8s.io/v1alpha2",
+        "JobSet",
+    );
+    Ok(api.get(name).await?)
+}
