@@ -10,11 +10,16 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// The heading without the name: `# FLY-101: the API server answers` gives the second half.
+    /// One line about it. `# FLY-101: the API server answers` has it in the heading; the page of
+    /// a reason is headed by its bare name and says it in its first sentence.
     pub(crate) fn title(&self) -> &'static str {
-        let heading = self.text.lines().next().unwrap_or_default().trim_start_matches('#').trim();
+        let mut lines = self.text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let heading = lines.next().unwrap_or_default().trim_start_matches('#').trim();
         let rest = heading.strip_prefix(self.name).unwrap_or(heading);
-        rest.trim_start_matches(':').trim()
+        match rest.trim_start_matches(':').trim() {
+            "" => lines.next().unwrap_or_default().trim_end_matches('.'),
+            title => title,
+        }
     }
 }
 

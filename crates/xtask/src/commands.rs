@@ -1,6 +1,6 @@
 //! The command line: one variant per command.
 
-use crate::{cluster, e2e, figures, image, tidy};
+use crate::{ci, cluster, e2e, figures, image, tidy};
 use anyhow::{Context, Result};
 use clap::Parser;
 use std::path::PathBuf;
@@ -20,6 +20,10 @@ enum Task {
     Image,
     /// Run the stories on a real cluster
     E2e(e2e::Args),
+    /// Before every commit: format, lints, tidy, tests, licences, documents
+    Check,
+    /// Everything CI runs, in its order, with a summary
+    Ci(ci::Args),
 }
 
 pub(crate) fn run() -> Result<ExitCode> {
@@ -28,6 +32,8 @@ pub(crate) fn run() -> Result<ExitCode> {
         Task::Tidy => return tidy::run(&root),
         Task::Figures(args) => return figures::run(&root, args),
         Task::Cluster(command) => cluster::main(&root, command)?,
+        Task::Check => return ci::check(&root),
+        Task::Ci(args) => return ci::run(&root, &args),
         Task::Image => image::build(&root).map(drop)?,
         Task::E2e(args) => e2e::run(&root, &args)?,
     }
@@ -36,6 +42,10 @@ pub(crate) fn run() -> Result<ExitCode> {
 
 /// The checkout that this tool was built from.
 pub(crate) fn root() -> Result<PathBuf> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    // Asked at run time first: a target folder shared by two checkouts may hold the other's build.
+    let folder = match std::env::var_os("CARGO_MANIFEST_DIR") {
+        Some(folder) => PathBuf::from(folder),
+        None => PathBuf::from(env!("CARGO_MANIFEST_DIR")),
+    };
     Ok(folder.ancestors().nth(2).context("crates/xtask has no root above it")?.to_path_buf())
 }

@@ -17,6 +17,13 @@ pub(crate) struct Args {
     story: Option<String>,
 }
 
+impl Args {
+    /// Every story, on the cluster that we start ourselves.
+    pub(crate) fn own_cluster() -> Self {
+        Self { kubeconfig: None, image: image::NAME.into(), story: None }
+    }
+}
+
 pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
     let built = image::build(root)?;
     let mut stories = tools::nextest()?;

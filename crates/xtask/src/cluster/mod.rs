@@ -100,6 +100,12 @@ pub(crate) fn kueue_installer(root: &Path, layout: &Layout) -> Result<(PathBuf, 
     Ok((parts.program("kubectl"), parts.manifest("kueue.yaml")))
 }
 
+/// Builds and caches the parts, if they are not.
 pub(crate) fn build_parts(root: &Path) -> Result<()> {
     parts::ensure(root, &Layout::new()?).map(drop)
+}
+
+/// True when the parts of these versions were built before.
+pub(crate) fn parts_are_cached(root: &Path) -> Result<bool> {
+    Ok(parts::cached(root, &Layout::new()?).is_ok())
 }

@@ -73,9 +73,9 @@ fn stock() -> Result<BTreeSet<String>> {
     add("process", processes()?);
     add("mount", mounts()?);
     add("namespace", namespaces());
-    add("link", lines(Command::new("ip").args(["-brief", "link"]), |l| first_word(l)));
+    add("link", lines(Command::new("ip").args(["-brief", "link"]), first_word));
     add("route", lines(Command::new("ip").args(["route", "show", "table", "all"]), str::to_owned));
-    add("rule", lines(&mut Command::new("iptables-save"), |l| without_counters(l)));
+    add("rule", lines(&mut Command::new("iptables-save"), without_counters));
     add("cgroup", cgroups());
     Ok(found)
 }

@@ -2,7 +2,9 @@
 
 use super::kubectl::Kubectl;
 use super::layout::NODES;
-use super::{Layout, addons, certs, control, daemon, node, parts, space, status, teardown};
+use super::{
+    Layout, Versions, addons, certs, control, daemon, node, parts, space, status, teardown,
+};
 use crate::figures::{self, Op, Target};
 use anyhow::{Context, Result};
 use std::path::Path;
@@ -15,6 +17,8 @@ pub(super) fn up(root: &Path, layout: &Layout, figure: bool) -> Result<f64> {
         return Ok(0.0);
     }
     daemon::hierarchies()?;
+    let versions = Versions::read(root)?;
+    versions.require_debian_programs()?;
     let parts = parts::ensure(root, layout)?;
     let mut clock = Clock::start();
     teardown::remove(layout)?;
@@ -68,11 +72,12 @@ pub(super) fn up(root: &Path, layout: &Layout, figure: bool) -> Result<f64> {
     clock.lap("CoreDNS, JobSet and Kueue available");
 
     let seconds = clock.begin.elapsed().as_secs_f64();
+    eprintln!("cluster: {}", versions.in_words());
     eprintln!("cluster: up in {seconds:.1} s; kubeconfig {}", layout.kubeconfig().display());
     if figure {
         figures::write(
             "cluster.up_warm_seconds",
-            seconds,
+            (seconds * 10.0).round() / 10.0,
             "s",
             Target { op: Op::AtMost, value: 60.0 },
             "cargo xtask cluster up --figure",

@@ -42,6 +42,47 @@ impl Versions {
         toml::from_str(&text).with_context(|| format!("{} is not as expected", path.display()))
     }
 
+    /// The whole list in one line, for people.
+    pub(super) fn in_words(&self) -> String {
+        format!(
+            "Kubernetes {}, etcd {}, CoreDNS {}, JobSet {}, Kueue {}, metrics-server {}, kwok {}",
+            self.kubernetes,
+            self.etcd,
+            self.coredns,
+            self.jobset,
+            self.kueue,
+            self.metrics_server,
+            self.kwok
+        )
+    }
+
+    /// Refuses to begin when a program from Debian is not there, with the command that brings it.
+    pub(super) fn require_debian_programs(&self) -> Result<()> {
+        let programs = [
+            "buildah",
+            "containerd",
+            "ctr",
+            "conntrack",
+            "ip",
+            "iptables",
+            "nsenter",
+            "prometheus",
+            "runc",
+        ];
+        let paths = std::env::var_os("PATH").unwrap_or_default();
+        let missing: Vec<&str> = programs
+            .into_iter()
+            .filter(|name| !std::env::split_paths(&paths).any(|folder| folder.join(name).exists()))
+            .collect();
+        anyhow::ensure!(
+            missing.is_empty(),
+            "not installed: {}\n\nhint: apt-get install --no-install-recommends {}",
+            missing.join(", "),
+            self.debian.join(" ")
+        );
+        Ok(())
+    }
+
     /// Names the cache folder of everything built from these versions.
     pub(super) fn key(&self, root: &Path) -> Result<String> {
         let mut digest = Sha256::new();
