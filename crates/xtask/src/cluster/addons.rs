@@ -3,7 +3,7 @@
 
 use super::Versions;
 use super::kubectl::Kubectl;
-use super::layout::{DNS_ADDRESS, GPUS_PER_NODE, NODES};
+use super::layout::DNS_ADDRESS;
 use super::parts::Parts;
 use anyhow::{Context, Result};
 use std::path::Path;
@@ -15,15 +15,44 @@ pub(super) const NEEDED: [(&str, &str); 3] = [
     ("kueue-system", "kueue-controller-manager"),
 ];
 
-/// Applies everything, all manifests at once: most of the time is the API server's.
+/// Applies everything to our own cluster.
 pub(super) fn apply(root: &Path, parts: &Parts, kubectl: &Kubectl) -> Result<()> {
     let versions = Versions::read(root)?;
-    let own = |name: &str| -> Result<String> {
-        let path = root.join("cluster/manifests").join(name);
-        let text = std::fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
-        Ok(text.replace("COREDNS_VERSION", &versions.coredns).replace("DNS_ADDRESS", DNS_ADDRESS))
-    };
-    let (dns, prometheus) = (own("coredns.yaml")?, own("prometheus.yaml")?);
+    let dns = own_manifest(root, "coredns.yaml")?
+        .replace("COREDNS_VERSION", &versions.coredns)
+        .replace("DNS_ADDRESS", DNS_ADDRESS);
+    apply_all(parts, kubectl, &[&dns, &own_manifest(root, "prometheus.yaml")?])
+}
+
+/// Installs on a cluster that somebody else made; DNS is there already.
+pub(super) fn install_elsewhere(
+    root: &Path,
+    parts: &Parts,
+    kubectl: &Kubectl,
+    fake_gpus: Option<u32>,
+) -> Result<()> {
+    println!("the cluster's nodes must hold these images:");
+    for archive in parts.images()? {
+        println!("  {}", archive.display());
+    }
+    apply_all(parts, kubectl, &[&own_manifest(root, "prometheus.yaml")?])?;
+    if let Some(count) = fake_gpus {
+        let names =
+            kubectl.read(&["get", "nodes", "--output=jsonpath={.items[*].metadata.name}"])?;
+        add_fake_gpus(kubectl, names.split_whitespace(), count)?;
+    }
+    wait(kubectl, &NEEDED[1..], 180)?;
+    println!("JobSet and Kueue are available");
+    Ok(())
+}
+
+fn own_manifest(root: &Path, name: &str) -> Result<String> {
+    let path = root.join("cluster/manifests").join(name);
+    std::fs::read_to_string(&path).with_context(|| format!("{}", path.display()))
+}
+
+/// All manifests at once: most of the time is the API server's.
+fn apply_all(parts: &Parts, kubectl: &Kubectl, own: &[&str]) -> Result<()> {
     std::thread::scope(|scope| {
         let mut jobs = Vec::new();
         // The largest first: Kueue's definitions are most of the work.
@@ -31,8 +60,9 @@ pub(super) fn apply(root: &Path, parts: &Parts, kubectl: &Kubectl) -> Result<()>
             let manifest = parts.manifest(&format!("{name}.yaml"));
             jobs.push(scope.spawn(move || kubectl.apply(&manifest)));
         }
-        jobs.push(scope.spawn(|| kubectl.apply_text(&dns)));
-        jobs.push(scope.spawn(|| kubectl.apply_text(&prometheus)));
+        for manifest in own {
+            jobs.push(scope.spawn(|| kubectl.apply_text(manifest)));
+        }
         for job in jobs {
             job.join().map_err(|_| anyhow::anyhow!("an apply panicked"))??;
         }
@@ -40,40 +70,37 @@ pub(super) fn apply(root: &Path, parts: &Parts, kubectl: &Kubectl) -> Result<()>
     })
 }
 
-/// Waits until the needed Deployments are available.
-pub(super) fn wait(kubectl: &Kubectl, seconds: u64) -> Result<()> {
-    std::thread::scope(|scope| {
-        let waits = NEEDED.map(|(namespace, name)| {
-            scope.spawn(move || {
-                kubectl
-                    .read(&[
-                        "wait",
-                        "--for=condition=Available",
-                        &format!("--timeout={seconds}s"),
-                        "--namespace",
-                        namespace,
-                        &format!("deployment/{name}"),
-                    ])
-                    .with_context(|| format!("{namespace}/{name} did not become available"))
-            })
-        });
-        for wait in waits {
-            wait.join().map_err(|_| anyhow::anyhow!("a wait panicked"))??;
-        }
-        Ok(())
-    })
+/// Waits until these Deployments are available.
+pub(super) fn wait(kubectl: &Kubectl, needed: &[(&str, &str)], seconds: u64) -> Result<()> {
+    for (namespace, name) in needed {
+        kubectl
+            .read(&[
+                "wait",
+                "--for=condition=Available",
+                &format!("--timeout={seconds}s"),
+                "--namespace",
+                namespace,
+                &format!("deployment/{name}"),
+            ])
+            .with_context(|| format!("{namespace}/{name} did not become available"))?;
+    }
+    Ok(())
 }
 
 /// Extended resources that no device plug-in manages are left alone by the kubelet, so a patch
 /// of the status is enough to make the scheduler and Kueue count GPUs that do not exist.
-pub(super) fn add_fake_gpus(kubectl: &Kubectl) -> Result<()> {
-    let count = format!("\"nvidia.com/gpu\":\"{GPUS_PER_NODE}\"");
+pub(super) fn add_fake_gpus<'a>(
+    kubectl: &Kubectl,
+    nodes: impl Iterator<Item = &'a str>,
+    count: u32,
+) -> Result<()> {
+    let count = format!("\"nvidia.com/gpu\":\"{count}\"");
     let patch = format!("{{\"status\":{{\"capacity\":{{{count}}},\"allocatable\":{{{count}}}}}}}");
-    for node in &NODES {
+    for node in nodes {
         kubectl.read(&[
             "patch",
             "node",
-            node.name,
+            node,
             "--subresource=status",
             "--type=merge",
             "--patch",

@@ -50,6 +50,12 @@ pub(crate) enum Command {
     Kubeconfig,
     /// Build and cache the parts, start nothing
     Parts,
+    /// Install JobSet, Kueue, metrics-server and Prometheus on the cluster in KUBECONFIG
+    Addons {
+        /// Patch this many fake GPUs onto every node, for clusters that have none
+        #[arg(long)]
+        fake_gpus: Option<u32>,
+    },
     /// Add emulated nodes with accelerators (kwok)
     Fleet(fleet::Args),
     /// Load an image archive into every real node
@@ -74,6 +80,10 @@ pub(crate) fn main(root: &Path, command: Command) -> Result<()> {
             Ok(())
         }
         Command::Parts => parts::ensure(root, &layout).map(drop),
+        Command::Addons { fake_gpus } => {
+            let kubectl = Kubectl::for_tests(&layout)?;
+            addons::install_elsewhere(root, &parts::ensure(root, &layout)?, &kubectl, fake_gpus)
+        }
         Command::Fleet(args) => fleet::create(&Kubectl::for_tests(&layout)?, &args),
         Command::Load { archive } => node::load_everywhere(&layout, &archive),
         Command::Leftovers => residue::measure(root, &layout),

@@ -1,7 +1,7 @@
 //! `cluster up`: the order of events, and how long each took.
 
 use super::kubectl::Kubectl;
-use super::layout::NODES;
+use super::layout::{GPUS_PER_NODE, NODES};
 use super::{
     Layout, Versions, addons, certs, control, daemon, node, parts, space, status, teardown,
 };
@@ -67,8 +67,9 @@ pub(super) fn up(root: &Path, layout: &Layout, figure: bool) -> Result<f64> {
         "node/node-b",
     ])?;
     clock.lap("both nodes ready");
-    addons::add_fake_gpus(&kubectl)?;
-    addons::wait(&kubectl, 120).with_context(|| format!("logs: {}", layout.logs().display()))?;
+    addons::add_fake_gpus(&kubectl, NODES.iter().map(|node| node.name), GPUS_PER_NODE)?;
+    addons::wait(&kubectl, &addons::NEEDED, 120)
+        .with_context(|| format!("logs: {}", layout.logs().display()))?;
     clock.lap("CoreDNS, JobSet and Kueue available");
 
     let seconds = clock.begin.elapsed().as_secs_f64();
