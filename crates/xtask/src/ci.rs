@@ -77,7 +77,7 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<ExitCode> {
         let limit = if warm { 12.0 } else { 60.0 };
         figures::write(
             &format!("ci.{kind}_minutes"),
-            (minutes * 10.0).round() / 10.0,
+            minutes,
             "min",
             Target { op: Op::AtMost, value: limit },
             "FLYBALL_CI_FIGURE=true .ci/run",

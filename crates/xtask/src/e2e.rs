@@ -1,4 +1,4 @@
-//! Runs the stories of `crates/e2e` on a real cluster: ours, or any that `KUBECONFIG` names.
+//! Runs the stories of `crates/e2e` on a real cluster: ours, or any other by its kubeconfig.
 
 use crate::{cluster, image, process, tools};
 use anyhow::Result;
@@ -8,7 +8,7 @@ use std::path::Path;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Run on this cluster instead of starting one; the image must be there already
-    #[arg(long, env = "KUBECONFIG")]
+    #[arg(long, value_name = "FILE")]
     kubeconfig: Option<std::path::PathBuf>,
     /// Name of the image that the stories' pods run
     #[arg(long, default_value = image::NAME)]

@@ -87,7 +87,8 @@ pub(crate) fn run(root: &Path, args: Args) -> Result<ExitCode> {
     Ok(if malformed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// Writes one figure, dated today (UTC), over what was there; returns the file.
+/// Writes one figure, dated today (UTC), over what was there; returns the file. The value is rounded
+/// to hundredths: what a repeated run changes beyond that is noise, and would show in every diff.
 pub(crate) fn write(
     name: &str,
     value: f64,
@@ -97,7 +98,7 @@ pub(crate) fn write(
 ) -> Result<PathBuf> {
     let figure = Figure {
         name: name.to_owned(),
-        value,
+        value: (value * 100.0).round() / 100.0,
         unit: unit.to_owned(),
         target,
         command: command.to_owned(),

@@ -63,7 +63,7 @@ pub(crate) fn build(root: &Path) -> Result<Built> {
     println!("image: {NAME}, {megabytes:.1} MB unpacked, {packed:.1} MB packed");
     figures::write(
         "image.megabytes",
-        (megabytes * 10.0).round() / 10.0,
+        megabytes,
         "MB unpacked",
         Target { op: Op::AtMost, value: 40.0 },
         "cargo xtask image",

@@ -16,7 +16,7 @@ pub(super) fn hierarchies() -> Result<Vec<PathBuf>> {
     if top.join("cgroup.controllers").exists() {
         bail!(
             "this host has the unified cgroup hierarchy (v2), for which `cluster up` is not written yet\n\n\
-             hint: create a cluster with kind and pass its kubeconfig: KUBECONFIG=… cargo xtask e2e"
+             hint: create a cluster with kind and pass its kubeconfig: cargo xtask e2e --kubeconfig FILE"
         );
     }
     let mut found: Vec<PathBuf> = Vec::new();

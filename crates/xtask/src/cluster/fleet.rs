@@ -5,7 +5,7 @@ use crate::figures::{self, Op, Target};
 use crate::process;
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// What the emulated nodes look like.
@@ -27,6 +27,9 @@ pub(crate) struct Args {
     /// Remove the pool's nodes instead
     #[arg(long)]
     pub(crate) delete: bool,
+    /// Another cluster than our own; kwok must run there
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
 }
 
 /// Creates the nodes and waits until all are ready.
@@ -121,6 +124,7 @@ pub(super) fn measure(root: &Path, kubectl: &Kubectl, nodes: u32) -> Result<()> 
         zone: "test-1".into(),
         pool: "scale".into(),
         delete: false,
+        kubeconfig: None,
     };
     let result = measure_on(root, kubectl, &args);
     // Left behind, a thousand nodes slow every later test.

@@ -18,12 +18,10 @@ impl Kubectl {
         Self { program: parts.program("kubectl"), kubeconfig }
     }
 
-    /// The running test cluster, or what `KUBECONFIG` names (kind, EKS …) when there is none.
-    pub(crate) fn for_tests(layout: &Layout) -> Result<Self> {
-        let kubeconfig = match std::env::var_os("KUBECONFIG") {
-            Some(path) => PathBuf::from(path),
-            None => layout.kubeconfig(),
-        };
+    /// Our test cluster, or another one (kind, EKS …) whose kubeconfig was named. The variable
+    /// KUBECONFIG is not looked at: tests write, and it may point at something that matters.
+    pub(crate) fn for_tests(layout: &Layout, other: Option<PathBuf>) -> Result<Self> {
+        let kubeconfig = other.unwrap_or_else(|| layout.kubeconfig());
         if !kubeconfig.exists() {
             bail!("there is no {}\n\nhint: cargo xtask cluster up", kubeconfig.display());
         }

@@ -50,8 +50,10 @@ pub(crate) enum Command {
     Kubeconfig,
     /// Build and cache the parts, start nothing
     Parts,
-    /// Install JobSet, Kueue, metrics-server and Prometheus on the cluster in KUBECONFIG
+    /// Install JobSet, Kueue, metrics-server and Prometheus on another cluster
     Addons {
+        #[arg(long, value_name = "FILE")]
+        kubeconfig: PathBuf,
         /// Patch this many fake GPUs onto every node, for clusters that have none
         #[arg(long)]
         fake_gpus: Option<u32>,
@@ -80,14 +82,19 @@ pub(crate) fn main(root: &Path, command: Command) -> Result<()> {
             Ok(())
         }
         Command::Parts => parts::ensure(root, &layout).map(drop),
-        Command::Addons { fake_gpus } => {
-            let kubectl = Kubectl::for_tests(&layout)?;
+        Command::Addons { kubeconfig, fake_gpus } => {
+            let kubectl = Kubectl::for_tests(&layout, Some(kubeconfig))?;
             addons::install_elsewhere(root, &parts::ensure(root, &layout)?, &kubectl, fake_gpus)
         }
-        Command::Fleet(args) => fleet::create(&Kubectl::for_tests(&layout)?, &args),
+        Command::Fleet(args) => {
+            let kubectl = Kubectl::for_tests(&layout, args.kubeconfig.clone())?;
+            fleet::create(&kubectl, &args)
+        }
         Command::Load { archive } => node::load_everywhere(&layout, &archive),
         Command::Leftovers => residue::measure(root, &layout),
-        Command::Scale { nodes } => fleet::measure(root, &Kubectl::for_tests(&layout)?, nodes),
+        Command::Scale { nodes } => {
+            fleet::measure(root, &Kubectl::for_tests(&layout, None)?, nodes)
+        }
     }
 }
 

@@ -8,8 +8,9 @@ use super::{Layout, Versions};
 use crate::oci::{self, Image};
 use crate::process;
 use anyhow::{Context, Result, bail};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// Images carry this name so that nothing can mistake them for the upstream builds.
@@ -49,7 +50,7 @@ pub(super) fn ensure(root: &Path, layout: &Layout) -> Result<Parts> {
         return Ok(parts);
     }
     let begin = Instant::now();
-    eprintln!("parts: building {} (20 to 40 minutes on two cores)", parts.folder.display());
+    eprintln!("parts: building {} (10 to 20 minutes on two cores)", parts.folder.display());
     for folder in ["bin", "images", "manifests"] {
         std::fs::create_dir_all(parts.folder.join(folder))?;
     }
@@ -85,7 +86,7 @@ fn compile(root: &Path, versions: &Versions, parts: &Parts) -> Result<()> {
     build
         .current_dir(root.join("cluster/parts"))
         .env("CGO_ENABLED", "0")
-        .args(["build", "-trimpath", "-ldflags", &flags, "-o"])
+        .args(["build", "-v", "-trimpath", "-ldflags", &flags, "-o"])
         .arg(parts.folder.join("bin/"))
         .args(["./coredns", "./etcd", "./pause", "./targets"]);
     for program in [
@@ -104,8 +105,34 @@ fn compile(root: &Path, versions: &Versions, parts: &Parts) -> Result<()> {
         "sigs.k8s.io/kwok/cmd/kwok",
         "sigs.k8s.io/metrics-server/cmd/metrics-server",
     ]);
-    process::run(&mut build)
-        .context("the Go parts did not build\n\nhint: `go version` must be 1.26 or newer")
+    compile_with_progress(&mut build)
+        .context("the Go parts did not build\n\nhint: `go version` must be 1.26.4 or newer")
+}
+
+/// `go build -v` names each package as it begins; a line every half minute is enough to see that it
+/// moves. What is not a package name is a complaint and is shown at once.
+fn compile_with_progress(build: &mut Command) -> Result<()> {
+    let mut child = build.stderr(Stdio::piped()).spawn().context("could not start go")?;
+    let stderr = child.stderr.take().context("standard error was not piped")?;
+    let (begin, mut last, mut packages) = (Instant::now(), Instant::now(), 0);
+    for line in BufReader::new(stderr).lines() {
+        let line = line?;
+        if line.contains(' ') {
+            eprintln!("{line}");
+            continue;
+        }
+        packages += 1;
+        if last.elapsed().as_secs() >= 30 {
+            last = Instant::now();
+            let minutes = begin.elapsed().as_secs_f64() / 60.0;
+            eprintln!("parts: {packages} packages of about 2,300 in {minutes:.1} min");
+        }
+    }
+    let status = child.wait()?;
+    if !status.success() {
+        bail!("`go build` ended with {status}");
+    }
+    Ok(())
 }
 
 /// The manifests that the modules themselves carry, pointed at our images.

@@ -78,7 +78,7 @@ pub(super) fn up(root: &Path, layout: &Layout, figure: bool) -> Result<f64> {
     if figure {
         figures::write(
             "cluster.up_warm_seconds",
-            (seconds * 10.0).round() / 10.0,
+            seconds,
             "s",
             Target { op: Op::AtMost, value: 60.0 },
             "cargo xtask cluster up --figure",
