@@ -6,6 +6,9 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Event, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, ListParams, LogParams};
 
+/// More than any story's pods write, and small enough to hold.
+const LOG_BYTES: i64 = 10_000_000;
+
 /// Prints everything a reader needs to find the cause; whatever cannot be read is said so.
 #[expect(clippy::print_stderr, reason = "the account of a failed test is for the terminal")]
 pub(crate) async fn print(story: &Story) {
@@ -29,7 +32,7 @@ pub(crate) async fn print(story: &Story) {
     eprintln!("---- end of account");
 }
 
-/// The last lines of every container of the namespace, each with its pod's name.
+/// The log of every container of the namespace, each line with its pod's name.
 pub(crate) async fn log_lines(story: &Story) -> Result<Vec<String>> {
     let api: Api<Pod> = Api::namespaced(story.cluster.client.clone(), &story.namespace);
     let mut lines = Vec::new();
@@ -38,7 +41,7 @@ pub(crate) async fn log_lines(story: &Story) -> Result<Vec<String>> {
         for container in pod.spec.iter().flat_map(|spec| &spec.containers) {
             let params = LogParams {
                 container: Some(container.name.clone()),
-                tail_lines: Some(200),
+                limit_bytes: Some(LOG_BYTES),
                 ..LogParams::default()
             };
             match api.logs(&name, &params).await {

@@ -2,10 +2,12 @@
 
 use crate::account;
 use crate::cluster::Cluster;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
+use futures::FutureExt;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::api::{Api, DeleteParams, PostParams};
 use serde_json::json;
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 /// What a story is given.
@@ -26,16 +28,18 @@ pub async fn in_namespace(
     let cluster = Cluster::connect().await?;
     let namespace = create(&cluster).await?;
     let story = Story { cluster, namespace };
-    let told = tell(&story).await;
+    let told = AssertUnwindSafe(tell(&story)).catch_unwind().await;
     let judged = match told {
-        Ok(()) => no_unlisted_errors(&story, expected_errors).await,
-        Err(error) => Err(error),
+        Ok(Ok(())) => no_unlisted_errors(&story, expected_errors).await,
+        Ok(Err(error)) => Err(error),
+        Err(_) => Err(anyhow!("the story panicked; its message is above")),
     };
     if judged.is_err() {
         account::print(&story).await;
     }
-    remove(&story).await?;
-    judged
+    // The story's own failure is the one to report.
+    let removed = remove(&story.cluster, &story.namespace).await;
+    judged.and(removed)
 }
 
 async fn create(cluster: &Cluster) -> Result<String> {
@@ -50,16 +54,22 @@ async fn create(cluster: &Cluster) -> Result<String> {
     let name = created.metadata.name.context("a namespace without a name")?;
     // Pods are refused until the controller manager has made the default service account.
     let accounts: Api<ServiceAccount> = Api::namespaced(cluster.client.clone(), &name);
-    crate::until("the default service account", Duration::from_secs(30), async || {
+    let ready = crate::until("the default service account", Duration::from_secs(30), async || {
         Ok(accounts.get_opt("default").await?)
     })
-    .await?;
-    Ok(name)
+    .await;
+    match ready {
+        Ok(_) => Ok(name),
+        Err(error) => {
+            remove(cluster, &name).await?;
+            Err(error)
+        }
+    }
 }
 
-async fn remove(story: &Story) -> Result<()> {
-    let namespaces: Api<Namespace> = Api::all(story.cluster.client.clone());
-    namespaces.delete(&story.namespace, &DeleteParams::default()).await?;
+async fn remove(cluster: &Cluster, namespace: &str) -> Result<()> {
+    let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
+    namespaces.delete(namespace, &DeleteParams::default()).await?;
     Ok(())
 }
 

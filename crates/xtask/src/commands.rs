@@ -17,7 +17,11 @@ enum Task {
     #[command(subcommand)]
     Cluster(cluster::Command),
     /// Build the static binary and the image
-    Image,
+    Image {
+        /// Write `image.megabytes`
+        #[arg(long)]
+        figure: bool,
+    },
     /// Run the stories on a real cluster
     E2e(e2e::Args),
     /// Before every commit: format, lints, tidy, tests, licences, documents
@@ -32,9 +36,9 @@ pub(crate) fn run() -> Result<ExitCode> {
         Task::Tidy => return tidy::run(&root),
         Task::Figures(args) => return figures::run(&root, args),
         Task::Cluster(command) => cluster::main(&root, command)?,
-        Task::Check => return ci::check(&root),
+        Task::Check => return Ok(ci::check(&root)),
         Task::Ci(args) => return ci::run(&root, &args),
-        Task::Image => image::build(&root).map(drop)?,
+        Task::Image { figure } => image::build(&root, figure).map(drop)?,
         Task::E2e(args) => e2e::run(&root, &args)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -25,7 +25,7 @@ impl Args {
 }
 
 pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
-    let built = image::build(root)?;
+    let built = image::build(root, false)?;
     let mut stories = tools::nextest()?;
     stories.current_dir(root).args(["run", "--locked", "--package", "flyball-e2e"]);
     // Ignored for whoever types `cargo test` without a cluster; here there is one.
@@ -33,6 +33,8 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
     match &args.kubeconfig {
         Some(kubeconfig) => {
             stories.env("FLYBALL_E2E_KUBECONFIG", kubeconfig);
+            eprintln!("e2e: leaving out the story that removes Kueue: this Kueue is not ours");
+            stories.args(["--filterset", "not test(kueue_is_missing)"]);
         }
         None => {
             let layout = cluster::ensure_up(root)?;

@@ -2,12 +2,13 @@
 
 use crate::figures::{self, Op, Target};
 use crate::{cluster, process};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The name that test pods ask for.
 pub(crate) const NAME: &str = "flyball.test/flyball:dev";
+const LIMIT_MEGABYTES: f64 = 40.0;
 const TARGET: &str = "x86_64-unknown-linux-musl";
 
 /// The program and the archive that were built from it.
@@ -17,7 +18,7 @@ pub(crate) struct Built {
 }
 
 /// Builds binary and image, and records its size.
-pub(crate) fn build(root: &Path) -> Result<Built> {
+pub(crate) fn build(root: &Path, figure: bool) -> Result<Built> {
     process::run(Command::new("cargo").current_dir(root).args([
         "build",
         "--release",
@@ -61,13 +62,16 @@ pub(crate) fn build(root: &Path) -> Result<Built> {
     let megabytes = std::fs::metadata(&program)?.len() as f64 / 1e6;
     let packed = std::fs::metadata(&archive)?.len() as f64 / 1e6;
     println!("image: {NAME}, {megabytes:.1} MB unpacked, {packed:.1} MB packed");
-    figures::write(
-        "image.megabytes",
-        megabytes,
-        "MB unpacked",
-        Target { op: Op::AtMost, value: 40.0 },
-        "cargo xtask image",
-    )?;
+    if figure {
+        let target = Target { op: Op::AtMost, value: LIMIT_MEGABYTES };
+        let command = "cargo xtask image --figure";
+        figures::write("image.megabytes", megabytes, "MB unpacked", target, command)?;
+    }
+    if megabytes > LIMIT_MEGABYTES {
+        bail!(
+            "the image has {megabytes:.1} MB, over its {LIMIT_MEGABYTES} MB\n\nhint: `cargo tree -p flyball-cli` shows what it is made of"
+        );
+    }
     Ok(Built { program, archive })
 }
 

@@ -2,11 +2,11 @@
 //! Prometheus, and fake accelerators on the real nodes.
 
 use super::Versions;
-use super::kubectl::Kubectl;
+use super::kubectl::{FIELD_MANAGER, Kubectl};
 use super::layout::DNS_ADDRESS;
 use super::parts::Parts;
 use anyhow::{Context, Result};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The Deployments that make the cluster usable; metrics-server follows when it has two samples.
 pub(super) const NEEDED: [(&str, &str); 3] = [
@@ -21,7 +21,10 @@ pub(super) fn apply(root: &Path, parts: &Parts, kubectl: &Kubectl) -> Result<()>
     let dns = own_manifest(root, "coredns.yaml")?
         .replace("COREDNS_VERSION", &versions.coredns)
         .replace("DNS_ADDRESS", DNS_ADDRESS);
-    apply_all(parts, kubectl, &[&dns, &own_manifest(root, "prometheus.yaml")?])
+    // The largest first: Kueue's definitions are most of the work.
+    let manifests =
+        ["kueue", "jobset", "metrics-server"].map(|name| parts.manifest(&format!("{name}.yaml")));
+    apply_all(kubectl, &manifests, &[&dns, &own_manifest(root, "prometheus.yaml")?])
 }
 
 /// Installs on a cluster that somebody else made; DNS is there already.
@@ -35,7 +38,19 @@ pub(super) fn install_elsewhere(
     for archive in parts.images()? {
         println!("  {}", archive.display());
     }
-    apply_all(parts, kubectl, &[&own_manifest(root, "prometheus.yaml")?])?;
+    let mut manifests = Vec::new();
+    for (namespace, deployment, name) in [
+        ("kueue-system", "kueue-controller-manager", "kueue"),
+        ("jobset-system", "jobset-controller-manager", "jobset"),
+        ("kube-system", "metrics-server", "metrics-server"),
+    ] {
+        if is_somebody_elses(kubectl, namespace, deployment)? {
+            println!("{namespace}/{deployment} is there and not ours: left as it is");
+        } else {
+            manifests.push(parts.manifest(&format!("{name}.yaml")));
+        }
+    }
+    apply_all(kubectl, &manifests, &[&own_manifest(root, "prometheus.yaml")?])?;
     if let Some(count) = fake_gpus {
         let names =
             kubectl.read(&["get", "nodes", "--output=jsonpath={.items[*].metadata.name}"])?;
@@ -44,30 +59,6 @@ pub(super) fn install_elsewhere(
     wait(kubectl, &NEEDED[1..], 180)?;
     println!("JobSet and Kueue are available");
     Ok(())
-}
-
-fn own_manifest(root: &Path, name: &str) -> Result<String> {
-    let path = root.join("cluster/manifests").join(name);
-    std::fs::read_to_string(&path).with_context(|| format!("{}", path.display()))
-}
-
-/// All manifests at once: most of the time is the API server's.
-fn apply_all(parts: &Parts, kubectl: &Kubectl, own: &[&str]) -> Result<()> {
-    std::thread::scope(|scope| {
-        let mut jobs = Vec::new();
-        // The largest first: Kueue's definitions are most of the work.
-        for name in ["kueue", "jobset", "metrics-server"] {
-            let manifest = parts.manifest(&format!("{name}.yaml"));
-            jobs.push(scope.spawn(move || kubectl.apply(&manifest)));
-        }
-        for manifest in own {
-            jobs.push(scope.spawn(|| kubectl.apply_text(manifest)));
-        }
-        for job in jobs {
-            job.join().map_err(|_| anyhow::anyhow!("an apply panicked"))??;
-        }
-        Ok(())
-    })
 }
 
 /// Waits until these Deployments are available.
@@ -108,4 +99,41 @@ pub(super) fn add_fake_gpus<'a>(
         ])?;
     }
     Ok(())
+}
+
+/// True for a Deployment that exists and that we did not apply.
+fn is_somebody_elses(kubectl: &Kubectl, namespace: &str, name: &str) -> Result<bool> {
+    let managers = kubectl.read(&[
+        "get",
+        "deployment",
+        name,
+        "--namespace",
+        namespace,
+        "--ignore-not-found",
+        "--show-managed-fields",
+        "--output=jsonpath={.metadata.managedFields[*].manager}",
+    ])?;
+    Ok(!managers.trim().is_empty() && !managers.contains(FIELD_MANAGER))
+}
+
+fn own_manifest(root: &Path, name: &str) -> Result<String> {
+    let path = root.join("cluster/manifests").join(name);
+    std::fs::read_to_string(&path).with_context(|| format!("{}", path.display()))
+}
+
+/// All manifests at once: most of the time is the API server's.
+fn apply_all(kubectl: &Kubectl, manifests: &[PathBuf], own: &[&str]) -> Result<()> {
+    std::thread::scope(|scope| {
+        let mut jobs = Vec::new();
+        for manifest in manifests {
+            jobs.push(scope.spawn(move || kubectl.apply(manifest)));
+        }
+        for manifest in own {
+            jobs.push(scope.spawn(|| kubectl.apply_text(manifest)));
+        }
+        for job in jobs {
+            job.join().map_err(|_| anyhow::anyhow!("an apply panicked"))??;
+        }
+        Ok(())
+    })
 }

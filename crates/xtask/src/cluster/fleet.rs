@@ -1,11 +1,10 @@
 //! Fleets of emulated nodes (kwok): real API objects, real scheduling, no kubelet behind them.
 
 use super::kubectl::Kubectl;
-use crate::figures::{self, Op, Target};
 use crate::process;
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// What the emulated nodes look like.
@@ -32,14 +31,17 @@ pub(crate) struct Args {
     pub(crate) kubeconfig: Option<PathBuf>,
 }
 
-/// Creates the nodes and waits until all are ready.
-pub(super) fn create(kubectl: &Kubectl, args: &Args) -> Result<()> {
-    let selector = format!("flyball.dev/pool={},type=kwok", args.pool);
+pub(super) fn run(kubectl: &Kubectl, args: &Args) -> Result<()> {
+    delete(kubectl, &args.pool)?;
     if args.delete {
-        kubectl.read(&["delete", "nodes", "--selector", &selector, "--wait=false"])?;
         println!("nodes of pool {} deleted", args.pool);
         return Ok(());
     }
+    create(kubectl, args).map(drop)
+}
+
+/// Creates the nodes, waits until all are ready, and returns how many are.
+pub(super) fn create(kubectl: &Kubectl, args: &Args) -> Result<usize> {
     let begin = Instant::now();
     // Several kubectls: one alone is held back by its own client-side rate limit.
     std::thread::scope(|scope| {
@@ -60,9 +62,18 @@ pub(super) fn create(kubectl: &Kubectl, args: &Args) -> Result<()> {
         }
         Ok::<(), anyhow::Error>(())
     })?;
-    let ready = wait_ready(kubectl, &selector, args.nodes as usize)?;
+    let ready = wait_ready(kubectl, &selector(&args.pool), args.nodes as usize)?;
     println!("{ready} nodes of pool {} ready in {:.1} s", args.pool, begin.elapsed().as_secs_f64());
-    Ok(())
+    Ok(ready)
+}
+
+/// Deletes the emulated nodes of a pool, if there are any.
+pub(super) fn delete(kubectl: &Kubectl, pool: &str) -> Result<()> {
+    kubectl.read(&["delete", "nodes", "--selector", &selector(pool), "--timeout=120s"]).map(drop)
+}
+
+fn selector(pool: &str) -> String {
+    format!("flyball.dev/pool={pool},type=kwok")
 }
 
 fn node(args: &Args, index: u32) -> Value {
@@ -113,59 +124,4 @@ fn wait_ready(kubectl: &Kubectl, selector: &str, wanted: usize) -> Result<usize>
         }
         std::thread::sleep(Duration::from_millis(500));
     }
-}
-
-/// The figure `kwok.nodes_ready`, and a 64-pod gang on those nodes through Kueue.
-pub(super) fn measure(root: &Path, kubectl: &Kubectl, nodes: u32) -> Result<()> {
-    let args = Args {
-        nodes,
-        accelerator: "H100".into(),
-        gpus: 8,
-        zone: "test-1".into(),
-        pool: "scale".into(),
-        delete: false,
-        kubeconfig: None,
-    };
-    let result = measure_on(root, kubectl, &args);
-    // Left behind, a thousand nodes slow every later test.
-    let _ = kubectl.read(&["delete", "namespace", "scale", "--ignore-not-found", "--wait=true"]);
-    let _ = kubectl.read(&[
-        "delete",
-        "clusterqueue/scale",
-        "resourceflavor/scale",
-        "--ignore-not-found",
-        "--wait=false",
-    ]);
-    let delete = Args { delete: true, ..args };
-    create(kubectl, &delete)?;
-    result
-}
-
-fn measure_on(root: &Path, kubectl: &Kubectl, args: &Args) -> Result<()> {
-    create(kubectl, args)?;
-    let text = std::fs::read_to_string(root.join("cluster/manifests/gang-64.yaml"))?;
-    let begin = Instant::now();
-    kubectl.apply_text(&text)?;
-    let running = loop {
-        let text = kubectl.read(&[
-            "get",
-            "pods",
-            "--namespace=scale",
-            "--field-selector=status.phase=Running",
-            "--output=name",
-        ])?;
-        let count = text.lines().count();
-        if count >= 64 || begin.elapsed() > Duration::from_secs(180) {
-            break count;
-        }
-        std::thread::sleep(Duration::from_millis(300));
-    };
-    let seconds = begin.elapsed().as_secs_f64();
-    if running < 64 {
-        bail!("{running} of 64 pods of the gang run after {seconds:.0} s");
-    }
-    println!("a gang of 64 pods x 8 GPUs admitted by Kueue and running in {seconds:.1} s");
-    let command = format!("cargo xtask cluster scale --nodes {}", args.nodes);
-    let target = Target { op: Op::AtLeast, value: 1000.0 };
-    figures::write("kwok.nodes_ready", f64::from(args.nodes), "nodes", target, &command).map(drop)
 }

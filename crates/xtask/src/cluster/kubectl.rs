@@ -20,13 +20,12 @@ impl Kubectl {
 
     /// Our test cluster, or another one (kind, EKS …) whose kubeconfig was named. The variable
     /// KUBECONFIG is not looked at: tests write, and it may point at something that matters.
-    pub(crate) fn for_tests(layout: &Layout, other: Option<PathBuf>) -> Result<Self> {
+    pub(crate) fn for_tests(root: &Path, layout: &Layout, other: Option<PathBuf>) -> Result<Self> {
         let kubeconfig = other.unwrap_or_else(|| layout.kubeconfig());
         if !kubeconfig.exists() {
             bail!("there is no {}\n\nhint: cargo xtask cluster up", kubeconfig.display());
         }
-        let root = crate::commands::root()?;
-        let program = match parts::cached(&root, layout) {
+        let program = match parts::cached(root, layout) {
             Ok(parts) => parts.program("kubectl"),
             Err(_) => PathBuf::from("kubectl"),
         };
@@ -36,6 +35,8 @@ impl Kubectl {
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.arg("--kubeconfig").arg(&self.kubeconfig);
+        // Longer than any wait we ask for, so that nothing hangs on a server that went silent.
+        command.arg("--request-timeout=200s");
         command
     }
 
@@ -69,8 +70,11 @@ impl Kubectl {
     }
 }
 
-const APPLY: [&str; 5] =
-    ["apply", "--server-side", "--force-conflicts", "--field-manager=flyball-xtask", "-f"];
+/// Who we are to the API server.
+pub(super) const FIELD_MANAGER: &str = "flyball-xtask";
+
+const APPLY: [&str; 6] =
+    ["apply", "--server-side", "--force-conflicts", "--field-manager", FIELD_MANAGER, "-f"];
 
 fn is_passing(error: &str) -> bool {
     ["no matches for kind", "failed calling webhook", "connection refused", "not found"]

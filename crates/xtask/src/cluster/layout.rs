@@ -15,6 +15,9 @@ pub(super) const DNS_ADDRESS: &str = "10.92.0.10";
 /// Every process of the cluster is below this cgroup; `down` ends what it finds there.
 pub(super) const CGROUP: &str = "flyball";
 
+/// Compiled into the CNI plug-ins; each namespace pair mounts its own over it.
+pub(super) const CNI_STATE: &str = "/var/lib/cni";
+
 /// One real node.
 #[derive(Clone, Copy)]
 pub(super) struct Node {
@@ -86,6 +89,11 @@ impl Layout {
 
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.state().join("admin.kubeconfig")
+    }
+
+    /// Names the versions that the running cluster was started from.
+    pub(super) fn running_key(&self) -> PathBuf {
+        self.state().join("key")
     }
 
     pub(super) fn node(&self, node: &Node) -> PathBuf {

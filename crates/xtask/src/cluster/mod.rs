@@ -17,9 +17,11 @@ mod daemon;
 mod fleet;
 mod kubectl;
 mod layout;
+mod lock;
 mod node;
 mod parts;
 mod residue;
+mod scale;
 mod space;
 mod status;
 mod teardown;
@@ -37,11 +39,7 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     /// Build what is missing, start everything, wait until it is usable
-    Up {
-        /// Write `cluster.up_warm_seconds` (meaningful when nothing had to be built)
-        #[arg(long)]
-        figure: bool,
-    },
+    Up,
     /// End every process and remove every trace
     Down,
     /// Nodes, parts and where the logs are
@@ -62,47 +60,64 @@ pub(crate) enum Command {
     Fleet(fleet::Args),
     /// Load an image archive into every real node
     Load { archive: PathBuf },
-    /// Up and down, once cleanly and once after a killed `up`: what is left behind?
-    Leftovers,
-    /// 1,000 emulated nodes and a 64-pod gang: how long until both stand?
+    /// Up and down, once cleanly and once after a killed `up`: how long, and what is left behind?
+    Leftovers {
+        /// Write `cluster.up_warm_seconds` and `cluster.leftovers`
+        #[arg(long)]
+        figure: bool,
+    },
+    /// Many emulated nodes and a 64-pod gang: how long until both stand?
     Scale {
         #[arg(long, default_value_t = 1000)]
         nodes: u32,
+        /// Write `kwok.nodes_ready`
+        #[arg(long)]
+        figure: bool,
     },
 }
 
 pub(crate) fn main(root: &Path, command: Command) -> Result<()> {
     let layout = Layout::new()?;
     match command {
-        Command::Up { figure } => up::up(root, &layout, figure).map(drop),
-        Command::Down => teardown::down(&layout),
-        Command::Status => status::print(&layout),
+        Command::Up => ensure_up(root).map(drop),
+        Command::Down => {
+            let _lock = lock::take(&layout)?;
+            teardown::down(&layout)
+        }
+        Command::Status => status::print(root, &layout),
         Command::Kubeconfig => {
             println!("{}", layout.kubeconfig().display());
             Ok(())
         }
-        Command::Parts => parts::ensure(root, &layout).map(drop),
+        Command::Parts => build_parts(root),
         Command::Addons { kubeconfig, fake_gpus } => {
-            let kubectl = Kubectl::for_tests(&layout, Some(kubeconfig))?;
-            addons::install_elsewhere(root, &parts::ensure(root, &layout)?, &kubectl, fake_gpus)
+            build_parts(root)?;
+            let kubectl = Kubectl::for_tests(root, &layout, Some(kubeconfig))?;
+            addons::install_elsewhere(root, &parts::cached(root, &layout)?, &kubectl, fake_gpus)
         }
         Command::Fleet(args) => {
-            let kubectl = Kubectl::for_tests(&layout, args.kubeconfig.clone())?;
-            fleet::create(&kubectl, &args)
+            let kubectl = Kubectl::for_tests(root, &layout, args.kubeconfig.clone())?;
+            fleet::run(&kubectl, &args)
         }
         Command::Load { archive } => node::load_everywhere(&layout, &archive),
-        Command::Leftovers => residue::measure(root, &layout),
-        Command::Scale { nodes } => {
-            fleet::measure(root, &Kubectl::for_tests(&layout, None)?, nodes)
+        Command::Leftovers { figure } => {
+            let _lock = lock::take(&layout)?;
+            residue::measure(root, &layout, figure)
+        }
+        Command::Scale { nodes, figure } => {
+            scale::measure(root, &Kubectl::for_tests(root, &layout, None)?, nodes, figure)
         }
     }
 }
 
-/// Brings the cluster up if it is not, for commands that need one.
+/// Brings the cluster up if it is not.
 pub(crate) fn ensure_up(root: &Path) -> Result<Layout> {
     let layout = Layout::new()?;
-    if !status::is_usable(&layout) {
-        up::up(root, &layout, false)?;
+    let _lock = lock::take(&layout)?;
+    if status::is_usable(root, &layout) {
+        eprintln!("cluster: already up; kubeconfig {}", layout.kubeconfig().display());
+    } else {
+        up::up(root, &layout)?;
     }
     Ok(layout)
 }
@@ -119,7 +134,9 @@ pub(crate) fn kueue_installer(root: &Path, layout: &Layout) -> Result<(PathBuf, 
 
 /// Builds and caches the parts, if they are not.
 pub(crate) fn build_parts(root: &Path) -> Result<()> {
-    parts::ensure(root, &Layout::new()?).map(drop)
+    let layout = Layout::new()?;
+    let _lock = lock::take(&layout)?;
+    parts::ensure(root, &layout).map(drop)
 }
 
 /// True when the parts of these versions were built before.

@@ -59,7 +59,22 @@ pub(super) fn ensure(root: &Path, layout: &Layout) -> Result<Parts> {
     pack(&versions, &parts)?;
     std::fs::write(&complete, format!("{:.0} s\n", begin.elapsed().as_secs_f64()))?;
     eprintln!("parts: built in {:.1} min", begin.elapsed().as_secs_f64() / 60.0);
+    prune(&layout.parts(""))?;
     Ok(parts)
+}
+
+/// Keeps the three newest sets, a gigabyte each: enough to go back and forth between two branches.
+fn prune(sets: &Path) -> Result<()> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(sets)?.flatten() {
+        found.push((entry.metadata()?.modified()?, entry.path()));
+    }
+    found.sort();
+    found.reverse();
+    for (_, old) in found.iter().skip(3) {
+        std::fs::remove_dir_all(old).with_context(|| format!("{}", old.display()))?;
+    }
+    Ok(())
 }
 
 /// The cached parts, or an error that says how to get them.

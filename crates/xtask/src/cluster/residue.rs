@@ -1,39 +1,37 @@
 //! What does `down` leave? Takes stock of the host before and after, and prints the difference.
 
-use super::{Layout, teardown, up};
+use super::layout::CNI_STATE;
+use super::{Layout, lock, teardown, up};
 use crate::figures::{self, Op, Target};
 use crate::process;
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+const LIMIT_SECONDS: f64 = 60.0;
+
 /// Runs `up` and `down`, then kills an `up` half-way and runs `up` and `down` again.
-pub(super) fn measure(root: &Path, layout: &Layout) -> Result<()> {
+pub(super) fn measure(root: &Path, layout: &Layout, figure: bool) -> Result<()> {
     teardown::remove(layout)?;
+    // Building does not belong to the time of a warm `up`.
+    super::parts::ensure(root, layout)?;
     let before = stock()?;
-    up::up(root, layout, true)?;
-    let during = stock()?;
+    let seconds = up::up(root, layout)?;
+    let seen = traces(&before)?;
     // Guards the guard: a stock-taking that cannot see a running cluster proves nothing.
-    let seen: Vec<_> = during.difference(&before).collect();
     for kind in ["process", "namespace", "link", "route", "cgroup"] {
-        if !seen.iter().any(|item| item.starts_with(kind)) {
-            bail!("the stock-taking is blind: it sees no {kind} of a running cluster");
-        }
+        ensure!(
+            seen.iter().any(|item| item.starts_with(kind)),
+            "the stock-taking is blind: it sees no {kind} of a running cluster"
+        );
     }
     teardown::remove(layout)?;
     let mut left = leftovers(&before)?;
 
-    eprintln!("leftovers: killing an `up` after 4 s, then `up` and `down`");
-    let mut child = Command::new(std::env::current_exe()?)
-        .args(["cluster", "up"])
-        .stderr(Stdio::null())
-        .spawn()?;
-    std::thread::sleep(Duration::from_secs(4));
-    child.kill()?;
-    child.wait()?;
-    up::up(root, layout, false)?;
+    kill_an_up(&before)?;
+    up::up(root, layout)?;
     teardown::remove(layout)?;
     left.extend(leftovers(&before)?);
 
@@ -41,21 +39,44 @@ pub(super) fn measure(root: &Path, layout: &Layout) -> Result<()> {
         println!("left behind: {item}");
     }
     println!("{} traces while up, {} left after down (twice)", seen.len(), left.len());
-    figures::write(
-        "cluster.leftovers",
-        left.len() as f64,
-        "items",
-        Target { op: Op::AtMost, value: 0.0 },
-        "cargo xtask cluster leftovers",
-    )?;
-    if left.is_empty() { Ok(()) } else { bail!("`down` left {} items behind", left.len()) }
+    if figure {
+        let command = "cargo xtask cluster leftovers --figure";
+        let zero = Target { op: Op::AtMost, value: 0.0 };
+        figures::write("cluster.leftovers", left.len() as f64, "items", zero, command)?;
+        let limit = Target { op: Op::AtMost, value: LIMIT_SECONDS };
+        figures::write("cluster.up_warm_seconds", seconds, "s", limit, command)?;
+    }
+    ensure!(left.is_empty(), "`down` left {} items behind", left.len());
+    ensure!(seconds <= LIMIT_SECONDS, "`up` took {seconds:.0} s, over its {LIMIT_SECONDS} s");
+    Ok(())
 }
 
-/// The kernel finishes some of it in the background, so a difference counts only if it stays.
+/// Kills an `up` while it is at work, and makes sure that it was.
+fn kill_an_up(before: &BTreeSet<String>) -> Result<()> {
+    eprintln!("leftovers: killing an `up` after 4 s, then `up` and `down`");
+    let mut child = Command::new(std::env::current_exe()?)
+        .args(["cluster", "up"])
+        .env(lock::HELD_BY_PARENT, "1")
+        .stderr(Stdio::null())
+        .spawn()?;
+    std::thread::sleep(Duration::from_secs(4));
+    ensure!(child.try_wait()?.is_none(), "the `up` to be killed had ended by itself");
+    child.kill()?;
+    child.wait()?;
+    ensure!(!traces(before)?.is_empty(), "the killed `up` had not begun anything");
+    Ok(())
+}
+
+/// What is there and was not before.
+fn traces(before: &BTreeSet<String>) -> Result<BTreeSet<String>> {
+    Ok(stock()?.difference(before).cloned().collect())
+}
+
+/// The kernel finishes some of it in the background, so a trace counts only if it stays.
 fn leftovers(before: &BTreeSet<String>) -> Result<BTreeSet<String>> {
     let mut left = BTreeSet::new();
     for _ in 0..20 {
-        left = stock()?.difference(before).cloned().collect();
+        left = traces(before)?;
         if left.is_empty() {
             break;
         }
@@ -64,7 +85,7 @@ fn leftovers(before: &BTreeSet<String>) -> Result<BTreeSet<String>> {
     Ok(left)
 }
 
-/// Processes, mounts, network namespaces, links, routes, iptables rules and cgroups of the host.
+/// Processes, mounts, network namespaces, links, routes, iptables rules, cgroups and one folder.
 fn stock() -> Result<BTreeSet<String>> {
     let mut found = BTreeSet::new();
     let mut add = |kind: &str, items: Vec<String>| {
@@ -72,16 +93,20 @@ fn stock() -> Result<BTreeSet<String>> {
     };
     add("process", processes()?);
     add("mount", mounts()?);
-    add("namespace", namespaces());
-    add("link", lines(Command::new("ip").args(["-brief", "link"]), first_word));
-    add("route", lines(Command::new("ip").args(["route", "show", "table", "all"]), str::to_owned));
-    add("rule", lines(&mut Command::new("iptables-save"), without_counters));
+    add("namespace", namespaces()?);
+    add("link", lines(Command::new("ip").args(["-brief", "link"]), first_word)?);
+    let routes = ["route", "show", "table", "all"];
+    add("route", lines(Command::new("ip").args(routes), str::to_owned)?);
+    add("rule", lines(&mut Command::new("iptables-save"), without_counters)?);
     add("cgroup", cgroups());
+    if Path::new(CNI_STATE).exists() {
+        add("folder", vec![CNI_STATE.to_owned()]);
+    }
     Ok(found)
 }
 
 /// Programs that `up` starts, directly or through containerd.
-const PROGRAMS: [&str; 18] = [
+const PROGRAMS: [&str; 16] = [
     "containerd",
     "containerd-shim-runc-v2",
     "coredns",
@@ -95,23 +120,29 @@ const PROGRAMS: [&str; 18] = [
     "kwok",
     "manager",
     "metrics-server",
-    "nsenter",
     "pause",
     "prometheus",
-    "sleep",
     "targets",
 ];
 
 /// By program, because a developer's machine starts other things meanwhile; a process that was
 /// there before is told apart by its number.
 fn processes() -> Result<Vec<String>> {
+    let running = programs()?.into_iter();
+    Ok(running
+        .filter(|(_, name)| PROGRAMS.contains(&name.as_str()))
+        .map(|(id, name)| format!("{id} {name}"))
+        .collect())
+}
+
+/// Process numbers and the names of their programs; kernel threads have none.
+fn programs() -> Result<Vec<(String, String)>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc")?.flatten() {
         let Ok(program) = std::fs::read_link(entry.path().join("exe")) else { continue };
-        let name = program.file_name().unwrap_or_default().to_string_lossy();
-        if PROGRAMS.contains(&name.trim_end_matches(" (deleted)")) {
-            found.push(format!("{} {}", entry.file_name().display(), program.display()));
-        }
+        let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = name.trim_end_matches(" (deleted)").to_owned();
+        found.push((entry.file_name().to_string_lossy().into_owned(), name));
     }
     Ok(found)
 }
@@ -121,18 +152,22 @@ fn mounts() -> Result<Vec<String>> {
     Ok(text.lines().filter_map(|line| line.split(' ').nth(4)).map(str::to_owned).collect())
 }
 
-/// Network namespaces by inode, as seen through every process and every named file.
-fn namespaces() -> Vec<String> {
+/// Network namespaces by inode, through our programs and the `sleep` that holds each pair open,
+/// and by name.
+fn namespaces() -> Result<Vec<String>> {
     let mut found = Vec::new();
-    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        if let Ok(link) = std::fs::read_link(entry.path().join("ns/net")) {
+    for (id, name) in programs()? {
+        let ours = name == "sleep" || PROGRAMS.contains(&name.as_str());
+        if ours && let Ok(link) = std::fs::read_link(format!("/proc/{id}/ns/net")) {
             found.push(link.display().to_string());
         }
     }
     for entry in std::fs::read_dir("/run/netns").into_iter().flatten().flatten() {
         found.push(entry.path().display().to_string());
     }
-    found
+    // Our own is there before and after, whether or not one of those programs runs in it.
+    found.push(std::fs::read_link("/proc/self/ns/net")?.display().to_string());
+    Ok(found)
 }
 
 fn cgroups() -> Vec<String> {
@@ -149,9 +184,9 @@ fn cgroups() -> Vec<String> {
     found
 }
 
-fn lines(command: &mut Command, keep: impl Fn(&str) -> String) -> Vec<String> {
-    let text = process::read(command).unwrap_or_default();
-    text.lines().filter(|line| !line.starts_with('#')).map(keep).collect()
+fn lines(command: &mut Command, keep: impl Fn(&str) -> String) -> Result<Vec<String>> {
+    let text = process::read(command)?;
+    Ok(text.lines().filter(|line| !line.starts_with('#')).map(keep).collect())
 }
 
 fn first_word(line: &str) -> String {

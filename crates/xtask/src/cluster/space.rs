@@ -5,7 +5,7 @@
 
 use super::Layout;
 use super::daemon::{Daemon, wait_for};
-use super::layout::{BRIDGE, CONTROL_ADDRESS, HOST_ADDRESS, NODES, SERVICE_RANGE};
+use super::layout::{BRIDGE, CNI_STATE, CONTROL_ADDRESS, HOST_ADDRESS, NODES, SERVICE_RANGE};
 use crate::process;
 use anyhow::{Context, Result};
 use std::process::Command;
@@ -20,11 +20,11 @@ impl Space {
     /// Opens a pair. Inside, `/run`, `/var/lib/cni` and `/var/log` are its own: the CNI plug-ins,
     /// containerd's shims and the kubelet have those places compiled in.
     pub(super) fn open(layout: &Layout, name: &str) -> Result<Self> {
-        std::fs::create_dir_all("/var/lib/cni")?;
+        std::fs::create_dir_all(CNI_STATE)?;
         let ready = layout.state().join(format!("{name}.ready"));
         let script = format!(
             "mount --make-rshared / && mount -t tmpfs tmpfs /run && mkdir /run/netns && \
-             mount -t tmpfs tmpfs /var/lib/cni && mount -t tmpfs tmpfs /var/log && \
+             mount -t tmpfs tmpfs {CNI_STATE} && mount -t tmpfs tmpfs /var/log && \
              ip link set lo up && echo 1 > /proc/sys/net/ipv4/ip_forward && \
              touch {} && exec sleep infinity",
             ready.display()

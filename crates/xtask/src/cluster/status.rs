@@ -1,16 +1,20 @@
 //! Is it up, and what stands?
 
-use super::Layout;
 use super::addons::NEEDED;
 use super::kubectl::Kubectl;
+use super::{Layout, Versions};
 use anyhow::Result;
+use std::path::Path;
 
-/// True when the API server answers and every needed Deployment is available.
-pub(super) fn is_usable(layout: &Layout) -> bool {
-    if !layout.kubeconfig().exists() {
+/// True when a cluster of these versions answers and every needed Deployment is available.
+pub(super) fn is_usable(root: &Path, layout: &Layout) -> bool {
+    let Ok(key) = Versions::read(root).and_then(|versions| versions.key(root)) else {
+        return false;
+    };
+    if std::fs::read_to_string(layout.running_key()).ok() != Some(key) {
         return false;
     }
-    let Ok(kubectl) = own(layout) else { return false };
+    let Ok(kubectl) = own(root, layout) else { return false };
     NEEDED.iter().all(|(namespace, name)| {
         kubectl
             .read(&[
@@ -26,13 +30,13 @@ pub(super) fn is_usable(layout: &Layout) -> bool {
     })
 }
 
-pub(super) fn print(layout: &Layout) -> Result<()> {
+pub(super) fn print(root: &Path, layout: &Layout) -> Result<()> {
     if !layout.kubeconfig().exists() {
         println!("down");
         println!("hint: cargo xtask cluster up");
         return Ok(());
     }
-    let kubectl = own(layout)?;
+    let kubectl = own(root, layout)?;
     for args in [
         &["--request-timeout=3s", "get", "nodes", "--selector=!type", "--output=wide"][..],
         &["--request-timeout=3s", "get", "deployments", "--all-namespaces"][..],
@@ -44,11 +48,11 @@ pub(super) fn print(layout: &Layout) -> Result<()> {
     }
     println!("kubeconfig  {}", layout.kubeconfig().display());
     println!("logs        {}", layout.logs().display());
-    println!("{}", if is_usable(layout) { "up" } else { "started, not usable" });
+    println!("{}", if is_usable(root, layout) { "up" } else { "started, not usable" });
     Ok(())
 }
 
-fn own(layout: &Layout) -> Result<Kubectl> {
-    let parts = super::parts::cached(&crate::commands::root()?, layout)?;
+fn own(root: &Path, layout: &Layout) -> Result<Kubectl> {
+    let parts = super::parts::cached(root, layout)?;
     Ok(Kubectl::new(&parts, layout.kubeconfig()))
 }

@@ -1,7 +1,7 @@
 //! `cluster down`: ends every process below our cgroup, then removes what cannot outlive them.
 
 use super::daemon::wait_for;
-use super::layout::CGROUP;
+use super::layout::{CGROUP, CNI_STATE};
 use super::{Layout, space};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
@@ -21,6 +21,8 @@ pub(super) fn remove(layout: &Layout) -> Result<()> {
     for hierarchy in all_hierarchies() {
         remove_cgroups(&hierarchy.join(CGROUP))?;
     }
+    // Made by `up` as a place to mount on; whoever else uses it has files in it.
+    let _ = std::fs::remove_dir(CNI_STATE);
     let state = layout.state();
     if state.exists() {
         std::fs::remove_dir_all(&state)

@@ -2,20 +2,13 @@
 
 use super::kubectl::Kubectl;
 use super::layout::{GPUS_PER_NODE, NODES};
-use super::{
-    Layout, Versions, addons, certs, control, daemon, node, parts, space, status, teardown,
-};
-use crate::figures::{self, Op, Target};
+use super::{Layout, Versions, addons, certs, control, daemon, node, parts, space, teardown};
 use anyhow::{Context, Result};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Brings the cluster up and returns the seconds it took. What a killed `up` left is removed first.
-pub(super) fn up(root: &Path, layout: &Layout, figure: bool) -> Result<f64> {
-    if status::is_usable(layout) {
-        eprintln!("cluster: already up; kubeconfig {}", layout.kubeconfig().display());
-        return Ok(0.0);
-    }
+/// Starts everything anew and returns the seconds it took. What a killed `up` left is removed first.
+pub(super) fn up(root: &Path, layout: &Layout) -> Result<f64> {
     daemon::hierarchies()?;
     let versions = Versions::read(root)?;
     versions.require_debian_programs()?;
@@ -59,31 +52,20 @@ pub(super) fn up(root: &Path, layout: &Layout, figure: bool) -> Result<f64> {
         Ok(())
     })?;
     control::start_kwok(layout, &parts, &spaces.control)?;
-    kubectl.read(&[
-        "wait",
-        "--for=condition=Ready",
-        "--timeout=60s",
-        "node/node-a",
-        "node/node-b",
-    ])?;
+    for node in &NODES {
+        let name = format!("node/{}", node.name);
+        kubectl.read(&["wait", "--for=condition=Ready", "--timeout=60s", &name])?;
+    }
     clock.lap("both nodes ready");
     addons::add_fake_gpus(&kubectl, NODES.iter().map(|node| node.name), GPUS_PER_NODE)?;
     addons::wait(&kubectl, &addons::NEEDED, 120)
         .with_context(|| format!("logs: {}", layout.logs().display()))?;
     clock.lap("CoreDNS, JobSet and Kueue available");
 
+    std::fs::write(layout.running_key(), versions.key(root)?)?;
     let seconds = clock.begin.elapsed().as_secs_f64();
     eprintln!("cluster: {}", versions.in_words());
     eprintln!("cluster: up in {seconds:.1} s; kubeconfig {}", layout.kubeconfig().display());
-    if figure {
-        figures::write(
-            "cluster.up_warm_seconds",
-            seconds,
-            "s",
-            Target { op: Op::AtMost, value: 60.0 },
-            "cargo xtask cluster up --figure",
-        )?;
-    }
     Ok(seconds)
 }
 
