@@ -154,6 +154,10 @@ plain_name! {
     PoolId, check_subdomain
 }
 plain_name! {
+    /// A kind of accelerator, by its name in the catalogue.
+    AcceleratorId, check_label
+}
+plain_name! {
     /// A Kubernetes node.
     NodeName, check_subdomain
 }
@@ -220,7 +224,7 @@ impl fmt::Display for VariantId {
 /// One decision: which shard of the operator made it, and when. Sorts by time.
 ///
 /// It is built from what the decision knows anyway instead of a random number, so that a replay
-/// gives the same name. A shard decides at most once per millisecond.
+/// gives the same name. A shard decides at most once per microsecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DecisionId {
     at: Timestamp,
@@ -244,10 +248,10 @@ impl DecisionId {
     }
 }
 
-/// `milliseconds-shard`, which is also a valid label value.
+/// `microseconds-shard`, which is also a valid label value.
 impl fmt::Display for DecisionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.at.as_millis(), self.shard)
+        write!(f, "{}-{}", self.at.as_micros(), self.shard)
     }
 }
 
@@ -256,11 +260,11 @@ impl FromStr for DecisionId {
 
     fn from_str(text: &str) -> Result<Self, IdError> {
         let parts = text.split_once('-').and_then(|(at, shard)| {
-            Some(Self::new(Timestamp::from_millis(at.parse().ok()?), shard.parse().ok()?))
+            Some(Self::new(Timestamp::from_micros(at.parse().ok()?), shard.parse().ok()?))
         });
         // Only the form that is written is read back: no plus signs, no leading zeros.
         parts
             .filter(|id| id.to_string() == text)
-            .ok_or_else(|| IdError::WrongForm { text: text.to_owned(), form: "milliseconds-shard" })
+            .ok_or_else(|| IdError::WrongForm { text: text.to_owned(), form: "microseconds-shard" })
     }
 }

@@ -91,7 +91,7 @@ impl<T: fmt::Display> fmt::Display for Interval<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::{Currency, Millis, Money};
+    use crate::units::{Currency, Micros, Money};
     use proptest::prelude::*;
 
     #[test]
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn display_shows_both_ends_and_the_origin() {
-        let [low, point, high] = [360, 430, 500].map(Millis::new);
+        let [low, point, high] = [360, 430, 500].map(Micros::from_millis);
         let interval = Interval::new(low, point, high, Origin::Measured).unwrap();
         assert_eq!(interval.to_string(), "430 ms (360 ms to 500 ms, measured)");
     }

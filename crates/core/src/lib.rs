@@ -20,5 +20,6 @@ pub mod interval;
 pub mod invariants;
 pub mod reason;
 pub mod snapshot;
+#[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod units;

@@ -70,7 +70,7 @@ proptest! {
     #[test]
     fn decisions_survive_their_text_and_sort_by_time(a: (u64, u16), b: (u64, u16)) {
         let [first, second] =
-            [a, b].map(|(at, shard)| DecisionId::new(Timestamp::from_millis(at), shard));
+            [a, b].map(|(at, shard)| DecisionId::new(Timestamp::from_micros(at), shard));
         prop_assert_eq!(first.to_string().parse(), Ok(first));
         if first.at() < second.at() {
             prop_assert!(first < second);

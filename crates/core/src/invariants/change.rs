@@ -1,10 +1,16 @@
 //! Before and after, side by side: the form in which most rules read a decision.
 
 use crate::decision::{Action, Decision, ModelDecision, Previous};
-use crate::ids::{ModelId, PoolId, VariantId};
-use crate::snapshot::{Model, Snapshot, Variant};
+use crate::ids::{ModelId, PoolId, RunId, VariantId};
+use crate::snapshot::{Freshness, Model, Snapshot, Variant};
 use crate::units::{Gpus, Replicas};
 use std::collections::BTreeMap;
+
+/// All models and training runs of the snapshot.
+pub(super) struct Changes<'a> {
+    pub(super) models: Vec<Change<'a>>,
+    pub(super) runs: Vec<RunChange<'a>>,
+}
 
 /// One model of the snapshot, with what was decided for it.
 pub(super) struct Change<'a> {
@@ -23,12 +29,60 @@ pub(super) struct VariantChange<'a> {
     pub(super) actions: &'a [Action],
 }
 
+/// One training run before and after. What the decision does not name stays as it is.
+pub(super) struct RunChange<'a> {
+    pub(super) pool: &'a PoolId,
+    pub(super) before: Gpus,
+    pub(super) after: Gpus,
+}
+
+impl<'a> Changes<'a> {
+    pub(super) fn new(snapshot: &'a Snapshot, previous: &Previous, decision: &'a Decision) -> Self {
+        Self {
+            models: Change::all(snapshot, previous, decision),
+            runs: RunChange::all(snapshot, previous, decision),
+        }
+    }
+
+    /// GPUs of a pool that are reserved before and after, training included.
+    ///
+    /// Replicas that drain are left out: their GPUs are promised to whoever comes next, and the
+    /// cluster's scheduler holds the newcomer back until they are free.
+    pub(super) fn reserved(&self, pool: &PoolId) -> (Gpus, Gpus) {
+        let variants = self.models.iter().flat_map(|change| &change.variants);
+        let serving = variants.filter(|change| &change.variant.pool == pool).map(|change| {
+            let gpus = |replicas| Gpus::for_replicas(change.variant.gpus_per_replica, replicas);
+            (gpus(change.before), gpus(change.after))
+        });
+        let runs = self.runs.iter().filter(|run| run.pool == pool);
+        let training = runs.map(|run| (run.before, run.after));
+        serving.chain(training).fold((Gpus::ZERO, Gpus::ZERO), |(before, after), (was, is)| {
+            (before.saturating_add(was), after.saturating_add(is))
+        })
+    }
+
+    /// Every pool that a variant or a run is in, whether or not anybody has seen the pool.
+    pub(super) fn pools(&self) -> impl Iterator<Item = &'a PoolId> {
+        let variants = self.models.iter().flat_map(|change| &change.variants);
+        variants.map(|change| &change.variant.pool).chain(self.runs.iter().map(|run| run.pool))
+    }
+}
+
+impl<'a> RunChange<'a> {
+    fn all(snapshot: &'a Snapshot, previous: &Previous, decision: &Decision) -> Vec<Self> {
+        let targets: BTreeMap<&RunId, Gpus> =
+            decision.runs.iter().map(|entry| (&entry.run, entry.gpus)).collect();
+        let runs = snapshot.runs.iter().map(|(id, run)| {
+            let before = previous.run_baseline(snapshot, id);
+            let after = targets.get(id).copied().unwrap_or(before);
+            Self { pool: &run.pool, before, after }
+        });
+        runs.collect()
+    }
+}
+
 impl<'a> Change<'a> {
-    pub(super) fn all(
-        snapshot: &'a Snapshot,
-        previous: &Previous,
-        decision: &'a Decision,
-    ) -> Vec<Self> {
+    fn all(snapshot: &'a Snapshot, previous: &Previous, decision: &'a Decision) -> Vec<Self> {
         // An index, because searching the list once per model is quadratic in the models. Of a
         // name that stands there twice, which breaks a rule of its own, the last entry is read.
         let entries: BTreeMap<&ModelId, &'a ModelDecision> =
@@ -70,21 +124,18 @@ impl<'a> Change<'a> {
     pub(super) fn floor(&self) -> Replicas {
         self.model.pinned.unwrap_or(self.model.bounds.min.min(self.model.bounds.max))
     }
-}
 
-/// GPUs of a pool that are reserved before and after, training included.
-///
-/// Replicas that drain are left out: their GPUs are promised to whoever comes next, and the
-/// cluster's scheduler holds the newcomer back until they are free.
-pub(super) fn reserved(snapshot: &Snapshot, pool: &PoolId, changes: &[Change<'_>]) -> (Gpus, Gpus) {
-    let training: Gpus =
-        snapshot.runs.values().filter(|run| &run.pool == pool).map(|run| run.gpus).sum();
-    let variants = changes.iter().flat_map(|change| &change.variants);
-    variants.filter(|change| &change.variant.pool == pool).fold(
-        (training, training),
-        |(before, after), change| {
-            let gpus = |replicas| Gpus::for_replicas(change.variant.gpus_per_replica, replicas);
-            (before.saturating_add(gpus(change.before)), after.saturating_add(gpus(change.after)))
-        },
-    )
+    /// Why it cannot be told that fewer replicas would do, if so.
+    ///
+    /// A variant that neither has replicas nor gets any carries nothing, so it need not be known.
+    pub(super) fn blind(&self) -> Option<String> {
+        let freshness = self.model.demand.freshness();
+        if freshness != Freshness::Fresh {
+            return Some(format!("demand {freshness}"));
+        }
+        let used = |change: &&VariantChange<'_>| !change.before.max(change.after).is_zero();
+        let mut used = self.variants.iter().filter(used);
+        let unknown = used.find(|change| !change.variant.capacity.is_known())?;
+        Some(format!("capacity of {} unknown", unknown.id.name()))
+    }
 }

@@ -15,7 +15,7 @@ mod tests;
 
 use crate::decision::{Decision, Previous};
 use crate::snapshot::Snapshot;
-use change::Change;
+use change::Changes;
 use std::fmt;
 
 /// A rule that every decision keeps.
@@ -32,7 +32,7 @@ pub enum Invariant {
     /// `INV-05`
     PoolLimitRespected,
     /// `INV-06`
-    EachVariantOnce,
+    EachNamedOnce,
     /// `INV-07`
     NoRequestKilled,
     /// `INV-08`
@@ -47,7 +47,7 @@ impl Invariant {
         Self::ReplicasWithinBounds,
         Self::NothingNegative,
         Self::PoolLimitRespected,
-        Self::EachVariantOnce,
+        Self::EachNamedOnce,
         Self::NoRequestKilled,
         Self::FrozenUnchanged,
     ];
@@ -60,7 +60,7 @@ impl Invariant {
             Self::ReplicasWithinBounds => "INV-03",
             Self::NothingNegative => "INV-04",
             Self::PoolLimitRespected => "INV-05",
-            Self::EachVariantOnce => "INV-06",
+            Self::EachNamedOnce => "INV-06",
             Self::NoRequestKilled => "INV-07",
             Self::FrozenUnchanged => "INV-08",
         }
@@ -74,7 +74,8 @@ impl Invariant {
                  allocatable; where that is unknown, no decision raises them at all."
             }
             Self::NoScaleDownBlind => {
-                "On a missing or stale signal nothing scales down, except to what a person set."
+                "On a missing or stale signal, or where the capacity of a replica is unknown, \
+                 nothing scales down, except to what a person set."
             }
             Self::ReplicasWithinBounds => {
                 "A model has between its minimum and maximum of replicas, or exactly the pinned \
@@ -85,9 +86,9 @@ impl Invariant {
             Self::PoolLimitRespected => {
                 "No decision raises the reserved GPUs of a pool above its limit."
             }
-            Self::EachVariantOnce => {
-                "A decision names each variant of the snapshot exactly once, and no variant or \
-                 replica that is not in it."
+            Self::EachNamedOnce => {
+                "A decision names each variant and each training run of the snapshot exactly \
+                 once, and no variant, run or replica that is not in it."
             }
             Self::NoRequestKilled => {
                 "No replica is deleted unless it never served or has drained and is seen to hold \
@@ -101,20 +102,20 @@ impl Invariant {
     fn violations(
         self,
         snapshot: &Snapshot,
-        changes: &[Change<'_>],
+        changes: &Changes<'_>,
         decision: &Decision,
     ) -> impl Iterator<Item = Violation> + use<> {
         let broken = match self {
             Self::ReservedWithinAllocatable => {
                 rules::reserved_within_allocatable(snapshot, changes)
             }
-            Self::NoScaleDownBlind => rules::no_scale_down_blind(changes),
-            Self::ReplicasWithinBounds => rules::replicas_within_bounds(changes),
+            Self::NoScaleDownBlind => rules::no_scale_down_blind(&changes.models),
+            Self::ReplicasWithinBounds => rules::replicas_within_bounds(&changes.models),
             Self::NothingNegative => rules::nothing_negative(decision),
             Self::PoolLimitRespected => rules::pool_limit_respected(snapshot, changes),
-            Self::EachVariantOnce => rules::each_variant_once(snapshot, decision),
+            Self::EachNamedOnce => rules::each_named_once(snapshot, decision),
             Self::NoRequestKilled => rules::no_request_killed(snapshot, decision),
-            Self::FrozenUnchanged => rules::frozen_unchanged(changes),
+            Self::FrozenUnchanged => rules::frozen_unchanged(&changes.models),
         };
         broken.into_iter().map(move |detail| Violation { invariant: self, detail })
     }
@@ -122,7 +123,7 @@ impl Invariant {
 
 /// Finds where any rule is broken; empty when the decision keeps them all.
 pub fn check(snapshot: &Snapshot, previous: &Previous, decision: &Decision) -> Vec<Violation> {
-    let changes = Change::all(snapshot, previous, decision);
+    let changes = Changes::new(snapshot, previous, decision);
     let all = Invariant::ALL.iter();
     all.flat_map(|invariant| invariant.violations(snapshot, &changes, decision)).collect()
 }

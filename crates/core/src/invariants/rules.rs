@@ -1,25 +1,24 @@
 //! The rules, one function each. A function returns one text per place where its rule is broken.
 
-use super::change::{Change, VariantChange, reserved};
+use super::change::{Change, Changes, VariantChange};
 use crate::decision::{Action, Decision};
-use crate::ids::{ReplicaId, VariantId};
-use crate::snapshot::{Freshness, ReplicaState, Snapshot, Variant};
+use crate::ids::{ReplicaId, RunId, VariantId};
+use crate::snapshot::{ReplicaState, Snapshot, Variant};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn reserved_within_allocatable(
     snapshot: &Snapshot,
-    changes: &[Change<'_>],
+    changes: &Changes<'_>,
 ) -> Vec<String> {
-    // Pools that variants name but nobody has seen count too: their capacity is unknown.
-    let named = changes.iter().flat_map(|change| &change.variants).map(|v| &v.variant.pool);
-    let pools: BTreeSet<_> = snapshot.pools.keys().chain(named).collect();
+    // Pools that are named but nobody has seen count too: what they have is unknown.
+    let pools: BTreeSet<_> = snapshot.pools.keys().chain(changes.pools()).collect();
     let broken = pools.into_iter().filter_map(|id| {
         let pool = snapshot.pools.get(id);
         if pool.is_some_and(|pool| pool.can_grow) {
             return None;
         }
-        let (before, after) = reserved(snapshot, id, changes);
-        let allocatable = pool.and_then(|pool| pool.allocatable.last_seen().copied());
+        let (before, after) = changes.reserved(id);
+        let allocatable = pool.and_then(|pool| pool.total_allocatable().last_seen().copied());
         let fits = after <= before || allocatable.is_some_and(|gpus| after <= gpus);
         let room = allocatable.map_or_else(|| "unknown".to_owned(), |gpus| gpus.to_string());
         (!fits).then(|| format!("pool {id}: {after} reserved, was {before}, allocatable {room}"))
@@ -27,10 +26,10 @@ pub(super) fn reserved_within_allocatable(
     broken.collect()
 }
 
-pub(super) fn pool_limit_respected(snapshot: &Snapshot, changes: &[Change<'_>]) -> Vec<String> {
+pub(super) fn pool_limit_respected(snapshot: &Snapshot, changes: &Changes<'_>) -> Vec<String> {
     let broken = snapshot.pools.iter().filter_map(|(id, pool)| {
         let limit = pool.limit?;
-        let (before, after) = reserved(snapshot, id, changes);
+        let (before, after) = changes.reserved(id);
         (after > before && after > limit)
             .then(|| format!("pool {id}: {after} reserved, was {before}, limit {limit}"))
     });
@@ -40,10 +39,7 @@ pub(super) fn pool_limit_respected(snapshot: &Snapshot, changes: &[Change<'_>]) 
 pub(super) fn no_scale_down_blind(changes: &[Change<'_>]) -> Vec<String> {
     let mut broken = Vec::new();
     for change in changes {
-        let freshness = change.model.demand.freshness();
-        if freshness == Freshness::Fresh {
-            continue;
-        }
+        let Some(why) = change.blind() else { continue };
         let (before, after, ceiling) =
             (change.total_before(), change.total_after(), change.ceiling());
         // A pin or a lowered maximum is an order and not a signal, so it is followed even now,
@@ -57,10 +53,10 @@ pub(super) fn no_scale_down_blind(changes: &[Change<'_>]) -> Vec<String> {
         for variant in &change.variants {
             let VariantChange { id, before, after, .. } = variant;
             if after < before {
-                broken.push(format!("variant {id}: from {before} to {after}, demand {freshness}"));
+                broken.push(format!("variant {id}: from {before} to {after}, {why}"));
             }
             for replica in taken_from_service(variant) {
-                broken.push(format!("variant {id}: {replica} removed, demand {freshness}"));
+                broken.push(format!("variant {id}: {replica} removed, {why}"));
             }
         }
     }
@@ -98,7 +94,7 @@ pub(super) fn nothing_negative(decision: &Decision) -> Vec<String> {
     broken.collect()
 }
 
-pub(super) fn each_variant_once(snapshot: &Snapshot, decision: &Decision) -> Vec<String> {
+pub(super) fn each_named_once(snapshot: &Snapshot, decision: &Decision) -> Vec<String> {
     let mut broken = Vec::new();
     let mut named: BTreeMap<VariantId, u32> = snapshot.variants().map(|(id, _)| (id, 0)).collect();
     let mut models = BTreeSet::new();
@@ -121,9 +117,24 @@ pub(super) fn each_variant_once(snapshot: &Snapshot, decision: &Decision) -> Vec
     }
     let wrong = named.iter().filter(|(_, count)| **count != 1);
     broken.extend(wrong.map(|(id, count)| format!("variant {id} is named {count} times")));
+    broken.extend(each_run_once(snapshot, decision));
     let strangers = replicas_named(snapshot, decision)
         .filter(|(_, variant, id)| !variant.replicas.contains_key(*id));
     broken.extend(strangers.map(|(_, _, id)| format!("replica {id} is not in the snapshot")));
+    broken
+}
+
+fn each_run_once(snapshot: &Snapshot, decision: &Decision) -> Vec<String> {
+    let mut broken = Vec::new();
+    let mut named: BTreeMap<&RunId, u32> = snapshot.runs.keys().map(|id| (id, 0)).collect();
+    for entry in &decision.runs {
+        match named.get_mut(&entry.run) {
+            Some(count) => *count += 1,
+            None => broken.push(format!("run {} is not in the snapshot", entry.run)),
+        }
+    }
+    let wrong = named.iter().filter(|(_, count)| **count != 1);
+    broken.extend(wrong.map(|(id, count)| format!("run {id} is named {count} times")));
     broken
 }
 

@@ -14,7 +14,8 @@ mod pool;
 mod tests;
 
 pub use model::{
-    Demand, Mode, Model, Objectives, Replica, ReplicaState, ScalingBounds, Signal, Variant,
+    Capacity, Demand, Mode, Model, Objectives, Replica, ReplicaState, ScalingBounds, Signal,
+    Variant,
 };
 pub use observed::{Freshness, Observed};
 pub use pool::{Pool, Purchase, TrainingRun};

@@ -4,8 +4,8 @@ use super::{Freshness, Observed, Purchase};
 use crate::closed::closed_enum;
 use crate::ids::{NodeName, PoolId, ReplicaId, VariantName};
 use crate::interval::Interval;
-use crate::units::{Gpus, Millis, Replicas, Requests, Timestamp, Tokens, TokensPerSecond};
-use std::collections::BTreeMap;
+use crate::units::{Gpus, Micros, Replicas, Requests, Timestamp, Tokens, TokensPerSecond};
+use std::collections::{BTreeMap, BTreeSet};
 
 closed_enum! {
     /// Whether decisions are carried out.
@@ -49,9 +49,9 @@ pub struct ScalingBounds {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Objectives {
     /// Time to the first token.
-    pub first_token: Option<Millis>,
+    pub first_token: Option<Micros>,
     /// Time between tokens.
-    pub between_tokens: Option<Millis>,
+    pub between_tokens: Option<Micros>,
     /// How many of a million requests must meet the objectives. Integer, so that 99.9 % is exact.
     pub attainment_per_million: u32,
 }
@@ -113,12 +113,37 @@ pub struct Variant {
     pub pool: PoolId,
     /// Accelerators that one replica uses.
     pub gpus_per_replica: Gpus,
-    /// Work one replica can do within the objectives, if known.
-    pub capacity: Option<Interval<TokensPerSecond>>,
+    /// Work one replica can do within the objectives.
+    pub capacity: Capacity,
     /// Time from asking for a replica until it serves, if known.
-    pub cold_start: Option<Interval<Millis>>,
+    pub cold_start: Option<Interval<Micros>>,
     /// What runs now.
     pub replicas: BTreeMap<ReplicaId, Replica>,
+}
+
+/// The work one replica can do within the objectives, in the units of [`Demand`]: whichever runs
+/// out first is what limits it. `None` is "unknown".
+///
+/// Each part stands alone, so that a known part can still call for more replicas while another is
+/// unknown. Giving replicas away takes all parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capacity {
+    /// The rate of prompt tokens it can read.
+    pub prefill: Option<Interval<TokensPerSecond>>,
+    /// The rate of tokens it can generate.
+    pub decode: Option<Interval<TokensPerSecond>>,
+    /// The tokens it can hold in memory for running requests.
+    pub resident: Option<Interval<Tokens>>,
+}
+
+impl Capacity {
+    /// A capacity of which nothing is known.
+    pub const UNKNOWN: Self = Self { prefill: None, decode: None, resident: None };
+
+    /// Whether all of it is known.
+    pub const fn is_known(&self) -> bool {
+        self.prefill.is_some() && self.decode.is_some() && self.resident.is_some()
+    }
 }
 
 impl Variant {
@@ -155,8 +180,8 @@ pub struct Replica {
     pub since: Timestamp,
     /// Requests it is working on.
     pub in_flight: Observed<Requests>,
-    /// The node it runs on, once it has one.
-    pub node: Option<NodeName>,
+    /// The nodes it runs on, once it has any: a large model spans several.
+    pub nodes: BTreeSet<NodeName>,
     /// How its accelerators are paid for, if known.
     pub purchase: Option<Purchase>,
 }

@@ -1,7 +1,7 @@
 //! A signal from outside, and how far to trust it.
 
 use crate::closed::closed_enum;
-use crate::units::{Millis, Timestamp};
+use crate::units::{Micros, Timestamp};
 
 closed_enum! {
     /// How far a signal can be trusted, from best to worst.
@@ -40,10 +40,9 @@ impl<T> Observed<T> {
     ///
     /// No reading is `Missing`. A reading older than `max_age` is `Stale`; so is one from further
     /// than `max_age` in the future, because a source with a wrong clock would stay fresh for ever.
-    pub fn judge(reading: Option<T>, at: Timestamp, now: Timestamp, max_age: Millis) -> Self {
+    pub fn judge(reading: Option<T>, at: Timestamp, now: Timestamp, max_age: Micros) -> Self {
         let Some(value) = reading else { return Self::Missing };
-        let apart = Millis::new(now.as_millis().abs_diff(at.as_millis()));
-        if apart <= max_age { Self::Fresh { value, at } } else { Self::Stale { value, at } }
+        if now.apart(at) <= max_age { Self::Fresh { value, at } } else { Self::Stale { value, at } }
     }
 
     /// How far the signal can be trusted.
@@ -76,6 +75,22 @@ impl<T> Observed<T> {
         match self {
             Self::Fresh { at, .. } | Self::Stale { at, .. } => Some(*at),
             Self::Missing => None,
+        }
+    }
+
+    /// One signal out of two: missing if either is, stale if either is, seen when the older was.
+    pub fn join<U, V>(self, other: Observed<U>, combine: impl FnOnce(T, U) -> V) -> Observed<V> {
+        let fresh = self.freshness().max(other.freshness()) == Freshness::Fresh;
+        match (self, other) {
+            (
+                Self::Fresh { value: left, at } | Self::Stale { value: left, at },
+                Observed::Fresh { value: right, at: other_at }
+                | Observed::Stale { value: right, at: other_at },
+            ) => {
+                let (value, at) = (combine(left, right), at.min(other_at));
+                if fresh { Observed::Fresh { value, at } } else { Observed::Stale { value, at } }
+            }
+            (Self::Missing, _) | (_, Observed::Missing) => Observed::Missing,
         }
     }
 

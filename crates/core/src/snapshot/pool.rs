@@ -2,7 +2,7 @@
 
 use super::Observed;
 use crate::closed::closed_enum;
-use crate::ids::PoolId;
+use crate::ids::{AcceleratorId, PoolId};
 use crate::units::{Gpus, Price, Timestamp};
 use std::collections::BTreeMap;
 
@@ -18,16 +18,27 @@ closed_enum! {
 /// A pool of like accelerators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pool {
-    /// The accelerator, by its name in the catalogue.
-    pub accelerator: String,
-    /// Accelerators on nodes that are there and can be used.
-    pub allocatable: Observed<Gpus>,
+    /// The kind of accelerator.
+    pub accelerator: AcceleratorId,
+    /// Accelerators on nodes that are there and can be used, by how they are paid for. The pool
+    /// has none that are paid for in a way that is absent.
+    pub allocatable: BTreeMap<Purchase, Observed<Gpus>>,
     /// Whether a node autoscaler can add nodes.
     pub can_grow: bool,
     /// The most that may be reserved, if there is a limit.
     pub limit: Option<Gpus>,
     /// What an accelerator costs by how it is paid for. An absent price is unknown, not free.
     pub prices: BTreeMap<Purchase, Price>,
+}
+
+impl Pool {
+    /// Accelerators however they are paid for: missing if any part is, or if there is no part at
+    /// all, and else as old as the oldest part.
+    pub fn total_allocatable(&self) -> Observed<Gpus> {
+        let mut parts = self.allocatable.values().copied();
+        let first = parts.next().unwrap_or(Observed::Missing);
+        parts.fold(first, |total, part| total.join(part, Gpus::saturating_add))
+    }
 }
 
 /// A training run that holds accelerators of a pool.

@@ -1,19 +1,20 @@
 use super::*;
 use crate::testing::{at, model, pool, snapshot, variant};
-use crate::units::{Millis, Replicas, Requests, Tokens};
+use crate::units::{Gpus, Micros, Replicas, Requests, Tokens};
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 #[test]
 fn no_reading_is_missing_and_never_zero() {
     let nan = Tokens::from_sample(f64::NAN);
-    let signal = Observed::judge(nan, at(10), at(10), Millis::from_seconds(60));
+    let signal = Observed::judge(nan, at(10), at(10), Micros::from_seconds(60));
     assert_eq!(signal, Observed::Missing);
     assert_eq!(signal.last_seen(), None);
 }
 
 #[test]
 fn a_reading_ages_and_a_clock_far_ahead_is_not_trusted() {
-    let max_age = Millis::from_seconds(60);
+    let max_age = Micros::from_seconds(60);
     let judged = |seen, now| Observed::judge(Some(1), at(seen), at(now), max_age).freshness();
     assert_eq!(judged(100, 160), Freshness::Fresh);
     assert_eq!(judged(100, 161), Freshness::Stale);
@@ -41,14 +42,42 @@ fn replicas_are_counted_by_state() {
 
 #[test]
 fn a_replica_that_may_hold_requests_is_not_safe_to_delete() {
-    let replica =
-        |state, in_flight| Replica { state, since: at(0), in_flight, node: None, purchase: None };
+    let replica = |state, in_flight| {
+        let nodes = BTreeSet::new();
+        Replica { state, since: at(0), in_flight, nodes, purchase: None }
+    };
     let fresh = |count| Observed::Fresh { value: Requests::new(count), at: at(0) };
     assert!(replica(ReplicaState::Draining, fresh(0)).is_safe_to_delete());
     assert!(!replica(ReplicaState::Draining, fresh(1)).is_safe_to_delete());
     assert!(!replica(ReplicaState::Draining, Observed::Missing).is_safe_to_delete());
     assert!(!replica(ReplicaState::Ready, fresh(0)).is_safe_to_delete());
     assert!(replica(ReplicaState::Pending, Observed::Missing).is_safe_to_delete());
+}
+
+#[test]
+fn a_capacity_is_known_when_all_of_it_is() {
+    let known = variant("h100", "pool").build("a/m").capacity;
+    assert!(known.is_known());
+    assert!(!Capacity::UNKNOWN.is_known());
+    assert!(!Capacity { prefill: None, ..known }.is_known());
+    assert!(!Capacity { decode: None, ..known }.is_known());
+    assert!(!Capacity { resident: None, ..known }.is_known());
+}
+
+#[test]
+fn a_pool_has_what_its_parts_have_and_is_trusted_as_far_as_the_worst() {
+    let gpus = |count| Observed::Fresh { value: Gpus::new(count), at: at(9) };
+    let stale = |count| Observed::Stale { value: Gpus::new(count), at: at(5) };
+    let total = |parts: &[(Purchase, Observed<Gpus>)]| {
+        let allocatable = parts.iter().copied().collect();
+        Pool { allocatable, ..pool("p").build() }.total_allocatable()
+    };
+    let (reserved, spot) = (Purchase::Reserved, Purchase::Spot);
+    assert_eq!(total(&[(reserved, gpus(8)), (spot, gpus(4))]), gpus(12));
+    assert_eq!(total(&[(reserved, stale(8)), (spot, gpus(4))]), stale(12));
+    assert_eq!(total(&[(reserved, gpus(8)), (spot, stale(4))]), stale(12));
+    assert_eq!(total(&[(reserved, gpus(8)), (spot, Observed::Missing)]), Observed::Missing);
+    assert_eq!(total(&[]), Observed::Missing);
 }
 
 #[test]
@@ -67,8 +96,8 @@ fn variants_are_found_by_their_full_name() {
 proptest! {
     #[test]
     fn only_a_fresh_value_is_fresh(value: u8, seen: u64, now: u64, max_age: u64) {
-        let [seen, now] = [seen, now].map(Timestamp::from_millis);
-        let signal = Observed::judge(Some(value), seen, now, Millis::new(max_age));
+        let [seen, now] = [seen, now].map(Timestamp::from_micros);
+        let signal = Observed::judge(Some(value), seen, now, Micros::new(max_age));
         prop_assert_eq!(signal.fresh().is_some(), signal.freshness() == Freshness::Fresh);
         prop_assert_eq!(signal.last_seen(), Some(&value));
         prop_assert_eq!(signal.at(), Some(seen));

@@ -70,15 +70,16 @@ pub(super) use count;
 macro_rules! sampled {
     ($type:ident) => {
         impl $type {
-            /// A reading from a metrics source, rounded to the nearest whole.
+            /// A reading from a metrics source, rounded up to a whole.
             ///
-            /// NaN, infinities, negative and too large readings are `None`, never zero: a zero
-            /// would look like idleness and scale things down.
+            /// A zero means idleness and scales things down, so only a zero reads as zero: a third
+            /// of a token per second is one, and NaN, infinities, negative and too large readings
+            /// are `None`.
             pub fn from_sample(reading: f64) -> Option<Self> {
                 // The end is 2^64, the first float that does not fit.
                 (0.0..18_446_744_073_709_551_616.0)
                     .contains(&reading)
-                    .then(|| Self::new(reading.round() as u64))
+                    .then(|| Self::new(reading.ceil() as u64))
             }
         }
     };

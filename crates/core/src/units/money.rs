@@ -5,7 +5,7 @@
 //! a thousandth of what fits.
 
 use super::counts::count;
-use super::{Gpus, Millis};
+use super::{Gpus, Micros};
 use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
@@ -159,23 +159,23 @@ impl fmt::Display for Money {
 }
 
 count! {
-    /// Accelerator time: one GPU for one millisecond.
-    GpuMillis(u64)
+    /// Accelerator time: one GPU for one microsecond.
+    GpuMicros(u64)
 }
 
-impl GpuMillis {
-    /// So many accelerators for so long, at most [`GpuMillis::MAX`] (half a billion GPU-years).
-    pub const fn of(gpus: Gpus, length: Millis) -> Self {
+impl GpuMicros {
+    /// So many accelerators for so long, at most [`GpuMicros::MAX`] (584,000 GPU-years).
+    pub const fn of(gpus: Gpus, length: Micros) -> Self {
         Self::new(length.saturating_mul(gpus.get() as u64).get())
     }
 }
 
 /// In GPU-hours with one decimal, or GPU-seconds below one hour; truncated.
-impl fmt::Display for GpuMillis {
+impl fmt::Display for GpuMicros {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hour = Millis::HOUR.get();
+        let hour = Micros::HOUR.get();
         let (unit, name) =
-            if self.get() >= hour { (hour, "GPU-hours") } else { (1_000, "GPU-seconds") };
+            if self.get() >= hour { (hour, "GPU-hours") } else { (1_000_000, "GPU-seconds") };
         write!(f, "{}.{} {name}", self.get() / unit, self.get() % unit * 10 / unit)
     }
 }
@@ -199,8 +199,8 @@ impl Price {
     ///
     /// One result is off by at most half a millionth. Add up time first and price it once where
     /// that matters: pricing `n` parts apart is off by at most `n` halves.
-    pub fn cost_of(self, time: GpuMillis) -> Result<Money, MoneyError> {
-        let hour = i128::from(Millis::HOUR.get());
+    pub fn cost_of(self, time: GpuMicros) -> Result<Money, MoneyError> {
+        let hour = i128::from(Micros::HOUR.get());
         // At most 2^63 * 2^64, which fits in i128 with the half hour added.
         let exact = i128::from(self.0.micros) * i128::from(time.get());
         let micros = (exact + hour / 2) / hour;

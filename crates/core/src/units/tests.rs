@@ -25,14 +25,19 @@ fn counts_are_shown_with_their_unit() {
 }
 
 #[test]
-fn times_are_shown_with_their_two_largest_units() {
+fn lengths_of_time_are_shown_as_people_say_them() {
     let shown = [
-        (Millis::ZERO, "0 ms"),
-        (Millis::new(430), "430 ms"),
-        (Millis::new(1_250), "1 s 250 ms"),
-        (Millis::from_seconds(400), "6 min 40 s"),
-        (Millis::from_minutes(120), "2 h"),
-        (Millis::from_minutes(49 * 60), "2 d 1 h"),
+        (Micros::ZERO, "0 ms"),
+        (Micros::new(250), "250 µs"),
+        (Micros::new(7_590), "7.5 ms"),
+        (Micros::from_millis(430), "430 ms"),
+        (Micros::new(999_999), "999.9 ms"),
+        (Micros::from_millis(1_250), "1.2 s"),
+        (Micros::from_seconds(60), "1 min"),
+        (Micros::from_seconds(100), "1 min 40 s"),
+        (Micros::from_millis(400_900), "6 min 40 s"),
+        (Micros::from_minutes(120), "2 h"),
+        (Micros::from_minutes(49 * 60), "2 d 1 h"),
     ];
     for (length, want) in shown {
         assert_eq!(length.to_string(), want);
@@ -42,12 +47,12 @@ fn times_are_shown_with_their_two_largest_units() {
 #[test]
 fn points_in_time_are_shown_as_rfc_3339() {
     let shown = [
-        (0, "1970-01-01T00:00:00.000Z"),
-        (951_782_400_000, "2000-02-29T00:00:00.000Z"),
-        (951_868_800_000, "2000-03-01T00:00:00.000Z"),
-        (1_735_689_599_999, "2024-12-31T23:59:59.999Z"),
-        (1_794_700_930_123, "2026-11-15T00:02:10.123Z"),
-        (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+        (0, "1970-01-01T00:00:00.000000Z"),
+        (951_782_400_000, "2000-02-29T00:00:00.000000Z"),
+        (951_868_800_000, "2000-03-01T00:00:00.000000Z"),
+        (1_735_689_599_999, "2024-12-31T23:59:59.999000Z"),
+        (1_794_700_930_123, "2026-11-15T00:02:10.123000Z"),
+        (4_107_542_400_000, "2100-03-01T00:00:00.000000Z"),
     ];
     for (millis, want) in shown {
         assert_eq!(Timestamp::from_millis(millis).to_string(), want);
@@ -68,7 +73,7 @@ fn money_is_shown_with_its_currency() {
     }
     let price = Price::per_gpu_hour(usd(6_880_000)).unwrap();
     assert_eq!(price.to_string(), "6.88 USD/GPU-h");
-    assert_eq!(GpuMillis::of(Gpus::new(8), Millis::from_minutes(45)).to_string(), "6.0 GPU-hours");
+    assert_eq!(GpuMicros::of(Gpus::new(8), Micros::from_minutes(45)).to_string(), "6.0 GPU-hours");
 }
 
 #[test]
@@ -82,12 +87,12 @@ fn a_currency_is_three_capital_letters() {
 #[test]
 fn gpu_hours_at_a_price() {
     let price = Price::per_gpu_hour(usd(6_880_000)).unwrap();
-    let cost = price.cost_of(GpuMillis::of(Gpus::new(4), Millis::HOUR));
+    let cost = price.cost_of(GpuMicros::of(Gpus::new(4), Micros::HOUR));
     assert_eq!(cost, Ok(usd(27_520_000)));
     // A half rounds up: half a millionth per hour, for one hour.
     let tiny = Price::per_gpu_hour(usd(1)).unwrap();
-    assert_eq!(tiny.cost_of(GpuMillis::new(1_800_000)), Ok(usd(1)));
-    assert_eq!(tiny.cost_of(GpuMillis::new(1_799_999)), Ok(usd(0)));
+    assert_eq!(tiny.cost_of(GpuMicros::new(1_800_000_000)), Ok(usd(1)));
+    assert_eq!(tiny.cost_of(GpuMicros::new(1_799_999_999)), Ok(usd(0)));
     assert_eq!(Price::per_gpu_hour(usd(-1)), Err(MoneyError::NegativePrice));
 }
 
@@ -96,7 +101,8 @@ fn a_reading_that_is_no_count_is_refused_and_not_zero() {
     for reading in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0, -0.1, 2e19] {
         assert_eq!(Tokens::from_sample(reading), None, "{reading}");
     }
-    assert_eq!(Tokens::from_sample(12.6), Some(Tokens::new(13)));
+    assert_eq!(Tokens::from_sample(12.2), Some(Tokens::new(13)));
+    assert_eq!(TokensPerSecond::from_sample(0.33), Some(TokensPerSecond::new(1)));
     assert_eq!(TokensPerSecond::from_sample(-0.0), Some(TokensPerSecond::ZERO));
 }
 
@@ -119,6 +125,13 @@ proptest! {
             a.saturating_add(b.saturating_add(c))
         );
         let _ = a.saturating_mul(b.get());
+    }
+
+    #[test]
+    fn only_a_zero_reads_as_zero(reading in prop::num::f64::POSITIVE) {
+        let sample = TokensPerSecond::from_sample(reading);
+        prop_assert!(sample.is_none_or(|rate| !rate.is_zero()));
+        prop_assert_eq!(sample.is_none(), reading >= 2_f64.powi(64));
     }
 
     #[test]
@@ -156,10 +169,10 @@ proptest! {
         price in 0_i64..100_000_000, parts in prop::collection::vec(0_u64..1 << 40, 1..20),
     ) {
         let price = Price::per_gpu_hour(usd(price)).unwrap();
-        let whole = price.cost_of(parts.iter().copied().map(GpuMillis::new).sum()).unwrap();
+        let whole = price.cost_of(parts.iter().copied().map(GpuMicros::new).sum()).unwrap();
         let apart: i64 = parts
             .iter()
-            .map(|part| price.cost_of(GpuMillis::new(*part)).unwrap().micros())
+            .map(|part| price.cost_of(GpuMicros::new(*part)).unwrap().micros())
             .sum();
         let halves = i64::try_from(parts.len()).unwrap() + 1;
         prop_assert!((whole.micros() - apart).abs() * 2 <= halves);
@@ -167,21 +180,22 @@ proptest! {
 
     #[test]
     fn pricing_never_panics_and_is_never_negative(price in 0..=i64::MAX, time: u64) {
-        let cost = Price::per_gpu_hour(usd(price)).unwrap().cost_of(GpuMillis::new(time));
+        let cost = Price::per_gpu_hour(usd(price)).unwrap().cost_of(GpuMicros::new(time));
         prop_assert!(cost.is_err() || cost.is_ok_and(|cost| !cost.is_negative()));
     }
 
     #[test]
-    fn time_shown_sorts_as_time(a in 0_u64..1 << 47, b in 0_u64..1 << 47) {
-        // Text of equal length sorts like time, which is why RFC 3339 is used. 2^47 ms is year 6429.
-        let (a, b) = (Timestamp::from_millis(a), Timestamp::from_millis(b));
+    fn time_shown_sorts_as_time(a in 0_u64..1 << 57, b in 0_u64..1 << 57) {
+        // Text of equal length sorts like time, which is why RFC 3339 is used. 2^57 µs is year 6536.
+        let (a, b) = (Timestamp::from_micros(a), Timestamp::from_micros(b));
         prop_assert_eq!(a.cmp(&b), a.to_string().cmp(&b.to_string()));
     }
 
     #[test]
     fn time_passes_and_comes_back(at in 0_u64..1 << 60, length in 0_u64..1 << 60) {
-        let (at, length) = (Timestamp::from_millis(at), Millis::new(length));
+        let (at, length) = (Timestamp::from_micros(at), Micros::new(length));
         let later = at.saturating_add(length);
+        prop_assert_eq!((at.apart(later), later.apart(at)), (length, length));
         prop_assert_eq!(later.since(at), Some(length));
         prop_assert_eq!(later.saturating_sub(length), at);
         prop_assert_eq!(at.since(later).is_some(), length.is_zero());
@@ -189,7 +203,7 @@ proptest! {
 
     #[test]
     fn showing_never_panics(value: u64) {
-        let _ = (Millis::new(value).to_string(), Timestamp::from_millis(value).to_string());
-        let _ = (Bytes::new(value).to_string(), GpuMillis::new(value).to_string());
+        let _ = (Micros::new(value).to_string(), Timestamp::from_micros(value).to_string());
+        let _ = (Bytes::new(value).to_string(), GpuMicros::new(value).to_string());
     }
 }

@@ -1,92 +1,124 @@
-//! Lengths of time and points in time, in whole milliseconds.
+//! Lengths of time and points in time, in whole microseconds.
 
 use super::counts::count;
 use std::fmt;
 
 count! {
-    /// A length of time in milliseconds.
-    Millis(u64)
+    /// A length of time in microseconds.
+    Micros(u64)
 }
 
-const SECOND: u64 = 1_000;
+const MILLISECOND: u64 = 1_000;
+const SECOND: u64 = 1_000 * MILLISECOND;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-impl Millis {
+impl Micros {
     /// One hour, the unit that accelerators are priced in.
     pub const HOUR: Self = Self(HOUR);
 
-    /// So many seconds, at most [`Millis::MAX`].
+    /// So many milliseconds, at most [`Micros::MAX`].
+    pub const fn from_millis(millis: u64) -> Self {
+        Self(MILLISECOND.saturating_mul(millis))
+    }
+
+    /// So many seconds, at most [`Micros::MAX`].
     pub const fn from_seconds(seconds: u64) -> Self {
         Self(SECOND.saturating_mul(seconds))
     }
 
-    /// So many minutes, at most [`Millis::MAX`].
+    /// So many minutes, at most [`Micros::MAX`].
     pub const fn from_minutes(minutes: u64) -> Self {
         Self(MINUTE.saturating_mul(minutes))
     }
 }
 
-/// The two largest units, so `6 min 40 s` and not `6 min 40 s 12 ms`: the rest is noise to a reader.
-impl fmt::Display for Millis {
+/// As much as a reader can use, truncated: one decimal below a minute (`7.5 ms`), and the two
+/// largest units from there (`6 min 40 s`, not `6 min 40 s 12 ms`).
+impl fmt::Display for Micros {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let units = [(DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s"), (1, "ms")];
-        let Some(largest) = units.iter().position(|(unit, _)| self.0 >= *unit) else {
-            return f.write_str("0 ms");
+        let (unit, name, next, next_name) = match self.0 {
+            0 => return f.write_str("0 ms"),
+            1..MILLISECOND => return write!(f, "{} µs", self.0),
+            MILLISECOND..SECOND => return write_decimal(f, self.0, MILLISECOND, "ms"),
+            SECOND..MINUTE => return write_decimal(f, self.0, SECOND, "s"),
+            MINUTE..HOUR => (MINUTE, "min", SECOND, "s"),
+            HOUR..DAY => (HOUR, "h", MINUTE, "min"),
+            DAY.. => (DAY, "d", HOUR, "h"),
         };
-        let (unit, name) = units[largest];
         write!(f, "{} {name}", self.0 / unit)?;
-        match units.get(largest + 1) {
-            Some((next, next_name)) if self.0 % unit >= *next => {
-                write!(f, " {} {next_name}", self.0 % unit / next)
-            }
-            _ => Ok(()),
+        match self.0 % unit / next {
+            0 => Ok(()),
+            rest => write!(f, " {rest} {next_name}"),
         }
     }
 }
 
-/// A point in time: milliseconds since 1970-01-01T00:00:00Z, leap seconds not counted.
+fn write_decimal(f: &mut fmt::Formatter<'_>, value: u64, unit: u64, name: &str) -> fmt::Result {
+    match value % unit * 10 / unit {
+        0 => write!(f, "{} {name}", value / unit),
+        tenth => write!(f, "{}.{tenth} {name}", value / unit),
+    }
+}
+
+/// A point in time: microseconds since 1970-01-01T00:00:00Z, leap seconds not counted.
 ///
+/// It counts in the unit of [`Micros`], so that adding a length and taking it away is exact.
 /// Nothing in this crate can make one out of the current time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(u64);
 
 impl Timestamp {
-    /// A point so many milliseconds after the epoch.
-    pub const fn from_millis(millis: u64) -> Self {
-        Self(millis)
+    /// A point so many microseconds after the epoch.
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(micros)
     }
 
-    /// Milliseconds since the epoch.
-    pub const fn as_millis(self) -> u64 {
+    /// A point so many milliseconds after the epoch, at most the last that can be written.
+    pub const fn from_millis(millis: u64) -> Self {
+        Self(MILLISECOND.saturating_mul(millis))
+    }
+
+    /// Microseconds since the epoch.
+    pub const fn as_micros(self) -> u64 {
         self.0
     }
 
+    /// Whole milliseconds since the epoch.
+    pub const fn as_millis(self) -> u64 {
+        self.0 / MILLISECOND
+    }
+
     /// The time from `earlier` to this, or `None` when `earlier` is later.
-    pub fn since(self, earlier: Self) -> Option<Millis> {
-        self.0.checked_sub(earlier.0).map(Millis)
+    pub fn since(self, earlier: Self) -> Option<Micros> {
+        self.0.checked_sub(earlier.0).map(Micros)
+    }
+
+    /// The time between the two, whichever is earlier.
+    pub const fn apart(self, other: Self) -> Micros {
+        Micros(self.0.abs_diff(other.0))
     }
 
     /// The point so much later, at most the last that can be written.
-    pub const fn saturating_add(self, length: Millis) -> Self {
+    pub const fn saturating_add(self, length: Micros) -> Self {
         Self(self.0.saturating_add(length.0))
     }
 
     /// The point so much earlier, at least the epoch.
-    pub const fn saturating_sub(self, length: Millis) -> Self {
+    pub const fn saturating_sub(self, length: Micros) -> Self {
         Self(self.0.saturating_sub(length.0))
     }
 }
 
-/// RFC 3339 in UTC, such as `2026-11-15T14:02:10.000Z`.
+/// RFC 3339 in UTC as Kubernetes writes fine times, such as `2026-11-15T14:02:10.000000Z`.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (year, month, day) = civil_date(self.0 / DAY);
         let rest = self.0 % DAY;
         write!(
             f,
-            "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{:03}Z",
+            "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{:06}Z",
             rest / HOUR,
             rest % HOUR / MINUTE,
             rest % MINUTE / SECOND,

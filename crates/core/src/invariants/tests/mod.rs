@@ -1,13 +1,16 @@
 //! Each rule fires on a broken decision, and none fires on a lawful one.
+//!
+//! Examples are here, one or more per rule; `random.rs` looks for what they forgot.
+
+mod random;
 
 use super::*;
 use crate::decision::{Action, Bound, Previous, PreviousTarget};
 use crate::ids::ReplicaId;
 use crate::interval::{Interval, Origin};
-use crate::snapshot::{Demand, Freshness, Purchase, ReplicaState};
+use crate::snapshot::{Capacity, Demand, Observed, Purchase, ReplicaState};
 use crate::testing::*;
-use crate::units::{Currency, Gpus, Money, Replicas, Requests};
-use proptest::prelude::*;
+use crate::units::{Currency, Gpus, Money, Replicas, Requests, Tokens};
 use std::path::Path;
 
 /// One pool of 8 GPUs and one model with 2 ready replicas, 1 finished draining; 1 to 4 allowed.
@@ -78,10 +81,69 @@ fn inv_01_more_than_is_allocatable() {
 }
 
 #[test]
+fn inv_01_and_05_count_what_training_is_given() {
+    let resized = |snapshot: &Snapshot, gpus| {
+        let mut decision = hold(snapshot, &Previous::none());
+        decision.runs[0].gpus = Gpus::new(gpus);
+        decision
+    };
+    let full = world().run("ml/ft", "h100", 6).build();
+    assert_eq!(broken(&full, &resized(&full, 7)), [Invariant::ReservedWithinAllocatable]);
+    let limited = world().pool(pool("h100").limit(8).can_grow()).run("ml/ft", "h100", 6).build();
+    assert_eq!(broken(&limited, &resized(&limited, 7)), [Invariant::PoolLimitRespected]);
+    let unseen = snapshot().run("ml/ft", "h100", 6).build();
+    assert_eq!(broken(&unseen, &resized(&unseen, 7)), [Invariant::ReservedWithinAllocatable]);
+    assert_eq!(broken(&unseen, &resized(&unseen, 5)), []);
+
+    // What a run gives back, a model may have in the same decision, but not both of them later,
+    // even while the run still holds it.
+    let mut given = resized(&full, 4);
+    given.models[0].targets[0].replicas = Replicas::new(4);
+    assert_eq!(broken(&full, &given), []);
+    let previous = Previous::none().after(&given);
+    given.runs[0].gpus = Gpus::new(6);
+    let violations = check(&full, &previous, &given);
+    assert_eq!(violations.len(), 1);
+    assert_eq!(violations[0].invariant, Invariant::ReservedWithinAllocatable);
+}
+
+#[test]
+fn inv_01_adds_up_all_purchases_and_trusts_none_without_the_rest() {
+    let mixed = |spot| world().pool(pool("h100").gpus(1).allocatable(Purchase::Spot, spot)).build();
+    let known = mixed(seen(Gpus::new(2)));
+    assert_eq!(broken(&known, &target(&known, 3)), []);
+    assert_eq!(broken(&known, &target(&known, 4)), [Invariant::ReservedWithinAllocatable]);
+    let unknown = mixed(Observed::Missing);
+    assert_eq!(broken(&unknown, &target(&unknown, 3)), [Invariant::ReservedWithinAllocatable]);
+}
+
+#[test]
+fn inv_02_scaling_down_without_knowing_what_a_replica_can_do() {
+    let only = [Invariant::NoScaleDownBlind];
+    let known = capacity(10, 10, 10);
+    for capacity in [Capacity::UNKNOWN, Capacity { resident: None, ..known }] {
+        let kind = variant("x", "h100").ready(2).capacity(capacity);
+        let blind = world().model(model("a/qwen").between(0, 4).variant(kind)).build();
+        assert_eq!(broken(&blind, &target(&blind, 1)), only);
+        assert_eq!(broken(&blind, &target(&blind, 2)), []);
+        assert_eq!(broken(&blind, &target(&blind, 3)), []);
+        let drain = acting(&blind, Action::Drain { replica: replica(0) });
+        assert_eq!(broken(&blind, &drain), only);
+    }
+    // A variant that runs nothing carries nothing; one that is to take over must be known.
+    let spare = variant("y", "h100").capacity(Capacity::UNKNOWN);
+    let idle = world().model(qwen().variant(spare)).build();
+    assert_eq!(broken(&idle, &target(&idle, 1)), []);
+    let mut switched = target(&idle, 1);
+    switched.models[0].targets[1].replicas = Replicas::new(1);
+    assert_eq!(broken(&idle, &switched), only);
+}
+
+#[test]
 fn inv_02_scaling_down_on_signals_that_cannot_be_trusted() {
     let only = [Invariant::NoScaleDownBlind];
     let fresh = qwen().build().demand;
-    let stale = Demand { backlog: seen_long_ago(crate::units::Tokens::ZERO), ..fresh };
+    let stale = Demand { backlog: seen_long_ago(Tokens::ZERO), ..fresh };
     for demand in [Demand::UNKNOWN, stale] {
         let blind = world().model(qwen().demand(demand)).build();
         assert_eq!(broken(&blind, &target(&blind, 1)), only);
@@ -105,7 +167,8 @@ fn inv_02_follows_an_order_and_no_further() {
 fn inv_02_keeps_a_target_that_replicas_have_not_reached() {
     let blind = world().model(qwen().demand(Demand::UNKNOWN)).build();
     let last = PreviousTarget { replicas: Replicas::new(4), since: at(0) };
-    let previous = Previous { targets: [("a/qwen/x".parse().unwrap(), last)].into() };
+    let previous =
+        Previous { targets: [("a/qwen/x".parse().unwrap(), last)].into(), ..Previous::none() };
     let violations = check(&blind, &previous, &target(&blind, 2));
     assert_eq!(violations.len(), 1);
     assert_eq!(violations[0].invariant, Invariant::NoScaleDownBlind);
@@ -152,7 +215,7 @@ fn inv_05_beyond_the_limit_of_a_pool() {
 
 #[test]
 fn inv_06_named_twice_or_not_at_all_or_unknown() {
-    let only = [Invariant::EachVariantOnce];
+    let only = [Invariant::EachNamedOnce];
     let snapshot = world().build();
     let lawful = hold(&snapshot, &Previous::none());
 
@@ -172,6 +235,16 @@ fn inv_06_named_twice_or_not_at_all_or_unknown() {
     let mut unknown = lawful.clone();
     unknown.models[0].targets[0].variant = "a/qwen/other".parse().unwrap();
     assert_eq!(broken(&snapshot, &unknown), only);
+
+    let trained = world().run("ml/ft", "h100", 2).build();
+    let lawful = hold(&trained, &Previous::none());
+    let mut forgotten = lawful.clone();
+    forgotten.runs.clear();
+    assert_eq!(broken(&trained, &forgotten), only);
+    let mut twice = lawful.clone();
+    twice.runs.push(lawful.runs[0].clone());
+    assert_eq!(broken(&trained, &twice), only);
+    assert_eq!(broken(&snapshot, &lawful), only);
 
     let stranger = acting(&snapshot, Action::Drain { replica: replica(9) });
     assert_eq!(broken(&snapshot, &stranger), only);
@@ -213,138 +286,4 @@ fn ids_count_up_and_the_document_lists_them() {
         .map(|invariant| format!("| {} | {} |", invariant.id(), invariant.statement()))
         .collect();
     assert_eq!(listed, stated);
-}
-
-/// A model as random numbers; see [`random_world`].
-#[derive(Clone, Debug)]
-struct RandomModel {
-    replicas: [usize; 2],
-    gpus: [u32; 2],
-    bounds: (u32, u32),
-    pinned: Option<u32>,
-    frozen: bool,
-    may_sleep: bool,
-    freshness: usize,
-    wish: [u32; 2],
-}
-
-fn random_model() -> impl Strategy<Value = RandomModel> {
-    let numbers = ([0_usize..5, 0..5], [1_u32..5, 1..5], (0_u32..5, 0_u32..8));
-    let orders = (prop::option::weighted(0.3, 0_u32..8), prop::bool::weighted(0.2), any::<bool>());
-    (numbers, orders, 0_usize..3, [0_u32..9, 0..9]).prop_map(
-        |((replicas, gpus, (min, more)), (pinned, frozen, may_sleep), freshness, wish)| {
-            let bounds = (min, min + more);
-            RandomModel { replicas, gpus, bounds, pinned, frozen, may_sleep, freshness, wish }
-        },
-    )
-}
-
-fn random_world(models: &[RandomModel], gpus: u32, limit: Option<u32>) -> Snapshot {
-    let mut shared = pool("shared").gpus(gpus);
-    if let Some(limit) = limit {
-        shared = shared.limit(limit);
-    }
-    let mut world =
-        snapshot().pool(shared).pool(pool("cloud").can_grow()).run("ml/ft", "shared", 2);
-    for (n, random) in models.iter().enumerate() {
-        let mut served = model(&format!("a/m{n}")).between(random.bounds.0, random.bounds.1);
-        for (v, pool) in ["shared", "cloud"].into_iter().enumerate() {
-            let kind = variant(&format!("v{v}"), pool).gpus_per_replica(random.gpus[v]);
-            served = served.variant(kind.ready(random.replicas[v]).draining(1));
-        }
-        served = random.pinned.map_or(served.clone(), |replicas| served.pinned(replicas));
-        served = if random.frozen { served.frozen() } else { served };
-        served = if random.may_sleep { served.may_sleep() } else { served };
-        let fresh = served.clone().build().demand;
-        world = world.model(match Freshness::ALL[random.freshness] {
-            Freshness::Fresh => served,
-            Freshness::Stale => served
-                .demand(Demand { backlog: seen_long_ago(crate::units::Tokens::ZERO), ..fresh }),
-            Freshness::Missing => served.demand(Demand::UNKNOWN),
-        });
-    }
-    world.build()
-}
-
-/// The simplest lawful decider: takes wishes and gives way to every rule in turn.
-fn lawful(snapshot: &Snapshot, wishes: &[RandomModel]) -> Decision {
-    let mut decision = hold(snapshot, &Previous::none());
-    let shared = "shared".parse().unwrap();
-    let room = &snapshot.pools[&shared];
-    for (index, wish) in wishes.iter().enumerate() {
-        let id = decision.models[index].model.clone();
-        let model = &snapshot.models[&id];
-        if model.frozen {
-            continue;
-        }
-        let held: Vec<u32> =
-            decision.models[index].targets.iter().map(|t| t.replicas.get()).collect();
-        let (floor, ceiling) = wish.pinned.map_or(wish.bounds, |pin| (pin, pin));
-        let over = held.iter().sum::<u32>() > ceiling;
-        let blind = model.demand.freshness() != Freshness::Fresh;
-        // What each variant cannot go below, then as much of the wish as the ceiling leaves.
-        let mut give: Vec<u32> = match (blind, over) {
-            (true, false) => held.clone(),
-            (true, true) => vec![0, ceiling],
-            (false, _) => vec![0, 0],
-        };
-        for (v, wanted) in wish.wish.into_iter().enumerate() {
-            let left = ceiling - give.iter().sum::<u32>();
-            give[v] += wanted.saturating_sub(give[v]).min(left);
-        }
-        give[1] += floor.saturating_sub(give.iter().sum());
-        // The shared pool gives nothing it does not have; the cloud takes what it can.
-        let reserved = |decision: &Decision| {
-            let changes = Change::all(snapshot, &Previous::none(), decision);
-            change::reserved(snapshot, &shared, &changes)
-        };
-        decision.models[index].targets[0].replicas = Replicas::new(give[0]);
-        decision.models[index].targets[1].replicas = Replicas::new(give[1]);
-        let most = room.allocatable.last_seen().copied().unwrap_or(Gpus::ZERO);
-        let most = room.limit.map_or(most, |limit| most.min(limit));
-        let (before, after) = reserved(&decision);
-        if after > before && after > most {
-            let back = give[0].min(held[0]);
-            decision.models[index].targets[0].replicas = Replicas::new(back);
-            decision.models[index].bound = Bound::Capacity;
-        }
-    }
-    decision
-}
-
-proptest! {
-    #[test]
-    fn a_decision_made_lawfully_breaks_nothing(
-        models in prop::collection::vec(random_model(), 0..5),
-        gpus in 0_u32..40,
-        limit in prop::option::of(0_u32..40),
-    ) {
-        let snapshot = random_world(&models, gpus, limit);
-        let decision = lawful(&snapshot, &models);
-        let violations = check(&snapshot, &Previous::none(), &decision);
-        prop_assert!(violations.is_empty(), "{violations:?}");
-        // Deciding to hold afterwards is lawful too, unless a person's bounds say otherwise.
-        let previous = Previous::none().after(&decision);
-        let again = hold(&snapshot, &previous);
-        for violation in check(&snapshot, &previous, &again) {
-            prop_assert_eq!(violation.invariant, Invariant::ReplicasWithinBounds);
-        }
-    }
-
-    #[test]
-    fn the_check_never_panics_whatever_is_decided(
-        models in prop::collection::vec(random_model(), 1..4),
-        replicas: u32,
-        actions in prop::collection::vec((any::<bool>(), 0_u32..8), 0..4),
-    ) {
-        let snapshot = random_world(&models, 8, None);
-        let mut decision = target(&snapshot, replicas);
-        for (delete, n) in actions {
-            let replica = ReplicaId::new("a", &format!("m0-v0-{n}")).unwrap();
-            let action =
-                if delete { Action::Delete { replica } } else { Action::Drain { replica } };
-            decision.models[0].targets[0].actions.push(action);
-        }
-        let _ = check(&snapshot, &Previous::none(), &decision);
-    }
 }

@@ -1,0 +1,166 @@
+//! What to do, and why: the only output of deciding.
+//!
+//! A [`Decision`] says for each model how many replicas each variant should have, the steps to get
+//! there, the [`Reason`], the [`Bound`] that won, and a [`Receipt`] of what was considered; and for
+//! each training run how many accelerators it should have. It is made the same way whether it is
+//! carried out, only shown, or simulated; who receives it does what it says or does not.
+//! [`Previous`] is the part of past decisions that the next one needs.
+//!
+//! Nothing here decides, and nothing here can be serialised. Start at [`Decision`], then
+//! `previous.rs`.
+
+mod previous;
+
+pub use previous::{Memory, Previous, PreviousTarget, VariantMemory};
+
+use crate::closed::closed_enum;
+use crate::ids::{DecisionId, ModelId, ReplicaId, RunId, VariantId};
+use crate::interval::Interval;
+use crate::reason::Reason;
+use crate::snapshot::{Freshness, Purchase, Signal};
+use crate::units::{Gpus, Money, Replicas, Requests};
+use std::cmp::Ordering;
+
+/// What to do for all models and training runs of a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// Its name.
+    pub id: DecisionId,
+    /// One entry per model, in the order in which they got accelerators.
+    pub models: Vec<ModelDecision>,
+    /// One entry per training run.
+    pub runs: Vec<RunDecision>,
+    /// What was learnt, for the next decision. See [`Previous::memory`].
+    pub memory: Memory,
+}
+
+/// What to do for one model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelDecision {
+    /// The model.
+    pub model: ModelId,
+    /// Why.
+    pub reason: Reason,
+    /// Which bound set the number of replicas.
+    pub bound: Bound,
+    /// What each variant should have.
+    pub targets: Vec<Target>,
+    /// What is expected to come of it.
+    pub expected: Expected,
+    /// What was considered.
+    pub receipt: Receipt,
+}
+
+/// How many replicas one variant should have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The variant.
+    pub variant: VariantId,
+    /// What demand asks for, before pools, budgets and steps cut it down.
+    pub wanted: Replicas,
+    /// What it should have. Replicas that drain are not counted.
+    pub replicas: Replicas,
+    /// The steps to get there, in order.
+    pub actions: Vec<Action>,
+}
+
+/// One step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Ask for more replicas.
+    Start {
+        /// How many.
+        count: Replicas,
+        /// How their accelerators are paid for.
+        purchase: Purchase,
+    },
+    /// Send a replica no new requests and let it finish those it has.
+    Drain {
+        /// Which.
+        replica: ReplicaId,
+    },
+    /// Remove a replica that has no requests.
+    Delete {
+        /// Which.
+        replica: ReplicaId,
+    },
+}
+
+closed_enum! {
+    /// What set the number of replicas: of all that pulled up or held down, the one that won.
+    pub enum Bound {
+        NeedNow => "The work that is there now.",
+        LookAhead => "The work expected before a new replica could be ready.",
+        Calendar => "A floor from the calendar.",
+        Minimum => "The smallest number the owner allows.",
+        Maximum => "The largest number the owner allows.",
+        Pin => "The number a person set.",
+        Freeze => "The freeze switch.",
+        Staleness => "A signal that cannot be trusted.",
+        BreakEven => "The time a replica must be kept to be worth its start.",
+        Step => "The largest change, or soonest reversal, that one step may be.",
+        Budget => "The money that is left.",
+        PoolLimit => "The limit of the pool.",
+        Capacity => "The accelerators that exist.",
+    }
+}
+
+impl Bound {
+    /// Whether this bound may hold a model below what its owner asks for at least.
+    pub const fn can_starve(self) -> bool {
+        matches!(self, Self::Step | Self::Budget | Self::PoolLimit | Self::Capacity)
+    }
+}
+
+/// How many accelerators one training run should have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunDecision {
+    /// The run.
+    pub run: RunId,
+    /// What it should have.
+    pub gpus: Gpus,
+    /// Why.
+    pub reason: Reason,
+    /// Which way that is from what it had before; see [`RunAction::between`].
+    pub action: RunAction,
+}
+
+closed_enum! {
+    /// Which way a training run is resized.
+    pub enum RunAction {
+        Grow => "The run gets more accelerators.",
+        Shrink => "The run gives accelerators back.",
+        Hold => "The run keeps what it has.",
+    }
+}
+
+impl RunAction {
+    /// The way from one number of accelerators to another.
+    pub fn between(before: Gpus, after: Gpus) -> Self {
+        match after.cmp(&before) {
+            Ordering::Greater => Self::Grow,
+            Ordering::Less => Self::Shrink,
+            Ordering::Equal => Self::Hold,
+        }
+    }
+}
+
+/// What is expected to come of a decision. `None` is "unknown", not nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Expected {
+    /// What an hour of the target costs.
+    pub hourly_cost: Option<Interval<Money>>,
+    /// Requests in an hour that will miss an objective.
+    pub hourly_misses: Option<Interval<Requests>>,
+}
+
+/// What was considered, so that a person can check the decision and a replay can judge it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Receipt {
+    /// The signals and how far each was trusted.
+    pub signals: Vec<(Signal, Freshness)>,
+    /// How many replicas each bound alone would have given.
+    pub candidates: Vec<(Bound, Replicas)>,
+    /// What a horizontal pod autoscaler would have asked for, if that can be told.
+    pub hpa_would_want: Option<Replicas>,
+}
