@@ -46,6 +46,9 @@ pub(crate) async fn log_lines(story: &Story) -> Result<Vec<String>> {
             };
             match api.logs(&name, &params).await {
                 Ok(text) => lines.extend(text.lines().map(|line| format!("{name}: {line}"))),
+                Err(kube::Error::Api(answer)) => {
+                    lines.push(format!("{name}: no log: {}", answer.message));
+                }
                 Err(error) => lines.push(format!("{name}: no log: {error}")),
             }
         }
