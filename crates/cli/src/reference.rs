@@ -62,7 +62,8 @@ fn flags(text: &mut String, command: &Command, wanted: impl Fn(&Arg) -> bool) {
         if ["help", "version"].contains(&name) {
             continue;
         }
-        let help = help.map(ToString::to_string).unwrap_or_default().replace('\n', " ");
+        let help = help.map(ToString::to_string).unwrap_or_default();
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
         let mut more = String::new();
         let choices: Vec<String> =
             arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();

@@ -1,8 +1,11 @@
 //! `flyball check` against servers that answer, refuse, hang, or are not there.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use super::flyball::{command, finish, flyball, kubeconfig};
+use serde_json::{Value, json};
+
+use super::flyball::{Run, command, finish, flyball, kubeconfig};
 use super::server::{self, Reply};
 
 #[test]
@@ -48,7 +51,7 @@ fn one_silent_answer_does_not_hold_up_the_others() {
     let config = kubeconfig("half", &server::start(reply));
     let run = flyball(&["check", "--kubeconfig", &config, "--timeout", "400ms", "-o", "json"]);
     let counts = &run.json()["counts"];
-    assert_eq!((&counts["ok"], &counts["unknown"]), (&7.into(), &14.into()), "{}", run.shown());
+    assert_eq!((&counts["ok"], &counts["unknown"]), (&7.into(), &16.into()), "{}", run.shown());
     assert_eq!(run.status, Some(3));
     assert!(run.took < Duration::from_secs(3), "{:?}", run.took);
 }
@@ -76,7 +79,6 @@ fn waiting_ends_in_its_own_status() {
 
 #[test]
 fn waiting_ends_when_the_check_passes() {
-    use std::sync::atomic::{AtomicU32, Ordering};
     static ASKED: AtomicU32 = AtomicU32::new(0);
     fn reply(path: &str) -> Reply {
         match ASKED.fetch_add(1, Ordering::Relaxed) {
@@ -91,6 +93,41 @@ fn waiting_ends_when_the_check_passes() {
     assert_eq!(run.stderr, "");
 }
 
+/// Kueue is not there for the first `tries` tries.
+fn without_kueue(path: &str, tries: u32, asked: &AtomicU32) -> Reply {
+    let Reply::Json(mut groups) = server::healthy(path) else { return server::healthy(path) };
+    if path == "/apis" && asked.fetch_add(1, Ordering::Relaxed) < tries {
+        groups["groups"].as_array_mut().expect("groups").remove(0);
+    }
+    Reply::Json(groups)
+}
+
+#[test]
+fn waiting_is_also_for_a_part_that_comes_later() {
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    let address = server::start(|path| without_kueue(path, 1, &ASKED));
+    let config = kubeconfig("later", &address);
+    let args = ["check", "--kubeconfig", &config, "--only", "parts", "--wait", "1m"];
+    let run = flyball(&[&args[..], &["-o", "json"]].concat());
+    assert_eq!(run.status, Some(0), "{}", run.shown());
+    assert_eq!(status(&run, "FLY-301"), "ok", "{}", run.shown());
+    assert_eq!(ASKED.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn a_part_that_never_comes_ends_the_wait_as_a_warning() {
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    let address = server::start(|path| without_kueue(path, u32::MAX, &ASKED));
+    let config = kubeconfig("never", &address);
+    let args = ["check", "--kubeconfig", &config, "--only", "parts", "--wait", "1s"];
+    let run = flyball(&args);
+    assert_eq!(run.status, Some(0), "{}", run.shown());
+    assert!(run.took >= Duration::from_secs(1), "{:?}", run.took);
+    assert!(run.stdout.contains("check passed: 3 ok, 1 warning"), "{}", run.shown());
+    let strict = flyball(&[&args[..], &["--fail-on", "warning"]].concat());
+    assert_eq!(strict.status, Some(4), "{}", strict.shown());
+}
+
 #[test]
 fn refused_credentials_are_told_once() {
     let config = kubeconfig("strangers", &server::start(|_| Reply::Status(401, "Unauthorized")));
@@ -102,7 +139,7 @@ fn refused_credentials_are_told_once() {
 fn warnings_fail_only_when_asked() {
     fn reply(path: &str) -> Reply {
         match path.split('?').next() {
-            Some("/api/v1/nodes") => Reply::Json(serde_json::json!({"metadata": {}, "items": []})),
+            Some("/api/v1/nodes") => Reply::Json(json!({"metadata": {}, "items": []})),
             _ => server::healthy(path),
         }
     }
@@ -119,7 +156,7 @@ fn warnings_fail_only_when_asked() {
 fn prometheus_may_be_anywhere() {
     fn prometheus(path: &str) -> Reply {
         match path {
-            "/-/ready" => Reply::Text("ready"),
+            "/api/v1/status/buildinfo" => Reply::Json(json!({"data": {"version": "3.1.4"}})),
             _ => Reply::Status(404, ""),
         }
     }
@@ -128,7 +165,136 @@ fn prometheus_may_be_anywhere() {
     let args = ["check", "--kubeconfig", &config, "--only", "parts", "--prometheus", &address];
     let run = flyball(&args);
     assert_eq!(run.status, Some(0), "{}", run.shown());
-    assert!(run.stdout.contains("version unknown, http://127.0.0.1"), "{}", run.shown());
+    assert!(run.stdout.contains("3.1.4, http://127.0.0.1"), "{}", run.shown());
+}
+
+/// The status of one check, from `-o json`.
+fn status(run: &Run, code: &str) -> String {
+    let answer = run.json();
+    let sections = answer["sections"].as_array().expect("sections").iter();
+    let mut checks = sections.flat_map(|section| section["checks"].as_array().expect("checks"));
+    let found = checks.find(|check| check["code"] == code).expect("the check is there");
+    found["status"].as_str().expect("a status").to_owned()
+}
+
+fn parts(name: &str, reply: fn(&str) -> Reply) -> Run {
+    let config = kubeconfig(name, &server::start(reply));
+    let args = ["check", "--kubeconfig", &config, "--only", "parts", "--timeout", "800ms"];
+    flyball(&[&args[..], &["-o", "json"]].concat())
+}
+
+#[test]
+fn what_answers_for_prometheus_must_be_prometheus() {
+    fn with(path: &str, reply: Reply) -> Reply {
+        if path.contains("/proxy/") { reply } else { server::healthy(path) }
+    }
+    fn login(path: &str) -> Reply {
+        with(path, Reply::Status(302, "/login"))
+    }
+    fn dashboard(path: &str) -> Reply {
+        with(path, Reply::Text("<!doctype html><title>Grafana</title>"))
+    }
+    fn overload(path: &str) -> Reply {
+        with(path, Reply::Status(429, "too many requests"))
+    }
+    fn starting(path: &str) -> Reply {
+        with(path, Reply::Status(503, "Service Unavailable"))
+    }
+    fn nobody(path: &str) -> Reply {
+        with(path, Reply::Status(503, "no endpoints available for service \"prometheus\""))
+    }
+    for (name, reply, wanted) in [
+        ("login", login as fn(&str) -> Reply, "unknown"),
+        ("dashboard", dashboard, "warn"),
+        ("overload", overload, "unknown"),
+        ("starting-up", starting, "unknown"),
+        ("nobody", nobody, "warn"),
+    ] {
+        let run = parts(name, reply);
+        assert_eq!(status(&run, "FLY-303"), wanted, "{name}: {}", run.shown());
+    }
+}
+
+#[test]
+fn a_silent_prometheus_does_not_hide_another() {
+    fn reply(path: &str) -> Reply {
+        let service = |name: &str, port: Value| json!({"metadata": {"namespace": "m", "name": name}, "spec": {"ports": [port]}});
+        match path.split('?').next() {
+            Some("/api/v1/services") => Reply::Json(json!({"metadata": {}, "items": [
+                service("prometheus-grafana", json!({"name": "web", "port": 80})),
+                service("silent", json!({"name": "web", "port": 9090})),
+                service("good", json!({"name": "https", "port": 9091})),
+            ]})),
+            Some("/api/v1/namespaces/m/services/https:good:9091/proxy/api/v1/status/buildinfo") => {
+                Reply::Json(json!({"data": {"version": "3.1.4"}}))
+            }
+            Some(path) if path.contains("/proxy/") => Reply::Silence,
+            _ => server::healthy(path),
+        }
+    }
+    let run = parts("several", reply);
+    assert_eq!(status(&run, "FLY-303"), "ok", "{}", run.shown());
+}
+
+#[test]
+fn a_controller_scaled_to_nothing_is_down() {
+    fn reply(path: &str) -> Reply {
+        if !path.starts_with("/apis/apps/v1/deployments") {
+            return server::healthy(path);
+        }
+        let mut none = server::deployment("kueue");
+        none["status"]["availableReplicas"] = Value::Null;
+        // For JobSet there is one that works beside it.
+        let items = match path.contains("kueue") {
+            true => json!([none]),
+            false => json!([none, server::deployment("jobset")]),
+        };
+        Reply::Json(json!({"metadata": {}, "items": items}))
+    }
+    let run = parts("scaled", reply);
+    assert_eq!(status(&run, "FLY-301"), "fail", "{}", run.shown());
+    assert_eq!(status(&run, "FLY-302"), "ok", "{}", run.shown());
+}
+
+#[test]
+fn controllers_are_found_without_the_right_to_list() {
+    fn reply(path: &str) -> Reply {
+        match path.split('?').next() {
+            Some("/apis/apps/v1/deployments") => Reply::Status(403, "no"),
+            Some("/apis/apps/v1/namespaces/kueue-system/deployments/kueue-controller-manager") => {
+                Reply::Json(server::deployment("kueue"))
+            }
+            _ => server::healthy(path),
+        }
+    }
+    let run = parts("unlisted", reply);
+    assert_eq!(status(&run, "FLY-301"), "ok", "{}", run.shown());
+    // Not where it usually is: it may be anywhere.
+    assert_eq!(status(&run, "FLY-302"), "unknown", "{}", run.shown());
+}
+
+#[test]
+fn overload_says_nothing_about_resource_metrics() {
+    fn with(path: &str, reply: Reply) -> Reply {
+        if path == "/apis/metrics.k8s.io/v1beta1" { reply } else { server::healthy(path) }
+    }
+    fn busy(path: &str) -> Reply {
+        with(path, Reply::Status(429, "too many requests"))
+    }
+    fn broken(path: &str) -> Reply {
+        with(path, Reply::Status(502, "bad gateway"))
+    }
+    fn down(path: &str) -> Reply {
+        with(path, Reply::Status(503, "service unavailable"))
+    }
+    for (name, reply, wanted) in [
+        ("metrics-busy", busy as fn(&str) -> Reply, "unknown"),
+        ("metrics-broken", broken, "unknown"),
+        ("metrics-down", down, "warn"),
+    ] {
+        let run = parts(name, reply);
+        assert_eq!(status(&run, "FLY-304"), wanted, "{name}: {}", run.shown());
+    }
 }
 
 #[test]

@@ -90,9 +90,6 @@ pub(crate) fn healthy(path: &str) -> Reply {
             "metadata": {"namespace": "monitoring", "name": "prometheus"},
             "spec": {"ports": [{"name": "http-web", "port": 9090}]},
         }]})),
-        "/api/v1/namespaces/monitoring/services/http:prometheus:9090/proxy/-/ready" => {
-            Reply::Text("Prometheus Server is Ready.\n")
-        }
         "/api/v1/namespaces/monitoring/services/http:prometheus:9090/proxy/api/v1/status/buildinfo" => {
             Reply::Json(json!({"status": "success", "data": {"version": "3.5.0"}}))
         }
@@ -106,12 +103,14 @@ pub(crate) fn healthy(path: &str) -> Reply {
     }
 }
 
-fn deployment(name: &str) -> Value {
+pub(crate) fn deployment(name: &str) -> Value {
     let container = json!({"name": "manager", "image": format!("example.test/{name}:v9.9.9")});
     json!({
         "metadata": {"namespace": format!("{name}-system"), "name": format!("{name}-controller-manager")},
         "spec": {"selector": {}, "template": {"spec": {"containers": [container]}}},
-        "status": {"conditions": [{"type": "Available", "status": "True"}]},
+        "status": {
+            "availableReplicas": 1, "conditions": [{"type": "Available", "status": "True"}],
+        },
     })
 }
 

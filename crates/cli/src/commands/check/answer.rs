@@ -45,13 +45,16 @@ pub(crate) struct Outcome {
     /// Code to give to `flyball explain`. Set unless the status is ok or skip.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) explain: Option<&'static str>,
+    /// The same text as a file of the repository. Set when `explain` is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) page: Option<String>,
 }
 
 impl Outcome {
     pub(crate) fn new(code: Code, status: Status, detail: impl Into<String>) -> Outcome {
         let check = code.check();
         let explained = !matches!(status, Status::Ok | Status::Skip);
-        Outcome {
+        let outcome = Outcome {
             code: check.id,
             title: check.title,
             status,
@@ -59,8 +62,17 @@ impl Outcome {
             notes: Vec::new(),
             effect: None,
             hint: None,
-            explain: explained.then_some(check.id),
-        }
+            explain: None,
+            page: None,
+        };
+        if explained { outcome.explained_by(code) } else { outcome }
+    }
+
+    /// Where the whole story is: usually with the check itself, sometimes with another one.
+    pub(crate) fn explained_by(mut self, code: Code) -> Outcome {
+        self.explain = Some(code.id());
+        self.page = Some(format!("docs/errors/{}.md", code.id()));
+        self
     }
 
     pub(crate) fn notes(mut self, notes: Vec<String>) -> Outcome {
@@ -185,6 +197,15 @@ impl CheckAnswer {
     pub(crate) fn took(mut self, time: Duration) -> CheckAnswer {
         self.took_millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         self
+    }
+
+    /// Whether `--wait` has nothing left to wait for. A part that was just installed takes a while
+    /// to be seen, and until then it is only a warning; so warnings about parts are waited for.
+    /// Other warnings (a label, a right) do not go away by themselves.
+    pub(crate) fn settled(&self) -> bool {
+        let parts = self.sections.iter().filter(|section| section.category == Category::Parts);
+        let mut checks = parts.flat_map(|section| &section.checks);
+        self.verdict == Verdict::Passed && checks.all(|check| check.status != Status::Warn)
     }
 }
 

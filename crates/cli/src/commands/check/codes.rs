@@ -60,6 +60,8 @@ pub(crate) enum Code {
     MarkPods,
     WriteLeases,
     WriteEvents,
+    ReadQueues,
+    RunJobSets,
     InstallClusterWide,
     InstallNamespaced,
     Kueue,
@@ -110,6 +112,8 @@ pub(crate) const CHECKS: &[Check] = &[
     check(Code::MarkPods, "FLY-212", "Act mode: choose which pod goes first", When::AfterInstall),
     check(Code::WriteLeases, "FLY-213", "Act mode: hold a lease", When::AfterInstall),
     check(Code::WriteEvents, "FLY-214", "Act mode: write events", When::AfterInstall),
+    check(Code::ReadQueues, "FLY-215", "training: read queues and workloads", When::AfterInstall),
+    check(Code::RunJobSets, "FLY-216", "training: run job sets", When::AfterInstall),
     check(
         Code::InstallClusterWide,
         "FLY-221",

@@ -88,8 +88,8 @@ impl Facts {
 pub(crate) struct Server {
     /// As the server spells it, `v1.36.1`.
     pub(crate) version: String,
-    pub(crate) major: u32,
-    pub(crate) minor: u32,
+    /// Major and minor, as in 1.36; nothing if they cannot be read.
+    pub(crate) release: Option<(u32, u32)>,
     /// One request on an open connection.
     pub(crate) latency: Duration,
 }
@@ -132,8 +132,18 @@ pub(crate) struct Metrics {
 pub(crate) struct Prometheus {
     /// `namespace/service`, or the address that was given.
     pub(crate) place: String,
-    /// Ready, with the version if it said one; if not, what it says instead.
-    pub(crate) ready: Found<Result<Option<String>, String>>,
+    pub(crate) reply: Found<Reply>,
+}
+
+/// What came from where Prometheus should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// Prometheus answers queries, and this is its version.
+    Ready(String),
+    /// Nobody is there to answer. The words of the API server.
+    NoOne(String),
+    /// Something answers, and it is not Prometheus.
+    Other,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -147,12 +157,28 @@ pub(crate) struct AcceleratorNode {
     pub(crate) name: String,
     /// `nvidia.com/gpu` and the like.
     pub(crate) resource: String,
-    /// Devices of this resource that the node has.
-    pub(crate) capacity: u32,
-    /// Those the scheduler may give away.
-    pub(crate) allocatable: u32,
+    /// Nothing if what the node says about them cannot be read, which is not none.
+    pub(crate) devices: Option<Devices>,
     /// `NVIDIA-H100-80GB-HBM3`, from a label.
     pub(crate) model: Option<String>,
     pub(crate) pool: Option<String>,
     pub(crate) ready: bool,
+    /// Somebody told the scheduler to put nothing new there.
+    pub(crate) cordoned: bool,
+}
+
+/// Devices of one resource on one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Devices {
+    /// How many the node has.
+    pub(crate) capacity: u32,
+    /// Those the scheduler may give away.
+    pub(crate) allocatable: u32,
+}
+
+impl Devices {
+    /// Devices the node has and does not give away.
+    pub(crate) fn withheld(self) -> u32 {
+        self.capacity.saturating_sub(self.allocatable)
+    }
 }

@@ -30,7 +30,7 @@ use codes::{CHECKS, Category, Check, Code, When};
 
 use crate::args::{self, ClusterArgs};
 use crate::cluster;
-use crate::output::{Answer, Exit, Failure, Printer, duration};
+use crate::output::{Exit, Failure, Printer, duration};
 
 /// Between two tries of `--wait`. The API server hardly notices, and a person does not wait long.
 const RETRY_EVERY: Duration = Duration::from_secs(2);
@@ -41,7 +41,7 @@ const RETRY_EVERY: Duration = Duration::from_secs(2);
 /// to do. What could not be found out is shown as unknown and ends in exit status 3.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// Check what an installation needs: leaves out FLY-201 to FLY-214 and adds FLY-221, FLY-222
+    /// Check what an installation needs: leaves out FLY-201 to FLY-216 and adds FLY-221, FLY-222
     #[arg(long, env = "FLYBALL_CHECK_PRE", value_parser = BoolishValueParser::new())]
     #[arg(hide_env_values = true)]
     pre: bool,
@@ -56,7 +56,11 @@ pub(crate) struct CheckArgs {
     #[arg(hide_env_values = true, value_parser = Code::parse)]
     skip: Vec<Code>,
 
-    /// Try again for this long until the check passes; then exit status 4
+    /// Try again for this long until the check passes, without warnings about parts.
+    ///
+    /// When the time is over and only warnings are left, the exit status is as without this flag:
+    /// 0, for a warning is not a failure. Anything else, and with `--fail-on warning` also a
+    /// warning, ends in exit status 4.
     #[arg(long, value_name = "TIME", env = "FLYBALL_CHECK_WAIT", value_parser = args::time)]
     #[arg(hide_env_values = true, default_value = "0")]
     wait: Duration,
@@ -122,12 +126,14 @@ pub(crate) async fn run(
     let answer = loop {
         let facts = gather::gather(&cluster, &questions).await;
         let mut answer = judge::judge(&facts, &selection, args.fail_on);
-        if args.wait.is_zero() || answer.exit() == Exit::Yes {
+        if args.wait.is_zero() || answer.settled() {
             break answer;
         }
         let left = args.wait.saturating_sub(start.elapsed());
         if left.is_zero() {
-            answer.verdict = Verdict::TimedOut;
+            if answer.verdict != Verdict::Passed {
+                answer.verdict = Verdict::TimedOut;
+            }
             break answer;
         }
         progress.say(&format!("not yet; trying again for {}", duration(left)));

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use super::answer::{CheckAnswer, FailOn, Status, Verdict};
 use super::codes::{CHECKS, Category, Code};
 use super::facts::{
-    AcceleratorNode, ClockSample, Controller, Facts, Fleet, Found, Metrics, Part, Prometheus,
-    Server,
+    AcceleratorNode, ClockSample, Controller, Devices, Facts, Fleet, Found, Metrics, Part,
+    Prometheus, Reply, Server,
 };
 use super::judge::{self, permissions};
 use super::{Selection, http_url};
@@ -28,8 +28,7 @@ fn healthy() -> Facts {
         namespace: None,
         server: Found::Known(Server {
             version: "v1.36.1".to_owned(),
-            major: 1,
-            minor: 36,
+            release: Some((1, 36)),
             latency: Duration::from_millis(38),
         }),
         clock: Found::Known(ClockSample {
@@ -46,7 +45,7 @@ fn healthy() -> Facts {
         },
         prometheus: Found::Known(Prometheus {
             place: "monitoring/prometheus".to_owned(),
-            ready: Found::Known(Ok(Some("3.5.0".to_owned()))),
+            reply: Found::Known(Reply::Ready("3.5.0".to_owned())),
         }),
         fleet: fleet(vec![node("gpu-1", "H100", "serving"), node("gpu-2", "H100", "serving")]),
     }
@@ -71,12 +70,16 @@ fn node(name: &str, model: &str, pool: &str) -> AcceleratorNode {
     AcceleratorNode {
         name: name.to_owned(),
         resource: "nvidia.com/gpu".to_owned(),
-        capacity: 8,
-        allocatable: 8,
+        devices: devices(8, 8),
         model: (!model.is_empty()).then(|| model.to_owned()),
         pool: (!pool.is_empty()).then(|| pool.to_owned()),
         ready: true,
+        cordoned: false,
     }
+}
+
+fn devices(capacity: u32, allocatable: u32) -> Option<Devices> {
+    Some(Devices { capacity, allocatable })
 }
 
 fn everything() -> Selection {
@@ -178,11 +181,10 @@ fn mixed_fleet_with_an_unlabelled_node() {
     let mut facts = healthy();
     let tpu = AcceleratorNode {
         resource: "google.com/tpu".to_owned(),
-        capacity: 4,
-        allocatable: 4,
+        devices: devices(4, 4),
         ..node("tpu-1", "tpu-v6e-slice", "batch")
     };
-    let sick = AcceleratorNode { allocatable: 7, ..node("gpu-3", "A100", "serving") };
+    let sick = AcceleratorNode { devices: devices(8, 7), ..node("gpu-3", "A100", "serving") };
     let down = AcceleratorNode { ready: false, ..node("gpu-4", "A100", "serving") };
     facts.fleet =
         fleet(vec![node("gpu-1", "H100", "serving"), tpu, sick, down, node("gpu-9", "", "")]);
@@ -203,7 +205,7 @@ fn permissions_of_one_namespace() {
 #[test]
 fn a_large_fleet_stays_readable() {
     let nodes = (0..2_000).map(|i| node(&format!("gpu-{i}"), "H100", &format!("pool-{}", i % 40)));
-    let sick = nodes.map(|node| AcceleratorNode { allocatable: 7, ..node }).collect();
+    let sick = nodes.map(|node| AcceleratorNode { devices: devices(8, 7), ..node }).collect();
     let facts = Facts { fleet: fleet(sick), ..healthy() };
     let answer = judged(&facts, &Selection { only: vec![Category::Capacity], ..everything() });
     assert_eq!(answer.accelerators.as_ref().map(Vec::len), Some(40));
@@ -244,17 +246,90 @@ fn the_cause_is_shown_even_if_it_was_not_chosen() {
 
 #[test]
 fn versions_out_of_range_are_said() {
-    let status = |minor| {
+    let status = |release| {
         let mut facts = healthy();
         if let Found::Known(server) = &mut facts.server {
-            server.minor = minor;
+            server.release = release;
         }
         let answer = judged(&facts, &Selection { only: vec![Category::Cluster], ..everything() });
         answer.sections[0].checks[1].status
     };
-    assert_eq!(status(29), Status::Fail);
-    assert_eq!(status(30), Status::Ok);
-    assert_eq!(status(37), Status::Warn);
+    assert_eq!(status(Some((1, 29))), Status::Fail);
+    assert_eq!(status(Some((1, 30))), Status::Ok);
+    assert_eq!(status(Some((1, 37))), Status::Warn);
+    assert_eq!(status(None), Status::Unknown);
+}
+
+#[test]
+fn cordoned_and_uncounted_nodes_are_named() {
+    let mut facts = healthy();
+    let closed = AcceleratorNode { cordoned: true, ..node("gpu-2", "H100", "serving") };
+    let odd = AcceleratorNode { devices: None, ..node("gpu-3", "H100", "serving") };
+    let capacity = Selection { only: vec![Category::Capacity], ..everything() };
+    facts.fleet = fleet(vec![node("gpu-1", "H100", "serving"), closed, odd.clone()]);
+    insta::assert_snapshot!(table(&judged(&facts, &capacity), Detail::Full));
+    // A node that cannot be read is neither "no accelerators" nor "all devices healthy".
+    facts.fleet = fleet(vec![odd]);
+    let answer = judged(&facts, &capacity);
+    assert_eq!((answer.counts.ok, answer.counts.unknown, answer.counts.skip), (2, 2, 0));
+    assert_eq!(answer.exit(), Exit::Unknown);
+}
+
+#[test]
+fn prometheus_is_ready_or_what_is_wrong_is_said() {
+    let outcome = |reply| {
+        let place = "monitoring/prometheus".to_owned();
+        let facts = Facts { prometheus: Found::Known(Prometheus { place, reply }), ..healthy() };
+        let answer = judged(&facts, &Selection { only: vec![Category::Parts], ..everything() });
+        let found = &answer.sections[0].checks[2];
+        assert!(found.hint.is_some(), "{found:?}");
+        (found.status, found.detail.clone())
+    };
+    insta::assert_debug_snapshot!([
+        outcome(Found::Known(Reply::NoOne("HTTP 503, no endpoints available".to_owned()))),
+        outcome(Found::Known(Reply::Other)),
+        outcome(Found::Failed("it sends us elsewhere (HTTP 302)".to_owned())),
+        outcome(Found::Denied("User \"ann\" cannot get resource \"services/proxy\"".to_owned())),
+    ]);
+}
+
+#[test]
+fn only_who_gives_away_more_than_it_has_needs_bind_and_escalate() {
+    let status = |change: fn(&str) -> Found<bool>| {
+        let mut facts = healthy();
+        let asked = permissions::questions(Code::InstallClusterWide);
+        let answers = asked.iter().map(|question| change(question.verb)).collect();
+        facts.access.insert(Code::InstallClusterWide, answers);
+        let before = Selection { before_install: true, ..everything() };
+        judged(&facts, &before).sections[1].checks[0].status
+    };
+    assert_eq!(status(|_| Found::Known(true)), Status::Ok);
+    assert_eq!(status(|verb| Found::Known(verb != "bind" && verb != "escalate")), Status::Warn);
+    assert_eq!(status(|verb| Found::Known(verb != "create")), Status::Fail);
+    assert_eq!(status(|_| Found::Known(false)), Status::Fail);
+    // What all need is not known: a warning about the rest would hide that.
+    assert_eq!(
+        status(|verb| match verb {
+            "bind" | "escalate" => Found::Known(false),
+            _ => Found::Failed("HTTP 500".to_owned()),
+        }),
+        Status::Unknown
+    );
+}
+
+#[test]
+fn waiting_is_for_parts_and_not_for_labels() {
+    let mut facts = healthy();
+    facts.fleet = fleet(vec![node("gpu-9", "", "")]);
+    assert!(judged(&facts, &everything()).settled());
+    facts.kueue = Part { served: Found::Absent, controller: Found::Absent };
+    let answer = judged(&facts, &everything());
+    assert_eq!((answer.exit(), answer.settled()), (Exit::Yes, false));
+    let skip = BTreeSet::from([Code::Kueue]);
+    assert!(judged(&facts, &Selection { skip, ..everything() }).settled());
+    facts.fleet = Found::TimedOut(Duration::from_secs(5));
+    let capacity = Selection { only: vec![Category::Capacity], ..everything() };
+    assert!(!judged(&facts, &capacity).settled());
 }
 
 #[test]
@@ -304,6 +379,8 @@ fn every_problem_says_what_to_read_next() {
         let calm = matches!(outcome.status, Status::Ok | Status::Skip);
         assert_eq!(outcome.explain.is_none(), calm, "{}", outcome.code);
         assert_eq!(outcome.hint.is_none(), calm, "{}", outcome.code);
+        let page = outcome.explain.map(|code| format!("docs/errors/{code}.md"));
+        assert_eq!(outcome.page, page, "{}", outcome.code);
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use futures::StreamExt;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+    SubjectAccessReviewStatus,
 };
 use kube::api::{Api, PostParams};
 
@@ -38,11 +39,11 @@ pub(super) async fn ask(
                 let review = review(&question, namespace);
                 let answer = async {
                     let answer = api.create(&PostParams::default(), &review).await?;
-                    Ok(answer.status.map(|status| status.allowed))
+                    Ok(answer.status)
                 };
                 let left = deadline.saturating_duration_since(tokio::time::Instant::now());
                 let found = match within(left, answer).await {
-                    Found::Known(Some(allowed)) => Found::Known(allowed),
+                    Found::Known(Some(status)) => verdict(status),
                     Found::Known(None) => Found::Failed("the review came back empty".to_owned()),
                     Found::TimedOut(_) => Found::TimedOut(all.limit),
                     other => other.missed().unwrap_or(Found::NotAsked),
@@ -58,6 +59,16 @@ pub(super) async fn ask(
         access.entry(code).or_default().push(answer);
     }
     access
+}
+
+/// A "no" is one if somebody said no, or if all who were asked had no opinion. If one of them could
+/// not be asked (a webhook that is down), the "no" only means that nobody else said yes.
+fn verdict(status: SubjectAccessReviewStatus) -> Found<bool> {
+    let broken = status.evaluation_error.filter(|words| !words.is_empty());
+    match broken {
+        Some(words) if !status.allowed && status.denied != Some(true) => Found::Failed(words),
+        _ => Found::Known(status.allowed),
+    }
 }
 
 fn review(question: &Question, namespace: Option<&str>) -> SelfSubjectAccessReview {
@@ -77,5 +88,26 @@ fn review(question: &Question, namespace: Option<&str>) -> SelfSubjectAccessRevi
             ..Default::default()
         },
         ..Default::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_no_is_only_one_if_everybody_could_be_asked() {
+        let status = |allowed, denied, error: Option<&str>| SubjectAccessReviewStatus {
+            allowed,
+            denied,
+            evaluation_error: error.map(str::to_owned),
+            reason: None,
+        };
+        let down = "webhook: connection refused";
+        assert_eq!(verdict(status(false, None, None)), Found::Known(false));
+        assert_eq!(verdict(status(false, None, Some(""))), Found::Known(false));
+        assert_eq!(verdict(status(false, None, Some(down))), Found::Failed(down.to_owned()));
+        assert_eq!(verdict(status(false, Some(true), Some(down))), Found::Known(false));
+        assert_eq!(verdict(status(true, None, Some(down))), Found::Known(true));
     }
 }

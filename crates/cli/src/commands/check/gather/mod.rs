@@ -46,7 +46,7 @@ pub(super) async fn gather(cluster: &Cluster, questions: &Questions<'_>) -> Fact
         when(runs(Code::ClockSkew), server::clock(client, limit)),
         access::ask(client, questions),
         parts::find(client, questions),
-        when(runs(Code::Prometheus), capped(limit, prometheus::find(client, questions))),
+        when(runs(Code::Prometheus), prometheus::find(client, questions)),
         when(runs_capacity(questions.selection), nodes::list(client, limit)),
     );
     facts.clock = clock;
@@ -108,6 +108,12 @@ fn said(code: u16, message: &str) -> String {
         "" => format!("HTTP {code}"),
         words => format!("HTTP {code}, {}", words.trim_matches('"')),
     }
+}
+
+/// Whether this error of the API server says for certain that nobody stands behind a service.
+/// Every other 429 or 5xx may be a moment of overload somewhere on the way, which tells nothing.
+fn no_one_there(code: u16, message: &str) -> bool {
+    code == 503 && message.contains("no endpoints")
 }
 
 /// How many objects one page holds; the API server's own clients use the same.

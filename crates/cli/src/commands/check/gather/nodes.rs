@@ -7,7 +7,7 @@ use kube::Client;
 use kube::api::ListParams;
 use serde::Deserialize;
 
-use crate::commands::check::facts::{AcceleratorNode, Fleet, Found};
+use crate::commands::check::facts::{AcceleratorNode, Devices, Fleet, Found};
 
 /// Extended resources that are accelerators. A `*` stands for the rest of the name.
 /// Only one name per vendor is counted where a device has several (Neuron: device and cores).
@@ -58,6 +58,8 @@ const SHARES_LABEL: &str = "nvidia.com/gpu.replicas";
 struct Node {
     metadata: Metadata,
     #[serde(default)]
+    spec: Spec,
+    #[serde(default)]
     status: Status,
 }
 
@@ -66,6 +68,12 @@ struct Metadata {
     name: String,
     #[serde(default)]
     labels: BTreeMap<String, String>,
+}
+
+#[derive(Default, Deserialize)]
+struct Spec {
+    #[serde(default)]
+    unschedulable: bool,
 }
 
 #[derive(Default, Deserialize)]
@@ -114,22 +122,20 @@ fn accelerators(node: &Node) -> Vec<AcceleratorNode> {
         if !RESOURCES.iter().any(|known| matches(known, resource)) {
             continue;
         }
-        let shares = shares(resource, labels);
-        // Extended resources are whole numbers.
-        let capacity = capacity.parse::<u32>().unwrap_or(0) / shares;
-        if capacity == 0 {
+        // What the node does not list it does not give away.
+        let allocatable = node.status.allocatable.get(resource).map_or("0", String::as_str);
+        let devices = devices(capacity, allocatable, shares(resource, labels));
+        if devices.is_some_and(|devices| devices.capacity == 0) {
             continue;
         }
-        let allocatable = node.status.allocatable.get(resource);
-        let allocatable = allocatable.and_then(|text| text.parse::<u32>().ok()).unwrap_or(0);
         found.push(AcceleratorNode {
             name: node.metadata.name.clone(),
             resource: resource.clone(),
-            capacity,
-            allocatable: allocatable / shares,
+            devices,
             model: label(MODEL_LABELS),
             pool: label(POOL_LABELS),
             ready,
+            cordoned: node.spec.unschedulable,
         });
     }
     found
@@ -142,12 +148,21 @@ fn matches(known: &str, resource: &str) -> bool {
     }
 }
 
+/// Extended resources are whole numbers. What is not one is not known, and above all not 0.
+fn devices(capacity: &str, allocatable: &str, shares: Option<u32>) -> Option<Devices> {
+    let shares = shares?;
+    let count = |text: &str| text.parse::<u32>().ok().map(|count| count / shares);
+    Some(Devices { capacity: count(capacity)?, allocatable: count(allocatable)? })
+}
+
 /// A device shared in time by four is advertised as four, and is still one.
-fn shares(resource: &str, labels: &BTreeMap<String, String>) -> u32 {
-    if !resource.starts_with("nvidia.com/gpu") {
-        return 1;
+fn shares(resource: &str, labels: &BTreeMap<String, String>) -> Option<u32> {
+    match labels.get(SHARES_LABEL) {
+        Some(text) if resource.starts_with("nvidia.com/gpu") => {
+            text.parse::<u32>().ok().map(|shares| shares.max(1))
+        }
+        _ => Some(1),
     }
-    labels.get(SHARES_LABEL).and_then(|text| text.parse().ok()).unwrap_or(1).max(1)
 }
 
 #[cfg(test)]
@@ -173,7 +188,8 @@ mod tests {
             },
         }));
         let [node] = &found[..] else { panic!("{found:?}") };
-        assert_eq!((node.capacity, node.allocatable, node.ready), (8, 7, true));
+        assert_eq!(node.devices, Some(Devices { capacity: 8, allocatable: 7 }));
+        assert!(node.ready && !node.cordoned);
         assert_eq!(node.model.as_deref(), Some("NVIDIA-H100-80GB-HBM3"));
         assert_eq!(node.pool.as_deref(), Some("spot"));
     }
@@ -186,9 +202,29 @@ mod tests {
                 "capacity": {"nvidia.com/gpu": "8"}, "allocatable": {"nvidia.com/gpu": "8"},
             },
         }));
-        assert_eq!(found[0].capacity, 2);
+        assert_eq!(found[0].devices, Some(Devices { capacity: 2, allocatable: 2 }));
         // No Ready condition is not ready.
         assert!(!found[0].ready);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_none() {
+        let devices = |capacity: &str, allocatable: &str, shares: &str| {
+            let found = read(serde_json::json!({
+                "metadata": {"name": "a", "labels": {"nvidia.com/gpu.replicas": shares}},
+                "spec": {"unschedulable": true},
+                "status": {
+                    "capacity": {"nvidia.com/gpu": capacity},
+                    "allocatable": {"nvidia.com/gpu": allocatable},
+                },
+            }));
+            assert!(found[0].cordoned);
+            found[0].devices
+        };
+        assert_eq!(devices("8", "8", "1"), Some(Devices { capacity: 8, allocatable: 8 }));
+        assert_eq!(devices("eight", "8", "1"), None);
+        assert_eq!(devices("8", "", "1"), None);
+        assert_eq!(devices("8", "8", "some"), None);
     }
 
     #[test]

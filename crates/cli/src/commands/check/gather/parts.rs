@@ -15,6 +15,10 @@ const KUEUE: &str = "kueue.x-k8s.io";
 const JOBSET: &str = "jobset.x-k8s.io";
 const METRICS: &str = "metrics.k8s.io";
 
+/// All that the API server says about an API it holds for unavailable. Something in front of it
+/// would not say it in these letters alone.
+const UNAVAILABLE: &str = "service unavailable";
+
 type Groups = BTreeMap<String, Vec<String>>;
 
 pub(super) async fn find(client: &Client, all: &Questions<'_>) -> (Part, Part, Metrics) {
@@ -63,17 +67,38 @@ async fn controller(client: &Client, limit: Duration, part: &str) -> Found<Contr
         ListParams::default().fields(&format!("metadata.name={part}-controller-manager")).limit(10),
         ListParams::default().labels(&format!("app.kubernetes.io/name={part}")).limit(10),
     ];
+    let mut first = None;
     for selection in selections {
         match within(limit, api.list(&selection)).await {
             Found::Known(list) => {
-                if let Some(deployment) = list.items.iter().find(|item| is_controller(item)) {
-                    return Found::Known(read_controller(deployment));
+                let found = list.items.iter().filter(|item| is_controller(item));
+                let found: Vec<Controller> = found.map(read_controller).collect();
+                // Of several, the one that works is the one that counts.
+                if let Some(works) = found.iter().find(|controller| controller.available) {
+                    return Found::Known(works.clone());
                 }
+                first = first.or(found.into_iter().next());
             }
+            Found::Denied(words) => return well_known(client, limit, part, words).await,
             other => return other.missed().unwrap_or(Found::NotAsked),
         }
     }
-    Found::Absent
+    first.map_or(Found::Absent, Found::Known)
+}
+
+/// Who may not list everywhere may still be allowed to read the one place of the own manifests.
+/// If it is not there, it may be elsewhere: that stays unknown, with the first refusal.
+async fn well_known(
+    client: &Client,
+    limit: Duration,
+    part: &str,
+    words: String,
+) -> Found<Controller> {
+    let api: Api<Deployment> = Api::namespaced(client.clone(), &format!("{part}-system"));
+    match within(limit, api.get(&format!("{part}-controller-manager"))).await {
+        Found::Known(deployment) => Found::Known(read_controller(&deployment)),
+        _ => Found::Denied(words),
+    }
 }
 
 /// Charts label their dashboards and helpers alike; the controller says what it is in its name.
@@ -84,9 +109,12 @@ fn is_controller(deployment: &Deployment) -> bool {
 fn read_controller(deployment: &Deployment) -> Controller {
     let namespace = deployment.namespace().unwrap_or_default();
     let conditions = deployment.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    let available = conditions
+    let said = conditions
         .filter(|condition| condition.type_ == "Available")
         .any(|condition| condition.status == "True");
+    // A Deployment scaled to nothing calls itself available: all zero replicas are.
+    let replicas = deployment.status.as_ref().and_then(|status| status.available_replicas);
+    let available = said && replicas.is_some_and(|count| count > 0);
     Controller {
         place: format!("{namespace}/{}", deployment.name_any()),
         version: version(deployment),
@@ -112,12 +140,16 @@ fn tag(image: &str) -> Option<&str> {
     last.split_once(':').map(|(_, tag)| tag).filter(|tag| !tag.is_empty())
 }
 
-/// The API server passes this on to whoever registered for it; a 503 means nobody is there.
+/// The API server passes this on to whoever registered for it, and says so if nobody is there.
 async fn metrics_answer(client: &Client, limit: Duration) -> Found<Result<(), String>> {
     let question = client.list_api_group_resources("metrics.k8s.io/v1beta1");
     match tokio::time::timeout(limit, question).await {
         Ok(Ok(_)) => Found::Known(Ok(())),
-        Ok(Err(kube::Error::Api(status))) if status.code >= 404 => {
+        Ok(Err(kube::Error::Api(status)))
+            if status.code == 404
+                || super::no_one_there(status.code, &status.message)
+                || (status.code == 503 && status.message == UNAVAILABLE) =>
+        {
             Found::Known(Err(super::said(status.code, &status.message)))
         }
         Ok(Err(error)) => super::missed(&error),

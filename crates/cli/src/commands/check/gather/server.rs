@@ -19,18 +19,27 @@ pub(super) async fn reach(client: &Client, limit: Duration) -> Found<Server> {
     match within(limit, client.apiserver_version()).await {
         Found::Known(info) => Found::Known(Server {
             latency: start.elapsed(),
-            major: number(&info.major),
-            minor: number(&info.minor),
+            release: release(&info.major, &info.minor, &info.git_version),
             version: info.git_version,
         }),
         other => other.missed().unwrap_or(Found::NotAsked),
     }
 }
 
-/// `36+` on some clouds.
-fn number(text: &str) -> u32 {
+/// From the two fields made for it, else from `v1.36.1-gke.100`.
+fn release(major: &str, minor: &str, git: &str) -> Option<(u32, u32)> {
+    let fields = || Some((number(major)?, number(minor)?));
+    let spelled = || {
+        let mut parts = git.strip_prefix('v').unwrap_or(git).split('.');
+        Some((number(parts.next()?)?, number(parts.next()?)?))
+    };
+    fields().or_else(spelled)
+}
+
+/// `36+` on some clouds. What has no digits is no number, and above all not 0.
+fn number(text: &str) -> Option<u32> {
     let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
-    digits.parse().unwrap_or(0)
+    digits.parse().ok()
 }
 
 pub(super) async fn clock(client: &Client, limit: Duration) -> Found<ClockSample> {
@@ -54,5 +63,20 @@ pub(super) async fn clock(client: &Client, limit: Duration) -> Found<ClockSample
     match read {
         Some(date) => Found::Known(ClockSample { server: date.timestamp(), sent, round_trip }),
         None => Found::Failed("the Date header of the api server makes no sense".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_is_read_or_not_but_never_guessed() {
+        assert_eq!(release("1", "30+", "v1.30.4-gke.100"), Some((1, 30)));
+        assert_eq!(release("1", "36", "nonsense"), Some((1, 36)));
+        assert_eq!(release("", "", "v1.31.2-eks-a1b2c3"), Some((1, 31)));
+        assert_eq!(release("1", "", "v1.32+"), Some((1, 32)));
+        assert_eq!(release("", "", "unknown"), None);
+        assert_eq!(release("1", "x", ""), None);
     }
 }

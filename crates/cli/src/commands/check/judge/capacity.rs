@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{follows, unknown};
 use crate::commands::check::answer::{AcceleratorGroup, Outcome, Status};
 use crate::commands::check::codes::Code;
-use crate::commands::check::facts::{AcceleratorNode, Fleet, Found};
+use crate::commands::check::facts::{AcceleratorNode, Devices, Fleet, Found};
 use crate::output::plural;
 
 /// More names than this help nobody; the rest is counted.
@@ -54,6 +54,15 @@ fn accelerators(fleet: &Fleet) -> Outcome {
     }
     let groups = groups(fleet);
     let devices: u32 = groups.iter().map(|group| group.devices).sum();
+    let unread = unread(fleet);
+    if let Some(first) = unread.first() {
+        let known = plural(devices as usize, "device");
+        let detail = format!("cannot read how many: {}; {known} on others", named(&unread));
+        return Outcome::new(code, Status::Unknown, detail)
+            .effect("Flyball does not count on what it cannot read")
+            .hint(format!("kubectl describe node {}", first.name))
+            .notes(lines(&groups));
+    }
     let detail =
         format!("{} on {} of {}", plural(devices as usize, "device"), names(fleet).len(), {
             plural(fleet.nodes_total, "node")
@@ -61,11 +70,18 @@ fn accelerators(fleet: &Fleet) -> Outcome {
     Outcome::new(code, Status::Ok, detail).notes(lines(&groups))
 }
 
-/// The fleet by kind and pool. Nodes without a label form groups of their own.
+/// Nodes that advertise accelerators in numbers that are none.
+fn unread(fleet: &Fleet) -> Vec<&AcceleratorNode> {
+    fleet.nodes.iter().filter(|node| node.devices.is_none()).collect()
+}
+
+/// The fleet by kind and pool. Nodes without a label form groups of their own; nodes whose
+/// devices cannot be counted are in none.
 pub(super) fn groups(fleet: &Fleet) -> Vec<AcceleratorGroup> {
     let mut groups: BTreeMap<(&str, Option<&str>, Option<&str>), AcceleratorGroup> =
         BTreeMap::new();
     for node in &fleet.nodes {
+        let Some(devices) = node.devices else { continue };
         let key = (node.resource.as_str(), node.model.as_deref(), node.pool.as_deref());
         let group = groups.entry(key).or_insert_with(|| AcceleratorGroup {
             resource: node.resource.clone(),
@@ -76,8 +92,8 @@ pub(super) fn groups(fleet: &Fleet) -> Vec<AcceleratorGroup> {
             allocatable: 0,
         });
         group.nodes += 1;
-        group.devices += node.capacity;
-        group.allocatable += node.allocatable;
+        group.devices += devices.capacity;
+        group.allocatable += devices.allocatable;
     }
     groups.into_values().collect()
 }
@@ -122,17 +138,26 @@ fn labelled(
 fn usable(fleet: &Fleet) -> Outcome {
     let code = Code::AcceleratorsUsable;
     let down: Vec<&AcceleratorNode> = fleet.nodes.iter().filter(|node| !node.ready).collect();
+    let cordoned: Vec<&AcceleratorNode> =
+        fleet.nodes.iter().filter(|node| node.ready && node.cordoned).collect();
+    let withheld = |node: &AcceleratorNode| node.devices.map_or(0, Devices::withheld);
     let broken: Vec<&AcceleratorNode> =
-        fleet.nodes.iter().filter(|node| node.ready && node.allocatable < node.capacity).collect();
-    let Some(first) = down.first().or(broken.first()) else {
-        return Outcome::new(code, Status::Ok, "all nodes ready, all devices healthy");
+        fleet.nodes.iter().filter(|node| node.ready && withheld(node) > 0).collect();
+    let Some(first) = down.first().or(cordoned.first()).or(broken.first()) else {
+        if !unread(fleet).is_empty() {
+            return follows(code, Code::Accelerators, "not all devices could be counted");
+        }
+        return Outcome::new(code, Status::Ok, "all nodes ready and open, all devices healthy");
     };
     let mut found = Vec::new();
     if !down.is_empty() {
         found.push(format!("not ready: {}", named(&down)));
     }
+    if !cordoned.is_empty() {
+        found.push(format!("cordoned: {}", named(&cordoned)));
+    }
     if !broken.is_empty() {
-        let lost: u32 = broken.iter().map(|node| node.capacity - node.allocatable).sum();
+        let lost: u32 = broken.iter().map(|node| withheld(node)).sum();
         let lost = plural(lost as usize, "device");
         found.push(format!("{lost} withheld as unhealthy on {}", named(&broken)));
     }

@@ -27,13 +27,18 @@ pub(super) fn judge(code: Code, facts: &Facts) -> Outcome {
             }
         }
         (_, Found::Known(server)) => {
+            let Some(release) = server.release else {
+                let detail = format!("cannot tell from {:?}", server.version);
+                return Outcome::new(code, Status::Unknown, detail)
+                    .hint("kubectl get --raw /version shows what the api server says");
+            };
             let range = format!("supported are 1.{OLDEST_MINOR} to 1.{NEWEST_MINOR}");
-            let found = format!("{}.{}", server.major, server.minor);
-            if (server.major, server.minor) < (1, OLDEST_MINOR) {
+            let found = format!("{}.{}", release.0, release.1);
+            if release < (1, OLDEST_MINOR) {
                 Outcome::new(code, Status::Fail, format!("{found} is too old; {range}"))
                     .effect("the custom resources of Flyball are not validated, or not accepted")
                     .hint(format!("upgrade the cluster to 1.{OLDEST_MINOR} or later"))
-            } else if (server.major, server.minor) > (1, NEWEST_MINOR) {
+            } else if release > (1, NEWEST_MINOR) {
                 Outcome::new(code, Status::Warn, format!("{found} is newer than tested; {range}"))
                     .hint("look for a newer Flyball")
             } else {

@@ -85,9 +85,7 @@ fn unknown<T>(code: Code, found: &Found<T>, asked: &str) -> Outcome {
 
 /// Unknown only because another check is: that one says why and what to do.
 fn follows(code: Code, cause: Code, why: &str) -> Outcome {
-    let mut outcome = Outcome::new(code, Status::Unknown, why);
-    outcome.explain = Some(cause.id());
-    outcome
+    Outcome::new(code, Status::Unknown, why).explained_by(cause)
 }
 
 /// Six times the limit: long enough to tell slow from dead.

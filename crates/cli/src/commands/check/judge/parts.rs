@@ -3,7 +3,7 @@
 use super::unknown;
 use crate::commands::check::answer::{Outcome, Status};
 use crate::commands::check::codes::Code;
-use crate::commands::check::facts::{Facts, Found, Metrics, Part, Prometheus};
+use crate::commands::check::facts::{Facts, Found, Metrics, Part, Prometheus, Reply};
 
 pub(super) fn judge(code: Code, facts: &Facts) -> Outcome {
     match code {
@@ -72,17 +72,28 @@ fn prometheus(found: &Found<Prometheus>) -> Outcome {
         missed => return unknown(code, missed, "list services"),
     };
     let place = &prometheus.place;
-    match &prometheus.ready {
-        Found::Known(Ok(version)) => {
-            let version = version.as_deref().unwrap_or("version unknown");
+    let bad = |detail: String| {
+        Outcome::new(code, Status::Warn, detail)
+            .effect(effect)
+            .hint("flyball check --prometheus URL, if this is not the right one")
+    };
+    match &prometheus.reply {
+        Found::Known(Reply::Ready(version)) => {
             Outcome::new(code, Status::Ok, format!("{version}, {place}"))
         }
-        Found::Known(Err(words)) => {
-            Outcome::new(code, Status::Warn, format!("{place} is not ready: {words}"))
-                .effect(effect)
-                .hint("flyball check --prometheus URL, if this is not the right one")
+        Found::Known(Reply::NoOne(words)) => bad(format!("{place} is not ready: {words}")),
+        Found::Known(Reply::Other) => {
+            bad(format!("what answers at {place} is not Prometheus: it names no version"))
         }
-        missed => unknown(code, missed, &format!("reach {place}")),
+        missed => {
+            let outcome = unknown(code, missed, &format!("ask {place}"));
+            match missed {
+                Found::Failed(_) => {
+                    outcome.hint("flyball check --prometheus URL, if this is not the right one")
+                }
+                _ => outcome,
+            }
+        }
     }
 }
 

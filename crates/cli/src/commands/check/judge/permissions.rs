@@ -17,6 +17,11 @@ pub(in crate::commands::check) struct Question {
 }
 
 impl Question {
+    /// Needed only by who gives away rights it does not have itself. An administrator has them all.
+    fn only_for_some(&self) -> bool {
+        matches!(self.verb, "bind" | "escalate")
+    }
+
     fn target(&self) -> String {
         match self.subresource {
             "" => self.resource.to_owned(),
@@ -25,6 +30,7 @@ impl Question {
     }
 }
 
+const KUEUE: &str = "kueue.x-k8s.io";
 const READ: &[&str] = &["get", "list", "watch"];
 
 /// The questions behind a code, in a fixed order; none for checks of other categories.
@@ -48,6 +54,11 @@ pub(in crate::commands::check) fn questions(code: Code) -> Vec<Question> {
             ask(&["create", "update", "patch"], "coordination.k8s.io", "leases", "", true)
         }
         Code::WriteEvents => ask(&["create", "patch"], "events.k8s.io", "events", "", true),
+        Code::ReadQueues => {
+            [ask(READ, KUEUE, "workloads", "", true), ask(READ, KUEUE, "localqueues", "", true)]
+                .concat()
+        }
+        Code::RunJobSets => ask(&["create", "patch"], "jobset.x-k8s.io", "jobsets", "", true),
         Code::InstallClusterWide => {
             let rbac = "rbac.authorization.k8s.io";
             let crds = "customresourcedefinitions";
@@ -80,10 +91,13 @@ pub(super) fn judge(code: Code, facts: &Facts) -> Outcome {
         .filter(|(_, answer)| **answer == Found::Known(false))
         .map(|(question, _)| question)
         .collect();
-    if let Some(first) = refused.first() {
+    let missed = answers.iter().find(|answer| answer.known().is_none());
+    // A right that only some need says nothing while one that all need is unknown.
+    let grave = refused.iter().any(|question| !question.only_for_some());
+    if let Some(first) = refused.first().filter(|_| grave || missed.is_none()) {
         return judge_refused(code, &refused, first, facts);
     }
-    if let Some(missed) = answers.iter().find(|answer| answer.known().is_none()) {
+    if let Some(missed) = missed {
         return unknown(code, missed, "ask what is allowed (selfsubjectaccessreviews)");
     }
     let detail = match code {
@@ -115,6 +129,14 @@ fn judge_refused(code: Code, refused: &[&Question], first: &Question, facts: &Fa
         }
         Code::WriteLeases => (Status::Warn, "two operators cannot take turns; run only one"),
         Code::WriteEvents => (Status::Warn, "decisions are not seen in `kubectl get events`"),
+        Code::ReadQueues => {
+            (Status::Warn, "serving works; a TrainingRun cannot tell whether it was admitted")
+        }
+        Code::RunJobSets => (Status::Warn, "serving works; TrainingRun cannot start anything"),
+        Code::InstallClusterWide if refused.iter().all(|question| question.only_for_some()) => (
+            Status::Warn,
+            "works only if this identity itself has every right that the roles of Flyball give",
+        ),
         Code::InstallClusterWide => {
             (Status::Fail, "someone who may has to install the resource definitions and roles")
         }
@@ -137,13 +159,20 @@ fn judge_refused(code: Code, refused: &[&Question], first: &Question, facts: &Fa
         .hint(format!("kubectl auth can-i {} {target}{scope}", first.verb))
 }
 
-/// `get, list, watch pods`, with a semicolon between different things.
+/// `get, list, watch pods, services`, with a semicolon between different verbs.
 fn by_target(questions: &[&Question]) -> String {
-    questions
+    let rights: Vec<(String, String)> = questions
         .chunk_by(|a, b| a.target() == b.target())
         .map(|same| {
             let verbs: Vec<&str> = same.iter().map(|question| question.verb).collect();
-            format!("{} {}", verbs.join(", "), same[0].target())
+            (verbs.join(", "), same[0].target())
+        })
+        .collect();
+    rights
+        .chunk_by(|a, b| a.0 == b.0)
+        .map(|same| {
+            let targets: Vec<&str> = same.iter().map(|(_, target)| target.as_str()).collect();
+            format!("{} {}", same[0].0, targets.join(", "))
         })
         .collect::<Vec<_>>()
         .join("; ")
