@@ -5,7 +5,7 @@
 
 use crate::cluster::{self, Command as Cluster};
 use crate::figures::{self, Op, Target};
-use crate::{e2e, image, process, tidy, tools};
+use crate::{e2e, errors, image, process, tidy, tools};
 use anyhow::{Context as _, Result, bail};
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -135,7 +135,7 @@ fn run_steps<'a>(context: &Context<'_>, steps: impl Iterator<Item = &'a Step>) -
             let begin = Instant::now();
             let outcome = (step.run)(context);
             if let Err(error) = &outcome {
-                println!("{} failed: {error:#}", step.name);
+                println!("{} failed: {}", step.name, errors::in_words(error));
             }
             Finished { name: step.name, took: begin.elapsed(), outcome }
         })
@@ -233,7 +233,14 @@ fn tests(ctx: &Context<'_>) -> Result<Outcome> {
     nextest.args(["--status-level", "fail", "--cargo-quiet"]);
     process::run(&mut nextest)?;
     // nextest does not run the examples in the documentation.
-    done(process::run(cargo(ctx).args(["test", "--doc", "--workspace", "--locked", "--quiet"])))
+    done(process::run(cargo(ctx).args([
+        "test",
+        "--doc",
+        "--workspace",
+        "--all-features",
+        "--locked",
+        "--quiet",
+    ])))
 }
 
 fn documents(ctx: &Context<'_>) -> Result<Outcome> {

@@ -8,6 +8,7 @@ mod ci;
 mod cluster;
 mod commands;
 mod e2e;
+mod errors;
 mod figures;
 mod image;
 mod oci;
@@ -22,7 +23,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         // One chain of causes; a backtrace would bury the sentence that says what to do.
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", errors::in_words(&error));
             ExitCode::from(2)
         }
     }

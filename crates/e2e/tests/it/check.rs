@@ -72,7 +72,8 @@ async fn check_says_that_kueue_is_missing_and_finds_it_again() -> Result<()> {
         let removed = kubectl(story, &["delete", "--filename", &manifest, "--timeout=90s"], "");
         let without = check(&story.cluster, &[]);
         // Put back before anything is judged: later stories need it, whatever this one finds.
-        let apply = ["apply", "--server-side", "--force-conflicts", "--field-manager=flyball-xtask"];
+        let apply =
+            ["apply", "--server-side", "--force-conflicts", "--field-manager=flyball-xtask"];
         kubectl(story, &[&apply[..], &["--filename", &manifest]].concat(), "")?;
         wait_for_kueue(&story.cluster).await?;
 
