@@ -9,7 +9,7 @@ use std::time::Duration;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
-use crate::args::ClusterArgs;
+use crate::flags::ClusterArgs;
 use crate::output::{Exit, Failure, duration};
 
 /// A client and the address it talks to.

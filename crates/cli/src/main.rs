@@ -7,6 +7,7 @@
 mod args;
 mod cluster;
 mod commands;
+mod flags;
 mod output;
 mod pages;
 #[cfg(test)]

@@ -1,19 +1,18 @@
 //! The account of a failed story: pods, events and logs of its namespace.
 
-use crate::story::Story;
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{ContainerStatus, Event, Pod};
-use kube::ResourceExt;
 use kube::api::{Api, ListParams, LogParams};
+use kube::{Client, ResourceExt};
 
 /// More than any story's pods write, and small enough to hold.
 const LOG_BYTES: i64 = 10_000_000;
 
 /// Prints everything a reader needs to find the cause; whatever cannot be read is said so.
 #[expect(clippy::print_stderr, reason = "the account of a failed test is for the terminal")]
-pub(crate) async fn print(story: &Story) {
-    eprintln!("---- account of namespace {}", story.namespace);
-    match pods(story).await {
+pub(crate) async fn print(client: &Client, namespace: &str) {
+    eprintln!("---- account of namespace {namespace}");
+    match pods(client, namespace).await {
         Ok(pods) => {
             for pod in &pods {
                 eprintln!("pod {}", describe(pod));
@@ -21,11 +20,11 @@ pub(crate) async fn print(story: &Story) {
         }
         Err(error) => eprintln!("pods unknown: {error:#}"),
     }
-    match events(story).await {
+    match events(client, namespace).await {
         Ok(lines) => lines.iter().for_each(|line| eprintln!("event {line}")),
         Err(error) => eprintln!("events unknown: {error:#}"),
     }
-    match log_lines(story).await {
+    match log_lines(client, namespace).await {
         Ok(lines) => lines.iter().for_each(|line| eprintln!("log {line}")),
         Err(error) => eprintln!("logs unknown: {error:#}"),
     }
@@ -33,10 +32,10 @@ pub(crate) async fn print(story: &Story) {
 }
 
 /// The log of every container of the namespace, each line with its pod's name.
-pub(crate) async fn log_lines(story: &Story) -> Result<Vec<String>> {
-    let api: Api<Pod> = Api::namespaced(story.cluster.client.clone(), &story.namespace);
+pub(crate) async fn log_lines(client: &Client, namespace: &str) -> Result<Vec<String>> {
+    let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
     let mut lines = Vec::new();
-    for pod in pods(story).await? {
+    for pod in pods(client, namespace).await? {
         let name = pod.name_any();
         for container in pod.spec.iter().flat_map(|spec| &spec.containers) {
             let params = LogParams {
@@ -56,13 +55,13 @@ pub(crate) async fn log_lines(story: &Story) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-async fn pods(story: &Story) -> Result<Vec<Pod>> {
-    let api: Api<Pod> = Api::namespaced(story.cluster.client.clone(), &story.namespace);
+async fn pods(client: &Client, namespace: &str) -> Result<Vec<Pod>> {
+    let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
     Ok(api.list(&ListParams::default()).await?.items)
 }
 
-async fn events(story: &Story) -> Result<Vec<String>> {
-    let api: Api<Event> = Api::namespaced(story.cluster.client.clone(), &story.namespace);
+async fn events(client: &Client, namespace: &str) -> Result<Vec<String>> {
+    let api: Api<Event> = Api::namespaced(client.clone(), namespace);
     let events = api.list(&ListParams::default()).await?.items;
     Ok(events
         .iter()

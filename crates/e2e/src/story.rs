@@ -35,7 +35,7 @@ pub async fn in_namespace(
         Err(_) => Err(anyhow!("the story panicked; its message is above")),
     };
     if judged.is_err() {
-        account::print(&story).await;
+        account::print(&story.cluster.client, &story.namespace).await;
     }
     // The story's own failure is the one to report.
     let removed = remove(&story.cluster, &story.namespace).await;
@@ -74,7 +74,7 @@ async fn remove(cluster: &Cluster, namespace: &str) -> Result<()> {
 }
 
 async fn no_unlisted_errors(story: &Story, expected: &[&str]) -> Result<()> {
-    let unlisted: Vec<String> = account::log_lines(story)
+    let unlisted: Vec<String> = account::log_lines(&story.cluster.client, &story.namespace)
         .await?
         .into_iter()
         .filter(|line| is_error(line) && !expected.iter().any(|known| line.contains(known)))

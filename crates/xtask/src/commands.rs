@@ -1,9 +1,8 @@
 //! The command line: one variant per command.
 
-use crate::{ci, cluster, e2e, figures, image, tidy};
-use anyhow::{Context, Result};
+use crate::{checkout, ci, cluster, e2e, figures, image, tidy};
+use anyhow::Result;
 use clap::Parser;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Parser)]
@@ -31,7 +30,7 @@ enum Task {
 }
 
 pub(crate) fn run() -> Result<ExitCode> {
-    let root = root()?;
+    let root = checkout::root()?;
     match Task::parse() {
         Task::Tidy => return tidy::run(&root),
         Task::Figures(args) => return figures::run(&root, args),
@@ -42,14 +41,4 @@ pub(crate) fn run() -> Result<ExitCode> {
         Task::E2e(args) => e2e::run(&root, &args)?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The checkout that this tool was built from.
-pub(crate) fn root() -> Result<PathBuf> {
-    // Asked at run time first: a target folder shared by two checkouts may hold the other's build.
-    let folder = match std::env::var_os("CARGO_MANIFEST_DIR") {
-        Some(folder) => PathBuf::from(folder),
-        None => PathBuf::from(env!("CARGO_MANIFEST_DIR")),
-    };
-    Ok(folder.ancestors().nth(2).context("crates/xtask has no root above it")?.to_path_buf())
 }

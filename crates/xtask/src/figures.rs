@@ -104,7 +104,7 @@ pub(crate) fn write(
         command: command.to_owned(),
         date: jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date(),
     };
-    write_in(&crate::commands::root()?.join(FOLDER), &figure)
+    write_in(&crate::checkout::root()?.join(FOLDER), &figure)
 }
 
 fn write_in(folder: &Path, figure: &Figure) -> Result<PathBuf> {

@@ -132,7 +132,7 @@ fn start(
     program: PathBuf,
     args: &[String],
 ) -> Result<()> {
-    Daemon { name: name.into(), space: Some(space), program, args: args.to_vec() }
+    Daemon { name: name.into(), inside: space.enter(), program, args: args.to_vec() }
         .start(layout)
         .map(drop)
 }

@@ -3,7 +3,6 @@
 
 use super::Layout;
 use super::layout::CGROUP;
-use super::space::Space;
 use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -39,14 +38,15 @@ pub(super) fn daemons_cgroup() -> Result<PathBuf> {
 }
 
 /// A program to keep running.
-pub(super) struct Daemon<'a> {
+pub(super) struct Daemon {
     pub(super) name: String,
-    pub(super) space: Option<&'a Space>,
+    /// The words that put it inside a namespace pair; none for the host.
+    pub(super) inside: Vec<String>,
     pub(super) program: PathBuf,
     pub(super) args: Vec<String>,
 }
 
-impl Daemon<'_> {
+impl Daemon {
     /// Starts it and returns its process id.
     pub(super) fn start(&self, layout: &Layout) -> Result<u32> {
         let log = layout.logs().join(format!("{}.log", self.name));
@@ -54,10 +54,8 @@ impl Daemon<'_> {
         let join = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", daemons_cgroup()?.display());
         let mut command = Command::new("setsid");
         command.args(["sh", "-c", &join, "sh"]);
-        if let Some(space) = self.space {
-            command.args(space.enter());
-        }
         command
+            .args(&self.inside)
             .arg(&self.program)
             .args(&self.args)
             .stdin(Stdio::null())

@@ -27,7 +27,7 @@ pub(super) fn start_runtime(
     create_cgroups(node)?;
     Daemon {
         name: format!("{}-containerd", node.name),
-        space: Some(space),
+        inside: space.enter(),
         program: "/usr/bin/containerd".into(),
         args: vec!["--config".into(), folder.join("containerd.toml").display().to_string()],
     }
@@ -57,7 +57,7 @@ pub(super) fn start_agents(
     let state = layout.state();
     Daemon {
         name: format!("{}-kubelet", node.name),
-        space: Some(space),
+        inside: space.enter(),
         program: parts.program("kubelet"),
         args: vec![
             format!("--config={}", config.display()),
@@ -76,7 +76,7 @@ pub(super) fn start_agents(
     .start(layout)?;
     Daemon {
         name: format!("{}-kube-proxy", node.name),
-        space: Some(space),
+        inside: space.enter(),
         program: parts.program("kube-proxy"),
         args: vec![
             format!("--kubeconfig={}", state.join("proxy.kubeconfig").display()),

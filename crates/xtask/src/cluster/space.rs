@@ -32,7 +32,7 @@ impl Space {
         let args = ["--net", "--mount", "--propagation", "private", "--", "sh", "-c", &script];
         let holder = Daemon {
             name: format!("{name}-holder"),
-            space: None,
+            inside: Vec::new(),
             program: "unshare".into(),
             args: args.map(str::to_owned).to_vec(),
         }

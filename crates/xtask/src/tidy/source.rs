@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn the_scanner_finds_every_function_that_a_parser_finds_in_our_own_code() {
-        let tree = super::super::Tree::load(&crate::commands::root().unwrap()).unwrap();
+        let tree = super::super::Tree::load(&crate::checkout::root().unwrap()).unwrap();
         for (path, text) in tree.texts_ending(".rs") {
             let mut parsed = Parsed::default();
             syn::visit::visit_file(&mut parsed, &syn::parse_file(text).unwrap());

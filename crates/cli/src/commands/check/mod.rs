@@ -28,8 +28,8 @@ pub(crate) use answer::CheckAnswer;
 use answer::{FailOn, Verdict};
 use codes::{CHECKS, Category, Check, Code, When};
 
-use crate::args::{self, ClusterArgs};
 use crate::cluster;
+use crate::flags::{self, ClusterArgs};
 use crate::output::{Exit, Failure, Printer, duration};
 
 /// Between two tries of `--wait`. The API server hardly notices, and a person does not wait long.
@@ -61,7 +61,7 @@ pub(crate) struct CheckArgs {
     /// When the time is over and only warnings are left, the exit status is as without this flag:
     /// 0, for a warning is not a failure. Anything else, and with `--fail-on warning` also a
     /// warning, ends in exit status 4.
-    #[arg(long, value_name = "TIME", env = "FLYBALL_CHECK_WAIT", value_parser = args::time)]
+    #[arg(long, value_name = "TIME", env = "FLYBALL_CHECK_WAIT", value_parser = flags::time)]
     #[arg(hide_env_values = true, default_value = "0")]
     wait: Duration,
 
