@@ -1,10 +1,10 @@
 //! What runs on the cluster before any test does: DNS, JobSet, Kueue, metrics-server,
 //! Prometheus, and fake accelerators on the real nodes.
 
-use super::Versions;
 use super::kubectl::{FIELD_MANAGER, Kubectl};
 use super::layout::DNS_ADDRESS;
 use super::parts::Parts;
+use super::versions::Versions;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 

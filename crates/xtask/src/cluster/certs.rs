@@ -1,7 +1,6 @@
 //! Keys, certificates and kubeconfigs, made anew for every `up`: nothing secret outlives a cluster.
 
-use super::Layout;
-use super::layout::{API_SERVICE_ADDRESS, CONTROL_ADDRESS, NODES};
+use super::layout::{API_SERVICE_ADDRESS, CONTROL_ADDRESS, Layout, NODES};
 use anyhow::Result;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,

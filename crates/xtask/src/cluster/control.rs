@@ -1,9 +1,8 @@
 //! The control plane: etcd, API server, controller manager, scheduler; kwok beside it.
 
-use super::Layout;
 use super::certs::Certs;
 use super::daemon::Daemon;
-use super::layout::{CONTROL_ADDRESS, POD_RANGE, SERVICE_RANGE};
+use super::layout::{CONTROL_ADDRESS, Layout, POD_RANGE, SERVICE_RANGE};
 use super::parts::Parts;
 use super::space::Space;
 use anyhow::Result;

@@ -1,8 +1,7 @@
 //! Starts long-running programs: in a cgroup that `down` can find, inside a namespace pair
 //! where asked, with output in a log file.
 
-use super::Layout;
-use super::layout::CGROUP;
+use super::layout::{CGROUP, Layout};
 use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::path::{Path, PathBuf};

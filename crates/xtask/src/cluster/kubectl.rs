@@ -1,6 +1,7 @@
 //! kubectl, from the cluster's own parts, pointed at one kubeconfig.
 
-use super::{Layout, parts};
+use super::layout::Layout;
+use super::parts;
 use crate::process;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! One command at a time: `up`, `down` and the build of parts would undo each other's work.
 
-use super::Layout;
+use super::layout::Layout;
 use anyhow::{Context, Result, bail};
 use std::fs::{File, TryLockError};
 

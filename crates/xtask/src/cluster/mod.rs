@@ -28,9 +28,8 @@ mod teardown;
 mod up;
 mod versions;
 
-pub(crate) use kubectl::Kubectl;
+use kubectl::Kubectl;
 pub(crate) use layout::Layout;
-pub(crate) use versions::Versions;
 
 use anyhow::Result;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,8 @@
 //! A real node: its own containerd, kubelet and kube-proxy inside one namespace pair and one cgroup root.
 
-use super::Layout;
 use super::certs::Certs;
 use super::daemon::{Daemon, hierarchies, wait_for};
-use super::layout::{CGROUP, DNS_ADDRESS, NODES, Node, POD_RANGE};
+use super::layout::{CGROUP, DNS_ADDRESS, Layout, NODES, Node, POD_RANGE};
 use super::parts::{IMAGES, Parts};
 use super::space::Space;
 use crate::process;

@@ -4,7 +4,8 @@
 //! One `go build` for everything: the programs share most of their packages (all use
 //! `k8s.io/*` at one version), and one call lets the go tool fill both cores by itself.
 
-use super::{Layout, Versions};
+use super::layout::Layout;
+use super::versions::Versions;
 use crate::oci::{self, Image};
 use crate::process;
 use anyhow::{Context, Result, bail};

@@ -1,7 +1,7 @@
 //! What does `down` leave? Takes stock of the host before and after, and prints the difference.
 
-use super::layout::CNI_STATE;
-use super::{Layout, lock, teardown, up};
+use super::layout::{CNI_STATE, Layout};
+use super::{lock, teardown, up};
 use crate::figures::{self, Op, Target};
 use crate::process;
 use anyhow::{Result, ensure};

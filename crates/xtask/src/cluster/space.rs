@@ -3,9 +3,10 @@
 //! A pair has no name and no file: it lives as long as its processes do. Mounts that containerd
 //! and the kubelet make inside never show on the host, so there is nothing to unmount later.
 
-use super::Layout;
 use super::daemon::{Daemon, wait_for};
-use super::layout::{BRIDGE, CNI_STATE, CONTROL_ADDRESS, HOST_ADDRESS, NODES, SERVICE_RANGE};
+use super::layout::{
+    BRIDGE, CNI_STATE, CONTROL_ADDRESS, HOST_ADDRESS, Layout, NODES, SERVICE_RANGE,
+};
 use crate::process;
 use anyhow::{Context, Result};
 use std::process::Command;

@@ -2,7 +2,8 @@
 
 use super::addons::NEEDED;
 use super::kubectl::Kubectl;
-use super::{Layout, Versions};
+use super::layout::Layout;
+use super::versions::Versions;
 use anyhow::Result;
 use std::path::Path;
 

@@ -1,8 +1,8 @@
 //! `cluster down`: ends every process below our cgroup, then removes what cannot outlive them.
 
 use super::daemon::wait_for;
-use super::layout::{CGROUP, CNI_STATE};
-use super::{Layout, space};
+use super::layout::{CGROUP, CNI_STATE, Layout};
+use super::space;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,8 +1,9 @@
 //! `cluster up`: the order of events, and how long each took.
 
 use super::kubectl::Kubectl;
-use super::layout::{GPUS_PER_NODE, NODES};
-use super::{Layout, Versions, addons, certs, control, daemon, node, parts, space, teardown};
+use super::layout::{GPUS_PER_NODE, Layout, NODES};
+use super::versions::Versions;
+use super::{addons, certs, control, daemon, node, parts, space, teardown};
 use anyhow::{Context, Result};
 use std::path::Path;
 use std::time::{Duration, Instant};
