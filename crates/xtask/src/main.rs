@@ -13,6 +13,7 @@ mod errors;
 mod figures;
 mod image;
 mod oci;
+mod parallel;
 mod process;
 mod tidy;
 mod tools;

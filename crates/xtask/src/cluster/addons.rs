@@ -5,15 +5,31 @@ use super::kubectl::{FIELD_MANAGER, Kubectl};
 use super::layout::DNS_ADDRESS;
 use super::parts::Parts;
 use super::versions::Versions;
+use crate::parallel;
 use anyhow::{Context, Result};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// The Deployments that make the cluster usable; metrics-server follows when it has two samples.
-pub(super) const NEEDED: [(&str, &str); 3] = [
-    ("kube-system", "coredns"),
-    ("jobset-system", "jobset-controller-manager"),
-    ("kueue-system", "kueue-controller-manager"),
-];
+/// A Deployment that makes the cluster what it is.
+pub(super) struct Part {
+    pub(super) namespace: &'static str,
+    pub(super) deployment: &'static str,
+}
+
+const DNS: Part = Part { namespace: "kube-system", deployment: "coredns" };
+const JOBSET: Part = Part { namespace: "jobset-system", deployment: "jobset-controller-manager" };
+const KUEUE: Part = Part { namespace: "kueue-system", deployment: "kueue-controller-manager" };
+const METRICS: Part = Part { namespace: "kube-system", deployment: "metrics-server" };
+
+/// What must be available before the cluster is usable; metrics-server follows when it has two
+/// samples.
+pub(super) const NEEDED: [Part; 3] = [DNS, JOBSET, KUEUE];
+
+/// The manifests that come with the modules. The largest first: Kueue's definitions are most of the
+/// work.
+const RENDERED: [(&str, Part); 3] =
+    [("kueue.yaml", KUEUE), ("jobset.yaml", JOBSET), ("metrics-server.yaml", METRICS)];
+
+const PROMETHEUS: &str = "prometheus.yaml";
 
 /// Applies everything to our own cluster.
 pub(super) fn apply(root: &Path, parts: &Parts, kubectl: &Kubectl) -> Result<()> {
@@ -21,10 +37,13 @@ pub(super) fn apply(root: &Path, parts: &Parts, kubectl: &Kubectl) -> Result<()>
     let dns = own_manifest(root, "coredns.yaml")?
         .replace("COREDNS_VERSION", &versions.coredns)
         .replace("DNS_ADDRESS", DNS_ADDRESS);
-    // The largest first: Kueue's definitions are most of the work.
-    let manifests =
-        ["kueue", "jobset", "metrics-server"].map(|name| parts.manifest(&format!("{name}.yaml")));
-    apply_all(kubectl, &manifests, &[&dns, &own_manifest(root, "prometheus.yaml")?])
+    let mut manifests = Vec::new();
+    for (name, _) in RENDERED {
+        manifests.push((name, read(&parts.manifest(name))?));
+    }
+    manifests.push(("coredns.yaml", dns));
+    manifests.push((PROMETHEUS, own_manifest(root, PROMETHEUS)?));
+    apply_all(kubectl, &manifests)
 }
 
 /// Installs on a cluster that somebody else made; DNS is there already.
@@ -38,32 +57,28 @@ pub(super) fn install_elsewhere(
     for archive in parts.images()? {
         println!("  {}", archive.display());
     }
-    let mut manifests = Vec::new();
-    for (namespace, deployment, name) in [
-        ("kueue-system", "kueue-controller-manager", "kueue"),
-        ("jobset-system", "jobset-controller-manager", "jobset"),
-        ("kube-system", "metrics-server", "metrics-server"),
-    ] {
-        if is_somebody_elses(kubectl, namespace, deployment)? {
-            println!("{namespace}/{deployment} is there and not ours: left as it is");
+    let mut manifests = vec![(PROMETHEUS, own_manifest(root, PROMETHEUS)?)];
+    for (name, part) in RENDERED {
+        if is_somebody_elses(kubectl, &part)? {
+            println!("{}/{} is there and not ours: left as it is", part.namespace, part.deployment);
         } else {
-            manifests.push(parts.manifest(&format!("{name}.yaml")));
+            manifests.push((name, read(&parts.manifest(name))?));
         }
     }
-    apply_all(kubectl, &manifests, &[&own_manifest(root, "prometheus.yaml")?])?;
+    apply_all(kubectl, &manifests)?;
     if let Some(count) = fake_gpus {
         let names =
             kubectl.read(&["get", "nodes", "--output=jsonpath={.items[*].metadata.name}"])?;
         add_fake_gpus(kubectl, names.split_whitespace(), count)?;
     }
-    wait(kubectl, &NEEDED[1..], 180)?;
+    wait(kubectl, &[JOBSET, KUEUE], 180)?;
     println!("JobSet and Kueue are available");
     Ok(())
 }
 
 /// Waits until these Deployments are available.
-pub(super) fn wait(kubectl: &Kubectl, needed: &[(&str, &str)], seconds: u64) -> Result<()> {
-    for (namespace, name) in needed {
+pub(super) fn wait(kubectl: &Kubectl, needed: &[Part], seconds: u64) -> Result<()> {
+    for Part { namespace, deployment } in needed {
         kubectl
             .read(&[
                 "wait",
@@ -71,9 +86,9 @@ pub(super) fn wait(kubectl: &Kubectl, needed: &[(&str, &str)], seconds: u64) -> 
                 &format!("--timeout={seconds}s"),
                 "--namespace",
                 namespace,
-                &format!("deployment/{name}"),
+                &format!("deployment/{deployment}"),
             ])
-            .with_context(|| format!("{namespace}/{name} did not become available"))?;
+            .with_context(|| format!("{namespace}/{deployment} did not become available"))?;
     }
     Ok(())
 }
@@ -102,13 +117,13 @@ pub(super) fn add_fake_gpus<'a>(
 }
 
 /// True for a Deployment that exists and that we did not apply.
-fn is_somebody_elses(kubectl: &Kubectl, namespace: &str, name: &str) -> Result<bool> {
+fn is_somebody_elses(kubectl: &Kubectl, part: &Part) -> Result<bool> {
     let managers = kubectl.read(&[
         "get",
         "deployment",
-        name,
+        part.deployment,
         "--namespace",
-        namespace,
+        part.namespace,
         "--ignore-not-found",
         "--show-managed-fields",
         "--output=jsonpath={.metadata.managedFields[*].manager}",
@@ -117,23 +132,16 @@ fn is_somebody_elses(kubectl: &Kubectl, namespace: &str, name: &str) -> Result<b
 }
 
 fn own_manifest(root: &Path, name: &str) -> Result<String> {
-    let path = root.join("cluster/manifests").join(name);
-    std::fs::read_to_string(&path).with_context(|| format!("{}", path.display()))
+    read(&root.join("cluster/manifests").join(name))
+}
+
+fn read(manifest: &Path) -> Result<String> {
+    std::fs::read_to_string(manifest).with_context(|| format!("{}", manifest.display()))
 }
 
 /// All manifests at once: most of the time is the API server's.
-fn apply_all(kubectl: &Kubectl, manifests: &[PathBuf], own: &[&str]) -> Result<()> {
-    std::thread::scope(|scope| {
-        let mut jobs = Vec::new();
-        for manifest in manifests {
-            jobs.push(scope.spawn(move || kubectl.apply(manifest)));
-        }
-        for manifest in own {
-            jobs.push(scope.spawn(|| kubectl.apply_text(manifest)));
-        }
-        for job in jobs {
-            job.join().map_err(|_| anyhow::anyhow!("an apply panicked"))??;
-        }
-        Ok(())
+fn apply_all(kubectl: &Kubectl, manifests: &[(&str, String)]) -> Result<()> {
+    parallel::for_each(manifests, |(name, text)| {
+        kubectl.apply(text).with_context(|| format!("could not apply {name}"))
     })
 }

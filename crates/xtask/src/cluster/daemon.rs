@@ -28,14 +28,6 @@ pub(super) fn hierarchies() -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The group of daemons in one hierarchy; `pids` is in every kernel that runs containers.
-pub(super) fn daemons_cgroup() -> Result<PathBuf> {
-    let group = Path::new("/sys/fs/cgroup/pids").join(CGROUP).join("daemons");
-    std::fs::create_dir_all(&group)
-        .with_context(|| format!("could not create {}\n\nhint: run as root", group.display()))?;
-    Ok(group)
-}
-
 /// A program to keep running.
 pub(super) struct Daemon {
     pub(super) name: String,
@@ -68,11 +60,7 @@ impl Daemon {
 }
 
 /// Asks `ready` every 50 ms until it says yes, or gives up and says what was awaited.
-pub(super) fn wait_for(
-    what: &str,
-    limit: Duration,
-    mut ready: impl FnMut() -> bool,
-) -> Result<Duration> {
+pub(super) fn wait_for(what: &str, limit: Duration, mut ready: impl FnMut() -> bool) -> Result<()> {
     let begin = Instant::now();
     while !ready() {
         if begin.elapsed() > limit {
@@ -80,5 +68,13 @@ pub(super) fn wait_for(
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    Ok(begin.elapsed())
+    Ok(())
+}
+
+/// The group of daemons in one hierarchy; `pids` is in every kernel that runs containers.
+fn daemons_cgroup() -> Result<PathBuf> {
+    let group = Path::new("/sys/fs/cgroup/pids").join(CGROUP).join("daemons");
+    std::fs::create_dir_all(&group)
+        .with_context(|| format!("could not create {}\n\nhint: run as root", group.display()))?;
+    Ok(group)
 }

@@ -1,7 +1,7 @@
 //! Fleets of emulated nodes (kwok): real API objects, real scheduling, no kubelet behind them.
 
 use super::kubectl::Kubectl;
-use crate::process;
+use crate::{parallel, process};
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -44,23 +44,12 @@ pub(super) fn run(kubectl: &Kubectl, args: &Args) -> Result<()> {
 pub(super) fn create(kubectl: &Kubectl, args: &Args) -> Result<usize> {
     let begin = Instant::now();
     // Several kubectls: one alone is held back by its own client-side rate limit.
-    std::thread::scope(|scope| {
-        let jobs: Vec<_> = (0..4)
-            .map(|part| {
-                scope.spawn(move || {
-                    let items: Vec<Value> =
-                        (part..args.nodes).step_by(4).map(|i| node(args, i)).collect();
-                    let list = json!({ "apiVersion": "v1", "kind": "List", "items": items });
-                    let mut create = kubectl.command();
-                    create.args(["create", "--filename", "-"]);
-                    process::feed(&mut create, &list.to_string()).map(drop)
-                })
-            })
-            .collect();
-        for job in jobs {
-            job.join().map_err(|_| anyhow::anyhow!("a create panicked"))??;
-        }
-        Ok::<(), anyhow::Error>(())
+    parallel::for_each(0..4, |part| {
+        let items: Vec<Value> = (part..args.nodes).step_by(4).map(|i| node(args, i)).collect();
+        let list = json!({ "apiVersion": "v1", "kind": "List", "items": items });
+        let mut create = kubectl.command();
+        create.args(["create", "--filename", "-"]);
+        process::feed(&mut create, &list.to_string()).map(drop)
     })?;
     let ready = wait_ready(kubectl, &selector(&args.pool), args.nodes as usize)?;
     println!("{ready} nodes of pool {} ready in {:.1} s", args.pool, begin.elapsed().as_secs_f64());

@@ -3,15 +3,15 @@
 use super::layout::Layout;
 use super::parts;
 use crate::process;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 /// A kubectl for one cluster, ours or any other.
-pub(crate) struct Kubectl {
+pub(super) struct Kubectl {
     program: PathBuf,
-    pub(crate) kubeconfig: PathBuf,
+    kubeconfig: PathBuf,
 }
 
 impl Kubectl {
@@ -21,7 +21,7 @@ impl Kubectl {
 
     /// Our test cluster, or another one (kind, EKS …) whose kubeconfig was named. The variable
     /// KUBECONFIG is not looked at: tests write, and it may point at something that matters.
-    pub(crate) fn for_tests(root: &Path, layout: &Layout, other: Option<PathBuf>) -> Result<Self> {
+    pub(super) fn for_tests(root: &Path, layout: &Layout, other: Option<PathBuf>) -> Result<Self> {
         let kubeconfig = other.unwrap_or_else(|| layout.kubeconfig());
         if !kubeconfig.exists() {
             bail!("there is no {}\n\nhint: cargo xtask cluster up", kubeconfig.display());
@@ -33,7 +33,7 @@ impl Kubectl {
         Ok(Self { program, kubeconfig })
     }
 
-    pub(crate) fn command(&self) -> Command {
+    pub(super) fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.arg("--kubeconfig").arg(&self.kubeconfig);
         // Longer than any wait we ask for, so that nothing hangs on a server that went silent.
@@ -41,18 +41,13 @@ impl Kubectl {
         command
     }
 
-    pub(crate) fn read(&self, args: &[&str]) -> Result<String> {
+    pub(super) fn read(&self, args: &[&str]) -> Result<String> {
         process::read(self.command().args(args))
     }
 
     /// Server-side, as ourselves, taking over fields that an earlier attempt wrote.
-    pub(crate) fn apply(&self, manifest: &Path) -> Result<()> {
-        self.retrying(|| process::read(self.command().args(APPLY).arg(manifest)).map(drop))
-            .with_context(|| format!("could not apply {}", manifest.display()))
-    }
-
-    pub(crate) fn apply_text(&self, manifest: &str) -> Result<()> {
-        self.retrying(|| process::feed(self.command().args(APPLY).arg("-"), manifest).map(drop))
+    pub(super) fn apply(&self, manifest: &str) -> Result<()> {
+        self.retrying(|| process::feed(self.command().args(APPLY), manifest).map(drop))
     }
 
     /// A CRD takes a moment to be served and a webhook to answer; what fails for those reasons
@@ -74,8 +69,8 @@ impl Kubectl {
 /// Who we are to the API server.
 pub(super) const FIELD_MANAGER: &str = "flyball-xtask";
 
-const APPLY: [&str; 6] =
-    ["apply", "--server-side", "--force-conflicts", "--field-manager", FIELD_MANAGER, "-f"];
+const APPLY: [&str; 7] =
+    ["apply", "--server-side", "--force-conflicts", "--field-manager", FIELD_MANAGER, "-f", "-"];
 
 fn is_passing(error: &str) -> bool {
     ["no matches for kind", "failed calling webhook", "connection refused", "not found"]

@@ -5,7 +5,7 @@ use super::daemon::{Daemon, hierarchies, wait_for};
 use super::layout::{CGROUP, DNS_ADDRESS, Layout, NODES, Node, POD_RANGE};
 use super::parts::{IMAGES, Parts};
 use super::space::Space;
-use crate::process;
+use crate::{parallel, process};
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -95,19 +95,7 @@ pub(super) fn start_agents(
 
 /// Loads an image archive into the containerd of every running node, all nodes at once.
 pub(super) fn load_everywhere(layout: &Layout, archive: &Path) -> Result<()> {
-    std::thread::scope(|scope| {
-        let loads: Vec<_> = NODES
-            .iter()
-            .map(|node| {
-                let socket = socket_of(&layout.node(node));
-                scope.spawn(move || import(&socket, archive))
-            })
-            .collect();
-        for load in loads {
-            load.join().map_err(|_| anyhow::anyhow!("an import panicked"))??;
-        }
-        Ok(())
-    })
+    parallel::for_each(&NODES, |node| import(&socket_of(&layout.node(node)), archive))
 }
 
 fn import(socket: &Path, archive: &Path) -> Result<()> {

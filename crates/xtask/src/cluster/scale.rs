@@ -38,7 +38,7 @@ fn run(root: &Path, kubectl: &Kubectl, args: &Args) -> Result<usize> {
     let ready = fleet::create(kubectl, args)?;
     let manifest = std::fs::read_to_string(root.join("cluster/manifests/gang-64.yaml"))?;
     let begin = Instant::now();
-    kubectl.apply_text(&manifest)?;
+    kubectl.apply(&manifest)?;
     loop {
         let running = kubectl
             .read(&[

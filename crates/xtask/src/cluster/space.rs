@@ -20,7 +20,7 @@ pub(super) struct Space {
 impl Space {
     /// Opens a pair. Inside, `/run`, `/var/lib/cni` and `/var/log` are its own: the CNI plug-ins,
     /// containerd's shims and the kubelet have those places compiled in.
-    pub(super) fn open(layout: &Layout, name: &str) -> Result<Self> {
+    fn open(layout: &Layout, name: &str) -> Result<Self> {
         std::fs::create_dir_all(CNI_STATE)?;
         let ready = layout.state().join(format!("{name}.ready"));
         let script = format!(
@@ -51,7 +51,7 @@ impl Space {
     }
 
     /// A command that will run inside.
-    pub(super) fn command(&self, program: &str) -> Command {
+    fn command(&self, program: &str) -> Command {
         let words = self.enter();
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).arg(program);

@@ -16,15 +16,15 @@ pub(super) fn is_usable(root: &Path, layout: &Layout) -> bool {
         return false;
     }
     let Ok(kubectl) = own(root, layout) else { return false };
-    NEEDED.iter().all(|(namespace, name)| {
+    NEEDED.iter().all(|part| {
         kubectl
             .read(&[
                 "--request-timeout=3s",
                 "get",
                 "deployment",
-                name,
+                part.deployment,
                 "--namespace",
-                namespace,
+                part.namespace,
                 "--output=jsonpath={.status.availableReplicas}",
             ])
             .is_ok_and(|count| count.trim() == "1")

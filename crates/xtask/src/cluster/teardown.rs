@@ -44,7 +44,6 @@ fn end_processes() -> Result<()> {
         let _ = Command::new("kill").arg("-KILL").args(&found).stderr(Stdio::null()).status();
         false
     })
-    .map(drop)
 }
 
 fn collect_processes(group: &Path, found: &mut Vec<String>) {
@@ -67,7 +66,6 @@ fn remove_cgroups(group: &Path) -> Result<()> {
     wait_for(&format!("the end of {}", group.display()), Duration::from_secs(10), || {
         std::fs::remove_dir(group).is_ok() || !group.exists()
     })
-    .map(drop)
 }
 
 fn children(group: &Path) -> Vec<PathBuf> {

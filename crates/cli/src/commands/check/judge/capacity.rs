@@ -1,6 +1,6 @@
 //! Accelerators: how many of what, in which pool, and can they be used?
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{follows, unknown};
 use crate::commands::check::answer::{AcceleratorGroup, Outcome, Status};
@@ -64,7 +64,7 @@ fn accelerators(fleet: &Fleet) -> Outcome {
             .notes(lines(&groups));
     }
     let detail =
-        format!("{} on {} of {}", plural(devices as usize, "device"), names(fleet).len(), {
+        format!("{} on {} of {}", plural(devices as usize, "device"), names(&fleet.nodes).len(), {
             plural(fleet.nodes_total, "node")
         });
     Outcome::new(code, Status::Ok, detail).notes(lines(&groups))
@@ -128,7 +128,7 @@ fn labelled(
 ) -> Outcome {
     let without: Vec<&AcceleratorNode> = fleet.nodes.iter().filter(|node| !has(node)).collect();
     let Some(first) = without.first() else {
-        return Outcome::new(code, Status::Ok, plural(names(fleet).len(), "node"));
+        return Outcome::new(code, Status::Ok, plural(names(&fleet.nodes).len(), "node"));
     };
     Outcome::new(code, Status::Warn, format!("{lacks}: {}", named(&without)))
         .effect(effect)
@@ -167,13 +167,12 @@ fn usable(fleet: &Fleet) -> Outcome {
 }
 
 /// Each node once, though it may advertise several resources.
-fn names(fleet: &Fleet) -> std::collections::BTreeSet<&str> {
-    fleet.nodes.iter().map(|node| node.name.as_str()).collect()
+fn names<'a>(nodes: impl IntoIterator<Item = &'a AcceleratorNode>) -> BTreeSet<&'a str> {
+    nodes.into_iter().map(|node| node.name.as_str()).collect()
 }
 
 fn named(nodes: &[&AcceleratorNode]) -> String {
-    let names: std::collections::BTreeSet<&str> =
-        nodes.iter().map(|node| node.name.as_str()).collect();
+    let names = names(nodes.iter().copied());
     let count = plural(names.len(), "node");
     let shown: Vec<&str> = names.iter().copied().take(NAMES_SHOWN).collect();
     let more = names.len() - shown.len();
