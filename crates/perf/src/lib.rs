@@ -1,0 +1,10 @@
+//! From a model's architecture, an accelerator and a layout to memory, step time and capacity.
+//!
+//! Everything here computes and nothing acts: texts come in, numbers with their error go out. The
+//! same functions answer `flyball plan`, give the operator its first idea of a replica's capacity,
+//! and time the emulated engine.
+//!
+//! The modules are the steps in order. `precision` and `architecture` say what a model is,
+//! `hardware` and `catalog` what there is to run it on.
+
+pub mod precision;
