@@ -7,4 +7,5 @@
 //! The modules are the steps in order. `precision` and `architecture` say what a model is,
 //! `hardware` and `catalog` what there is to run it on.
 
+pub mod architecture;
 pub mod precision;
