@@ -8,4 +8,6 @@
 //! `hardware` and `catalog` what there is to run it on.
 
 pub mod architecture;
+pub mod layout;
 pub mod precision;
+pub mod serving;

@@ -1,0 +1,4 @@
+//! How fast a replica serves.
+
+pub mod batch;
+pub mod steady;

@@ -1,0 +1,246 @@
+//! Continuous batching in its steady state.
+//!
+//! With `n` requests decoding, each step gives `n` tokens, so `n / output` requests end per step,
+//! as many begin, and `n * input / output` prompt tokens have to be computed per step. Engines do
+//! that in chunks, so a share of the steps carries a chunk and the others none. Everything else
+//! follows from the time of those two kinds of step. It is all a function of `n`, which makes
+//! "what can one replica carry?" a search over one number.
+//!
+//! Waiting for the first token is a queue in front of the chunks. The formula holds for arrivals
+//! without bursts; under bursts only a replay of the traffic says more.
+
+use super::batch::{Batch, Step};
+
+/// What requests look like.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shape {
+    /// Mean prompt tokens that are not found in a cache.
+    pub input: f64,
+    /// Mean tokens written.
+    pub output: f64,
+    /// Squared coefficient of variation of the prompt length; 0 if all are equal.
+    pub input_variation: f64,
+    /// 95th percentile of the prompt length over its mean.
+    pub input_p95: f64,
+}
+
+impl Shape {
+    /// Every request alike.
+    pub const fn uniform(input: f64, output: f64) -> Self {
+        Self { input, output, input_variation: 0.0, input_p95: 1.0 }
+    }
+}
+
+/// What the engine and its memory allow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Prompt tokens in one step.
+    pub chunk: f64,
+    /// Requests that run at once.
+    pub sequences: f64,
+    /// Tokens that fit into the cache.
+    pub cache_tokens: f64,
+}
+
+impl Limits {
+    /// Requests that can decode at once: what the engine admits, what the cache holds, and what one
+    /// chunk of prompt per step can replace as they end.
+    ///
+    /// A request holds its prompt and, on average, half of its answer; engines preempt when they
+    /// were too hopeful, so count what it holds at the end.
+    pub fn running(&self, shape: &Shape) -> f64 {
+        let held = self.cache_tokens / (shape.input + shape.output);
+        let replaced = self.chunk * shape.output / shape.input;
+        self.sequences.min(held).min(replaced)
+    }
+}
+
+/// A replica at work, in seconds and requests per second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Operating {
+    /// Requests that are decoding.
+    pub running: f64,
+    /// Requests per second that it carries like this.
+    pub rate: f64,
+    /// Mean time per output token.
+    pub tpot: f64,
+    /// 95th percentile of the time between two tokens.
+    pub itl_p95: f64,
+    pub ttft_mean: f64,
+    pub ttft_p95: f64,
+    /// Share of the prompt capacity in use; a replica at 1 falls behind.
+    pub prompt_load: f64,
+}
+
+/// The replica with `running` requests decoding.
+pub fn operating(step: &impl Step, shape: &Shape, limits: &Limits, running: f64) -> Operating {
+    // Half of the answer is in the cache, on average.
+    let context = shape.input + shape.output / 2.0;
+    let decoding = Batch::decoding(running, context);
+    let plain = step.seconds(&decoding);
+    let mixed = step.seconds(&decoding.with_prompt(limits.chunk, shape.input));
+    let prompts_per_step = running / shape.output;
+    let share = prompts_per_step * shape.input / limits.chunk;
+    let tpot = plain + share * (mixed - plain);
+    let rate = running / (shape.output * tpot);
+    let prompt_load = rate * shape.input / limits.chunk * mixed;
+
+    let one_prompt = prompt_seconds(step, shape, limits, &decoding, shape.input, mixed);
+    let long = shape.input * shape.input_p95;
+    let long_prompt = prompt_seconds(step, shape, limits, &decoding, long, mixed);
+    let busy = prompt_load.min(0.999);
+    let waiting = busy / (1.0 - busy) * one_prompt * (1.0 + shape.input_variation) / 2.0;
+    // The wait's tail falls off exponentially: P(W > t) = busy * exp(-t * busy / mean).
+    let waiting_p95 = if busy > 0.05 { waiting / busy * (busy / 0.05).ln() } else { 0.0 };
+    let spread = (waiting_p95 - waiting).max(0.0).hypot(long_prompt - one_prompt);
+    // A request arrives somewhere inside a running step.
+    let ttft_mean = tpot / 2.0 + waiting + one_prompt;
+    Operating {
+        running,
+        rate,
+        tpot,
+        itl_p95: if share > 0.05 { mixed } else { plain },
+        ttft_mean,
+        ttft_p95: ttft_mean + spread,
+        prompt_load,
+    }
+}
+
+fn prompt_seconds(
+    step: &impl Step,
+    shape: &Shape,
+    limits: &Limits,
+    decoding: &Batch,
+    tokens: f64,
+    mixed: f64,
+) -> f64 {
+    if tokens <= limits.chunk {
+        step.seconds(&decoding.with_prompt(tokens, shape.input))
+    } else {
+        tokens / limits.chunk * mixed
+    }
+}
+
+/// Where to look for the most a replica can carry: at most this many requests at once, because
+/// beyond it no engine of today keeps its step time.
+const MOST_RUNNING: f64 = 16_384.0;
+
+/// The largest number of running requests for which `fits` holds, or `None` if it holds for none.
+///
+/// `fits` must hold up to some number and fail from there on, which latencies do.
+pub fn most_running(
+    step: &impl Step,
+    shape: &Shape,
+    limits: &Limits,
+    fits: impl Fn(&Operating) -> bool,
+) -> Option<Operating> {
+    let at = |running: f64| operating(step, shape, limits, running);
+    let most = limits.running(shape).min(MOST_RUNNING);
+    if most <= 0.0 {
+        return None;
+    }
+    let fullest = at(most);
+    if fits(&fullest) {
+        return Some(fullest);
+    }
+    // A replica that runs one request a tenth of the time is still a replica.
+    let mut low = at((0.1_f64).min(most));
+    if !fits(&low) {
+        return None;
+    }
+    let mut high = most;
+    // Ten halvings of the logarithm leave an error below one per cent of a request in a hundred.
+    for _ in 0..12 {
+        let middle = (low.running * high).sqrt();
+        let there = at(middle);
+        if fits(&there) {
+            low = there;
+        } else {
+            high = middle;
+        }
+    }
+    Some(low)
+}
+
+/// The replica at a given rate, or `None` if it cannot carry that.
+pub fn at_rate(step: &impl Step, shape: &Shape, limits: &Limits, rate: f64) -> Option<Operating> {
+    let most = limits.running(shape).min(MOST_RUNNING);
+    if most <= 0.0 || operating(step, shape, limits, most).rate < rate {
+        return None;
+    }
+    let (mut low, mut high) = (1e-3_f64.min(most), most);
+    for _ in 0..16 {
+        let middle = (low * high).sqrt();
+        if operating(step, shape, limits, middle).rate < rate {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    Some(operating(step, shape, limits, high))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A step of 10 ms, 0.05 ms per decoding request and 0.02 ms per prompt token.
+    fn simple(batch: &Batch) -> f64 {
+        0.010 + 5e-5 * batch.decodes + 2e-5 * batch.prefill
+    }
+
+    const LIMITS: Limits = Limits { chunk: 2048.0, sequences: 256.0, cache_tokens: 1e6 };
+
+    #[test]
+    fn an_idle_replica_answers_after_one_prompt() {
+        let shape = Shape::uniform(1000.0, 100.0);
+        let idle = operating(&simple, &shape, &LIMITS, 1e-6);
+        // Half a step of waiting, then the prompt in one step.
+        assert!((idle.ttft_mean - (0.005 + 0.030)).abs() < 1e-4, "{idle:?}");
+        assert!((idle.tpot - 0.010).abs() < 1e-4, "{idle:?}");
+    }
+
+    #[test]
+    fn memory_limits_what_runs() {
+        let small = Limits { cache_tokens: 11_000.0, ..LIMITS };
+        let shape = Shape::uniform(1000.0, 100.0);
+        let most = most_running(&simple, &shape, &small, |_| true).unwrap();
+        assert_eq!(most.running, 10.0);
+        let none = Limits { cache_tokens: 0.0, ..LIMITS };
+        assert!(most_running(&simple, &shape, &none, |_| true).is_none());
+    }
+
+    #[test]
+    fn the_most_that_fits_a_bound_lies_just_inside_it() {
+        let shape = Shape::uniform(500.0, 200.0);
+        let most = most_running(&simple, &shape, &LIMITS, |at| at.tpot <= 0.020).unwrap();
+        assert!(most.tpot <= 0.020 && most.tpot > 0.0195, "{most:?}");
+        assert!(most_running(&simple, &shape, &LIMITS, |at| at.tpot <= 0.009).is_none());
+    }
+
+    proptest! {
+        /// Little's law: requests inside = rate times the time that each spends decoding.
+        #[test]
+        fn littles_law_holds(input in 10.0..4000.0f64, output in 2.0..2000.0f64, n in 0.1..256.0f64) {
+            let at = operating(&simple, &Shape::uniform(input, output), &LIMITS, n);
+            prop_assert!((at.rate * output * at.tpot / n - 1.0).abs() < 1e-9);
+        }
+
+        #[test]
+        fn a_rate_is_found_again(input in 10.0..4000.0f64, output in 2.0..2000.0f64, n in 1.0..200.0f64) {
+            let shape = Shape::uniform(input, output);
+            let there = operating(&simple, &shape, &LIMITS, n.min(LIMITS.running(&shape)));
+            let found = at_rate(&simple, &shape, &LIMITS, there.rate).unwrap();
+            prop_assert!((found.rate / there.rate - 1.0).abs() < 0.01, "{found:?} {there:?}");
+        }
+
+        #[test]
+        fn more_requests_are_never_faster(input in 10.0..4000.0f64, output in 2.0..2000.0f64, n in 1.0..200.0f64) {
+            let shape = Shape::uniform(input, output);
+            let few = operating(&simple, &shape, &LIMITS, n);
+            let more = operating(&simple, &shape, &LIMITS, n * 1.1);
+            prop_assert!(more.tpot >= few.tpot && more.ttft_p95 >= few.ttft_p95 * 0.999);
+        }
+    }
+}
