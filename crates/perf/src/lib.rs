@@ -11,3 +11,4 @@ pub mod architecture;
 pub mod layout;
 pub mod precision;
 pub mod serving;
+pub mod training;
