@@ -9,6 +9,7 @@
 
 pub mod architecture;
 pub mod layout;
+pub mod models;
 pub mod precision;
 pub mod serving;
 pub mod training;
