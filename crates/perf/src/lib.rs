@@ -7,4 +7,6 @@
 //! The modules are the steps in order. `precision` and `architecture` say what a model is,
 //! `hardware` and `catalog` what there is to run it on.
 
+pub mod catalog;
+pub mod hardware;
 pub mod precision;
