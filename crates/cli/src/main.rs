@@ -1,10 +1,12 @@
 //! The `flyball` binary: one file per command, one way out (`output`).
 //!
 //! Read `args` for what can be typed, `run` for how a command line becomes an exit status, and
-//! `commands` for what each command does. Commands that need a cluster get it from `cluster`.
+//! `commands` for what each command does. Commands that need a cluster get it from `cluster`,
+//! those that need accelerators and prices get them from `catalog`.
 //! Nothing is decided here that the product decides elsewhere: commands ask and show.
 
 mod args;
+mod catalog;
 mod cluster;
 mod commands;
 mod flags;

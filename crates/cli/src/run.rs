@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::{CommandFactory, FromArgMatches, error::ErrorKind};
 
 use crate::args::{Cli, Command};
-use crate::commands::{check, explain, version};
+use crate::commands::{check, explain, gpus, prices, version};
 use crate::output::{Color, Exit, Failure, Format, Printer};
 
 pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Exit {
@@ -27,6 +27,8 @@ fn execute(cli: Cli, printer: Printer) -> Result<Exit, Failure> {
     match cli.command {
         Command::Check(args) => until_interrupted(check::run(&args, &cli.global.cluster, &printer)),
         Command::Explain(args) => explain::run(&args, &printer),
+        Command::Gpus(args) => gpus::run(&args, &printer),
+        Command::Prices(args) => prices::run(&args, &printer),
         Command::Version => Ok(version::run(&printer)),
     }
 }

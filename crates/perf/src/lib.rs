@@ -8,6 +8,8 @@
 //! `hardware` and `catalog` what there is to run it on.
 
 pub mod architecture;
+pub mod catalog;
+pub mod hardware;
 pub mod layout;
 pub mod models;
 pub mod precision;

@@ -2,4 +2,6 @@
 
 pub(crate) mod check;
 pub(crate) mod explain;
+pub(crate) mod gpus;
+pub(crate) mod prices;
 pub(crate) mod version;

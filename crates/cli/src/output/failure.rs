@@ -17,6 +17,30 @@ pub(crate) struct Failure {
     pub(crate) why: Option<String>,
     /// What to type next.
     pub(crate) hint: Option<String>,
+    /// Each single thing that is wrong, such as the lines of a file.
+    pub(crate) problems: Box<[String]>,
+    /// Set where there is a page about it.
+    pub(crate) code: Option<FailureCode>,
+}
+
+/// Failures with a page in docs/errors. As with checks, a number never changes its meaning; the
+/// hundreds are the part of the product: 6 is the catalog.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FailureCode {
+    UnknownName,
+    CatalogFile,
+}
+
+impl FailureCode {
+    #[cfg(test)]
+    const ALL: [Self; 2] = [Self::UnknownName, Self::CatalogFile];
+
+    pub(crate) fn id(self) -> &'static str {
+        match self {
+            FailureCode::UnknownName => "FLY-601",
+            FailureCode::CatalogFile => "FLY-602",
+        }
+    }
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -35,13 +59,28 @@ pub(crate) struct ErrorDocument<'a> {
     /// What to type next.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<&'a str>,
+    /// Each single thing that is wrong, such as the lines of a file.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    #[schemars(default)]
+    problems: &'a [String],
+    /// Code to give to `flyball explain`, where there is a page about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
 }
 
 impl Failure {
     pub(crate) const KIND: &'static str = "Error";
 
     pub(crate) fn new(exit: Exit, what: impl Into<String>) -> Failure {
-        Failure { exit, what: what.into(), place: None, why: None, hint: None }
+        Failure {
+            exit,
+            what: what.into(),
+            place: None,
+            why: None,
+            hint: None,
+            problems: Box::default(),
+            code: None,
+        }
     }
 
     pub(crate) fn at(mut self, place: impl Into<String>) -> Failure {
@@ -59,6 +98,16 @@ impl Failure {
         self
     }
 
+    pub(crate) fn problems(mut self, problems: Vec<String>) -> Failure {
+        self.problems = problems.into();
+        self
+    }
+
+    pub(crate) fn code(mut self, code: FailureCode) -> Failure {
+        self.code = Some(code);
+        self
+    }
+
     pub(super) fn document(&self) -> ErrorDocument<'_> {
         ErrorDocument {
             exit_code: self.exit.number(),
@@ -66,17 +115,23 @@ impl Failure {
             place: self.place.as_deref(),
             why: self.why.as_deref(),
             hint: self.hint.as_deref(),
+            problems: &self.problems,
+            code: self.code.map(FailureCode::id),
         }
     }
 
     pub(super) fn text(&self) -> Text {
         let mut text = Text::new();
-        text.line(format_args!("{RED}error{RED:#}: {}", self.what));
+        let code = self.code.map(|code| format!(" {}", code.id())).unwrap_or_default();
+        text.line(format_args!("{RED}error{code}{RED:#}: {}", self.what));
         if let Some(place) = &self.place {
             text.wrapped("  ", &format!("where: {place}"));
         }
         if let Some(why) = &self.why {
             text.wrapped("  ", &format!("why: {why}"));
+        }
+        for problem in &self.problems {
+            text.wrapped("  ", problem);
         }
         if let Some(hint) = &self.hint {
             text.blank();
@@ -99,5 +154,15 @@ mod tests {
         let plain = anstream::adapter::strip_str(&failure.text().into_string()).to_string();
         insta::assert_snapshot!(plain);
         insta::assert_snapshot!(super::super::json(Failure::KIND, &failure.document()));
+    }
+
+    #[test]
+    fn every_failure_code_has_a_page_and_every_such_page_a_code() {
+        let number = |name: &str| name.strip_prefix("FLY-")?.parse::<u32>().ok();
+        let pages: Vec<&str> = crate::pages::all()
+            .map(|page| page.name)
+            .filter(|name| number(name).is_some_and(|number| number >= 600))
+            .collect();
+        assert_eq!(FailureCode::ALL.map(FailureCode::id).to_vec(), pages);
     }
 }

@@ -12,13 +12,15 @@
 
 mod exit;
 mod failure;
+mod grid;
 mod progress;
 #[cfg(test)]
 mod schema;
 mod text;
 
 pub(crate) use exit::Exit;
-pub(crate) use failure::Failure;
+pub(crate) use failure::{Failure, FailureCode};
+pub(crate) use grid::{Grid, Side};
 pub(crate) use progress::Progress;
 pub(crate) use text::{BOLD, GREEN, RED, Text, YELLOW, duration, plural};
 

@@ -8,7 +8,7 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
 
 use super::{API_VERSION, Document, Failure, failure::ErrorDocument};
-use crate::commands::{check, explain, version};
+use crate::commands::{check, explain, gpus, prices, version};
 
 /// The schema of one answer. `apiVersion` and `kind` are fixed, so that a program can tell the
 /// answers apart by schema alone.
@@ -28,6 +28,9 @@ fn all() -> Vec<(&'static str, Value)> {
         ("error", schema::<ErrorDocument<'static>>(Failure::KIND)),
         ("explain", schema::<explain::Explanation>(explain::Explanation::KIND)),
         ("explain-list", schema::<explain::Listing>(explain::Listing::KIND)),
+        ("gpu", schema::<gpus::OnePart>(gpus::OnePart::KIND)),
+        ("gpus", schema::<gpus::Parts>(gpus::Parts::KIND)),
+        ("prices", schema::<prices::PriceList>(prices::PriceList::KIND)),
         ("version", schema::<version::VersionAnswer>(version::VersionAnswer::KIND)),
     ]
 }

@@ -9,6 +9,8 @@ fn help_of_every_command() {
         ("help_check", &["check", "--help"]),
         ("help_check_short", &["check", "-h"]),
         ("help_explain", &["explain", "--help"]),
+        ("help_gpus", &["gpus", "--help"]),
+        ("help_prices", &["prices", "--help"]),
         ("help_version", &["version", "--help"]),
     ] {
         let run = flyball(args);

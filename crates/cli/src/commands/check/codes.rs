@@ -158,10 +158,13 @@ mod tests {
 
     #[test]
     fn every_check_has_a_page_and_every_page_a_check() {
-        let pages: Vec<&str> =
-            pages::all().map(|page| page.name).filter(|name| name.starts_with("FLY-")).collect();
+        // From FLY-600 on they are failures of commands, held in `output`.
+        let pages: Vec<&str> = pages::all()
+            .map(|page| page.name)
+            .filter(|name| name.starts_with("FLY-") && *name < "FLY-600")
+            .collect();
         let checks: Vec<&str> = CHECKS.iter().map(|check| check.id).collect();
-        assert_eq!(checks, pages, "checks and docs/errors/FLY-*.md, both in order");
+        assert_eq!(checks, pages, "checks and docs/errors/FLY-[1-5]*.md, both in order");
     }
 
     #[test]
