@@ -4,6 +4,7 @@
 //! Flyball decides. Start reading at the module whose command you typed.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer's tool")]
 
+mod accuracy;
 mod checkout;
 mod ci;
 mod cluster;
