@@ -9,6 +9,7 @@
 
 pub mod architecture;
 pub mod catalog;
+pub mod coefficients;
 pub mod hardware;
 pub mod layout;
 pub mod models;

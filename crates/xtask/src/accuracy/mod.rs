@@ -3,3 +3,4 @@
 
 mod fit;
 mod score;
+mod section;

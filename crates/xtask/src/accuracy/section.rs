@@ -1,0 +1,49 @@
+//! What one part of the scoring hands to the report.
+
+use super::score::Score;
+use crate::figures::Op;
+
+/// One quantity that was scored: serving speed, training speed, memory.
+pub(super) struct Section {
+    pub(super) title: &'static str,
+    /// What was predicted, what was held out, and how. Markdown.
+    pub(super) intro: String,
+    /// Scores that may not get worse.
+    pub(super) splits: Vec<Split>,
+    /// Anything else worth a table: quarantined groups, coefficients, worst rows.
+    pub(super) tables: Vec<Table>,
+    /// Targets that were not reached: the cause and what was tried.
+    pub(super) misses: Vec<Miss>,
+    pub(super) figures: Vec<Figure>,
+}
+
+/// A score over some rows, beside what simpler ways give on the same rows.
+pub(super) struct Split {
+    /// Stable name by which runs are compared, such as `training/suite-left-out/torchtitan`.
+    pub(super) key: String,
+    pub(super) score: Score,
+    /// Whole suites that nothing was fitted on or chosen by.
+    pub(super) sealed: bool,
+    pub(super) baselines: Vec<(&'static str, Score)>,
+}
+
+pub(super) struct Table {
+    pub(super) title: String,
+    pub(super) columns: Vec<String>,
+    pub(super) rows: Vec<Vec<String>>,
+}
+
+pub(super) struct Miss {
+    pub(super) what: String,
+    pub(super) cause: String,
+    /// At least two different ways, each with what came of it.
+    pub(super) tried: Vec<String>,
+}
+
+pub(super) struct Figure {
+    pub(super) name: &'static str,
+    pub(super) value: f64,
+    pub(super) unit: &'static str,
+    pub(super) op: Op,
+    pub(super) target: f64,
+}
