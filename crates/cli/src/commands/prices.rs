@@ -99,7 +99,7 @@ impl Answer for PriceList {
         let mut text = Text::new();
         grid.write(&mut text, "");
         if self.prices.is_empty() {
-            text.line(format_args!("no price fits; the catalog may not have it"));
+            text.line(format_args!("no price fits; to add yours: flyball explain FLY-602"));
             return text;
         }
         text.blank();

@@ -75,16 +75,27 @@ fn names_that_are_not_there_are_wrong_usage() {
 fn a_file_adds_parts_and_prices() {
     let page = flyball(&["explain", "FLY-602"]).stdout;
     let example: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("    ")).collect();
-    let run = with_file(
-        "good.toml",
-        &example.join("\n"),
-        &["gpus", "h100-500w", "--catalog", "good.toml"],
-    );
+    let args = ["gpus", "h20-96gb", "--catalog", "good.toml"];
+    let run = with_file("good.toml", &example.join("\n"), &args);
     assert_eq!(run.status, Some(0), "{}", run.shown());
+    fits(&run);
     insta::assert_snapshot!("gpus_own", run.shown());
+}
+
+#[test]
+fn the_file_of_the_guide_works() {
+    let guide = include_str!("../../../../docs/guides/catalog.md");
+    let example = guide.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next());
     let args = ["prices", "--provider", "our-cloud"];
-    let run = finish(command(&args).current_dir(FOLDER).env("FLYBALL_CATALOG", "good.toml"));
-    insta::assert_snapshot!("prices_own", run.shown());
+    std::fs::write(format!("{FOLDER}/ours.toml"), example.expect("an example")).expect("a file");
+    let run = finish(command(&args).current_dir(FOLDER).env("FLYBALL_CATALOG", "ours.toml"));
+    assert_eq!(run.status, Some(0), "{}", run.shown());
+    // What the guide shows is what is printed.
+    assert!(guide.contains(&run.stdout), "{}", run.stdout);
+    let contract =
+        ["prices", "--accelerator", "h100", "--provider", "aws", "--purchase", "on-demand"];
+    let run = finish(command(&contract).current_dir(FOLDER).env("FLYBALL_CATALOG", "ours.toml"));
+    assert!(guide.contains(&run.stdout), "{}", run.stdout);
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod table;
 mod tests;
 mod toml_table;
 mod user;
+mod user_price;
 
 pub use date::Date;
 pub use prices::{Confidence, Offer, Purchase};

@@ -6,7 +6,8 @@
 use super::accelerators::{GIB, GIGA, TERA, bytes, check, check_names};
 use super::problems::{CatalogError, Reader};
 use super::toml_table::{TomlTable, line_at, unknown_key};
-use super::{Catalog, Confidence, Offer};
+use super::user_price::{ANY, PRICE_KEYS, price};
+use super::{Catalog, Offer};
 use crate::hardware::{Accelerator, Link, Peaks};
 use flyball_core::units::Gpus;
 use toml::de::DeTable;
@@ -38,23 +39,7 @@ pub(super) const ACCELERATOR_KEYS: &[&str] = &[
     "source",
 ];
 
-/// The keys of `[[price]]`.
-pub(super) const PRICE_KEYS: &[&str] = &[
-    "accelerator",
-    "provider",
-    "purchase",
-    "usd_per_gpu_hour",
-    "as_of",
-    "sku",
-    "gpus_per_sku",
-    "region",
-    "note",
-    "source",
-];
-
 const TABLES: &[&str] = &["accelerator", "price"];
-/// What a price is for when it names no sku.
-const ANY: &str = "any";
 
 /// Adds what the file has.
 pub(super) fn add(catalog: Catalog, text: &str, file: &str) -> Result<Catalog, CatalogError> {
@@ -135,7 +120,8 @@ fn accelerator(
         }
     }
     let mut part = match base {
-        Some(base) => Accelerator { id: id?, aliases: Vec::new(), ..base },
+        // Names and notes are about the other part.
+        Some(base) => Accelerator { id: id?, aliases: Vec::new(), notes: String::new(), ..base },
         None => {
             let peak = Peaks { half: half? * TERA, fp8: None, fp4: None };
             let memory = bytes(usable?, GIB);
@@ -184,7 +170,11 @@ fn rest(reader: &mut Reader<'_>, table: &TomlTable<'_, '_>, part: &mut Accelerat
         }
     }
     let file = reader.file();
-    part.source = table.text(reader, "source").unwrap_or_else(|| file.to_owned());
+    let own = table.text(reader, "source").unwrap_or_else(|| file.to_owned());
+    part.source = match part.source.is_empty() {
+        true => own,
+        false => format!("{own}; the rest: {}", part.source),
+    };
     part.aliases = table.list(reader, "aliases");
     let links = [("scale_up_gb_s", &mut part.scale_up), ("scale_out_gb_s", &mut part.scale_out)];
     for (key, link) in links {
@@ -256,49 +246,4 @@ fn put_accelerator(
             catalog.accelerators.push(part);
         }
     }
-}
-
-fn price(reader: &mut Reader<'_>, table: &TomlTable<'_, '_>, catalog: &Catalog) -> Option<Offer> {
-    let name = table.required(reader, "accelerator", "\"h100\"");
-    let accelerator = name.and_then(|name| match catalog.accelerator(&name) {
-        Ok(part) => Some(part.id.clone()),
-        Err(unknown) => {
-            let mend = match unknown.near.first() {
-                Some(near) => format!("write {near}, or add it as [[accelerator]]"),
-                None => "add it as [[accelerator]]".to_owned(),
-            };
-            reader.wrong(unknown.to_string(), mend);
-            None
-        }
-    });
-    let provider = table.required(reader, "provider", "\"our-cloud\"");
-    let purchase = table.required(reader, "purchase", "\"on-demand\"");
-    let purchase = purchase.and_then(|text| reader.purchase(&text));
-    let price = table.required(reader, "usd_per_gpu_hour", "2.10");
-    let price = price.and_then(|text| reader.usd("usd_per_gpu_hour", &text));
-    let as_of = table.required(reader, "as_of", "\"2026-08-22\"");
-    let as_of = as_of.and_then(|text| reader.date(&text));
-    let gpus_per_sku = match table.has("gpus_per_sku") {
-        true => table.read(reader, "gpus_per_sku", Reader::whole),
-        false => Some(1),
-    };
-    let file = reader.file();
-    let mut text = |key| table.text(reader, key);
-    let (sku, region, note, source) = (text("sku"), text("region"), text("note"), text("source"));
-    Some(Offer {
-        accelerator: accelerator?,
-        provider: provider?,
-        sku: sku.unwrap_or_else(|| ANY.to_owned()),
-        gpus_per_sku: Gpus::new(gpus_per_sku?),
-        region: region.unwrap_or_default(),
-        purchase: purchase?,
-        price: price?,
-        low: None,
-        high: None,
-        as_of: as_of?,
-        source: source.unwrap_or_else(|| file.to_owned()),
-        // Nobody knows a contract better than who signed it.
-        confidence: Confidence::High,
-        note: note.unwrap_or_default(),
-    })
 }
