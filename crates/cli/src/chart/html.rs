@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::escape::escape;
 use super::{Chart, Which, svg, words};
 use crate::output::document::{
-    Align, Below, Block, Cell, Column, Document, Row, Table, Tone, shown,
+    Align, Below, Block, Cell, Column, Document, Row, Table, Tone, parts, shown,
 };
 
 const STYLE: &str = include_str!("page.css");
@@ -66,7 +66,10 @@ impl Page {
                 }
                 self.line(format_args!("</ul>"));
             }
-            Block::Line(line) => self.line(format_args!("<p>{}</p>", escape(line))),
+            Block::Line(line) => {
+                let parts: Vec<_> = parts(line).map(escape).collect();
+                self.line(format_args!("<p>{}</p>", parts.join("<br>")));
+            }
             Block::Page(page) => {
                 // Line by line, because a control character is no text, and a line end is.
                 let lines: Vec<_> = page.lines().map(escape).collect();

@@ -67,7 +67,7 @@ impl Scale {
         let values = if log { scale.log_ticks(about) } else { scale.linear_ticks(factor, about) };
         let decimals = decimals(&values, factor);
         let label = |value: f64| match (&scale.unit, one) {
-            (Unit::Time(_), None) => scale.say(value),
+            (Unit::Time(own), None) => round_time(value, *own),
             _ => compact(value / factor, decimals, log),
         };
         scale.ticks = values.iter().map(|&value| Tick { value, label: label(value) }).collect();
@@ -115,7 +115,7 @@ impl Scale {
         }
         let room = (high - low) * 0.03;
         // Near enough to zero, an axis that starts there does not exaggerate.
-        low = if low >= 0.0 && low < 0.4 * high { 0.0 } else { low - room };
+        low = if low >= 0.0 && low < 0.2 * high { 0.0 } else { low - room };
         high += room;
         let step = round_step((high - low) / about.max(1) as f64);
         let first = (low / step).floor();
@@ -138,10 +138,10 @@ impl Scale {
         let end = all.iter().position(|value| *value >= high).unwrap_or(all.len() - 1);
         let ticks = &all[begin..=end];
         (self.low, self.high) = (ticks[0], ticks[ticks.len() - 1]);
-        if ticks.len() <= about + about / 2 {
+        if ticks.len() <= 2 * about {
             return ticks.to_vec();
         }
-        let every = 1 + (last - first) / about.max(1) as i32;
+        let every = 1 + (last - first - 1) / about.max(1) as i32;
         let powers = (first..=last).filter(|power| (power - first) % every == 0);
         let powers = powers.map(|power| 10_f64.powi(power));
         powers.filter(|value| (self.low..=self.high).contains(value)).collect()
@@ -172,6 +172,16 @@ impl Unit {
         };
         Some((name, length / own))
     }
+}
+
+/// A tick of a logarithmic axis of times. It is round in its own unit and must stay so: 1000 s is
+/// not 16.7 min.
+fn round_time(value: f64, own: f64) -> String {
+    let decimal = TIMES.iter().filter(|(_, length, _)| *length <= 1.0 && own <= 1.0);
+    let fits = decimal.filter(|(_, length, _)| value * own / length >= 1.0 - 1e-9);
+    let unit = fits.chain(TIMES.iter().filter(|(_, length, _)| *length == own)).next();
+    let (name, length, _) = unit.unwrap_or(&TIMES[3]);
+    format!("{} {name}", compact(value * own / length, 0, true))
 }
 
 /// 1, 2 or 5 times a power of ten, at least as large.
@@ -241,8 +251,8 @@ mod tests {
             labels.dedup();
             assert_eq!(labels.len(), scale.ticks.len(), "{scale:?}");
         }
-        assert_eq!(labels("x", false, &[0.6, 1.9]).1, ["0.0", "0.5", "1.0", "1.5", "2.0"]);
-        assert_eq!(labels("x", false, &[12_000.0, 58_000.0]).1[1..3], ["20k", "40k"]);
+        assert_eq!(labels("x", false, &[0.3, 1.9]).1, ["0.0", "0.5", "1.0", "1.5", "2.0"]);
+        assert_eq!(labels("x", false, &[12_000.0, 58_000.0]).1[1..3], ["20k", "30k"]);
     }
 
     #[test]
@@ -264,9 +274,11 @@ mod tests {
         let (title, ticks) = labels("ms", false, &[500.0, 3_500.0]);
         assert_eq!((title.as_str(), ticks[1].as_str()), ("a (s)", "1"));
         assert_eq!(labels("s", false, &[3_600.0, 40_000.0]).0, "a (h)");
-        let (title, ticks) = labels("ms", true, &[20.0, 9_000.0]);
+        let (title, ticks) = labels("ms", true, &[20.0, 900_000.0]);
         assert_eq!(title, "a");
-        assert_eq!(ticks, ["10 ms", "100 ms", "1 s", "10 s"]);
+        assert_eq!(ticks, ["10 ms", "100 ms", "1 s", "10 s", "100 s", "1000 s"]);
+        let (_, ticks) = labels("ms", true, &[150.0, 1_500.0]);
+        assert_eq!(ticks, ["100 ms", "200 ms", "500 ms", "1 s", "2 s"]);
     }
 
     #[test]

@@ -7,9 +7,10 @@ use super::{Chart, Which, words};
 use crate::output::Charset;
 use crate::output::text::{BOLD, GREEN, Text, plural, width};
 
-/// The field inside the axes. With the numbers beside it a picture is about 72 columns wide.
+/// The field inside the axes has about this many characters: a whole number between two ticks, so
+/// that equal steps look equal. With the numbers beside it a picture is about 72 columns wide.
 const COLUMNS: usize = 60;
-const ROWS: usize = 14;
+const ROWS: usize = 15;
 const WHOLE: usize = 72;
 const DIM: Style = Style::new().dimmed();
 
@@ -70,7 +71,9 @@ struct Field<'a> {
     x: Scale,
     y: Scale,
     pen: &'static Pen,
-    glyphs: Vec<[Glyph; COLUMNS]>,
+    columns: usize,
+    rows: usize,
+    glyphs: Vec<Vec<Glyph>>,
     /// Points that cannot be seen because another one has their place.
     hidden: usize,
 }
@@ -83,12 +86,16 @@ pub(crate) fn draw(chart: &Chart, charset: Charset) -> Text {
         text.line(format_args!("{}", words::summary(chart)));
         return text;
     }
+    let (x, y) = (chart.scale(Which::X, 6), chart.scale(Which::Y, 5));
+    let (columns, rows) = (even(COLUMNS, x.ticks.len()), even(ROWS, y.ticks.len()));
     let mut field = Field {
         chart,
-        x: chart.scale(Which::X, 6),
-        y: chart.scale(Which::Y, 5),
+        x,
+        y,
+        columns,
+        rows,
         pen: if charset == Charset::Utf8 { &UTF8 } else { &ASCII },
-        glyphs: vec![[Glyph { shape: ' ', rank: Rank::Empty }; COLUMNS]; ROWS],
+        glyphs: vec![vec![Glyph { shape: ' ', rank: Rank::Empty }; columns]; rows],
         hidden: 0,
     };
     field.steps();
@@ -99,14 +106,20 @@ pub(crate) fn draw(chart: &Chart, charset: Charset) -> Text {
     text
 }
 
+/// About this many characters, with the same number between any two ticks.
+fn even(about: usize, ticks: usize) -> usize {
+    let steps = ticks.saturating_sub(1).max(1);
+    (about / steps).max(1) * steps + 1
+}
+
 impl Field<'_> {
     fn column(&self, x: f64) -> usize {
-        (self.x.place(x) * (COLUMNS - 1) as f64).round() as usize
+        (self.x.place(x) * (self.columns - 1) as f64).round() as usize
     }
 
     /// Counted from the top.
     fn row(&self, y: f64) -> usize {
-        ROWS - 1 - (self.y.place(y) * (ROWS - 1) as f64).round() as usize
+        self.rows - 1 - (self.y.place(y) * (self.rows - 1) as f64).round() as usize
     }
 
     fn put(&mut self, column: usize, row: usize, shape: char, rank: Rank) {
@@ -142,14 +155,14 @@ impl Field<'_> {
             match limit.axis {
                 Which::X => {
                     let column = self.column(limit.value);
-                    for row in 0..ROWS {
+                    for row in 0..self.rows {
                         self.put(column, row, self.pen.limit_up, Rank::Limit);
                     }
                 }
                 Which::Y => {
                     let row = self.row(limit.value);
                     // Every other column, so that it is not taken for an axis.
-                    for column in (0..COLUMNS).step_by(2) {
+                    for column in (0..self.columns).step_by(2) {
                         self.put(column, row, self.pen.limit_across, Rank::Limit);
                     }
                 }
@@ -191,14 +204,14 @@ impl Field<'_> {
         let pen = self.pen;
         let room = self.y.ticks.iter().map(|tick| width(&tick.label)).max().unwrap_or(0);
         text.line(format_args!("{}", charset.fold(&self.y.title)));
-        for row in 0..ROWS {
+        for row in 0..self.rows {
             let tick = self.y.ticks.iter().find(|tick| self.row(tick.value) == row);
             let label = tick.map_or("", |tick| tick.label.as_str());
             let axis = if tick.is_some() { pen.y_tick } else { pen.vertical };
             let field: String = self.glyphs[row].iter().map(styled).collect();
             text.line(format_args!("{label:>room$} {axis}{}", field.trim_end()));
         }
-        let mut axis = vec![pen.horizontal; COLUMNS];
+        let mut axis = vec![pen.horizontal; self.columns];
         let mut labels = String::new();
         for tick in &self.x.ticks {
             let column = self.column(tick.value);
@@ -214,7 +227,7 @@ impl Field<'_> {
         text.line(format_args!("{:room$} {}{axis}", "", pen.corner));
         text.line(format_args!("{labels}"));
         let title = charset.fold(&self.x.title);
-        let begin = (room + 2 + COLUMNS).saturating_sub(width(&title));
+        let begin = (room + 2 + self.columns).saturating_sub(width(&title));
         text.line(format_args!("{:begin$}{title}", ""));
     }
 

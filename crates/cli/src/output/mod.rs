@@ -26,7 +26,7 @@ pub(crate) use document::Document;
 pub(crate) use exit::Exit;
 pub(crate) use failure::Failure;
 pub(crate) use progress::Progress;
-pub(crate) use text::{BOLD, GREEN, RED, Text, YELLOW, duration, plural};
+pub(crate) use text::{BOLD, RED, Text, duration, plural};
 
 use std::io::{self, Write};
 
@@ -163,6 +163,20 @@ fn yaml<T: Serialize>(kind: &'static str, body: &T) -> String {
 }
 
 #[cfg(test)]
+#[test]
+fn words_that_look_like_something_else_stay_words_in_yaml() {
+    let odd =
+        ["yes", "null", "1.36", "0x10", "~", "- a", "a: b", "# c", "", " d ", "e\nf\n", "1e3"];
+    let value = serde_json::json!({ "words": odd, "number": 1.5, "none": null, "empty": [] });
+    let text = yaml("Odd", &value);
+    let mut same: serde_json::Value = serde_saphyr::from_str(&text).expect("YAML");
+    assert_eq!(same["kind"], "Odd");
+    let body = same.as_object_mut().expect("an object");
+    body.retain(|key, _| value.get(key).is_some());
+    assert_eq!(same, value, "{text}");
+}
+
+#[cfg(test)]
 pub(crate) use schema::conforms;
 
 /// The whole answer as `-o json` prints it.
@@ -174,6 +188,12 @@ pub(crate) fn answer_json<A: Answer>(answer: &A) -> String {
     let same: serde_json::Value = serde_saphyr::from_str(&yaml(A::KIND, answer)).expect("YAML");
     assert_eq!(value, same, "JSON and YAML differ");
     text
+}
+
+/// The whole answer as `-o yaml` prints it.
+#[cfg(test)]
+pub(crate) fn answer_yaml<A: Answer>(answer: &A) -> String {
+    yaml(A::KIND, answer)
 }
 
 /// What the table shows, without colour.

@@ -2,10 +2,7 @@
 
 use crate::output::text::width;
 
-/// Columns of a terminal are the best guess of a width that a program without fonts can make.
-/// This is a wide system font at 12 px; narrower ones leave a little room.
-const COLUMN: f64 = 7.2;
-pub(super) const LINE: f64 = 15.0;
+pub(super) const LINE: f64 = 16.0;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Rect {
@@ -19,6 +16,16 @@ impl Rect {
     /// The room that one line of text needs, by its top left corner.
     pub(super) fn of_text(left: f64, top: f64, text: &str) -> Rect {
         Rect { left, top, right: left + text_width(text), bottom: top + LINE }
+    }
+
+    /// The room of a straight line, with a little air.
+    pub(super) fn of_line(from: (f64, f64), to: (f64, f64)) -> Rect {
+        Rect {
+            left: from.0.min(to.0) - 2.0,
+            top: from.1.min(to.1) - 2.0,
+            right: from.0.max(to.0) + 2.0,
+            bottom: from.1.max(to.1) + 2.0,
+        }
     }
 
     pub(super) fn around(x: f64, y: f64, radius: f64) -> Rect {
@@ -40,8 +47,17 @@ impl Rect {
     }
 }
 
+/// A program without fonts can only guess: these are the widths of a wide system font at 13 px,
+/// bold for good measure. Narrower fonts leave a little room.
 pub(super) fn text_width(text: &str) -> f64 {
-    width(text) as f64 * COLUMN
+    let letters = text.chars().map(|letter| match letter {
+        'i' | 'j' | 'l' | 'I' | '.' | ',' | ':' | ';' | '\'' | '|' | ' ' => 5.0,
+        'm' | 'w' | 'M' | 'W' | '%' | '@' => 12.5,
+        'A'..='Z' | '0'..='9' => 9.2,
+        letter if letter.is_ascii() => 8.0,
+        letter => 9.2 * width(&letter.to_string()) as f64,
+    });
+    letters.sum()
 }
 
 /// The names that have a place so far, and everything that they must not cover.
@@ -56,23 +72,23 @@ impl Names {
         rect.inside(&self.frame) && !self.taken.iter().any(|other| rect.meets(other))
     }
 
-    /// A free place near a mark: right of it first, then around it, then further away. None if
-    /// everything near is taken; the name is then left to the tooltip.
+    /// A free place near a mark. Below and left of the frontier nothing can be better, so that is
+    /// where room is; then around the mark, then further away. None if everything near is taken;
+    /// the name is then left to the tooltip.
     pub(super) fn place(&mut self, x: f64, y: f64, text: &str) -> Option<Rect> {
         let wide = text_width(text);
-        let places = [12.0, 24.0, 40.0].into_iter().flat_map(|away| {
-            let middle = y - LINE / 2.0;
-            let (above, below) = (y - away - LINE * 0.8, y + away - LINE * 0.2);
-            let (right, left) = (x + away, x - away - wide);
+        let places = [8.0, 16.0, 28.0, 44.0].into_iter().flat_map(|away| {
+            let (middle, above, below) = (y - LINE / 2.0, y - away - LINE, y + away);
+            let (right, left, centre) = (x + away, x - away - wide, x - wide / 2.0);
             [
-                (right, middle),
-                (right, above + LINE * 0.6),
-                (right, below - LINE * 0.6),
-                (x - wide / 2.0, above),
-                (x - wide / 2.0, below),
+                (left + away / 2.0, below - away / 2.0),
                 (left, middle),
-                (left, above + LINE * 0.6),
-                (left, below - LINE * 0.6),
+                (centre, below),
+                (right, below - away / 2.0),
+                (right, above + away / 2.0),
+                (right, middle),
+                (centre, above),
+                (left, above + away / 2.0),
             ]
         });
         let mut rects = places.map(|(left, top)| Rect::of_text(left, top, text));

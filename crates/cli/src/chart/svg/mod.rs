@@ -2,9 +2,10 @@
 //!
 //! Colours are set by chart.css, for light and dark pages and for print. Every point has a
 //! tooltip, and the whole has a title and a sentence for readers who hear it. `labels` finds room
-//! for names, `marks` draws shapes.
+//! for names, `legend` says what the shapes of `marks` mean.
 
 mod labels;
+mod legend;
 mod marks;
 
 use std::fmt::Write;
@@ -33,9 +34,9 @@ struct Drawing<'a> {
 
 /// The chart as one `<svg>` element. The id must be unique on its page.
 pub(crate) fn draw(chart: &Chart, id: &str) -> String {
-    let entries = legend(chart);
-    let lines = entries.last().map_or(0.0, |entry| entry.line + 1.0);
-    let top = 44.0 + lines * 22.0 + 26.0;
+    let entries = legend::entries(chart, RIGHT);
+    let lines = legend::lines(&entries);
+    let top = 44.0 + lines * legend::LINE + 38.0;
     let height = top + FIELD + BELOW;
     let id = escape(id);
     let mut out = String::new();
@@ -52,23 +53,13 @@ pub(crate) fn draw(chart: &Chart, id: &str) -> String {
         escape(&words::summary(chart)),
         escape(&chart.title),
     );
-    for entry in &entries {
-        let (x, y) = (entry.x, 54.0 + entry.line * 22.0);
-        let _ = writeln!(
-            out,
-            "<g class=\"{}\">{}<text x=\"{}\" y=\"{}\">{}</text></g>",
-            entry.class,
-            (entry.mark)(x + 8.0, y),
-            x + 22.0,
-            y + 4.0,
-            escape(&entry.words)
-        );
-    }
+    legend::draw(&mut out, &entries);
     let (x, y) = (chart.scale(Which::X, 8), chart.scale(Which::Y, 6));
     let mut drawing = Drawing { chart, x, y, top, out };
     drawing.axes();
     if chart.drawn().next().is_some() {
-        let names = drawing.limits();
+        let mut names = drawing.taken();
+        drawing.limits(&mut names);
         drawing.steps();
         drawing.points();
         drawing.names(names);
@@ -77,43 +68,8 @@ pub(crate) fn draw(chart: &Chart, id: &str) -> String {
     drawing.out
 }
 
-struct Entry {
-    class: String,
-    mark: Box<dyn Fn(f64, f64) -> String>,
-    words: String,
-    x: f64,
-    line: f64,
-}
-
-fn legend(chart: &Chart) -> Vec<Entry> {
-    let mut entries: Vec<Entry> = Vec::new();
-    let mut add = |class: String, mark: Box<dyn Fn(f64, f64) -> String>, words: String| {
-        let after = entries.last().map_or((20.0, 0.0), |last: &Entry| {
-            (last.x + 22.0 + text_width(&last.words) + 18.0, last.line)
-        });
-        let fits = after.0 + 22.0 + text_width(&words) <= RIGHT;
-        let (x, line) = if fits { after } else { (20.0, after.1 + 1.0) };
-        entries.push(Entry { class, mark, words, x, line });
-    };
-    for (number, name) in chart.series().into_iter().enumerate() {
-        let mark = move |x, y| marks::shape(number, x, y);
-        add(marks::colour(number), Box::new(mark), name.to_owned());
-    }
-    let beaten = |(index, point): (usize, &super::Point)| {
-        !point.rejected && !point.chosen && !chart.frontier.contains(&index)
-    };
-    if chart.drawn().any(beaten) {
-        let mark = |x, y| marks::shape(0, x, y);
-        add("fb-none fb-beaten".to_owned(), Box::new(mark), "another is better".to_owned());
-    }
-    if chart.drawn().any(|(_, point)| point.rejected) {
-        add("fb-none".to_owned(), Box::new(marks::cross), "rejected".to_owned());
-    }
-    if chart.frontier.len() > 1 {
-        let line = |x: f64, y: f64| format!("<path class=\"fb-steps\" d=\"M{} {y}h14\"/>", x - 7.0);
-        add(String::new(), Box::new(line), "frontier".to_owned());
-    }
-    entries
+fn finite(interval: Option<(f64, f64)>) -> Option<(f64, f64)> {
+    interval.filter(|(low, high)| low.is_finite() && high.is_finite())
 }
 
 /// Moves a limit's name along its line, by lines or by its own width, until it covers nothing.
@@ -176,18 +132,44 @@ impl Drawing<'_> {
         self.out = out;
     }
 
-    /// Draws the limits and names them. Gives back where names may still go.
-    fn limits(&mut self) -> Names {
-        let frame = Rect {
-            left: LEFT + 4.0,
-            top: self.top + 2.0,
-            right: RIGHT - 2.0,
-            bottom: self.top + FIELD - 3.0,
-        };
-        let mut names = Names { frame, taken: Vec::new() };
+    /// Everything that a name must not cover: marks, intervals, steps and limits.
+    fn taken(&self) -> Names {
+        let (left, top, bottom) = (LEFT, self.top, self.top + FIELD);
+        let frame =
+            Rect { left: left + 4.0, top: top + 2.0, right: RIGHT - 2.0, bottom: bottom - 3.0 };
+        let mut taken = Vec::new();
         for (_, point) in self.chart.drawn() {
-            names.taken.push(Rect::around(self.at_x(point.x), self.at_y(point.y), 8.0));
+            let (x, y) = (self.at_x(point.x), self.at_y(point.y));
+            taken.push(Rect::around(x, y, if point.chosen { 12.0 } else { 8.0 }));
+            if let Some((low, high)) = finite(point.x_low_high) {
+                taken.push(Rect::of_line((self.at_x(low), y), (self.at_x(high), y)));
+            }
+            if let Some((low, high)) = finite(point.y_low_high) {
+                taken.push(Rect::of_line((x, self.at_y(low)), (x, self.at_y(high))));
+            }
         }
+        let mut last: Option<(f64, f64)> = None;
+        for &index in &self.chart.frontier {
+            let here =
+                (self.at_x(self.chart.points[index].x), self.at_y(self.chart.points[index].y));
+            let before = last.replace(here).unwrap_or((here.0, top));
+            taken.push(Rect::of_line(before, (here.0, before.1)));
+            taken.push(Rect::of_line((here.0, before.1), here));
+        }
+        if let Some(end) = last {
+            taken.push(Rect::of_line(end, (RIGHT, end.1)));
+        }
+        for limit in self.chart.limits.iter().filter(|limit| limit.value.is_finite()) {
+            let (x, y) = (self.at_x(limit.value), self.at_y(limit.value));
+            taken.push(match limit.axis {
+                Which::X => Rect::of_line((x, top), (x, bottom)),
+                Which::Y => Rect::of_line((left, y), (RIGHT, y)),
+            });
+        }
+        Names { frame, taken }
+    }
+
+    fn limits(&mut self, names: &mut Names) {
         for limit in self.chart.limits.iter().filter(|limit| limit.value.is_finite()) {
             let (path, rect, words) = match limit.axis {
                 Which::X => {
@@ -196,7 +178,7 @@ impl Drawing<'_> {
                     // Left of the line if there is no room on the right.
                     let wide = text_width(&words);
                     let left = if x + 6.0 + wide < RIGHT { x + 6.0 } else { x - 6.0 - wide };
-                    let rect = free_line(&names, left, self.top + 4.0, &words, LINE);
+                    let rect = free_line(names, left, self.top + 4.0, &words, LINE);
                     (format!("M{x:.1} {}V{}", self.top, self.top + FIELD), rect, words)
                 }
                 Which::Y => {
@@ -205,7 +187,7 @@ impl Drawing<'_> {
                     let left = RIGHT - 6.0 - text_width(&words);
                     // Below the line if there is no room above.
                     let top = if y - LINE - 3.0 > self.top { y - LINE - 3.0 } else { y + 4.0 };
-                    let rect = free_line(&names, left, top, &words, 0.0);
+                    let rect = free_line(names, left, top, &words, 0.0);
                     (format!("M{LEFT} {y:.1}H{RIGHT}"), rect, words)
                 }
             };
@@ -219,7 +201,6 @@ impl Drawing<'_> {
                 escape(&words)
             );
         }
-        names
     }
 
     /// Along the frontier, and on to the frame: what is above and right of it is beaten.
@@ -228,12 +209,23 @@ impl Drawing<'_> {
         else {
             return;
         };
-        let mut path = format!("M{:.1} {}", self.at_x(self.chart.points[first].x), self.top);
-        for &index in &self.chart.frontier {
+        let place = |index: usize| {
             let point = &self.chart.points[index];
-            let _ = write!(path, "H{:.1}V{:.1}", self.at_x(point.x), self.at_y(point.y));
+            (self.at_x(point.x), self.at_y(point.y))
+        };
+        let (x, mut y) = place(first);
+        let mut on = format!("M{x:.1} {}V{y:.1}", self.top);
+        let mut path = format!("M{x:.1} {y:.1}");
+        let mut x = x;
+        for &index in &self.chart.frontier {
+            (x, y) = place(index);
+            let _ = write!(path, "H{x:.1}V{y:.1}");
         }
-        let _ = writeln!(self.out, "<path class=\"fb-steps\" d=\"{path}H{RIGHT}\"/>");
+        let _ = write!(on, "M{x:.1} {y:.1}H{RIGHT}");
+        let _ = writeln!(
+            self.out,
+            "<path class=\"fb-steps fb-on\" d=\"{on}\"/><path class=\"fb-steps\" d=\"{path}\"/>"
+        );
     }
 
     /// Those that matter most last, so that they lie on top.
@@ -273,9 +265,6 @@ impl Drawing<'_> {
     fn bars(&self, index: usize) -> String {
         let point = &self.chart.points[index];
         let (x, y) = (self.at_x(point.x), self.at_y(point.y));
-        let finite = |interval: Option<(f64, f64)>| {
-            interval.filter(|(low, high)| low.is_finite() && high.is_finite())
-        };
         let mut path = String::new();
         if let Some((low, high)) = finite(point.x_low_high) {
             let (low, high) = (self.at_x(low), self.at_x(high));
@@ -302,7 +291,6 @@ impl Drawing<'_> {
             let point = &self.chart.points[index];
             let words = format!("chosen: {}", point.label);
             let (x, y) = (self.at_x(point.x), self.at_y(point.y));
-            names.taken.push(Rect::around(x, y, 12.0));
             let rect = names.place_anyhow(x, y, &words);
             self.name(rect, &words, "fb-name fb-strong");
         }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Align, Below, Block, Cell, Document, Row, Table, shown};
+use super::{Align, Below, Block, Cell, Document, Row, Table, parts, shown};
 use crate::chart;
 use crate::output::Charset;
 
@@ -29,7 +29,10 @@ fn block(block: &Block) -> Option<String> {
         }
         Block::Table(table) => rows(table),
         Block::Notes(notes) => notes.iter().map(|note| format!("- {}\n", escaped(note))).collect(),
-        Block::Line(line) => format!("{}\n", escaped(line)),
+        Block::Line(line) => {
+            let parts: Vec<String> = parts(line).map(escaped).collect();
+            format!("{}\n", parts.join("<br>"))
+        }
         Block::Page(page) => format!("{}\n", page.trim_end()),
         Block::Picture(chart) => {
             let drawing = chart::terminal::draw(chart, Charset::Utf8).into_string();
