@@ -1,11 +1,14 @@
 //! Embeds docs/errors/*.md, so that `flyball explain` answers without a network.
 
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");
+    // Asked when it runs, not when it is compiled: a target folder that outlives its checkout would
+    // otherwise look for the pages where the old one was.
+    let here = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default();
+    let folder = here.join("../../docs/errors");
     println!("cargo::rerun-if-changed={}", folder.display());
 
     let mut files: Vec<PathBuf> =

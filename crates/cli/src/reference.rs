@@ -31,9 +31,12 @@ fn reference() -> String {
          *Generated from the code. `UPDATE=1 cargo test -p flyball-cli` writes it anew.*\n\n\
          The answer is on stdout; progress, logs and errors are on stderr. With `-o json` the\n\
          answer is one JSON document with `apiVersion: cli.flyball.dev/v1` and a `kind`; the\n\
-         [schemas](schemas/) are part of the interface. If there is no answer, the document has\n\
-         kind `Error` with `exitCode`, `what`, `where`, `why` and `hint`, still on stdout, and\n\
-         stderr has the same for people.\n\n\
+         [schemas](schemas/) are part of the interface. `-o yaml` is the same document in YAML.\n\
+         If there is no answer, the document has kind `Error` with `exitCode`, `what`, `where`,\n\
+         `why` and `hint`, still on stdout, and stderr has the same for people.\n\n\
+         `-o table` and `-o markdown` are for people and are views of that document: the table\n\
+         for a terminal, at most 100 columns wide and in ASCII unless the locale is UTF-8, the\n\
+         Markdown for a pull request or a wiki. Do not parse them; they change.\n\n\
          | Exit status | Meaning |\n|---|---|\n\
          | 0 | yes, or done |\n| 1 | the answer is known, and it is no |\n\
          | 2 | wrong usage, or a bug |\n| 3 | could not know: no cluster, no permission, no data |\n\

@@ -64,43 +64,46 @@ fn parse(args: &[OsString]) -> Result<Cli, clap::Error> {
 
 /// Help and version are answers; everything else is wrong usage.
 fn refuse(error: &clap::Error, args: &[OsString]) -> Exit {
-    match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // A reader that went away is not an error; nothing else can be done about it.
-            let _ = error.print();
-            Exit::Yes
-        }
-        _ if wants_json(args) => {
-            let rendered = error.render().to_string();
-            let mut lines = rendered.lines().map(str::trim).filter(|line| !line.is_empty());
-            let what = lines.next().unwrap_or_default();
-            let what = what.strip_prefix("error: ").unwrap_or(what);
-            let mut failure =
-                Failure::new(Exit::Usage, what).hint("flyball --help lists what exists");
-            // "tip: ..." and "[possible values: ...]" follow; usage is for people.
-            let why: Vec<&str> = lines
-                .take_while(|line| !line.starts_with("Usage") && !line.starts_with("For more"))
-                .collect();
-            if !why.is_empty() {
-                failure = failure.because(why.join("; "));
-            }
-            let printer =
-                Printer { format: Format::Json, color: Color::Auto, quiet: false, progress: false };
-            printer.failure(&failure)
-        }
-        _ => {
-            let _ = error.print();
-            Exit::Usage
-        }
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        // A reader that went away is not an error; nothing else can be done about it.
+        let _ = error.print();
+        return Exit::Yes;
     }
+    let Some(format) = wanted_document(args) else {
+        let _ = error.print();
+        return Exit::Usage;
+    };
+    let rendered = error.render().to_string();
+    let mut lines = rendered.lines().map(str::trim).filter(|line| !line.is_empty());
+    let what = lines.next().unwrap_or_default();
+    let what = what.strip_prefix("error: ").unwrap_or(what);
+    let mut failure = Failure::new(Exit::Usage, what).hint("flyball --help lists what exists");
+    // "tip: ..." and "[possible values: ...]" follow; usage is for people.
+    let why: Vec<&str> = lines
+        .take_while(|line| !line.starts_with("Usage") && !line.starts_with("For more"))
+        .collect();
+    if !why.is_empty() {
+        failure = failure.because(why.join("; "));
+    }
+    let printer = Printer { format, color: Color::Auto, quiet: false, progress: false };
+    printer.failure(&failure)
 }
 
-/// The arguments could not be read, yet a script that asked for JSON should get JSON.
-fn wants_json(args: &[OsString]) -> bool {
+/// The arguments could not be read, yet a script that asked for a document should get one.
+fn wanted_document(args: &[OsString]) -> Option<Format> {
     let words: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
-    let pair = words.windows(2).any(|pair| matches!(pair, ["-o" | "--output", "json"]));
-    pair || words.iter().any(|word| matches!(*word, "-ojson" | "-o=json" | "--output=json"))
-        || std::env::var("FLYBALL_OUTPUT").is_ok_and(|form| form == "json")
+    let pairs = words.windows(2).filter(|pair| matches!(pair[0], "-o" | "--output"));
+    let joined = words.iter().filter_map(|word| {
+        let long = word.strip_prefix("--output=").or_else(|| word.strip_prefix("-o="));
+        long.or_else(|| word.strip_prefix("-o"))
+    });
+    let typed = pairs.map(|pair| pair[1]).chain(joined);
+    let variable = std::env::var("FLYBALL_OUTPUT").ok();
+    typed.chain(variable.as_deref()).find_map(|form| match form {
+        "json" => Some(Format::Json),
+        "yaml" => Some(Format::Yaml),
+        _ => None,
+    })
 }
 
 /// Logs come on standard error, and only when asked for: a library's log line is not an answer.

@@ -4,7 +4,8 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::output::{Answer, BOLD, Detail, Exit, Failure, Printer, Text};
+use crate::output::document::{Block, Column, Row, Table};
+use crate::output::{Answer, Detail, Document, Exit, Failure, Printer};
 use crate::pages::{self, Page};
 
 /// Explain a code such as FLY-301, or a reason; without one, list all
@@ -44,29 +45,19 @@ struct Entry {
 impl Answer for Explanation {
     const KIND: &'static str = "Explanation";
 
-    fn table(&self, _: Detail) -> Text {
-        let mut text = Text::new();
-        for line in self.text.lines() {
-            if line.starts_with('#') {
-                text.line(format_args!("{BOLD}{line}{BOLD:#}"));
-            } else {
-                text.line(format_args!("{line}"));
-            }
-        }
-        text
+    fn view(&self, _: Detail) -> Document {
+        Document { blocks: vec![Block::Page(self.text.to_owned())] }
     }
 }
 
 impl Answer for Listing {
     const KIND: &'static str = "ExplanationList";
 
-    fn table(&self, _: Detail) -> Text {
-        let mut text = Text::new();
-        let width = self.pages.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
-        for Entry { name, title } in &self.pages {
-            text.line(format_args!("{name:width$}  {title}"));
-        }
-        text
+    fn view(&self, _: Detail) -> Document {
+        let rows = self.pages.iter().map(|entry| Row::new([entry.name, entry.title]));
+        let columns = vec![Column::left("Name"), Column::left("Meaning")];
+        let table = Table { rows: rows.collect(), titled: false, ..Table::new(columns) };
+        Document { blocks: vec![Block::Table(table)] }
     }
 }
 

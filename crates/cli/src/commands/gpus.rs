@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use super::prices::days;
 use crate::catalog::{self, CatalogArgs, LinkView, MeasuredView, PartView, PriceView};
-use crate::output::{Answer, BOLD, Detail, Exit, Failure, Grid, Printer, Side, Text, plural};
+use crate::output::document::{Block, Column, Document, Row, Table};
+use crate::output::{Answer, Detail, Exit, Failure, Printer, plural};
 
 /// Show the accelerators that Flyball knows, or all about one
 ///
@@ -67,24 +68,24 @@ fn on_demand(part: &PartView) -> Option<&PriceView> {
 impl Answer for Parts {
     const KIND: &'static str = "AcceleratorList";
 
-    fn table(&self, _: Detail) -> Text {
-        let mut grid = Grid::new([
-            ("ID", Side::Left),
-            ("GB", Side::Right),
-            ("TB/S", Side::Right),
-            ("BF16", Side::Right),
-            ("FP8", Side::Right),
-            ("FP4", Side::Right),
-            ("LINK", Side::Left),
-            ("MEASURED", Side::Left),
-            ("$/GPU-H", Side::Right),
-            ("AS-OF", Side::Left),
-        ])
-        .elastic("LINK");
+    fn view(&self, _: Detail) -> Document {
+        let mut table = Table::new(vec![
+            Column::left("ID"),
+            Column::right("GB"),
+            Column::right("TB/S"),
+            Column::right("BF16"),
+            Column::right("FP8"),
+            Column::right("FP4"),
+            Column::left("LINK"),
+            Column::left("MEASURED"),
+            Column::right("$/GPU-H"),
+            Column::left("AS-OF"),
+        ]);
         for part in &self.accelerators {
             let price = on_demand(part);
             let LinkView { name, bytes_per_second } = &part.scale_up;
-            grid.row([
+            let name = name.split(" (").next().unwrap_or(name);
+            table.rows.push(Row::new([
                 part.id.clone(),
                 format!("{:.0}", part.memory_bytes as f64 / 1e9),
                 format!("{:.2}", part.bandwidth_bytes_per_second / 1e12),
@@ -95,146 +96,156 @@ impl Answer for Parts {
                 if part.measured.is_some() { "yes" } else { "no" }.to_owned(),
                 or_unknown(price.map(|price| format!("{:.2}", price.usd_per_gpu_hour))),
                 or_unknown(price.map(|price| &price.as_of)),
-            ]);
+            ]));
         }
-        let mut text = Text::new();
-        grid.write(&mut text, "");
-        text.blank();
-        text.line(format_args!(
-            "peaks in dense TFLOPS; link: GPUs joined, name, GB/s per direction; cheapest on demand"
-        ));
         let measured = self.accelerators.iter().filter(|part| part.measured.is_some()).count();
         let count = plural(self.accelerators.len(), "accelerator");
         let days = days(self.accelerators.iter().filter_map(on_demand));
-        text.line(format_args!(
+        let legend = "peaks in dense TFLOPS; link: GPUs joined, name, GB/s per direction; \
+                      cheapest on demand";
+        let mut document = Document::new();
+        document.push(Block::Table(table));
+        document.push(Block::Gap);
+        document.push(Block::Line(legend.to_owned()));
+        document.push(Block::Line(format!(
             "{count}, {measured} measured, prices {days}     more: flyball gpus ID"
-        ));
-        text
+        )));
+        document
     }
 }
 
 impl Answer for OnePart {
     const KIND: &'static str = "Accelerator";
 
-    fn table(&self, _: Detail) -> Text {
+    fn view(&self, _: Detail) -> Document {
         let part = &self.accelerator;
-        let mut text = Text::new();
-        text.line(format_args!("{BOLD}{}{BOLD:#}", part.id));
-        let year = part.year.map(|year| year.to_string()).unwrap_or_default();
-        let kind = [&part.vendor, &part.architecture, &part.form, &year];
-        let kind: Vec<&str> =
-            kind.into_iter().map(String::as_str).filter(|t| !t.is_empty()).collect();
-        fact(&mut text, "kind", &kind.join(", "));
-        let memory = format!(
-            "{:.0} GB, {:.1} GiB usable, {} TB/s",
-            part.memory_bytes as f64 / 1e9,
-            part.usable_memory_bytes as f64 / 1024f64.powi(3),
-            part.bandwidth_bytes_per_second / 1e12,
-        );
-        fact(&mut text, "memory", &memory);
-        let peaks = [
-            ("BF16", Some(part.peak.half_flops)),
-            ("FP8", part.peak.fp8_flops),
-            ("FP4", part.peak.fp4_flops),
-        ];
-        let peaks = peaks.into_iter().filter(|(_, peak)| peak.is_some());
-        let peaks: Vec<String> =
-            peaks.map(|(format, peak)| format!("{format} {}", tera(peak))).collect();
-        fact(&mut text, "peak", &format!("{} TFLOPS, dense", peaks.join(", ")));
-        let link = |link: &LinkView| {
-            format!("{}, {} GB/s per direction", link.name, link.bytes_per_second / 1e9)
-        };
-        let joined = plural(part.scale_up_domain as usize, "GPU");
-        fact(&mut text, "scale-up", &format!("{}, {joined}", link(&part.scale_up)));
-        fact(&mut text, "scale-out", &link(&part.scale_out));
-        fact(&mut text, "host", &plural(part.node_gpus as usize, "GPU"));
-        fact(
-            &mut text,
-            "power",
-            &part.tdp_watts.map_or(UNKNOWN.to_owned(), |watts| format!("{watts} W")),
-        );
-        fact(&mut text, "also called", &part.aliases.join(", "));
-        fact(&mut text, "notes", &part.notes);
-        fact(&mut text, "source", &part.source);
-        text.blank();
+        let mut document = Document::new();
+        document.push(Block::Heading(part.id.clone()));
+        document.push(Block::Facts(facts(part)));
+        document.push(Block::Gap);
         match &part.measured {
-            Some(measured) => write_measured(&mut text, measured),
-            None => text.line(format_args!("not measured: the datasheet is all that is known")),
+            Some(measured) => show_measured(&mut document, measured),
+            None => document
+                .push(Block::Line("not measured: the datasheet is all that is known".to_owned())),
         }
-        text.blank();
-        write_prices(&mut text, part);
-        text
+        document.push(Block::Gap);
+        show_prices(&mut document, part);
+        document
     }
 }
 
-/// One line under its name; nothing where there is nothing to say.
-fn fact(text: &mut Text, name: &str, value: &str) {
-    if !value.is_empty() {
-        text.wrapped("  ", &format!("{name}: {value}"));
-    }
+/// What the datasheet says, without lines that would be empty.
+fn facts(part: &PartView) -> Vec<(String, String)> {
+    let year = part.year.map(|year| year.to_string()).unwrap_or_default();
+    let kind = [&part.vendor, &part.architecture, &part.form, &year];
+    let kind: Vec<&str> = kind.into_iter().map(String::as_str).filter(|t| !t.is_empty()).collect();
+    let memory = format!(
+        "{:.0} GB, {:.1} GiB usable, {} TB/s",
+        part.memory_bytes as f64 / 1e9,
+        part.usable_memory_bytes as f64 / 1024f64.powi(3),
+        part.bandwidth_bytes_per_second / 1e12,
+    );
+    let peaks = [
+        ("BF16", Some(part.peak.half_flops)),
+        ("FP8", part.peak.fp8_flops),
+        ("FP4", part.peak.fp4_flops),
+    ];
+    let peaks = peaks.into_iter().filter(|(_, peak)| peak.is_some());
+    let peaks: Vec<String> =
+        peaks.map(|(format, peak)| format!("{format} {}", tera(peak))).collect();
+    let link = |link: &LinkView| {
+        format!("{}, {} GB/s per direction", link.name, link.bytes_per_second / 1e9)
+    };
+    let joined = plural(part.scale_up_domain as usize, "GPU");
+    let power = part.tdp_watts.map_or(UNKNOWN.to_owned(), |watts| format!("{watts} W"));
+    [
+        ("kind", kind.join(", ")),
+        ("memory", memory),
+        ("peak", format!("{} TFLOPS, dense", peaks.join(", "))),
+        ("scale-up", format!("{}, {joined}", link(&part.scale_up))),
+        ("scale-out", link(&part.scale_out)),
+        ("host", plural(part.node_gpus as usize, "GPU")),
+        ("power", power),
+        ("also called", part.aliases.join(", ")),
+        ("notes", part.notes.clone()),
+        ("source", part.source.clone()),
+    ]
+    .into_iter()
+    .filter(|(_, value)| !value.is_empty())
+    .map(|(name, value)| (name.to_owned(), value))
+    .collect()
 }
 
-fn write_measured(text: &mut Text, measured: &MeasuredView) {
-    text.line(format_args!("{BOLD}measured{BOLD:#}"));
+fn show_measured(document: &mut Document, measured: &MeasuredView) {
+    document.push(Block::Heading("measured".to_owned()));
     let percent = |fraction: f64| format!("{:.1} %", fraction * 100.0);
-    let mut grid = Grid::new([
-        ("MATRIX-PRODUCT", Side::Left),
-        ("P99-OF-PEAK", Side::Right),
-        ("MEDIAN-OF-PEAK", Side::Right),
+    let micros = |seconds: f64| format!("{:.2} µs", seconds * 1e6);
+    let mut products = Table::new(vec![
+        Column::left("MATRIX-PRODUCT"),
+        Column::right("P99-OF-PEAK"),
+        Column::right("MEDIAN-OF-PEAK"),
     ]);
     for gemm in &measured.gemm {
         let median = or_unknown(gemm.median_fraction.map(percent));
-        grid.row([gemm.format.to_uppercase(), percent(gemm.p99_fraction), median]);
+        products.rows.push(Row::new([
+            gemm.format.to_uppercase(),
+            percent(gemm.p99_fraction),
+            median,
+        ]));
     }
-    grid.write(text, "  ");
-    let micros = |seconds: f64| format!("{:.2} µs", seconds * 1e6);
+    document.push(Block::Table(products));
     let decode = percent(measured.decode_bandwidth_fraction);
-    fact(text, "decoding reads memory at", &format!("{decode} of the peak bandwidth"));
-    fact(text, "the smallest matrix product takes", &micros(measured.small_gemm_seconds));
-    let mut grid = Grid::new([
-        ("ALL-REDUCE", Side::Left),
-        ("NCCL-START", Side::Right),
-        ("NCCL-BUS", Side::Right),
-        ("ENGINE-START", Side::Right),
+    document.push(Block::Facts(vec![
+        ("decoding reads memory at".to_owned(), format!("{decode} of the peak bandwidth")),
+        ("the smallest matrix product takes".to_owned(), micros(measured.small_gemm_seconds)),
+    ]));
+    if measured.all_reduce.is_empty() {
+        return;
+    }
+    let mut reduces = Table::new(vec![
+        Column::left("ALL-REDUCE"),
+        Column::right("NCCL-START"),
+        Column::right("NCCL-BUS"),
+        Column::right("ENGINE-START"),
     ]);
     for group in &measured.all_reduce {
-        grid.row([
+        reduces.rows.push(Row::new([
             plural(group.gpus as usize, "GPU"),
             micros(group.nccl_seconds),
             format!("{:.0} GB/s", group.nccl_bus_bytes_per_second / 1e9),
             or_unknown(group.custom_seconds.map(micros)),
-        ]);
+        ]));
     }
-    grid.write(text, "  ");
+    document.push(Block::Table(reduces));
 }
 
-fn write_prices(text: &mut Text, part: &PartView) {
+fn show_prices(document: &mut Document, part: &PartView) {
     if part.cheapest.is_empty() {
-        text.line(format_args!("no price is known"));
+        document.push(Block::Line("no price is known".to_owned()));
         return;
     }
-    text.line(format_args!("{BOLD}cheapest{BOLD:#}"));
-    let mut grid = Grid::new([
-        ("PURCHASE", Side::Left),
-        ("$/GPU-H", Side::Right),
-        ("PROVIDER", Side::Left),
-        ("SKU", Side::Left),
-        ("AS-OF", Side::Left),
-        ("TRUST", Side::Left),
+    document.push(Block::Heading("cheapest".to_owned()));
+    let mut table = Table::new(vec![
+        Column::left("PURCHASE"),
+        Column::right("$/GPU-H"),
+        Column::left("PROVIDER"),
+        Column::left("SKU"),
+        Column::left("AS-OF"),
+        Column::left("TRUST"),
     ]);
     for price in &part.cheapest {
-        grid.row([
+        table.rows.push(Row::new([
             price.purchase.to_owned(),
             format!("{:.4}", price.usd_per_gpu_hour),
             price.provider.clone(),
             price.sku.clone(),
             price.as_of.clone(),
             price.confidence.to_owned(),
-        ]);
+        ]));
     }
-    grid.write(text, "  ");
-    text.blank();
-    text.line(format_args!("more: flyball prices --accelerator {}", part.id));
+    document.push(Block::Table(table));
+    document.push(Block::Gap);
+    document.push(Block::Line(format!("more: flyball prices --accelerator {}", part.id)));
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::catalog::{self, CatalogArgs, PriceView};
-use crate::output::{Answer, Detail, Exit, Failure, Grid, Printer, Side, Text, plural};
+use crate::output::document::{Block, Column, Document, Row, Table};
+use crate::output::{Answer, Detail, Exit, Failure, Printer, plural};
 
 /// Show what accelerators cost, cheapest first
 ///
@@ -74,19 +75,24 @@ fn list(catalog: &Catalog, args: &PricesArgs) -> Result<PriceList, Failure> {
 impl Answer for PriceList {
     const KIND: &'static str = "PriceList";
 
-    fn table(&self, _: Detail) -> Text {
-        let mut grid = Grid::new([
-            ("ACCELERATOR", Side::Left),
-            ("PROVIDER", Side::Left),
-            ("SKU", Side::Left),
-            ("PURCHASE", Side::Left),
-            ("$/GPU-H", Side::Right),
-            ("AS-OF", Side::Left),
-            ("TRUST", Side::Left),
-        ])
-        .elastic("SKU");
+    fn view(&self, _: Detail) -> Document {
+        let mut document = Document::new();
+        if self.prices.is_empty() {
+            let words = "no price fits; to add yours: flyball explain FLY-602";
+            document.push(Block::Line(words.to_owned()));
+            return document;
+        }
+        let mut table = Table::new(vec![
+            Column::left("ACCELERATOR"),
+            Column::left("PROVIDER"),
+            Column::left("SKU"),
+            Column::left("PURCHASE"),
+            Column::right("$/GPU-H"),
+            Column::left("AS-OF"),
+            Column::left("TRUST"),
+        ]);
         for price in &self.prices {
-            grid.row([
+            table.rows.push(Row::new([
                 price.accelerator.clone(),
                 price.provider.clone(),
                 price.sku.clone(),
@@ -94,17 +100,13 @@ impl Answer for PriceList {
                 format!("{:.4}", price.usd_per_gpu_hour),
                 price.as_of.clone(),
                 price.confidence.to_owned(),
-            ]);
+            ]));
         }
-        let mut text = Text::new();
-        grid.write(&mut text, "");
-        if self.prices.is_empty() {
-            text.line(format_args!("no price fits; to add yours: flyball explain FLY-602"));
-            return text;
-        }
-        text.blank();
-        text.line(format_args!("{}, {}", plural(self.prices.len(), "price"), days(&self.prices)));
-        text
+        document.push(Block::Table(table));
+        document.push(Block::Gap);
+        let words = format!("{}, {}", plural(self.prices.len(), "price"), days(&self.prices));
+        document.push(Block::Line(words));
+        document
     }
 
     fn exit(&self) -> Exit {

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::output::{Answer, Detail, Exit, Printer, Text};
+use crate::output::document::Block;
+use crate::output::{Answer, Detail, Document, Exit, Printer};
 
 /// The version of what is installed here.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -15,10 +16,8 @@ pub(crate) struct VersionAnswer {
 impl Answer for VersionAnswer {
     const KIND: &'static str = "Version";
 
-    fn table(&self, _: Detail) -> Text {
-        let mut text = Text::new();
-        text.line(format_args!("client {}", self.client));
-        text
+    fn view(&self, _: Detail) -> Document {
+        Document { blocks: vec![Block::Line(format!("client {}", self.client))] }
     }
 }
 

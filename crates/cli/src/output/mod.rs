@@ -1,28 +1,32 @@
 //! The one way out: every command prints through here.
 //!
-//! A command yields one typed [`Answer`]. `-o json` prints it as it is, under `apiVersion` and
-//! `kind`; the table is a view of the same value and never says more. The answer goes to stdout;
-//! progress, logs and hints go to stderr. Colour only adds: every state is also a word.
+//! A command yields one typed [`Answer`]. `-o json` and `-o yaml` print it as it is, under
+//! `apiVersion` and `kind`; they are one document in two spellings. For people the command
+//! describes a [`Document`] once, and the table and the Markdown are renderings of it: a view of
+//! the same value that never says more. The answer goes to stdout; progress, logs and hints go to
+//! stderr. Colour only adds: every state is also a word.
 //!
 //! What went wrong before there was an answer is a [`Failure`]. It is written for people on
-//! stderr, and with `-o json` also as an object of kind `Error` on stdout, so that a script which
-//! reads stdout always finds exactly one JSON document.
+//! stderr, and with `-o json` or `-o yaml` also as an object of kind `Error` on stdout, so that a
+//! script which reads stdout always finds exactly one document.
 //!
 //! Not here: what a command decides. Start reading at [`Printer::answer`].
 
+mod charset;
+pub(crate) mod document;
 mod exit;
 mod failure;
-mod grid;
 mod progress;
 #[cfg(test)]
 mod schema;
-mod text;
+pub(crate) mod text;
 
+pub(crate) use charset::Charset;
+pub(crate) use document::Document;
 pub(crate) use exit::Exit;
 pub(crate) use failure::{Failure, FailureCode};
-pub(crate) use grid::{Grid, Side};
 pub(crate) use progress::Progress;
-pub(crate) use text::{BOLD, GREEN, RED, Text, YELLOW, duration, plural};
+pub(crate) use text::{BOLD, RED, Text, duration, plural};
 
 use std::io::{self, Write};
 
@@ -31,7 +35,7 @@ use anstream::{AutoStream, ColorChoice};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The version of the JSON that all commands print.
+/// The version of the documents that all commands print.
 pub(crate) const API_VERSION: &str = "cli.flyball.dev/v1";
 
 /// How the answer is written.
@@ -41,6 +45,11 @@ pub(crate) enum Format {
     Table,
     /// For programs; the schemas are in docs/reference/schemas
     Json,
+    /// The same document as JSON
+    Yaml,
+    /// The same view as the table, to paste into a pull request or a wiki
+    #[value(alias = "md")]
+    Markdown,
 }
 
 /// When to use colour.
@@ -54,7 +63,7 @@ pub(crate) enum Color {
     Never,
 }
 
-/// How much of the answer the table shows. JSON is always whole.
+/// How much of the answer people are shown. JSON and YAML are always whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
     Full,
@@ -67,8 +76,8 @@ pub(crate) trait Answer: Serialize + JsonSchema {
     /// `kind` in the JSON.
     const KIND: &'static str;
 
-    /// A view of `self` for people, at most 100 columns wide.
-    fn table(&self, detail: Detail) -> Text;
+    /// A view of `self` for people. It says nothing that `self` does not.
+    fn view(&self, detail: Detail) -> Document;
 
     fn exit(&self) -> Exit {
         Exit::Yes
@@ -77,7 +86,7 @@ pub(crate) trait Answer: Serialize + JsonSchema {
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Document<'a, T> {
+struct Envelope<'a, T> {
     /// Version of this form; fields are added, never changed, within a version.
     api_version: &'static str,
     /// Which answer this is.
@@ -98,12 +107,12 @@ pub(crate) struct Printer {
 impl Printer {
     /// Prints the answer and gives the exit status that belongs to it.
     pub(crate) fn answer<A: Answer>(&self, answer: &A) -> Exit {
+        let detail = if self.quiet { Detail::Problems } else { Detail::Full };
         let text = match self.format {
             Format::Json => json(A::KIND, answer),
-            Format::Table => {
-                let detail = if self.quiet { Detail::Problems } else { Detail::Full };
-                answer.table(detail).into_string()
-            }
+            Format::Yaml => yaml(A::KIND, answer),
+            Format::Table => answer.view(detail).terminal(Charset::of_locale()).into_string(),
+            Format::Markdown => answer.view(detail).markdown(),
         };
         self.write(io::stdout(), &text, answer.exit())
     }
@@ -111,12 +120,12 @@ impl Printer {
     /// Prints why there is no answer.
     pub(crate) fn failure(&self, failure: &Failure) -> Exit {
         let exit = self.write(io::stderr(), &failure.text().into_string(), failure.exit);
-        match self.format {
-            Format::Table => exit,
-            Format::Json => {
-                self.write(io::stdout(), &json(Failure::KIND, &failure.document()), exit)
-            }
-        }
+        let document = match self.format {
+            Format::Table | Format::Markdown => return exit,
+            Format::Json => json(Failure::KIND, &failure.document()),
+            Format::Yaml => yaml(Failure::KIND, &failure.document()),
+        };
+        self.write(io::stdout(), &document, exit)
     }
 
     /// A line on stderr that is replaced by the next one; nothing unless a person is looking.
@@ -141,11 +150,30 @@ impl Printer {
 }
 
 fn json<T: Serialize>(kind: &'static str, body: &T) -> String {
-    let document = Document { api_version: API_VERSION, kind, body };
+    let document = Envelope { api_version: API_VERSION, kind, body };
     let mut text = serde_json::to_string_pretty(&document)
         .expect("answers have string keys and finite numbers only");
     text.push('\n');
     text
+}
+
+fn yaml<T: Serialize>(kind: &'static str, body: &T) -> String {
+    let document = Envelope { api_version: API_VERSION, kind, body };
+    serde_saphyr::to_string(&document).expect("answers have string keys and finite numbers only")
+}
+
+#[cfg(test)]
+#[test]
+fn words_that_look_like_something_else_stay_words_in_yaml() {
+    let odd =
+        ["yes", "null", "1.36", "0x10", "~", "- a", "a: b", "# c", "", " d ", "e\nf\n", "1e3"];
+    let value = serde_json::json!({ "words": odd, "number": 1.5, "none": null, "empty": [] });
+    let text = yaml("Odd", &value);
+    let mut same: serde_json::Value = serde_saphyr::from_str(&text).expect("YAML");
+    assert_eq!(same["kind"], "Odd");
+    let body = same.as_object_mut().expect("an object");
+    body.retain(|key, _| value.get(key).is_some());
+    assert_eq!(same, value, "{text}");
 }
 
 #[cfg(test)]
@@ -154,5 +182,23 @@ pub(crate) use schema::conforms;
 /// The whole answer as `-o json` prints it.
 #[cfg(test)]
 pub(crate) fn answer_json<A: Answer>(answer: &A) -> String {
-    json(A::KIND, answer)
+    let text = json(A::KIND, answer);
+    // Whatever answer a test looks at, its YAML is the same document.
+    let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let same: serde_json::Value = serde_saphyr::from_str(&yaml(A::KIND, answer)).expect("YAML");
+    assert_eq!(value, same, "JSON and YAML differ");
+    text
+}
+
+/// The whole answer as `-o yaml` prints it.
+#[cfg(test)]
+pub(crate) fn answer_yaml<A: Answer>(answer: &A) -> String {
+    yaml(A::KIND, answer)
+}
+
+/// What the table shows, without colour.
+#[cfg(test)]
+pub(crate) fn answer_table<A: Answer>(answer: &A, detail: Detail) -> String {
+    let text = answer.view(detail).terminal(Charset::Utf8).into_string();
+    anstream::adapter::strip_str(&text).to_string()
 }

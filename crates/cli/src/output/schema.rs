@@ -7,14 +7,14 @@ use std::path::Path;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
 
-use super::{API_VERSION, Document, Failure, failure::ErrorDocument};
+use super::{API_VERSION, Envelope, Failure, failure::ErrorDocument};
 use crate::commands::{check, explain, gpus, prices, version};
 
 /// The schema of one answer. `apiVersion` and `kind` are fixed, so that a program can tell the
 /// answers apart by schema alone.
 fn schema<T: JsonSchema + 'static>(kind: &'static str) -> Value {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
-    let mut schema = generator.into_root_schema_for::<Document<'static, T>>().to_value();
+    let mut schema = generator.into_root_schema_for::<Envelope<'static, T>>().to_value();
     schema["title"] = kind.into();
     schema["properties"]["apiVersion"]["const"] = API_VERSION.into();
     schema["properties"]["kind"]["const"] = kind.into();

@@ -4,6 +4,7 @@ use std::fmt::{self, Write};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
+use unicode_width::UnicodeWidthStr;
 
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
@@ -36,7 +37,7 @@ impl Text {
         let mut line = indent.to_owned();
         let mut empty = true;
         for word in words.split_whitespace() {
-            if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            if !empty && width(&line) + 1 + width(word) > WIDTH {
                 self.line(format_args!("{line}"));
                 line = format!("{indent}  ");
                 empty = true;
@@ -50,9 +51,45 @@ impl Text {
         self.line(format_args!("{line}"));
     }
 
+    pub(crate) fn append(&mut self, other: Text) {
+        self.0.push_str(&other.0);
+    }
+
     pub(crate) fn into_string(self) -> String {
         self.0
     }
+}
+
+/// How many columns a terminal needs for it. Letters of some scripts take two.
+pub(crate) fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// The words in lines of at most this width; at least one line. A word that is wider than a line
+/// is cut: it would push everything beside it out of place.
+pub(crate) fn wrap(words: &str, room: usize) -> Vec<String> {
+    let room = room.max(2);
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in words.split_whitespace() {
+        if !line.is_empty() && width(&line) + 1 + width(word) > room {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        for letter in word.chars() {
+            line.push(letter);
+            if width(&line) > room {
+                line.pop();
+                lines.push(std::mem::replace(&mut line, letter.to_string()));
+            }
+        }
+    }
+    if !line.is_empty() || lines.is_empty() {
+        lines.push(line);
+    }
+    lines
 }
 
 /// `38 ms`, `1.9 s`, `2 min 9 s`: as exact as a reader can use.
@@ -85,6 +122,14 @@ mod tests {
         assert_eq!(read(5_000), "5 s");
         assert_eq!(read(1_940), "1.9 s");
         assert_eq!(read(129_000), "2 min 9 s");
+    }
+
+    #[test]
+    fn lines_are_never_wider_than_their_room() {
+        assert_eq!(wrap("one two three", 8), ["one two", "three"]);
+        assert_eq!(wrap("a unbreakable", 5), ["a", "unbre", "akabl", "e"]);
+        assert_eq!(wrap("東京東京", 4), ["東京", "東京"]);
+        assert_eq!(wrap("", 4), [""]);
     }
 
     #[test]

@@ -39,11 +39,36 @@ fn versions() {
 }
 
 #[test]
+fn every_form_of_an_answer() {
+    let yaml = flyball(&["version", "-o", "yaml"]);
+    assert_eq!(yaml.stdout, "apiVersion: cli.flyball.dev/v1\nkind: Version\nclient: \"0.0.0\"\n");
+    assert_eq!(flyball(&["version", "-o", "markdown"]).stdout, "client 0.0.0\n");
+    let (page, plain) =
+        (flyball(&["explain", "FLY-101", "-omd"]), flyball(&["explain", "FLY-101"]));
+    assert_eq!(page.stdout, plain.stdout, "a page is Markdown already");
+    let list = flyball(&["explain", "-o", "markdown", "--color", "always"]).stdout;
+    assert!(list.starts_with("| Name | Meaning |\n|---|---|\n| BreakEven"), "{list}");
+    assert!(!list.contains('\x1b'), "Markdown has no colour");
+}
+
+#[test]
+fn the_status_does_not_depend_on_the_form() {
+    for form in ["table", "json", "yaml", "markdown"] {
+        let run = flyball(&["explain", "zzz", "-o", form]);
+        assert_eq!(run.status, Some(2), "{}", run.shown());
+        assert!(run.stderr.starts_with("error: "), "{}", run.shown());
+        let document = ["json", "yaml"].contains(&form);
+        assert_eq!(run.stdout.is_empty(), !document, "{}", run.shown());
+    }
+}
+
+#[test]
 fn wrong_usage() {
     for (name, args) in [
         ("usage_command", &["chek"][..]),
         ("usage_json", &["check", "--wait", "soon", "-o", "json"]),
         ("usage_command_json", &["chek", "-o", "json"]),
+        ("usage_command_yaml", &["chek", "--output=yaml"]),
         ("usage_category", &["check", "--only", "cpu"]),
         ("usage_code", &["check", "--skip", "FLY-999"]),
         ("usage_time", &["check", "--timeout", "0"]),

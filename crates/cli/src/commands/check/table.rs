@@ -2,24 +2,20 @@
 
 use std::time::Duration;
 
-use anstyle::Style;
-
 use super::answer::{CheckAnswer, Counts, Outcome, Status, Verdict};
-use crate::output::{Answer, BOLD, Detail, Exit, GREEN, RED, Text, YELLOW, duration, plural};
+use crate::output::document::{Below, Block, Cell, Column, Overflow, Row, Table, Tone};
+use crate::output::{Answer, Detail, Document, Exit, duration, plural};
 
-/// Where the right-hand column starts: after two spaces, the state, and the longest title.
-const TITLE_WIDTH: usize = 42;
+/// The longest title, so that the categories line up.
+const TITLE_WIDTH: usize = 40;
 /// `unknown` is the longest state.
 const STATUS_WIDTH: usize = 7;
-const RIGHT_WIDTH: usize = 100 - (2 + STATUS_WIDTH + 2 + TITLE_WIDTH);
-/// Lines that belong to a check stand under its title, a little to the right.
-const INDENT: &str = "             ";
 
 impl Answer for CheckAnswer {
     const KIND: &'static str = "Check";
 
-    fn table(&self, detail: Detail) -> Text {
-        let mut text = Text::new();
+    fn view(&self, detail: Detail) -> Document {
+        let mut document = Document::new();
         for section in &self.sections {
             let shown: Vec<&Outcome> = section
                 .checks
@@ -29,17 +25,15 @@ impl Answer for CheckAnswer {
                 })
                 .collect();
             if !shown.is_empty() {
-                text.line(format_args!("{BOLD}{}{BOLD:#}", section.category.name()));
-            }
-            for outcome in shown {
-                row(&mut text, outcome);
+                document.push(Block::Heading(section.category.name().to_owned()));
+                document.push(Block::Table(table(&shown)));
             }
         }
         if detail == Detail::Full || self.verdict != Verdict::Passed || self.counts.warn > 0 {
-            text.blank();
+            document.push(Block::Gap);
         }
-        last_line(&mut text, self);
-        text
+        document.push(Block::Line(last_line(self)));
+        document
     }
 
     fn exit(&self) -> Exit {
@@ -47,46 +41,54 @@ impl Answer for CheckAnswer {
     }
 }
 
-fn row(text: &mut Text, outcome: &Outcome) {
-    let (word, style) = word(outcome.status);
-    let title = outcome.title;
+fn table(outcomes: &[&Outcome]) -> Table {
+    Table {
+        rows: outcomes.iter().map(|outcome| row(outcome)).collect(),
+        titled: false,
+        indent: 2,
+        overflow: Overflow::Below,
+        ..Table::new(vec![
+            Column::left("State").at_least(STATUS_WIDTH),
+            Column::left("Check").at_least(TITLE_WIDTH),
+            Column::left("Found"),
+        ])
+    }
+}
+
+fn row(outcome: &Outcome) -> Row {
+    let mut below = Vec::new();
     // A calm check is one line, and so is one that only follows another: that one has the story.
     // One that needs attention has its code in the line and its story below.
-    let (right, story) = match outcome.explain {
-        None => (outcome.detail.clone(), false),
-        Some(code) if code != outcome.code => (format!("see {code}"), false),
-        Some(code) => (code.to_owned(), true),
+    let right = match outcome.explain {
+        None => outcome.detail.clone(),
+        Some(code) if code != outcome.code => format!("see {code}"),
+        Some(code) => {
+            below.push(Below::Words(outcome.detail.clone()));
+            code.to_owned()
+        }
     };
-    let fits = right.chars().count() <= RIGHT_WIDTH;
-    let right = if fits { right.as_str() } else { "" };
-    let line = format!("  {style}{word:STATUS_WIDTH$}{style:#}  {title:TITLE_WIDTH$}{right}");
-    text.line(format_args!("{}", line.trim_end()));
-    if story || !fits {
-        text.wrapped(INDENT, &outcome.detail);
-    }
-    for note in &outcome.notes {
-        text.line(format_args!("{INDENT}{note}"));
-    }
+    below.extend(outcome.notes.iter().map(|note| Below::Exact(note.clone())));
     if let Some(effect) = &outcome.effect {
-        text.wrapped(INDENT, &format!("effect: {effect}"));
+        below.push(Below::Words(format!("effect: {effect}")));
     }
     if let Some(hint) = &outcome.hint {
         // Never wrapped: a command that is cut in two cannot be pasted.
-        text.line(format_args!("{INDENT}hint: {hint}"));
+        below.push(Below::Exact(format!("hint: {hint}")));
     }
+    Row { below, ..Row::new([word(outcome.status), outcome.title.into(), right.into()]) }
 }
 
-fn word(status: Status) -> (&'static str, Style) {
+fn word(status: Status) -> Cell {
     match status {
-        Status::Ok => ("ok", GREEN),
-        Status::Warn => ("warn", YELLOW),
-        Status::Fail => ("FAIL", RED),
-        Status::Skip => ("skip", Style::new()),
-        Status::Unknown => ("unknown", YELLOW),
+        Status::Ok => Cell::toned("ok", Tone::Good),
+        Status::Warn => Cell::toned("warn", Tone::Caution),
+        Status::Fail => Cell::toned("FAIL", Tone::Bad),
+        Status::Skip => Cell::toned("skip", Tone::Plain),
+        Status::Unknown => Cell::toned("unknown", Tone::Caution),
     }
 }
 
-fn last_line(text: &mut Text, answer: &CheckAnswer) {
+fn last_line(answer: &CheckAnswer) -> String {
     let verdict = match answer.verdict {
         Verdict::Passed => "passed",
         Verdict::Failed => "failed",
@@ -107,8 +109,8 @@ fn last_line(text: &mut Text, answer: &CheckAnswer) {
     let took = duration(Duration::from_millis(answer.took_millis));
     let line = format!("{when} {verdict}: {} in {took}", counts.join(", "));
     match worst(answer) {
-        Some(code) => text.line(format_args!("{line}     more: flyball explain {code}")),
-        None => text.line(format_args!("{line}")),
+        Some(code) => format!("{line}     more: flyball explain {code}"),
+        None => line,
     }
 }
 

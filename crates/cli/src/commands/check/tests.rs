@@ -13,7 +13,7 @@ use super::facts::{
 };
 use super::judge::{self, permissions};
 use super::{Selection, http_url};
-use crate::output::{Answer, Detail, Exit, answer_json, conforms};
+use crate::output::{Answer, Detail, Exit, answer_json, answer_table, answer_yaml, conforms};
 
 /// A cluster that has everything.
 fn healthy() -> Facts {
@@ -93,8 +93,7 @@ fn judged(facts: &Facts, selection: &Selection) -> CheckAnswer {
 }
 
 fn table(answer: &CheckAnswer, detail: Detail) -> String {
-    let styled = answer.table(detail).into_string();
-    let plain = anstream::adapter::strip_str(&styled).to_string();
+    let plain = answer_table(answer, detail);
     assert!(plain.is_ascii(), "{plain}");
     for line in plain.lines().filter(|line| !line.contains("hint: ")) {
         assert!(line.len() <= 100, "{} columns: {line}", line.len());
@@ -125,6 +124,10 @@ fn kueue_missing_and_jobset_down() {
     let mut facts = healthy();
     facts.kueue = Part { served: Found::Absent, controller: Found::Absent };
     insta::assert_snapshot!("kueue_missing", shown(&facts));
+    let parts = Selection { only: vec![Category::Parts], ..everything() };
+    let missing = judged(&facts, &parts);
+    insta::assert_snapshot!("kueue_missing_markdown", missing.view(Detail::Full).markdown());
+    insta::assert_snapshot!("kueue_missing_yaml", answer_yaml(&missing));
     insta::assert_snapshot!("kueue_missing_quiet", {
         table(&judged(&facts, &everything()), Detail::Problems)
     });

@@ -1,0 +1,68 @@
+//! A chart in sentences, for those who do not see it and for those who point at it.
+
+use super::scale::Scale;
+use super::{Chart, Point, Which};
+use crate::output::plural;
+
+/// The whole picture in one line.
+pub(super) fn summary(chart: &Chart) -> String {
+    let drawn = chart.drawn().count();
+    if drawn == 0 {
+        return "Nothing to draw.".to_owned();
+    }
+    let rejected = chart.drawn().filter(|(_, point)| point.rejected).count();
+    let mut text =
+        format!("{}, {} of them on the frontier", plural(drawn, "choice"), chart.frontier.len());
+    if rejected > 0 {
+        text.push_str(&format!(", {rejected} rejected"));
+    }
+    if let Some((_, point)) = chart.drawn().find(|(_, point)| point.chosen) {
+        let (x, y) = (chart.scale(Which::X, 5), chart.scale(Which::Y, 5));
+        text.push_str(&format!(
+            "; chosen: {} at {} and {}",
+            point.label,
+            x.say(point.x),
+            y.say(point.y)
+        ));
+    }
+    text.push('.');
+    text
+}
+
+/// What one point is.
+pub(super) fn point(chart: &Chart, index: usize, x: &Scale, y: &Scale) -> String {
+    let point = &chart.points[index];
+    let mut parts = vec![point.label.clone()];
+    if !point.label.contains(&point.series) {
+        parts.push(point.series.clone());
+    }
+    parts.push(format!("{}: {}", chart.x.label, value(point, Which::X, x)));
+    parts.push(format!("{}: {}", chart.y.label, value(point, Which::Y, y)));
+    parts.push(state(chart, index).to_owned());
+    parts.join("; ")
+}
+
+/// The value with its interval, if it has one.
+pub(super) fn value(point: &Point, which: Which, scale: &Scale) -> String {
+    let (value, interval) = point.on(which);
+    match interval.filter(|(low, high)| low.is_finite() && high.is_finite()) {
+        Some((low, high)) => {
+            format!("{} ({} to {})", scale.say(value), scale.say(low), scale.say(high))
+        }
+        None => scale.say(value),
+    }
+}
+
+/// What became of a point.
+pub(super) fn state(chart: &Chart, index: usize) -> &'static str {
+    let point = &chart.points[index];
+    if point.chosen {
+        "chosen"
+    } else if point.rejected {
+        "rejected"
+    } else if chart.frontier.contains(&index) {
+        "on the frontier"
+    } else {
+        "another is better in both"
+    }
+}
