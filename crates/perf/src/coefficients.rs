@@ -27,6 +27,12 @@ pub struct Coefficients {
 pub struct CoefficientError(String);
 
 impl Coefficients {
+    /// Those of the serving model that come with the program.
+    pub fn serving() -> Self {
+        Self::read(include_str!("../../../catalog/coefficients/serving.toml"))
+            .expect("tests read the built-in file")
+    }
+
     pub fn read(text: &str) -> Result<Self, CoefficientError> {
         let read: Self =
             toml::from_str(text).map_err(|error| CoefficientError(error.to_string()))?;
@@ -96,6 +102,11 @@ mod tests {
         assert!((read.engine("other", "step").unwrap() - 2.0).abs() < 1e-12);
         assert!(read.engine("vllm", "unheard").is_err());
         assert!(read.accelerator("h100", "scale").is_err());
+    }
+
+    #[test]
+    fn the_built_in_files_are_read() {
+        assert!(Coefficients::serving().global.len() <= 9);
     }
 
     #[test]

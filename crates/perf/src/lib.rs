@@ -10,6 +10,7 @@
 pub mod architecture;
 pub mod catalog;
 pub mod coefficients;
+pub mod engine;
 pub mod hardware;
 pub mod layout;
 pub mod models;

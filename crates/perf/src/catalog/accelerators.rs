@@ -136,6 +136,7 @@ fn accelerator(reader: &mut Reader<'_>, row: Row) -> Option<Accelerator> {
         scale_out: Link { name: row.scale_out_link, bandwidth: scale_out? * GIGA },
         tdp_watts,
         measured: None,
+        kernels: None,
         notes: row.notes,
         source: row.source,
     })

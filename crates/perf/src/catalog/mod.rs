@@ -9,6 +9,7 @@
 
 mod accelerators;
 mod date;
+mod kernels;
 mod measured;
 mod prices;
 mod problems;
@@ -74,6 +75,9 @@ impl Catalog {
                 return Err(CatalogError { problems: found.flat_map(|e| e.problems).collect() });
             }
         };
+        for part in &mut parts {
+            part.kernels = kernels::measured(part);
+        }
         for entry in measured {
             if let Some(part) = parts.iter_mut().find(|part| part.id == entry.id) {
                 part.measured = Some(entry.measured);

@@ -219,6 +219,7 @@ fn bare() -> Accelerator {
         scale_out: Link { name: "Ethernet 25G".to_owned(), bandwidth: 3.1 * GIGA },
         tdp_watts: None,
         measured: None,
+        kernels: None,
         notes: String::new(),
         source: String::new(),
     }

@@ -2,8 +2,8 @@
 //!
 //! With `n` requests decoding, each step gives `n` tokens, so `n / output` requests end per step,
 //! as many begin, and `n * input / output` prompt tokens have to be computed per step. Engines do
-//! that in chunks, so a share of the steps carries a chunk and the others none. Everything else
-//! follows from the time of those two kinds of step. It is all a function of `n`, which makes
+//! that a prompt at a time, or a chunk of a long one, so a share of the steps carries prompt tokens
+//! and the others none. Everything else follows from the time of those two kinds of step. It is all a function of `n`, which makes
 //! "what can one replica carry?" a search over one number.
 //!
 //! Waiting for the first token is a queue in front of the chunks. The formula holds for arrivals
@@ -34,24 +34,31 @@ impl Shape {
 /// What the engine and its memory allow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// Prompt tokens in one step.
+    /// Prompt tokens in one step, per copy of the attention.
     pub chunk: f64,
+    /// Copies of the attention, which take prompts at the same time.
+    pub copies: f64,
     /// Requests that run at once.
     pub sequences: f64,
     /// Tokens that fit into the cache.
     pub cache_tokens: f64,
+    /// Share of its answer that a request must find room for before it starts. Half of it is
+    /// there on average; an engine that never preempts asks for all of it.
+    pub output_held: f64,
 }
 
 impl Limits {
     /// Requests that can decode at once: what the engine admits, what the cache holds, and what one
     /// chunk of prompt per step can replace as they end.
-    ///
-    /// A request holds its prompt and, on average, half of its answer; engines preempt when they
-    /// were too hopeful, so count what it holds at the end.
     pub fn running(&self, shape: &Shape) -> f64 {
-        let held = self.cache_tokens / (shape.input + shape.output);
-        let replaced = self.chunk * shape.output / shape.input;
-        self.sequences.min(held).min(replaced)
+        let replaced = self.chunk * self.copies * shape.output / shape.input;
+        self.admitted(shape).min(replaced)
+    }
+
+    /// What the engine admits and the cache holds.
+    fn admitted(&self, shape: &Shape) -> f64 {
+        let held = self.cache_tokens / (shape.input + self.output_held * shape.output);
+        self.sequences.min(held)
     }
 }
 
@@ -72,22 +79,56 @@ pub struct Operating {
     pub prompt_load: f64,
 }
 
+/// The two kinds of step, with `running` requests decoding.
+struct Mix {
+    /// A step that only decodes.
+    plain: f64,
+    /// A step with prompt tokens.
+    mixed: f64,
+    /// Prompt tokens in such a step.
+    carried: f64,
+    /// Share of the steps that are so.
+    share: f64,
+}
+
+impl Mix {
+    fn of(step: &impl Step, shape: &Shape, limits: &Limits, running: f64) -> Self {
+        let decoding = decoding(shape, running);
+        let needed = running * shape.input / shape.output;
+        let carried = (shape.input.min(limits.chunk) * limits.copies).max(needed);
+        Self {
+            plain: step.seconds(&decoding),
+            mixed: step.seconds(&decoding.with_prompt(carried, shape.input)),
+            carried,
+            share: needed / carried,
+        }
+    }
+
+    fn mean(&self) -> f64 {
+        self.plain + self.share * self.extra()
+    }
+
+    fn extra(&self) -> f64 {
+        (self.mixed - self.plain).max(0.0)
+    }
+}
+
+/// Half of the answer is in the cache, on average.
+fn decoding(shape: &Shape, running: f64) -> Batch {
+    Batch::decoding(running, shape.input + shape.output / 2.0)
+}
+
 /// The replica with `running` requests decoding.
 pub fn operating(step: &impl Step, shape: &Shape, limits: &Limits, running: f64) -> Operating {
-    // Half of the answer is in the cache, on average.
-    let context = shape.input + shape.output / 2.0;
-    let decoding = Batch::decoding(running, context);
-    let plain = step.seconds(&decoding);
-    let mixed = step.seconds(&decoding.with_prompt(limits.chunk, shape.input));
-    let prompts_per_step = running / shape.output;
-    let share = prompts_per_step * shape.input / limits.chunk;
-    let tpot = plain + share * (mixed - plain);
+    let mix = Mix::of(step, shape, limits, running);
+    let tpot = mix.mean();
     let rate = running / (shape.output * tpot);
-    let prompt_load = rate * shape.input / limits.chunk * mixed;
+    let prompt_load = rate * shape.input / mix.carried * mix.mixed;
 
-    let one_prompt = prompt_seconds(step, shape, limits, &decoding, shape.input, mixed);
-    let long = shape.input * shape.input_p95;
-    let long_prompt = prompt_seconds(step, shape, limits, &decoding, long, mixed);
+    // A long prompt takes several steps, each as full as a chunk.
+    let prompt_of = |tokens: f64| mix.mixed * (tokens / limits.chunk.min(shape.input)).max(1.0);
+    let one_prompt = prompt_of(shape.input);
+    let long_prompt = prompt_of(shape.input * shape.input_p95);
     let busy = prompt_load.min(0.999);
     let waiting = busy / (1.0 - busy) * one_prompt * (1.0 + shape.input_variation) / 2.0;
     // The wait's tail falls off exponentially: P(W > t) = busy * exp(-t * busy / mean).
@@ -99,26 +140,27 @@ pub fn operating(step: &impl Step, shape: &Shape, limits: &Limits, running: f64)
         running,
         rate,
         tpot,
-        itl_p95: if share > 0.05 { mixed } else { plain },
+        itl_p95: if mix.share > 0.05 { mix.mixed } else { mix.plain },
         ttft_mean,
         ttft_p95: ttft_mean + spread,
         prompt_load,
     }
 }
 
-fn prompt_seconds(
-    step: &impl Step,
-    shape: &Shape,
-    limits: &Limits,
-    decoding: &Batch,
-    tokens: f64,
-    mixed: f64,
-) -> f64 {
-    if tokens <= limits.chunk {
-        step.seconds(&decoding.with_prompt(tokens, shape.input))
-    } else {
-        tokens / limits.chunk * mixed
-    }
+/// Mean seconds per output token when so many clients each wait for an answer before they ask
+/// again: while one's prompt is computed it does not decode, so fewer decode than ask.
+pub fn closed_loop(step: &impl Step, shape: &Shape, limits: &Limits, clients: f64) -> f64 {
+    let running = clients.min(limits.admitted(shape)).max(f64::MIN_POSITIVE);
+    let first = Mix::of(step, shape, limits, running);
+    let answering = shape.output * first.mean();
+    let prompts = first.extra() * (shape.input * limits.copies / first.carried).max(1.0);
+    Mix::of(step, shape, limits, running * answering / (answering + prompts)).mean()
+}
+
+/// Output tokens per second when there is always another request waiting.
+pub fn saturated(step: &impl Step, shape: &Shape, limits: &Limits) -> f64 {
+    let running = limits.admitted(shape);
+    running / Mix::of(step, shape, limits, running).mean()
 }
 
 /// Where to look for the most a replica can carry: at most this many requests at once, because
@@ -190,7 +232,13 @@ mod tests {
         0.010 + 5e-5 * batch.decodes + 2e-5 * batch.prefill
     }
 
-    const LIMITS: Limits = Limits { chunk: 2048.0, sequences: 256.0, cache_tokens: 1e6 };
+    const LIMITS: Limits = Limits {
+        chunk: 2048.0,
+        copies: 1.0,
+        sequences: 256.0,
+        cache_tokens: 1e6,
+        output_held: 1.0,
+    };
 
     #[test]
     fn an_idle_replica_answers_after_one_prompt() {

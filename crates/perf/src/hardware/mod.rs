@@ -4,6 +4,10 @@
 //! figure, which is twice as high. Links count one direction, for the same reason. How much of a
 //! datasheet is reached stands in [`Measured`], where somebody has measured it.
 
+mod kernels;
+
+pub use kernels::{Floors, Grouped, Kernels};
+
 use crate::precision::Math;
 use flyball_core::ids::AcceleratorId;
 use flyball_core::units::{Bytes, Gpus};
@@ -40,6 +44,8 @@ pub struct Accelerator {
     pub tdp_watts: Option<u32>,
     /// What was reached in practice; `None` when nobody has measured this part.
     pub measured: Option<Measured>,
+    /// What kernels reach; `None` when nobody has measured that.
+    pub kernels: Option<Kernels>,
     pub notes: String,
     /// Where the numbers come from.
     pub source: String,

@@ -1,0 +1,368 @@
+//! The time of one engine step.
+//!
+//! A step reads weights and cache and multiplies, whichever of reading and multiplying takes longer;
+//! it exchanges activations between accelerators; and it has floors, because a kernel takes some
+//! microseconds however little it does and the engine schedules and samples in between:
+//!
+//! ```text
+//! step = max(read dense weights, multiply them) + max(read touched experts, multiply them)
+//!      + max(read cache, score it) + prompt attention + all-reduces + kernel floors
+//!      + one constant per step + one per request
+//! ```
+//!
+//! A step with prompt tokens in it is not replayed from a recorded graph, so the host must launch
+//! every kernel; host and device overlap, hence the root of the sum of squares.
+//!
+//! Everything that does not depend on the batch is folded when the model is made, so that a step
+//! costs some forty operations: the emulator and the simulator ask millions of times.
+
+use super::batch::{Batch, Step};
+use super::floors;
+use crate::architecture::{Architecture, Attention};
+use crate::coefficients::{CoefficientError, Coefficients};
+use crate::engine::Engine;
+use crate::hardware::{Accelerator, Kernels};
+use crate::layout::ServingLayout;
+use crate::precision::Dtype;
+
+/// What a collective reaches of the link's bandwidth, from the measured all-reduces of large
+/// messages (445 of 450 GB/s on paper, of which protocol and copies take a quarter).
+const LINK_REACHED: f64 = 0.75;
+/// The same over PCIe where nobody has measured it, for pairs and for more: the better of the two
+/// measured hosts (RTX PRO 6000: 39 and 25 of 64 GB/s).
+const PCIE_REACHED: [f64; 2] = [0.6, 0.4];
+/// Beyond some size an all-reduce takes two passes and a second start.
+const TWO_PASS_START: f64 = 8e-6;
+/// What decode attention reaches of the 16-bit peak when it is bound by operations (latent
+/// attention scores hundreds of values per cached one).
+const DECODE_SCORING: f64 = 0.5;
+
+/// One replica, ready to be asked.
+#[derive(Clone, Debug)]
+pub struct StepModel {
+    copies: f64,
+    stages: f64,
+    dense: Roofline,
+    head_per_request: f64,
+    experts: Option<ExpertRoofline>,
+    cache: CacheTimes,
+    /// Seconds per pair of a prompt token and a token it attends to.
+    pair: f64,
+    collective: Collective,
+    floors: f64,
+    per_step: f64,
+    per_request: f64,
+    /// Seconds the host needs to launch a step with prompt tokens.
+    launch: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Roofline {
+    read: f64,
+    per_token: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct ExpertRoofline {
+    /// Seconds to read every expert.
+    read_all: f64,
+    /// Logarithm of the chance that one token leaves an expert alone.
+    log_missed: f64,
+    per_token: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct CacheTimes {
+    /// Seconds to read one cached token in all layers.
+    read: f64,
+    /// Seconds to score it.
+    score: f64,
+    /// Seconds to read one request's fixed state.
+    state: f64,
+    /// Share of the layers that see only a window, and the window.
+    sliding: f64,
+    window: f64,
+    /// Tokens that sparse attention reads at most.
+    top_k: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Collective {
+    /// Times per step, start, and seconds per token in one and in two passes.
+    reduces: f64,
+    start: f64,
+    one_pass: f64,
+    two_passes: f64,
+    exchanges: f64,
+    exchange_start: f64,
+    exchange_per_token: f64,
+}
+
+/// Where the time of a step goes, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StepParts {
+    pub dense: f64,
+    pub experts: f64,
+    pub cache: f64,
+    pub prompt_attention: f64,
+    pub collectives: f64,
+    pub floors: f64,
+    pub engine: f64,
+    /// What launching adds over the rest, in steps with prompt tokens.
+    pub launches: f64,
+}
+
+impl StepParts {
+    pub fn total(&self) -> f64 {
+        self.dense
+            + self.experts
+            + self.cache
+            + self.prompt_attention
+            + self.collectives
+            + self.floors
+            + self.engine
+            + self.launches
+    }
+}
+
+/// What is asked about: a model on accelerators, in a layout, with an engine.
+#[derive(Clone, Copy, Debug)]
+pub struct Replica<'a> {
+    pub model: &'a Architecture,
+    pub accelerator: &'a Accelerator,
+    pub layout: ServingLayout,
+    pub engine: Engine,
+    /// Format of the cache.
+    pub cache: Dtype,
+}
+
+impl StepModel {
+    /// Folds all that does not depend on the batch.
+    pub fn new(
+        replica: &Replica<'_>,
+        kernels: &Kernels,
+        coefficients: &Coefficients,
+    ) -> Result<Self, CoefficientError> {
+        let Replica { model, accelerator, layout, engine, .. } = *replica;
+        let tensor = f64::from(layout.tensor);
+        let parameters = model.parameters();
+        let stored = &model.stored;
+        let head = if parameters.head == 0 { parameters.embedding } else { parameters.head };
+        let reading = |dtype: Dtype| accelerator.bandwidth * kernels.weights_at(dtype);
+        let multiplying = |dtype: Dtype| kernels.flops(accelerator, stored.math(dtype));
+        let parts = [
+            (parameters.attention, stored.attention),
+            (parameters.dense, stored.dense),
+            (parameters.shared_experts, stored.shared_experts),
+        ];
+        // Router and norms are read by every rank, but they are small; the head is split.
+        let wide =
+            (head + parameters.router) as f64 * stored.rest.bytes() / reading(stored.narrowest());
+        let read = |(count, dtype): (u64, Dtype)| count as f64 * dtype.bytes() / reading(dtype);
+        let multiply = |(count, dtype): (u64, Dtype)| 2.0 * count as f64 / multiplying(dtype);
+        let dense = Roofline {
+            read: (parts.map(read).iter().sum::<f64>() + wide) / tensor,
+            per_token: parts.map(multiply).iter().sum::<f64>() / tensor,
+        };
+        let host = coefficients.accelerator(accelerator.id.as_str(), "host")?;
+        let name = engine.name();
+        let layers = f64::from(model.layers.total());
+        Ok(Self {
+            copies: f64::from(layout.attention_copies),
+            stages: f64::from(layout.pipeline),
+            dense,
+            head_per_request: 2.0 * head as f64 / multiplying(stored.rest) / tensor,
+            experts: experts(replica, kernels, coefficients)?,
+            cache: cache_times(replica, kernels, coefficients.global("cache_bandwidth")?),
+            pair: pair_flops(&model.attention) * attending(model)
+                / (tensor * accelerator.peak.half * kernels.attention),
+            collective: collective(replica, kernels, coefficients.global("collectives")?),
+            floors: floors::seconds(model, &kernels.floors)
+                * coefficients.engine(name, "floors")?
+                * host,
+            per_step: coefficients.global("step_seconds")?,
+            per_request: coefficients.global("request_seconds")?,
+            launch: layers * coefficients.engine(name, "launch_seconds")? * host,
+        })
+    }
+
+    /// Where the time of this step goes.
+    pub fn parts(&self, batch: &Batch) -> StepParts {
+        // A pipeline works on as many batches at once as it has stages, and a token passes them all.
+        let ways = self.copies * self.stages;
+        let decodes = batch.decodes / ways;
+        let prompt = batch.prefill / ways;
+        let tokens = decodes + prompt;
+        let mut parts = StepParts {
+            dense: self
+                .dense
+                .read
+                .max(self.dense.per_token * tokens + self.head_per_request * decodes),
+            experts: self.experts.map_or(0.0, |experts| experts.seconds(tokens * self.copies)),
+            cache: self.cache.seconds(decodes, batch),
+            prompt_attention: self.prompt_attention(prompt, batch),
+            collectives: self.collective.seconds(tokens),
+            floors: self.floors,
+            engine: self.per_step + self.per_request * decodes,
+            launches: 0.0,
+        };
+        if prompt > 0.0 {
+            let device = parts.total();
+            parts.launches = device.hypot(self.launch) - device;
+        }
+        parts
+    }
+
+    fn prompt_attention(&self, prompt: f64, batch: &Batch) -> f64 {
+        if prompt <= 0.0 {
+            return 0.0;
+        }
+        let span = batch.pairs / batch.prefill;
+        let seen =
+            span * (1.0 - self.cache.sliding) + span.min(self.cache.window) * self.cache.sliding;
+        prompt * seen * self.pair
+    }
+}
+
+impl Step for StepModel {
+    fn seconds(&self, batch: &Batch) -> f64 {
+        self.parts(batch).total()
+    }
+}
+
+impl ExpertRoofline {
+    fn seconds(&self, tokens: f64) -> f64 {
+        let touched = 1.0 - (tokens * self.log_missed).exp();
+        (self.read_all * touched).max(self.per_token * tokens)
+    }
+}
+
+impl CacheTimes {
+    fn seconds(&self, decodes: f64, batch: &Batch) -> f64 {
+        if decodes <= 0.0 {
+            return 0.0;
+        }
+        let context = batch.cached / batch.decodes;
+        let seen = context * (1.0 - self.sliding) + context.min(self.window) * self.sliding;
+        let seen = seen.min(self.top_k);
+        decodes * (self.read * seen + self.state).max(self.score * seen)
+    }
+}
+
+impl Collective {
+    fn seconds(&self, tokens: f64) -> f64 {
+        let moved = (self.one_pass * tokens).min(TWO_PASS_START + self.two_passes * tokens);
+        self.reduces * (self.start + moved)
+            + self.exchanges * (self.exchange_start + self.exchange_per_token * tokens)
+    }
+}
+
+/// Layers that keep a cache.
+fn attending(model: &Architecture) -> f64 {
+    f64::from(model.layers.full + model.layers.sliding)
+}
+
+/// Operations per pair of tokens in one layer while a prompt is computed.
+fn pair_flops(attention: &Attention) -> f64 {
+    match *attention {
+        Attention::Grouped { heads, head_dim, .. } => 4.0 * f64::from(heads * head_dim),
+        Attention::Latent { heads, nope_dim, rope_dim, value_dim, .. } => {
+            2.0 * f64::from(heads) * f64::from(nope_dim + rope_dim + value_dim)
+        }
+    }
+}
+
+/// The same while decoding, where latent attention works on the latent vectors themselves.
+fn decode_flops(attention: &Attention) -> f64 {
+    match *attention {
+        Attention::Grouped { .. } => pair_flops(attention),
+        Attention::Latent { heads, kv_rank, rope_dim, .. } => {
+            2.0 * f64::from(heads) * f64::from(2 * kv_rank + rope_dim)
+        }
+    }
+}
+
+fn experts(
+    replica: &Replica<'_>,
+    kernels: &Kernels,
+    coefficients: &Coefficients,
+) -> Result<Option<ExpertRoofline>, CoefficientError> {
+    let Some(experts) = replica.model.feed_forward.experts else { return Ok(None) };
+    let parameters = replica.model.parameters();
+    let stored = replica.model.stored.routed_experts;
+    let abreast = f64::from(replica.layout.abreast());
+    let bandwidth = replica.accelerator.bandwidth
+        * kernels.weights_at(stored)
+        * coefficients.global("expert_bandwidth")?;
+    let flops = kernels.grouped.at(stored) * coefficients.global("expert_flops")?;
+    let visited = f64::from(experts.active) / f64::from(experts.routed.max(1));
+    Ok(Some(ExpertRoofline {
+        read_all: parameters.routed_experts as f64 * stored.bytes() / (abreast * bandwidth),
+        log_missed: (-visited).ln_1p(),
+        per_token: 2.0 * parameters.visited_experts as f64 / (abreast * flops),
+    }))
+}
+
+fn cache_times(replica: &Replica<'_>, kernels: &Kernels, reached: f64) -> CacheTimes {
+    let Replica { model, accelerator, layout, cache, .. } = *replica;
+    let layers = attending(model);
+    let shards = f64::from(layout.tensor.min(model.attention.cache_shards()));
+    let bandwidth = accelerator.bandwidth * kernels.cache_at(cache) * reached * shards;
+    let read = layers * model.attention.cached_values() as f64 * cache.bytes() / bandwidth;
+    let peak = f64::from(layout.tensor) * accelerator.peak.half * DECODE_SCORING;
+    let top_k = match model.attention {
+        Attention::Latent { indexer: Some(indexer), .. } => f64::from(indexer.top_k),
+        _ => f64::INFINITY,
+    };
+    CacheTimes {
+        read,
+        score: layers * decode_flops(&model.attention) / peak,
+        // Read and written in every step.
+        state: 2.0 * model.state_bytes() / bandwidth,
+        sliding: f64::from(model.layers.sliding) / layers.max(1.0),
+        window: f64::from(model.layers.window),
+        top_k,
+    }
+}
+
+/// Bytes per second that a collective over so many accelerators reaches.
+///
+/// Measured where somebody has: eight L40S over PCIe reach 1 GB/s of the 32 on paper.
+fn exchange_bandwidth(accelerator: &Accelerator, gpus: u32) -> f64 {
+    if gpus > accelerator.scale_up_domain.get() {
+        return LINK_REACHED * accelerator.scale_out.bandwidth;
+    }
+    let link = accelerator.scale_up.bandwidth;
+    let groups = accelerator.measured.iter().flat_map(|measured| &measured.all_reduce);
+    let same = groups.filter(|group| group.gpus >= gpus.clamp(2, 8)).min_by_key(|group| group.gpus);
+    match same.map(|group| group.nccl_bus_bandwidth) {
+        Some(bus) => bus.min(LINK_REACHED * link),
+        None if accelerator.scale_up.name.starts_with("PCIe") => {
+            link * if gpus <= 2 { PCIE_REACHED[0] } else { PCIE_REACHED[1] }
+        }
+        None => LINK_REACHED * link,
+    }
+}
+
+fn collective(replica: &Replica<'_>, kernels: &Kernels, scale: f64) -> Collective {
+    let Replica { model, accelerator, layout, engine, .. } = *replica;
+    let tensor = f64::from(layout.tensor);
+    let copies = f64::from(layout.attention_copies);
+    let per_token =
+        f64::from(model.hidden) * 2.0 / exchange_bandwidth(accelerator, layout.abreast());
+    let moe = model.feed_forward.experts;
+    let active = moe.map_or(0.0, |experts| f64::from(experts.active));
+    let moe_layers = moe.map_or(0.0, |experts| f64::from(experts.layers));
+    let start = |gpus: u32| scale * kernels.all_reduce_start(engine.name(), gpus);
+    let [reduces, exchanges] =
+        [layout.tensor > 1, layout.attention_copies > 1].map(|there| if there { 2.0 } else { 0.0 });
+    Collective {
+        reduces: reduces * f64::from(model.layers.total()),
+        start: start(layout.tensor),
+        one_pass: scale * (tensor - 1.0) * per_token,
+        two_passes: scale * 2.0 * (tensor - 1.0) / tensor * per_token,
+        exchanges: exchanges * moe_layers,
+        exchange_start: start(layout.abreast()),
+        exchange_per_token: scale * active.min(copies - 1.0) * per_token,
+    }
+}
