@@ -5,13 +5,15 @@
 //! and time the emulated engine.
 //!
 //! The modules are the steps in order. `precision` and `architecture` say what a model is,
-//! `hardware` and `catalog` what there is to run it on.
+//! `hardware` and `catalog` what there is to run it on. `memory` says whether it fits, `serving` and
+//! `training` how fast it is.
 
 pub mod architecture;
 pub mod catalog;
 pub mod coefficients;
 pub mod hardware;
 pub mod layout;
+pub mod memory;
 pub mod models;
 pub mod precision;
 pub mod serving;

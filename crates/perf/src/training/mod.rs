@@ -11,7 +11,7 @@ pub mod flops;
 pub mod hardware;
 pub mod layout;
 pub mod run;
-mod shape;
+pub(crate) mod shape;
 pub mod step;
 #[cfg(test)]
 mod tests;

@@ -24,6 +24,7 @@ pub(crate) struct Shape {
     pub(crate) active_experts: f64,
     pub(crate) expert_width: f64,
     pub(crate) shared_width: f64,
+    tied: bool,
     full_layers: f64,
     window_layers: f64,
     window: f64,
@@ -70,6 +71,7 @@ impl Shape {
             active_experts: expert(|experts| experts.active),
             expert_width: expert(|experts| experts.width),
             shared_width: expert(|experts| experts.shared_width),
+            tied: model.tied,
             full_layers: f64::from(model.layers.full),
             window_layers: f64::from(model.layers.sliding),
             window: f64::from(model.layers.window),
@@ -79,6 +81,11 @@ impl Shape {
             routed: parameters.routed_experts as f64,
             attention_weights: (parameters.attention + parameters.router) as f64 / layers.max(1.0),
         }
+    }
+
+    /// Tables of the vocabulary: one when the output layer is the embedding, else two.
+    pub(crate) fn tables(&self) -> f64 {
+        if self.tied { 1.0 } else { 2.0 }
     }
 
     /// Tokens that a token attends to, summed over layers: half of the sequence on average, or the

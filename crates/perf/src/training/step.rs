@@ -147,6 +147,12 @@ impl TrainingModel {
         Self { coefficients: *coefficients, ..self }
     }
 
+    /// The same on other hardware.
+    #[must_use]
+    pub const fn on(self, hardware: &TrainingHardware) -> Self {
+        Self { hardware: *hardware, ..self }
+    }
+
     /// The time of one step.
     pub fn step(&self, layout: &TrainingLayout, run: &Run) -> StepParts {
         let passes = Passes::of(&self.shape, layout, run);

@@ -3,6 +3,7 @@ use crate::architecture::Architecture;
 use crate::catalog::Catalog;
 use crate::precision::Math;
 use proptest::prelude::*;
+use std::sync::LazyLock;
 
 fn model(name: &str) -> Architecture {
     Architecture::from_config(crate::models::config(name).unwrap()).unwrap()
@@ -12,6 +13,11 @@ fn hardware(name: &str) -> TrainingHardware {
     let catalog = Catalog::builtin();
     TrainingHardware::of(catalog.accelerator(name).unwrap(), &catalog.accelerators).unwrap()
 }
+
+/// Read once: the properties below ask for it a thousand times.
+static H100: LazyLock<TrainingHardware> = LazyLock::new(|| hardware("h100"));
+static MIXTRAL: LazyLock<TrainingModel> = LazyLock::new(|| trained("mixtral-8x7b", &H100));
+static LLAMA: LazyLock<TrainingModel> = LazyLock::new(|| trained("llama-3.1-70b", &H100));
 
 fn trained(name: &str, hardware: &TrainingHardware) -> TrainingModel {
     TrainingModel::new(&model(name), hardware, &TrainingCoefficients::builtin())
@@ -51,8 +57,7 @@ fn one_accelerator_computes_and_sends_nothing() {
 
 #[test]
 fn parts_add_up_to_the_whole() {
-    let parts = trained("mixtral-8x7b", &hardware("h100"))
-        .step(&TrainingLayout { expert: 8, ..LAYOUT }, &run(Framework::Megatron));
+    let parts = MIXTRAL.step(&TrainingLayout { expert: 8, ..LAYOUT }, &run(Framework::Megatron));
     let shares: f64 = parts.named().iter().map(|(_, part)| parts.share_of(*part)).sum();
     assert!((shares - 1.0).abs() < 1e-12);
     assert!(parts.named().iter().all(|(_, seconds)| *seconds > 0.0), "{parts:?}");
@@ -60,7 +65,7 @@ fn parts_add_up_to_the_whole() {
 
 #[test]
 fn an_unknown_framework_lies_between_the_known_ones() {
-    let model = trained("llama-3.1-70b", &hardware("h100"));
+    let model = &*LLAMA;
     let seconds = |framework: Framework| {
         let parts = model.step(&LAYOUT, &run(framework));
         parts.linear
@@ -72,7 +77,7 @@ fn an_unknown_framework_lies_between_the_known_ones() {
 
 #[test]
 fn recomputing_everything_costs_up_to_a_third() {
-    let model = trained("llama-3.1-70b", &hardware("h100"));
+    let model = &*LLAMA;
     let full = TrainingLayout { recompute: Recompute::Full, ..LAYOUT };
     let without = model.step(&LAYOUT, &run(Framework::Megatron)).linear;
     assert!(
@@ -89,6 +94,15 @@ fn every_framework_is_found_by_its_name() {
     for framework in Framework::ALL {
         assert_eq!(Framework::named(framework.name()), Some(framework));
     }
+}
+
+#[test]
+fn experts_of_a_matrix_that_spans_domains_never_save_time() {
+    // Found by the property below: half an accelerator per domain made links give time back.
+    let layout = TrainingLayout { tensor: 16, expert: 2, ..TrainingLayout::ONE };
+    let better = TrainingHardware { bus: 2.0 * H100.bus, ..*H100 };
+    let seconds = |model: &TrainingModel| model.step(&layout, &run(Framework::Megatron)).total();
+    assert!(seconds(&MIXTRAL.on(&better)) <= seconds(&MIXTRAL));
 }
 
 fn layouts() -> impl Strategy<Value = TrainingLayout> {
@@ -122,20 +136,19 @@ proptest! {
     /// Better hardware is never slower, in any respect.
     #[test]
     fn more_of_anything_is_never_slower(layout in layouts(), which in 0..6_usize, times in 1.0..4.0f64) {
-        let base = hardware("h100");
-        let mut better = base;
+        let mut better = *H100;
         let fields = [&mut better.half, &mut better.fp8, &mut better.memory, &mut better.bus,
             &mut better.network, &mut better.fp4];
         *fields[which] *= times;
         let run = Run { math: Math::Fp8, ..run(Framework::Megatron) };
-        let before = trained("mixtral-8x7b", &base).step(&layout, &run).total();
-        let after = trained("mixtral-8x7b", &better).step(&layout, &run).total();
+        let before = MIXTRAL.step(&layout, &run).total();
+        let after = MIXTRAL.on(&better).step(&layout, &run).total();
         prop_assert!(after <= before * (1.0 + 1e-12), "{before} {after}");
     }
 
     #[test]
     fn what_is_not_split_costs_nothing(layout in layouts()) {
-        let parts = trained("mixtral-8x7b", &hardware("h100")).step(&layout, &run(Framework::Megatron));
+        let parts = MIXTRAL.step(&layout, &run(Framework::Megatron));
         prop_assert_eq!(layout.tensor == 1, parts.tensor == 0.0);
         prop_assert_eq!(layout.expert == 1, parts.expert == 0.0);
         prop_assert_eq!(layout.pipeline == 1, parts.bubble == 0.0);
@@ -145,7 +158,7 @@ proptest! {
 
     #[test]
     fn more_micro_batches_leave_a_smaller_bubble(times in 2.0..16.0f64) {
-        let model = trained("llama-3.1-70b", &hardware("h100"));
+        let model = &*LLAMA;
         let share = |global_batch: f64| {
             let parts = model.step(&LAYOUT, &Run { global_batch, ..run(Framework::Megatron) });
             parts.share_of(parts.bubble)
