@@ -1,6 +1,6 @@
 //! The fitted numbers of the performance model, each named and explained where it is used.
 //!
-//! They stand in `catalog/coefficients.toml`, written by `cargo xtask accuracy --fit` and by nobody
+//! They stand in `catalog/coefficients/`, one file per quantity, written by `cargo xtask accuracy --fit` and by nobody
 //! else. A coefficient belongs to the whole model, to an engine or training framework, or to an
 //! accelerator; one that an engine or accelerator lacks is the geometric mean of the others, which
 //! is also what scoring with that one left out uses.
@@ -26,11 +26,18 @@ pub struct Coefficients {
 #[error("coefficients: {0}")]
 pub struct CoefficientError(String);
 
+const SERVING: &str = include_str!("../../../catalog/coefficients/serving.toml");
+const TRAINING: &str = include_str!("../../../catalog/coefficients/training.toml");
+
 impl Coefficients {
     /// Those of the serving model that come with the program.
     pub fn serving() -> Self {
-        Self::read(include_str!("../../../catalog/coefficients/serving.toml"))
-            .expect("tests read the built-in file")
+        Self::read(SERVING).expect("tests read the built-in file")
+    }
+
+    /// The numbers of training that come with the program.
+    pub fn training() -> Self {
+        Self::read(TRAINING).expect("tests read the built-in file")
     }
 
     pub fn read(text: &str) -> Result<Self, CoefficientError> {

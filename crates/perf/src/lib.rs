@@ -5,7 +5,8 @@
 //! and time the emulated engine.
 //!
 //! The modules are the steps in order. `precision` and `architecture` say what a model is,
-//! `hardware` and `catalog` what there is to run it on.
+//! `hardware` and `catalog` what there is to run it on. `memory` says whether it fits, `serving` and
+//! `training` how fast it is.
 
 pub mod architecture;
 pub mod catalog;
@@ -13,6 +14,7 @@ pub mod coefficients;
 pub mod engine;
 pub mod hardware;
 pub mod layout;
+pub mod memory;
 pub mod models;
 pub mod precision;
 pub mod serving;

@@ -1,5 +1,6 @@
 //! Reading `config.json`.
 
+use super::encoder;
 use super::families::{FAMILIES, Family, Form, QueryKeyNorm, Window, family};
 use super::{
     Architecture, Attention, Experts, FeedForward, Indexer, Layers, Linear, Norms, Stored,
@@ -114,9 +115,7 @@ impl Reader<'_> {
             linear: (layers.linear > 0).then(|| self.linear()),
             feed_forward: self.feed_forward(layers.total()),
             norms: self.norms(attention),
-            encoder: ["vision_config", "audio_config"]
-                .iter()
-                .any(|key| self.whole.get(*key).is_some_and(Value::is_object)),
+            encoder: encoder::weights(self.whole, self.number(&["hidden_size"]).unwrap_or(0)),
             stored: Stored::read(self, self.text, quantisation, layers.total()),
         }
     }

@@ -5,6 +5,7 @@
 //! number after it wrong and none of them look it.
 
 mod config;
+mod encoder;
 mod families;
 mod parameters;
 mod stored;
@@ -34,8 +35,9 @@ pub struct Architecture {
     pub linear: Option<Linear>,
     pub feed_forward: FeedForward,
     pub norms: Norms,
-    /// An image or audio encoder stands in front of it, whose weights are not counted here.
-    pub encoder: bool,
+    /// Weights of the image or audio encoder in front of it, if there is one. They take memory and
+    /// are in no other count here.
+    pub encoder: Option<u64>,
     pub stored: Stored,
 }
 

@@ -112,6 +112,15 @@ fn quantised_checkpoints_are_read_part_by_part() {
 }
 
 #[test]
+fn encoders_are_counted_from_their_shape() {
+    // 34 layers of 4 * 1408^2 + 2 * 1408 * 5632, then 5632^2 + 5632 * 5120.
+    assert_eq!(shipped("llama-4-scout").encoder, Some(869_400_576));
+    assert_eq!(shipped("llama-3.1-8b").encoder, None);
+    let kimi = shipped("kimi-k2.5").encoder.unwrap();
+    assert!((400_000_000..500_000_000).contains(&kimi), "{kimi}");
+}
+
+#[test]
 fn a_separate_quantisation_file_is_read() {
     let path = format!("{}/../../catalog/models/llama-3.1-70b.json", env!("CARGO_MANIFEST_DIR"));
     let config = std::fs::read_to_string(path).unwrap();

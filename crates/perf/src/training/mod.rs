@@ -1,4 +1,22 @@
-//! How fast a run trains, what it holds in memory, and how often to save it.
+//! How fast a run trains, what one step of it is made of, and how often to save it.
+//!
+//! The modules are the steps in order: `layout` and `run` say what is trained and how it is spread,
+//! `hardware` what the accelerators reach, `shape` what the model multiplies. `compute` and
+//! `communication` give the parts of a step, and `step` puts them together.
 
 pub mod checkpoint;
+mod communication;
+mod compute;
 pub mod flops;
+pub mod hardware;
+pub mod layout;
+pub mod run;
+pub(crate) mod shape;
+pub mod step;
+#[cfg(test)]
+mod tests;
+
+pub use hardware::TrainingHardware;
+pub use layout::{Recompute, Sharding, TrainingLayout};
+pub use run::{Framework, Recipe, Run, Selective};
+pub use step::{StepParts, TrainingCoefficients, TrainingModel};
