@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{check, explain, gpus, prices};
+use crate::commands::{check, explain, fit, gpus, plan, prices};
 use crate::flags::Global;
 
 /// Decides how much accelerator capacity AI workloads get, and shows why
@@ -21,6 +21,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Check(check::CheckArgs),
     Explain(explain::ExplainArgs),
+    Plan(plan::PlanArgs),
+    Fit(fit::FitArgs),
     Gpus(gpus::GpusArgs),
     Prices(prices::PricesArgs),
     /// Show the version of this command

@@ -8,7 +8,8 @@ mod views;
 use std::path::PathBuf;
 
 use clap::Args;
-use flyball_perf::catalog::Catalog;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use flyball_perf::catalog::{Catalog, Purchase};
 use flyball_perf::hardware::Accelerator;
 
 use crate::output::{Exit, Failure, FailureCode, plural};
@@ -81,4 +82,10 @@ pub(crate) fn provider<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a str, 
             .hint("flyball prices, without --provider, shows all of them")
             .code(FailureCode::UnknownName)
     })
+}
+
+/// The ways of buying, by name.
+pub(crate) fn purchases() -> impl TypedValueParser<Value = Purchase> {
+    PossibleValuesParser::new(Purchase::ALL.map(Purchase::name))
+        .map(|name| Purchase::named(&name).expect("only names of purchases come through"))
 }

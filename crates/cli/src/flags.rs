@@ -45,7 +45,9 @@ pub(crate) struct ClusterArgs {
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
     /// Form of the answer on stdout
-    #[arg(short, long, global = true, value_name = "FORM", env = "FLYBALL_OUTPUT")]
+    // Not `--output`: in `plan serve` that is the length of an answer.
+    #[arg(short, long = "format", id = "format", global = true, value_name = "FORM")]
+    #[arg(env = "FLYBALL_FORMAT")]
     #[arg(hide_env_values = true, default_value = "table")]
     pub(crate) output: Format,
 

@@ -7,11 +7,11 @@
 
 mod args;
 mod catalog;
-#[cfg_attr(not(test), expect(dead_code, reason = "plan, which draws pictures, is not there yet"))]
 mod chart;
 mod cluster;
 mod commands;
 mod flags;
+mod model;
 mod output;
 mod pages;
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::{CommandFactory, FromArgMatches, error::ErrorKind};
 
 use crate::args::{Cli, Command};
-use crate::commands::{check, explain, gpus, prices, version};
+use crate::commands::{check, explain, fit, gpus, plan, prices, version};
 use crate::output::{Color, Exit, Failure, Format, Printer};
 
 pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Exit {
@@ -27,6 +27,8 @@ fn execute(cli: Cli, printer: Printer) -> Result<Exit, Failure> {
     match cli.command {
         Command::Check(args) => until_interrupted(check::run(&args, &cli.global.cluster, &printer)),
         Command::Explain(args) => explain::run(&args, &printer),
+        Command::Fit(args) => fit::run(&args, &printer),
+        Command::Plan(args) => plan::run(&args, &printer),
         Command::Gpus(args) => gpus::run(&args, &printer),
         Command::Prices(args) => prices::run(&args, &printer),
         Command::Version => Ok(version::run(&printer)),
@@ -92,13 +94,13 @@ fn refuse(error: &clap::Error, args: &[OsString]) -> Exit {
 /// The arguments could not be read, yet a script that asked for a document should get one.
 fn wanted_document(args: &[OsString]) -> Option<Format> {
     let words: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
-    let pairs = words.windows(2).filter(|pair| matches!(pair[0], "-o" | "--output"));
+    let pairs = words.windows(2).filter(|pair| matches!(pair[0], "-o" | "--format"));
     let joined = words.iter().filter_map(|word| {
-        let long = word.strip_prefix("--output=").or_else(|| word.strip_prefix("-o="));
+        let long = word.strip_prefix("--format=").or_else(|| word.strip_prefix("-o="));
         long.or_else(|| word.strip_prefix("-o"))
     });
     let typed = pairs.map(|pair| pair[1]).chain(joined);
-    let variable = std::env::var("FLYBALL_OUTPUT").ok();
+    let variable = std::env::var("FLYBALL_FORMAT").ok();
     typed.chain(variable.as_deref()).find_map(|form| match form {
         "json" => Some(Format::Json),
         "yaml" => Some(Format::Yaml),

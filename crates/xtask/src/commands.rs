@@ -1,6 +1,6 @@
 //! The command line: one variant per command.
 
-use crate::{checkout, ci, cluster, e2e, figures, image, tidy};
+use crate::{accuracy, checkout, ci, cluster, e2e, figures, image, tidy};
 use anyhow::Result;
 use clap::Parser;
 use std::process::ExitCode;
@@ -10,6 +10,8 @@ use std::process::ExitCode;
 enum Task {
     /// Check the rules of the house: arrows between crates, sizes, names, documents
     Tidy,
+    /// Score the performance model against published measurements
+    Accuracy(accuracy::Args),
     /// Show the measured figures against their targets, or record one
     Figures(figures::Args),
     /// A real Kubernetes on this machine, for tests
@@ -34,6 +36,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     match Task::parse() {
         Task::Tidy => return tidy::run(&root),
         Task::Figures(args) => return figures::run(&root, args),
+        Task::Accuracy(args) => accuracy::run(&root, &args)?,
         Task::Cluster(command) => cluster::main(&root, command)?,
         Task::Check => return Ok(ci::check(&root)),
         Task::Ci(args) => return ci::run(&root, &args),

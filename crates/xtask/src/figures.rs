@@ -161,11 +161,17 @@ impl Figure {
     }
 
     fn is_met(&self) -> bool {
-        match self.target.op {
-            Op::AtMost => self.value <= self.target.value,
-            Op::AtLeast => self.value >= self.target.value,
+        self.target.is_met(self.value)
+    }
+}
+
+impl Target {
+    pub(crate) fn is_met(&self, value: f64) -> bool {
+        match self.op {
+            Op::AtMost => value <= self.value,
+            Op::AtLeast => value >= self.value,
             // Meant for counts; anything measured has a spread and takes a bound.
-            Op::Exactly => self.value.total_cmp(&self.target.value).is_eq(),
+            Op::Exactly => value.total_cmp(&self.value).is_eq(),
         }
     }
 }

@@ -2,6 +2,8 @@
 
 pub(crate) mod check;
 pub(crate) mod explain;
+pub(crate) mod fit;
 pub(crate) mod gpus;
+pub(crate) mod plan;
 pub(crate) mod prices;
 pub(crate) mod version;

@@ -1,12 +1,11 @@
 //! `flyball prices`: what accelerators cost, by provider and way of buying, with the day.
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flyball_perf::catalog::{Catalog, Purchase};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::catalog::{self, CatalogArgs, PriceView};
+use crate::catalog::{self, CatalogArgs, PriceView, purchases};
 use crate::output::document::{Block, Column, Document, Row, Table};
 use crate::output::{Answer, Detail, Exit, Failure, Printer, plural};
 
@@ -37,11 +36,6 @@ pub(crate) struct PricesArgs {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct PriceList {
     prices: Vec<PriceView>,
-}
-
-fn purchases() -> impl TypedValueParser<Value = Purchase> {
-    PossibleValuesParser::new(Purchase::ALL.map(Purchase::name))
-        .map(|name| Purchase::named(&name).expect("only names of purchases come through"))
 }
 
 pub(crate) fn run(args: &PricesArgs, printer: &Printer) -> Result<Exit, Failure> {

@@ -24,21 +24,33 @@ pub(crate) struct Failure {
 }
 
 /// Failures with a page in docs/errors. As with checks, a number never changes its meaning; the
-/// hundreds are the part of the product: 6 is the catalog.
+/// hundreds are the part of the product: 6 is planning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailureCode {
     UnknownName,
     CatalogFile,
+    UnknownModel,
+    ModelNotUnderstood,
+    Trace,
 }
 
 impl FailureCode {
     #[cfg(test)]
-    const ALL: [Self; 2] = [Self::UnknownName, Self::CatalogFile];
+    const ALL: [Self; 5] = [
+        Self::UnknownName,
+        Self::CatalogFile,
+        Self::UnknownModel,
+        Self::ModelNotUnderstood,
+        Self::Trace,
+    ];
 
     pub(crate) fn id(self) -> &'static str {
         match self {
             FailureCode::UnknownName => "FLY-601",
             FailureCode::CatalogFile => "FLY-602",
+            FailureCode::UnknownModel => "FLY-603",
+            FailureCode::ModelNotUnderstood => "FLY-604",
+            FailureCode::Trace => "FLY-605",
         }
     }
 }

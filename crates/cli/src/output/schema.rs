@@ -8,7 +8,7 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
 
 use super::{API_VERSION, Envelope, Failure, failure::ErrorDocument};
-use crate::commands::{check, explain, gpus, prices, version};
+use crate::commands::{check, explain, fit, gpus, plan, prices, version};
 
 /// The schema of one answer. `apiVersion` and `kind` are fixed, so that a program can tell the
 /// answers apart by schema alone.
@@ -28,6 +28,11 @@ fn all() -> Vec<(&'static str, Value)> {
         ("error", schema::<ErrorDocument<'static>>(Failure::KIND)),
         ("explain", schema::<explain::Explanation>(explain::Explanation::KIND)),
         ("explain-list", schema::<explain::Listing>(explain::Listing::KIND)),
+        ("engine-command", schema::<plan::EngineCommand>(plan::EngineCommand::KIND)),
+        ("fit", schema::<fit::FitReport>(fit::FitReport::KIND)),
+        ("plan-serve", schema::<plan::ServeAnswer>(plan::ServeAnswer::KIND)),
+        ("plan-train", schema::<plan::TrainAnswer>(plan::TrainAnswer::KIND)),
+        ("training-command", schema::<plan::TrainingCommand>(plan::TrainingCommand::KIND)),
         ("gpu", schema::<gpus::OnePart>(gpus::OnePart::KIND)),
         ("gpus", schema::<gpus::Parts>(gpus::Parts::KIND)),
         ("prices", schema::<prices::PriceList>(prices::PriceList::KIND)),

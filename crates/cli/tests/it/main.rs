@@ -3,5 +3,6 @@
 mod catalog;
 mod check;
 mod flyball;
+mod plan;
 mod server;
 mod texts;

@@ -68,7 +68,7 @@ fn wrong_usage() {
         ("usage_command", &["chek"][..]),
         ("usage_json", &["check", "--wait", "soon", "-o", "json"]),
         ("usage_command_json", &["chek", "-o", "json"]),
-        ("usage_command_yaml", &["chek", "--output=yaml"]),
+        ("usage_command_yaml", &["chek", "--format=yaml"]),
         ("usage_category", &["check", "--only", "cpu"]),
         ("usage_code", &["check", "--skip", "FLY-999"]),
         ("usage_time", &["check", "--timeout", "0"]),
@@ -104,7 +104,7 @@ fn colour_only_when_wanted() {
 #[test]
 fn flags_are_read_from_the_environment() {
     let run =
-        finish(command(&["version"]).env("FLYBALL_OUTPUT", "json").env("FLYBALL_VERBOSE", "2"));
+        finish(command(&["version"]).env("FLYBALL_FORMAT", "json").env("FLYBALL_VERBOSE", "2"));
     assert_eq!(run.json()["kind"], "Version", "{}", run.shown());
     for yes in ["1", "true", "yes"] {
         let quiet = finish(command(&["version"]).env("FLYBALL_QUIET", yes));

@@ -21,6 +21,11 @@ pub(super) fn measured(part: &Accelerator) -> Option<Kernels> {
     Some(BUILTIN.of(part, Some(row)))
 }
 
+/// Whether anything was measured on the part of this id.
+pub fn kernels_measured(id: &str) -> bool {
+    BUILTIN.accelerator.contains_key(id)
+}
+
 impl Accelerator {
     /// What kernels reach on this part, or on parts like it if nobody has measured it.
     pub fn kernels_or_assumed(&self) -> Kernels {

@@ -21,6 +21,7 @@ mod user;
 mod user_price;
 
 pub use date::Date;
+pub use kernels::kernels_measured;
 pub use prices::{Confidence, Offer, Purchase};
 pub use problems::{CatalogError, Problem};
 

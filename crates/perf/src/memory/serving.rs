@@ -1,8 +1,10 @@
 //! Weights and cache of a serving replica.
 //!
 //! An engine takes a share of the memory, loads the weights, runs its largest step once to see what
-//! that needs, and gives the rest to the cache. The counts follow vLLM; SGLang and TensorRT-LLM do
-//! the same and call the share `mem_fraction_static` and `free_gpu_memory_fraction`.
+//! that needs, and gives the rest to the cache. The counts follow vLLM and its
+//! `gpu_memory_utilization`. SGLang's `mem_fraction_static` leaves the step outside of the share, and
+//! TensorRT-LLM's `free_gpu_memory_fraction` is of what weights and step have left; a share of 0.9
+//! stands for the defaults of all three until they have been compared one by one.
 
 use super::weights::RankWeights;
 use super::{FitAnswer, GIB, bytes};
@@ -43,7 +45,7 @@ pub struct Budget {
 }
 
 impl Default for Budget {
-    /// vLLM's defaults on a data-centre part.
+    /// Usual settings of vLLM on a data-centre part.
     fn default() -> Self {
         Self { utilisation: 0.9, batched_tokens: 8192, sequences: 256, cache: None }
     }
@@ -77,6 +79,11 @@ pub struct Replica<'a> {
 impl<'a> Replica<'a> {
     pub fn new(model: &'a Architecture, layout: ServingLayout, budget: Budget) -> Self {
         Self { model, layout, budget, weights: RankWeights::of(model, &layout) }
+    }
+
+    /// Bytes of weights on the fullest accelerator, by part.
+    pub fn weights(&self) -> [(&'static str, Bytes); 6] {
+        self.weights.named().map(|(name, weight)| (name, bytes(weight)))
     }
 
     /// What it holds on an accelerator with this much usable memory, and how many tokens its caches

@@ -57,6 +57,17 @@ fn what_is_split_over_more_parts_than_it_has_heads_is_copied() {
 }
 
 #[test]
+fn one_accelerator_holds_all_weights_as_stored() {
+    for name in ["llama-3.1-8b", "deepseek-v3", "gpt-oss-120b", "qwen3.5-397b-a17b"] {
+        let model = model(name);
+        let replica = Replica::new(&model, ServingLayout::ONE, Budget::default());
+        let parts: u64 = replica.weights().iter().map(|(_, part)| part.get()).sum();
+        let stored = model.weight_bytes() + 2.0 * model.encoder.unwrap_or(0) as f64;
+        assert!((parts as f64 / stored - 1.0).abs() < 1e-9, "{name}: {parts} {stored}");
+    }
+}
+
+#[test]
 fn copies_of_attention_share_the_experts() {
     let deepseek = model("deepseek-v3");
     let copies = ServingLayout { attention_copies: 8, whole_experts: true, ..ServingLayout::ONE };

@@ -24,24 +24,34 @@ const ADAPTERS: f64 = 0.02;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TrainingMemory {
     /// Weights, gradients and optimizer that stay for the whole run.
-    pub states: f64,
+    pub(super) states: f64,
     /// Weights and gradients that are whole for a while.
-    pub gathered: f64,
+    pub(super) gathered: f64,
     /// What the forward pass keeps for the backward pass.
-    pub activations: f64,
+    pub(super) activations: f64,
     /// What the layer being computed needs on top.
-    pub working: f64,
-    pub logits: f64,
+    pub(super) working: f64,
+    pub(super) logits: f64,
     /// Inputs, outputs and gradients between stages.
-    pub transfers: f64,
+    pub(super) transfers: f64,
     /// Whole tensors around the matrices that are split.
-    pub tensor: f64,
+    pub(super) tensor: f64,
 }
 
 impl TrainingMemory {
     /// The peak.
     pub fn total(&self) -> Bytes {
         bytes(self.sum())
+    }
+
+    /// Weights, gradients and optimizer that stay for the whole run.
+    pub fn states(&self) -> Bytes {
+        bytes(self.states)
+    }
+
+    /// What the forward pass keeps for the backward pass.
+    pub fn activations(&self) -> Bytes {
+        bytes(self.activations)
     }
 
     /// Every part with its name, in order.
@@ -136,14 +146,12 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// 2 bytes of weight, 4 of gradient and 12 of optimizer, divided as the sharding says.
+    /// 2 bytes of weight, 4 of gradient and 12 of optimizer, of which the last may be divided.
     fn whole_states(&self) -> f64 {
         let shape = &self.shape;
         let of = |weights: f64, copies: f64| match self.layout.sharding {
             Sharding::Replicated => 18.0 * weights,
-            Sharding::OptimizerOnly => (6.0 + 12.0 / copies) * weights,
-            Sharding::Gradients => (2.0 + 16.0 / copies) * weights,
-            Sharding::Full => 18.0 / copies * weights,
+            _ => (6.0 + 12.0 / copies) * weights,
         };
         let outside = (shape.total - shape.routed) / (self.tensor * self.pipeline);
         let experts = shape.routed / (self.pipeline * f64::from(self.layout.expert));
@@ -158,8 +166,8 @@ impl<'a> Inputs<'a> {
     /// Bytes that one layer keeps for one micro-batch.
     fn layer_activations(&self) -> f64 {
         match self.layout.recompute {
-            // Its input.
-            Recompute::Full => 2.0 * self.tokens * self.shape.hidden,
+            // Its input, which is split along the sequence if everything between matrices is.
+            Recompute::Full => 2.0 * self.tokens * self.shape.hidden / self.unsplit(),
             Recompute::Selective => self.all_activations(true),
             Recompute::None => self.all_activations(self.run.recipe.fused_attention),
         }
@@ -180,8 +188,12 @@ impl<'a> Inputs<'a> {
         let feed_forward = dense_share * block(shape.dense_width)
             + (1.0 - dense_share) * (visited + block(shape.shared_width));
         let scores = if without_scores { 0.0 } else { 5.0 * shape.heads * self.run.sequence };
-        let unsplit = if self.layout.sequence_parallel { self.tensor } else { 1.0 };
-        self.tokens * (outside / unsplit + (attention + feed_forward + scores) / self.tensor)
+        self.tokens * (outside / self.unsplit() + (attention + feed_forward + scores) / self.tensor)
+    }
+
+    /// Over how many accelerators that is divided which tensor parallelism does not split.
+    fn unsplit(&self) -> f64 {
+        if self.layout.sequence_parallel { self.tensor } else { 1.0 }
     }
 
     /// Frameworks that gather weights as they go.

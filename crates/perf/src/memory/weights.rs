@@ -49,8 +49,19 @@ impl RankWeights {
         }
     }
 
+    pub(super) const fn named(&self) -> [(&'static str, f64); 6] {
+        [
+            ("vocabulary", self.vocabulary),
+            ("attention", self.attention),
+            ("dense", self.dense),
+            ("experts", self.experts),
+            ("small", self.small),
+            ("encoder", self.encoder),
+        ]
+    }
+
     pub(super) fn total(&self) -> f64 {
-        self.vocabulary + self.attention + self.dense + self.experts + self.small + self.encoder
+        self.named().iter().map(|(_, weight)| weight).sum()
     }
 
     /// The same if attention and dense blocks of a model with experts were left in 16 bit, which

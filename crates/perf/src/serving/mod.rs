@@ -1,6 +1,7 @@
 //! How fast a replica serves.
 
 pub mod batch;
+pub mod factors;
 mod floors;
 pub mod steady;
 pub mod step;

@@ -17,6 +17,7 @@
 //! costs some forty operations: the emulator and the simulator ask millions of times.
 
 use super::batch::{Batch, Step};
+use super::factors::Factors;
 use super::floors;
 use crate::architecture::{Architecture, Attention};
 use crate::coefficients::{CoefficientError, Coefficients};
@@ -92,6 +93,7 @@ struct Collective {
     reduces: f64,
     start: f64,
     one_pass: f64,
+    two_pass_start: f64,
     two_passes: f64,
     exchanges: f64,
     exchange_start: f64,
@@ -113,6 +115,20 @@ pub struct StepParts {
 }
 
 impl StepParts {
+    /// Every part with its name, in the order of the formula.
+    pub const fn named(&self) -> [(&'static str, f64); 8] {
+        [
+            ("dense weights", self.dense),
+            ("experts", self.experts),
+            ("cache", self.cache),
+            ("prompt attention", self.prompt_attention),
+            ("exchange", self.collectives),
+            ("kernel floors", self.floors),
+            ("engine", self.engine),
+            ("launches", self.launches),
+        ]
+    }
+
     pub fn total(&self) -> f64 {
         self.dense
             + self.experts
@@ -136,14 +152,18 @@ pub struct Replica<'a> {
     pub cache: Dtype,
 }
 
-impl StepModel {
-    /// Folds all that does not depend on the batch.
-    pub fn new(
-        replica: &Replica<'_>,
-        kernels: &Kernels,
-        coefficients: &Coefficients,
-    ) -> Result<Self, CoefficientError> {
-        let Replica { model, accelerator, layout, engine, .. } = *replica;
+/// A replica as the kernel tables alone describe it. Calibration only scales its parts, so that a
+/// fit may try thousands of coefficients on one of these.
+#[derive(Clone, Debug)]
+pub struct Uncalibrated {
+    model: StepModel,
+    layers: f64,
+}
+
+impl Uncalibrated {
+    /// Folds all that depends neither on the batch nor on calibration.
+    pub fn new(replica: &Replica<'_>, kernels: &Kernels) -> Self {
+        let Replica { model, accelerator, layout, .. } = *replica;
         let tensor = f64::from(layout.tensor);
         let parameters = model.parameters();
         let stored = &model.stored;
@@ -164,26 +184,51 @@ impl StepModel {
             read: (parts.map(read).iter().sum::<f64>() + wide) / tensor,
             per_token: parts.map(multiply).iter().sum::<f64>() / tensor,
         };
-        let host = coefficients.accelerator(accelerator.id.as_str(), "host")?;
-        let name = engine.name();
-        let layers = f64::from(model.layers.total());
-        Ok(Self {
+        let step = StepModel {
             copies: f64::from(layout.attention_copies),
             stages: f64::from(layout.pipeline),
             dense,
             head_per_request: 2.0 * head as f64 / multiplying(stored.rest) / tensor,
-            experts: experts(replica, kernels, coefficients)?,
-            cache: cache_times(replica, kernels, coefficients.global("cache_bandwidth")?),
+            experts: experts(replica, kernels),
+            cache: cache_times(replica, kernels),
             pair: pair_flops(&model.attention) * attending(model)
                 / (tensor * accelerator.peak.half * kernels.attention),
-            collective: collective(replica, kernels, coefficients.global("collectives")?),
-            floors: floors::seconds(model, &kernels.floors)
-                * coefficients.engine(name, "floors")?
-                * host,
-            per_step: coefficients.global("step_seconds")?,
-            per_request: coefficients.global("request_seconds")?,
-            launch: layers * coefficients.engine(name, "launch_seconds")? * host,
-        })
+            collective: collective(replica, kernels),
+            floors: floors::seconds(model, &kernels.floors),
+            per_step: 0.0,
+            per_request: 0.0,
+            launch: 0.0,
+        };
+        Self { model: step, layers: f64::from(model.layers.total()) }
+    }
+
+    /// The same with calibration.
+    pub fn with(&self, factors: &Factors) -> StepModel {
+        let mut step = self.model.clone();
+        if let Some(experts) = &mut step.experts {
+            experts.read_all /= factors.expert_bandwidth;
+            experts.per_token /= factors.expert_flops;
+        }
+        step.cache.read /= factors.cache_bandwidth;
+        step.cache.state /= factors.cache_bandwidth;
+        step.collective = step.collective.scaled(factors.collectives);
+        step.floors *= factors.floors * factors.host;
+        step.per_step = factors.step_seconds;
+        step.per_request = factors.request_seconds;
+        step.launch = self.layers * factors.launch_seconds * factors.host;
+        step
+    }
+}
+
+impl StepModel {
+    /// Folds all that does not depend on the batch.
+    pub fn new(
+        replica: &Replica<'_>,
+        kernels: &Kernels,
+        coefficients: &Coefficients,
+    ) -> Result<Self, CoefficientError> {
+        let factors = Factors::of(coefficients, replica.engine, replica.accelerator.id.as_str())?;
+        Ok(Uncalibrated::new(replica, kernels).with(&factors))
     }
 
     /// Where the time of this step goes.
@@ -203,7 +248,8 @@ impl StepModel {
             prompt_attention: self.prompt_attention(prompt, batch),
             collectives: self.collective.seconds(tokens),
             floors: self.floors,
-            engine: self.per_step + self.per_request * decodes,
+            // One scheduler serves the batches of all stages, one after another.
+            engine: self.stages * (self.per_step + self.per_request * decodes),
             launches: 0.0,
         };
         if prompt > 0.0 {
@@ -251,9 +297,22 @@ impl CacheTimes {
 
 impl Collective {
     fn seconds(&self, tokens: f64) -> f64 {
-        let moved = (self.one_pass * tokens).min(TWO_PASS_START + self.two_passes * tokens);
+        let moved = (self.one_pass * tokens).min(self.two_pass_start + self.two_passes * tokens);
         self.reduces * (self.start + moved)
             + self.exchanges * (self.exchange_start + self.exchange_per_token * tokens)
+    }
+
+    /// The same collectives, each taking so much longer.
+    fn scaled(self, by: f64) -> Self {
+        Self {
+            start: self.start * by,
+            one_pass: self.one_pass * by,
+            two_pass_start: self.two_pass_start * by,
+            two_passes: self.two_passes * by,
+            exchange_start: self.exchange_start * by,
+            exchange_per_token: self.exchange_per_token * by,
+            ..self
+        }
     }
 }
 
@@ -282,32 +341,26 @@ fn decode_flops(attention: &Attention) -> f64 {
     }
 }
 
-fn experts(
-    replica: &Replica<'_>,
-    kernels: &Kernels,
-    coefficients: &Coefficients,
-) -> Result<Option<ExpertRoofline>, CoefficientError> {
-    let Some(experts) = replica.model.feed_forward.experts else { return Ok(None) };
+fn experts(replica: &Replica<'_>, kernels: &Kernels) -> Option<ExpertRoofline> {
+    let experts = replica.model.feed_forward.experts?;
     let parameters = replica.model.parameters();
     let stored = replica.model.stored.routed_experts;
     let abreast = f64::from(replica.layout.abreast());
-    let bandwidth = replica.accelerator.bandwidth
-        * kernels.weights_at(stored)
-        * coefficients.global("expert_bandwidth")?;
-    let flops = kernels.grouped.at(stored) * coefficients.global("expert_flops")?;
+    let bandwidth = replica.accelerator.bandwidth * kernels.weights_at(stored);
+    let flops = kernels.grouped.at(stored);
     let visited = f64::from(experts.active) / f64::from(experts.routed.max(1));
-    Ok(Some(ExpertRoofline {
+    Some(ExpertRoofline {
         read_all: parameters.routed_experts as f64 * stored.bytes() / (abreast * bandwidth),
         log_missed: (-visited).ln_1p(),
         per_token: 2.0 * parameters.visited_experts as f64 / (abreast * flops),
-    }))
+    })
 }
 
-fn cache_times(replica: &Replica<'_>, kernels: &Kernels, reached: f64) -> CacheTimes {
+fn cache_times(replica: &Replica<'_>, kernels: &Kernels) -> CacheTimes {
     let Replica { model, accelerator, layout, cache, .. } = *replica;
     let layers = attending(model);
     let shards = f64::from(layout.tensor.min(model.attention.cache_shards()));
-    let bandwidth = accelerator.bandwidth * kernels.cache_at(cache) * reached * shards;
+    let bandwidth = accelerator.bandwidth * kernels.cache_at(cache) * shards;
     let read = layers * model.attention.cached_values() as f64 * cache.bytes() / bandwidth;
     let peak = f64::from(layout.tensor) * accelerator.peak.half * DECODE_SCORING;
     let top_k = match model.attention {
@@ -344,7 +397,7 @@ fn exchange_bandwidth(accelerator: &Accelerator, gpus: u32) -> f64 {
     }
 }
 
-fn collective(replica: &Replica<'_>, kernels: &Kernels, scale: f64) -> Collective {
+fn collective(replica: &Replica<'_>, kernels: &Kernels) -> Collective {
     let Replica { model, accelerator, layout, engine, .. } = *replica;
     let tensor = f64::from(layout.tensor);
     let copies = f64::from(layout.attention_copies);
@@ -353,16 +406,17 @@ fn collective(replica: &Replica<'_>, kernels: &Kernels, scale: f64) -> Collectiv
     let moe = model.feed_forward.experts;
     let active = moe.map_or(0.0, |experts| f64::from(experts.active));
     let moe_layers = moe.map_or(0.0, |experts| f64::from(experts.layers));
-    let start = |gpus: u32| scale * kernels.all_reduce_start(engine.name(), gpus);
+    let start = |gpus: u32| kernels.all_reduce_start(engine.name(), gpus);
     let [reduces, exchanges] =
         [layout.tensor > 1, layout.attention_copies > 1].map(|there| if there { 2.0 } else { 0.0 });
     Collective {
         reduces: reduces * f64::from(model.layers.total()),
         start: start(layout.tensor),
-        one_pass: scale * (tensor - 1.0) * per_token,
-        two_passes: scale * 2.0 * (tensor - 1.0) / tensor * per_token,
+        one_pass: (tensor - 1.0) * per_token,
+        two_pass_start: TWO_PASS_START,
+        two_passes: 2.0 * (tensor - 1.0) / tensor * per_token,
         exchanges: exchanges * moe_layers,
         exchange_start: start(layout.abreast()),
-        exchange_per_token: scale * active.min(copies - 1.0) * per_token,
+        exchange_per_token: active.min(copies - 1.0) * per_token,
     }
 }

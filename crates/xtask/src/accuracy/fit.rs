@@ -2,8 +2,8 @@
 //!
 //! Each coefficient is positive, so it is sought as a logarithm: a factor of two up is as far as a
 //! factor of two down. Errors count as soft-L1, because a published table may hold a wrong row and
-//! one wrong row must not bend the model. A weak pull towards the starting value decides where the
-//! data do not.
+//! one wrong row must not bend the model. A weak pull decides where the data do not: towards the
+//! starting value, or towards the mean of the coefficients of the same name.
 
 use levenberg_marquardt::{LeastSquaresProblem, LevenbergMarquardt};
 use nalgebra::{DMatrix, DVector, Dyn, Owned};
@@ -11,7 +11,6 @@ use nalgebra::{DMatrix, DVector, Dyn, Owned};
 /// One coefficient to find.
 #[derive(Clone, Debug)]
 pub(super) struct Unknown {
-    pub(super) name: String,
     pub(super) start: f64,
     pub(super) low: f64,
     pub(super) high: f64,
@@ -19,22 +18,51 @@ pub(super) struct Unknown {
 
 /// Errors below this (in logarithm, so about per cent) count squared, above it by their size.
 const SOFT: f64 = 0.1;
-/// A coefficient a factor of e from its start costs as much as one row that is 3 % off.
-const PULL: f64 = 0.03;
 /// Step of the numeric derivative, in logarithm.
 const STEP: f64 = 1e-5;
 
-/// The coefficients that make `errors` smallest. `errors` writes one weighted `ln(predicted /
-/// measured)` per row.
-pub(super) fn fit(unknowns: &[Unknown], errors: &dyn Fn(&[f64], &mut Vec<f64>)) -> Vec<f64> {
+/// Where a coefficient is pulled to, and how much.
+#[derive(Clone, Debug)]
+pub(super) enum Prior {
+    /// Towards its start; a distance of `width` (in logarithm) costs as much as one row that is
+    /// [`SOFT`] off.
+    Start { width: f64 },
+    /// Towards the mean of all coefficients with the same group.
+    Mean { group: &'static str, width: f64 },
+}
+
+/// The coefficients that make `errors` smallest. `errors` writes one `ln(predicted / measured)` per
+/// row. One prior per coefficient and one weight per row (none: all alike); the weight counts after
+/// the error is softened, so that it does not decide which rows are outliers.
+pub(super) fn fit(
+    unknowns: &[Unknown],
+    priors: &[Prior],
+    weights: &[f64],
+    errors: &dyn Fn(&[f64], &mut Vec<f64>),
+) -> Vec<f64> {
     let at = DVector::from_iterator(unknowns.len(), unknowns.iter().map(|one| one.start.ln()));
-    let problem = Problem { unknowns, errors, at };
+    let problem = Problem { unknowns, priors, weights, errors, at };
     let (solved, _) = LevenbergMarquardt::new().with_patience(60).minimize(problem);
     solved.values(&solved.at)
 }
 
+/// The same with each coefficient's own pull towards its start, and with weights on rows. A row
+/// without a weight has 1.
+pub(super) fn fit_weighted(
+    unknowns: &[Unknown],
+    pulls: &[f64],
+    weights: &[f64],
+    errors: &dyn Fn(&[f64], &mut Vec<f64>),
+) -> Vec<f64> {
+    let priors: Vec<Prior> = pulls.iter().map(|pull| Prior::Start { width: SOFT / pull }).collect();
+    let roots: Vec<f64> = weights.iter().map(|weight| weight.sqrt()).collect();
+    fit(unknowns, &priors, &roots, errors)
+}
+
 struct Problem<'a> {
     unknowns: &'a [Unknown],
+    priors: &'a [Prior],
+    weights: &'a [f64],
     errors: &'a dyn Fn(&[f64], &mut Vec<f64>),
     at: DVector<f64>,
 }
@@ -48,16 +76,29 @@ impl Problem<'_> {
     fn residuals_at(&self, at: &DVector<f64>) -> DVector<f64> {
         let mut rows = Vec::new();
         (self.errors)(&self.values(at), &mut rows);
-        for error in &mut rows {
+        for (row, error) in rows.iter_mut().enumerate() {
             // The square root of soft-L1, with the sign kept, so that its square is the loss.
             let ratio = *error / SOFT;
             let loss = 2.0 * ((1.0 + ratio * ratio).sqrt() - 1.0);
-            *error = error.signum() * SOFT * loss.sqrt();
+            let weight = self.weights.get(row).copied().unwrap_or(1.0);
+            *error = error.signum() * SOFT * loss.sqrt() * weight;
         }
-        rows.extend(
-            self.unknowns.iter().zip(at.iter()).map(|(one, log)| PULL * (log - one.start.ln())),
-        );
+        rows.extend((0..at.len()).map(|place| self.pull(at, place)));
         DVector::from_vec(rows)
+    }
+
+    fn pull(&self, at: &DVector<f64>, place: usize) -> f64 {
+        let (towards, width) = match &self.priors[place] {
+            Prior::Start { width } => (self.unknowns[place].start.ln(), width),
+            Prior::Mean { group, width } => {
+                let alike =
+                    |other: &Prior| matches!(other, Prior::Mean { group: g, .. } if g == group);
+                let logs = self.priors.iter().zip(at.iter()).filter(|(prior, _)| alike(prior));
+                let count = logs.clone().count() as f64;
+                (logs.map(|(_, log)| log).sum::<f64>() / count, width)
+            }
+        };
+        SOFT * (at[place] - towards) / width
     }
 }
 
@@ -96,9 +137,11 @@ impl LeastSquaresProblem<f64, Dyn, Dyn> for Problem<'_> {
 mod tests {
     use super::*;
 
-    fn unknown(name: &str, start: f64) -> Unknown {
-        Unknown { name: name.to_owned(), start, low: start / 100.0, high: start * 100.0 }
+    fn unknown(start: f64) -> Unknown {
+        Unknown { start, low: start / 100.0, high: start * 100.0 }
     }
+
+    const WEAK: [f64; 2] = [0.03; 2];
 
     #[test]
     fn a_line_is_found_though_one_row_is_wrong() {
@@ -109,7 +152,7 @@ mod tests {
         let errors = |values: &[f64], out: &mut Vec<f64>| {
             out.extend(rows.iter().map(|(x, y)| ((values[0] + values[1] * x) / y).ln()));
         };
-        let found = fit(&[unknown("offset", 1.0), unknown("slope", 1.0)], &errors);
+        let found = fit_weighted(&[unknown(1.0), unknown(1.0)], &WEAK, &[], &errors);
         assert!((found[0] / 3.0 - 1.0).abs() < 0.05, "{found:?}");
         assert!((found[1] / 0.5 - 1.0).abs() < 0.05, "{found:?}");
     }
@@ -117,7 +160,28 @@ mod tests {
     #[test]
     fn what_the_rows_say_nothing_about_stays_where_it_was() {
         let errors = |values: &[f64], out: &mut Vec<f64>| out.push((values[0] / 2.0).ln());
-        let found = fit(&[unknown("seen", 1.0), unknown("unseen", 7.0)], &errors);
+        let found = fit_weighted(&[unknown(1.0), unknown(7.0)], &WEAK, &[], &errors);
         assert!((found[1] - 7.0).abs() < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn a_group_is_pulled_together_and_not_towards_its_start() {
+        let unknowns = [unknown(1.0), unknown(1.0)];
+        let priors = vec![Prior::Mean { group: "same", width: 0.3 }; 2];
+        // Only the first is seen, at 5: the second follows it.
+        let errors = |values: &[f64], out: &mut Vec<f64>| out.push((values[0] / 5.0).ln());
+        let found = fit(&unknowns, &priors, &[1.0], &errors);
+        assert!((found[0] / 5.0 - 1.0).abs() < 1e-3, "{found:?}");
+        assert!((found[1] / 5.0 - 1.0).abs() < 1e-3, "{found:?}");
+    }
+
+    #[test]
+    fn a_heavier_row_wins() {
+        let errors = |values: &[f64], out: &mut Vec<f64>| {
+            out.extend([(values[0] / 2.0).ln(), (values[0] / 2.2).ln()]);
+        };
+        let priors = [Prior::Start { width: 100.0 }];
+        let found = fit(&[unknown(1.0)], &priors, &[10.0, 1.0], &errors);
+        assert!((found[0] / 2.0 - 1.0).abs() < 0.01, "{found:?}");
     }
 }

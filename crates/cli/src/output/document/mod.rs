@@ -21,10 +21,6 @@ pub(crate) struct Document {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "check, explain and version need no facts, notes or pictures")
-)]
 pub(crate) enum Block {
     Heading(String),
     /// Names and what they are: `Model   Qwen3-32B`.

@@ -1,0 +1,46 @@
+//! `flyball plan`: which accelerators, how many, in which layout, for how much.
+//!
+//! `serve` sizes a service, `train` a run. Both ask `perf` for all layouts and show the best, the
+//! ones that were rejected and why, and what would change the answer. Nothing is decided here.
+
+mod parts;
+mod quantities;
+mod range;
+mod serve;
+#[cfg(test)]
+mod tests;
+mod trace;
+mod train;
+
+use clap::{Args, Subcommand};
+
+use crate::output::{Exit, Failure, Printer};
+
+#[cfg(test)]
+pub(crate) use {
+    serve::answer::ServeAnswer, serve::emit::EngineCommand, train::answer::TrainAnswer,
+    train::emit::TrainingCommand,
+};
+
+/// Plan a service or a training run: fit, speed, layout, price
+///
+/// Works offline, from the model's config.json and the catalog. Numbers carry their interval and
+/// say what they rest on; prices say their day.
+#[derive(Debug, Args)]
+pub(crate) struct PlanArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    Serve(serve::ServeArgs),
+    Train(train::TrainArgs),
+}
+
+pub(crate) fn run(args: &PlanArgs, printer: &Printer) -> Result<Exit, Failure> {
+    match &args.what {
+        What::Serve(args) => serve::run(args, printer),
+        What::Train(args) => train::run(args, printer),
+    }
+}

@@ -1,0 +1,123 @@
+//! Which accelerators are looked at, and at which price.
+
+use clap::Args;
+use flyball_perf::catalog::{Catalog, Purchase};
+use flyball_perf::hardware::Accelerator;
+use flyball_perf::search::serve::Part;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::catalog::{self, CatalogArgs, purchases};
+use crate::output::Failure;
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Accelerators and prices")]
+pub(crate) struct PartsArgs {
+    /// Accelerators to look at; all that have a price if not set
+    #[arg(long, value_name = "NAME", value_delimiter = ',', env = "FLYBALL_PLAN_ACCELERATORS")]
+    #[arg(hide_env_values = true)]
+    accelerators: Vec<String>,
+
+    /// Only prices of this provider
+    #[arg(long, value_name = "NAME", env = "FLYBALL_PLAN_PROVIDER", hide_env_values = true)]
+    provider: Option<String>,
+
+    /// How accelerators are bought
+    #[arg(long, value_name = "HOW", env = "FLYBALL_PLAN_PURCHASE", hide_env_values = true)]
+    #[arg(default_value = "on-demand", value_parser = purchases())]
+    purchase: Purchase,
+
+    /// Short for --purchase spot; for a service also one replica more, so that one can be lost
+    #[arg(long, env = "FLYBALL_PLAN_SPOT", hide_env_values = true)]
+    #[arg(value_parser = clap::builder::BoolishValueParser::new())]
+    pub(crate) spot: bool,
+
+    #[command(flatten)]
+    pub(crate) catalog: CatalogArgs,
+}
+
+/// The price that a plan reckons with.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PaidView {
+    provider: String,
+    sku: String,
+    purchase: &'static str,
+    usd_per_gpu_hour: f64,
+    /// The day the price held.
+    as_of: String,
+}
+
+impl PaidView {
+    pub(crate) fn of(part: &Part<'_>) -> Option<PaidView> {
+        part.offer.map(|offer| PaidView {
+            provider: offer.provider.clone(),
+            sku: offer.sku.clone(),
+            purchase: offer.purchase.name(),
+            usd_per_gpu_hour: offer.price.amount().micros() as f64 / 1e6,
+            as_of: offer.as_of.as_str().to_owned(),
+        })
+    }
+
+    /// `aws p5.48xlarge`, or the provider alone where any order has the price.
+    pub(crate) fn from(&self) -> String {
+        match self.sku.as_str() {
+            "any" => self.provider.clone(),
+            sku => format!("{} {sku}", self.provider),
+        }
+    }
+}
+
+impl PartsArgs {
+    pub(crate) fn purchase(&self) -> Purchase {
+        if self.spot { Purchase::Spot } else { self.purchase }
+    }
+
+    /// The parts that were named, or all of the usual makers that have a price.
+    pub(crate) fn choose<'a>(
+        &self,
+        catalog: &'a Catalog,
+        again: &str,
+    ) -> Result<Vec<Part<'a>>, Failure> {
+        let provider = match &self.provider {
+            Some(name) => Some(catalog::provider(catalog, name)?),
+            None => None,
+        };
+        let priced = |accelerator: &'a Accelerator| {
+            let offer = catalog.cheapest(&accelerator.id, provider, self.purchase());
+            Part { accelerator, offer }
+        };
+        if self.accelerators.is_empty() {
+            // Engines and kernels of the other makers are not modelled, and parts before 2020 have no
+            // BF16; who names one gets it. A private part says neither maker nor year.
+            let usual = |part: &&'a Accelerator| {
+                ["NVIDIA", "AMD", ""].contains(&part.vendor.as_str())
+                    && (part.year == 0 || part.year >= 2020)
+            };
+            return Ok(catalog
+                .accelerators
+                .iter()
+                .filter(usual)
+                .map(priced)
+                .filter(|part| part.offer.is_some())
+                .collect());
+        }
+        self.accelerators
+            .iter()
+            .map(|name| catalog::accelerator(catalog, name, again).map(priced))
+            .collect()
+    }
+}
+
+/// `prices of 2026-08-22, on demand` under a table.
+pub(crate) fn price_note(prices: &[&PaidView], purchase: Purchase) -> String {
+    let mut days: Vec<&str> = prices.iter().map(|price| price.as_of.as_str()).collect();
+    days.sort_unstable();
+    days.dedup();
+    let days = match days.as_slice() {
+        [] => "unknown".to_owned(),
+        [day] => (*day).to_owned(),
+        [first, .., last] => format!("{first} to {last}"),
+    };
+    format!("prices of {days}, {purchase}, the cheapest known; flyball prices shows all")
+}

@@ -1,0 +1,66 @@
+//! Numbers with their interval, in answers and in tables.
+
+use flyball_perf::search::serve::Ranged;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A number, how low and how high it may be.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub(crate) struct RangeView {
+    pub(crate) low: f64,
+    pub(crate) point: f64,
+    pub(crate) high: f64,
+}
+
+impl RangeView {
+    /// In other units, to a hundredth: what lies beyond is noise.
+    pub(crate) fn of(ranged: Ranged, scale: f64) -> RangeView {
+        let [low, point, high] =
+            [ranged.low, ranged.point, ranged.high].map(|one| tidy(one * scale));
+        RangeView { low, point, high }
+    }
+
+    /// `29 ±4.1`: the larger half of the interval, so that nothing is promised too closely.
+    pub(crate) fn cell(&self) -> String {
+        self.cell_in(1.0)
+    }
+
+    /// The same in a larger unit.
+    pub(crate) fn cell_in(&self, unit: f64) -> String {
+        let off = (self.high - self.point).max(self.point - self.low);
+        format!("{} ±{}", short(self.point / unit), short(off / unit))
+    }
+}
+
+/// To a hundredth, or to three digits where that is finer.
+pub(crate) fn tidy(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return value;
+    }
+    let digits = (2 - value.abs().log10().floor() as i32).max(2);
+    let scale = 10f64.powi(digits.min(12));
+    (value * scale).round() / scale
+}
+
+/// `430`, `29`, `4.1`: two digits at least, no more than a reader can use.
+pub(crate) fn short(value: f64) -> String {
+    match value.abs() {
+        size if size >= 9.95 => format!("{value:.0}"),
+        size if size >= 0.995 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_short_and_never_too_sure() {
+        let range = RangeView { low: 25.0, point: 29.3, high: 36.2 };
+        assert_eq!(range.cell(), "29 ±6.9");
+        assert_eq!(short(0.256), "0.26");
+        assert_eq!(tidy(0.001_234_5), 0.00123);
+        assert_eq!(tidy(1234.567), 1234.57);
+    }
+}

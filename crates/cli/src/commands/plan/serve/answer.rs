@@ -1,0 +1,298 @@
+//! What `flyball plan serve` answers.
+
+use flyball_perf::evidence::Evidence;
+use flyball_perf::search::rejection::Rejection;
+use flyball_perf::search::sensitivity::Change;
+use flyball_perf::search::serve::{Choice, Part, Rejected, ServePlan, ServeQuestion};
+use flyball_perf::serving::steady::Shape;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::super::parts::PaidView;
+use super::super::range::{RangeView, tidy};
+use super::super::trace::Load;
+use super::{assumed_shape, why};
+use crate::model::{Model, ModelView};
+
+/// Ways to serve a load, best first.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ServeAnswer {
+    pub(super) model: ModelView,
+    pub(super) engine: &'static str,
+    pub(super) load: LoadView,
+    pub(super) targets: TargetView,
+    /// How accelerators are bought.
+    pub(super) purchase: &'static str,
+    /// Layouts and settings that were looked at.
+    pub(super) considered: usize,
+    /// Best first; the first one is the plan.
+    pub(super) choices: Vec<ChoiceView>,
+    /// Of every part, the layouts that came closest and why they are out.
+    pub(super) rejected: Vec<RejectedView>,
+    /// What the first choice would be if the question were another.
+    pub(super) changes: Vec<ChangeView>,
+    /// Where the time of the first choice's steps goes; only with --explain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) step: Option<StepView>,
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct LoadView {
+    /// Requests per second.
+    pub(super) rate: f64,
+    pub(super) input_tokens: f64,
+    pub(super) output_tokens: f64,
+    /// Requests of the trace, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) trace_requests: Option<usize>,
+    /// What was not said and had to be assumed.
+    pub(super) assumed: Vec<&'static str>,
+    #[serde(skip)]
+    pub(super) shape: Shape,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TargetView {
+    /// Milliseconds, 95th percentile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) ttft_p95_ms: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) itl_p95_ms: Option<f64>,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ChoiceView {
+    pub(super) accelerator: String,
+    /// As people write it, such as TP4 or TP1 DP8 EP8.
+    pub(super) layout: String,
+    pub(super) gpus_per_replica: u32,
+    pub(super) replicas: u32,
+    pub(super) gpus: u32,
+    /// GPUs that are paid for: whole hosts where they are sold whole.
+    pub(super) billed_gpus: u32,
+    /// Prompt tokens per step.
+    pub(super) chunk_tokens: u32,
+    /// Milliseconds; from the queueing formula.
+    pub(super) ttft_p95_ms: RangeView,
+    pub(super) itl_p95_ms: RangeView,
+    /// Share of the capacity in use.
+    pub(super) load: f64,
+    /// Requests per second that one replica carries inside the targets.
+    pub(super) replica_capacity: RangeView,
+    /// Tokens that one replica's cache holds.
+    pub(super) cache_tokens: RangeView,
+    pub(super) usd_per_hour: Option<f64>,
+    pub(super) usd_per_million_output_tokens: Option<f64>,
+    pub(super) price: Option<PaidView>,
+    /// What the speed rests on.
+    pub(super) evidence: String,
+    /// The interval of the time to the first token reaches past its target.
+    pub(super) may_miss_ttft: bool,
+    /// Why it is not the first choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) lost_because: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RejectedView {
+    pub(super) accelerator: String,
+    pub(super) layout: String,
+    /// One word.
+    pub(super) reason: &'static str,
+    pub(super) because: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ChangeView {
+    pub(super) what: &'static str,
+    /// The first choice then, such as `5 x h200-sxm-141gb TP1`; absent if nothing would do.
+    pub(super) then: Option<String>,
+    pub(super) usd_per_hour: Option<f64>,
+    /// Whether it is another part or layout, not only more replicas.
+    pub(super) changes_the_choice: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct StepView {
+    /// Requests that decode at once in a replica.
+    pub(super) running: f64,
+    /// Share of steps that carry prompt tokens, and the two kinds of step in milliseconds.
+    pub(super) parts: Vec<StepPartView>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct StepPartView {
+    pub(super) part: &'static str,
+    pub(super) decode_ms: f64,
+    pub(super) with_prompt_ms: f64,
+}
+
+impl LoadView {
+    pub(super) fn new(
+        rate: Option<f64>,
+        input: Option<f64>,
+        output: Option<f64>,
+        trace: Option<&Load>,
+    ) -> LoadView {
+        let input = input.or(trace.map(|load| load.input_mean)).unwrap_or(1.0);
+        let output = output.or(trace.map(|load| load.output_mean)).unwrap_or(1.0);
+        let rate = rate.or(trace.map(|load| load.peak_rate)).unwrap_or(1.0);
+        let (shape, mut assumed) = match trace {
+            Some(load) => {
+                let Load { input_variation, input_p95, .. } = *load;
+                (Shape { input, output, input_variation, input_p95 }, Vec::new())
+            }
+            None => (assumed_shape(input, output), vec!["p95 prompt 2.5 x the mean"]),
+        };
+        assumed.extend(["arrivals without bursts", "no shared prefixes"]);
+        LoadView {
+            rate: tidy(rate),
+            input_tokens: tidy(input),
+            output_tokens: tidy(output),
+            trace_requests: trace.map(|load| load.requests),
+            assumed,
+            shape,
+        }
+    }
+}
+
+impl ServeAnswer {
+    pub(super) fn new(
+        model: &Model,
+        load: &LoadView,
+        question: &ServeQuestion<'_>,
+        plan: &ServePlan,
+        changes: &[Change],
+        top: usize,
+    ) -> ServeAnswer {
+        let choices = best_of_each(&plan.ranked)
+            .take(top.max(1))
+            .map(|choice| ChoiceView::new(question, plan, choice))
+            .collect();
+        let ms = |seconds: Option<f64>| seconds.map(|seconds| tidy(seconds * 1e3));
+        ServeAnswer {
+            model: model.view(),
+            engine: question.engine.name(),
+            load: load.clone(),
+            targets: TargetView {
+                ttft_p95_ms: ms(question.targets.ttft_p95),
+                itl_p95_ms: ms(question.targets.itl_p95),
+            },
+            purchase: "on-demand",
+            considered: plan.considered,
+            choices,
+            rejected: rejected(question, plan),
+            changes: changes.iter().map(|one| change(question.parts, plan, one)).collect(),
+            step: None,
+        }
+    }
+}
+
+/// Each part with its best layouts, so that one part does not fill the table with near copies.
+fn best_of_each(ranked: &[Choice]) -> impl Iterator<Item = &Choice> {
+    let mut seen: Vec<(usize, u32)> = Vec::new();
+    ranked.iter().filter(move |choice| {
+        let times = seen.iter_mut().find(|(part, _)| *part == choice.part);
+        match times {
+            None => {
+                seen.push((choice.part, 1));
+                true
+            }
+            Some((_, times)) => {
+                *times += 1;
+                *times <= 2
+            }
+        }
+    })
+}
+
+impl ChoiceView {
+    fn new(question: &ServeQuestion<'_>, plan: &ServePlan, choice: &Choice) -> ChoiceView {
+        let part = &question.parts[choice.part];
+        let tokens = choice.memory.cache_tokens;
+        let [low, point, high] =
+            [tokens.low(), tokens.point(), tokens.high()].map(|tokens| tokens.get() as f64);
+        ChoiceView {
+            accelerator: part.accelerator.id.to_string(),
+            layout: choice.layout.to_string(),
+            gpus_per_replica: choice.layout.gpus().get(),
+            replicas: choice.replicas.get(),
+            gpus: choice.gpus.get(),
+            billed_gpus: choice.order.map_or(choice.gpus.get(), |order| order.billed.get()),
+            chunk_tokens: choice.chunk,
+            ttft_p95_ms: RangeView::of(choice.ttft_p95, 1e3),
+            itl_p95_ms: RangeView::of(choice.itl_p95, 1e3),
+            load: tidy(choice.load()),
+            replica_capacity: RangeView::of(choice.capacity, 1.0),
+            cache_tokens: RangeView { low, point, high },
+            usd_per_hour: choice.order.map(|order| tidy(order.usd_per_hour())),
+            usd_per_million_output_tokens: choice.usd_per_million.map(tidy),
+            price: PaidView::of(part),
+            evidence: choice.evidence.to_string(),
+            may_miss_ttft: choice.may_miss_ttft,
+            lost_because: plan
+                .ranked
+                .first()
+                .filter(|first| !std::ptr::eq(*first, choice))
+                .map(|first| why::lost(question, first, choice)),
+        }
+    }
+
+    pub(super) fn rests_on_datasheet(&self) -> bool {
+        self.evidence == Evidence::DatasheetOnly.to_string()
+    }
+}
+
+/// Of each part that has no choice at all, what came closest; then the links that are traps on parts
+/// that do serve.
+fn rejected(question: &ServeQuestion<'_>, plan: &ServePlan) -> Vec<RejectedView> {
+    let view = |index: usize, one: &Rejected| RejectedView {
+        accelerator: question.parts[index].accelerator.id.to_string(),
+        layout: one.layout.to_string(),
+        reason: one.reason.word(),
+        because: one.reason.to_string(),
+    };
+    let (mut out, mut traps) = (Vec::new(), Vec::new());
+    for index in 0..question.parts.len() {
+        // Closest first, as the search has sorted them.
+        let mut of_part = plan.rejected.iter().filter(|one| one.part == index);
+        if plan.ranked.iter().any(|choice| choice.part == index) {
+            let link = of_part.find(|one| matches!(one.reason, Rejection::Link { .. }));
+            traps.extend(link.map(|one| view(index, one)));
+        } else {
+            out.extend(of_part.next().map(|one| view(index, one)));
+        }
+    }
+    out.extend(traps);
+    out
+}
+
+fn change(parts: &[Part<'_>], plan: &ServePlan, change: &Change) -> ChangeView {
+    let named = |choice: &Choice| {
+        let id = &parts[choice.part].accelerator.id;
+        format!("{} x {id} {}", choice.replicas.get(), choice.layout)
+    };
+    let same = |choice: &Choice| {
+        plan.ranked
+            .first()
+            .is_some_and(|first| (first.part, first.layout) == (choice.part, choice.layout))
+    };
+    ChangeView {
+        what: change.what,
+        then: change.first.as_ref().map(named),
+        usd_per_hour: change
+            .first
+            .as_ref()
+            .and_then(|choice| choice.order)
+            .map(|order| tidy(order.usd_per_hour())),
+        changes_the_choice: change.first.as_ref().is_none_or(|choice| !same(choice)),
+    }
+}

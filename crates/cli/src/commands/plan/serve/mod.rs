@@ -1,0 +1,241 @@
+//! `flyball plan serve`: how to serve a load inside latency targets.
+
+pub(super) mod answer;
+pub(super) mod emit;
+mod picture;
+mod view;
+mod why;
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
+use flyball_perf::engine::Engine;
+use flyball_perf::search::sensitivity;
+use flyball_perf::search::serve::{Knowledge, ServeObjective, ServeQuestion, Targets, serve};
+use flyball_perf::serving::steady::Shape;
+
+use super::parts::PartsArgs;
+use super::quantities;
+use super::trace::{self, Load};
+use crate::chart;
+use crate::flags::time;
+use crate::model::{FormatArgs, Model};
+use crate::output::{Answer, Detail, Exit, Failure, FailureCode, Printer};
+use answer::{LoadView, ServeAnswer};
+use emit::EngineCommand;
+
+/// Plan a service: parts, layout, replicas and price for a load and latency targets
+///
+/// The targets must hold for 95 % of requests. The chosen plan is the cheapest whose whole interval
+/// of the time between tokens stays inside its target; the time to the first token comes from a
+/// queueing formula and is checked at its best guess.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Folder of a checkpoint, its config.json, or a name from flyball explain FLY-603
+    #[arg(long, value_name = "MODEL", env = "FLYBALL_PLAN_MODEL", hide_env_values = true)]
+    model: String,
+
+    /// Requests per time, as in 12/s or 720/min; with a trace, its busy minute if not set
+    #[arg(long, value_name = "RATE", env = "FLYBALL_PLAN_RATE", hide_env_values = true)]
+    #[arg(value_parser = quantities::rate, required_unless_present = "trace")]
+    rate: Option<f64>,
+
+    /// Mean prompt tokens of a request
+    #[arg(long, value_name = "TOKENS", env = "FLYBALL_PLAN_INPUT", hide_env_values = true)]
+    #[arg(value_parser = quantities::count, required_unless_present = "trace")]
+    input: Option<f64>,
+
+    /// Mean output tokens of a request
+    #[arg(long, value_name = "TOKENS", env = "FLYBALL_PLAN_OUTPUT", hide_env_values = true)]
+    #[arg(value_parser = quantities::count, required_unless_present = "trace")]
+    output: Option<f64>,
+
+    /// Take rate and lengths from a file of requests; see flyball explain FLY-605
+    #[arg(long, value_name = "FILE", env = "FLYBALL_PLAN_TRACE", hide_env_values = true)]
+    trace: Option<PathBuf>,
+
+    /// Time to the first token, 95th percentile, as in 500ms
+    #[arg(long, value_name = "TIME", env = "FLYBALL_PLAN_TTFT_P95", hide_env_values = true)]
+    #[arg(value_parser = time)]
+    ttft_p95: Option<Duration>,
+
+    /// Time between two tokens, 95th percentile, as in 40ms
+    #[arg(long, value_name = "TIME", env = "FLYBALL_PLAN_ITL_P95", hide_env_values = true)]
+    #[arg(value_parser = time)]
+    itl_p95: Option<Duration>,
+
+    /// Engine that serves
+    #[arg(long, value_name = "NAME", env = "FLYBALL_PLAN_ENGINE", hide_env_values = true)]
+    #[arg(default_value = "vllm", value_parser = engines())]
+    engine: Engine,
+
+    /// What to look for
+    #[arg(long, value_name = "WHAT", env = "FLYBALL_PLAN_OBJECTIVE", hide_env_values = true)]
+    #[arg(default_value = "cheapest")]
+    objective: Objective,
+
+    /// Dollars per hour that `--objective fastest` may spend
+    #[arg(long, value_name = "USD", env = "FLYBALL_PLAN_BUDGET", hide_env_values = true)]
+    #[arg(value_parser = quantities::count, required_if_eq("objective", "fastest"))]
+    budget: Option<f64>,
+
+    /// Most accelerators in one replica
+    #[arg(long, value_name = "N", env = "FLYBALL_PLAN_MOST_GPUS", hide_env_values = true)]
+    #[arg(default_value_t = 32)]
+    most_gpus: u32,
+
+    /// Requests that run at once in one replica, at most
+    #[arg(long, value_name = "N", env = "FLYBALL_PLAN_SEQUENCES", hide_env_values = true)]
+    #[arg(default_value_t = 256)]
+    sequences: u32,
+
+    /// Rows of the table
+    #[arg(long, value_name = "N", env = "FLYBALL_PLAN_TOP", hide_env_values = true)]
+    #[arg(default_value_t = 6)]
+    top: usize,
+
+    /// Show where the time of a step goes and what the numbers rest on
+    #[arg(long, env = "FLYBALL_PLAN_EXPLAIN", hide_env_values = true)]
+    #[arg(value_parser = BoolishValueParser::new())]
+    explain: bool,
+
+    /// Print the engine's command line for the chosen plan instead
+    #[arg(long, env = "FLYBALL_PLAN_EMIT", hide_env_values = true)]
+    #[arg(value_parser = BoolishValueParser::new())]
+    emit: bool,
+
+    /// Also write the answer with its picture as one page of HTML
+    #[arg(long, value_name = "FILE", env = "FLYBALL_PLAN_HTML", hide_env_values = true)]
+    html: Option<PathBuf>,
+
+    #[command(flatten)]
+    formats: FormatArgs,
+
+    #[command(flatten)]
+    parts: PartsArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Objective {
+    /// The least money per hour
+    Cheapest,
+    /// The least time to the first token within the budget
+    Fastest,
+    /// The most output tokens per dollar with every replica full
+    TokensPerDollar,
+}
+
+fn engines() -> impl TypedValueParser<Value = Engine> {
+    PossibleValuesParser::new(Engine::ALL.map(Engine::name))
+        .map(|name| Engine::named(&name).expect("only names of engines come through"))
+}
+
+/// The plan, or the command that it comes to.
+pub(super) enum Outcome {
+    Plan(Box<ServeAnswer>),
+    Command(EngineCommand),
+}
+
+pub(super) fn run(args: &ServeArgs, printer: &Printer) -> Result<Exit, Failure> {
+    let outcome = {
+        let progress = printer.progress();
+        progress.say("planning");
+        outcome(args)?
+    };
+    match outcome {
+        Outcome::Command(command) => Ok(printer.answer(&command)),
+        Outcome::Plan(answer) => {
+            if let Some(file) = &args.html {
+                let title = format!("Plan for {}", answer.model.name());
+                write_page(file, &chart::html::page(&title, &answer.view(Detail::Full), &[]))?;
+            }
+            Ok(printer.answer(&*answer))
+        }
+    }
+}
+
+pub(super) fn outcome(args: &ServeArgs) -> Result<Outcome, Failure> {
+    let model = Model::load(&args.model, &args.formats)?;
+    let catalog = args.parts.catalog.load()?;
+    let parts = args.parts.choose(&catalog, "flyball plan serve --accelerators")?;
+    let load = load(args)?;
+    let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
+    let question = ServeQuestion {
+        model: &model.architecture,
+        engine: args.engine,
+        cache: model.cache,
+        shape: load.shape,
+        rate: load.rate,
+        targets: Targets { ttft_p95: seconds(args.ttft_p95), itl_p95: seconds(args.itl_p95) },
+        parts: &parts,
+        objective: args.objective(),
+        spare: u32::from(args.parts.spot),
+        most_gpus: args.most_gpus,
+        sequences: args.sequences,
+    };
+    let knowledge = Knowledge::builtin();
+    let plan = serve(&question, &knowledge);
+    if args.emit {
+        return emit::command(args.engine, &model, &plan, &load).map(Outcome::Command);
+    }
+    let changes = sensitivity::changes(&question, &knowledge);
+    let mut answer = ServeAnswer::new(&model, &load, &question, &plan, &changes, args.top);
+    answer.purchase = args.parts.purchase().name();
+    if args.explain {
+        answer.explain(&question, &plan, &knowledge);
+    }
+    Ok(Outcome::Plan(Box::new(answer)))
+}
+
+impl ServeArgs {
+    fn objective(&self) -> ServeObjective {
+        match self.objective {
+            Objective::Cheapest => ServeObjective::Cheapest,
+            Objective::TokensPerDollar => ServeObjective::TokensPerDollar,
+            Objective::Fastest => {
+                ServeObjective::Fastest { usd_per_hour: self.budget.unwrap_or(f64::INFINITY) }
+            }
+        }
+    }
+}
+
+/// Writes a page, or says why not.
+pub(super) fn write_page(file: &std::path::Path, page: &str) -> Result<(), Failure> {
+    std::fs::write(file, page).map_err(|error| {
+        Failure::new(Exit::Usage, "the page cannot be written")
+            .at(file.display().to_string())
+            .because(error.to_string())
+            .hint("give --html a file in a folder that exists and that you may write to")
+    })
+}
+
+/// Rate and lengths from the flags, from the trace, or both; and what was assumed.
+fn load(args: &ServeArgs) -> Result<LoadView, Failure> {
+    let trace = match &args.trace {
+        Some(file) => Some(read_trace(file)?),
+        None => None,
+    };
+    Ok(LoadView::new(args.rate, args.input, args.output, trace.as_ref()))
+}
+
+fn read_trace(file: &std::path::Path) -> Result<Load, Failure> {
+    let wrong = |why: String| {
+        Failure::new(Exit::Usage, "the trace cannot be read")
+            .at(file.display().to_string())
+            .because(why)
+            .hint("flyball explain FLY-605 shows the forms that are read")
+            .code(FailureCode::Trace)
+    };
+    let open = File::open(file).map_err(|error| wrong(error.to_string()))?;
+    trace::read(BufReader::new(open)).map_err(wrong)
+}
+
+/// The shape of requests about which only means are known: lengths vary as in the public traces,
+/// where the longest twentieth of prompts is some 2.5 times the mean.
+fn assumed_shape(input: f64, output: f64) -> Shape {
+    Shape { input, output, input_variation: 1.0, input_p95: 2.5 }
+}

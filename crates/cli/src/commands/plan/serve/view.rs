@@ -1,0 +1,279 @@
+//! How `flyball plan serve` shows its answer.
+
+use flyball_perf::catalog::Purchase;
+use flyball_perf::search::serve::{Knowledge, ServePlan, ServeQuestion};
+use flyball_perf::serving::batch::Batch;
+use flyball_perf::serving::step::{Replica, StepModel};
+
+use super::super::parts::price_note;
+use super::super::range::{short, tidy};
+use super::answer::{ChangeView, ChoiceView, ServeAnswer, StepPartView, StepView};
+use super::picture;
+use crate::output::document::{Block, Column, Document, Row, Table};
+use crate::output::{Answer, Detail, Exit, plural};
+
+/// More than a screenful of reasons hides the ones that matter.
+const SHOWN_REJECTED: usize = 10;
+
+impl Answer for ServeAnswer {
+    const KIND: &'static str = "ServePlan";
+
+    fn view(&self, detail: Detail) -> Document {
+        let mut document = Document::new();
+        if detail == Detail::Full {
+            document.push(Block::Facts(self.facts()));
+            document.push(Block::Gap);
+        }
+        if !self.choices.is_empty() {
+            document.push(Block::Table(self.table()));
+            document.push(Block::Gap);
+        }
+        if !self.rejected.is_empty() && (detail == Detail::Full || self.choices.is_empty()) {
+            document.push(Block::Table(self.rejected_table()));
+            document.push(Block::Gap);
+        }
+        document.push(Block::Notes(self.verdict()));
+        if let Some(step) = &self.step {
+            document.push(Block::Gap);
+            document.push(Block::Heading("Where a step's time goes".to_owned()));
+            document.push(Block::Table(step_table(step)));
+            let running = format!("with {} requests decoding in a replica", short(step.running));
+            document.push(Block::Line(running));
+        }
+        if detail == Detail::Full && self.choices.len() > 1 {
+            document.push(Block::Gap);
+            document.push(Block::Picture(picture::frontier(self)));
+        }
+        document
+    }
+
+    fn exit(&self) -> Exit {
+        if self.choices.is_empty() { Exit::No } else { Exit::Yes }
+    }
+}
+
+impl ServeAnswer {
+    fn facts(&self) -> Vec<(String, String)> {
+        let load = format!(
+            "{} requests/s, {} tokens in, {} out; assumed: {}",
+            short(self.load.rate),
+            self.load.input_tokens.round(),
+            self.load.output_tokens.round(),
+            self.load.assumed.join(", "),
+        );
+        let target =
+            |name: &str, ms: Option<f64>| ms.map(|ms| format!("{name} <= {} ms", short(ms)));
+        let targets: Vec<String> =
+            [target("TTFT", self.targets.ttft_p95_ms), target("ITL", self.targets.itl_p95_ms)]
+                .into_iter()
+                .flatten()
+                .collect();
+        let targets = match targets.is_empty() {
+            true => "none".to_owned(),
+            false => format!("{}, for 95 % of requests", targets.join(", ")),
+        };
+        [
+            ("Model", self.model.sentence()),
+            ("Load", load),
+            ("Target", targets),
+            ("Engine", self.engine.to_owned()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into()
+    }
+
+    fn table(&self) -> Table {
+        let mut table = Table::new(vec![
+            Column::right("#"),
+            Column::left("GPU"),
+            Column::left("LAYOUT"),
+            Column::right("REPL"),
+            Column::right("GPUS"),
+            Column::right("TTFT-MS"),
+            Column::right("ITL-MS"),
+            Column::right("LOAD"),
+            Column::right("$/H"),
+            Column::right("$/M-OUT"),
+            Column::left("EVIDENCE"),
+        ]);
+        for (index, choice) in self.choices.iter().enumerate() {
+            let mut row = Row::new(cells(index, choice));
+            row.mark = (index == 0).then_some('*');
+            table.rows.push(row);
+        }
+        table
+    }
+
+    /// What was ruled out, closest first. All of it is in the JSON.
+    fn rejected_table(&self) -> Table {
+        let mut table = Table::new(vec![
+            Column::left("REJECTED"),
+            Column::left("LAYOUT"),
+            Column::left("BECAUSE"),
+        ]);
+        for rejected in self.rejected.iter().take(SHOWN_REJECTED) {
+            let mut row = Row::new([
+                rejected.accelerator.clone(),
+                rejected.layout.clone(),
+                rejected.because.clone(),
+            ]);
+            row.muted = true;
+            table.rows.push(row);
+        }
+        table
+    }
+
+    fn verdict(&self) -> Vec<String> {
+        let purchase = Purchase::named(self.purchase).unwrap_or(Purchase::OnDemand);
+        let Some(first) = self.choices.first() else {
+            return vec![format!(
+                "Nothing serves this load inside the targets; {} layouts were tried. The reasons \
+                 stand in the table; relax a target, or name other parts with --accelerators.",
+                self.considered
+            )];
+        };
+        let mut notes = vec![self.chosen(first)];
+        if let Some((second, because)) = self
+            .choices
+            .get(1)
+            .and_then(|second| second.lost_because.as_ref().map(|because| (second, because)))
+        {
+            notes.push(format!("2 lost ({}): {because}.", second.accelerator));
+        }
+        notes.push(self.sensitivity());
+        if self.choices.iter().any(|choice| choice.may_miss_ttft) {
+            notes.push(
+                "? The interval reaches past the target: TTFT comes from a queueing formula, and only \
+                 a replay of your traffic says more (not yet)."
+                    .to_owned(),
+            );
+        }
+        if first.rests_on_datasheet() {
+            notes.push(
+                "Nobody has measured kernels on this part: treat its speed as a rough guess."
+                    .to_owned(),
+            );
+        }
+        let prices: Vec<_> =
+            self.choices.iter().filter_map(|choice| choice.price.as_ref()).collect();
+        notes.push(price_note(&prices, purchase));
+        notes
+    }
+
+    fn chosen(&self, first: &ChoiceView) -> String {
+        let price =
+            first.price.as_ref().map_or(String::new(), |price| format!(" from {}", price.from()));
+        let whole = match first.billed_gpus > first.gpus {
+            true => format!(", {} paid for because they are sold in hosts", first.billed_gpus),
+            false => String::new(),
+        };
+        format!(
+            "Chosen 1: {} x {} {}{price}, {}{whole}, {} prompt tokens per step; {} layouts and \
+             settings tried.",
+            first.replicas,
+            first.accelerator,
+            first.layout,
+            plural(first.gpus as usize, "GPU"),
+            first.chunk_tokens,
+            self.considered
+        )
+    }
+
+    /// Changes that lead to another choice; else those that change its size; else that none does.
+    fn sensitivity(&self) -> String {
+        let then = |change: &&ChangeView| match &change.then {
+            Some(then) => format!("{}: {then}", change.what),
+            None => format!("{}: nothing would do", change.what),
+        };
+        let words = |of: &dyn Fn(&&ChangeView) -> bool| {
+            self.changes.iter().filter(of).map(|change| then(&change)).collect::<Vec<_>>()
+        };
+        let other = words(&|change| change.changes_the_choice);
+        if !other.is_empty() {
+            return format!("Another choice with {}.", other.join("; "));
+        }
+        let size = self.choices.first().and_then(|first| first.usd_per_hour);
+        let larger = words(&|change| change.usd_per_hour != size);
+        if !larger.is_empty() {
+            return format!("More of the same with {}.", larger.join("; "));
+        }
+        let asked: Vec<&str> = self.changes.iter().map(|change| change.what).collect();
+        format!("The same with {}.", asked.join(", "))
+    }
+
+    /// Adds where the time of the first choice goes.
+    pub(super) fn explain(
+        &mut self,
+        question: &ServeQuestion<'_>,
+        plan: &ServePlan,
+        knowledge: &Knowledge,
+    ) {
+        let Some(first) = plan.ranked.first() else { return };
+        let accelerator = question.parts[first.part].accelerator;
+        let replica = Replica {
+            model: question.model,
+            accelerator,
+            layout: first.layout,
+            engine: question.engine,
+            cache: question.cache,
+        };
+        let kernels = accelerator.kernels_or_assumed();
+        let Ok(step) = StepModel::new(&replica, &kernels, &knowledge.coefficients) else { return };
+        let shape = &question.shape;
+        let decode = Batch::decoding(first.at.running, shape.input + shape.output / 2.0);
+        let prompt = shape.input.min(f64::from(first.chunk));
+        let plain = step.parts(&decode).named();
+        let mixed = step.parts(&decode.with_prompt(prompt, shape.input)).named();
+        let parts = plain
+            .into_iter()
+            .zip(mixed)
+            .map(|((part, plain), (_, mixed))| StepPartView {
+                part,
+                decode_ms: tidy(plain * 1e3),
+                with_prompt_ms: tidy(mixed * 1e3),
+            })
+            .collect();
+        self.step = Some(StepView { running: tidy(first.at.running), parts });
+    }
+}
+
+fn cells(index: usize, choice: &ChoiceView) -> [String; 11] {
+    let money = |usd: Option<f64>| usd.map_or(String::new(), |usd| format!("{usd:.2}"));
+    let caution = if choice.may_miss_ttft { "?" } else { "" };
+    [
+        (index + 1).to_string(),
+        choice.accelerator.clone(),
+        choice.layout.clone(),
+        choice.replicas.to_string(),
+        choice.gpus.to_string(),
+        format!("{}{caution}", choice.ttft_p95_ms.cell()),
+        choice.itl_p95_ms.cell(),
+        format!("{:.0} %", choice.load * 100.0),
+        money(choice.usd_per_hour),
+        money(choice.usd_per_million_output_tokens),
+        choice.evidence.clone(),
+    ]
+}
+
+fn step_table(step: &StepView) -> Table {
+    let mut table = Table::new(vec![
+        Column::left("PART"),
+        Column::right("DECODING"),
+        Column::right("WITH-PROMPT"),
+    ]);
+    let ms = |value: f64| format!("{value:.2} ms");
+    for part in &step.parts {
+        table.rows.push(Row::new([
+            part.part.to_owned(),
+            ms(part.decode_ms),
+            ms(part.with_prompt_ms),
+        ]));
+    }
+    let total = |of: fn(&StepPartView) -> f64| ms(step.parts.iter().map(of).sum());
+    table.rows.push(Row::new([
+        "together".to_owned(),
+        total(|part| part.decode_ms),
+        total(|part| part.with_prompt_ms),
+    ]));
+    table
+}

@@ -1,0 +1,40 @@
+//! Why one choice lost against another, in one sentence.
+
+use flyball_perf::search::serve::{Choice, ServeObjective, ServeQuestion};
+
+/// What the first choice has over this one.
+pub(super) fn lost(question: &ServeQuestion<'_>, first: &Choice, other: &Choice) -> String {
+    let (Some(a), Some(b)) = (first.order, other.order) else { return "no price".to_owned() };
+    let (paid, dearer) = (a.usd_per_hour(), b.usd_per_hour());
+    let percent = (dearer / paid - 1.0) * 100.0;
+    match question.objective {
+        ServeObjective::Fastest { .. } => {
+            let slower = (other.ttft_p95.point / first.ttft_p95.point - 1.0) * 100.0;
+            format!("{slower:.0} % slower to the first token")
+        }
+        ServeObjective::TokensPerDollar => "fewer tokens per dollar".to_owned(),
+        ServeObjective::Cheapest if percent < 0.5 => "same price, more GPUs or slower".to_owned(),
+        ServeObjective::Cheapest => {
+            let cause = if b.billed.get() > b.gpus.get() {
+                format!("{} GPUs are paid for {}", b.billed.get(), b.gpus.get())
+            } else {
+                format!(
+                    "{} GPUs against {}, each {}",
+                    b.gpus.get(),
+                    a.gpus.get(),
+                    compared(paid / f64::from(a.billed.get()), dearer / f64::from(b.billed.get()))
+                )
+            };
+            format!("{percent:.0} % dearer: {cause}")
+        }
+    }
+}
+
+fn compared(a: f64, b: f64) -> String {
+    let percent = (b / a - 1.0) * 100.0;
+    match percent {
+        p if p > 1.0 => format!("{p:.0} % dearer"),
+        p if p < -1.0 => format!("{:.0} % cheaper", -p),
+        _ => "at the same price".to_owned(),
+    }
+}

@@ -1,0 +1,243 @@
+//! What `flyball plan train` answers.
+
+use flyball_perf::search::rejection::Rejection;
+use flyball_perf::search::train::{RejectedClass, Size, TrainChoice, TrainPlan, TrainQuestion};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::super::parts::PaidView;
+use super::super::range::{RangeView, tidy};
+use crate::model::{Model, ModelView};
+
+/// Ways to run a training, best first.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TrainAnswer {
+    pub(super) model: ModelView,
+    pub(super) framework: &'static str,
+    pub(super) precision: &'static str,
+    pub(super) tokens: f64,
+    pub(super) sequence_tokens: f64,
+    pub(super) sequences_per_step: f64,
+    /// What was fixed: `gpus`, `deadline` or `budget`, and its value (seconds, or dollars).
+    pub(super) fixed: &'static str,
+    pub(super) fixed_value: f64,
+    /// How accelerators are bought.
+    pub(super) purchase: &'static str,
+    pub(super) considered: usize,
+    pub(super) feasible: usize,
+    /// What was not said and had to be assumed.
+    pub(super) assumed: Vec<&'static str>,
+    /// Best first; the first one is the plan.
+    pub(super) choices: Vec<TrainChoiceView>,
+    pub(super) rejected: Vec<RejectedClassView>,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TrainChoiceView {
+    pub(super) accelerator: String,
+    pub(super) gpus: u32,
+    pub(super) billed_gpus: u32,
+    /// As people write it, such as TP4 PP2 DP64 MB1 ZeRO-1.
+    pub(super) layout: String,
+    pub(super) step_seconds: RangeView,
+    pub(super) tokens_per_second: f64,
+    /// Model operations over the dense peak, attention counted causally (half of the square).
+    pub(super) mfu: f64,
+    /// The same with recomputation.
+    pub(super) hfu: f64,
+    pub(super) days: RangeView,
+    pub(super) usd: Option<RangeView>,
+    pub(super) price: Option<PaidView>,
+    /// Peak on the fullest accelerator.
+    pub(super) memory_bytes: u64,
+    pub(super) usable_bytes: u64,
+    pub(super) checkpoint_bytes: u64,
+    pub(super) save_every_seconds: f64,
+    /// Share of the time that saves, failures and work done again take.
+    pub(super) lost_share: f64,
+    /// Seconds of a step by part, largest first.
+    pub(super) step_parts: Vec<StepPartView>,
+    pub(super) evidence: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) lost_because: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct StepPartView {
+    pub(super) part: &'static str,
+    pub(super) seconds: f64,
+    pub(super) share: f64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RejectedClassView {
+    pub(super) accelerator: String,
+    /// One word.
+    pub(super) reason: &'static str,
+    /// How many layouts.
+    pub(super) count: usize,
+    /// One of them.
+    pub(super) example: String,
+    pub(super) because: String,
+}
+
+const DAY: f64 = 86_400.0;
+
+impl TrainAnswer {
+    pub(super) fn new(
+        model: &Model,
+        question: &TrainQuestion<'_>,
+        plan: &TrainPlan,
+        top: usize,
+    ) -> TrainAnswer {
+        let (fixed, fixed_value) = match question.size {
+            Size::Gpus(gpus) => ("gpus", f64::from(gpus)),
+            Size::Deadline(seconds) => ("deadline", seconds),
+            Size::Budget(usd) => ("budget", usd),
+        };
+        let choices = best_of_each(&plan.ranked)
+            .take(top.max(1))
+            .map(|choice| TrainChoiceView::new(question, plan, choice))
+            .collect();
+        TrainAnswer {
+            model: model.view(),
+            framework: question.framework.name(),
+            precision: "bf16",
+            tokens: question.tokens,
+            sequence_tokens: question.sequence,
+            sequences_per_step: question.global_batch,
+            fixed,
+            fixed_value,
+            purchase: "on-demand",
+            considered: plan.considered,
+            feasible: plan.ranked.len(),
+            assumed: vec![
+                "Adam in mixed precision",
+                "one interruption in 50,700 GPU-hours (arXiv 2407.21783)",
+                "a host writes checkpoints at 2 GB/s",
+                "10 minutes from a failure to the next step",
+            ],
+            choices,
+            rejected: shown(plan).map(|class| rejected(question, class)).collect(),
+        }
+    }
+}
+
+/// Of parts that can do it, the links that are traps; of the others, what came closest.
+fn shown(plan: &TrainPlan) -> impl Iterator<Item = &RejectedClass> {
+    let mut seen: Vec<usize> = Vec::new();
+    plan.rejected.iter().filter(move |class| {
+        let served = plan.ranked.iter().any(|choice| choice.part == class.part);
+        let trap = matches!(class.reason, Rejection::Link { .. });
+        let first = !seen.contains(&class.part);
+        seen.push(class.part);
+        if served { trap } else { first }
+    })
+}
+
+/// Two layouts of each part and size at most, so that near copies do not fill the table.
+fn best_of_each(ranked: &[TrainChoice]) -> impl Iterator<Item = &TrainChoice> {
+    let mut seen: Vec<((usize, u32), u32)> = Vec::new();
+    ranked.iter().filter(move |choice| {
+        let key = (choice.part, choice.gpus.get());
+        match seen.iter_mut().find(|(known, _)| *known == key) {
+            None => {
+                seen.push((key, 1));
+                true
+            }
+            Some((_, times)) => {
+                *times += 1;
+                *times <= 2
+            }
+        }
+    })
+}
+
+impl TrainChoiceView {
+    fn new(question: &TrainQuestion<'_>, plan: &TrainPlan, choice: &TrainChoice) -> Self {
+        let part = &question.parts[choice.part];
+        let total = choice.step.total();
+        let mut step_parts: Vec<StepPartView> = choice
+            .step
+            .named()
+            .into_iter()
+            .filter(|(_, seconds)| *seconds > 0.0)
+            .map(|(part, seconds)| StepPartView {
+                part,
+                seconds: tidy(seconds),
+                share: tidy(seconds / total),
+            })
+            .collect();
+        step_parts.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+        TrainChoiceView {
+            accelerator: part.accelerator.id.to_string(),
+            gpus: choice.gpus.get(),
+            billed_gpus: choice.order.map_or(choice.gpus.get(), |order| order.billed.get()),
+            layout: choice.layout.to_string(),
+            step_seconds: RangeView::of(choice.step_seconds, 1.0),
+            tokens_per_second: tidy(choice.tokens_per_second),
+            mfu: tidy(choice.mfu),
+            hfu: tidy(choice.hfu),
+            days: RangeView::of(choice.seconds, 1.0 / DAY),
+            usd: choice.usd.map(|usd| RangeView::of(usd, 1.0)),
+            price: PaidView::of(part),
+            memory_bytes: choice.memory.total().get(),
+            usable_bytes: part.accelerator.usable_memory.get(),
+            checkpoint_bytes: choice.checkpoint_bytes as u64,
+            save_every_seconds: tidy(choice.save_interval),
+            lost_share: tidy(choice.lost_share),
+            step_parts,
+            evidence: choice.evidence.to_string(),
+            lost_because: plan
+                .ranked
+                .first()
+                .filter(|first| !std::ptr::eq(*first, choice))
+                .map(|first| lost(question.size, first, choice)),
+        }
+    }
+}
+
+/// What the first choice has over this one.
+fn lost(size: Size, first: &TrainChoice, other: &TrainChoice) -> String {
+    let percent = |a: f64, b: f64| (b / a - 1.0) * 100.0;
+    let later = percent(first.seconds.point, other.seconds.point);
+    let dearer = first.usd.zip(other.usd).map(|(a, b)| percent(a.point, b.point));
+    let cause = largest_difference(first, other);
+    match (size, dearer) {
+        (Size::Deadline(_), Some(dearer)) => format!("{dearer:.0} % dearer: {cause}"),
+        _ => format!("{later:.0} % later: {cause}"),
+    }
+}
+
+/// The part of the step that takes the most longer, per accelerator and token.
+fn largest_difference(first: &TrainChoice, other: &TrainChoice) -> String {
+    let per_gpu = |choice: &TrainChoice| f64::from(choice.gpus.get());
+    let worst = first
+        .step
+        .named()
+        .into_iter()
+        .zip(other.step.named())
+        .map(|((part, a), (_, b))| (part, b * per_gpu(other) - a * per_gpu(first)))
+        .max_by(|a, b| a.1.total_cmp(&b.1));
+    match worst {
+        Some((part, more)) if more > 0.0 => {
+            let share = more / (first.step.total() * per_gpu(first)) * 100.0;
+            format!("{part} takes {share:.0} % of a step more")
+        }
+        _ => "its accelerators cost more".to_owned(),
+    }
+}
+
+fn rejected(question: &TrainQuestion<'_>, class: &RejectedClass) -> RejectedClassView {
+    RejectedClassView {
+        accelerator: question.parts[class.part].accelerator.id.to_string(),
+        reason: class.reason.word(),
+        count: class.count,
+        example: class.layout.to_string(),
+        because: class.reason.to_string(),
+    }
+}

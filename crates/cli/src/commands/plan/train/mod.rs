@@ -1,0 +1,202 @@
+//! `flyball plan train`: how to train on so many tokens.
+
+pub(super) mod answer;
+pub(super) mod emit;
+mod picture;
+mod view;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
+use clap::{ArgGroup, Args};
+use flyball_perf::evidence::Intervals;
+use flyball_perf::precision::Math;
+use flyball_perf::search::train::{Reliability, Size, TrainQuestion, train};
+use flyball_perf::training::{Framework, TrainingCoefficients};
+
+use super::parts::PartsArgs;
+use super::{quantities, serve};
+use crate::chart;
+use crate::model::{FormatArgs, Model};
+use crate::output::{Answer, Detail, Exit, Failure, Printer};
+use answer::TrainAnswer;
+use emit::TrainingCommand;
+
+/// Plan a training run: parts, layout, time and price for a number of tokens
+///
+/// Fix one of three: how many accelerators (the earliest end wins), the deadline (the least money
+/// wins), or the budget (the earliest end wins). A deadline or budget must hold for the whole
+/// interval.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("size").required(true).args(["gpus", "deadline", "budget"]))]
+pub(crate) struct TrainArgs {
+    /// Folder of a checkpoint, its config.json, or a name from flyball explain FLY-603
+    #[arg(long, value_name = "MODEL", env = "FLYBALL_PLAN_MODEL", hide_env_values = true)]
+    model: String,
+
+    /// Tokens to train on, as in 300B or 1T
+    #[arg(long, value_name = "TOKENS", env = "FLYBALL_PLAN_TOKENS", hide_env_values = true)]
+    #[arg(value_parser = quantities::count)]
+    tokens: f64,
+
+    /// Exactly so many accelerators
+    #[arg(long, value_name = "N", env = "FLYBALL_PLAN_GPUS", hide_env_values = true)]
+    gpus: Option<u32>,
+
+    /// It must end within this time, as in 30d
+    #[arg(long, value_name = "TIME", env = "FLYBALL_PLAN_DEADLINE", hide_env_values = true)]
+    #[arg(value_parser = quantities::span)]
+    deadline: Option<f64>,
+
+    /// It may cost so many dollars, as in 2M
+    #[arg(long, value_name = "USD", env = "FLYBALL_PLAN_BUDGET", hide_env_values = true)]
+    #[arg(value_parser = quantities::count)]
+    budget: Option<f64>,
+
+    /// Tokens of one sequence
+    #[arg(long, value_name = "TOKENS", env = "FLYBALL_PLAN_SEQUENCE", hide_env_values = true)]
+    #[arg(value_parser = quantities::count, default_value = "8192")]
+    sequence: f64,
+
+    /// Tokens of one step over all accelerators
+    #[arg(long, value_name = "TOKENS", env = "FLYBALL_PLAN_BATCH", hide_env_values = true)]
+    #[arg(value_parser = quantities::count, default_value = "4M")]
+    batch: f64,
+
+    /// What trains
+    #[arg(long, value_name = "NAME", env = "FLYBALL_PLAN_FRAMEWORK", hide_env_values = true)]
+    #[arg(default_value = "megatron", value_parser = frameworks())]
+    framework: Framework,
+
+    /// What the matrices are multiplied in
+    #[arg(long, value_name = "FORMAT", env = "FLYBALL_PLAN_PRECISION", hide_env_values = true)]
+    #[arg(default_value = "bf16")]
+    precision: Precision,
+
+    /// Most accelerators to consider with a deadline or a budget
+    #[arg(long, value_name = "N", env = "FLYBALL_PLAN_MOST_GPUS", hide_env_values = true)]
+    #[arg(default_value_t = 4096)]
+    most_gpus: u32,
+
+    /// Rows of the table
+    #[arg(long, value_name = "N", env = "FLYBALL_PLAN_TOP", hide_env_values = true)]
+    #[arg(default_value_t = 6)]
+    top: usize,
+
+    /// Print the framework's settings for the chosen plan instead
+    #[arg(long, env = "FLYBALL_PLAN_EMIT", hide_env_values = true)]
+    #[arg(value_parser = BoolishValueParser::new())]
+    emit: bool,
+
+    /// Also write the answer with its picture as one page of HTML
+    #[arg(long, value_name = "FILE", env = "FLYBALL_PLAN_HTML", hide_env_values = true)]
+    html: Option<PathBuf>,
+
+    #[command(flatten)]
+    formats: FormatArgs,
+
+    #[command(flatten)]
+    parts: PartsArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Precision {
+    /// 16 bits everywhere
+    Bf16,
+    /// Linear layers in 8 bits
+    Fp8,
+    /// Linear layers in 4 bits
+    Fp4,
+}
+
+impl Precision {
+    fn math(self) -> Math {
+        match self {
+            Precision::Bf16 => Math::Half,
+            Precision::Fp8 => Math::Fp8,
+            Precision::Fp4 => Math::Fp4,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Precision::Bf16 => "bf16",
+            Precision::Fp8 => "fp8",
+            Precision::Fp4 => "fp4",
+        }
+    }
+}
+
+fn frameworks() -> impl TypedValueParser<Value = Framework> {
+    PossibleValuesParser::new([Framework::Megatron.name(), Framework::Fsdp.name()])
+        .map(|name| Framework::named(&name).expect("only names of frameworks come through"))
+}
+
+/// The plan, or the command that it comes to.
+pub(super) enum Outcome {
+    Plan(Box<TrainAnswer>),
+    Command(TrainingCommand),
+}
+
+pub(super) fn run(args: &TrainArgs, printer: &Printer) -> Result<Exit, Failure> {
+    let outcome = {
+        let progress = printer.progress();
+        let begin = Instant::now();
+        outcome(args, &mut |looked_at| {
+            // A line that flashes up is noise; after a second somebody wonders.
+            if begin.elapsed() > Duration::from_secs(1) {
+                progress.say(&format!("planning: {looked_at} layouts"));
+            }
+        })?
+    };
+    match outcome {
+        Outcome::Command(command) => Ok(printer.answer(&command)),
+        Outcome::Plan(answer) => {
+            if let Some(file) = &args.html {
+                let title = format!("Training plan for {}", answer.model.name());
+                let page = chart::html::page(&title, &answer.view(Detail::Full), &[]);
+                serve::write_page(file, &page)?;
+            }
+            Ok(printer.answer(&*answer))
+        }
+    }
+}
+
+pub(super) fn outcome(
+    args: &TrainArgs,
+    progress: &mut dyn FnMut(usize),
+) -> Result<Outcome, Failure> {
+    let model = Model::load(&args.model, &args.formats)?;
+    let catalog = args.parts.catalog.load()?;
+    let parts = args.parts.choose(&catalog, "flyball plan train --accelerators")?;
+    let size = match (args.gpus, args.deadline, args.budget) {
+        (Some(gpus), ..) => Size::Gpus(gpus),
+        (_, Some(seconds), _) => Size::Deadline(seconds),
+        (.., budget) => Size::Budget(budget.unwrap_or(f64::INFINITY)),
+    };
+    let question = TrainQuestion {
+        model: &model.architecture,
+        tokens: args.tokens,
+        sequence: args.sequence,
+        // Whole powers of two divide by every layout; the batch is rounded to the nearest.
+        global_batch: (args.batch / args.sequence).log2().round().exp2().max(1.0),
+        math: args.precision.math(),
+        framework: args.framework,
+        parts: &parts,
+        all: &catalog.accelerators,
+        size,
+        most_gpus: args.most_gpus,
+        reliability: Reliability::default(),
+    };
+    let coefficients = TrainingCoefficients::builtin();
+    let plan = train(&question, &coefficients, &Intervals::builtin(), progress);
+    let precision = args.precision.name();
+    if args.emit {
+        return emit::command(&question, &plan, precision).map(Outcome::Command);
+    }
+    let mut answer = TrainAnswer::new(&model, &question, &plan, args.top);
+    answer.precision = precision;
+    answer.purchase = args.parts.purchase().name();
+    Ok(Outcome::Plan(Box::new(answer)))
+}

@@ -1,0 +1,193 @@
+//! `flyball plan` and `flyball fit`: what they show, and how they refuse.
+
+use super::flyball::{Run, command, finish, flyball};
+
+const FOLDER: &str = env!("CARGO_TARGET_TMPDIR");
+
+const SERVE: [&str; 14] = [
+    "plan",
+    "serve",
+    "--model",
+    "qwen3-32b-fp8",
+    "--ttft-p95",
+    "500ms",
+    "--itl-p95",
+    "40ms",
+    "--rate",
+    "12/s",
+    "--input",
+    "1500",
+    "--output",
+    "300",
+];
+
+fn serve(more: &[&str]) -> Run {
+    finish(command(&SERVE).args(more).env("LC_ALL", "C.UTF-8"))
+}
+
+fn fits(run: &Run) {
+    let wide = run.stdout.lines().chain(run.stderr.lines()).find(|l| l.chars().count() > 100);
+    assert_eq!(wide, None);
+}
+
+/// Everything, with the numbers: unlike times of a run, predictions do not vary.
+fn shown(run: &Run) -> String {
+    format!("status: {:?}\n----- stdout\n{}----- stderr\n{}", run.status, run.stdout, run.stderr)
+}
+
+#[test]
+fn a_service_is_planned() {
+    for (name, more) in [
+        ("serve", &[][..]),
+        ("serve_few_parts", &["--accelerators", "h100,l40s,l4", "--explain"]),
+        ("serve_spot", &["--accelerators", "h100,h200", "--spot", "--provider", "aws"]),
+        ("serve_fastest", &["--objective", "fastest", "--budget", "60", "--top", "3"]),
+        ("serve_too_tight", &["--itl-p95", "2ms"]),
+        ("serve_markdown", &["--accelerators", "h100,h200", "-o", "markdown"]),
+    ] {
+        let given: Vec<&str> = more.to_vec();
+        let run = match name {
+            "serve_too_tight" => {
+                let mut args = SERVE.to_vec();
+                args[7] = "2ms";
+                finish(command(&args).env("LC_ALL", "C.UTF-8"))
+            }
+            _ => serve(&given),
+        };
+        if !name.ends_with("markdown") {
+            fits(&run);
+        }
+        insta::assert_snapshot!(name, shown(&run));
+    }
+}
+
+#[test]
+fn engines_get_their_command_lines() {
+    let mut texts = String::new();
+    for engine in ["vllm", "sglang", "trtllm"] {
+        let run = serve(&["--engine", engine, "--emit", "--cache-dtype", "fp8"]);
+        assert_eq!(run.status, Some(0), "{}", shown(&run));
+        texts.push_str(&run.stdout);
+    }
+    let experts = flyball(&[
+        "plan",
+        "serve",
+        "--model",
+        "deepseek-v3",
+        "--rate",
+        "4/s",
+        "--input",
+        "2k",
+        "--output",
+        "500",
+        "--accelerators",
+        "h200",
+        "--engine",
+        "sglang",
+        "--emit",
+    ]);
+    texts.push_str(&experts.stdout);
+    insta::assert_snapshot!(texts);
+}
+
+#[test]
+fn a_run_is_planned() {
+    let train = ["plan", "train", "--model", "llama-3.1-70b", "--tokens", "1T"];
+    for (name, more) in [
+        ("train_gpus", &["--gpus", "512", "--accelerators", "h100,a100-sxm-80gb,l40s"][..]),
+        ("train_deadline", &["--deadline", "30d", "--precision", "fp8"]),
+        ("train_budget_too_small", &["--budget", "1k", "--accelerators", "h100"]),
+        ("train_megatron", &["--gpus", "512", "--accelerators", "h100", "--emit"]),
+        (
+            "train_fsdp",
+            &["--gpus", "512", "--accelerators", "h100", "--emit", "--framework", "fsdp"],
+        ),
+    ] {
+        let run = finish(command(&train).args(more).env("LC_ALL", "C.UTF-8"));
+        if !name.contains("megatron") {
+            fits(&run);
+        }
+        insta::assert_snapshot!(name, shown(&run));
+    }
+}
+
+#[test]
+fn fit_says_yes_tight_or_no() {
+    for (name, args) in [
+        ("fit", &["fit", "Qwen/Qwen3-235B-A22B-FP8"][..]),
+        ("fit_one", &["fit", "llama-3.1-70b", "--accelerators", "h100", "--tp", "2"]),
+        ("fit_nowhere", &["fit", "kimi-k2", "--accelerators", "l4"]),
+    ] {
+        let run = flyball(args);
+        fits(&run);
+        insta::assert_snapshot!(name, shown(&run));
+    }
+}
+
+#[test]
+fn models_that_are_not_there_or_not_understood_are_refused() {
+    std::fs::create_dir_all(format!("{FOLDER}/odd")).expect("a folder");
+    let odd = r#"{"model_type": "nemotron_h", "hidden_size": 2688}"#;
+    std::fs::write(format!("{FOLDER}/odd/config.json"), odd).expect("a file");
+    let short = r#"{"model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32}"#;
+    std::fs::write(format!("{FOLDER}/short.json"), short).expect("a file");
+    for (name, model) in [
+        ("model_unknown", "llama-3.1-9b"),
+        ("model_not_understood", "odd"),
+        ("model_short", "short.json"),
+    ] {
+        let run = finish(command(&["fit", model]).current_dir(FOLDER));
+        assert!([Some(2), Some(3)].contains(&run.status), "{}", shown(&run));
+        fits(&run);
+        insta::assert_snapshot!(name, shown(&run));
+    }
+}
+
+#[test]
+fn a_trace_gives_rate_and_lengths() {
+    let mut text = "time,input,output\n".to_owned();
+    for second in 0..1200 {
+        text.push_str(&format!("{second},{},{}\n", 500 + second % 7 * 300, 100 + second % 5 * 50));
+    }
+    std::fs::write(format!("{FOLDER}/requests.csv"), text).expect("a file");
+    std::fs::write(format!("{FOLDER}/broken.csv"), "time,input,output\n1,2,x\n").expect("a file");
+    let ask = |file: &str| {
+        let args =
+            ["plan", "serve", "--model", "llama-3.1-8b", "--accelerators", "l40s", "--trace", file];
+        finish(command(&args).current_dir(FOLDER).env("LC_ALL", "C.UTF-8"))
+    };
+    insta::assert_snapshot!("trace", shown(&ask("requests.csv")));
+    insta::assert_snapshot!("trace_broken", shown(&ask("broken.csv")));
+    insta::assert_snapshot!("trace_missing", shown(&ask("nowhere.csv")));
+}
+
+#[test]
+fn the_page_is_one_file_that_loads_nothing() {
+    let file = format!("{FOLDER}/plan.html");
+    let run = serve(&["--html", &file]);
+    assert_eq!(run.status, Some(0), "{}", shown(&run));
+    let page = std::fs::read_to_string(&file).expect("the page");
+    assert!(page.contains("<svg") && page.contains("Chosen 1"), "{page}");
+    for outside in ["<script", "http://", "https://", "src=", "@import"] {
+        let inside = page.replace("http://www.w3.org/2000/svg", "");
+        assert!(!inside.contains(outside), "{outside}");
+    }
+    let nowhere = serve(&["--html", "/nonexistent/plan.html"]);
+    assert_eq!(nowhere.status, Some(2));
+}
+
+#[test]
+fn the_pages_of_errors_list_what_is_known() {
+    let page = flyball(&["explain", "FLY-603"]).stdout;
+    let missing = flyball_perf::models::names().find(|name| !page.contains(&format!("`{name}`")));
+    assert_eq!(missing, None, "in docs/errors/FLY-603.md");
+    let page = flyball(&["explain", "FLY-604"]).stdout;
+    let mut families = flyball_perf::architecture::Architecture::families();
+    assert_eq!(families.find(|name| !page.contains(&format!("`{name}`"))), None);
+}
+
+#[test]
+fn answers_come_at_once() {
+    // First byte under 300 ms offline is the promise; a debug build on a busy machine gets more.
+    assert!(serve(&[]).took.as_millis() < 3_000);
+}

@@ -1,0 +1,17 @@
+//! From a question to ranked answers: all layouts, what each carries and costs, and why not.
+//!
+//! `serve` sizes a service, `train` a run. Both try every layout of every part, keep what was
+//! rejected with its reason, and rank the rest by an objective. Nothing is pruned by a guess, so
+//! "why not?" always has an answer.
+
+pub mod layouts;
+pub mod money;
+pub mod rejection;
+pub mod sensitivity;
+pub mod serve;
+#[cfg(test)]
+mod tests;
+pub mod train;
+mod train_layouts;
+
+pub use rejection::Rejection;

@@ -1,0 +1,414 @@
+//! Sizing a service: which part, which layout, how many replicas.
+//!
+//! For each layout the engine's chunk size is chosen too, because it trades the time between tokens
+//! against the time to the first. A replica carries what it can while the *whole interval* of the
+//! time between tokens stays inside the target; the time to the first token comes from a queueing
+//! formula whose interval is wide, so its point must stay inside and the answer says when the
+//! interval does not.
+
+use super::money::Order;
+use super::rejection::Latency;
+use super::{Rejection, layouts};
+use crate::architecture::Architecture;
+use crate::catalog::Offer;
+use crate::coefficients::Coefficients;
+use crate::engine::Engine;
+use crate::evidence::{Evidence, Intervals, Spread};
+use crate::hardware::{Accelerator, Kernels};
+use crate::layout::ServingLayout;
+use crate::memory::serving::{Budget, Replica as InMemory, ServingMemory};
+use crate::memory::{Fit, FitAnswer};
+use crate::precision::Dtype;
+use crate::serving::batch::Batch;
+use crate::serving::steady::{self, Limits, Operating, Shape};
+use crate::serving::step::{Replica, StepModel};
+use flyball_core::units::{Gpus, Replicas};
+use std::cmp::Ordering;
+
+/// Prompt tokens per step that engines are run with.
+const CHUNKS: [u32; 5] = [512, 1024, 2048, 4096, 8192];
+/// Above this share of a step, a layout is bound by its links and not worth its accelerators.
+const LINK_BOUND: f64 = 0.5;
+/// A replica is not planned fuller than this, whatever the latencies: near 1 the queue explodes.
+const FULLEST: f64 = 0.9;
+
+/// A part that may be used, and its price.
+#[derive(Clone, Copy, Debug)]
+pub struct Part<'a> {
+    pub accelerator: &'a Accelerator,
+    pub offer: Option<&'a Offer>,
+}
+
+/// What is wanted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Targets {
+    /// 95th percentiles in seconds.
+    pub ttft_p95: Option<f64>,
+    pub itl_p95: Option<f64>,
+}
+
+/// By what the answers are ranked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ServeObjective {
+    /// The least money per hour.
+    Cheapest,
+    /// The least time to the first token within so many dollars per hour.
+    Fastest { usd_per_hour: f64 },
+    /// The most output tokens per dollar if every replica were full.
+    TokensPerDollar,
+}
+
+/// The question.
+#[derive(Clone, Debug)]
+pub struct ServeQuestion<'a> {
+    pub model: &'a Architecture,
+    pub engine: Engine,
+    /// Format of the cache.
+    pub cache: Dtype,
+    pub shape: Shape,
+    /// Requests per second.
+    pub rate: f64,
+    pub targets: Targets,
+    pub parts: &'a [Part<'a>],
+    pub objective: ServeObjective,
+    /// Replicas beyond what the load needs, so that one can be lost.
+    pub spare: u32,
+    /// Most accelerators in one replica.
+    pub most_gpus: u32,
+    /// Requests that run at once in one replica, at most.
+    pub sequences: u32,
+}
+
+/// The model's numbers, read once.
+#[derive(Clone, Debug)]
+pub struct Knowledge {
+    pub coefficients: Coefficients,
+    pub intervals: Intervals,
+}
+
+impl Knowledge {
+    /// What comes with the program.
+    pub fn builtin() -> Self {
+        Self { coefficients: Coefficients::serving(), intervals: Intervals::builtin() }
+    }
+}
+
+/// A number with its low and high end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ranged {
+    pub low: f64,
+    pub point: f64,
+    pub high: f64,
+}
+
+impl Ranged {
+    pub(super) fn new(point: f64, spread: Spread) -> Self {
+        let (low, high) = spread.around(point);
+        Self { low, point, high }
+    }
+
+    /// The same of each of the three.
+    pub(super) fn map(self, of: impl Fn(f64) -> f64) -> Self {
+        Self { low: of(self.low), point: of(self.point), high: of(self.high) }
+    }
+}
+
+/// One way to serve the load.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// Index into the question's parts.
+    pub part: usize,
+    pub layout: ServingLayout,
+    /// Prompt tokens per step.
+    pub chunk: u32,
+    pub replicas: Replicas,
+    pub order: Option<Order>,
+    pub gpus: Gpus,
+    pub memory: ServingMemory,
+    /// One replica at its share of the load.
+    pub at: Operating,
+    pub itl_p95: Ranged,
+    pub ttft_p95: Ranged,
+    /// Requests per second that one replica carries inside the targets.
+    pub capacity: Ranged,
+    /// Dollars per million output tokens at this load.
+    pub usd_per_million: Option<f64>,
+    pub evidence: Evidence,
+    /// The interval of the time to the first token reaches past the target.
+    pub may_miss_ttft: bool,
+}
+
+impl Choice {
+    /// Share of the capacity in use.
+    pub fn load(&self) -> f64 {
+        self.at.rate / self.capacity.point
+    }
+
+    fn usd_per_hour(&self) -> f64 {
+        self.order.map_or(f64::INFINITY, |order| order.usd_per_hour())
+    }
+
+    /// Output tokens per dollar with every replica full.
+    fn tokens_per_dollar(&self, output: f64) -> f64 {
+        let replicas = f64::from(self.replicas.get());
+        self.capacity.point * output * replicas * 3_600.0 / self.usd_per_hour()
+    }
+}
+
+/// A layout that is not an answer.
+#[derive(Clone, Debug)]
+pub struct Rejected {
+    pub part: usize,
+    pub layout: ServingLayout,
+    pub reason: Rejection,
+}
+
+/// All answers, best first, and all that are none.
+#[derive(Clone, Debug)]
+pub struct ServePlan {
+    pub ranked: Vec<Choice>,
+    pub rejected: Vec<Rejected>,
+    /// Layouts and settings that were looked at.
+    pub considered: usize,
+}
+
+/// Tries everything.
+pub fn serve(question: &ServeQuestion<'_>, knowledge: &Knowledge) -> ServePlan {
+    let mut plan = ServePlan { ranked: Vec::new(), rejected: Vec::new(), considered: 0 };
+    for (index, part) in question.parts.iter().enumerate() {
+        let kernels = part.accelerator.kernels_or_assumed();
+        for layout in layouts::serving(question.model, part.accelerator) {
+            plan.considered += CHUNKS.len();
+            match candidate(question, knowledge, part, &kernels, layout) {
+                Ok(choice) => plan.ranked.push(Choice { part: index, ..choice }),
+                Err(reason) => plan.rejected.push(Rejected { part: index, layout, reason }),
+            }
+        }
+    }
+    let output = question.shape.output;
+    plan.ranked.sort_by(|a, b| better(&question.objective, output, a, b));
+    plan.rejected.sort_by(|a, b| a.reason.by_closeness(&b.reason));
+    plan
+}
+
+/// Better first; of two equally good, the one with fewer accelerators, then the faster.
+fn better(objective: &ServeObjective, output: f64, a: &Choice, b: &Choice) -> Ordering {
+    let by = match objective {
+        ServeObjective::Cheapest => a.usd_per_hour().total_cmp(&b.usd_per_hour()),
+        ServeObjective::Fastest { .. } => a.ttft_p95.point.total_cmp(&b.ttft_p95.point),
+        ServeObjective::TokensPerDollar => {
+            b.tokens_per_dollar(output).total_cmp(&a.tokens_per_dollar(output))
+        }
+    };
+    by.then(a.gpus.cmp(&b.gpus)).then(a.at.itl_p95.total_cmp(&b.at.itl_p95))
+}
+
+/// The best a layout can do, or why it can do nothing.
+fn candidate(
+    question: &ServeQuestion<'_>,
+    knowledge: &Knowledge,
+    part: &Part<'_>,
+    kernels: &Kernels,
+    layout: ServingLayout,
+) -> Result<Choice, Rejection> {
+    let gpus = layout.gpus().get();
+    if gpus > question.most_gpus {
+        return Err(Rejection::TooMany { gpus, most: question.most_gpus });
+    }
+    if let Some(reason) = layouts::indivisible(question.model, &layout) {
+        return Err(reason);
+    }
+    if part.offer.is_none() {
+        return Err(Rejection::NoPrice);
+    }
+    // Ampere and later run 8- and 4-bit weights, if need be as storage only; earlier parts have no
+    // kernels for them.
+    let narrow = question.model.stored.narrowest();
+    if narrow.bytes() <= 1.0
+        && ["Volta", "Turing"].contains(&part.accelerator.architecture.as_str())
+    {
+        return Err(Rejection::Format { what: format!("kernels for {narrow} weights") });
+    }
+    fits(question, part, layout)?;
+    let replica = Replica {
+        model: question.model,
+        accelerator: part.accelerator,
+        layout,
+        engine: question.engine,
+        cache: question.cache,
+    };
+    let step = StepModel::new(&replica, kernels, &knowledge.coefficients)
+        .expect("tests make a model for every engine and part");
+    link_bound(&step, question, part, layout)?;
+    let moe = question.model.feed_forward.experts.is_some();
+    let evidence =
+        knowledge.intervals.evidence(question.model, part.accelerator.id.as_str(), question.engine);
+    let spreads = Spreads {
+        itl: knowledge.intervals.tpot(evidence, moe),
+        ttft: knowledge.intervals.ttft(evidence, moe),
+        capacity: knowledge.intervals.saturation(evidence, moe),
+    };
+    let mut best: Result<Choice, Rejection> = Err(Rejection::NoPrice);
+    for chunk in CHUNKS {
+        let one = sized(question, part, layout, &step, chunk, &spreads, evidence);
+        best = match (best, one) {
+            (Err(_), one) => one,
+            (Ok(best), Ok(one)) => {
+                let output = question.shape.output;
+                match better(&question.objective, output, &one, &best) {
+                    Ordering::Less => Ok(one),
+                    _ => Ok(best),
+                }
+            }
+            (best, Err(_)) => best,
+        };
+    }
+    best
+}
+
+struct Spreads {
+    itl: Spread,
+    ttft: Spread,
+    capacity: Spread,
+}
+
+fn fits(
+    question: &ServeQuestion<'_>,
+    part: &Part<'_>,
+    layout: ServingLayout,
+) -> Result<(), Rejection> {
+    let usable = part.accelerator.usable_memory;
+    let answer = in_memory(question, layout, CHUNKS[0])
+        .fits(usable, question.shape.input + question.shape.output);
+    match answer {
+        FitAnswer { fit: Fit::Fits, .. } => Ok(()),
+        FitAnswer { fit: Fit::Tight, most, .. } => Err(Rejection::Tight { needed: most, usable }),
+        FitAnswer { least, .. } => Err(Rejection::Memory { needed: least, usable }),
+    }
+}
+
+fn in_memory<'a>(question: &ServeQuestion<'a>, layout: ServingLayout, chunk: u32) -> InMemory<'a> {
+    let budget = Budget {
+        batched_tokens: chunk,
+        sequences: question.sequences,
+        cache: Some(question.cache),
+        ..Budget::default()
+    };
+    InMemory::new(question.model, layout, budget)
+}
+
+/// Refuses a layout whose accelerators mostly wait for each other, in a step as full as it gets.
+fn link_bound(
+    step: &StepModel,
+    question: &ServeQuestion<'_>,
+    part: &Part<'_>,
+    layout: ServingLayout,
+) -> Result<(), Rejection> {
+    let context = question.shape.input + question.shape.output / 2.0;
+    let batch = Batch::decoding(16.0, context).with_prompt(2048.0, question.shape.input);
+    let parts = step.parts(&batch);
+    let share = parts.collectives / parts.total();
+    if share <= LINK_BOUND {
+        return Ok(());
+    }
+    let inside = layout.abreast() <= part.accelerator.scale_up_domain.get();
+    let link = if inside { &part.accelerator.scale_up } else { &part.accelerator.scale_out };
+    Err(Rejection::Link { layout: layout.to_string(), link: link.name.clone(), share })
+}
+
+/// The layout with this chunk size, with as many replicas as the load needs.
+fn sized(
+    question: &ServeQuestion<'_>,
+    part: &Part<'_>,
+    layout: ServingLayout,
+    step: &StepModel,
+    chunk: u32,
+    spreads: &Spreads,
+    evidence: Evidence,
+) -> Result<Choice, Rejection> {
+    let shape = &question.shape;
+    let context = shape.input + shape.output;
+    let usable = part.accelerator.usable_memory;
+    let memory = in_memory(question, layout, chunk).memory(usable, context);
+    let limits = Limits {
+        chunk: f64::from(chunk),
+        copies: f64::from(layout.attention_copies),
+        sequences: f64::from(question.sequences),
+        cache_tokens: memory.cache_tokens.low().get() as f64,
+        output_held: 1.0,
+    };
+    let Targets { ttft_p95, itl_p95 } = question.targets;
+    let inside = |at: &Operating| {
+        itl_p95.is_none_or(|target| at.itl_p95 * spreads.itl.high <= target)
+            && ttft_p95.is_none_or(|target| at.ttft_p95 <= target)
+            && at.prompt_load <= FULLEST
+    };
+    let Some(most) = steady::most_running(step, shape, &limits, inside) else {
+        let idle = steady::operating(step, shape, &limits, 0.1);
+        let late = match itl_p95 {
+            Some(target) if idle.itl_p95 * spreads.itl.high > target => {
+                let best = idle.itl_p95 * spreads.itl.high;
+                Rejection::Latency { which: Latency::BetweenTokens, best, target }
+            }
+            _ => Rejection::Latency {
+                which: Latency::FirstToken,
+                best: idle.ttft_p95,
+                target: ttft_p95.unwrap_or(f64::INFINITY),
+            },
+        };
+        return Err(late);
+    };
+    let replicas = replicas_for(question, part, layout, most.rate)?;
+    let share = question.rate / f64::from(replicas.get());
+    let at = steady::at_rate(step, shape, &limits, share.min(most.rate)).unwrap_or(most);
+    let gpus = Gpus::for_replicas(layout.gpus(), replicas);
+    let order = part.offer.and_then(|offer| Order::of(offer, gpus));
+    if let (ServeObjective::Fastest { usd_per_hour }, Some(order)) = (question.objective, order)
+        && order.usd_per_hour() > usd_per_hour
+    {
+        return Err(Rejection::OverBudget { usd: order.usd_per_hour(), budget: usd_per_hour });
+    }
+    let tokens_per_hour = question.rate * shape.output * 3_600.0;
+    let ttft = Ranged::new(at.ttft_p95, spreads.ttft);
+    Ok(Choice {
+        part: 0,
+        layout,
+        chunk,
+        replicas,
+        order,
+        gpus,
+        memory,
+        at,
+        itl_p95: Ranged::new(at.itl_p95, spreads.itl),
+        ttft_p95: ttft,
+        capacity: Ranged::new(most.rate, spreads.capacity),
+        usd_per_million: order.map(|order| order.usd_per_hour() * 1e6 / tokens_per_hour),
+        evidence,
+        may_miss_ttft: ttft_p95.is_some_and(|target| ttft.high > target),
+    })
+}
+
+/// As few as carry the load, and the spare; with a budget for speed, as many as it buys.
+fn replicas_for(
+    question: &ServeQuestion<'_>,
+    part: &Part<'_>,
+    layout: ServingLayout,
+    capacity: f64,
+) -> Result<Replicas, Rejection> {
+    let needed = (question.rate / capacity).ceil().max(1.0) as u32 + question.spare;
+    let ServeObjective::Fastest { usd_per_hour } = question.objective else {
+        return Ok(Replicas::new(needed));
+    };
+    let bought = part.offer.map_or(needed, |offer| {
+        let each = super::money::usd(offer.price.amount()) * f64::from(layout.gpus().get());
+        (usd_per_hour / each) as u32
+    });
+    // Whole hosts may cost more than the bare accelerators; a few less then fit.
+    let affordable = |replicas: &u32| {
+        let gpus = Gpus::for_replicas(layout.gpus(), Replicas::new(*replicas));
+        let order = part.offer.and_then(|offer| Order::of(offer, gpus));
+        order.is_some_and(|order| order.usd_per_hour() <= usd_per_hour)
+    };
+    let most = (needed..=bought.max(needed).min(needed.saturating_mul(16))).rev().find(affordable);
+    Ok(Replicas::new(most.unwrap_or(needed)))
+}

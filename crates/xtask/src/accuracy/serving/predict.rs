@@ -1,0 +1,100 @@
+//! From a row to what the model says about it.
+
+use super::room;
+use super::rows::{Load, Row};
+use flyball_perf::hardware::Kernels;
+use flyball_perf::layout::ServingLayout;
+use flyball_perf::serving::batch::{Batch, Step};
+use flyball_perf::serving::factors::Factors;
+use flyball_perf::serving::steady::{self, Limits, Shape};
+use flyball_perf::serving::step::{Replica, StepModel, Uncalibrated};
+
+/// An open loop of a benchmark sends a few hundred requests, so no more than this ever wait.
+const OPEN_LOOP_REQUESTS: f64 = 300.0;
+
+/// A row with all folded that calibration does not change.
+pub(super) struct Question {
+    ways: Vec<(Uncalibrated, Limits)>,
+    shape: Shape,
+    load: Load,
+}
+
+impl Question {
+    pub(super) fn new(row: &Row) -> Self {
+        Self::with_kernels(row, &row.accelerator.kernels_or_assumed())
+    }
+
+    pub(super) fn with_kernels(row: &Row, kernels: &Kernels) -> Self {
+        let shape = Shape::uniform(row.input, row.output);
+        let way = |layout: ServingLayout| {
+            let Row { model, accelerator, engine, cache, .. } = row;
+            let replica = Replica { model, accelerator, layout, engine: *engine, cache: *cache };
+            let limits = room::limits(model, accelerator, layout, *engine, *cache, &shape);
+            (Uncalibrated::new(&replica, kernels), limits)
+        };
+        let mut ways = vec![way(row.layout)];
+        if row.free_layout && row.layout.tensor > 1 {
+            let copies = row.layout.tensor;
+            ways.push(way(ServingLayout { tensor: 1, attention_copies: copies, ..row.layout }));
+        }
+        Self { ways, shape, load: row.load }
+    }
+
+    /// Seconds per output token, or output tokens per second under full load.
+    pub(super) fn answer(&self, factors: &Factors) -> f64 {
+        let answers = self.ways.iter().map(|(plain, limits)| {
+            let step = plain.with(factors);
+            match self.load {
+                Load::Closed(clients) => steady::closed_loop(&step, &self.shape, limits, clients),
+                Load::Pool(requests) => self.pool(&step, limits, requests),
+                Load::Open(rate) => self.open_loop(&step, limits, rate),
+                Load::Full => steady::saturated(&step, &self.shape, limits),
+            }
+        });
+        // More than one way only where throughput was published without the layout: the publisher
+        // took the better one.
+        answers.fold(0.0, f64::max)
+    }
+
+    /// Mean seconds to the first token, as the product computes it.
+    pub(super) fn first_token(&self, factors: &Factors) -> Option<f64> {
+        let (plain, limits) = &self.ways[0];
+        let step = plain.with(factors);
+        match self.load {
+            Load::Open(rate) => {
+                steady::at_rate(&step, &self.shape, limits, rate).map(|at| at.ttft_mean)
+            }
+            Load::Closed(clients) => {
+                let running = clients.min(held(limits, &self.shape));
+                let at = steady::operating(&step, &self.shape, limits, running);
+                // Who does not fit waits for a whole answer of somebody else.
+                let queued = (clients / running - 1.0) * self.shape.output * at.tpot;
+                Some(at.ttft_mean + queued)
+            }
+            Load::Pool(_) | Load::Full => None,
+        }
+    }
+
+    /// Workers that only decode never see a prompt.
+    fn pool(&self, step: &StepModel, limits: &Limits, requests: f64) -> f64 {
+        let running = requests.min(held(limits, &self.shape));
+        step.seconds(&Batch::decoding(running, self.shape.input + self.shape.output / 2.0))
+    }
+
+    /// Requests inside = rate times the time of an answer, which depends on the requests inside.
+    fn open_loop(&self, step: &StepModel, limits: &Limits, rate: f64) -> f64 {
+        let most = held(limits, &self.shape).min(OPEN_LOOP_REQUESTS);
+        let mut inside = 1.0;
+        for _ in 0..60 {
+            let tpot = steady::closed_loop(step, &self.shape, limits, inside);
+            let next = (rate * self.shape.output * tpot).clamp(0.05, most);
+            inside = 0.5 * (inside + next);
+        }
+        steady::closed_loop(step, &self.shape, limits, inside)
+    }
+}
+
+fn held(limits: &Limits, shape: &Shape) -> f64 {
+    let by_cache = limits.cache_tokens / (shape.input + limits.output_held * shape.output);
+    limits.sequences.min(by_cache)
+}

@@ -1,0 +1,17 @@
+//! Training steps against published ones.
+//!
+//! `rows` turns a row into a question, with `rules` and `shapes` for what it leaves out; `unknowns`
+//! finds the coefficients, `folds` leaves suites and parts out, and `report` and `misses` say what
+//! came of it.
+
+mod folds;
+#[cfg(test)]
+mod golden;
+mod misses;
+mod report;
+mod rows;
+mod rules;
+pub(super) mod shapes;
+mod unknowns;
+
+pub(super) use report::section;
