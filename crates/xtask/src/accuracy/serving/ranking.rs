@@ -62,9 +62,10 @@ impl Picks {
 
 /// How often the layout picked by these predictions is close to the best. A prediction of `None`
 /// leaves the row out. With a spread, a configuration counts by its chance of meeting the bound;
-/// without, it counts if it is predicted to.
+/// without, it counts if it is predicted to. Layouts that `told_apart` makes equal are one choice.
 pub(super) fn picks(
     rows: &[Asked],
+    told_apart: fn(ServingLayout) -> ServingLayout,
     predicted: &dyn Fn(usize, &Asked) -> Option<f64>,
     spread: &dyn Fn(&Asked) -> Option<Spread>,
 ) -> Picks {
@@ -78,7 +79,7 @@ pub(super) fn picks(
             continue;
         }
         groups.entry(&one.row.series).or_default().push(Configuration {
-            layout: one.row.layout,
+            layout: told_apart(one.row.layout),
             clients,
             measured: one.row.measured,
             predicted,
@@ -99,6 +100,16 @@ pub(super) fn picks(
         }
     }
     picks
+}
+
+/// Every layout is a choice of its own.
+pub(super) const fn by_layout(layout: ServingLayout) -> ServingLayout {
+    layout
+}
+
+/// Only the number of GPUs is chosen.
+pub(super) const fn by_gpus(layout: ServingLayout) -> ServingLayout {
+    ServingLayout::tensor(layout.gpus().get())
 }
 
 /// `None` where no measured configuration meets the bound.

@@ -38,6 +38,8 @@ pub(super) fn section(scored: &Scored) -> Result<Section> {
 /// Picks of a layout by each chooser.
 pub(super) struct Ranked {
     pub(super) ours: Picks,
+    /// Where only the number of GPUs is chosen.
+    pub(super) ours_by_gpus: Picks,
     pub(super) threshold: Picks,
     pub(super) roofline: Picks,
     /// On the rows that the other planner answers.
@@ -57,12 +59,13 @@ impl Ranked {
         let peer = |_: usize, one: &Asked| scored.peer(one).filter(|_| scored.clean(one));
         let there = |place: usize, one: &Asked| peer(place, one).map(|_| series[place]);
         Self {
-            ours: ranking::picks(rows, &ours, &weigh),
-            threshold: ranking::picks(rows, &ours, &|_| None),
-            roofline: ranking::picks(rows, &roofline, &|_| None),
-            ours_there: ranking::picks(rows, &there, &weigh),
-            peer: ranking::picks(rows, &peer, &|_| None),
-            peer_weighed: ranking::picks(rows, &peer, &weigh),
+            ours_by_gpus: ranking::picks(rows, ranking::by_gpus, &ours, &weigh),
+            ours: ranking::picks(rows, ranking::by_layout, &ours, &weigh),
+            threshold: ranking::picks(rows, ranking::by_layout, &ours, &|_| None),
+            roofline: ranking::picks(rows, ranking::by_layout, &roofline, &|_| None),
+            ours_there: ranking::picks(rows, ranking::by_layout, &there, &weigh),
+            peer: ranking::picks(rows, ranking::by_layout, &peer, &|_| None),
+            peer_weighed: ranking::picks(rows, ranking::by_layout, &peer, &weigh),
         }
     }
 }

@@ -100,6 +100,7 @@ fn ranking(picks: &Ranked) -> Table {
     };
     let rows = vec![
         line("ours, by the chance of meeting the bound", &picks.ours),
+        line("ours, where only the number of GPUs is chosen", &picks.ours_by_gpus),
         line("ours, by a plain threshold", &picks.threshold),
         line("roofline, by a plain threshold", &picks.roofline),
         line("ours, where aiconfigurator answers", &picks.ours_there),
