@@ -4,9 +4,10 @@
 //! same functions answer `flyball plan`, give the operator its first idea of a replica's capacity,
 //! and time the emulated engine.
 //!
-//! The modules are the steps in order. `precision` and `architecture` say what a model is,
-//! `hardware` and `catalog` what there is to run it on. `memory` says whether it fits, `serving` and
-//! `training` how fast it is.
+//! The modules are the steps in order. `precision`, `architecture` and `models` say what a model is,
+//! `hardware` and `catalog` what there is to run it on, `layout` how it is spread. `memory` says
+//! whether it fits, `serving` and `training` how fast it is with the numbers of `coefficients`,
+//! `evidence` how sure that is, and `search` what to choose.
 
 pub mod architecture;
 pub mod catalog;
