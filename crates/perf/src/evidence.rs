@@ -45,10 +45,10 @@ pub struct Spread {
     pub high: f64,
 }
 
-/// A normal distribution has nine tenths of itself within so many standard deviations.
-const NINE_TENTHS: f64 = 1.645;
-/// With this slope the logistic curve stays within 0.01 of the normal distribution.
-const LOGISTIC: f64 = 1.702;
+/// Held-out errors fall off like a Laplace distribution: half of them lie within 0.3 of the width
+/// that holds nine tenths (7 and 23 %), where a normal distribution would have them within 0.4. Its
+/// scale is that width over ln 10.
+const NINE_TENTHS: f64 = std::f64::consts::LN_10;
 
 impl Spread {
     /// The lowest and highest value around a point.
@@ -60,8 +60,9 @@ impl Spread {
     pub fn chance_within(&self, point: f64, bound: f64) -> f64 {
         let distance = (bound / point).ln();
         let side = if distance < 0.0 { -self.low.ln() } else { self.high.ln() };
-        let deviation = (side / NINE_TENTHS).max(f64::MIN_POSITIVE);
-        1.0 / (1.0 + (-LOGISTIC * distance / deviation).exp())
+        let scale = (side / NINE_TENTHS).max(f64::MIN_POSITIVE);
+        let beyond = 0.5 * (-distance.abs() / scale).exp();
+        if distance < 0.0 { beyond } else { 1.0 - beyond }
     }
 
     fn of(logs: [f64; 2], wider: f64) -> Self {
