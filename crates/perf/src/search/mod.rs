@@ -6,12 +6,12 @@
 
 pub mod layouts;
 pub mod money;
+pub mod part;
 pub mod rejection;
 pub mod sensitivity;
 pub mod serve;
 #[cfg(test)]
 mod tests;
 pub mod train;
-mod train_layouts;
 
 pub use rejection::Rejection;

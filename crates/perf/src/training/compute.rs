@@ -1,9 +1,9 @@
 //! What one micro-batch takes on one accelerator, communication apart.
 
+use super::coefficients::{FrameworkCoefficients, TrainingCoefficients};
 use super::layout::{Recompute, TrainingLayout};
 use super::run::{Recipe, Run, Selective};
 use super::shape::Shape;
-use super::step::{FrameworkCoefficients, TrainingCoefficients};
 use super::{Framework, TrainingHardware};
 
 /// FlashAttention-2 on tensor cores that are newer than Ampere's: the old instructions reach about

@@ -5,6 +5,7 @@
 //! `communication` give the parts of a step, and `step` puts them together.
 
 pub mod checkpoint;
+pub mod coefficients;
 mod communication;
 mod compute;
 pub mod flops;
@@ -16,7 +17,8 @@ pub mod step;
 #[cfg(test)]
 mod tests;
 
+pub use coefficients::TrainingCoefficients;
 pub use hardware::TrainingHardware;
 pub use layout::{Recompute, Sharding, TrainingLayout};
 pub use run::{Framework, Recipe, Run, Selective};
-pub use step::{StepParts, TrainingCoefficients, TrainingModel};
+pub use step::{StepParts, TrainingModel};

@@ -1,6 +1,6 @@
 //! Training steps against published ones.
 //!
-//! `rows` turns a row into a question, with `rules` and `shapes` for what it leaves out; `unknowns`
+//! `row` reads a row and `rows` turns it into a question, with `rules` and `shapes` for what it leaves out; `unknowns`
 //! finds the coefficients, `folds` leaves suites and parts out, and `report` and `misses` say what
 //! came of it.
 
@@ -9,6 +9,7 @@ mod folds;
 mod golden;
 mod misses;
 mod report;
+mod row;
 mod rows;
 mod rules;
 pub(super) mod shapes;

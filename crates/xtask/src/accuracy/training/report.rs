@@ -220,7 +220,7 @@ fn coefficient_table(found: &Coefficients) -> Table {
 
 fn rule_table(read: &Points) -> Table {
     let row = |(rule, text): &(&'static str, &'static str)| {
-        let touched = read.touched.get(rule).copied().unwrap_or(0);
+        let touched = read.touched.0.get(rule).copied().unwrap_or(0);
         vec![(*rule).to_owned(), touched.to_string(), (*text).to_owned()]
     };
     Table {

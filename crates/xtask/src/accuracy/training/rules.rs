@@ -3,7 +3,7 @@
 //! Each rule is a predicate over the columns and has a number, so that docs/accuracy.md can say how
 //! many rows it touched.
 
-use super::rows::{Points, Row, whole};
+use super::row::{Row, Touched, whole};
 use anyhow::{Context, Result, bail};
 use flyball_perf::architecture::Architecture;
 use flyball_perf::precision::Math;
@@ -54,7 +54,7 @@ const SC21: [(&str, u32, u32); 10] = [
     ("GPT-1008B", 1, 1),
 ];
 
-impl Points {
+impl Touched {
     pub(super) fn layout(
         &mut self,
         row: &Row,
@@ -64,7 +64,7 @@ impl Points {
         let (tensor, pipeline, context, data) = match row.tp {
             Some(tensor) => (tensor, row.pp.unwrap_or(1.0), row.cp.unwrap_or(1.0), row.dp),
             None => {
-                self.touch("R2");
+                self.by("R2");
                 (8.0, 6.0, 1.0, Some(row.n_gpus / 48.0))
             }
         };
@@ -74,14 +74,14 @@ impl Points {
             self.micro_batch(row, framework, layers, (tensor, pipeline, data))?;
         let recompute = match row.recompute.as_str() {
             _ if row.suite == "dlperf-v100" => {
-                self.touch("R8");
+                self.by("R8");
                 Recompute::Full
             }
             "full" => Recompute::Full,
             selective if selective.starts_with("selective") => Recompute::Selective,
             other => {
                 if other.is_empty() {
-                    self.touch("R8");
+                    self.by("R8");
                 }
                 Recompute::None
             }
@@ -112,20 +112,20 @@ impl Points {
     ) -> Result<(f64, f64)> {
         let dlperf = row.suite == "dlperf-v100";
         if row.suite == "megatron-sc21-a100" {
-            self.touch("R3");
+            self.by("R3");
             let known = SC21.iter().find(|(model, ..)| *model == row.model);
             let (_, micro_batch, interleave) = known.context("not a model of the table")?;
             return Ok((f64::from(*micro_batch), f64::from(*interleave)));
         }
         let stated = row.micro_batch;
         if let (Framework::Fsdp, Some(local), true) = (framework, stated, pipeline > 1.0) {
-            self.touch("R4");
+            self.by("R4");
             let interleave = if row.notes.contains("Interleaved") { 2.0 } else { 1.0 };
             return Ok(((local / pipeline).max(1.0), interleave));
         }
         let local = row.global_batch / data;
         let micro_batch = stated.unwrap_or_else(|| {
-            self.touch("R5");
+            self.by("R5");
             let guess = match (dlperf, pipeline > 1.0) {
                 (true, true) => (local / (4.0 * pipeline)).max(1.0),
                 (true, false) if tensor > 1.0 => local,
@@ -136,7 +136,7 @@ impl Points {
             guess.min(local)
         });
         let interleave = row.vp.unwrap_or_else(|| {
-            self.touch("R6");
+            self.by("R6");
             if pipeline == 1.0 || dlperf { 1.0 } else { (layers / pipeline / 2.0).floor().max(1.0) }
         });
         Ok((micro_batch, interleave))
@@ -148,7 +148,7 @@ impl Points {
         if let Some(rate) = row.tokens_per_s_per_gpu {
             return Ok(tokens / (row.n_gpus * rate));
         }
-        self.touch("R9");
+        self.by("R9");
         let layers = f64::from(architecture.layers.total());
         let (hidden, vocab) = (f64::from(architecture.hidden), f64::from(architecture.vocab));
         let mut tera = row.tflops_per_gpu;

@@ -1,6 +1,6 @@
 //! The shape of a row's model: from its columns, or from the catalogue.
 
-use super::rows::{Row, whole};
+use super::row::{Row, whole};
 use anyhow::{Context, Result};
 use flyball_perf::architecture::{Architecture, Attention, FeedForward, Layers, Norms, Stored};
 use flyball_perf::models;

@@ -1,71 +1,19 @@
-//! Sizing a run: which part, how many, which layout, how long, how much money.
+//! Judging one layout of a training run.
 
-use super::money::Order;
-use super::serve::{Part, Ranged};
-use super::{Rejection, train_layouts};
-use crate::architecture::Architecture;
+use super::question::{Size, TrainQuestion};
 use crate::evidence::{Evidence, Intervals, Spread};
-use crate::hardware::Accelerator;
 use crate::memory::training::{TrainingMemory, training as memory_of};
 use crate::memory::{Fit, FitAnswer};
 use crate::precision::Math;
+use crate::search::Rejection;
+use crate::search::money::Order;
+use crate::search::part::{Part, Ranged};
 use crate::training::flops::ForwardFlops;
-use crate::training::{
-    Framework, Recompute, Run, StepParts, TrainingCoefficients, TrainingHardware, TrainingLayout,
-    TrainingModel, checkpoint,
-};
+use crate::training::{Recompute, Run, StepParts, TrainingLayout, TrainingModel, checkpoint};
 use flyball_core::units::Gpus;
-use std::collections::BTreeMap;
 
 /// Above this share of a step, a run waits for its links.
 const LINK_BOUND: f64 = 0.5;
-
-/// What is fixed about the size of the run.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Size {
-    /// Exactly so many accelerators; the earliest end wins.
-    Gpus(u32),
-    /// It must end within so many seconds; the least money wins.
-    Deadline(f64),
-    /// It may cost so many dollars; the earliest end wins.
-    Budget(f64),
-}
-
-/// How saving and failing go. Assumptions that the answer states.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reliability {
-    /// Bytes per second with which one host writes a checkpoint.
-    pub write_per_host: f64,
-    /// Seconds from a failure to the first step after it.
-    pub restart: f64,
-}
-
-impl Default for Reliability {
-    /// Two gigabytes per second and host is what shared storage gives; ten minutes to notice, start
-    /// again and load.
-    fn default() -> Self {
-        Self { write_per_host: 2e9, restart: 600.0 }
-    }
-}
-
-/// The question.
-#[derive(Clone, Debug)]
-pub struct TrainQuestion<'a> {
-    pub model: &'a Architecture,
-    pub tokens: f64,
-    pub sequence: f64,
-    /// Sequences of one step.
-    pub global_batch: f64,
-    pub math: Math,
-    pub framework: Framework,
-    pub parts: &'a [Part<'a>],
-    /// The whole catalogue, where relatives of unmeasured parts are looked for.
-    pub all: &'a [Accelerator],
-    pub size: Size,
-    /// Most accelerators to consider where the size is open.
-    pub most_gpus: u32,
-    pub reliability: Reliability,
-}
 
 /// One way to run it.
 #[derive(Clone, Debug)]
@@ -93,103 +41,8 @@ pub struct TrainChoice {
     pub evidence: Evidence,
 }
 
-/// Layouts of one part that were ruled out for one kind of reason.
-#[derive(Clone, Debug)]
-pub struct RejectedClass {
-    pub part: usize,
-    pub count: usize,
-    /// One of them, as an example.
-    pub layout: TrainingLayout,
-    pub reason: Rejection,
-}
-
-#[derive(Clone, Debug)]
-pub struct TrainPlan {
-    pub ranked: Vec<TrainChoice>,
-    pub rejected: Vec<RejectedClass>,
-    pub considered: usize,
-}
-
-/// Numbers of accelerators to try where the size is open: hosts of eight, in steps of a third to a
-/// half, as clusters are sold.
-const SIZES: [u32; 19] = [
-    8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 8192, 16_384,
-];
-
-/// Tries everything. `progress` hears how many layouts were looked at.
-pub fn train(
-    question: &TrainQuestion<'_>,
-    coefficients: &TrainingCoefficients,
-    intervals: &Intervals,
-    progress: &mut dyn FnMut(usize),
-) -> TrainPlan {
-    let mut plan = TrainPlan { ranked: Vec::new(), rejected: Vec::new(), considered: 0 };
-    let mut classes: BTreeMap<(usize, &'static str), RejectedClass> = BTreeMap::new();
-    for (index, part) in question.parts.iter().enumerate() {
-        let mut reject = |layout: TrainingLayout, reason: Rejection| {
-            classes
-                .entry((index, reason.word()))
-                .and_modify(|class| {
-                    class.count += 1;
-                    if reason.by_closeness(&class.reason).is_lt() {
-                        (class.layout, class.reason) = (layout, reason.clone());
-                    }
-                })
-                .or_insert_with(|| RejectedClass {
-                    part: index,
-                    count: 1,
-                    layout,
-                    reason: reason.clone(),
-                });
-        };
-        let hardware = match TrainingHardware::of(part.accelerator, question.all) {
-            Ok(hardware) => hardware,
-            Err(unknown) => {
-                let what = format!("model of training: {unknown}");
-                reject(TrainingLayout::ONE, Rejection::Format { what });
-                continue;
-            }
-        };
-        let model = TrainingModel::new(question.model, &hardware, coefficients);
-        let candidate = Candidate::new(question, part, &model, intervals);
-        for gpus in sizes(question) {
-            for layout in train_layouts::all(question, part.accelerator, gpus) {
-                plan.considered += 1;
-                match candidate.judge(layout) {
-                    Ok(choice) => plan.ranked.push(TrainChoice { part: index, ..choice }),
-                    Err(reason) => reject(layout, reason),
-                }
-            }
-            progress(plan.considered);
-        }
-    }
-    rank(question.size, &mut plan.ranked);
-    plan.rejected = classes.into_values().collect();
-    plan.rejected.sort_by(|a, b| a.reason.by_closeness(&b.reason));
-    plan
-}
-
-fn sizes(question: &TrainQuestion<'_>) -> Vec<u32> {
-    match question.size {
-        Size::Gpus(gpus) => vec![gpus],
-        _ => SIZES.into_iter().filter(|gpus| *gpus <= question.most_gpus).collect(),
-    }
-}
-
-fn rank(size: Size, choices: &mut [TrainChoice]) {
-    let usd = |choice: &TrainChoice| choice.usd.map_or(f64::INFINITY, |usd| usd.point);
-    choices.sort_by(|a, b| {
-        let by_money = usd(a).total_cmp(&usd(b));
-        let by_time = a.seconds.point.total_cmp(&b.seconds.point);
-        match size {
-            Size::Deadline(_) => by_money.then(by_time),
-            Size::Gpus(_) | Size::Budget(_) => by_time.then(by_money),
-        }
-    });
-}
-
 /// One part, ready to judge layouts.
-struct Candidate<'a> {
+pub(super) struct Candidate<'a> {
     question: &'a TrainQuestion<'a>,
     part: &'a Part<'a>,
     model: &'a TrainingModel,
@@ -201,7 +54,7 @@ struct Candidate<'a> {
 }
 
 impl<'a> Candidate<'a> {
-    fn new(
+    pub(super) fn new(
         question: &'a TrainQuestion<'a>,
         part: &'a Part<'a>,
         model: &'a TrainingModel,
@@ -223,7 +76,7 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    fn judge(&self, layout: TrainingLayout) -> Result<TrainChoice, Rejection> {
+    pub(super) fn judge(&self, layout: TrainingLayout) -> Result<TrainChoice, Rejection> {
         let peak = &self.part.accelerator.peak;
         let missing = match self.run.math {
             Math::Fp8 if peak.fp8.is_none() => Some("FP8"),

@@ -1,117 +1,27 @@
-//! Sizing a service: which part, which layout, how many replicas.
-//!
-//! For each layout the engine's chunk size is chosen too, because it trades the time between tokens
-//! against the time to the first. A replica carries what it can while the *whole interval* of the
-//! time between tokens stays inside the target; the time to the first token comes from a queueing
-//! formula whose interval is wide, so its point must stay inside and the answer says when the
-//! interval does not.
+//! Judging one layout of a service: the best chunk size, as many replicas as the load needs.
 
-use super::money::Order;
-use super::rejection::Latency;
-use super::{Rejection, layouts};
-use crate::architecture::Architecture;
-use crate::catalog::Offer;
-use crate::coefficients::Coefficients;
-use crate::engine::Engine;
-use crate::evidence::{Evidence, Intervals, Spread};
-use crate::hardware::{Accelerator, Kernels};
+use super::question::{Knowledge, ServeObjective, ServeQuestion, Targets};
+use crate::evidence::{Evidence, Spread};
+use crate::hardware::Kernels;
 use crate::layout::ServingLayout;
 use crate::memory::serving::{Budget, Replica as InMemory, ServingMemory};
 use crate::memory::{Fit, FitAnswer};
-use crate::precision::Dtype;
+use crate::search::money::{Order, usd};
+use crate::search::part::{Part, Ranged};
+use crate::search::rejection::Latency;
+use crate::search::{Rejection, layouts};
 use crate::serving::batch::Batch;
-use crate::serving::steady::{self, Limits, Operating, Shape};
+use crate::serving::steady::{self, Limits, Operating};
 use crate::serving::step::{Replica, StepModel};
 use flyball_core::units::{Gpus, Replicas};
 use std::cmp::Ordering;
 
 /// Prompt tokens per step that engines are run with.
-const CHUNKS: [u32; 5] = [512, 1024, 2048, 4096, 8192];
+pub(super) const CHUNKS: [u32; 5] = [512, 1024, 2048, 4096, 8192];
 /// Above this share of a step, a layout is bound by its links and not worth its accelerators.
 const LINK_BOUND: f64 = 0.5;
 /// A replica is not planned fuller than this, whatever the latencies: near 1 the queue explodes.
 const FULLEST: f64 = 0.9;
-
-/// A part that may be used, and its price.
-#[derive(Clone, Copy, Debug)]
-pub struct Part<'a> {
-    pub accelerator: &'a Accelerator,
-    pub offer: Option<&'a Offer>,
-}
-
-/// What is wanted.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Targets {
-    /// 95th percentiles in seconds.
-    pub ttft_p95: Option<f64>,
-    pub itl_p95: Option<f64>,
-}
-
-/// By what the answers are ranked.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum ServeObjective {
-    /// The least money per hour.
-    Cheapest,
-    /// The least time to the first token within so many dollars per hour.
-    Fastest { usd_per_hour: f64 },
-    /// The most output tokens per dollar if every replica were full.
-    TokensPerDollar,
-}
-
-/// The question.
-#[derive(Clone, Debug)]
-pub struct ServeQuestion<'a> {
-    pub model: &'a Architecture,
-    pub engine: Engine,
-    /// Format of the cache.
-    pub cache: Dtype,
-    pub shape: Shape,
-    /// Requests per second.
-    pub rate: f64,
-    pub targets: Targets,
-    pub parts: &'a [Part<'a>],
-    pub objective: ServeObjective,
-    /// Replicas beyond what the load needs, so that one can be lost.
-    pub spare: u32,
-    /// Most accelerators in one replica.
-    pub most_gpus: u32,
-    /// Requests that run at once in one replica, at most.
-    pub sequences: u32,
-}
-
-/// The model's numbers, read once.
-#[derive(Clone, Debug)]
-pub struct Knowledge {
-    pub coefficients: Coefficients,
-    pub intervals: Intervals,
-}
-
-impl Knowledge {
-    /// What comes with the program.
-    pub fn builtin() -> Self {
-        Self { coefficients: Coefficients::serving(), intervals: Intervals::builtin() }
-    }
-}
-
-/// A number with its low and high end.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ranged {
-    pub low: f64,
-    pub point: f64,
-    pub high: f64,
-}
-
-impl Ranged {
-    pub(super) fn new(point: f64, spread: Spread) -> Self {
-        let (low, high) = spread.around(point);
-        Self { low, point, high }
-    }
-
-    /// The same of each of the three.
-    pub(super) fn map(self, of: impl Fn(f64) -> f64) -> Self {
-        Self { low: of(self.low), point: of(self.point), high: of(self.high) }
-    }
-}
 
 /// One way to serve the load.
 #[derive(Clone, Debug)]
@@ -155,44 +65,8 @@ impl Choice {
     }
 }
 
-/// A layout that is not an answer.
-#[derive(Clone, Debug)]
-pub struct Rejected {
-    pub part: usize,
-    pub layout: ServingLayout,
-    pub reason: Rejection,
-}
-
-/// All answers, best first, and all that are none.
-#[derive(Clone, Debug)]
-pub struct ServePlan {
-    pub ranked: Vec<Choice>,
-    pub rejected: Vec<Rejected>,
-    /// Layouts and settings that were looked at.
-    pub considered: usize,
-}
-
-/// Tries everything.
-pub fn serve(question: &ServeQuestion<'_>, knowledge: &Knowledge) -> ServePlan {
-    let mut plan = ServePlan { ranked: Vec::new(), rejected: Vec::new(), considered: 0 };
-    for (index, part) in question.parts.iter().enumerate() {
-        let kernels = part.accelerator.kernels_or_assumed();
-        for layout in layouts::serving(question.model, part.accelerator) {
-            plan.considered += CHUNKS.len();
-            match candidate(question, knowledge, part, &kernels, layout) {
-                Ok(choice) => plan.ranked.push(Choice { part: index, ..choice }),
-                Err(reason) => plan.rejected.push(Rejected { part: index, layout, reason }),
-            }
-        }
-    }
-    let output = question.shape.output;
-    plan.ranked.sort_by(|a, b| better(&question.objective, output, a, b));
-    plan.rejected.sort_by(|a, b| a.reason.by_closeness(&b.reason));
-    plan
-}
-
 /// Better first; of two equally good, the one with fewer accelerators, then the faster.
-fn better(objective: &ServeObjective, output: f64, a: &Choice, b: &Choice) -> Ordering {
+pub(super) fn better(objective: &ServeObjective, output: f64, a: &Choice, b: &Choice) -> Ordering {
     let by = match objective {
         ServeObjective::Cheapest => a.usd_per_hour().total_cmp(&b.usd_per_hour()),
         ServeObjective::Fastest { .. } => a.ttft_p95.point.total_cmp(&b.ttft_p95.point),
@@ -204,7 +78,7 @@ fn better(objective: &ServeObjective, output: f64, a: &Choice, b: &Choice) -> Or
 }
 
 /// The best a layout can do, or why it can do nothing.
-fn candidate(
+pub(super) fn best(
     question: &ServeQuestion<'_>,
     knowledge: &Knowledge,
     part: &Part<'_>,
@@ -400,7 +274,7 @@ fn replicas_for(
         return Ok(Replicas::new(needed));
     };
     let bought = part.offer.map_or(needed, |offer| {
-        let each = super::money::usd(offer.price.amount()) * f64::from(layout.gpus().get());
+        let each = usd(offer.price.amount()) * f64::from(layout.gpus().get());
         (usd_per_hour / each) as u32
     });
     // Whole hosts may cost more than the bare accelerators; a few less then fit.

@@ -1,8 +1,8 @@
 //! Which layouts of a training run there are to try.
 
-use super::layouts::powers;
-use super::train::TrainQuestion;
+use super::question::TrainQuestion;
 use crate::hardware::Accelerator;
+use crate::search::layouts::powers;
 use crate::training::{Framework, Recompute, Selective, Sharding, TrainingLayout};
 
 /// Sequences beyond this are worth splitting.

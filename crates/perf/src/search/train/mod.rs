@@ -1,0 +1,109 @@
+//! Sizing a run: which part, how many, which layout, how long, how much money.
+
+mod candidate;
+mod layouts;
+mod question;
+
+pub use candidate::TrainChoice;
+pub use question::{Reliability, Size, TrainQuestion};
+
+use super::Rejection;
+use crate::evidence::Intervals;
+use crate::training::{TrainingCoefficients, TrainingHardware, TrainingLayout, TrainingModel};
+use candidate::Candidate;
+use std::collections::BTreeMap;
+
+/// Layouts of one part that were ruled out for one kind of reason.
+#[derive(Clone, Debug)]
+pub struct RejectedClass {
+    pub part: usize,
+    pub count: usize,
+    /// One of them, as an example.
+    pub layout: TrainingLayout,
+    pub reason: Rejection,
+}
+
+#[derive(Clone, Debug)]
+pub struct TrainPlan {
+    pub ranked: Vec<TrainChoice>,
+    pub rejected: Vec<RejectedClass>,
+    pub considered: usize,
+}
+
+/// Numbers of accelerators to try where the size is open: hosts of eight, in steps of a third to a
+/// half, as clusters are sold.
+const SIZES: [u32; 19] = [
+    8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 8192, 16_384,
+];
+
+/// Tries everything. `progress` hears how many layouts were looked at.
+pub fn train(
+    question: &TrainQuestion<'_>,
+    coefficients: &TrainingCoefficients,
+    intervals: &Intervals,
+    progress: &mut dyn FnMut(usize),
+) -> TrainPlan {
+    let mut plan = TrainPlan { ranked: Vec::new(), rejected: Vec::new(), considered: 0 };
+    let mut classes: BTreeMap<(usize, &'static str), RejectedClass> = BTreeMap::new();
+    for (index, part) in question.parts.iter().enumerate() {
+        let mut reject = |layout: TrainingLayout, reason: Rejection| {
+            classes
+                .entry((index, reason.word()))
+                .and_modify(|class| {
+                    class.count += 1;
+                    if reason.by_closeness(&class.reason).is_lt() {
+                        (class.layout, class.reason) = (layout, reason.clone());
+                    }
+                })
+                .or_insert_with(|| RejectedClass {
+                    part: index,
+                    count: 1,
+                    layout,
+                    reason: reason.clone(),
+                });
+        };
+        let hardware = match TrainingHardware::of(part.accelerator, question.all) {
+            Ok(hardware) => hardware,
+            Err(unknown) => {
+                let what = format!("model of training: {unknown}");
+                reject(TrainingLayout::ONE, Rejection::Format { what });
+                continue;
+            }
+        };
+        let model = TrainingModel::new(question.model, &hardware, coefficients);
+        let candidate = Candidate::new(question, part, &model, intervals);
+        for gpus in sizes(question) {
+            for layout in layouts::all(question, part.accelerator, gpus) {
+                plan.considered += 1;
+                match candidate.judge(layout) {
+                    Ok(choice) => plan.ranked.push(TrainChoice { part: index, ..choice }),
+                    Err(reason) => reject(layout, reason),
+                }
+            }
+            progress(plan.considered);
+        }
+    }
+    rank(question.size, &mut plan.ranked);
+    plan.rejected = classes.into_values().collect();
+    plan.rejected.sort_by(|a, b| a.reason.by_closeness(&b.reason));
+    plan
+}
+
+fn sizes(question: &TrainQuestion<'_>) -> Vec<u32> {
+    match question.size {
+        Size::Gpus(gpus) => vec![gpus],
+        _ => SIZES.into_iter().filter(|gpus| *gpus <= question.most_gpus).collect(),
+    }
+}
+
+fn rank(size: Size, choices: &mut [TrainChoice]) {
+    let usd = |choice: &TrainChoice| choice.usd.map_or(f64::INFINITY, |usd| usd.point);
+    choices.sort_by(|a, b| {
+        let by_money = usd(a).total_cmp(&usd(b));
+        let by_time = a.seconds.point.total_cmp(&b.seconds.point);
+        match size {
+            Size::Deadline(_) => by_money.then(by_time),
+            Size::Gpus(_) | Size::Budget(_) => by_time.then(by_money),
+        }
+    });
+}
