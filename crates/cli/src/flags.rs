@@ -94,7 +94,7 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "a time is written as 500ms, 5s or 1m30s".to_owned())
 }
 
-fn time_above_zero(text: &str) -> Result<Duration, String> {
+pub(crate) fn time_above_zero(text: &str) -> Result<Duration, String> {
     match time(text)? {
         Duration::ZERO => Err("nothing answers in no time at all".to_owned()),
         time => Ok(time),

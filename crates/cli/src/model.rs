@@ -39,6 +39,8 @@ pub(crate) struct Model {
     pub(crate) cache: Dtype,
     /// How an engine is told which model: the path or the published name.
     pub(crate) reference: String,
+    /// The format that was asked for, if it is not the checkpoint's.
+    pub(crate) requantised: Option<Dtype>,
 }
 
 /// What a model is, for answers.
@@ -70,6 +72,8 @@ impl Model {
         let path = Path::new(given);
         let mut model = if path.exists() { from_path(path, given)? } else { from_name(given)? };
         if let Some(dtype) = formats.dtype {
+            model.requantised =
+                Some(dtype).filter(|dtype| *dtype != model.architecture.stored.narrowest());
             model.architecture.stored = stored(dtype, model.architecture.stored.cache);
         }
         model.cache =
@@ -141,7 +145,13 @@ fn from_path(path: &Path, given: &str) -> Result<Model, Failure> {
         Some(name) if path.is_dir() => name.to_string_lossy().into_owned(),
         _ => given.to_owned(),
     };
-    Ok(Model { name: named, architecture, cache: Dtype::Bf16, reference: given.to_owned() })
+    Ok(Model {
+        name: named,
+        architecture,
+        cache: Dtype::Bf16,
+        reference: given.to_owned(),
+        requantised: None,
+    })
 }
 
 fn from_name(given: &str) -> Result<Model, Failure> {
@@ -160,8 +170,9 @@ fn from_name(given: &str) -> Result<Model, Failure> {
     };
     let architecture = Architecture::from_config(config)
         .map_err(|error| not_understood(given, &error.problems))?;
-    let (name, reference) = (given.to_owned(), given.to_owned());
-    Ok(Model { name, architecture, cache: Dtype::Bf16, reference })
+    let (name, cache) = (given.to_owned(), Dtype::Bf16);
+    let reference = models::published_name(config).unwrap_or(given).to_owned();
+    Ok(Model { name, architecture, cache, reference, requantised: None })
 }
 
 fn read(file: &Path) -> Result<String, Failure> {

@@ -39,12 +39,13 @@ impl ServingLayout {
 
 impl fmt::Display for ServingLayout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TP{}", self.tensor)?;
+        match (self.tensor, self.attention_copies) {
+            (tensor, 1) => write!(f, "TP{tensor}")?,
+            (1, copies) => write!(f, "DP{copies}")?,
+            (tensor, copies) => write!(f, "TP{tensor} DP{copies}")?,
+        }
         if self.pipeline > 1 {
             write!(f, " PP{}", self.pipeline)?;
-        }
-        if self.attention_copies > 1 {
-            write!(f, " DP{}", self.attention_copies)?;
         }
         if self.whole_experts {
             write!(f, " EP{}", self.abreast())?;

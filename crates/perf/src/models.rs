@@ -68,6 +68,12 @@ pub fn config(name: &str) -> Option<&'static str> {
     SHIPPED.iter().find(|(shipped, _)| *shipped == wanted).map(|(_, config)| *config)
 }
 
+/// The name under which the model of a shipped `config.json` is published.
+pub fn published_name(config: &'static str) -> Option<&'static str> {
+    let (_, rest) = config.split_once("\"_name_or_path\": \"")?;
+    rest.split('"').next()
+}
+
 fn plain(name: &str) -> String {
     let name = name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
     let mut name = name.strip_prefix("meta-").unwrap_or(&name);
@@ -94,6 +100,14 @@ mod tests {
             .collect();
         files.sort();
         assert_eq!(names().collect::<Vec<_>>(), files);
+    }
+
+    #[test]
+    fn every_model_has_the_name_it_is_published_under() {
+        for (name, config) in SHIPPED {
+            let published = published_name(config).unwrap_or_else(|| panic!("{name}"));
+            assert!(published.contains('/'), "{name}: {published}");
+        }
     }
 
     #[test]

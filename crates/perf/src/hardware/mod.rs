@@ -51,6 +51,26 @@ pub struct Accelerator {
     pub source: String,
 }
 
+impl Accelerator {
+    /// The slowest link among so many accelerators placed as close as possible: the scale-up link,
+    /// beyond its domain the PCIe of the host, beyond the host the network.
+    pub fn link_among(&self, gpus: u32) -> Link {
+        if gpus <= self.scale_up_domain.get() {
+            return self.scale_up.clone();
+        }
+        let generation = self.form.strip_prefix("PCIe");
+        match generation {
+            Some(generation) if gpus <= self.node_gpus.get() => {
+                // Sixteen lanes: 16 GB/s in the third generation, twice that in each later one.
+                let doubled = generation.parse::<i32>().unwrap_or(4) - 3;
+                let bandwidth = 16e9 * 2f64.powi(doubled);
+                Link { name: format!("PCIe{generation} x16"), bandwidth }
+            }
+            _ => self.scale_out.clone(),
+        }
+    }
+}
+
 /// Dense peaks in floating-point operations per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Peaks {

@@ -4,37 +4,47 @@ use super::Rejection;
 use crate::architecture::Architecture;
 use crate::hardware::Accelerator;
 use crate::layout::ServingLayout;
+use crate::precision::Dtype;
 
 /// Widest split of a matrix that engines offer.
 const WIDEST: u32 = 16;
 
-/// Every layout of a replica on this part, whether or not it makes sense. Powers of two, as all
-/// engines want: matrices split, layers in stages, and copies of the attention around shared
-/// experts where the cache cannot be split as far as the matrices.
+/// Products of FP8 weights work on blocks of 128; an expert cut below that is kept whole instead.
+const BLOCK: u32 = 128;
+
+/// The layouts of a replica on this part that engines are run with, whether or not they make sense
+/// here. Powers of two: matrices split, up to a host; hosts in stages; and for experts, copies of the
+/// attention around them inside a host, where the cache cannot be split as far as the matrices.
 pub fn serving(model: &Architecture, part: &Accelerator) -> Vec<ServingLayout> {
-    let host = part.node_gpus.get().min(part.scale_up_domain.get()).max(1);
+    let host = part.node_gpus.get().max(1);
     let mut found = Vec::new();
-    for tensor in powers(host.max(part.node_gpus.get()).min(WIDEST)) {
+    for tensor in powers(host.min(WIDEST)) {
+        let whole_experts = cuts_blocks(model, tensor);
         for pipeline in [1, 2, 4] {
             // Stages pay off when one host is too small, not inside it.
             if pipeline == 1 || tensor == host {
-                found.push(ServingLayout { tensor, pipeline, ..ServingLayout::ONE });
+                found.push(ServingLayout { tensor, pipeline, whole_experts, ..ServingLayout::ONE });
             }
         }
     }
     if model.feed_forward.experts.is_some() {
-        for copies in powers(host).filter(|copies| *copies > 1) {
+        let domain = host.min(part.scale_up_domain.get());
+        for copies in powers(domain).filter(|copies| *copies > 1) {
             found.push(ServingLayout {
                 attention_copies: copies,
                 whole_experts: true,
                 ..ServingLayout::ONE
             });
         }
-        for tensor in powers(host).filter(|tensor| *tensor > 1) {
-            found.push(ServingLayout { tensor, whole_experts: true, ..ServingLayout::ONE });
-        }
     }
     found
+}
+
+fn cuts_blocks(model: &Architecture, tensor: u32) -> bool {
+    let eight_bit = model.stored.routed_experts == Dtype::Fp8;
+    model.feed_forward.experts.is_some_and(|experts| {
+        eight_bit && tensor > 1 && !experts.width.is_multiple_of(tensor * BLOCK)
+    })
 }
 
 /// Why the model cannot be cut like this at all.

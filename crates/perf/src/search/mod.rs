@@ -1,8 +1,8 @@
 //! From a question to ranked answers: all layouts, what each carries and costs, and why not.
 //!
-//! `serve` sizes a service, `train` a run. Both try every layout of every part, keep what was
-//! rejected with its reason, and rank the rest by an objective. Nothing is pruned by a guess, so
-//! "why not?" always has an answer.
+//! `serve` sizes a service, `train` a run. Both try all layouts of a stated family on every part, keep
+//! what was rejected with its reason, and rank the rest by an objective, so that "why not?" has an
+//! answer.
 
 pub mod layouts;
 pub mod money;

@@ -115,13 +115,15 @@ impl fmt::Display for Rejection {
                     Latency::BetweenTokens => "ITL",
                 };
                 let (best, target) = (best * 1e3, target * 1e3);
-                write!(f, "{name} at least {best:.0} ms, target {target:.0} ms")
+                write!(f, "{name} up to {best:.0} ms even when idle, target {target:.0} ms")
             }
             Self::NoPrice => f.write_str("no price known"),
-            Self::OverBudget { usd, budget } => write!(f, "costs ${usd:.0}, budget ${budget:.0}"),
+            Self::OverBudget { usd, budget } => {
+                write!(f, "costs up to ${usd:.2}, budget ${budget:.2}")
+            }
             Self::TooLate { seconds, deadline } => {
                 let days = |seconds: f64| seconds / 86_400.0;
-                write!(f, "takes {:.1} days, deadline {:.1}", days(*seconds), days(*deadline))
+                write!(f, "takes up to {:.1} days, deadline {:.1}", days(*seconds), days(*deadline))
             }
             Self::Format { what } => write!(f, "has no {what}"),
             Self::TooMany { gpus, most } => write!(f, "needs {gpus} GPUs, at most {most}"),

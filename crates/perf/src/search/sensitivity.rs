@@ -13,12 +13,15 @@ pub struct Change {
 /// Asks again with the load, lengths and targets moved, one at a time.
 pub fn changes(question: &ServeQuestion<'_>, knowledge: &Knowledge) -> Vec<Change> {
     type Move = fn(&mut ServeQuestion<'_>);
-    let moves: [(&'static str, Move); 5] = [
+    let moves: [(&'static str, Move); 6] = [
         ("rate +50 %", |question| question.rate *= 1.5),
         ("output +25 %", |question| question.shape.output *= 1.25),
         ("input +25 %", |question| question.shape.input *= 1.25),
         ("ITL target -25 %", |question| {
             question.targets.itl_p95 = question.targets.itl_p95.map(|target| target * 0.75);
+        }),
+        ("ITL target +25 %", |question| {
+            question.targets.itl_p95 = question.targets.itl_p95.map(|target| target * 1.25);
         }),
         ("TTFT target -25 %", |question| {
             question.targets.ttft_p95 = question.targets.ttft_p95.map(|target| target * 0.75);

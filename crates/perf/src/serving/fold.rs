@@ -166,18 +166,16 @@ fn cache_times(replica: &Replica<'_>, kernels: &Kernels) -> CacheTimes {
 ///
 /// Measured where somebody has: eight L40S over PCIe reach 1 GB/s of the 32 on paper.
 fn exchange_bandwidth(accelerator: &Accelerator, gpus: u32) -> f64 {
-    if gpus > accelerator.scale_up_domain.get() {
-        return LINK_REACHED * accelerator.scale_out.bandwidth;
-    }
-    let link = accelerator.scale_up.bandwidth;
+    let link = accelerator.link_among(gpus);
+    let reached = LINK_REACHED * link.bandwidth;
     let groups = accelerator.measured.iter().flat_map(|measured| &measured.all_reduce);
     let same = groups.filter(|group| group.gpus >= gpus.clamp(2, 8)).min_by_key(|group| group.gpus);
     match same.map(|group| group.nccl_bus_bandwidth) {
-        Some(bus) => bus.min(LINK_REACHED * link),
-        None if accelerator.scale_up.name.starts_with("PCIe") => {
-            link * if gpus <= 2 { PCIE_REACHED[0] } else { PCIE_REACHED[1] }
+        Some(bus) if gpus <= accelerator.scale_up_domain.get() => bus.min(reached),
+        _ if link.name.starts_with("PCIe") => {
+            link.bandwidth * if gpus <= 2 { PCIE_REACHED[0] } else { PCIE_REACHED[1] }
         }
-        None => LINK_REACHED * link,
+        _ => reached,
     }
 }
 

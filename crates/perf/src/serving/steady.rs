@@ -25,6 +25,15 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// Steps that one prompt takes in chunks, on average. A prompt just over the chunk takes two, so
+    /// lengths that vary take more than their mean: for exponential ones, 1 / (1 - exp(-chunk / mean)).
+    fn steps_per_prompt(&self, chunk: f64) -> f64 {
+        let alike = (self.input / chunk).max(1.0);
+        let exponential = 1.0 / -(-chunk / self.input).exp_m1();
+        let varied = self.input_variation.clamp(0.0, 1.0);
+        alike + varied * (exponential - alike).max(0.0)
+    }
+
     /// Every request alike.
     pub const fn uniform(input: f64, output: f64) -> Self {
         Self { input, output, input_variation: 0.0, input_p95: 1.0 }
@@ -71,12 +80,29 @@ pub struct Operating {
     pub rate: f64,
     /// Mean time per output token.
     pub tpot: f64,
-    /// 95th percentile of the time between two tokens.
-    pub itl_p95: f64,
+    /// A step that only decodes, a step with prompt tokens, and the share of the latter.
+    pub plain_step: f64,
+    pub prompt_step: f64,
+    pub prompt_share: f64,
+    /// Prompt tokens in such a step.
+    pub prompt_tokens: f64,
     pub ttft_mean: f64,
     pub ttft_p95: f64,
     /// Share of the prompt capacity in use; a replica at 1 falls behind.
     pub prompt_load: f64,
+    /// Share of the requests that fit at once; at 1 the next one waits for another to end.
+    pub slots: f64,
+}
+
+impl Operating {
+    /// 95th percentile of the time between two tokens, with every step `factor` times as long.
+    ///
+    /// It is the longer step as soon as one step in twenty carries a prompt. Slower steps mean more
+    /// requests inside and so more of them that do, hence the factor on the share too.
+    pub fn itl_p95(&self, factor: f64) -> f64 {
+        let often = self.prompt_share * factor > 0.05;
+        factor * if often { self.prompt_step } else { self.plain_step }
+    }
 }
 
 /// The two kinds of step, with `running` requests decoding.
@@ -95,7 +121,8 @@ impl Mix {
     fn of(step: &impl Step, shape: &Shape, limits: &Limits, running: f64) -> Self {
         let decoding = decoding(shape, running);
         let needed = running * shape.input / shape.output;
-        let carried = (shape.input.min(limits.chunk) * limits.copies).max(needed);
+        let at_once = shape.input / shape.steps_per_prompt(limits.chunk);
+        let carried = (at_once * limits.copies).max(needed);
         Self {
             plain: step.seconds(&decoding),
             mixed: step.seconds(&decoding.with_prompt(carried, shape.input)),
@@ -126,9 +153,9 @@ pub fn operating(step: &impl Step, shape: &Shape, limits: &Limits, running: f64)
     let prompt_load = rate * shape.input / mix.carried * mix.mixed;
 
     // A long prompt takes several steps, each as full as a chunk.
-    let prompt_of = |tokens: f64| mix.mixed * (tokens / limits.chunk.min(shape.input)).max(1.0);
-    let one_prompt = prompt_of(shape.input);
-    let long_prompt = prompt_of(shape.input * shape.input_p95);
+    let one_prompt = mix.mixed * shape.steps_per_prompt(limits.chunk);
+    let longest = (shape.input * shape.input_p95 / limits.chunk).ceil();
+    let long_prompt = one_prompt.max(mix.mixed * longest);
     let busy = prompt_load.min(0.999);
     let waiting = busy / (1.0 - busy) * one_prompt * (1.0 + shape.input_variation) / 2.0;
     // The wait's tail falls off exponentially: P(W > t) = busy * exp(-t * busy / mean).
@@ -140,10 +167,14 @@ pub fn operating(step: &impl Step, shape: &Shape, limits: &Limits, running: f64)
         running,
         rate,
         tpot,
-        itl_p95: if mix.share > 0.05 { mix.mixed } else { mix.plain },
+        plain_step: mix.plain,
+        prompt_step: mix.mixed,
+        prompt_share: mix.share,
+        prompt_tokens: mix.carried,
         ttft_mean,
         ttft_p95: ttft_mean + spread,
         prompt_load,
+        slots: running / limits.admitted(shape),
     }
 }
 

@@ -13,6 +13,9 @@ const TOLERANCE: f64 = 0.5;
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Committed {
     splits: BTreeMap<String, Numbers>,
+    /// Figures by name. Times are not held: they belong to the machine.
+    #[serde(default)]
+    figures: BTreeMap<String, f64>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -66,6 +69,24 @@ fn compare(committed: &Committed, now: &Committed) -> Vec<String> {
             }
         }
     }
+    for (name, was) in &committed.figures {
+        match now.figures.get(name) {
+            None => worse.push(format!("{name} is not measured any more")),
+            Some(is) => {
+                // More is better of these two; of all others less is.
+                let more =
+                    ["plan.ranking_within5_pct", "plan.answered_pct"].contains(&name.as_str());
+                let lost = if more { was - is } else { is - was };
+                // Too many or too few inside: both are worse than the promised nine in ten.
+                let coverage = name == "plan.interval_coverage_pct";
+                let outside =
+                    coverage && !(87.0..=93.0).contains(is) && (87.0..=93.0).contains(was);
+                if outside || !coverage && lost > TOLERANCE {
+                    worse.push(format!("{name}: {is:.2}, before {was:.2}"));
+                }
+            }
+        }
+    }
     worse
 }
 
@@ -80,7 +101,12 @@ fn numbers(sections: &[Section]) -> Committed {
         };
         (split.key.clone(), numbers)
     });
-    Committed { splits: splits.collect() }
+    let figures = sections.iter().flat_map(|section| &section.figures);
+    let held = figures.filter(|figure| !["ns", "ms"].contains(&figure.unit));
+    Committed {
+        splits: splits.collect(),
+        figures: held.map(|figure| (figure.name.to_owned(), hundredths(figure.value))).collect(),
+    }
 }
 
 #[cfg(test)]
@@ -89,7 +115,8 @@ mod tests {
 
     fn one(rows: usize, answered: usize, median_pct: f64) -> Committed {
         let numbers = Numbers { rows, answered, median_pct, p90_pct: 20.0 };
-        Committed { splits: [("speed/all".to_owned(), numbers)].into() }
+        let splits = [("speed/all".to_owned(), numbers)].into();
+        Committed { splits, figures: BTreeMap::new() }
     }
 
     #[test]
@@ -97,6 +124,21 @@ mod tests {
         assert!(compare(&one(10, 10, 7.0), &one(10, 10, 7.4)).is_empty());
         let worse = compare(&one(10, 10, 7.0), &one(10, 10, 7.6));
         assert_eq!(worse, ["speed/all: median 7.6 %, before 7.0 %"]);
+    }
+
+    #[test]
+    fn figures_are_held_the_right_way_round() {
+        let of = |name: &str, value: f64| Committed {
+            splits: BTreeMap::new(),
+            figures: [(name.to_owned(), value)].into(),
+        };
+        let worse =
+            |name: &str, was: f64, is: f64| !compare(&of(name, was), &of(name, is)).is_empty();
+        assert!(worse("plan.false_fits", 0.0, 1.0));
+        assert!(worse("plan.ranking_within5_pct", 87.0, 86.0));
+        assert!(!worse("plan.ranking_within5_pct", 87.0, 95.0));
+        assert!(worse("plan.interval_coverage_pct", 91.0, 97.0));
+        assert!(!worse("plan.interval_coverage_pct", 91.0, 88.0));
     }
 
     #[test]

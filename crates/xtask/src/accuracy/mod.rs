@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long)]
     check: bool,
     /// Fit again and write catalog/coefficients
-    #[arg(long, conflicts_with = "check")]
+    #[arg(long, conflicts_with_all = ["check", "figure"])]
     fit: bool,
     /// Write `plan.*` to docs/figures
     #[arg(long, conflicts_with = "check")]
@@ -85,7 +85,8 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
         for (name, content) in &serving {
             write(root, &format!("catalog/coefficients/{name}"), content)?;
         }
-        println!("fitted again: score once more with what was written");
+        println!("fitted again: run it once more without --fit to score what was written");
+        return Ok(());
     }
     gate::write(&committed, &sections)?;
     write(root, "docs/accuracy.md", &report::page(&sections))?;

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::catalog::{self, CatalogArgs, purchases};
-use crate::output::Failure;
+use crate::output::{Exit, Failure};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Accelerators and prices")]
@@ -102,10 +102,22 @@ impl PartsArgs {
                 .filter(|part| part.offer.is_some())
                 .collect());
         }
-        self.accelerators
-            .iter()
-            .map(|name| catalog::accelerator(catalog, name, again).map(priced))
-            .collect()
+        let mut parts: Vec<Part<'a>> = Vec::new();
+        for name in &self.accelerators {
+            let part = priced(catalog::accelerator(catalog, name, again)?);
+            if parts.iter().all(|known| known.accelerator.id != part.accelerator.id) {
+                parts.push(part);
+            }
+        }
+        Ok(parts)
+    }
+
+    /// No part has such a price.
+    pub(crate) fn nothing_to_buy(&self) -> Failure {
+        let from = self.provider.as_ref().map_or(String::new(), |name| format!(" from {name}"));
+        let what = format!("no accelerator has a price{from} for {}", self.purchase());
+        Failure::new(Exit::Unknown, what)
+            .hint("flyball prices shows what there is; --catalog FILE adds yours")
     }
 }
 

@@ -17,6 +17,14 @@ pub(crate) fn count(text: &str) -> Result<f64, String> {
     }
 }
 
+/// The same for what comes in whole pieces, such as tokens: at least one.
+pub(crate) fn at_least_one(text: &str) -> Result<f64, String> {
+    match count(text)? {
+        number if number >= 1.0 => Ok(number),
+        _ => Err("write a number of at least 1".to_owned()),
+    }
+}
+
 /// `12`, `12/s`, `720/min`, `40k/h`: requests per second.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
     let wrong = || "write requests per time, as in 12/s, 720/min or 40k/h".to_owned();

@@ -20,15 +20,15 @@ impl RangeView {
         RangeView { low, point, high }
     }
 
-    /// `29 ±4.1`: the larger half of the interval, so that nothing is promised too closely.
+    /// `29 (25-36)`: both ends, because they are seldom equally far.
     pub(crate) fn cell(&self) -> String {
         self.cell_in(1.0)
     }
 
     /// The same in a larger unit.
     pub(crate) fn cell_in(&self, unit: f64) -> String {
-        let off = (self.high - self.point).max(self.point - self.low);
-        format!("{} ±{}", short(self.point / unit), short(off / unit))
+        let [low, point, high] = [self.low, self.point, self.high].map(|one| short(one / unit));
+        format!("{point} ({low}-{high})")
     }
 }
 
@@ -56,9 +56,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_are_short_and_never_too_sure() {
+    fn cells_are_short_and_show_both_ends() {
         let range = RangeView { low: 25.0, point: 29.3, high: 36.2 };
-        assert_eq!(range.cell(), "29 ±6.9");
+        assert_eq!(range.cell(), "29 (25-36)");
         assert_eq!(short(0.256), "0.26");
         assert_eq!(tidy(0.001_234_5), 0.00123);
         assert_eq!(tidy(1234.567), 1234.57);

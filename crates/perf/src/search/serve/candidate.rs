@@ -20,8 +20,11 @@ use std::cmp::Ordering;
 pub(super) const CHUNKS: [u32; 5] = [512, 1024, 2048, 4096, 8192];
 /// Above this share of a step, a layout is bound by its links and not worth its accelerators.
 const LINK_BOUND: f64 = 0.5;
-/// A replica is not planned fuller than this, whatever the latencies: near 1 the queue explodes.
+/// A replica is not planned fuller than this, in prompts or in requests at once, whatever the
+/// latencies: near 1 the queue explodes.
 const FULLEST: f64 = 0.9;
+/// More replicas than this are a mistake in the question.
+const MOST_REPLICAS: f64 = 1e5;
 
 /// One way to serve the load.
 #[derive(Clone, Debug)]
@@ -69,12 +72,19 @@ impl Choice {
 pub(super) fn better(objective: &ServeObjective, output: f64, a: &Choice, b: &Choice) -> Ordering {
     let by = match objective {
         ServeObjective::Cheapest => a.usd_per_hour().total_cmp(&b.usd_per_hour()),
-        ServeObjective::Fastest { .. } => a.ttft_p95.point.total_cmp(&b.ttft_p95.point),
+        // Two per cent are nothing to pay for, so times that close are equal and money decides.
+        ServeObjective::Fastest { .. } => {
+            let step = |choice: &Choice| (choice.ttft_p95.point.ln() / 0.02).round();
+            step(a).total_cmp(&step(b)).then(a.usd_per_hour().total_cmp(&b.usd_per_hour()))
+        }
         ServeObjective::TokensPerDollar => {
             b.tokens_per_dollar(output).total_cmp(&a.tokens_per_dollar(output))
         }
     };
-    by.then(a.gpus.cmp(&b.gpus)).then(a.at.itl_p95.total_cmp(&b.at.itl_p95))
+    by.then(a.gpus.cmp(&b.gpus))
+        .then(a.ttft_p95.point.total_cmp(&b.ttft_p95.point))
+        .then(a.itl_p95.point.total_cmp(&b.itl_p95.point))
+        .then(b.chunk.cmp(&a.chunk))
 }
 
 /// The best a layout can do, or why it can do nothing.
@@ -122,11 +132,14 @@ pub(super) fn best(
         ttft: knowledge.intervals.ttft(evidence, moe),
         capacity: knowledge.intervals.saturation(evidence, moe),
     };
-    let mut best: Result<Choice, Rejection> = Err(Rejection::NoPrice);
-    for chunk in CHUNKS {
-        let one = sized(question, part, layout, &step, chunk, &spreads, evidence);
+    let size = |chunk| sized(question, part, layout, &step, chunk, &spreads, evidence);
+    let [first, others @ ..] = CHUNKS;
+    let mut best = size(first);
+    for one in others.map(size) {
         best = match (best, one) {
-            (Err(_), one) => one,
+            (Err(_), Ok(one)) => Ok(one),
+            // What came closest is the reason to give.
+            (Err(a), Err(b)) => Err(if b.by_closeness(&a).is_lt() { b } else { a }),
             (Ok(best), Ok(one)) => {
                 let output = question.shape.output;
                 match better(&question.objective, output, &one, &best) {
@@ -152,8 +165,13 @@ fn fits(
     layout: ServingLayout,
 ) -> Result<(), Rejection> {
     let usable = part.accelerator.usable_memory;
-    let answer = in_memory(question, layout, CHUNKS[0])
-        .fits(usable, question.shape.input + question.shape.output);
+    // A long request must fit too, as far as the model goes.
+    let long = question.shape.input * question.shape.input_p95 + question.shape.output;
+    let longest = match question.model.max_context {
+        0 => long,
+        most => long.min(f64::from(most)),
+    };
+    let answer = in_memory(question, layout, CHUNKS[0]).fits(usable, longest);
     match answer {
         FitAnswer { fit: Fit::Fits, .. } => Ok(()),
         FitAnswer { fit: Fit::Tight, most, .. } => Err(Rejection::Tight { needed: most, usable }),
@@ -171,7 +189,7 @@ fn in_memory<'a>(question: &ServeQuestion<'a>, layout: ServingLayout, chunk: u32
     InMemory::new(question.model, layout, budget)
 }
 
-/// Refuses a layout whose accelerators mostly wait for each other, in a step as full as it gets.
+/// Refuses a layout whose accelerators mostly wait for each other in a step with a prompt.
 fn link_bound(
     step: &StepModel,
     question: &ServeQuestion<'_>,
@@ -185,9 +203,8 @@ fn link_bound(
     if share <= LINK_BOUND {
         return Ok(());
     }
-    let inside = layout.abreast() <= part.accelerator.scale_up_domain.get();
-    let link = if inside { &part.accelerator.scale_up } else { &part.accelerator.scale_out };
-    Err(Rejection::Link { layout: layout.to_string(), link: link.name.clone(), share })
+    let link = part.accelerator.link_among(layout.abreast()).name;
+    Err(Rejection::Link { layout: layout.to_string(), link, share })
 }
 
 /// The layout with this chunk size, with as many replicas as the load needs.
@@ -213,15 +230,16 @@ fn sized(
     };
     let Targets { ttft_p95, itl_p95 } = question.targets;
     let inside = |at: &Operating| {
-        itl_p95.is_none_or(|target| at.itl_p95 * spreads.itl.high <= target)
+        itl_p95.is_none_or(|target| at.itl_p95(spreads.itl.high) <= target)
             && ttft_p95.is_none_or(|target| at.ttft_p95 <= target)
             && at.prompt_load <= FULLEST
+            && at.slots <= FULLEST
     };
     let Some(most) = steady::most_running(step, shape, &limits, inside) else {
         let idle = steady::operating(step, shape, &limits, 0.1);
         let late = match itl_p95 {
-            Some(target) if idle.itl_p95 * spreads.itl.high > target => {
-                let best = idle.itl_p95 * spreads.itl.high;
+            Some(target) if idle.itl_p95(spreads.itl.high) > target => {
+                let best = idle.itl_p95(spreads.itl.high);
                 Rejection::Latency { which: Latency::BetweenTokens, best, target }
             }
             _ => Rejection::Latency {
@@ -253,7 +271,11 @@ fn sized(
         gpus,
         memory,
         at,
-        itl_p95: Ranged::new(at.itl_p95, spreads.itl),
+        itl_p95: Ranged {
+            low: at.itl_p95(spreads.itl.low),
+            point: at.itl_p95(1.0),
+            high: at.itl_p95(spreads.itl.high),
+        },
         ttft_p95: ttft,
         capacity: Ranged::new(most.rate, spreads.capacity),
         usd_per_million: order.map(|order| order.usd_per_hour() * 1e6 / tokens_per_hour),
@@ -269,7 +291,13 @@ fn replicas_for(
     layout: ServingLayout,
     capacity: f64,
 ) -> Result<Replicas, Rejection> {
-    let needed = (question.rate / capacity).ceil().max(1.0) as u32 + question.spare;
+    let needed = (question.rate / capacity).ceil().max(1.0) + f64::from(question.spare);
+    if needed > MOST_REPLICAS {
+        let gpus = needed * f64::from(layout.gpus().get());
+        let most = MOST_REPLICAS as u32 * layout.gpus().get();
+        return Err(Rejection::TooMany { gpus: gpus.min(4e9) as u32, most });
+    }
+    let needed = needed as u32;
     let ServeObjective::Fastest { usd_per_hour } = question.objective else {
         return Ok(Replicas::new(needed));
     };

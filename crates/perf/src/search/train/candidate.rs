@@ -98,11 +98,8 @@ impl<'a> Candidate<'a> {
         let step = self.model.step(&layout, &self.run);
         let share = step.share_of(step.tensor);
         if share > LINK_BOUND {
-            let inside = layout.tensor <= self.part.accelerator.scale_up_domain.get();
-            let part = self.part.accelerator;
-            let link = if inside { &part.scale_up } else { &part.scale_out };
-            let layout = format!("TP{}", layout.tensor);
-            return Err(Rejection::Link { layout, link: link.name.clone(), share });
+            let link = self.part.accelerator.link_among(layout.tensor).name;
+            return Err(Rejection::Link { layout: format!("TP{}", layout.tensor), link, share });
         }
         self.priced(layout, step, memory)
     }

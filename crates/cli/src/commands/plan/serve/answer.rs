@@ -1,9 +1,8 @@
 //! What `flyball plan serve` answers.
 
 use flyball_perf::evidence::Evidence;
-use flyball_perf::search::rejection::Rejection;
 use flyball_perf::search::sensitivity::Change;
-use flyball_perf::search::serve::{Choice, Part, Rejected, ServePlan, ServeQuestion};
+use flyball_perf::search::serve::{Choice, Part, ServeObjective, ServePlan, ServeQuestion};
 use flyball_perf::serving::steady::Shape;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -22,13 +21,17 @@ pub(crate) struct ServeAnswer {
     pub(super) engine: &'static str,
     pub(super) load: LoadView,
     pub(super) targets: TargetView,
+    /// By what the choices are ranked.
+    pub(super) objective: &'static str,
     /// How accelerators are bought.
     pub(super) purchase: &'static str,
     /// Layouts and settings that were looked at.
     pub(super) considered: usize,
     /// Best first; the first one is the plan.
     pub(super) choices: Vec<ChoiceView>,
-    /// Of every part, the layouts that came closest and why they are out.
+    /// Every possible layout as a point, for pictures.
+    pub(super) points: Vec<PointView>,
+    /// What was ruled out, by part and reason, closest first.
     pub(super) rejected: Vec<RejectedView>,
     /// What the first choice would be if the question were another.
     pub(super) changes: Vec<ChangeView>,
@@ -79,6 +82,10 @@ pub(super) struct ChoiceView {
     /// Milliseconds; from the queueing formula.
     pub(super) ttft_p95_ms: RangeView,
     pub(super) itl_p95_ms: RangeView,
+    /// Share of the steps that carry prompt tokens, and how long such a step is. Above one in twenty
+    /// it is the 95th percentile.
+    pub(super) prompt_step_share: f64,
+    pub(super) prompt_step_ms: f64,
     /// Share of the capacity in use.
     pub(super) load: f64,
     /// Requests per second that one replica carries inside the targets.
@@ -99,12 +106,28 @@ pub(super) struct ChoiceView {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+pub(super) struct PointView {
+    pub(super) accelerator: String,
+    pub(super) layout: String,
+    pub(super) replicas: u32,
+    pub(super) usd_per_hour: f64,
+    pub(super) ttft_p95_ms: RangeView,
+    pub(super) itl_p95_ms: RangeView,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct RejectedView {
     pub(super) accelerator: String,
+    /// The layout that came closest.
     pub(super) layout: String,
     /// One word.
     pub(super) reason: &'static str,
     pub(super) because: String,
+    /// How many layouts of this part are out for this reason.
+    pub(super) layouts: usize,
+    /// The part serves all the same, in another layout.
+    pub(super) part_serves: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -123,7 +146,7 @@ pub(super) struct ChangeView {
 pub(super) struct StepView {
     /// Requests that decode at once in a replica.
     pub(super) running: f64,
-    /// Share of steps that carry prompt tokens, and the two kinds of step in milliseconds.
+    /// The two kinds of step, by what they are spent on.
     pub(super) parts: Vec<StepPartView>,
 }
 
@@ -186,9 +209,15 @@ impl ServeAnswer {
                 ttft_p95_ms: ms(question.targets.ttft_p95),
                 itl_p95_ms: ms(question.targets.itl_p95),
             },
+            objective: match question.objective {
+                ServeObjective::Cheapest => "cheapest",
+                ServeObjective::Fastest { .. } => "fastest",
+                ServeObjective::TokensPerDollar => "tokens-per-dollar",
+            },
             purchase: "on-demand",
             considered: plan.considered,
             choices,
+            points: plan.ranked.iter().filter_map(|choice| point(question, choice)).collect(),
             rejected: rejected(question, plan),
             changes: changes.iter().map(|one| change(question.parts, plan, one)).collect(),
             step: None,
@@ -230,6 +259,8 @@ impl ChoiceView {
             chunk_tokens: choice.chunk,
             ttft_p95_ms: RangeView::of(choice.ttft_p95, 1e3),
             itl_p95_ms: RangeView::of(choice.itl_p95, 1e3),
+            prompt_step_share: tidy(choice.at.prompt_share),
+            prompt_step_ms: tidy(choice.at.prompt_step * 1e3),
             load: tidy(choice.load()),
             replica_capacity: RangeView::of(choice.capacity, 1.0),
             cache_tokens: RangeView { low, point, high },
@@ -251,28 +282,38 @@ impl ChoiceView {
     }
 }
 
-/// Of each part that has no choice at all, what came closest; then the links that are traps on parts
-/// that do serve.
+/// All that was ruled out, by part and reason. The search has sorted it closest first.
 fn rejected(question: &ServeQuestion<'_>, plan: &ServePlan) -> Vec<RejectedView> {
-    let view = |index: usize, one: &Rejected| RejectedView {
-        accelerator: question.parts[index].accelerator.id.to_string(),
-        layout: one.layout.to_string(),
-        reason: one.reason.word(),
-        because: one.reason.to_string(),
-    };
-    let (mut out, mut traps) = (Vec::new(), Vec::new());
-    for index in 0..question.parts.len() {
-        // Closest first, as the search has sorted them.
-        let mut of_part = plan.rejected.iter().filter(|one| one.part == index);
-        if plan.ranked.iter().any(|choice| choice.part == index) {
-            let link = of_part.find(|one| matches!(one.reason, Rejection::Link { .. }));
-            traps.extend(link.map(|one| view(index, one)));
-        } else {
-            out.extend(of_part.next().map(|one| view(index, one)));
+    let mut found: Vec<RejectedView> = Vec::new();
+    for one in &plan.rejected {
+        let accelerator = question.parts[one.part].accelerator.id.to_string();
+        let reason = one.reason.word();
+        let same =
+            |known: &&mut RejectedView| known.accelerator == accelerator && known.reason == reason;
+        match found.iter_mut().find(same) {
+            Some(known) => known.layouts += 1,
+            None => found.push(RejectedView {
+                accelerator,
+                layout: one.layout.to_string(),
+                reason,
+                because: one.reason.to_string(),
+                layouts: 1,
+                part_serves: plan.ranked.iter().any(|choice| choice.part == one.part),
+            }),
         }
     }
-    out.extend(traps);
-    out
+    found
+}
+
+fn point(question: &ServeQuestion<'_>, choice: &Choice) -> Option<PointView> {
+    Some(PointView {
+        accelerator: question.parts[choice.part].accelerator.id.to_string(),
+        layout: choice.layout.to_string(),
+        replicas: choice.replicas.get(),
+        usd_per_hour: tidy(choice.order?.usd_per_hour()),
+        ttft_p95_ms: RangeView::of(choice.ttft_p95, 1e3),
+        itl_p95_ms: RangeView::of(choice.itl_p95, 1e3),
+    })
 }
 
 fn change(parts: &[Part<'_>], plan: &ServePlan, change: &Change) -> ChangeView {

@@ -20,6 +20,10 @@ pub(crate) struct EngineCommand {
     replicas: u32,
     /// The words of the command line.
     command: Vec<String>,
+    /// Lines of a file that the command line names, if it needs one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    options_file: Vec<String>,
 }
 
 /// How to start the first choice of the plan.
@@ -33,11 +37,18 @@ pub(super) fn command(
         return Err(Failure::new(Exit::No, "no plan serves this load inside the targets")
             .hint("leave --emit away to see why each layout was rejected"));
     };
+    // Engines narrow 16-bit weights to FP8 as they load them; anything smaller is made beforehand.
+    if let Some(dtype) = model.requantised.filter(|dtype| *dtype != Dtype::Fp8) {
+        let what = format!("an engine cannot make {dtype} weights as it loads {}", model.name);
+        return Err(Failure::new(Exit::No, what)
+            .hint(format!("give --model a checkpoint in {dtype} and leave --dtype away")));
+    }
     Ok(EngineCommand {
         engine: engine.name(),
         accelerator_count: first.layout.gpus().get(),
         replicas: first.replicas.get(),
         command: words(engine, model, first, load),
+        options_file: options_file(engine, model, first),
     })
 }
 
@@ -50,8 +61,10 @@ fn words(engine: Engine, model: &Model, choice: &Choice, load: &LoadView) -> Vec
         0 => wanted,
         most => wanted.min(f64::from(most)),
     };
-    let longest = (longest / 256.0).ceil() as u64 * 256;
-    let sequences = choice.at.running.mul_add(1.5, 8.0).ceil();
+    let longest = longest.ceil() as u64;
+    // Half as many again as planned, so that a burst is not held back; never more than fit.
+    let sequences = (choice.at.running / choice.at.slots).min(choice.at.running * 1.5 + 8.0).ceil();
+    let fp8_weights = model.requantised == Some(Dtype::Fp8);
     let fp8_cache = model.cache == Dtype::Fp8;
     let mut words = Words::default();
     match engine {
@@ -66,6 +79,7 @@ fn words(engine: Engine, model: &Model, choice: &Choice, load: &LoadView) -> Vec
             words.flag("--max-num-seqs", sequences);
             words.flag("--gpu-memory-utilization", 0.9);
             words.option(fp8_cache, "--kv-cache-dtype", "fp8");
+            words.option(fp8_weights, "--quantization", "fp8");
         }
         Engine::Sglang => {
             words.add(&["python", "-m", "sglang.launch_server", "--model-path", &model.reference]);
@@ -75,10 +89,12 @@ fn words(engine: Engine, model: &Model, choice: &Choice, load: &LoadView) -> Vec
             words.when(layout.attention_copies > 1, "--enable-dp-attention");
             words.above_one("--ep-size", if layout.whole_experts { layout.abreast() } else { 1 });
             words.flag("--context-length", longest);
-            words.flag("--chunked-prefill-size", choice.chunk);
+            // Shared among the copies of the attention.
+            words.flag("--chunked-prefill-size", choice.chunk * layout.attention_copies);
             words.flag("--max-running-requests", sequences);
             words.flag("--mem-fraction-static", 0.9);
             words.option(fp8_cache, "--kv-cache-dtype", "fp8_e4m3");
+            words.option(fp8_weights, "--quantization", "fp8");
         }
         Engine::TensorRtLlm => {
             words.add(&["trtllm-serve", &model.reference]);
@@ -89,9 +105,26 @@ fn words(engine: Engine, model: &Model, choice: &Choice, load: &LoadView) -> Vec
             words.flag("--max_num_tokens", choice.chunk);
             words.flag("--max_batch_size", sequences);
             words.flag("--kv_cache_free_gpu_memory_fraction", 0.9);
+            let named = !options_file(engine, model, choice).is_empty();
+            words.option(named, "--extra_llm_api_options", "options.yaml");
         }
     }
     words.0
+}
+
+/// What TensorRT-LLM takes from a file only.
+fn options_file(engine: Engine, model: &Model, choice: &Choice) -> Vec<String> {
+    let mut lines = Vec::new();
+    if engine == Engine::TensorRtLlm && choice.layout.attention_copies > 1 {
+        lines.push("enable_attention_dp: true".to_owned());
+    }
+    if engine == Engine::TensorRtLlm && model.cache == Dtype::Fp8 {
+        lines.extend(["kv_cache_config:".to_owned(), "  dtype: fp8".to_owned()]);
+    }
+    if engine == Engine::TensorRtLlm && model.requantised == Some(Dtype::Fp8) {
+        lines.extend(["quant_config:".to_owned(), "  quant_algo: FP8".to_owned()]);
+    }
+    lines
 }
 
 #[derive(Default)]
@@ -128,10 +161,17 @@ impl Words {
 impl Answer for EngineCommand {
     const KIND: &'static str = "EngineCommand";
 
-    /// Nothing but the command, so that it can be pasted or run.
+    /// Nothing but the command and its file, so that they can be pasted or run.
     fn view(&self, _: Detail) -> Document {
         let mut document = Document::new();
         document.push(Block::Line(self.command.join(" ")));
+        if !self.options_file.is_empty() {
+            document.push(Block::Gap);
+            document.push(Block::Line("# options.yaml".to_owned()));
+        }
+        for line in &self.options_file {
+            document.push(Block::Line(line.clone()));
+        }
         document
     }
 }

@@ -22,7 +22,7 @@ use super::parts::PartsArgs;
 use super::quantities;
 use super::trace::{self, Load};
 use crate::chart;
-use crate::flags::time;
+use crate::flags::time_above_zero;
 use crate::model::{FormatArgs, Model};
 use crate::output::{Answer, Detail, Exit, Failure, FailureCode, Printer};
 use answer::{LoadView, ServeAnswer};
@@ -41,17 +41,17 @@ pub(crate) struct ServeArgs {
 
     /// Requests per time, as in 12/s or 720/min; with a trace, its busy minute if not set
     #[arg(long, value_name = "RATE", env = "FLYBALL_PLAN_RATE", hide_env_values = true)]
-    #[arg(value_parser = quantities::rate, required_unless_present = "trace")]
+    #[arg(value_parser = quantities::rate, allow_hyphen_values = true, required_unless_present = "trace")]
     rate: Option<f64>,
 
     /// Mean prompt tokens of a request
     #[arg(long, value_name = "TOKENS", env = "FLYBALL_PLAN_INPUT", hide_env_values = true)]
-    #[arg(value_parser = quantities::count, required_unless_present = "trace")]
+    #[arg(value_parser = quantities::at_least_one, allow_hyphen_values = true, required_unless_present = "trace")]
     input: Option<f64>,
 
     /// Mean output tokens of a request
     #[arg(long, value_name = "TOKENS", env = "FLYBALL_PLAN_OUTPUT", hide_env_values = true)]
-    #[arg(value_parser = quantities::count, required_unless_present = "trace")]
+    #[arg(value_parser = quantities::at_least_one, allow_hyphen_values = true, required_unless_present = "trace")]
     output: Option<f64>,
 
     /// Take rate and lengths from a file of requests; see flyball explain FLY-605
@@ -60,12 +60,12 @@ pub(crate) struct ServeArgs {
 
     /// Time to the first token, 95th percentile, as in 500ms
     #[arg(long, value_name = "TIME", env = "FLYBALL_PLAN_TTFT_P95", hide_env_values = true)]
-    #[arg(value_parser = time)]
+    #[arg(value_parser = time_above_zero)]
     ttft_p95: Option<Duration>,
 
     /// Time between two tokens, 95th percentile, as in 40ms
     #[arg(long, value_name = "TIME", env = "FLYBALL_PLAN_ITL_P95", hide_env_values = true)]
-    #[arg(value_parser = time)]
+    #[arg(value_parser = time_above_zero)]
     itl_p95: Option<Duration>,
 
     /// Engine that serves
@@ -85,12 +85,12 @@ pub(crate) struct ServeArgs {
 
     /// Most accelerators in one replica
     #[arg(long, value_name = "N", env = "FLYBALL_PLAN_MOST_GPUS", hide_env_values = true)]
-    #[arg(default_value_t = 32)]
+    #[arg(default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..))]
     most_gpus: u32,
 
     /// Requests that run at once in one replica, at most
     #[arg(long, value_name = "N", env = "FLYBALL_PLAN_SEQUENCES", hide_env_values = true)]
-    #[arg(default_value_t = 256)]
+    #[arg(default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     sequences: u32,
 
     /// Rows of the table
@@ -141,12 +141,7 @@ pub(super) enum Outcome {
 }
 
 pub(super) fn run(args: &ServeArgs, printer: &Printer) -> Result<Exit, Failure> {
-    let outcome = {
-        let progress = printer.progress();
-        progress.say("planning");
-        outcome(args)?
-    };
-    match outcome {
+    match outcome(args)? {
         Outcome::Command(command) => Ok(printer.answer(&command)),
         Outcome::Plan(answer) => {
             if let Some(file) = &args.html {
@@ -162,7 +157,15 @@ pub(super) fn outcome(args: &ServeArgs) -> Result<Outcome, Failure> {
     let model = Model::load(&args.model, &args.formats)?;
     let catalog = args.parts.catalog.load()?;
     let parts = args.parts.choose(&catalog, "flyball plan serve --accelerators")?;
+    if parts.is_empty() {
+        return Err(args.parts.nothing_to_buy());
+    }
     let load = load(args)?;
+    within_context(&model, &load)?;
+    if args.budget.is_some() && args.objective != Objective::Fastest {
+        return Err(Failure::new(Exit::Usage, "--budget only goes with --objective fastest")
+            .hint("leave it away, or add --objective fastest"));
+    }
     let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
     let question = ServeQuestion {
         model: &model.architecture,
@@ -201,6 +204,18 @@ impl ServeArgs {
             }
         }
     }
+}
+
+/// Requests longer than the model goes cannot be served by any part.
+fn within_context(model: &Model, load: &LoadView) -> Result<(), Failure> {
+    let (most, asked) = (model.architecture.max_context, load.shape.input + load.shape.output);
+    if most == 0 || asked <= f64::from(most) {
+        return Ok(());
+    }
+    let what = format!("requests of {asked:.0} tokens are longer than {} goes", model.name);
+    Err(Failure::new(Exit::No, what)
+        .because(format!("its config.json says {most} tokens at most"))
+        .hint("shorten --input or --output"))
 }
 
 /// Writes a page, or says why not.

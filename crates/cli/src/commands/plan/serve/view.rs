@@ -28,9 +28,12 @@ impl Answer for ServeAnswer {
             document.push(Block::Table(self.table()));
             document.push(Block::Gap);
         }
-        if !self.rejected.is_empty() && (detail == Detail::Full || self.choices.is_empty()) {
-            document.push(Block::Table(self.rejected_table()));
-            document.push(Block::Gap);
+        for (title, serves) in [("REJECTED", false), ("AVOID", true)] {
+            let table = self.rejected_table(title, serves);
+            if !table.rows.is_empty() && (detail == Detail::Full || self.choices.is_empty()) {
+                document.push(Block::Table(table));
+                document.push(Block::Gap);
+            }
         }
         document.push(Block::Notes(self.verdict()));
         if let Some(step) = &self.step {
@@ -40,9 +43,9 @@ impl Answer for ServeAnswer {
             let running = format!("with {} requests decoding in a replica", short(step.running));
             document.push(Block::Line(running));
         }
-        if detail == Detail::Full && self.choices.len() > 1 {
+        if detail == Detail::Full && self.points.len() > 1 {
             document.push(Block::Gap);
-            document.push(Block::Picture(picture::frontier(self)));
+            document.push(Block::Picture(picture::picture(self)));
         }
         document
     }
@@ -83,13 +86,13 @@ impl ServeAnswer {
     }
 
     fn table(&self) -> Table {
+        let slow = self.choices.iter().any(|choice| choice.ttft_p95_ms.point >= 1e3);
         let mut table = Table::new(vec![
             Column::right("#"),
             Column::left("GPU"),
             Column::left("LAYOUT"),
-            Column::right("REPL"),
-            Column::right("GPUS"),
-            Column::right("TTFT-MS"),
+            Column::right("SIZE"),
+            Column::right(if slow { "TTFT-S" } else { "TTFT-MS" }),
             Column::right("ITL-MS"),
             Column::right("LOAD"),
             Column::right("$/H"),
@@ -97,28 +100,27 @@ impl ServeAnswer {
             Column::left("EVIDENCE"),
         ]);
         for (index, choice) in self.choices.iter().enumerate() {
-            let mut row = Row::new(cells(index, choice));
+            let mut row = Row::new(cells(index, choice, slow));
             row.mark = (index == 0).then_some('*');
             table.rows.push(row);
         }
         table
     }
 
-    /// What was ruled out, closest first. All of it is in the JSON.
-    fn rejected_table(&self) -> Table {
-        let mut table = Table::new(vec![
-            Column::left("REJECTED"),
-            Column::left("LAYOUT"),
-            Column::left("BECAUSE"),
-        ]);
-        for rejected in self.rejected.iter().take(SHOWN_REJECTED) {
-            let mut row = Row::new([
-                rejected.accelerator.clone(),
-                rejected.layout.clone(),
-                rejected.because.clone(),
-            ]);
-            row.muted = true;
-            table.rows.push(row);
+    /// Of parts that do not serve, what came closest; of parts that do, the links that are traps. The
+    /// JSON has every reason of every part.
+    fn rejected_table(&self, title: &str, serves: bool) -> Table {
+        let mut table =
+            Table::new(vec![Column::left(title), Column::left("LAYOUT"), Column::left("BECAUSE")]);
+        let mut seen: Vec<&str> = Vec::new();
+        for one in self.rejected.iter().filter(|one| one.part_serves == serves) {
+            let shown =
+                !seen.contains(&one.accelerator.as_str()) && (!serves || one.reason == "link");
+            if shown && table.rows.len() < SHOWN_REJECTED {
+                seen.push(&one.accelerator);
+                let cells = [&one.accelerator, &one.layout, &one.because].map(String::clone);
+                table.rows.push(Row { muted: true, ..Row::new(cells) });
+            }
         }
         table
     }
@@ -140,6 +142,7 @@ impl ServeAnswer {
         {
             notes.push(format!("2 lost ({}): {because}.", second.accelerator));
         }
+        notes.extend(self.price_that_changes_it(first));
         notes.push(self.sensitivity());
         if self.choices.iter().any(|choice| choice.may_miss_ttft) {
             notes.push(
@@ -177,6 +180,17 @@ impl ServeAnswer {
             first.chunk_tokens,
             self.considered
         )
+    }
+
+    /// How much dearer the chosen part may get before another part is cheaper.
+    fn price_that_changes_it(&self, first: &ChoiceView) -> Option<String> {
+        let other = self.points.iter().find(|point| point.accelerator != first.accelerator)?;
+        let paid = first.usd_per_hour.filter(|_| self.objective == "cheapest")?;
+        let percent = (other.usd_per_hour / paid - 1.0) * 100.0;
+        Some(format!(
+            "{} would win if {} got {percent:.0} % dearer.",
+            other.accelerator, first.accelerator
+        ))
     }
 
     /// Changes that lead to another choice; else those that change its size; else that none does.
@@ -221,9 +235,8 @@ impl ServeAnswer {
         let Ok(step) = StepModel::new(&replica, &kernels, &knowledge.coefficients) else { return };
         let shape = &question.shape;
         let decode = Batch::decoding(first.at.running, shape.input + shape.output / 2.0);
-        let prompt = shape.input.min(f64::from(first.chunk));
         let plain = step.parts(&decode).named();
-        let mixed = step.parts(&decode.with_prompt(prompt, shape.input)).named();
+        let mixed = step.parts(&decode.with_prompt(first.at.prompt_tokens, shape.input)).named();
         let parts = plain
             .into_iter()
             .zip(mixed)
@@ -237,18 +250,22 @@ impl ServeAnswer {
     }
 }
 
-fn cells(index: usize, choice: &ChoiceView) -> [String; 11] {
-    let money = |usd: Option<f64>| usd.map_or(String::new(), |usd| format!("{usd:.2}"));
+fn cells(index: usize, choice: &ChoiceView, slow: bool) -> [String; 10] {
+    let money = |usd: Option<f64>| match usd {
+        None => String::new(),
+        Some(usd) if usd >= 1e3 => format!("{usd:.0}"),
+        Some(usd) => format!("{usd:.2}"),
+    };
     let caution = if choice.may_miss_ttft { "?" } else { "" };
+    let ttft = choice.ttft_p95_ms.cell_in(if slow { 1e3 } else { 1.0 });
     [
         (index + 1).to_string(),
         choice.accelerator.clone(),
         choice.layout.clone(),
-        choice.replicas.to_string(),
-        choice.gpus.to_string(),
-        format!("{}{caution}", choice.ttft_p95_ms.cell()),
+        format!("{}x{}", choice.replicas, choice.gpus_per_replica),
+        format!("{ttft}{caution}"),
         choice.itl_p95_ms.cell(),
-        format!("{:.0} %", choice.load * 100.0),
+        format!("{:.0}%", choice.load * 100.0),
         money(choice.usd_per_hour),
         money(choice.usd_per_million_output_tokens),
         choice.evidence.clone(),

@@ -2,6 +2,8 @@
 
 use flyball_perf::search::serve::{Choice, ServeObjective, ServeQuestion};
 
+use crate::output::plural;
+
 /// What the first choice has over this one.
 pub(super) fn lost(question: &ServeQuestion<'_>, first: &Choice, other: &Choice) -> String {
     let (Some(a), Some(b)) = (first.order, other.order) else { return "no price".to_owned() };
@@ -19,8 +21,8 @@ pub(super) fn lost(question: &ServeQuestion<'_>, first: &Choice, other: &Choice)
                 format!("{} GPUs are paid for {}", b.billed.get(), b.gpus.get())
             } else {
                 format!(
-                    "{} GPUs against {}, each {}",
-                    b.gpus.get(),
+                    "{} against {}, each {}",
+                    plural(b.gpus.get() as usize, "GPU"),
                     a.gpus.get(),
                     compared(paid / f64::from(a.billed.get()), dearer / f64::from(b.billed.get()))
                 )

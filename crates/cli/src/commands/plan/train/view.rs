@@ -77,9 +77,9 @@ impl TrainAnswer {
             Column::left("LAYOUT"),
             Column::right("STEP-S"),
             Column::right("MFU"),
-            Column::right("MEM-GB"),
+            Column::right("GB"),
             Column::right("DAYS"),
-            Column::right("COST-K$"),
+            Column::right("K$"),
             Column::left("EVIDENCE"),
         ]);
         for (index, choice) in self.choices.iter().enumerate() {
@@ -88,7 +88,7 @@ impl TrainAnswer {
                 choice.accelerator.clone(),
                 choice.gpus.to_string(),
                 choice.layout.clone(),
-                choice.step_seconds.cell(),
+                short(choice.step_seconds.point),
                 format!("{:.0} %", choice.mfu * 100.0),
                 format!("{:.0}", choice.memory_bytes as f64 / 1e9),
                 choice.days.cell(),
