@@ -88,7 +88,7 @@ fn rank_seconds(catalog: &Catalog) -> Result<f64> {
     let large = ["h200", "b200", "b300-sxm", "mi300x"];
     let large: Vec<Part<'_>> =
         large.iter().map(|name| Ok(priced(catalog.accelerator(name)?))).collect::<Result<_>>()?;
-    let parts: Vec<Part<'_>> = large.iter().copied().cycle().take(180).collect();
+    let parts: Vec<Part<'_>> = large.iter().copied().cycle().take(240).collect();
     let question = ServeQuestion {
         model: &model,
         engine: Engine::Vllm,

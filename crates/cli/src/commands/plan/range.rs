@@ -25,6 +25,13 @@ impl RangeView {
         self.cell_in(1.0)
     }
 
+    /// The same of dollars: `537k (474-660)`, `5.8M (5.1-7.1)`.
+    pub(crate) fn money_cell(&self) -> String {
+        let (unit, letter) = if self.point < 1e6 { (1e3, "k") } else { (1e6, "M") };
+        let [low, point, high] = [self.low, self.point, self.high].map(|one| short(one / unit));
+        format!("{point}{letter} ({low}-{high})")
+    }
+
     /// The same in a larger unit.
     pub(crate) fn cell_in(&self, unit: f64) -> String {
         let [low, point, high] = [self.low, self.point, self.high].map(|one| short(one / unit));
@@ -59,6 +66,8 @@ mod tests {
     fn cells_are_short_and_show_both_ends() {
         let range = RangeView { low: 25.0, point: 29.3, high: 36.2 };
         assert_eq!(range.cell(), "29 (25-36)");
+        let dollars = RangeView { low: 5.12e6, point: 5.77e6, high: 7.09e6 };
+        assert_eq!(dollars.money_cell(), "5.8M (5.1-7.1)");
         assert_eq!(short(0.256), "0.26");
         assert_eq!(tidy(0.001_234_5), 0.00123);
         assert_eq!(tidy(1234.567), 1234.57);

@@ -79,7 +79,7 @@ impl TrainAnswer {
             Column::right("MFU"),
             Column::right("GB"),
             Column::right("DAYS"),
-            Column::right("K$"),
+            Column::right("$"),
             Column::left("EVIDENCE"),
         ]);
         for (index, choice) in self.choices.iter().enumerate() {
@@ -89,10 +89,10 @@ impl TrainAnswer {
                 choice.gpus.to_string(),
                 choice.layout.clone(),
                 short(choice.step_seconds.point),
-                format!("{:.0} %", choice.mfu * 100.0),
+                format!("{:.0}%", choice.mfu * 100.0),
                 format!("{:.0}", choice.memory_bytes as f64 / 1e9),
                 choice.days.cell(),
-                choice.usd.map_or(String::new(), |usd| usd.cell_in(1e3)),
+                choice.usd.map_or(String::new(), |usd| usd.money_cell()),
                 choice.evidence.clone(),
             ]);
             row.mark = (index == 0).then_some('*');
