@@ -139,10 +139,12 @@ fn shown(plan: &TrainPlan) -> impl Iterator<Item = &RejectedClass> {
     })
 }
 
-/// Two layouts of each part and size at most, so that near copies do not fill the table.
+/// Two layouts of each part and size at most, so that near copies do not fill the table; and none
+/// that takes ten times as long as the first, which nobody would run.
 fn best_of_each(ranked: &[TrainChoice]) -> impl Iterator<Item = &TrainChoice> {
+    let longest = ranked.first().map_or(0.0, |first| 10.0 * first.seconds.point);
     let mut seen: Vec<((usize, u32), u32)> = Vec::new();
-    ranked.iter().filter(move |choice| {
+    ranked.iter().filter(move |choice| choice.seconds.point <= longest).filter(move |choice| {
         let key = (choice.part, choice.gpus.get());
         match seen.iter_mut().find(|(known, _)| *known == key) {
             None => {
