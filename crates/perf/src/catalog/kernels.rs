@@ -65,6 +65,7 @@ struct Row {
 #[serde(deny_unknown_fields)]
 struct Generation {
     floors_us: Floors,
+    latent_attention_us: BTreeMap<String, f64>,
     all_reduce_us: BTreeMap<String, [f64; 3]>,
 }
 
@@ -107,6 +108,11 @@ impl KernelFile {
                 w4a16: grouped(|row| row.grouped_w4a16, part.peak.half, 0.16),
             },
             floors: generation.floors_us.scaled(1e-6),
+            latent_attention: generation
+                .latent_attention_us
+                .iter()
+                .map(|(engine, floor)| (engine.clone(), floor * 1e-6))
+                .collect(),
             all_reduce: generation
                 .all_reduce_us
                 .iter()

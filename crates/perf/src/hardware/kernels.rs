@@ -19,6 +19,9 @@ pub struct Kernels {
     pub attention: f64,
     pub grouped: Grouped,
     pub floors: Floors,
+    /// Shortest time of a layer's latent attention with its projections, by engine: their kernels
+    /// differ by a factor of two.
+    pub latent_attention: BTreeMap<String, f64>,
     /// Start of an all-reduce over 2, 4 and 8 accelerators, by engine.
     pub all_reduce: BTreeMap<String, [f64; 3]>,
 }
@@ -54,7 +57,6 @@ impl Grouped {
 #[serde(deny_unknown_fields)]
 pub struct Floors {
     pub attention: f64,
-    pub latent_attention: f64,
     pub sparse_attention: f64,
     pub linear_attention: f64,
     /// Convolution, gates and norms around linear attention.
@@ -81,7 +83,6 @@ impl Floors {
     pub(crate) fn scaled(self, by: f64) -> Self {
         Self {
             attention: self.attention * by,
-            latent_attention: self.latent_attention * by,
             sparse_attention: self.sparse_attention * by,
             linear_attention: self.linear_attention * by,
             linear_rest: self.linear_rest * by,
@@ -122,6 +123,12 @@ impl Kernels {
             Math::Fp4 if part.peak.fp4.is_some() => part.peak.at(Math::Fp4) * self.gemm[2],
             _ => part.peak.half * self.gemm[0],
         }
+    }
+
+    /// Shortest time of a layer's latent attention with this engine, in seconds.
+    pub fn latent_floor(&self, engine: &str) -> f64 {
+        let floors = &self.latent_attention;
+        floors.get(engine).or_else(|| floors.values().next()).copied().unwrap_or(0.0)
     }
 
     /// Start of an all-reduce with this engine, in seconds.

@@ -1,17 +1,19 @@
 //! The shortest time a step can take, kernel by kernel.
 
 use crate::architecture::{Architecture, Attention};
-use crate::hardware::Floors;
+use crate::engine::Engine;
+use crate::hardware::Kernels;
 use crate::precision::Dtype;
 
 /// Seconds for the kernels of all layers when there is almost nothing to do.
-pub(super) fn seconds(model: &Architecture, floors: &Floors) -> f64 {
+pub(super) fn seconds(model: &Architecture, kernels: &Kernels, engine: Engine) -> f64 {
+    let floors = &kernels.floors;
     let layers = model.layers;
     let stored = &model.stored;
     let projections = floors.gemm(stored.attention);
     let attention = match model.attention {
         Attention::Latent { indexer: Some(_), .. } => floors.sparse_attention,
-        Attention::Latent { .. } => floors.latent_attention,
+        Attention::Latent { .. } => kernels.latent_floor(engine.name()),
         // Projections in and out around it.
         Attention::Grouped { .. } => floors.attention + 2.0 * projections,
     };

@@ -74,7 +74,7 @@ impl Uncalibrated {
             pair: pair_flops(&model.attention) * attending(model)
                 / (tensor * accelerator.peak.half * kernels.attention),
             collective: collective(replica, kernels),
-            floors: floors::seconds(model, &kernels.floors),
+            floors: floors::seconds(model, kernels, replica.engine),
             per_step: 0.0,
             per_request: 0.0,
             launch: 0.0,

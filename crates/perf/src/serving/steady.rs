@@ -188,6 +188,41 @@ pub fn closed_loop(step: &impl Step, shape: &Shape, limits: &Limits, clients: f6
     Mix::of(step, shape, limits, running * answering / (answering + prompts)).mean()
 }
 
+/// The prompts of clients that all begin at once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Wave {
+    /// Seconds until all prompts are computed.
+    pub prompts: f64,
+    /// Steps that takes; below 1 never, because a step is a step.
+    pub groups: f64,
+}
+
+impl Wave {
+    /// Prompts fill whole steps of their own, ahead of all decoding.
+    pub fn of(step: &impl Step, shape: &Shape, limits: &Limits, clients: f64) -> Self {
+        let tokens = clients * shape.input;
+        let carried = tokens.min(limits.chunk * limits.copies);
+        let groups = tokens / carried;
+        let one = step.seconds(&Batch::default().with_prompt(carried, shape.input));
+        Self { prompts: groups * one, groups }
+    }
+
+    /// Mean wait for the first token: a request's group is in the middle, on average.
+    pub fn first_token(&self) -> f64 {
+        self.prompts * (1.0 + 1.0 / self.groups) / 2.0
+    }
+}
+
+/// The same for clients that begin at once with an engine that computes all prompts before it goes
+/// on decoding: they end at once too, and so begin together again. A request then decodes none of
+/// its answer while the prompts of later groups are computed, and waits for no others.
+pub fn in_step(step: &impl Step, shape: &Shape, limits: &Limits, clients: f64) -> f64 {
+    let running = clients.min(limits.admitted(shape)).max(f64::MIN_POSITIVE);
+    let wave = Wave::of(step, shape, limits, running);
+    let later = wave.prompts - wave.first_token();
+    step.seconds(&decoding(shape, running)) + later / shape.output
+}
+
 /// Output tokens per second when there is always another request waiting.
 pub fn saturated(step: &impl Step, shape: &Shape, limits: &Limits) -> f64 {
     let running = limits.admitted(shape);
@@ -296,6 +331,19 @@ mod tests {
         let most = most_running(&simple, &shape, &LIMITS, |at| at.tpot <= 0.020).unwrap();
         assert!(most.tpot <= 0.020 && most.tpot > 0.0195, "{most:?}");
         assert!(most_running(&simple, &shape, &LIMITS, |at| at.tpot <= 0.009).is_none());
+    }
+
+    #[test]
+    fn clients_in_step_wait_for_half_of_the_other_prompts() {
+        let shape = Shape::uniform(1024.0, 100.0);
+        // 16 prompts of 1024 tokens are 8 steps of 2048, each 10 + 41 ms.
+        let wave = Wave::of(&simple, &shape, &LIMITS, 16.0);
+        assert_eq!(wave.groups, 8.0);
+        assert!((wave.prompts - 8.0 * 0.05096).abs() < 1e-9, "{wave:?}");
+        let tpot = in_step(&simple, &shape, &LIMITS, 16.0);
+        assert!((tpot - (0.0108 + 3.5 * 0.05096 / 100.0)).abs() < 1e-9, "{tpot}");
+        // Whose prompts fit one step waits for nobody.
+        assert_eq!(in_step(&simple, &shape, &LIMITS, 2.0), 0.0101);
     }
 
     proptest! {

@@ -9,9 +9,21 @@ use std::collections::BTreeMap;
 
 /// Bytes over the datasheet's bandwidth and operations over its peak; nothing else takes time.
 pub(super) fn roofline(row: &Row) -> f64 {
+    Question::with_kernels(row, &datasheet(row)).answer(&FREE_LINKS)
+}
+
+/// The shortest step in which so many requests each get one token: weights and cache read once, at
+/// the datasheet's bandwidth.
+pub(super) fn least_step(row: &Row, requests: f64) -> f64 {
+    Question::with_kernels(row, &datasheet(row)).decoding(requests, &FREE_LINKS)
+}
+
+const FREE_LINKS: Factors = Factors { collectives: 0.0, ..Factors::KERNELS };
+
+fn datasheet(row: &Row) -> Kernels {
     let peak = &row.accelerator.peak;
     let narrow = peak.fp4.unwrap_or(peak.half);
-    let kernels = Kernels {
+    Kernels {
         weights: [1.0; 3],
         cache: [1.0; 2],
         gemm: [1.0; 3],
@@ -24,15 +36,13 @@ pub(super) fn roofline(row: &Row) -> f64 {
             w4a16: peak.half,
         },
         floors: NO_FLOORS,
+        latent_attention: BTreeMap::new(),
         all_reduce: BTreeMap::new(),
-    };
-    let factors = Factors { collectives: 0.0, ..Factors::KERNELS };
-    Question::with_kernels(row, &kernels).answer(&factors)
+    }
 }
 
 const NO_FLOORS: Floors = Floors {
     attention: 0.0,
-    latent_attention: 0.0,
     sparse_attention: 0.0,
     linear_attention: 0.0,
     linear_rest: 0.0,

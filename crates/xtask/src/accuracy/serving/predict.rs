@@ -6,7 +6,7 @@ use flyball_perf::hardware::Kernels;
 use flyball_perf::layout::ServingLayout;
 use flyball_perf::serving::batch::{Batch, Step};
 use flyball_perf::serving::factors::Factors;
-use flyball_perf::serving::steady::{self, Limits, Shape};
+use flyball_perf::serving::steady::{self, Limits, Shape, Wave};
 use flyball_perf::serving::step::{Replica, StepModel, Uncalibrated};
 
 /// An open loop of a benchmark sends a few hundred requests, so no more than this ever wait.
@@ -46,6 +46,7 @@ impl Question {
             let step = plain.with(factors);
             match self.load {
                 Load::Closed(clients) => steady::closed_loop(&step, &self.shape, limits, clients),
+                Load::InStep(clients) => steady::in_step(&step, &self.shape, limits, clients),
                 Load::Pool(requests) => self.pool(&step, limits, requests),
                 Load::Open(rate) => self.open_loop(&step, limits, rate),
                 Load::Full => steady::saturated(&step, &self.shape, limits),
@@ -64,7 +65,7 @@ impl Question {
             Load::Open(rate) => {
                 steady::at_rate(&step, &self.shape, limits, rate).map(|at| at.ttft_mean)
             }
-            Load::Closed(clients) => {
+            Load::Closed(clients) | Load::InStep(clients) => {
                 let running = clients.min(held(limits, &self.shape));
                 let at = steady::operating(&step, &self.shape, limits, running);
                 // Who does not fit waits for a whole answer of somebody else.
@@ -73,6 +74,22 @@ impl Question {
             }
             Load::Pool(_) | Load::Full => None,
         }
+    }
+
+    /// Whether the clients ran in step, by the published time to the first token: it is at least what
+    /// a request waits for when all prompts are computed at once, at the speed of the kernels alone.
+    /// Not where some clients wait for room, which takes long too.
+    pub(super) fn in_step(&self, clients: f64, ttft: f64) -> bool {
+        let (plain, limits) = &self.ways[0];
+        let step = plain.with(&Factors::KERNELS);
+        let together = Wave::of(&step, &self.shape, limits, clients).first_token();
+        clients > 1.0 && clients <= held(limits, &self.shape) && ttft >= together
+    }
+
+    /// The shortest step that decodes, with these factors, for as many requests as the row has.
+    pub(super) fn decoding(&self, requests: f64, factors: &Factors) -> f64 {
+        let (plain, limits) = &self.ways[0];
+        self.pool(&plain.with(factors), limits, requests)
     }
 
     /// Workers that only decode never see a prompt.

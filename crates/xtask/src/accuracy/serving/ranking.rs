@@ -6,7 +6,6 @@
 //! rules answer as well, so they are not a figure.
 
 use super::calibrate::Asked;
-use super::rows::Load;
 use flyball_perf::evidence::Spread;
 use flyball_perf::layout::ServingLayout;
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,7 +71,7 @@ pub(super) fn picks(
     let mut groups: BTreeMap<&str, Vec<Configuration>> = BTreeMap::new();
     let mut seen = BTreeSet::new();
     for (place, one) in rows.iter().enumerate() {
-        let Load::Closed(clients) = one.row.load else { continue };
+        let Some(clients) = one.row.clients() else { continue };
         let Some(predicted) = predicted(place, one) else { continue };
         // The same configuration measured twice is one choice; the first counts.
         if !seen.insert((&one.row.series, clients.to_bits(), one.row.layout)) {

@@ -55,6 +55,8 @@ impl Point {
 pub(super) enum Load {
     /// So many clients, each waiting for its answer before it asks again.
     Closed(f64),
+    /// The same, and all begin at once and stay together.
+    InStep(f64),
     /// Decode workers of a disaggregated deployment, with so many requests each.
     Pool(f64),
     /// So many requests per second.
@@ -115,6 +117,14 @@ pub(super) struct Row {
 impl Row {
     pub(super) fn saturated(&self) -> bool {
         self.load == Load::Full
+    }
+
+    /// Clients of a closed loop.
+    pub(super) fn clients(&self) -> Option<f64> {
+        match self.load {
+            Load::Closed(clients) | Load::InStep(clients) => Some(clients),
+            Load::Pool(_) | Load::Open(_) | Load::Full => None,
+        }
     }
 
     pub(super) fn moe(&self) -> bool {

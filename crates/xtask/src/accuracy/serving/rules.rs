@@ -3,8 +3,10 @@
 //! `N` rules say what a line means, `S` rules why it is left out; the first that applies counts.
 //! None is silent: the report prints how many rows each one took.
 
+use super::baselines;
 use super::formats;
 use super::layouts::{self, Placed};
+use super::predict::Question;
 use super::rows::{Load, Point, Precision, Row};
 use flyball_perf::architecture::Architecture;
 use flyball_perf::catalog::Catalog;
@@ -32,11 +34,12 @@ pub(super) enum Scope {
     S6,
     S7,
     S8,
+    S9,
 }
 
 impl Scope {
-    pub(super) const ALL: [Self; 8] =
-        [Self::S1, Self::S2, Self::S3, Self::S4, Self::S5, Self::S6, Self::S7, Self::S8];
+    pub(super) const ALL: [Self; 9] =
+        [Self::S1, Self::S2, Self::S3, Self::S4, Self::S5, Self::S6, Self::S7, Self::S8, Self::S9];
 
     pub(super) const fn why(self) -> &'static str {
         match self {
@@ -55,6 +58,9 @@ impl Scope {
             Self::S7 => "S7: the same measurement again (the first counts)",
             Self::S8 => {
                 "S8: implies more operations per second than the datasheet's peak, so replicas or a cached prefix are hidden"
+            }
+            Self::S9 => {
+                "S9: a token takes less time than reading weights and cache once at the datasheet's bandwidth, so speculation or GPUs are not stated"
             }
         }
     }
@@ -122,7 +128,7 @@ fn row(point: &Point, shapes: &BTreeMap<String, String>, read_as: &mut Read) -> 
     let [engine_name, precision] = [engine.name(), word.name()];
     let series = format!("{shape}|{part}|{engine_name}|{precision}|{input}|{output}");
     let written = point.model.rsplit('/').next().unwrap_or(&point.model);
-    Ok(Row {
+    let row = Row {
         id: point.id.clone(),
         suite: point.suite.clone(),
         cache: formats::cache(word, engine, &model),
@@ -141,7 +147,33 @@ fn row(point: &Point, shapes: &BTreeMap<String, String>, read_as: &mut Read) -> 
         output,
         measured,
         series,
-    })
+    };
+    one_token_per_step(&row)?;
+    Ok(Row { load: together(&row, read_as), ..row })
+}
+
+/// S9. Experts count as far as that many tokens touch them.
+fn one_token_per_step(row: &Row) -> Result<(), Scope> {
+    let requests = match row.load {
+        Load::Closed(requests) | Load::InStep(requests) | Load::Pool(requests) => requests,
+        Load::Open(_) | Load::Full => return Ok(()),
+    };
+    if row.measured < baselines::least_step(row, requests) { Err(Scope::S9) } else { Ok(()) }
+}
+
+/// N8: clients that ran in step. SGLang computes prompts in steps of their own and ahead of all
+/// decoding, so that clients who begin together end together; the other engines mix the two, and
+/// clients fall apart within one answer.
+fn together(row: &Row, read_as: &mut Read) -> Load {
+    match (row.load, row.ttft) {
+        (Load::Closed(clients), Some(ttft))
+            if row.engine == Engine::Sglang && Question::new(row).in_step(clients, ttft) =>
+        {
+            *read_as.entry("N8: clients in step, by the time to the first token").or_default() += 1;
+            Load::InStep(clients)
+        }
+        (load, _) => load,
+    }
 }
 
 /// S1, the model's half.
@@ -238,8 +270,18 @@ mod tests {
         assert_eq!(
             (all, rows(false), rows(true)),
             (
-                vec![(0, 13), (0, 10), (32, 0), (120, 45), (2, 32), (4, 0), (26, 0), (3, 0)],
-                1803,
+                vec![
+                    (0, 13),
+                    (0, 10),
+                    (32, 0),
+                    (120, 45),
+                    (2, 32),
+                    (4, 0),
+                    (26, 0),
+                    (3, 0),
+                    (4, 0)
+                ],
+                1799,
                 219
             )
         );

@@ -14,8 +14,6 @@ pub(super) struct Scored {
     pub(super) judged: Judged,
     pub(super) sorted: Sorted,
     pub(super) quarantine: Vec<Quarantined>,
-    /// Distance beyond which a family is quarantined.
-    pub(super) threshold: f64,
     pub(super) quarantined: BTreeSet<String>,
     pub(super) fitted: Coefficients,
     /// A prediction for every latency, in the order of [`Left::ALL`].
@@ -33,7 +31,7 @@ impl Scored {
         let mut judged = rules::judge(&rows::points()?, &rows::shapes()?);
         let sorted = Sorted::of(std::mem::take(&mut judged.rows));
         let first = sorted.left_out(Left::Series, &BTreeSet::new());
-        let (quarantine, threshold) = quarantine(&sorted.latency, &first);
+        let quarantine = quarantine(&sorted.latency, &first);
         let quarantined: BTreeSet<String> =
             quarantine.iter().map(|one| one.family.clone()).collect();
         Ok(Self {
@@ -45,7 +43,6 @@ impl Scored {
             judged,
             sorted,
             quarantine,
-            threshold,
             quarantined,
         })
     }

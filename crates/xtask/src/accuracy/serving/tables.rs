@@ -3,7 +3,7 @@
 use super::super::score::Score;
 use super::super::section::Table;
 use super::calibrate::{ACCELERATOR, ENGINE, GLOBAL, Meaning};
-use super::holdouts::Left;
+use super::holdouts::{FAR, Left};
 use super::intervals::{Measured, Widths};
 use super::ranking::{BOUNDS, Picks};
 use super::report::Ranked;
@@ -56,10 +56,7 @@ fn quarantined(scored: &Scored) -> Table {
             format!("{:.0} %", 100.0 * one.one_sided),
         ]
     };
-    let title = format!(
-        "Quarantined families (median ln(predicted / measured) beyond {:.2})",
-        scored.threshold
-    );
+    let title = format!("Quarantined families (median ln(predicted / measured) beyond {:.2})", FAR);
     let rows = scored.quarantine.iter().map(line).collect();
     table(&title, &["Family", "Rows", "Median", "To one side"], rows)
 }
