@@ -84,7 +84,7 @@ impl Layouts {
         let layers = question.model.layers.total();
         for micro_batch in [1, 2, 4, 8] {
             let frame = TrainingLayout { micro_batch, ..frame };
-            let at_once = frame.data * micro_batch;
+            let at_once = frame.data.saturating_mul(micro_batch);
             let Some(global_batch) = batch(question.global_batch, at_once) else {
                 let count = question.global_batch.round() as u32;
                 let what = "sequences per step";
@@ -92,11 +92,14 @@ impl Layouts {
                 self.indivisible.push((frame, reason));
                 continue;
             };
-            let count = global_batch / f64::from(at_once);
-            let turns = [1, 2, 4]
+            // Stages that take turns need as many micro-batches as stages, or a multiple of that.
+            let a_round = at_once.saturating_mul(frame.pipeline);
+            let in_rounds = batch(question.global_batch, a_round);
+            let turns = [2, 4]
                 .into_iter()
-                .filter(|turns| *turns == 1 || interleaves(layers, frame.pipeline, *turns, count));
-            for interleave in turns {
+                .filter(|turns| interleaves(layers, frame.pipeline, *turns))
+                .filter_map(|turns| in_rounds.map(|global_batch| (turns, global_batch)));
+            for (interleave, global_batch) in [(1, global_batch)].into_iter().chain(turns) {
                 for recompute in [Recompute::None, Recompute::Selective, Recompute::Full] {
                     // Fused attention keeps no scores, so there is nothing to select.
                     let same = recompute == Recompute::Selective
@@ -111,14 +114,10 @@ impl Layouts {
     }
 }
 
-/// Whether stages can take turns: there must be micro-batches enough to fill the first round, and the
-/// fullest stage must not grow by the finer cut.
-fn interleaves(layers: u32, stages: u32, turns: u32, micro_batches: f64) -> bool {
+/// Whether stages can take turns: the fullest one must not grow by the finer cut.
+fn interleaves(layers: u32, stages: u32, turns: u32) -> bool {
     let groups = stages * turns;
-    stages > 1
-        && layers >= groups
-        && layers.div_ceil(groups) * turns == layers.div_ceil(stages)
-        && micro_batches >= f64::from(stages)
+    stages > 1 && layers >= groups && layers.div_ceil(groups) * turns == layers.div_ceil(stages)
 }
 
 /// The multiple of `at_once` nearest to the batch asked for, if it is near.
@@ -144,10 +143,10 @@ mod tests {
 
     #[test]
     fn stages_take_turns_where_none_gets_fuller() {
-        assert!(interleaves(80, 4, 4, 8.0));
-        assert!(!interleaves(80, 4, 4, 3.0), "too few micro-batches");
-        assert!(interleaves(94, 8, 4, 8.0), "3 layers four times, as 12 at once");
-        assert!(interleaves(61, 8, 4, 8.0), "2 layers four times, as 8 at once");
-        assert!(!interleaves(94, 16, 4, 16.0), "2 layers four times against 6");
+        assert!(interleaves(80, 4, 4));
+        assert!(interleaves(94, 8, 4), "3 layers four times, as 12 at once");
+        assert!(interleaves(61, 8, 4), "2 layers four times, as 8 at once");
+        assert!(!interleaves(94, 16, 4), "2 layers four times against 6");
+        assert!(!interleaves(80, 1, 2), "one stage has nobody to wait for");
     }
 }

@@ -102,13 +102,13 @@ pub fn train(
     plan
 }
 
+/// The usual sizes up to the most that is allowed, and that one itself.
 fn sizes(question: &TrainQuestion<'_>) -> Vec<u32> {
-    match question.size {
-        Size::Gpus(gpus) => vec![gpus],
-        // Less than one host of eight is a size as well.
-        _ if question.most_gpus < SIZES[0] => vec![question.most_gpus],
-        _ => SIZES.into_iter().filter(|gpus| *gpus <= question.most_gpus).collect(),
-    }
+    let most = match question.size {
+        Size::Gpus(gpus) => return vec![gpus],
+        Size::Deadline(_) | Size::Budget(_) => question.most_gpus,
+    };
+    SIZES.into_iter().filter(|gpus| *gpus < most).chain([most]).collect()
 }
 
 fn rank(size: Size, choices: &mut [TrainChoice]) {

@@ -54,6 +54,11 @@ fn any_number_of_accelerators_is_planned_with_a_batch_that_divides() {
         let at_once = f64::from(first.layout.data * first.layout.micro_batch);
         assert_eq!(first.global_batch % at_once, 0.0, "{gpus}: {first:?}");
         assert!((first.global_batch / 512.0 - 1.0).abs() < 0.34);
+        for turning in plan.ranked.iter().filter(|choice| choice.layout.interleave > 1) {
+            let layout = &turning.layout;
+            let round = f64::from(layout.data * layout.micro_batch * layout.pipeline);
+            assert_eq!(turning.global_batch % round, 0.0, "{gpus}: {layout}");
+        }
     }
     let odd = plan("llama-3.1-8b", Size::Gpus(96), &["h100"]);
     let class = odd.rejected.iter().find(|class| class.reason.word() == "indivisible").unwrap();

@@ -208,9 +208,13 @@ fn lost(size: Size, first: &TrainChoice, other: &TrainChoice) -> String {
     let dearer = first.usd.zip(other.usd).map(|(a, b)| percent(a.point, b.point));
     let cause = largest_difference(first, other);
     match (size, dearer) {
-        (Size::Deadline(_), Some(dearer)) => format!("{dearer:.0} % dearer: {cause}"),
-        _ => format!("{later:.0} % later: {cause}"),
+        (Size::Deadline(_), Some(dearer)) => format!("{} dearer: {cause}", share(dearer)),
+        _ => format!("{} later: {cause}", share(later)),
     }
+}
+
+fn share(percent: f64) -> String {
+    if percent < 0.5 { "less than 1 %".to_owned() } else { format!("{percent:.0} %") }
 }
 
 /// The part of the step that takes the most longer, per accelerator and token.

@@ -59,7 +59,7 @@ impl TrainChangeView {
             return format!("{}: nothing would do", self.what);
         };
         let layout = if with_layout { format!("{then}, ") } else { String::new() };
-        let usd = self.usd.map_or(String::new(), |usd| format!(", k$ {}", short(usd / 1e3)));
+        let usd = self.usd.map_or(String::new(), |usd| format!(", ${}k", short(usd / 1e3)));
         format!("{}: {layout}{} days{usd}", self.what, short(days))
     }
 }

@@ -159,10 +159,15 @@ impl Plan<'_> {
             lines
                 .extend(section("model", ["converters = [\"quantize.linear.float8\"]".to_owned()]));
         }
+        // With stages, torchtitan cuts the batch of one copy into micro-batches by itself.
+        let local = match layout.pipeline {
+            1 => f64::from(layout.micro_batch),
+            _ => self.batch / f64::from(layout.data),
+        };
         lines.extend(section(
             "training",
             [
-                format!("local_batch_size = {}", layout.micro_batch),
+                format!("local_batch_size = {local:.0}"),
                 format!("global_batch_size = {:.0}", self.batch),
                 format!("seq_len = {:.0}", self.question.sequence),
             ],
@@ -205,6 +210,7 @@ impl Plan<'_> {
         let less = ((groups - 1) * group + 1).saturating_sub(layers);
         vec![
             format!("pipeline_parallel_schedule = \"{name}\""),
+            format!("pipeline_parallel_microbatch_size = {}", self.layout.micro_batch),
             format!("pipeline_parallel_layers_per_stage = {group}"),
             format!("pipeline_parallel_first_stage_less_layers = {}", less / 2),
             format!("pipeline_parallel_last_stage_less_layers = {}", less.div_ceil(2)),

@@ -33,7 +33,7 @@ use emit::TrainingCommand;
 /// interval.
 #[derive(Debug, Args)]
 // The usage that clap makes is wider than 100 columns.
-#[command(override_usage = "flyball plan train [OPTIONS] --model <MODEL> --tokens <TOKENS> \
+#[command(override_usage = "flyball plan train [OPTIONS] --model <MODEL> --tokens <TOKENS>\
                             \n                          \
                             <--gpus <N>|--deadline <TIME>|--budget <USD>>")]
 #[command(group = ArgGroup::new("size").required(true).args(["gpus", "deadline", "budget"]))]
