@@ -229,8 +229,8 @@ fn largest_difference(first: &TrainChoice, other: &TrainChoice) -> String {
         .max_by(|a, b| a.1.total_cmp(&b.1));
     match worst {
         Some((part, more)) if more > 0.0 => {
-            let share = more / (first.step.total() * per_gpu(first)) * 100.0;
-            format!("{part} takes {share:.0} % of a step more")
+            let percent = more / (first.step.total() * per_gpu(first)) * 100.0;
+            format!("{part} takes {} of a step more", share(percent))
         }
         _ => "its accelerators cost more".to_owned(),
     }

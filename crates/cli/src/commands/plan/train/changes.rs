@@ -59,7 +59,10 @@ impl TrainChangeView {
             return format!("{}: nothing would do", self.what);
         };
         let layout = if with_layout { format!("{then}, ") } else { String::new() };
-        let usd = self.usd.map_or(String::new(), |usd| format!(", ${}k", short(usd / 1e3)));
+        let usd = self.usd.map_or(String::new(), |usd| match usd {
+            usd if usd < 1e4 => format!(", ${usd:.0}"),
+            usd => format!(", ${:.0}k", usd / 1e3),
+        });
         format!("{}: {layout}{} days{usd}", self.what, short(days))
     }
 }

@@ -95,6 +95,10 @@ impl Plan<'_> {
         if layout.expert > 1 {
             words.push(format!("--expert-model-parallel-size {}", layout.expert));
         }
+        if self.question.model.feed_forward.experts.is_some() && layout.tensor > 1 {
+            // Else each expert is cut as well, and the degrees need more accelerators.
+            words.push("--expert-tensor-parallel-size 1".to_owned());
+        }
         if layout.sequence_parallel {
             words.push("--sequence-parallel".to_owned());
         }
