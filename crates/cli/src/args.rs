@@ -53,4 +53,29 @@ mod tests {
         }
         walk(&Cli::command());
     }
+
+    #[test]
+    fn no_command_takes_the_name_of_a_global_flag() {
+        // Two arguments of one id and other types end in a panic, and only when both are read.
+        fn names(arg: &clap::Arg) -> [Option<String>; 3] {
+            let env = arg.get_env().and_then(|env| env.to_str());
+            [Some(arg.get_id().as_str()), arg.get_long(), env].map(|name| name.map(str::to_owned))
+        }
+        fn walk(command: &clap::Command, global: &[[Option<String>; 3]]) {
+            for arg in command.get_arguments() {
+                for taken in global {
+                    for (own, taken) in names(arg).iter().zip(taken) {
+                        let same = own.is_some() && own == taken;
+                        assert!(!same, "{} takes {own:?}", command.get_name());
+                    }
+                }
+            }
+            command.get_subcommands().for_each(|command| walk(command, global));
+        }
+        let root = Cli::command();
+        let global: Vec<_> =
+            root.get_arguments().filter(|arg| arg.is_global_set()).map(names).collect();
+        assert!(global.len() > 5);
+        root.get_subcommands().for_each(|command| walk(command, &global));
+    }
 }

@@ -156,14 +156,11 @@ fn from_path(path: &Path, given: &str) -> Result<Model, Failure> {
 
 fn from_name(given: &str) -> Result<Model, Failure> {
     let Some(config) = models::config(given) else {
-        let near = models::names()
-            .map(|name| (strsim::jaro_winkler(name, &given.to_ascii_lowercase()), name))
-            .filter(|(likeness, _)| *likeness > 0.85)
-            .max_by(|a, b| a.0.total_cmp(&b.0));
+        let near = nearest(given);
         let failure = Failure::new(Exit::Usage, format!("no file or shipped model is `{given}`"))
             .code(FailureCode::UnknownModel);
         return Err(match near {
-            Some((_, name)) => failure.hint(format!("did you mean {name}?")),
+            Some(name) => failure.hint(format!("did you mean {name}?")),
             None => failure
                 .hint("give a folder with a config.json, or see flyball explain FLY-603 for names"),
         });
@@ -173,6 +170,22 @@ fn from_name(given: &str) -> Result<Model, Failure> {
     let (name, cache) = (given.to_owned(), Dtype::Bf16);
     let reference = models::published_name(config).unwrap_or(given).to_owned();
     Ok(Model { name, architecture, cache, reference, requantised: None })
+}
+
+/// A shipped name that begins like the given one, punctuation apart; else one that looks like it. Of
+/// several, the smallest model of those most alike: people who try something out try a small one.
+fn nearest(given: &str) -> Option<&'static str> {
+    let letters = |name: &str| -> String {
+        name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
+    };
+    let wanted = letters(given);
+    let begins = |name: &&str| !wanted.is_empty() && letters(name).starts_with(&wanted);
+    let likeness = |name: &str| strsim::jaro_winkler(name, &given.to_ascii_lowercase());
+    let by_likeness = |a: &&str, b: &&str| likeness(a).total_cmp(&likeness(b)).then(b.cmp(a));
+    models::names()
+        .filter(begins)
+        .max_by(by_likeness)
+        .or_else(|| models::names().filter(|name| likeness(name) > 0.85).max_by(by_likeness))
 }
 
 fn read(file: &Path) -> Result<String, Failure> {
@@ -193,4 +206,23 @@ fn not_understood(place: &str, problems: &[flyball_perf::architecture::Problem])
         .problems(problems)
         .hint("flyball explain FLY-604 lists the families that are modelled")
         .code(FailureCode::ModelNotUnderstood)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn names_that_begin_alike_come_first() {
+        for (given, near) in [
+            ("llama3", Some("llama-3.1-8b")),
+            ("llama-3.1-9b", Some("llama-3.1-8b")),
+            ("Qwen3_32B", Some("qwen3-32b")),
+            ("gpt-oss", Some("gpt-oss-20b")),
+            ("zzz", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(given), near, "{given}");
+        }
+    }
 }

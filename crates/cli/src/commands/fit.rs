@@ -8,6 +8,7 @@ use flyball_perf::search::layouts;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::plan::whole;
 use crate::catalog::{self, CatalogArgs};
 use crate::model::{FormatArgs, Model, ModelView};
 use crate::output::document::{Block, Cell, Column, Document, Row, Table, Tone};
@@ -30,11 +31,14 @@ pub(crate) struct FitArgs {
 
     /// Only this split of the matrices; 1, 2, 4 and 8 if not set
     #[arg(long, value_name = "N", env = "FLYBALL_FIT_TP", hide_env_values = true)]
+    #[arg(value_parser = whole, allow_hyphen_values = true)]
     tp: Option<u32>,
 
     /// Tokens that one request may have; 8192, or what the model was made for, if not set
-    #[arg(long, value_name = "TOKENS", env = "FLYBALL_FIT_CONTEXT", hide_env_values = true)]
-    context: Option<u32>,
+    // Not `--context`: that is the one of the kubeconfig, for every command.
+    #[arg(long, value_name = "TOKENS", env = "FLYBALL_FIT_REQUEST_TOKENS", hide_env_values = true)]
+    #[arg(value_parser = whole, allow_hyphen_values = true)]
+    request_tokens: Option<u32>,
 
     #[command(flatten)]
     formats: FormatArgs,
@@ -66,6 +70,8 @@ pub(crate) struct FitReport {
     /// Share of the memory that the engine may use.
     memory_utilisation: f64,
     fits: Vec<FitView>,
+    /// What to know about splits that were left out or that reach over more than one host.
+    remarks: Vec<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -101,29 +107,57 @@ pub(crate) fn run(args: &FitArgs, printer: &Printer) -> Result<Exit, Failure> {
         0 => 8192,
         most => most.min(8192),
     };
-    let context = args.context.unwrap_or(longest);
-    let mut fits = Vec::new();
+    let context = args.request_tokens.unwrap_or(longest);
+    if let Some(degree) = args.tp {
+        divides(&model, degree)?;
+    }
+    let (mut fits, mut remarks) = (Vec::new(), Vec::new());
     for name in names {
         let part = catalog::accelerator(&catalog, name, "flyball fit --accelerators")?;
-        let domain = part.node_gpus.get();
+        let host = part.node_gpus.get();
         let degrees = match args.tp {
             Some(degree) => vec![degree],
-            None => [1, 2, 4, 8].into_iter().filter(|degree| *degree <= domain).collect(),
+            None => [1, 2, 4, 8].into_iter().filter(|degree| *degree <= host).collect(),
         };
         for degree in degrees {
             let layout = ServingLayout::tensor(degree);
-            if layouts::indivisible(&model.architecture, &layout).is_none() {
-                fits.push(FitView::new(&model, part, layout, context));
+            match layouts::indivisible(&model.architecture, &layout) {
+                Some(reason) => remarks.push(format!("TP{degree} is left out: {reason}.")),
+                None => fits.push(FitView::new(&model, part, layout, context)),
+            }
+            if degree > host {
+                let hosts = degree.div_ceil(host);
+                remarks.push(format!(
+                    "TP{degree} takes {hosts} hosts of {host} x {}, with the network between.",
+                    part.id
+                ));
             }
         }
     }
+    remarks.sort_unstable();
+    remarks.dedup();
     let report = FitReport {
         model: model.view(),
         context,
         memory_utilisation: Budget::default().utilisation,
         fits,
+        remarks,
     };
     Ok(printer.answer(&report))
+}
+
+/// A split that was asked for and is impossible on every part.
+fn divides(model: &Model, degree: u32) -> Result<(), Failure> {
+    let split =
+        |degree: u32| layouts::indivisible(&model.architecture, &ServingLayout::tensor(degree));
+    let Some(reason) = split(degree) else { return Ok(()) };
+    let possible: Vec<String> = (1..=16)
+        .filter(|degree| split(*degree).is_none())
+        .map(|degree| degree.to_string())
+        .collect();
+    Err(Failure::new(Exit::Usage, format!("{} cannot be split over {degree} GPUs", model.name))
+        .because(reason.to_string())
+        .hint(format!("use --tp {}", possible.join(", "))))
 }
 
 impl FitView {
@@ -205,22 +239,21 @@ impl Answer for FitReport {
             Column::right("CACHE-TOKENS"),
             Column::right("REQUESTS"),
         ]);
-        let shown = |fit: &&FitView| detail == Detail::Full || fit.answer != "does not fit";
-        table.rows.extend(self.fits.iter().filter(shown).map(FitView::row));
+        table.rows.extend(self.shown(detail).map(FitView::row));
         let mut document = Document::new();
         document.push(Block::Facts(vec![("Model".to_owned(), self.model.sentence())]));
         document.push(Block::Gap);
         document.push(Block::Table(table));
         document.push(Block::Gap);
-        document.push(Block::Notes(vec![
-            format!(
-                "Per GPU; needs: weights, workspace and one request of {} tokens; an engine may use \
-                 {:.0} % of the memory.",
-                self.context,
-                self.memory_utilisation * 100.0
-            ),
-            self.verdict(),
-        ]));
+        let mut notes = vec![format!(
+            "Per GPU; needs: weights, workspace and one request of {} tokens; an engine may use \
+             {:.0} % of the memory.",
+            self.context,
+            self.memory_utilisation * 100.0
+        )];
+        notes.extend(self.remarks.iter().cloned());
+        notes.push(self.verdict());
+        document.push(Block::Notes(notes));
         document
     }
 
@@ -230,6 +263,19 @@ impl Answer for FitReport {
 }
 
 impl FitReport {
+    /// What fits or is tight, and of what does not fit the widest split of each part: narrower ones
+    /// need more. All of it is in the JSON.
+    fn shown(&self, detail: Detail) -> impl Iterator<Item = &FitView> {
+        self.fits.iter().filter(move |fit| {
+            let out = |other: &&FitView| {
+                other.accelerator == fit.accelerator && other.answer == "does not fit"
+            };
+            let widest = self.fits.iter().filter(out).map(|other| other.tensor_parallel).max();
+            fit.answer != "does not fit"
+                || detail == Detail::Full && widest == Some(fit.tensor_parallel)
+        })
+    }
+
     fn verdict(&self) -> String {
         let count = |answer: &str| self.fits.iter().filter(|fit| fit.answer == answer).count();
         let smallest = self.fits.iter().filter(|fit| fit.answer == "fits").min_by_key(|fit| {

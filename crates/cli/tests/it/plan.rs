@@ -102,6 +102,11 @@ fn a_run_is_planned() {
             "train_fsdp",
             &["--gpus", "512", "--accelerators", "h100", "--emit", "--framework", "fsdp"],
         ),
+        ("train_odd_size", &["--gpus", "96", "--accelerators", "h100,h200,b200"]),
+        (
+            "train_largest",
+            &["--budget", "1M", "--accelerators", "mi300x", "--most-gpus", "64", "--top", "2"],
+        ),
     ] {
         let run = finish(command(&train).args(more).env("LC_ALL", "C.UTF-8"));
         if !name.contains("megatron") {
@@ -112,10 +117,26 @@ fn a_run_is_planned() {
 }
 
 #[test]
+fn a_run_with_uneven_stages_gets_its_settings() {
+    let train = ["plan", "train", "--tokens", "14.8T", "--gpus", "2048", "--accelerators", "h100"];
+    let ask = |more: &[&str]| {
+        let run = finish(command(&train).args(more).env("LC_ALL", "C.UTF-8"));
+        assert_eq!(run.status, Some(0), "{}", shown(&run));
+        run.stdout
+    };
+    insta::assert_snapshot!("train_uneven", ask(&["--model", "deepseek-v3"]));
+    let mut emitted = ask(&["--model", "deepseek-v3", "--emit"]);
+    let fsdp = ["--model", "llama-3.1-405b", "--precision", "fp8", "--framework", "fsdp", "--emit"];
+    emitted.push_str(&ask(&fsdp));
+    insta::assert_snapshot!("train_uneven_emitted", emitted);
+}
+
+#[test]
 fn fit_says_yes_tight_or_no() {
     for (name, args) in [
         ("fit", &["fit", "Qwen/Qwen3-235B-A22B-FP8"][..]),
         ("fit_one", &["fit", "llama-3.1-70b", "--accelerators", "h100", "--tp", "2"]),
+        ("fit_two_hosts", &["fit", "deepseek-v3", "--accelerators", "h100", "--tp", "16"]),
         ("fit_nowhere", &["fit", "kimi-k2", "--accelerators", "l4"]),
     ] {
         let run = flyball(args);
@@ -184,6 +205,49 @@ fn the_pages_of_errors_list_what_is_known() {
     let page = flyball(&["explain", "FLY-604"]).stdout;
     let mut families = flyball_perf::architecture::Architecture::families();
     assert_eq!(families.find(|name| !page.contains(&format!("`{name}`"))), None);
+}
+
+/// Lines of a page that begin like this, with the lines they go on in.
+fn commands(page: &str, begin: &str) -> Vec<String> {
+    let file = format!("{}/../../{page}", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(file).expect("the page").replace("\\\n", " ");
+    let lines = text.lines().filter_map(|line| line.strip_prefix(begin));
+    lines.map(str::to_owned).collect()
+}
+
+#[test]
+fn what_the_pages_tell_to_type_works() {
+    let mut lines = commands("docs/guides/plan.md", "$ flyball ");
+    for begin in ["plan ", "fit "] {
+        let readme = commands("README.md", &format!("flyball {begin}"));
+        assert!(!readme.is_empty(), "the README has no flyball {begin}");
+        lines.extend(readme.into_iter().map(|line| format!("{begin}{line}")));
+    }
+    assert!(lines.len() >= 7, "{lines:?}");
+    for line in lines {
+        let run = flyball(&line.split_whitespace().collect::<Vec<_>>());
+        assert!([Some(0), Some(1)].contains(&run.status), "{line}\n{}", shown(&run));
+        assert!(!run.stderr.contains("panicked"), "{line}\n{}", shown(&run));
+    }
+}
+
+#[test]
+fn counts_of_nothing_and_splits_that_do_not_divide_are_refused() {
+    let train = ["plan", "train", "--model", "llama-3.1-8b", "--tokens", "1T"];
+    let mut texts = String::new();
+    for more in [&["--gpus", "0"][..], &["--gpus", "-8"], &["--deadline", "-5d"]] {
+        let run = finish(command(&train).args(more));
+        assert_eq!(run.status, Some(2), "{}", shown(&run));
+        texts.push_str(&run.stderr);
+    }
+    let fp4 = ["--gpus", "64", "--framework", "fsdp", "--precision", "fp4"];
+    texts.push_str(&finish(command(&train).args(fp4)).stderr);
+    for tp in ["3", "0"] {
+        let run = flyball(&["fit", "llama-3.1-8b", "--tp", tp]);
+        assert_eq!(run.status, Some(2), "{}", shown(&run));
+        texts.push_str(&run.stderr);
+    }
+    insta::assert_snapshot!(texts);
 }
 
 #[test]

@@ -44,6 +44,13 @@ impl TrainingMemory {
         bytes(self.sum())
     }
 
+    /// The same where the fullest stage has so many times the layers of the mean one; for frameworks
+    /// that keep whole weights.
+    #[must_use]
+    pub fn of_fullest_stage(self, fuller: f64) -> Self {
+        Self { states: self.states * fuller, activations: self.activations * fuller, ..self }
+    }
+
     /// Weights, gradients and optimizer that stay for the whole run.
     pub fn states(&self) -> Bytes {
         bytes(self.states)

@@ -130,7 +130,7 @@ fn training(size: Size, names: &[&str]) -> TrainPlan {
 #[test]
 fn a_run_of_given_size_is_ranked_by_its_end() {
     let plan = training(Size::Gpus(512), &["h100", "a100-sxm-80gb"]);
-    let ends: Vec<f64> = plan.ranked.iter().map(|choice| choice.seconds.point).collect();
+    let ends: Vec<f64> = plan.ranked.iter().map(|choice| choice.seconds.high).collect();
     assert!(ends.is_sorted() && !ends.is_empty());
     let first = &plan.ranked[0];
     assert_eq!(first.gpus.get(), 512);
@@ -144,7 +144,7 @@ fn a_deadline_is_met_by_the_whole_interval_for_the_least_money() {
     let deadline = 20.0 * 86_400.0;
     let plan = training(Size::Deadline(deadline), &["h100"]);
     assert!(plan.ranked.iter().all(|choice| choice.seconds.high <= deadline));
-    let dollars: Vec<f64> = plan.ranked.iter().map(|choice| choice.usd.unwrap().point).collect();
+    let dollars: Vec<f64> = plan.ranked.iter().map(|choice| choice.usd.unwrap().high).collect();
     assert!(dollars.is_sorted());
     assert!(plan.rejected.iter().any(|class| class.reason.word() == "deadline"));
 }

@@ -4,6 +4,7 @@
 //! `hardware` what the accelerators reach, `shape` what the model multiplies. `compute` and
 //! `communication` give the parts of a step, and `step` puts them together.
 
+pub mod calibrated;
 pub mod checkpoint;
 pub mod coefficients;
 mod communication;

@@ -53,6 +53,25 @@ impl StepParts {
         ]
     }
 
+    /// The same where the fullest stage has so many times the layers of the mean one and sets the
+    /// pace. The output layer stays: the stage that has it is not the fullest.
+    #[must_use]
+    pub fn of_fullest_stage(self, fuller: f64) -> Self {
+        Self {
+            linear: self.linear * fuller,
+            head: self.head,
+            attention: self.attention * fuller,
+            elementwise: self.elementwise * fuller,
+            launches: self.launches * fuller,
+            tensor: self.tensor * fuller,
+            expert: self.expert * fuller,
+            bubble: self.bubble * fuller,
+            stage_transfers: self.stage_transfers,
+            data: self.data * fuller,
+            optimizer: self.optimizer * fuller,
+        }
+    }
+
     /// Seconds of the whole step.
     pub fn total(&self) -> f64 {
         self.named().iter().map(|(_, seconds)| seconds).sum()

@@ -16,6 +16,7 @@ use clap::{Args, Subcommand};
 
 use crate::output::{Exit, Failure, Printer};
 
+pub(crate) use quantities::whole;
 #[cfg(test)]
 pub(crate) use {
     serve::answer::ServeAnswer, serve::emit::EngineCommand, train::answer::TrainAnswer,

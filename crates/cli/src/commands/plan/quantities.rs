@@ -25,6 +25,14 @@ pub(crate) fn at_least_one(text: &str) -> Result<f64, String> {
     }
 }
 
+/// `8`: a whole number above zero, such as a number of accelerators.
+pub(crate) fn whole(text: &str) -> Result<u32, String> {
+    match text.trim().replace('_', "").parse() {
+        Ok(number) if number > 0 => Ok(number),
+        _ => Err("write a whole number above zero, as in 8 or 512".to_owned()),
+    }
+}
+
 /// `12`, `12/s`, `720/min`, `40k/h`: requests per second.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
     let wrong = || "write requests per time, as in 12/s, 720/min or 40k/h".to_owned();
@@ -76,6 +84,14 @@ mod tests {
         assert_eq!(count("15_000"), Ok(15_000.0));
         for wrong in ["", "0", "-3", "many", "1x", "k", "NaN", "inf"] {
             assert!(count(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn whole_numbers_are_above_zero() {
+        assert_eq!(whole("512"), Ok(512));
+        for wrong in ["0", "-8", "1.5", "", "99999999999"] {
+            assert!(whole(wrong).is_err(), "{wrong}");
         }
     }
 

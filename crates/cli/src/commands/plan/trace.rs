@@ -30,44 +30,86 @@ struct Request {
 }
 
 /// Reads a trace, or says which line is wrong.
-pub(crate) fn read(text: impl BufRead) -> Result<Load, String> {
-    let mut lines = text.lines().enumerate();
+pub(crate) fn read(mut text: impl BufRead) -> Result<Load, String> {
+    let begin = text.fill_buf().map_err(|error| format!("line 1: {error}"))?;
+    // Spreadsheets put a byte order mark before the first letter.
+    if begin.starts_with("\u{feff}".as_bytes()) {
+        text.consume("\u{feff}".len());
+    }
+    let begin = text.fill_buf().map_err(|error| format!("line 1: {error}"))?;
+    let lines = begin.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    summary(if lines { json_lines(text)? } else { csv_rows(text)? })
+}
+
+fn json_lines(text: impl BufRead) -> Result<Vec<Request>, String> {
     let mut requests = Vec::new();
-    let mut columns = None;
-    for (number, line) in &mut lines {
-        let line = line.map_err(|error| format!("line {}: {error}", number + 1))?;
+    for (number, line) in text.lines().enumerate() {
         let at = |what: String| format!("line {}: {what}", number + 1);
-        if line.trim().is_empty() {
-            continue;
-        }
-        if line.starts_with('{') {
+        let line = line.map_err(|error| at(error.to_string()))?;
+        if !line.trim().is_empty() {
             requests.push(json_request(&line).map_err(at)?);
-        } else if let Some(columns) = &columns {
-            requests.push(csv_request(&line, columns).map_err(at)?);
-        } else {
-            columns = Some(Columns::named(&line).map_err(at)?);
         }
     }
-    summary(requests)
+    Ok(requests)
+}
+
+fn csv_rows(text: impl BufRead) -> Result<Vec<Request>, String> {
+    // Rows of another length are told apart below, where the cell is named that is missing.
+    let mut reader =
+        csv::ReaderBuilder::new().flexible(true).trim(csv::Trim::All).from_reader(text);
+    let header = reader.headers().map_err(|error| format!("line 1: {error}"))?;
+    let columns = Columns::named(header).map_err(|what| format!("line 1: {what}"))?;
+    let mut requests = Vec::new();
+    // Whole numbers in a column of plain seconds, which may be milliseconds.
+    let mut whole = !columns.milliseconds;
+    for row in reader.records() {
+        let row = row.map_err(|error| error.to_string())?;
+        let line = row.position().map_or(0, csv::Position::line);
+        let request = csv_request(&row, &columns).map_err(|what| format!("line {line}: {what}"))?;
+        whole &= row.get(columns.time).is_some_and(|cell| cell.parse::<u64>().is_ok());
+        requests.push(request);
+    }
+    if whole && median_gap(&requests) > LONGEST_GAP {
+        return Err(format!(
+            "times are whole numbers more than {LONGEST_GAP} apart: if they are milliseconds, give \
+             seconds, or name the column timestamp_ms"
+        ));
+    }
+    Ok(requests)
+}
+
+/// Seconds between two requests beyond which nobody would plan for the load.
+const LONGEST_GAP: f64 = 100.0;
+
+fn median_gap(requests: &[Request]) -> f64 {
+    let mut times: Vec<f64> = requests.iter().map(|one| one.seconds).collect();
+    times.sort_by(f64::total_cmp);
+    let mut gaps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    gaps.sort_by(f64::total_cmp);
+    gaps.get(gaps.len() / 2).copied().unwrap_or(0.0)
 }
 
 struct Columns {
     time: usize,
+    /// Times are in milliseconds.
+    milliseconds: bool,
     input: usize,
     output: usize,
 }
 
 impl Columns {
-    fn named(header: &str) -> Result<Self, String> {
-        let names: Vec<String> =
-            header.split(',').map(|name| name.trim().to_ascii_lowercase()).collect();
+    fn named(header: &csv::StringRecord) -> Result<Self, String> {
+        let names: Vec<String> = header.iter().map(str::to_ascii_lowercase).collect();
         let find = |what: &str, known: &[&str]| {
             names.iter().position(|name| known.contains(&name.as_str())).ok_or_else(|| {
                 format!("no column for the {what}: name one of them {}", known.join(" or "))
             })
         };
+        let times = ["timestamp", "arrival", "time", "seconds", "timestamp_ms"];
+        let time = find("time of arrival", &times)?;
         Ok(Self {
-            time: find("time of arrival", &["timestamp", "arrival", "time", "seconds"])?,
+            time,
+            milliseconds: names[time] == "timestamp_ms",
             input: find(
                 "prompt tokens",
                 &["contexttokens", "input_tokens", "input_length", "input"],
@@ -80,17 +122,15 @@ impl Columns {
     }
 }
 
-fn csv_request(line: &str, columns: &Columns) -> Result<Request, String> {
-    let cells: Vec<&str> = line.split(',').map(str::trim).collect();
-    let cell = |place: usize| {
-        cells.get(place).copied().ok_or_else(|| format!("only {} cells", cells.len()))
-    };
+fn csv_request(row: &csv::StringRecord, columns: &Columns) -> Result<Request, String> {
+    let cell = |place: usize| row.get(place).ok_or_else(|| format!("only {} cells", row.len()));
     let number = |place: usize| {
         let text = cell(place)?;
         text.parse::<f64>().map_err(|_| format!("{text:?} is not a number"))
     };
     let time = cell(columns.time)?;
     let seconds = match time.parse::<f64>() {
+        Ok(milliseconds) if columns.milliseconds => milliseconds / 1e3,
         Ok(seconds) => seconds,
         Err(_) => moment(time).ok_or_else(|| format!("{time:?} is not a time"))?,
     };
@@ -201,6 +241,24 @@ mod tests {
         }
         let load = read(text.as_bytes()).unwrap();
         assert!(load.peak_rate > 9.0 && load.mean_rate < 2.0, "{load:?}");
+    }
+
+    #[test]
+    fn quotes_and_a_byte_order_mark_are_read() {
+        let text = "\u{feff}\"time\",\"input\",\"output\"\r\n\"0\",\"10\",20\r\n1,\"10\",20\r\n";
+        let load = read(text.as_bytes()).unwrap();
+        assert_eq!((load.requests, load.input_mean), (2, 10.0));
+    }
+
+    #[test]
+    fn milliseconds_are_read_where_they_are_called_so_and_else_refused() {
+        let text = |name: &str| format!("{name},input,output\n0,9,9\n500,9,9\n1000,9,9\n");
+        let load = read(text("timestamp_ms").as_bytes()).unwrap();
+        assert!((load.mean_rate - 3.0).abs() < 1e-9, "{load:?}");
+        let wrong = read(text("timestamp").as_bytes()).unwrap_err();
+        assert!(wrong.contains("name the column timestamp_ms"), "{wrong}");
+        let slow = read("time,input,output\n0.0,9,9\n500.5,9,9\n1000.0,9,9\n".as_bytes());
+        assert!(slow.is_ok(), "{slow:?}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Judging one layout of a training run.
 
+use super::layouts::Planned;
 use super::question::{Size, TrainQuestion};
 use crate::evidence::{Evidence, Intervals, Spread};
 use crate::memory::training::{TrainingMemory, training as memory_of};
@@ -9,7 +10,9 @@ use crate::search::Rejection;
 use crate::search::money::Order;
 use crate::search::part::{Part, Ranged};
 use crate::training::flops::ForwardFlops;
-use crate::training::{Recompute, Run, StepParts, TrainingLayout, TrainingModel, checkpoint};
+use crate::training::{
+    Recompute, Run, StepParts, TrainingLayout, TrainingModel, calibrated, checkpoint,
+};
 use flyball_core::units::Gpus;
 
 /// Above this share of a step, a run waits for its links.
@@ -21,6 +24,8 @@ pub struct TrainChoice {
     pub part: usize,
     pub layout: TrainingLayout,
     pub gpus: Gpus,
+    /// Sequences of one step: the nearest to what was asked that the layout divides into.
+    pub global_batch: f64,
     pub step: StepParts,
     pub step_seconds: Ranged,
     pub tokens_per_second: f64,
@@ -61,8 +66,7 @@ impl<'a> Candidate<'a> {
         intervals: &Intervals,
     ) -> Self {
         let moe = question.model.feed_forward.experts.is_some();
-        let measured = part.accelerator.measured.is_some();
-        let evidence = if measured { Evidence::SameParts } else { Evidence::DatasheetOnly };
+        let evidence = evidence(question, part);
         let TrainQuestion { sequence, global_batch, math, framework, .. } = *question;
         Self {
             question,
@@ -76,7 +80,14 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    pub(super) fn judge(&self, layout: TrainingLayout) -> Result<TrainChoice, Rejection> {
+    pub(super) fn judge(&self, planned: &Planned) -> Result<TrainChoice, Rejection> {
+        let layout = planned.layout;
+        let run = Run { global_batch: planned.global_batch, ..self.run };
+        let order = self.part.offer.and_then(|offer| Order::of(offer, layout.gpus()));
+        // Without a price nothing else matters where money decides.
+        if order.is_none() && !matches!(self.question.size, Size::Gpus(_)) {
+            return Err(Rejection::NoPrice);
+        }
         let peak = &self.part.accelerator.peak;
         let missing = match self.run.math {
             Math::Fp8 if peak.fp8.is_none() => Some("FP8"),
@@ -87,7 +98,13 @@ impl<'a> Candidate<'a> {
             return Err(Rejection::Format { what: format.to_owned() });
         }
         let usable = self.part.accelerator.usable_memory;
-        let memory = memory_of(self.question.model, &layout, &self.run);
+        let fuller = self.fuller(&layout);
+        let memory = memory_of(self.question.model, &layout, &run);
+        // Where weights are gathered, that is counted already.
+        let memory = match layout.sharding.gathers() {
+            true => memory,
+            false => memory.of_fullest_stage(fuller),
+        };
         match memory.fits(usable) {
             FitAnswer { fit: Fit::Fits, .. } => {}
             FitAnswer { fit: Fit::Tight, most, .. } => {
@@ -95,25 +112,34 @@ impl<'a> Candidate<'a> {
             }
             FitAnswer { least, .. } => return Err(Rejection::Memory { needed: least, usable }),
         }
-        let step = self.model.step(&layout, &self.run);
+        let step = self.model.step(&layout, &run).of_fullest_stage(fuller);
         let share = step.share_of(step.tensor);
         if share > LINK_BOUND {
             let link = self.part.accelerator.link_among(layout.tensor).name;
             return Err(Rejection::Link { layout: format!("TP{}", layout.tensor), link, share });
         }
-        self.priced(layout, step, memory)
+        self.priced(planned, step, memory, order)
+    }
+
+    /// Layers of the fullest stage over those of the mean one: 4 against 61 / 16.
+    fn fuller(&self, layout: &TrainingLayout) -> f64 {
+        let layers = self.question.model.layers.total();
+        let fullest = f64::from(layers.div_ceil(layout.pipeline));
+        fullest * f64::from(layout.pipeline) / f64::from(layers)
     }
 
     fn priced(
         &self,
-        layout: TrainingLayout,
+        planned: &Planned,
         step: StepParts,
         memory: TrainingMemory,
+        order: Option<Order>,
     ) -> Result<TrainChoice, Rejection> {
+        let &Planned { layout, global_batch } = planned;
         let gpus = layout.gpus();
         let count = f64::from(gpus.get());
         let step_seconds = Ranged::new(step.total(), self.spread);
-        let per_step = self.run.global_batch * self.run.sequence;
+        let per_step = global_batch * self.run.sequence;
         let hosts = (count / f64::from(self.part.accelerator.node_gpus.get())).ceil();
         let reliability = &self.question.reliability;
         let save = self.checkpoint_bytes / (reliability.write_per_host * hosts);
@@ -123,7 +149,6 @@ impl<'a> Candidate<'a> {
         let steps = self.question.tokens / per_step;
         let whole = |seconds: f64| steps * seconds / (1.0 - lost_share).max(0.01);
         let seconds = step_seconds.map(whole);
-        let order = self.part.offer.and_then(|offer| Order::of(offer, gpus));
         let usd = order.map(|order| seconds.map(|one| order.usd_per_hour() * one / 3_600.0));
         self.within(&seconds, usd)?;
         let tokens_per_second = per_step / step_seconds.point;
@@ -138,6 +163,7 @@ impl<'a> Candidate<'a> {
             part: 0,
             layout,
             gpus,
+            global_batch,
             step,
             step_seconds,
             tokens_per_second,
@@ -161,14 +187,23 @@ impl<'a> Candidate<'a> {
                 Err(Rejection::TooLate { seconds: seconds.high, deadline })
             }
             Size::Budget(budget) => match usd {
-                None => Err(Rejection::NoPrice),
                 Some(usd) if usd.high > budget => {
                     Err(Rejection::OverBudget { usd: usd.high, budget })
                 }
-                Some(_) => Ok(()),
+                _ => Ok(()),
             },
-            Size::Deadline(_) if usd.is_none() => Err(Rejection::NoPrice),
             _ => Ok(()),
         }
+    }
+}
+
+/// What stands behind the speed of a part with this framework.
+fn evidence(question: &TrainQuestion<'_>, part: &Part<'_>) -> Evidence {
+    if calibrated::on(question.framework, part.accelerator.id.as_str()) {
+        Evidence::SameParts
+    } else if part.accelerator.measured.is_some() {
+        Evidence::OtherParts
+    } else {
+        Evidence::DatasheetOnly
     }
 }

@@ -49,3 +49,22 @@ fn steps_are_those_of_the_prototype() {
     }
     assert!(compared > 60, "{compared}");
 }
+
+#[test]
+fn the_pairs_that_are_called_calibrated_are_those_of_the_rows() {
+    use flyball_perf::training::calibrated::PAIRS;
+    use std::collections::BTreeSet;
+    let catalog = Catalog::builtin();
+    let rows: BTreeSet<(_, String)> = points()
+        .points
+        .iter()
+        .filter(|point| !point.sealed && point.asked.is_some())
+        .map(|point| {
+            let part = catalog.accelerator(&point.row.hardware).unwrap();
+            (point.framework, part.id.to_string())
+        })
+        .collect();
+    let listed: BTreeSet<(_, String)> =
+        PAIRS.into_iter().map(|(framework, part)| (framework, part.to_owned())).collect();
+    assert_eq!(rows, listed);
+}

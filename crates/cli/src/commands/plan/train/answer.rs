@@ -1,12 +1,14 @@
 //! What `flyball plan train` answers.
 
-use flyball_perf::search::rejection::Rejection;
-use flyball_perf::search::train::{RejectedClass, Size, TrainChoice, TrainPlan, TrainQuestion};
+use flyball_perf::evidence::Evidence;
+use flyball_perf::search::train::{Size, TrainChoice, TrainPlan, TrainQuestion};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::super::parts::PaidView;
 use super::super::range::{RangeView, tidy};
+use super::changes::TrainChangeView;
+use super::rejected::{self, RejectedClassView};
 use crate::model::{Model, ModelView};
 
 /// Ways to run a training, best first.
@@ -18,6 +20,7 @@ pub(crate) struct TrainAnswer {
     pub(super) precision: &'static str,
     pub(super) tokens: f64,
     pub(super) sequence_tokens: f64,
+    /// Sequences per step that were asked for; each choice has the nearest that it divides into.
     pub(super) sequences_per_step: f64,
     /// What was fixed: `gpus`, `deadline` or `budget`, and its value (seconds, or dollars).
     pub(super) fixed: &'static str,
@@ -26,11 +29,19 @@ pub(crate) struct TrainAnswer {
     pub(super) purchase: &'static str,
     pub(super) considered: usize,
     pub(super) feasible: usize,
+    /// The most accelerators that were tried.
+    pub(super) largest_tried: u32,
     /// What was not said and had to be assumed.
     pub(super) assumed: Vec<&'static str>,
     /// Best first; the first one is the plan.
     pub(super) choices: Vec<TrainChoiceView>,
+    /// Every part and kind of reason for which layouts are out, closest first.
     pub(super) rejected: Vec<RejectedClassView>,
+    /// What the first choice would be if the question were another.
+    pub(super) changes: Vec<TrainChangeView>,
+    /// Places of the parts among the choices.
+    #[serde(skip)]
+    pub(super) parts: Vec<usize>,
 }
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -41,6 +52,8 @@ pub(super) struct TrainChoiceView {
     pub(super) billed_gpus: u32,
     /// As people write it, such as TP4 PP2 DP64 MB1 ZeRO-1.
     pub(super) layout: String,
+    /// Sequences of one step: the nearest to what was asked that the layout divides into.
+    pub(super) sequences_per_step: u64,
     pub(super) step_seconds: RangeView,
     pub(super) tokens_per_second: f64,
     /// Model operations over the dense peak, attention counted causally (half of the square).
@@ -72,19 +85,6 @@ pub(super) struct StepPartView {
     pub(super) share: f64,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct RejectedClassView {
-    pub(super) accelerator: String,
-    /// One word.
-    pub(super) reason: &'static str,
-    /// How many layouts.
-    pub(super) count: usize,
-    /// One of them.
-    pub(super) example: String,
-    pub(super) because: String,
-}
-
 const DAY: f64 = 86_400.0;
 
 impl TrainAnswer {
@@ -99,22 +99,25 @@ impl TrainAnswer {
             Size::Deadline(seconds) => ("deadline", seconds),
             Size::Budget(usd) => ("budget", usd),
         };
-        let choices = best_of_each(&plan.ranked)
-            .take(top.max(1))
-            .map(|choice| TrainChoiceView::new(question, plan, choice))
-            .collect();
+        let shown: Vec<&TrainChoice> = best_of_each(&plan.ranked).take(top).collect();
+        let mut parts: Vec<usize> = shown.iter().map(|choice| choice.part).collect();
+        parts.sort_unstable();
+        parts.dedup();
+        let choices =
+            shown.into_iter().map(|choice| TrainChoiceView::new(question, plan, choice)).collect();
         TrainAnswer {
             model: model.view(),
             framework: question.framework.name(),
             precision: "bf16",
             tokens: question.tokens,
             sequence_tokens: question.sequence,
-            sequences_per_step: question.global_batch,
+            sequences_per_step: tidy(question.global_batch),
             fixed,
             fixed_value,
             purchase: "on-demand",
             considered: plan.considered,
             feasible: plan.ranked.len(),
+            largest_tried: plan.largest,
             assumed: vec![
                 "Adam in mixed precision",
                 "one interruption in 50,700 GPU-hours (arXiv 2407.21783)",
@@ -122,21 +125,11 @@ impl TrainAnswer {
                 "10 minutes from a failure to the next step",
             ],
             choices,
-            rejected: shown(plan).map(|class| rejected(question, class)).collect(),
+            rejected: rejected::views(question, plan),
+            changes: Vec::new(),
+            parts,
         }
     }
-}
-
-/// Of parts that can do it, the links that are traps; of the others, what came closest.
-fn shown(plan: &TrainPlan) -> impl Iterator<Item = &RejectedClass> {
-    let mut seen: Vec<usize> = Vec::new();
-    plan.rejected.iter().filter(move |class| {
-        let served = plan.ranked.iter().any(|choice| choice.part == class.part);
-        let trap = matches!(class.reason, Rejection::Link { .. });
-        let first = !seen.contains(&class.part);
-        seen.push(class.part);
-        if served { trap } else { first }
-    })
 }
 
 /// Two layouts of each part and size at most, so that near copies do not fill the table; and none
@@ -180,6 +173,7 @@ impl TrainChoiceView {
             gpus: choice.gpus.get(),
             billed_gpus: choice.order.map_or(choice.gpus.get(), |order| order.billed.get()),
             layout: choice.layout.to_string(),
+            sequences_per_step: choice.global_batch as u64,
             step_seconds: RangeView::of(choice.step_seconds, 1.0),
             tokens_per_second: tidy(choice.tokens_per_second),
             mfu: tidy(choice.mfu),
@@ -203,6 +197,12 @@ impl TrainChoiceView {
     }
 }
 
+impl TrainChoiceView {
+    pub(super) fn rests_on_datasheet(&self) -> bool {
+        self.evidence == Evidence::DatasheetOnly.to_string()
+    }
+}
+
 /// What the first choice has over this one.
 fn lost(size: Size, first: &TrainChoice, other: &TrainChoice) -> String {
     let percent = |a: f64, b: f64| (b / a - 1.0) * 100.0;
@@ -210,9 +210,13 @@ fn lost(size: Size, first: &TrainChoice, other: &TrainChoice) -> String {
     let dearer = first.usd.zip(other.usd).map(|(a, b)| percent(a.point, b.point));
     let cause = largest_difference(first, other);
     match (size, dearer) {
-        (Size::Deadline(_), Some(dearer)) => format!("{dearer:.0} % dearer: {cause}"),
-        _ => format!("{later:.0} % later: {cause}"),
+        (Size::Deadline(_), Some(dearer)) => format!("{} dearer: {cause}", share(dearer)),
+        _ => format!("{} later: {cause}", share(later)),
     }
+}
+
+fn share(percent: f64) -> String {
+    if percent < 0.5 { "less than 1 %".to_owned() } else { format!("{percent:.0} %") }
 }
 
 /// The part of the step that takes the most longer, per accelerator and token.
@@ -227,19 +231,9 @@ fn largest_difference(first: &TrainChoice, other: &TrainChoice) -> String {
         .max_by(|a, b| a.1.total_cmp(&b.1));
     match worst {
         Some((part, more)) if more > 0.0 => {
-            let share = more / (first.step.total() * per_gpu(first)) * 100.0;
-            format!("{part} takes {share:.0} % of a step more")
+            let percent = more / (first.step.total() * per_gpu(first)) * 100.0;
+            format!("{part} takes {} of a step more", share(percent))
         }
         _ => "its accelerators cost more".to_owned(),
-    }
-}
-
-fn rejected(question: &TrainQuestion<'_>, class: &RejectedClass) -> RejectedClassView {
-    RejectedClassView {
-        accelerator: question.parts[class.part].accelerator.id.to_string(),
-        reason: class.reason.word(),
-        count: class.count,
-        example: class.layout.to_string(),
-        because: class.reason.to_string(),
     }
 }

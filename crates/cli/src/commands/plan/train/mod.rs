@@ -1,8 +1,10 @@
 //! `flyball plan train`: how to train on so many tokens.
 
 pub(super) mod answer;
+mod changes;
 pub(super) mod emit;
 mod picture;
+mod rejected;
 mod view;
 
 use std::path::PathBuf;
@@ -12,6 +14,7 @@ use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args};
 use flyball_perf::evidence::Intervals;
 use flyball_perf::precision::Math;
+use flyball_perf::search::train::changes::changes;
 use flyball_perf::search::train::{Reliability, Size, TrainQuestion, train};
 use flyball_perf::training::{Framework, TrainingCoefficients};
 
@@ -29,6 +32,10 @@ use emit::TrainingCommand;
 /// wins), or the budget (the earliest end wins). A deadline or budget must hold for the whole
 /// interval.
 #[derive(Debug, Args)]
+// The usage that clap makes is wider than 100 columns.
+#[command(override_usage = "flyball plan train [OPTIONS] --model <MODEL> --tokens <TOKENS>\
+                            \n                          \
+                            <--gpus <N>|--deadline <TIME>|--budget <USD>>")]
 #[command(group = ArgGroup::new("size").required(true).args(["gpus", "deadline", "budget"]))]
 pub(crate) struct TrainArgs {
     /// Folder of a checkpoint, its config.json, or a name from flyball explain FLY-603
@@ -37,31 +44,32 @@ pub(crate) struct TrainArgs {
 
     /// Tokens to train on, as in 300B or 1T
     #[arg(long, value_name = "TOKENS", env = "FLYBALL_PLAN_TOKENS", hide_env_values = true)]
-    #[arg(value_parser = quantities::count)]
+    #[arg(value_parser = quantities::count, allow_hyphen_values = true)]
     tokens: f64,
 
     /// Exactly so many accelerators
     #[arg(long, value_name = "N", env = "FLYBALL_PLAN_GPUS", hide_env_values = true)]
+    #[arg(value_parser = quantities::whole, allow_hyphen_values = true)]
     gpus: Option<u32>,
 
     /// It must end within this time, as in 30d
     #[arg(long, value_name = "TIME", env = "FLYBALL_PLAN_DEADLINE", hide_env_values = true)]
-    #[arg(value_parser = quantities::span)]
+    #[arg(value_parser = quantities::span, allow_hyphen_values = true)]
     deadline: Option<f64>,
 
     /// It may cost so many dollars, as in 2M
     #[arg(long, value_name = "USD", env = "FLYBALL_PLAN_BUDGET", hide_env_values = true)]
-    #[arg(value_parser = quantities::count)]
+    #[arg(value_parser = quantities::count, allow_hyphen_values = true)]
     budget: Option<f64>,
 
     /// Tokens of one sequence
     #[arg(long, value_name = "TOKENS", env = "FLYBALL_PLAN_SEQUENCE", hide_env_values = true)]
-    #[arg(value_parser = quantities::count, default_value = "8192")]
+    #[arg(value_parser = quantities::count, default_value = "8192", allow_hyphen_values = true)]
     sequence: f64,
 
-    /// Tokens of one step over all accelerators
+    /// Tokens of one step over all accelerators, rounded to what each layout divides into
     #[arg(long, value_name = "TOKENS", env = "FLYBALL_PLAN_BATCH", hide_env_values = true)]
-    #[arg(value_parser = quantities::count, default_value = "4M")]
+    #[arg(value_parser = quantities::count, default_value = "4M", allow_hyphen_values = true)]
     batch: f64,
 
     /// What trains
@@ -76,13 +84,13 @@ pub(crate) struct TrainArgs {
 
     /// Most accelerators to consider with a deadline or a budget
     #[arg(long, value_name = "N", env = "FLYBALL_PLAN_MOST_GPUS", hide_env_values = true)]
-    #[arg(default_value_t = 4096)]
+    #[arg(default_value = "4096", value_parser = quantities::whole, allow_hyphen_values = true)]
     most_gpus: u32,
 
     /// Rows of the table
     #[arg(long, value_name = "N", env = "FLYBALL_PLAN_TOP", hide_env_values = true)]
-    #[arg(default_value_t = 6)]
-    top: usize,
+    #[arg(default_value = "6", value_parser = quantities::whole, allow_hyphen_values = true)]
+    top: u32,
 
     /// Print the framework's settings for the chosen plan instead
     #[arg(long, env = "FLYBALL_PLAN_EMIT", hide_env_values = true)]
@@ -167,6 +175,11 @@ pub(super) fn outcome(
     args: &TrainArgs,
     progress: &mut dyn FnMut(usize),
 ) -> Result<Outcome, Failure> {
+    if args.framework == Framework::Fsdp && args.precision == Precision::Fp4 {
+        return Err(Failure::new(Exit::Usage, "torchtitan does not train in fp4")
+            .because("--framework fsdp stands for torchtitan, which has bf16 and fp8")
+            .hint("use --precision fp8, or --framework megatron"));
+    }
     let model = Model::load(&args.model, &args.formats)?;
     let catalog = args.parts.catalog.load()?;
     let parts = args.parts.choose(&catalog, "flyball plan train --accelerators")?;
@@ -179,8 +192,7 @@ pub(super) fn outcome(
         model: &model.architecture,
         tokens: args.tokens,
         sequence: args.sequence,
-        // Whole powers of two divide by every layout; the batch is rounded to the nearest.
-        global_batch: (args.batch / args.sequence).log2().round().exp2().max(1.0),
+        global_batch: (args.batch / args.sequence).max(1.0),
         math: args.precision.math(),
         framework: args.framework,
         parts: &parts,
@@ -189,13 +201,18 @@ pub(super) fn outcome(
         most_gpus: args.most_gpus,
         reliability: Reliability::default(),
     };
-    let coefficients = TrainingCoefficients::builtin();
-    let plan = train(&question, &coefficients, &Intervals::builtin(), progress);
+    let (coefficients, intervals) = (TrainingCoefficients::builtin(), Intervals::builtin());
+    let plan = train(&question, &coefficients, &intervals, progress);
     let precision = args.precision.name();
     if args.emit {
         return emit::command(&question, &plan, precision).map(Outcome::Command);
     }
-    let mut answer = TrainAnswer::new(&model, &question, &plan, args.top);
+    let mut answer = TrainAnswer::new(&model, &question, &plan, args.top as usize);
+    let before = plan.considered;
+    let moved = changes(&question, &answer.parts, &coefficients, &intervals, &mut |looked_at| {
+        progress(before + looked_at);
+    });
+    answer.changes = changes::views(&question, &plan, &moved);
     answer.precision = precision;
     answer.purchase = args.parts.purchase().name();
     Ok(Outcome::Plan(Box::new(answer)))

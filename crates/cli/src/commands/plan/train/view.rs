@@ -5,12 +5,9 @@ use flyball_perf::catalog::Purchase;
 use super::super::parts::price_note;
 use super::super::range::short;
 use super::answer::{TrainAnswer, TrainChoiceView};
-use super::picture;
+use super::{changes, picture, rejected};
 use crate::output::document::{Block, Column, Document, Row, Table};
-use crate::output::{Answer, Detail, Exit};
-
-/// More than a screenful of reasons hides the ones that matter; the JSON has all of them.
-const SHOWN_REJECTED: usize = 10;
+use crate::output::{Answer, Detail, Exit, plural};
 
 impl Answer for TrainAnswer {
     const KIND: &'static str = "TrainPlan";
@@ -26,9 +23,11 @@ impl Answer for TrainAnswer {
             document.push(Block::Gap);
         }
         document.push(Block::Notes(self.verdict()));
-        if detail == Detail::Full && !self.rejected.is_empty() {
-            document.push(Block::Gap);
-            document.push(Block::Table(self.rejected_table()));
+        if detail == Detail::Full {
+            for table in rejected::tables(&self.rejected) {
+                document.push(Block::Gap);
+                document.push(Block::Table(table));
+            }
         }
         if detail == Detail::Full && self.choices.len() > 1 && self.choices[0].usd.is_some() {
             document.push(Block::Gap);
@@ -45,14 +44,17 @@ impl Answer for TrainAnswer {
 impl TrainAnswer {
     fn facts(&self) -> Vec<(String, String)> {
         let fixed = match self.fixed {
-            "gpus" => format!("{:.0} GPUs; the earliest end wins", self.fixed_value),
+            "gpus" => {
+                format!("{}; the earliest end wins", plural(self.fixed_value as usize, "GPU"))
+            }
             "deadline" => {
                 format!("within {} days; the least money wins", short(self.fixed_value / 86_400.0))
             }
             _ => format!("${:.0} at most; the earliest end wins", self.fixed_value),
         };
         let run = format!(
-            "{} tokens, {:.0} sequences of {:.0} tokens per step, {}, {}",
+            "{} tokens, some {:.0} sequences of {:.0} tokens per step (rounded to fit each layout), \
+             {}, {}",
             tokens(self.tokens),
             self.sequences_per_step,
             self.sequence_tokens,
@@ -75,7 +77,6 @@ impl TrainAnswer {
             Column::left("GPU"),
             Column::right("GPUS"),
             Column::left("LAYOUT"),
-            Column::right("STEP-S"),
             Column::right("MFU"),
             Column::right("GB"),
             Column::right("DAYS"),
@@ -88,7 +89,6 @@ impl TrainAnswer {
                 choice.accelerator.clone(),
                 choice.gpus.to_string(),
                 choice.layout.clone(),
-                short(choice.step_seconds.point),
                 format!("{:.0}%", choice.mfu * 100.0),
                 format!("{:.0}", choice.memory_bytes as f64 / 1e9),
                 choice.days.cell(),
@@ -101,35 +101,31 @@ impl TrainAnswer {
         table
     }
 
-    fn rejected_table(&self) -> Table {
-        let mut table = Table::new(vec![
-            Column::left("REJECTED"),
-            Column::right("LAYOUTS"),
-            Column::left("BECAUSE"),
-            Column::left("FOR-EXAMPLE"),
-        ]);
-        for class in self.rejected.iter().take(SHOWN_REJECTED) {
-            table.rows.push(Row::new([
-                class.accelerator.clone(),
-                class.count.to_string(),
-                class.because.clone(),
-                class.example.clone(),
-            ]));
-        }
-        table
-    }
-
     fn verdict(&self) -> Vec<String> {
         let Some(first) = self.choices.first() else {
+            let most = match self.fixed {
+                "gpus" => String::new(),
+                _ => {
+                    let tried = plural(self.largest_tried as usize, "GPU");
+                    format!(" Up to {tried} were tried; --most-gpus allows more.")
+                }
+            };
             return vec![format!(
                 "Nothing fits: {} layouts were tried. The reasons stand below; allow more \
-                 accelerators, money or time, or another precision.",
+                 accelerators, money or time, or another precision.{most}",
                 self.considered
             )];
         };
         let mut notes = vec![chosen(first, self.considered, self.feasible)];
         if let Some(because) = self.choices.get(1).and_then(|second| second.lost_because.as_ref()) {
             notes.push(format!("2 lost: {because}."));
+        }
+        notes.extend(changes::sentences(&self.changes));
+        if self.fixed != "gpus" && first.gpus == self.largest_tried {
+            notes.push(format!(
+                "{} is the largest size tried; --most-gpus allows more.",
+                plural(first.gpus as usize, "GPU")
+            ));
         }
         notes.push(spent(first));
         notes.push(format!(
@@ -139,6 +135,12 @@ impl TrainAnswer {
             short(first.save_every_seconds / 60.0),
             first.lost_share * 100.0
         ));
+        if first.rests_on_datasheet() {
+            notes.push(
+                "Nobody has measured kernels on this part: treat its speed as a rough guess."
+                    .to_owned(),
+            );
+        }
         if self.model.has_experts() {
             notes.push(
                 "The speed of training with experts is not validated: 24 held-out rows were 20 % off \
@@ -160,11 +162,12 @@ fn chosen(first: &TrainChoiceView, considered: usize, feasible: usize) -> String
     let price =
         first.price.as_ref().map_or(String::new(), |price| format!(" from {}", price.from()));
     format!(
-        "Chosen 1: {} x {}{price}, {}; MFU {:.1} % (causal attention, dense peak), HFU {:.1} %; \
-         {considered} layouts tried, {feasible} possible.",
+        "Chosen 1: {} x {}{price}, {}, {} per step; MFU {:.1} % (causal attention, dense peak), \
+         HFU {:.1} %; {considered} layouts tried, {feasible} possible.",
         first.gpus,
         first.accelerator,
         first.layout,
+        plural(first.sequences_per_step as usize, "sequence"),
         first.mfu * 100.0,
         first.hfu * 100.0,
     )
@@ -178,14 +181,36 @@ fn spent(first: &TrainChoiceView) -> String {
         .take(4)
         .map(|part| format!("{} {:.0} %", part.part, part.share * 100.0))
         .collect();
-    format!("A step goes into {}.", parts.join(", "))
+    format!("A step of {} s goes into {}.", short(first.step_seconds.point), parts.join(", "))
 }
 
-/// `1T`, `300B`.
+/// `1T`, `14.8T`, `300B`: three digits, without zeros at the end.
 fn tokens(count: f64) -> String {
-    match count {
-        count if count >= 1e12 => format!("{}T", short(count / 1e12)),
-        count if count >= 1e9 => format!("{}B", short(count / 1e9)),
-        count => format!("{}M", short(count / 1e6)),
+    let (scaled, letter) = match count {
+        count if count >= 1e12 => (count / 1e12, "T"),
+        count if count >= 1e9 => (count / 1e9, "B"),
+        count => (count / 1e6, "M"),
+    };
+    let digits = (2.0 - scaled.log10().floor()).clamp(0.0, 3.0) as usize;
+    let text = format!("{scaled:.digits$}");
+    let text = match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.'),
+        false => &text,
+    };
+    format!("{text}{letter}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tokens;
+
+    #[test]
+    fn tokens_keep_three_digits() {
+        for (count, text) in [(1e12, "1T"), (14.8e12, "14.8T"), (300e9, "300B"), (1.25e9, "1.25B")]
+        {
+            assert_eq!(tokens(count), text);
+        }
+        assert_eq!(tokens(2e15), "2000T");
+        assert_eq!(tokens(5e4), "0.05M");
     }
 }
