@@ -4,6 +4,7 @@ use super::factors::Factors;
 use super::floors;
 use super::step::{CacheTimes, Collective, ExpertRoofline, Roofline, StepModel};
 use crate::architecture::{Architecture, Attention};
+use crate::coefficients::{CoefficientError, Coefficients};
 use crate::engine::Engine;
 use crate::hardware::{Accelerator, Kernels};
 use crate::layout::ServingLayout;
@@ -30,6 +31,18 @@ pub struct Replica<'a> {
     pub engine: Engine,
     /// Format of the cache.
     pub cache: Dtype,
+}
+
+impl StepModel {
+    /// Folds all that does not depend on the batch.
+    pub fn new(
+        replica: &Replica<'_>,
+        kernels: &Kernels,
+        coefficients: &Coefficients,
+    ) -> Result<Self, CoefficientError> {
+        let factors = Factors::of(coefficients, replica.engine, replica.accelerator.id.as_str())?;
+        Ok(Uncalibrated::new(replica, kernels).with(&factors))
+    }
 }
 
 /// A replica as the kernel tables alone describe it. Calibration only scales its parts, so that a

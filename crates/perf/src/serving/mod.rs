@@ -3,7 +3,7 @@
 pub mod batch;
 pub mod factors;
 mod floors;
-mod fold;
+pub mod fold;
 pub mod steady;
 pub mod step;
 #[cfg(test)]

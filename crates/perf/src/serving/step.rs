@@ -16,12 +16,7 @@
 //! Everything that does not depend on the batch is folded when the model is made, so that a step
 //! costs some forty operations: the emulator and the simulator ask millions of times.
 
-pub use super::fold::{Replica, Uncalibrated};
-
 use super::batch::{Batch, Step};
-use super::factors::Factors;
-use crate::coefficients::{CoefficientError, Coefficients};
-use crate::hardware::Kernels;
 
 /// One replica, ready to be asked.
 #[derive(Clone, Debug)]
@@ -127,16 +122,6 @@ impl StepParts {
 }
 
 impl StepModel {
-    /// Folds all that does not depend on the batch.
-    pub fn new(
-        replica: &Replica<'_>,
-        kernels: &Kernels,
-        coefficients: &Coefficients,
-    ) -> Result<Self, CoefficientError> {
-        let factors = Factors::of(coefficients, replica.engine, replica.accelerator.id.as_str())?;
-        Ok(Uncalibrated::new(replica, kernels).with(&factors))
-    }
-
     /// Where the time of this step goes.
     pub fn parts(&self, batch: &Batch) -> StepParts {
         // A pipeline works on as many batches at once as it has stages, and a token passes them all.

@@ -1,5 +1,6 @@
 use super::batch::{Batch, Step};
-use super::step::{Replica, StepModel};
+use super::fold::Replica;
+use super::step::StepModel;
 use crate::architecture::Architecture;
 use crate::catalog::Catalog;
 use crate::coefficients::Coefficients;

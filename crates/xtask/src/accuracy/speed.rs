@@ -14,8 +14,9 @@ use flyball_perf::models;
 use flyball_perf::precision::Dtype;
 use flyball_perf::search::serve::{Knowledge, Part, ServeObjective, ServeQuestion, Targets, serve};
 use flyball_perf::serving::batch::{Batch, Step as _};
+use flyball_perf::serving::fold::Replica;
 use flyball_perf::serving::steady::Shape;
-use flyball_perf::serving::step::{Replica, StepModel};
+use flyball_perf::serving::step::StepModel;
 use std::hint::black_box;
 use std::time::Instant;
 

@@ -11,8 +11,9 @@ use crate::search::part::{Part, Ranged};
 use crate::search::rejection::Latency;
 use crate::search::{Rejection, layouts};
 use crate::serving::batch::Batch;
+use crate::serving::fold::Replica;
 use crate::serving::steady::{self, Limits, Operating};
-use crate::serving::step::{Replica, StepModel};
+use crate::serving::step::StepModel;
 use flyball_core::units::{Gpus, Replicas};
 use std::cmp::Ordering;
 

@@ -1,7 +1,7 @@
 //! How a line's deployment was spread, from columns that publishers fill in different ways.
 
 use super::rows::Point;
-use super::rules::Scope;
+use super::scope::Scope;
 use flyball_perf::hardware::Accelerator;
 use flyball_perf::layout::ServingLayout;
 use std::collections::BTreeMap;

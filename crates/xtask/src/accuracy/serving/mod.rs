@@ -12,12 +12,14 @@ mod holdouts;
 mod intervals;
 mod layouts;
 mod misses;
+mod picks;
 mod predict;
 mod ranking;
 mod report;
 mod room;
 mod rows;
 mod rules;
+mod scope;
 mod scored;
 mod tables;
 #[cfg(test)]

@@ -6,8 +6,9 @@ use flyball_perf::hardware::Kernels;
 use flyball_perf::layout::ServingLayout;
 use flyball_perf::serving::batch::{Batch, Step};
 use flyball_perf::serving::factors::Factors;
+use flyball_perf::serving::fold::{Replica, Uncalibrated};
 use flyball_perf::serving::steady::{self, Limits, Shape, Wave};
-use flyball_perf::serving::step::{Replica, StepModel, Uncalibrated};
+use flyball_perf::serving::step::StepModel;
 
 /// An open loop of a benchmark sends a few hundred requests, so no more than this ever wait.
 const OPEN_LOOP_REQUESTS: f64 = 300.0;

@@ -4,12 +4,12 @@ use super::super::score::Score;
 use super::super::section::{Figure, Section, Split};
 use super::calibrate::Asked;
 use super::holdouts::Left;
-use super::ranking::{self, Picks};
+use super::picks::Ranked;
 use super::scored::Scored;
 use super::{intervals, misses, tables};
 use crate::figures::Op;
 use anyhow::Result;
-use flyball_perf::evidence::{Evidence, Intervals};
+use flyball_perf::evidence::Intervals;
 use std::collections::BTreeMap;
 
 const INTRO: &str = "Time per output token and saturated throughput of published serving \
@@ -34,41 +34,6 @@ pub(super) fn section(scored: &Scored) -> Result<Section> {
         misses: misses::all(),
         figures: figures(scored, &coverage, &picks),
     })
-}
-
-/// Picks of a layout by each chooser.
-pub(super) struct Ranked {
-    pub(super) ours: Picks,
-    /// Where only the number of GPUs is chosen.
-    pub(super) ours_by_gpus: Picks,
-    pub(super) threshold: Picks,
-    pub(super) roofline: Picks,
-    /// On the rows that the other planner answers.
-    pub(super) ours_there: Picks,
-    pub(super) peer: Picks,
-    pub(super) peer_weighed: Picks,
-}
-
-impl Ranked {
-    pub(super) fn of(scored: &Scored, intervals: &Intervals) -> Self {
-        let rows = &scored.sorted.latency;
-        let series = scored.predicted(Left::Series);
-        let weigh = |one: &Asked| Some(intervals.tpot(Evidence::OwnData, one.row.moe()));
-        let ours = |place: usize, one: &Asked| scored.clean(one).then(|| series[place]);
-        let roofline =
-            |place: usize, one: &Asked| scored.clean(one).then(|| scored.roofline[place]);
-        let peer = |_: usize, one: &Asked| scored.peer(one).filter(|_| scored.clean(one));
-        let there = |place: usize, one: &Asked| peer(place, one).map(|_| series[place]);
-        Self {
-            ours_by_gpus: ranking::picks(rows, ranking::by_gpus, &ours, &weigh),
-            ours: ranking::picks(rows, ranking::by_layout, &ours, &weigh),
-            threshold: ranking::picks(rows, ranking::by_layout, &ours, &|_| None),
-            roofline: ranking::picks(rows, ranking::by_layout, &roofline, &|_| None),
-            ours_there: ranking::picks(rows, ranking::by_layout, &there, &weigh),
-            peer: ranking::picks(rows, ranking::by_layout, &peer, &|_| None),
-            peer_weighed: ranking::picks(rows, ranking::by_layout, &peer, &weigh),
-        }
-    }
 }
 
 fn splits(scored: &Scored) -> Vec<Split> {

@@ -5,9 +5,9 @@ use super::super::section::Table;
 use super::calibrate::{ACCELERATOR, ENGINE, GLOBAL, Meaning};
 use super::holdouts::{FAR, Left};
 use super::intervals::{Measured, Widths};
+use super::picks::Ranked;
 use super::ranking::{BOUNDS, Picks};
-use super::report::Ranked;
-use super::rules::Scope;
+use super::scope::Scope;
 use super::scored::Scored;
 use std::collections::BTreeMap;
 

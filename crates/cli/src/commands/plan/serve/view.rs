@@ -3,7 +3,8 @@
 use flyball_perf::catalog::Purchase;
 use flyball_perf::search::serve::{Knowledge, ServePlan, ServeQuestion};
 use flyball_perf::serving::batch::Batch;
-use flyball_perf::serving::step::{Replica, StepModel};
+use flyball_perf::serving::fold::Replica;
+use flyball_perf::serving::step::StepModel;
 
 use super::super::parts::price_note;
 use super::super::range::{short, tidy};
