@@ -18,7 +18,7 @@ one model or one engine is left out, and all that is fitted is fitted again. The
 the absolute error; a refusal counts as 100 %. aiconfigurator was asked about a third of the rows and \
 is scored on those. A family of rows that is far off to one side is quarantined by a rule (listed \
 below); scores are given with and without. Structure and kernel tables were chosen while looking at \
-the rows in the open, so their scores flatter. No fit and no choice used the sealed suites, which are \
+the rows in the open, so their scores flatter. No fit used the sealed suites, and no choice but the veto named above; they are \
 scored apart; but they have been seen, by an earlier form of the model and by every run of this.";
 
 pub(super) fn section(scored: &Scored) -> Result<Section> {
