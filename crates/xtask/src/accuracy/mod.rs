@@ -14,7 +14,7 @@ mod serving;
 mod speed;
 mod training;
 
-use crate::figures::{self, Target};
+use crate::figures;
 use anyhow::{Context as _, Result, ensure};
 use flyball_perf::catalog::Catalog;
 use section::Section;
@@ -92,7 +92,7 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
     write(root, "docs/accuracy.md", &report::page(&sections))?;
     if args.figure {
         for figure in sections.iter().flat_map(|section| &section.figures) {
-            let target = Target { op: figure.op, value: figure.target };
+            let target = figure.promised();
             let command = "cargo xtask accuracy --figure";
             figures::write(figure.name, figure.value, figure.unit, target, command)?;
         }
@@ -150,7 +150,7 @@ fn coefficients(fitted: &flyball_perf::coefficients::Coefficients) -> Result<Str
 fn summary(sections: &[Section]) -> String {
     let mut lines = String::new();
     for figure in sections.iter().flat_map(|section| &section.figures) {
-        let target = Target { op: figure.op, value: figure.target };
+        let target = figure.promised();
         let verdict = if target.is_met(figure.value) { "met" } else { "MISSED" };
         // Writing to a String cannot fail.
         let _ = writeln!(

@@ -1,7 +1,6 @@
 //! docs/accuracy.md: what was missed first, then everything.
 
 use super::section::{Section, Split, Table};
-use crate::figures::Target;
 use std::fmt::Write as _;
 
 const HEAD: &str = "# How accurate the performance model is
@@ -49,7 +48,7 @@ fn misses(page: &mut String, sections: &[Section]) {
 fn figures(page: &mut String, sections: &[Section]) {
     page.push_str("\n## Against the targets\n\n| Figure | Value | Target | |\n|---|---|---|---|\n");
     for figure in sections.iter().flat_map(|section| &section.figures) {
-        let target = Target { op: figure.op, value: figure.target };
+        let target = figure.promised();
         let verdict = if target.is_met(figure.value) { "reached" } else { "**missed**" };
         let _ = writeln!(
             page,

@@ -1,7 +1,7 @@
 //! What one part of the scoring hands to the report.
 
 use super::score::Score;
-use crate::figures::Op;
+use crate::figures::{Op, Target};
 
 /// One quantity that was scored: serving speed, training speed, memory.
 pub(super) struct Section {
@@ -40,10 +40,26 @@ pub(super) struct Miss {
     pub(super) tried: Vec<String>,
 }
 
+impl Miss {
+    pub(super) fn new(what: &str, cause: &str, tried: &[&str]) -> Self {
+        Self {
+            what: what.to_owned(),
+            cause: cause.to_owned(),
+            tried: tried.iter().map(|&one| one.to_owned()).collect(),
+        }
+    }
+}
+
 pub(super) struct Figure {
     pub(super) name: &'static str,
     pub(super) value: f64,
     pub(super) unit: &'static str,
     pub(super) op: Op,
     pub(super) target: f64,
+}
+
+impl Figure {
+    pub(super) fn promised(&self) -> Target {
+        Target { op: self.op, value: self.target }
+    }
 }

@@ -121,6 +121,24 @@ impl PartsArgs {
     }
 }
 
+/// Said of a first choice that rests on the datasheet alone.
+pub(crate) const UNMEASURED: &str =
+    "Nobody has measured kernels on this part: treat its speed as a rough guess.";
+
+/// At most two choices of each kind, so that near copies do not fill the table.
+pub(crate) fn two_of_each<'a, C: 'a, K: PartialEq>(
+    ranked: impl Iterator<Item = &'a C>,
+    kind: impl Fn(&C) -> K,
+) -> impl Iterator<Item = &'a C> {
+    let mut seen: Vec<K> = Vec::new();
+    ranked.filter(move |choice| {
+        let kind = kind(choice);
+        let times = seen.iter().filter(|known| **known == kind).count();
+        seen.push(kind);
+        times < 2
+    })
+}
+
 /// `prices of 2026-08-22, on demand` under a table.
 pub(crate) fn price_note(prices: &[&PaidView], purchase: Purchase) -> String {
     let mut days: Vec<&str> = prices.iter().map(|price| price.as_of.as_str()).collect();

@@ -161,13 +161,8 @@ fn rows_table(scored: &[Scored]) -> Table {
 }
 
 fn misses() -> Vec<Miss> {
-    let miss = |what: &str, cause: &str, tried: &[&str]| Miss {
-        what: what.to_owned(),
-        cause: cause.to_owned(),
-        tried: tried.iter().map(|&text| text.to_owned()).collect(),
-    };
     vec![
-        miss(
+        Miss::new(
             "cache of Llama 4 Scout",
             "four rows of one configuration; about 0.9 GiB beside weights, positions, sampler and \
              encoder is not explained",
@@ -177,7 +172,7 @@ fn misses() -> Vec<Miss> {
                 "a workspace for experts in batches: 0.06 GiB",
             ],
         ),
-        miss(
+        Miss::new(
             "cache on one RTX 4090",
             "what is left on 24 GB is small, so that 0.2 GiB of runtime too much are 4 %",
             &[
@@ -186,7 +181,7 @@ fn misses() -> Vec<Miss> {
                 "the visible memory of the row instead of the catalogue's: 0.3 %",
             ],
         ),
-        miss(
+        Miss::new(
             "replicas said not to fit that ran",
             "Qwen3-235B in FP8 labelled as on one H200: 236 GB of weights on 141 GB. The label is \
              wrong; the rows stay",

@@ -2,14 +2,6 @@
 
 use super::super::section::Miss;
 
-fn miss(what: &str, cause: &str, tried: &[&str]) -> Miss {
-    Miss {
-        what: what.to_owned(),
-        cause: cause.to_owned(),
-        tried: tried.iter().map(|&one| one.to_owned()).collect(),
-    }
-}
-
 /// Numbers are median / p90 in per cent without quarantined families, in the order series held out,
 /// GPU left out, model left out. The first five lists start from 7.04/23.4, 8.9/24.8 and 8.9/28.3,
 /// what is "since" starts from 6.6/21.7, 8.9/23.8 and 8.1/25.7, with the same families quarantined.
@@ -18,7 +10,7 @@ pub(super) fn all() -> Vec<Miss> {
 }
 
 fn tail() -> Miss {
-    miss(
+    Miss::new(
         "The p90 of the time per token with series held out (target 20 %)",
         "The tail is models with experts (p90 30 to 40 %) and rows that were likely measured with \
          speculative decoding and do not say so: DeepSeek-R1 on TensorRT-LLM takes 8.6 ms where V3 in \
@@ -60,7 +52,7 @@ fn tail() -> Miss {
 }
 
 fn saturation() -> Miss {
-    miss(
+    Miss::new(
         "The p90 of saturated throughput (target 25 %)",
         "Grouped products of experts differ threefold between kernels of one GPU, and which kernel an \
          engine's version takes is not published. Dense models are within 12 %. Llama-8B is 20 % low: \
@@ -80,7 +72,7 @@ fn saturation() -> Miss {
 }
 
 fn ranking() -> Miss {
-    miss(
+    Miss::new(
         "Layouts picked within 5 % of the best (target 90 %)",
         "Bounds of 15 and 20 ms lie where the layouts of the measured models cross, and there an error \
          of 10 % in the time per token decides between one layout and one of twice its GPUs.",
@@ -95,7 +87,7 @@ fn ranking() -> Miss {
 }
 
 fn few_rows() -> Miss {
-    miss(
+    Miss::new(
         "GB200 (p90 above 40 %), gpt-oss and the sealed B300 and GB300 (11 to 15 % too slow)",
         "GB200 has 45 rows, mostly decode workers of 32 GPUs. Kernels of gpt-oss changed between \
          versions: the same operation took 25 to 72 microseconds. Both calibrated Blackwell parts have \
@@ -111,7 +103,7 @@ fn few_rows() -> Miss {
 }
 
 fn first_token() -> Miss {
-    miss(
+    Miss::new(
         "Time to the first token in closed loops: two thirds of it are not predicted",
         "Benchmarks start all clients at once and keep them in step, so a request waits for the prompts \
          of all others. The formula is for arrivals that are independent of each other, as a service \

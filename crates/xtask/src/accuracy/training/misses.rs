@@ -3,13 +3,8 @@
 use crate::accuracy::section::Miss;
 
 pub(super) fn misses() -> Vec<Miss> {
-    let miss = |what: &str, cause: &str, tried: &[&str]| Miss {
-        what: what.to_owned(),
-        cause: cause.to_owned(),
-        tried: tried.iter().map(|&text| text.to_owned()).collect(),
-    };
     vec![
-        miss(
+        Miss::new(
             "models with experts, left out and sealed",
             "13 development rows, 12 of them in one suite; recomputation, overlap and the host are \
              not published. gpt-oss-120b is predicted 30 to 56 % too fast (BF16, width 2880, \
@@ -22,7 +17,7 @@ pub(super) fn misses() -> Vec<Miss> {
                 "ignoring gpt-oss's window: no change",
             ],
         ),
-        miss(
+        Miss::new(
             "dense models on GB300, sealed",
             "about 11 % too slow, and on the nine rows of megatron-bridge-25.11 constant utilisation \
              is closer (6.9 against 14.5): the measured GEMM fractions do not explain its gain over \
@@ -33,7 +28,7 @@ pub(super) fn misses() -> Vec<Miss> {
                  sealed rows could have chosen it; left out",
             ],
         ),
-        miss(
+        Miss::new(
             "MosaicML on H100 with the suite left out",
             "10 % too fast up to 4k tokens; micro-batches of one or two and nearly full memory lose \
              another 10 to 20 % to allocator retries, which are not modelled",
@@ -42,7 +37,7 @@ pub(super) fn misses() -> Vec<Miss> {
                 "the median GEMM fraction instead of the best: 12.4 / 26.8 pooled",
             ],
         ),
-        miss(
+        Miss::new(
             "DLPerf on V100",
             "tensor parallelism of 16 and 32 over one shared port, micro-batches not published, and \
              OneFlow overlaps where the old Megatron does not",
@@ -51,7 +46,7 @@ pub(super) fn misses() -> Vec<Miss> {
                 "a fitted share of the network's line rate: kept",
             ],
         ),
-        miss(
+        Miss::new(
             "torchtitan at 32k and 65k tokens",
             "the published points are not smooth, and the imbalance of causal attention between \
              context-parallel ranks is not modelled",
@@ -60,7 +55,7 @@ pub(super) fn misses() -> Vec<Miss> {
                 "recomputing every second product for free: 6.8 / 16.3 pooled, but it is not free",
             ],
         ),
-        miss(
+        Miss::new(
             "meta-llama3",
             "12 % too fast, worse than constant utilisation: interleaving and the convention of the \
              published TFLOP/s are not stated (R6, R9)",
@@ -69,7 +64,7 @@ pub(super) fn misses() -> Vec<Miss> {
                 "keeping gathered weights for the step: kept",
             ],
         ),
-        miss(
+        Miss::new(
             "fine-tuning with NeMo",
             "six rows; constant utilisation is closer (3.4 against 5.3)",
             &[

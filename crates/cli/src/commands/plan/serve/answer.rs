@@ -7,7 +7,7 @@ use flyball_perf::serving::steady::Shape;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::parts::PaidView;
+use super::super::parts::{PaidView, two_of_each};
 use super::super::range::{RangeView, tidy};
 use super::super::trace::Load;
 use super::{assumed_shape, why};
@@ -196,7 +196,7 @@ impl ServeAnswer {
         changes: &[Change],
         top: usize,
     ) -> ServeAnswer {
-        let choices = best_of_each(&plan.ranked)
+        let choices = two_of_each(plan.ranked.iter(), |choice| choice.part)
             .take(top.max(1))
             .map(|choice| ChoiceView::new(question, plan, choice))
             .collect();
@@ -223,24 +223,6 @@ impl ServeAnswer {
             step: None,
         }
     }
-}
-
-/// Each part with its best layouts, so that one part does not fill the table with near copies.
-fn best_of_each(ranked: &[Choice]) -> impl Iterator<Item = &Choice> {
-    let mut seen: Vec<(usize, u32)> = Vec::new();
-    ranked.iter().filter(move |choice| {
-        let times = seen.iter_mut().find(|(part, _)| *part == choice.part);
-        match times {
-            None => {
-                seen.push((choice.part, 1));
-                true
-            }
-            Some((_, times)) => {
-                *times += 1;
-                *times <= 2
-            }
-        }
-    })
 }
 
 impl ChoiceView {

@@ -6,7 +6,7 @@ use flyball_perf::serving::batch::Batch;
 use flyball_perf::serving::fold::Replica;
 use flyball_perf::serving::step::StepModel;
 
-use super::super::parts::price_note;
+use super::super::parts::{UNMEASURED, price_note};
 use super::super::range::{short, tidy};
 use super::answer::{ChangeView, ChoiceView, ServeAnswer, StepPartView, StepView};
 use super::picture;
@@ -153,10 +153,7 @@ impl ServeAnswer {
             );
         }
         if first.rests_on_datasheet() {
-            notes.push(
-                "Nobody has measured kernels on this part: treat its speed as a rough guess."
-                    .to_owned(),
-            );
+            notes.push(UNMEASURED.to_owned());
         }
         let prices: Vec<_> =
             self.choices.iter().filter_map(|choice| choice.price.as_ref()).collect();

@@ -5,7 +5,7 @@ use flyball_perf::search::train::{Size, TrainChoice, TrainPlan, TrainQuestion};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::parts::PaidView;
+use super::super::parts::{PaidView, two_of_each};
 use super::super::range::{RangeView, tidy};
 use super::changes::TrainChangeView;
 use super::rejected::{self, RejectedClassView};
@@ -136,20 +136,8 @@ impl TrainAnswer {
 /// that takes ten times as long as the first, which nobody would run.
 fn best_of_each(ranked: &[TrainChoice]) -> impl Iterator<Item = &TrainChoice> {
     let longest = ranked.first().map_or(0.0, |first| 10.0 * first.seconds.point);
-    let mut seen: Vec<((usize, u32), u32)> = Vec::new();
-    ranked.iter().filter(move |choice| choice.seconds.point <= longest).filter(move |choice| {
-        let key = (choice.part, choice.gpus.get());
-        match seen.iter_mut().find(|(known, _)| *known == key) {
-            None => {
-                seen.push((key, 1));
-                true
-            }
-            Some((_, times)) => {
-                *times += 1;
-                *times <= 2
-            }
-        }
-    })
+    let quick = ranked.iter().filter(move |choice| choice.seconds.point <= longest);
+    two_of_each(quick, |choice| (choice.part, choice.gpus))
 }
 
 impl TrainChoiceView {

@@ -2,7 +2,7 @@
 
 use flyball_perf::catalog::Purchase;
 
-use super::super::parts::price_note;
+use super::super::parts::{UNMEASURED, price_note};
 use super::super::range::short;
 use super::answer::{TrainAnswer, TrainChoiceView};
 use super::{changes, picture, rejected};
@@ -136,10 +136,7 @@ impl TrainAnswer {
             first.lost_share * 100.0
         ));
         if first.rests_on_datasheet() {
-            notes.push(
-                "Nobody has measured kernels on this part: treat its speed as a rough guess."
-                    .to_owned(),
-            );
+            notes.push(UNMEASURED.to_owned());
         }
         if self.model.has_experts() {
             notes.push(
