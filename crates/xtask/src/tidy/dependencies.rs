@@ -39,8 +39,9 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("e2e", &["resources"]),
-    // `cargo xtask accuracy` scores the very model that `plan` uses.
-    ("xtask", &["core", "perf", "resources"]),
+    // `cargo xtask accuracy` scores the very model that `plan` uses, and `cargo xtask bench` the
+    // very governor that the operator runs.
+    ("xtask", &["core", "perf", "governor", "routing", "simulator", "resources"]),
 ];
 
 /// Crates that only compute.
