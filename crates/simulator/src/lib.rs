@@ -9,6 +9,7 @@
 
 pub mod chance;
 pub mod cold_start;
+pub mod fluid;
 pub mod policy;
 pub mod score;
 pub mod seconds;
