@@ -99,7 +99,7 @@ fn turning_back_within_a_cold_start_is_a_reversal() {
 #[test]
 fn a_gap_is_replayed_and_not_scored() {
     let mut world = world(&[30.0; 100], 60.0);
-    world.models[0].load.masked = vec![10..30];
+    world.models[0].load.masked.push(10..30);
     let outcome = run(&world, &mut Script(vec![(0.0, 4)]));
     assert_eq!(outcome.models[0].requests, 2400.0);
     assert_eq!(outcome.scored, Seconds(400.0));
