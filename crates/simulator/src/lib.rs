@@ -14,3 +14,4 @@ pub mod policy;
 pub mod score;
 pub mod seconds;
 pub mod traffic;
+pub mod tune;
