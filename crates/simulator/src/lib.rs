@@ -9,6 +9,7 @@
 
 pub mod chance;
 pub mod policy;
+pub mod rivals;
 pub mod score;
 pub mod seconds;
 pub mod traffic;
