@@ -12,92 +12,15 @@ pub fn grid(name: &str, facts: &Facts) -> Vec<Settings> {
     let Ok(base) = named(name, facts) else { return Vec::new() };
     match base {
         Settings::Hpa(base) => hpa(name, facts, &base),
-        Settings::Keda(base) => {
-            let rate = Metric::Utilisation { replica_per_second: facts.replica_per_second };
-            let in_flight = Metric::WaitingPlusRunning;
-            let targets =
-                [(rate, vec![0.5, 0.6, 0.7, 0.8, 0.9]), (Metric::Waiting, vec![1.0, 5.0, 20.0])];
-            let shares = [0.4, 0.55, 0.7, 0.85].map(|share| share * facts.max_running).to_vec();
-            let targets = targets.into_iter().chain([(in_flight, shares)]);
-            let triggers = targets.flat_map(|(metric, targets)| {
-                targets.into_iter().map(move |target| (metric, target))
-            });
-            cross(triggers, [120.0, 300.0, 900.0], |(metric, target), window| {
-                let mut settings = base.clone();
-                settings.triggers = vec![super::keda::Trigger::new(metric, target)];
-                settings.behaviour.down.stabilisation = Seconds(window);
-                Settings::Keda(settings)
-            })
-        }
-        Settings::Kpa(base) => {
-            let windows = [(60.0, 0.0), (60.0, 300.0), (60.0, 900.0), (300.0, 0.0)];
-            cross([0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9], windows, |utilisation, (stable, delay)| {
-                let stable = Seconds(stable);
-                let down_delay = Seconds(delay);
-                Settings::Kpa(super::kpa::Settings {
-                    utilisation,
-                    stable,
-                    panic: stable * 0.1,
-                    down_delay,
-                    ..base.clone()
-                })
-            })
-        }
-        Settings::SloAware(base) => {
-            let paces = [(180.0, 120.0), (300.0, 120.0), (180.0, 30.0), (600.0, 60.0)];
-            cross([0.25, 0.35, 0.45, 0.55, 0.7, 0.9], paces, |up, (window, period)| {
-                let mut settings =
-                    super::llmd::SloAware { up, down: up * 0.40 / 0.55, ..base.clone() };
-                let rate = Rate::Pods { value: 1, period: Seconds(period) };
-                settings.behaviour.down = Rules::new(Seconds(window), vec![rate]);
-                Settings::SloAware(settings)
-            })
-        }
+        Settings::Keda(base) => keda(facts, &base),
+        Settings::Kpa(base) => kpa(&base),
+        Settings::SloAware(base) => latency(&base),
         Settings::TokenAware(base) => tokens(&base),
         Settings::Aibrix(base) => apa(facts, &base),
-        Settings::Ray(base) => {
-            let shares = [0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
-            cross(
-                shares,
-                [(30.0, 600.0), (0.0, 600.0), (0.0, 300.0), (10.0, 1200.0)],
-                |share, (up, down)| {
-                    let target = share * facts.max_running;
-                    Settings::Ray(super::ray::Settings {
-                        target,
-                        up_delay: Seconds(up),
-                        down_delay: Seconds(down),
-                        ..base.clone()
-                    })
-                },
-            )
-        }
+        Settings::Ray(base) => ray(facts, &base),
         Settings::Dynamo(base) => planner(facts, &base),
-        Settings::Calendar(_) => {
-            let quantiles = [0.5, 0.8, 0.95, 1.0];
-            let calendars = cross(quantiles, [1.0, 1.1, 1.25, 1.5], |quantile, headroom| {
-                facts.calendar(quantile, headroom)
-            });
-            let mut different: Vec<super::calendar::Calendar> = Vec::new();
-            for calendar in calendars {
-                // A short week has few samples an hour, and then quantiles coincide.
-                if different.iter().all(|other| other.hours != calendar.hours) {
-                    different.push(calendar);
-                }
-            }
-            different.into_iter().map(Settings::Calendar).collect()
-        }
-        Settings::Static(base) => {
-            // The peak and what is left of it, and a little more than it.
-            let shares = [0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5];
-            let replicas = |share: f64| (f64::from(base.replicas) * share).round().max(1.0) as u32;
-            let mut counts: Vec<u32> =
-                shares.map(replicas).map(|count: u32| count.clamp(facts.min, facts.max)).to_vec();
-            counts.dedup();
-            counts
-                .into_iter()
-                .map(|replicas| Settings::Static(super::calendar::Static { replicas }))
-                .collect()
-        }
+        Settings::Calendar(_) => calendars(facts),
+        Settings::Static(base) => fixed(facts, base),
     }
 }
 
@@ -191,6 +114,83 @@ fn hpa(name: &str, facts: &Facts, base: &super::hpa::Settings) -> Vec<Settings> 
         settings.behaviour.down.stabilisation = Seconds(window);
         Settings::Hpa(settings)
     })
+}
+
+fn keda(facts: &Facts, base: &super::keda::Settings) -> Vec<Settings> {
+    let rate = Metric::Utilisation { replica_per_second: facts.replica_per_second };
+    let rates = [0.5, 0.6, 0.7, 0.8, 0.9].map(|target| (rate, target));
+    let waiting = [1.0, 5.0, 20.0].map(|target| (Metric::Waiting, target));
+    let in_flight =
+        [0.4, 0.55, 0.7, 0.85].map(|share| (Metric::WaitingPlusRunning, share * facts.max_running));
+    let triggers = rates.into_iter().chain(waiting).chain(in_flight);
+    cross(triggers, [120.0, 300.0, 900.0], |(metric, target), window| {
+        let mut settings = base.clone();
+        settings.triggers = vec![super::keda::Trigger::new(metric, target)];
+        settings.behaviour.down.stabilisation = Seconds(window);
+        Settings::Keda(settings)
+    })
+}
+
+fn kpa(base: &super::kpa::Settings) -> Vec<Settings> {
+    let windows = [(60.0, 0.0), (60.0, 300.0), (60.0, 900.0), (300.0, 0.0)];
+    cross([0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9], windows, |utilisation, (stable, delay)| {
+        let (stable, down_delay) = (Seconds(stable), Seconds(delay));
+        let panic = stable * 0.1;
+        Settings::Kpa(super::kpa::Settings {
+            utilisation,
+            stable,
+            panic,
+            down_delay,
+            ..base.clone()
+        })
+    })
+}
+
+fn latency(base: &super::llmd::SloAware) -> Vec<Settings> {
+    let paces = [(180.0, 120.0), (300.0, 120.0), (180.0, 30.0), (600.0, 60.0)];
+    cross([0.25, 0.35, 0.45, 0.55, 0.7, 0.9], paces, |up, (window, period)| {
+        // The guide's band, kept in proportion.
+        let mut settings = super::llmd::SloAware { up, down: up * 0.40 / 0.55, ..base.clone() };
+        let rate = Rate::Pods { value: 1, period: Seconds(period) };
+        settings.behaviour.down = Rules::new(Seconds(window), vec![rate]);
+        Settings::SloAware(settings)
+    })
+}
+
+fn ray(facts: &Facts, base: &super::ray::Settings) -> Vec<Settings> {
+    let shares = [0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
+    let delays = [(30.0, 600.0), (0.0, 600.0), (0.0, 300.0), (10.0, 1200.0)];
+    cross(shares, delays, |share, (up, down)| {
+        let target = share * facts.max_running;
+        let (up_delay, down_delay) = (Seconds(up), Seconds(down));
+        Settings::Ray(super::ray::Settings { target, up_delay, down_delay, ..base.clone() })
+    })
+}
+
+fn calendars(facts: &Facts) -> Vec<Settings> {
+    let quantiles = [0.5, 0.8, 0.95, 1.0];
+    let all = cross(quantiles, [1.0, 1.1, 1.25, 1.5], |quantile, headroom| {
+        facts.calendar(quantile, headroom)
+    });
+    let mut different: Vec<super::calendar::Calendar> = Vec::new();
+    for calendar in all {
+        // A short week has few samples an hour, and then quantiles coincide.
+        if different.iter().all(|other| other.hours != calendar.hours) {
+            different.push(calendar);
+        }
+    }
+    different.into_iter().map(Settings::Calendar).collect()
+}
+
+/// The peak, less than it and a little more than it.
+fn fixed(facts: &Facts, base: super::calendar::Static) -> Vec<Settings> {
+    let shares: [f64; 10] = [0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5];
+    let replicas = |share: f64| (f64::from(base.replicas) * share).round().max(1.0) as u32;
+    let counts = shares.map(|share| replicas(share).clamp(facts.min, facts.max));
+    let mut counts = counts.to_vec();
+    counts.dedup();
+    let fixed = |replicas| Settings::Static(super::calendar::Static { replicas });
+    counts.into_iter().map(fixed).collect()
 }
 
 /// The guide limits itself to one replica in three minutes; an HPA's own pace is tried too.
