@@ -164,6 +164,9 @@ impl World<'_> {
 
     pub(super) fn note_answer(&mut self, request: usize, answer: Answer) {
         let model = self.requests[request].model;
+        let setup = &self.setup.models[model];
+        let missed = missed(setup, &self.requests[request], &answer, self.now);
+        self.pipeline.judged(model, missed);
         self.models[model].account.answers.push((request, answer));
     }
 

@@ -5,13 +5,14 @@
 
 use super::account::Run;
 use super::checks::Broken;
-use super::cold_start::{ColdStart, Length};
 use super::engine::{Linear, Speed, StepSpeed};
 use super::faults::Fault;
 use super::setup::{Metrics, ModelSetup, PoolSetup, Setup, VariantSetup, Victim};
 use super::stages::{Spacing, Stage, Stages, Tokens};
+use super::start::StartParts;
 use super::world::run;
 use crate::chance::{Chance, Purpose, stream};
+use crate::cold_start::ColdStart;
 use crate::engine::Settings;
 use crate::policy::Policy;
 use crate::seconds::Seconds;
@@ -114,12 +115,12 @@ impl Dice {
         self.0.random::<f64>() < share
     }
 
-    fn length(&mut self, longest: f64) -> Length {
-        let median = Seconds(self.between(0.0, longest));
+    fn length(&mut self, longest: f64) -> ColdStart {
+        let median = Seconds(self.between(0.1, longest));
         match self.whole(0, 2) {
-            0 => Length::Constant(median),
-            1 => Length::LogNormal { median, p90: median * self.between(1.0, 3.0) },
-            _ => Length::Empirical(vec![median * 0.5, median, median * 4.0]),
+            0 => ColdStart::Constant(median),
+            1 => ColdStart::LogNormal { median, p99: median * self.between(1.0, 5.0) },
+            _ => ColdStart::measured(vec![median * 0.5, median, median * 4.0]),
         }
     }
 
@@ -209,7 +210,7 @@ fn variant(dice: &mut Dice, number: u32, pools: &[PoolSetup], initial: u32) -> V
         pool,
         gpus_per_replica: *dice.one_of(&[1, 1, 2, 4, 16]),
         capacity,
-        cold_start: ColdStart {
+        cold_start: StartParts {
             image: dice.length(60.0),
             weights: dice.length(60.0),
             warm_up: dice.length(60.0),

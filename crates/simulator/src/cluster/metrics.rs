@@ -41,6 +41,9 @@ pub(super) struct Scraped {
     pub(super) resident: Option<f64>,
     pub(super) first_token_p90: Option<f64>,
     pub(super) between_tokens_p90: Option<f64>,
+    /// Requests judged since the start, and those of them that missed.
+    pub(super) judged: Option<f64>,
+    pub(super) missed: Option<f64>,
 }
 
 impl Scraped {
@@ -56,6 +59,8 @@ impl Scraped {
             resident: change(self.resident),
             first_token_p90: change(self.first_token_p90),
             between_tokens_p90: change(self.between_tokens_p90),
+            judged: change(self.judged),
+            missed: change(self.missed),
         }
     }
 }
@@ -65,6 +70,8 @@ struct Counts {
     requests: u64,
     prompt_tokens: u64,
     generated: u64,
+    judged: u64,
+    missed: u64,
 }
 
 /// What is counted of a model between scrapes.
@@ -99,6 +106,12 @@ impl Pipeline {
 
     pub(super) fn between_tokens(&mut self, model: usize, apart: Seconds) {
         self.counted[model].between_tokens.push(apart.get());
+    }
+
+    pub(super) fn judged(&mut self, model: usize, missed: bool) {
+        let counts = &mut self.counted[model].counts;
+        counts.judged += 1;
+        counts.missed += u64::from(missed);
     }
 
     /// The newest scrape that can be read at this time.
@@ -192,6 +205,8 @@ impl World<'_> {
             resident: Some(resident),
             first_token_p90,
             between_tokens_p90,
+            judged: Some(now.judged as f64),
+            missed: Some(now.missed as f64),
         }
     }
 }

@@ -15,7 +15,6 @@
 
 mod account;
 mod checks;
-mod cold_start;
 mod engine;
 mod faults;
 mod fuzz;
@@ -28,17 +27,18 @@ mod replicas;
 mod requests;
 mod setup;
 mod stages;
+mod start;
 #[cfg(test)]
 mod tests;
 mod world;
 
 pub use account::{Answer, History, Run, Standing};
 pub use checks::Broken;
-pub use cold_start::{ColdStart, Length};
 pub use engine::{EngineLoad, Happening, Linear, ReplicaEngine, Speed, StepSpeed, Work};
 pub use faults::Fault;
 pub use fuzz::{Failure, Stats, capacity_of, fuzz, random_world};
 pub use observe::LogEntry;
 pub use setup::{Metrics, ModelSetup, PoolSetup, Setup, VariantSetup, Victim};
 pub use stages::{Spacing, Stage, Stages, Tokens};
+pub use start::StartParts;
 pub use world::run;

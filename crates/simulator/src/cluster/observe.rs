@@ -8,7 +8,9 @@ use crate::seconds::Seconds;
 use flyball_core::decision::ModelDecision;
 use flyball_core::ids::NodeName;
 use flyball_core::interval::{Interval, Origin};
-use flyball_core::snapshot::{self, Demand, Mode, Model, Observed, Pool, Purchase, Snapshot};
+use flyball_core::snapshot::{
+    self, Demand, Misses, Mode, Model, Observed, Pool, Purchase, Snapshot,
+};
 use flyball_core::units::{Gpus, Micros, Requests, Timestamp, Tokens, TokensPerSecond};
 use std::collections::BTreeMap;
 
@@ -80,6 +82,7 @@ impl World<'_> {
             bounds: setup.bounds,
             objectives: setup.objectives,
             demand: self.demand(model, now, scrape),
+            misses: self.misses(model, now, scrape),
             variants: variants.collect(),
         }
     }
@@ -100,6 +103,16 @@ impl World<'_> {
             resident: count(seen.resident),
             backlog: count(seen.waiting_tokens),
         }
+    }
+
+    fn misses(&self, model: usize, now: Timestamp, scrape: Option<&Scrape>) -> Observed<Misses> {
+        let Some(scrape) = scrape else { return Observed::Missing };
+        let seen = &scrape.models[model];
+        let count = |value: Option<f64>| value.and_then(Requests::from_sample);
+        let counted = count(seen.judged).zip(count(seen.missed));
+        let counted = counted.map(|(requests, missed)| Misses { requests, missed });
+        let at = scrape.at.after(self.setup.start);
+        Observed::judge(counted, at, now, self.setup.metrics.max_age.to_micros())
     }
 
     fn see_variant(

@@ -1,8 +1,9 @@
 //! What a world is made of before it begins.
 
-use super::cold_start::{ColdStart, Length};
 use super::engine::Speed;
 use super::faults::Fault;
+use super::start::StartParts;
+use crate::cold_start::ColdStart;
 use crate::seconds::Seconds;
 use crate::traffic::Trace;
 use flyball_core::ids::{AcceleratorId, ModelId, PoolId, VariantName};
@@ -78,7 +79,7 @@ pub struct VariantSetup {
     /// What policies are told that one replica can do.
     pub capacity: Capacity,
     /// How long one takes to start.
-    pub cold_start: ColdStart,
+    pub cold_start: StartParts,
     /// How fast one computes.
     pub speed: Speed,
     /// How the replicas that are there at first, and those ordered by number, are paid for.
@@ -105,7 +106,7 @@ pub struct PoolSetup {
     /// The most nodes that there can be, from each time on. None delivered above it.
     pub stock: Vec<(Seconds, u32)>,
     /// How long a node takes to come.
-    pub node_supply: Length,
+    pub node_supply: ColdStart,
     /// How long a node that was delivered stays when nothing runs on it.
     pub idle_node: Seconds,
     /// What an accelerator costs.

@@ -5,6 +5,7 @@ mod life;
 mod random;
 
 use super::*;
+use crate::cold_start::ColdStart;
 use crate::engine::Settings;
 use crate::policy::{Order, Policy, Reading, Sight};
 use crate::seconds::Seconds;
@@ -63,7 +64,7 @@ fn small(stages: Vec<Stage>) -> Setup {
         pool: 0,
         gpus_per_replica: 1,
         capacity: capacity_of(&linear, &settings),
-        cold_start: ColdStart::constant(40.0),
+        cold_start: StartParts::constant(40.0),
         speed: Speed { step: StepSpeed::Linear(linear), settings },
         purchase: Purchase::Spot,
         initial: 1,
@@ -89,7 +90,7 @@ fn small(stages: Vec<Stage>) -> Setup {
         can_grow: true,
         limit: None,
         stock: Vec::new(),
-        node_supply: Length::Constant(Seconds(100.0)),
+        node_supply: ColdStart::Constant(Seconds(100.0)),
         idle_node: Seconds(60.0),
         prices: Default::default(),
     };
