@@ -154,7 +154,8 @@ pub fn named(name: &str, facts: &Facts) -> Result<Settings, Refused> {
     };
     Ok(match bare {
         "hpa" => hpa_on(facts, Metric::Waiting, number.unwrap_or(5.0)),
-        // GKE's advice for batch size: a little below the largest batch that meets the objective.
+        // GKE's best practices name the batch for lower latencies than the queue can hold; how far
+        // below the largest is ours to choose.
         "hpa-running" => hpa_on(facts, Metric::Running, number.unwrap_or(0.8 * facts.max_running)),
         "hpa-cache" => hpa_on(facts, Metric::CacheUsed, number.unwrap_or(0.8)),
         "hpa-rate" => hpa_on(facts, utilisation(facts), number.unwrap_or(0.7)),
