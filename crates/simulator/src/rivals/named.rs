@@ -92,7 +92,9 @@ impl Facts {
         let per_second = self.replica_per_second;
         let demand: Vec<_> = self.week.iter().map(|(at, rate)| (*at, rate / per_second)).collect();
         let how = Learning { quantile, headroom, min: self.min, max: self.max };
-        Calendar { lead: self.cold_start, ..Calendar::learned(&demand, self.starts_at, how) }
+        // A calendar is looked at once a minute, so it may be late by one.
+        let lead = self.cold_start + Seconds::MINUTE;
+        Calendar { lead, ..Calendar::learned(&demand, self.starts_at, how) }
     }
 }
 
@@ -132,7 +134,7 @@ pub enum Refused {
     NotANumber(String),
     /// It learns from a week that is not there.
     #[error(
-        "`{0}` needs a training week to learn from; hint: give a number, as in `static@8`, or traffic to train on"
+        "`{0}` needs a training week; hint: give a number, as in `static@8`, or traffic to train on"
     )]
     NeedsWeek(String),
 }

@@ -83,10 +83,11 @@ impl Hpa {
     /// What comes of the proposals of the metrics.
     pub(super) fn settle(&mut self, now: Seconds, proposals: &[Option<u32>], current: u32) -> u32 {
         let Settings { min, max, behaviour, .. } = &self.settings;
-        self.memory.begin(now, current);
+        let first = self.memory.begin(now, current);
         if current == 0 && *min > 0 {
-            // Somebody switched the workload off; the controller then leaves it alone.
-            return 0;
+            // Somebody switched the workload off and the controller leaves it alone; unless the
+            // workload is only just created, when its replicas are yet to be set.
+            return if first { *min } else { 0 };
         }
         let desired = if current > *max {
             *max

@@ -417,7 +417,8 @@ mod tests {
 
     #[test]
     fn the_query_of_the_llm_d_guide_is_followed() {
-        let query = "(\n  sum(llm_d_epp_inflight_tokens{namespace=\"llm-d\",\n producer_name=\"p\"}) / 15928\n) or vector(0)\n";
+        let query = "(\n sum(llm_d_epp_inflight_tokens{namespace=\"a\",\n producer_name=\"p\"}) / 15928\n\
+                     ) or vector(0)\n";
         let one = found(query);
         assert_eq!(one.metric, Metric::WaitingTokens);
         assert_eq!(one.factor, 1.0 / 15_928.0);
