@@ -81,10 +81,9 @@ fn fall_through(seats: &mut [Seat<'_>]) -> bool {
         }
         let cut = |lane: &lane::Lane<'_>| (lane.target < lane.wanted).then_some(lane.target);
         let granted: Vec<_> = seat.lanes.iter().map(cut).collect();
-        let before = seat.target();
         scale::spread(seat, goal, &granted);
-        moved |= seat.target() != before;
         rails::again(seat);
+        moved = true;
     }
     moved
 }

@@ -133,7 +133,7 @@ pub(crate) fn spread(seat: &mut Seat<'_>, work: f64, granted: &[Option<u32>]) {
         if lane.backs_off {
             // Nobody can provide more: not here, not now. Another variant may.
             let held =
-                if alone { lane.baseline } else { lane.baseline.saturating_sub(lane.overdue) };
+                if alone { lane.baseline } else { lane.baseline.min(lane.ready + lane.coming) };
             most = most.min(held);
         }
         offer_lane(seat, lane, n, most, &mut offers, &mut places);
