@@ -12,6 +12,7 @@ pub mod clairvoyant;
 pub mod cold_start;
 pub mod engine;
 pub mod fluid;
+pub mod policies;
 pub mod policy;
 pub mod rivals;
 pub mod score;
