@@ -8,8 +8,13 @@
 //! a seed, so that the same seed gives the same bytes.
 
 pub mod chance;
+pub mod clairvoyant;
+pub mod cold_start;
+pub mod engine;
+pub mod fluid;
 pub mod policy;
 pub mod rivals;
 pub mod score;
 pub mod seconds;
 pub mod traffic;
+pub mod tune;
