@@ -8,7 +8,10 @@
 //! a seed, so that the same seed gives the same bytes.
 
 pub mod chance;
+pub mod cold_start;
+pub mod fluid;
 pub mod policy;
 pub mod score;
 pub mod seconds;
 pub mod traffic;
+pub mod tune;

@@ -3,6 +3,10 @@
 //! Where a source has no data there is a gap, and a gap is not a quiet time: it is masked, and
 //! nothing is scored in it.
 
+mod flow;
+
+pub use flow::Load;
+
 use crate::seconds::Seconds;
 use std::ops::Range;
 
