@@ -8,6 +8,7 @@ mod answer;
 mod clock;
 mod collect;
 mod gate;
+mod page;
 mod spark;
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,7 @@ use super::answer::{Backtest, DecisionView, HullView, ModelView, tidy};
 use super::clock::Clock;
 use super::collect::{self, Played};
 use super::gate::Gate;
+use super::page;
 use crate::output::{self, Answer, Detail, Exit};
 
 pub(super) fn models(names: &[(&str, u32)]) -> Vec<ModelView> {
@@ -156,4 +157,17 @@ fn the_document_has_its_schema_and_no_time_of_this_run() {
     output::conforms("backtest", &text);
     backtest.took = Duration::from_secs(99);
     assert_eq!(text, output::answer_json(&backtest));
+}
+
+#[test]
+fn the_page_is_one_file_that_loads_nothing() {
+    let page = page::page(&made_up());
+    for outside in ["http:", "https:", "src=", "@import", "fetch(", "XMLHttp", "url(//"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    assert!(page.len() < 100_000, "{}", page.len());
+    assert_eq!(page, page::page(&made_up()), "the same bytes");
+    if let Some(file) = std::env::var_os("FLYBALL_TEST_PAGE") {
+        std::fs::write(file, page).expect("the page can be written");
+    }
 }

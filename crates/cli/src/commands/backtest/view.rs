@@ -132,8 +132,8 @@ impl Backtest {
 
     /// Demand, then what each policy held, on one scale; then where it missed.
     fn sparks(&self) -> Table {
-        let mut table =
-            Table::new(vec![Column::left("GPUS"), Column::left("OVER TIME"), Column::left("MOST")]);
+        let columns = ["GPUS", "OVER TIME", "MOST"].map(Column::left);
+        let mut table = Table::new(columns.into());
         table.titled = false;
         let demand = self
             .policies
@@ -149,7 +149,11 @@ impl Backtest {
         let most = all.flatten().copied().fold(0.0, f64::max);
         let mut add = |name: &str, series: &[Option<f64>], most: f64, unit: &str| {
             let peak = series.iter().flatten().copied().fold(0.0, f64::max);
-            let peak = format!("most {}{unit}", words::count((peak * 10.0).round() / 10.0));
+            let rounded = (peak * 10.0).round() / 10.0;
+            let peak = match rounded {
+                0.0 if peak > 0.0 => format!("most < 0.1{unit}"),
+                _ => format!("most {}{unit}", words::count(rounded)),
+            };
             table.rows.push(Row::new([name.to_owned(), spark::line(series, most), peak]));
         };
         add("demand", &demand, most, " GPUs");
@@ -159,6 +163,9 @@ impl Backtest {
         for policy in self.policies.iter().filter(|policy| policy.missed.mean > 0.0) {
             let missed = self.shares(policy);
             let most = missed.iter().flatten().copied().fold(0.0, f64::max);
+            if most == 0.0 {
+                continue;
+            }
             add(&format!("{} missed", policy.name), &missed, most, " %");
         }
         let (left, middle, right) = self.axis();
@@ -168,7 +175,9 @@ impl Backtest {
             " ".repeat(blanks / 2),
             " ".repeat(blanks - blanks / 2)
         );
-        table.rows.push(Row { muted: true, ..Row::new(["time".to_owned(), axis, " ".to_owned()]) });
+        table
+            .rows
+            .push(Row { muted: true, ..Row::new(["time".to_owned(), axis, "UTC".to_owned()]) });
         table
     }
 

@@ -79,7 +79,9 @@ pub(super) fn spread(
     say: impl Fn(f64) -> String,
     half: impl Fn(f64) -> String,
 ) -> String {
-    match spread.half() {
+    // An interval that rounds to nothing says nothing.
+    let seen = |width: &f64| half(*width).chars().any(|c| c.is_ascii_digit() && c != '0');
+    match spread.half().filter(seen) {
         Some(width) => format!("{} ±{}", say(spread.mean), half(width)),
         None => say(spread.mean),
     }
