@@ -2,6 +2,17 @@
 //!
 //! Where a source has no data there is a gap, and a gap is not a quiet time: it is masked, and
 //! nothing is scored in it.
+//!
+//! [`load`] reads traffic from files, [`gaps`] finds where they lack data, [`lengths`] says how
+//! long requests are. Start reading at [`load::open`].
+
+pub mod gaps;
+pub mod lengths;
+pub mod load;
+pub mod prometheus;
+#[cfg(test)]
+mod real;
+mod windows;
 
 mod flow;
 
