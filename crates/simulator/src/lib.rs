@@ -8,6 +8,7 @@
 //! a seed, so that the same seed gives the same bytes.
 
 pub mod chance;
+pub mod clairvoyant;
 pub mod cold_start;
 pub mod fluid;
 pub mod policy;

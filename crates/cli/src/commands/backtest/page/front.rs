@@ -148,7 +148,8 @@ fn points(out: &mut String, scale: &Scale, backtest: &Backtest) {
         let wide = 7.0 * policy.name.chars().count() as f64;
         // Right of its point if there is room, and moved up past names that are there already.
         let left = if x + 10.0 + wide > RIGHT { x - 10.0 - wide } else { x + 10.0 };
-        let mut at = y + 4.0;
+        // Above its point on the ground line, where the axis has its numbers.
+        let mut at = if y > BOTTOM - LINE { y - 10.0 } else { y + 4.0 };
         let meets = |at: f64, taken: &[(f64, f64, f64)]| {
             taken.iter().any(|(other, line, width)| {
                 (line - at).abs() < LINE && left < other + width && *other < left + wide

@@ -11,8 +11,8 @@ const WIDTH: f64 = 510.0;
 const LEFT: f64 = 112.0;
 const RIGHT: f64 = 452.0;
 const TOP: f64 = 34.0;
-const BAR: f64 = 22.0;
-const ROW: f64 = 34.0;
+/// What the figure beside it has for its field; few policies get thicker bars.
+const FIELD: f64 = 290.0;
 
 const CAUSES: [(&str, &str, fn(&CausesView) -> f64); 5] = [
     ("useful", "useful work", |causes| causes.useful),
@@ -27,7 +27,9 @@ pub(super) fn draw(backtest: &Backtest) -> String {
     let all = backtest.policies.iter().map(|policy| total(&policy.gpu_hours_by_cause));
     let most = all.fold(0.0, f64::max);
     let ticks = paths::ticks(most, 4);
-    let height = TOP + backtest.policies.len() as f64 * ROW + 10.0;
+    let row = (FIELD / backtest.policies.len().max(1) as f64).clamp(30.0, 56.0);
+    let bar = row - 12.0;
+    let height = TOP + backtest.policies.len() as f64 * row + 10.0;
     let mut out = String::from("<figure class=\"card\">\n<h2>Where the money went</h2>\n");
     let used: Vec<_> = CAUSES
         .iter()
@@ -56,13 +58,13 @@ pub(super) fn draw(backtest: &Backtest) -> String {
         );
     }
     for (index, policy) in backtest.policies.iter().enumerate() {
-        let y = TOP + index as f64 * ROW + 6.0;
+        let y = TOP + index as f64 * row + 6.0;
         let causes = &policy.gpu_hours_by_cause;
         let _ = writeln!(
             out,
             "<text class=\"who end\" x=\"{}\" y=\"{:.1}\">{}</text>",
             LEFT - 8.0,
-            y + 15.0,
+            y + bar / 2.0 + 4.5,
             escape(&policy.name)
         );
         let mut from = 0.0;
@@ -77,7 +79,7 @@ pub(super) fn draw(backtest: &Backtest) -> String {
             let _ = write!(
                 out,
                 "<g><title>{}: {name} {} GPU-hours, {share}</title><rect class=\"m-{class}\" \
-                 x=\"{left:.1}\" y=\"{y:.1}\" width=\"{wide:.1}\" height=\"{BAR}\"/>",
+                 x=\"{left:.1}\" y=\"{y:.1}\" width=\"{wide:.1}\" height=\"{bar}\"/>",
                 escape(&policy.name),
                 words::grouped(hours)
             );
@@ -86,7 +88,7 @@ pub(super) fn draw(backtest: &Backtest) -> String {
                     out,
                     "<text class=\"middle m-word-{class}\" x=\"{:.1}\" y=\"{:.1}\">{share}</text>",
                     left + wide / 2.0,
-                    y + 15.0
+                    y + bar / 2.0 + 4.5
                 );
             }
             out.push_str("</g>\n");
@@ -96,7 +98,7 @@ pub(super) fn draw(backtest: &Backtest) -> String {
             out,
             "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
             x(whole) + 6.0,
-            y + 15.0,
+            y + bar / 2.0 + 4.5,
             words::grouped(whole)
         );
     }

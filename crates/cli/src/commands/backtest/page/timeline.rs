@@ -20,6 +20,8 @@ const CAPACITY: f64 = 92.0;
 const MARKS: f64 = 14.0;
 const LANE: f64 = 20.0;
 const BETWEEN: f64 = 4.0;
+/// Capacity is drawn in half pixels: whole ones make stairs of a slope.
+const FINE: f64 = 2.0;
 const PANEL: f64 = CAPACITY + MARKS + 2.0 * (LANE + BETWEEN) + 22.0;
 /// What a reason may take in the page; the document has it whole.
 const REASON_LETTERS: usize = 180;
@@ -58,7 +60,7 @@ impl<'a> Figure<'a> {
         let capacity = most(&|timeline| held(timeline, 3)).max(most(&|t| t.demand.clone()));
         let waiting = most(&|timeline| timeline.waiting.clone());
         let missed = most(&shares);
-        let ticks = paths::ticks(capacity, 3);
+        let ticks = paths::ticks(capacity, 4);
         Some(Figure { backtest, model, panels, ticks, waiting, missed })
     }
 
@@ -83,7 +85,7 @@ impl<'a> Figure<'a> {
              <rect class=\"hatch-paper\" width=\"5\" height=\"5\"/>\
              <rect class=\"hatch\" width=\"2.5\" height=\"5\"/></pattern></defs>",
             self.model,
-            paths::line(&self.panels[0].1.demand, CAPACITY, self.top()),
+            paths::line(&self.panels[0].1.demand, FINE * CAPACITY, self.top()),
         );
         self.axis(&mut out, height);
         for (index, (policy, timeline)) in self.panels.iter().enumerate() {
@@ -176,8 +178,9 @@ impl<'a> Figure<'a> {
                 words::count(*tick)
             );
         }
-        let _ = writeln!(out, "<g transform=\"translate({LEFT} 0) scale({per_step:.4} 1)\">");
-        let draw = |heights: Vec<Option<f64>>| paths::area(&heights, CAPACITY, self.top());
+        let _ = writeln!(out, "<g transform=\"translate({LEFT} 0) scale({per_step:.4} 1)\"><g transform=\"scale(1 {})\">",
+            1.0 / FINE);
+        let draw = |heights: Vec<Option<f64>>| paths::area(&heights, FINE * CAPACITY, self.top());
         let ready = timeline.ready.clone();
         for (class, path) in [
             ("drains", draw(held(timeline, 3))),
@@ -190,10 +193,10 @@ impl<'a> Figure<'a> {
             };
             let _ = writeln!(out, "<path class=\"{class}\"{fill} d=\"{path}\"/>");
         }
-        let edge = paths::edge(&ready, CAPACITY, self.top());
+        let edge = paths::edge(&ready, FINE * CAPACITY, self.top());
         let _ = writeln!(
             out,
-            "<path class=\"edge\" d=\"{edge}\"/><use class=\"demand\" href=\"#demand-{}\"/>",
+            "<path class=\"edge\" d=\"{edge}\"/><use class=\"demand\" href=\"#demand-{}\"/></g>",
             self.model
         );
         let marks = self.marks(policy, timeline);
