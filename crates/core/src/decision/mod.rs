@@ -11,14 +11,14 @@
 
 mod previous;
 
-pub use previous::{Memory, Previous, PreviousTarget, VariantMemory};
+pub use previous::{Previous, PreviousTarget};
 
 use crate::closed::closed_enum;
 use crate::ids::{DecisionId, ModelId, ReplicaId, RunId, VariantId};
 use crate::interval::Interval;
 use crate::reason::Reason;
 use crate::snapshot::{Freshness, Purchase, Signal};
-use crate::units::{Gpus, Money, Replicas, Requests};
+use crate::units::{Gpus, Micros, MilliReplicas, Money, Replicas, Requests};
 use std::cmp::Ordering;
 
 /// What to do for all models and training runs of a snapshot.
@@ -30,8 +30,6 @@ pub struct Decision {
     pub models: Vec<ModelDecision>,
     /// One entry per training run.
     pub runs: Vec<RunDecision>,
-    /// What was learnt, for the next decision. See [`Previous::memory`].
-    pub memory: Memory,
 }
 
 /// What to do for one model.
@@ -163,4 +161,29 @@ pub struct Receipt {
     pub candidates: Vec<(Bound, Replicas)>,
     /// What a horizontal pod autoscaler would have asked for, if that can be told.
     pub hpa_would_want: Option<Replicas>,
+    /// The numbers behind the candidates, where the demand could be judged.
+    pub work: Option<Work>,
+}
+
+/// The numbers behind a decision. Replicas are counted as the largest variant's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// Replicas that serve.
+    pub ready: Replicas,
+    /// Replicas that were asked for and do not serve yet.
+    pub coming: Replicas,
+    /// What the work of this moment takes, with the backlog.
+    pub need_now: MilliReplicas,
+    /// What the work is expected to take at most once a replica asked for now serves.
+    pub look_ahead: MilliReplicas,
+    /// How likely that is enough, in millionths.
+    pub quantile_per_million: u32,
+    /// How long a replica takes to serve, as learnt.
+    pub cold_start: Micros,
+    /// How long after that the look-ahead looks.
+    pub hold: Micros,
+    /// Capacity as measured, in millionths of what was predicted.
+    pub capacity_per_million: u32,
+    /// What one replica costs for an hour, if known.
+    pub hourly_price: Option<Money>,
 }

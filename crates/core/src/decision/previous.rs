@@ -1,6 +1,6 @@
 //! What one decision leaves behind for the next.
 
-use super::Decision;
+use super::{Action, Decision};
 use crate::ids::{RunId, VariantId};
 use crate::snapshot::Snapshot;
 use crate::units::{Gpus, Replicas, Timestamp};
@@ -13,8 +13,6 @@ pub struct Previous {
     pub targets: BTreeMap<VariantId, PreviousTarget>,
     /// The last target of each training run.
     pub runs: BTreeMap<RunId, Gpus>,
-    /// What was learnt.
-    pub memory: Memory,
 }
 
 /// The last target of a variant.
@@ -24,63 +22,44 @@ pub struct PreviousTarget {
     pub replicas: Replicas,
     /// Since when.
     pub since: Timestamp,
+    /// When replicas were last asked for. What was asked for a moment ago may not be seen yet.
+    pub started: Option<Timestamp>,
+    /// When its target last fell. Together with the above this tells a reversal.
+    pub lowered: Option<Timestamp>,
 }
 
-/// What the decider has learnt, handed from one decision to the next.
-///
-/// It is a plain value that goes in with [`Previous`] and comes out with [`Decision`], so that
-/// deciding stays pure and a replay learns the same. This crate carries it and reads nothing in it:
-/// the governor fills it, and adds fields here when it learns more (forecast errors, cold starts).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
-    /// What was learnt about each variant. An absent one is [`VariantMemory::NEW`].
-    pub variants: BTreeMap<VariantId, VariantMemory>,
-}
-
-/// What was learnt about one variant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct VariantMemory {
-    /// Capacity as measured, in millionths of what was predicted.
-    pub capacity_per_million: u32,
-    /// When to ask for more replicas again after nobody could provide them.
-    pub back_off_until: Option<Timestamp>,
-}
-
-impl VariantMemory {
-    /// Nothing was learnt: the prediction is taken as it is, and nothing is held back.
-    pub const NEW: Self = Self { capacity_per_million: 1_000_000, back_off_until: None };
-}
-
-impl Memory {
-    /// What was learnt about a variant.
-    pub fn of(&self, id: &VariantId) -> VariantMemory {
-        self.variants.get(id).copied().unwrap_or(VariantMemory::NEW)
+impl PreviousTarget {
+    /// A target of which only the number and its age are known.
+    pub const fn new(replicas: Replicas, since: Timestamp) -> Self {
+        Self { replicas, since, started: None, lowered: None }
     }
 }
 
 impl Previous {
     /// Nothing was decided before.
     pub const fn none() -> Self {
-        let memory = Memory { variants: BTreeMap::new() };
-        Self { targets: BTreeMap::new(), runs: BTreeMap::new(), memory }
+        Self { targets: BTreeMap::new(), runs: BTreeMap::new() }
     }
 
     /// What is left behind once `decision` is made: an unchanged target keeps its age, and what
-    /// the decision does not name is forgotten, also in memory, which else grows without end.
+    /// the decision does not name is forgotten, because it else grows without end.
     pub fn after(&self, decision: &Decision) -> Self {
+        let now = decision.id.at();
         let targets = decision.models.iter().flat_map(|model| &model.targets).map(|target| {
+            let last = self.targets.get(&target.variant);
             let replicas = target.replicas;
-            let since = match self.targets.get(&target.variant) {
-                Some(last) if last.replicas == replicas => last.since,
-                _ => decision.id.at(),
+            let starts = target.actions.iter().any(|action| matches!(action, Action::Start { .. }));
+            let fell = last.is_some_and(|last| replicas < last.replicas);
+            let next = PreviousTarget {
+                replicas,
+                since: last.filter(|last| last.replicas == replicas).map_or(now, |last| last.since),
+                started: if starts { Some(now) } else { last.and_then(|last| last.started) },
+                lowered: if fell { Some(now) } else { last.and_then(|last| last.lowered) },
             };
-            (target.variant.clone(), PreviousTarget { replicas, since })
+            (target.variant.clone(), next)
         });
-        let targets: BTreeMap<_, _> = targets.collect();
-        let mut memory = decision.memory.clone();
-        memory.variants.retain(|id, _| targets.contains_key(id));
-        let runs = decision.runs.iter().map(|entry| (entry.run.clone(), entry.gpus)).collect();
-        Self { targets, runs, memory }
+        let runs = decision.runs.iter().map(|entry| (entry.run.clone(), entry.gpus));
+        Self { targets: targets.collect(), runs: runs.collect() }
     }
 
     /// What "no change" means for a variant: its last target, or else the replicas it has.
@@ -106,6 +85,7 @@ impl Previous {
 mod tests {
     use super::*;
     use crate::decision::RunAction;
+    use crate::snapshot::Purchase;
     use crate::testing::{at, hold, model, pool, snapshot, variant};
 
     #[test]
@@ -134,7 +114,7 @@ mod tests {
             .build();
         let id: VariantId = "a/m/x".parse().unwrap();
         assert_eq!(Previous::none().baseline(&snapshot, &id), Replicas::new(2));
-        let target = PreviousTarget { replicas: Replicas::new(6), since: at(0) };
+        let target = PreviousTarget::new(Replicas::new(6), at(0));
         let previous = Previous { targets: [(id.clone(), target)].into(), ..Previous::none() };
         assert_eq!(previous.baseline(&snapshot, &id), Replicas::new(6));
     }
@@ -161,16 +141,29 @@ mod tests {
     }
 
     #[test]
-    fn what_was_learnt_is_handed_on_while_its_variant_is_there() {
-        let snapshot =
-            snapshot().model(model("a/m").variant(variant("x", "h100").ready(2))).build();
-        let [here, gone]: [VariantId; 2] = ["a/m/x", "a/m/y"].map(|id| id.parse().unwrap());
-        let learnt = VariantMemory { capacity_per_million: 900_000, ..VariantMemory::NEW };
-        let mut decision = hold(&snapshot, &Previous::none());
-        decision.memory.variants = [(here.clone(), learnt), (gone.clone(), learnt)].into();
-        let previous = Previous::none().after(&decision);
-        assert_eq!(previous.memory.of(&here), learnt);
-        assert_eq!(previous.memory.of(&gone), VariantMemory::NEW);
-        assert_eq!(hold(&snapshot, &previous).memory, previous.memory);
+    fn starts_and_lowered_targets_are_remembered_with_their_time() {
+        let mut snapshot = snapshot()
+            .pool(pool("h100").gpus(8))
+            .model(model("a/m").variant(variant("x", "h100").ready(2)))
+            .build();
+        let id: VariantId = "a/m/x".parse().unwrap();
+        let mut first = hold(&snapshot, &Previous::none());
+        let count = Replicas::new(2);
+        first.models[0].targets[0].replicas = Replicas::new(4);
+        first.models[0].targets[0].actions =
+            vec![Action::Start { count, purchase: Purchase::OnDemand }];
+        let previous = Previous::none().after(&first);
+        assert_eq!(previous.targets[&id].started, Some(snapshot.taken_at));
+        assert_eq!(previous.targets[&id].lowered, None);
+
+        snapshot.taken_at = at(5_000);
+        let mut second = hold(&snapshot, &previous);
+        second.models[0].targets[0].replicas = Replicas::new(3);
+        let previous = previous.after(&second);
+        assert_eq!(previous.targets[&id].started, Some(at(1_000)));
+        assert_eq!(previous.targets[&id].lowered, Some(at(5_000)));
+        // A variant that is gone is forgotten.
+        second.models.clear();
+        assert_eq!(previous.after(&second), Previous::none());
     }
 }

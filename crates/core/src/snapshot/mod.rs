@@ -14,8 +14,8 @@ mod pool;
 mod tests;
 
 pub use model::{
-    Capacity, Demand, Mode, Model, Objectives, Replica, ReplicaState, ScalingBounds, Signal,
-    Variant,
+    Capacity, Demand, Misses, Mode, Model, Objectives, Replica, ReplicaState, ScalingBounds,
+    Signal, Variant,
 };
 pub use observed::{Freshness, Observed};
 pub use pool::{Pool, Purchase, TrainingRun};

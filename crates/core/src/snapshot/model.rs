@@ -30,6 +30,8 @@ pub struct Model {
     pub objectives: Objectives,
     /// What its users ask of it.
     pub demand: Demand,
+    /// How many of its requests missed an objective so far.
+    pub misses: Observed<Misses>,
     /// The ways to run it.
     pub variants: BTreeMap<VariantName, Variant>,
 }
@@ -104,6 +106,16 @@ impl Demand {
         let [(_, first), rest @ ..] = self.signals();
         rest.into_iter().fold(first, |worst, (_, freshness)| worst.max(freshness))
     }
+}
+
+/// Requests that were judged since counting began, and those of them that missed an objective or
+/// were refused. Both only grow; who reads them takes differences.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Misses {
+    /// Requests that were judged.
+    pub requests: Requests,
+    /// Those of them that missed.
+    pub missed: Requests,
 }
 
 /// One way to run a model: a pool, a layout, and what is known about its speed.

@@ -48,6 +48,12 @@ pub struct TrainingRun {
     pub pool: PoolId,
     /// Accelerators it holds.
     pub gpus: Gpus,
+    /// The fewest it can work with; it is not lent less, except nothing.
+    pub least: Gpus,
+    /// The most it can use.
+    pub most: Gpus,
+    /// What an accelerator is worth to it for an hour, if its owner said so.
+    pub value: Option<Price>,
     /// When it should be finished, if it matters.
     pub deadline: Option<Timestamp>,
     /// When it last saved its work.

@@ -31,6 +31,9 @@ impl SnapshotBuilder {
         let run = TrainingRun {
             pool: pool.parse().expect("a pool name"),
             gpus: Gpus::new(gpus),
+            least: Gpus::ZERO,
+            most: Gpus::new(gpus),
+            value: None,
             deadline: None,
             last_saved: Observed::Missing,
         };

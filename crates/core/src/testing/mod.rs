@@ -84,6 +84,7 @@ pub fn model(id: &str) -> ModelBuilder {
             resident: seen(Tokens::ZERO),
             backlog: seen(Tokens::ZERO),
         },
+        misses: Observed::Missing,
         variants: BTreeMap::new(),
     };
     ModelBuilder { id: id.to_owned(), model }
@@ -131,10 +132,5 @@ pub fn hold(snapshot: &Snapshot, previous: &Previous) -> Decision {
         reason: Reason::Steady,
         action: RunAction::Hold,
     });
-    Decision {
-        id: snapshot.decision_id(),
-        models: models.collect(),
-        runs: runs.collect(),
-        memory: previous.memory.clone(),
-    }
+    Decision { id: snapshot.decision_id(), models: models.collect(), runs: runs.collect() }
 }

@@ -94,6 +94,10 @@ count! {
     Replicas(u32)
 }
 count! {
+    /// Work in thousandths of what one replica can do, where whole replicas are too coarse.
+    MilliReplicas(u64)
+}
+count! {
     /// Requests from clients.
     Requests(u64)
 }
@@ -110,6 +114,7 @@ count! {
     TokensPerSecond(u64)
 }
 
+sampled!(MilliReplicas);
 sampled!(Requests);
 sampled!(Tokens);
 sampled!(Bytes);
@@ -164,6 +169,14 @@ impl fmt::Display for Gpus {
 impl fmt::Display for Replicas {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         plural(f, self.0.into(), "replica", "replicas")
+    }
+}
+
+/// One decimal, such as `4.2 replicas`; truncated.
+impl fmt::Display for MilliReplicas {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, tenth) = (self.0 / 1000, self.0 % 1000 / 100);
+        write!(f, "{whole}.{tenth} replica{}", if self.0 == 1000 { "" } else { "s" })
     }
 }
 

@@ -15,6 +15,6 @@ mod money;
 mod tests;
 mod time;
 
-pub use counts::{Bytes, Gpus, Replicas, Requests, Tokens, TokensPerSecond};
+pub use counts::{Bytes, Gpus, MilliReplicas, Replicas, Requests, Tokens, TokensPerSecond};
 pub use money::{Currency, GpuMicros, Money, MoneyError, Price};
 pub use time::{Micros, Timestamp};

@@ -11,6 +11,7 @@ fn counts_are_shown_with_their_unit() {
         (Gpus::new(1).to_string(), "1 GPU"),
         (Gpus::new(8).to_string(), "8 GPUs"),
         (Replicas::ZERO.to_string(), "0 replicas"),
+        (MilliReplicas::new(4_290).to_string(), "4.2 replicas"),
         (Requests::new(1).to_string(), "1 request"),
         (Tokens::new(999).to_string(), "999 tokens"),
         (Tokens::new(12_345).to_string(), "12.3 k tokens"),

@@ -166,7 +166,7 @@ fn inv_02_follows_an_order_and_no_further() {
 #[test]
 fn inv_02_keeps_a_target_that_replicas_have_not_reached() {
     let blind = world().model(qwen().demand(Demand::UNKNOWN)).build();
-    let last = PreviousTarget { replicas: Replicas::new(4), since: at(0) };
+    let last = PreviousTarget::new(Replicas::new(4), at(0));
     let previous =
         Previous { targets: [("a/qwen/x".parse().unwrap(), last)].into(), ..Previous::none() };
     let violations = check(&blind, &previous, &target(&blind, 2));
