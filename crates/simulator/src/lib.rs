@@ -12,6 +12,7 @@ pub mod clairvoyant;
 pub mod cold_start;
 pub mod fluid;
 pub mod policy;
+pub mod rivals;
 pub mod score;
 pub mod seconds;
 pub mod traffic;
