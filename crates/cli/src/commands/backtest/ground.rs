@@ -4,7 +4,7 @@ use std::path::Path;
 
 use flyball_core::ids::ModelId;
 use flyball_core::snapshot::ScalingBounds;
-use flyball_core::units::{Gpus, Money, Price, Replicas, Timestamp};
+use flyball_core::units::{Currency, Gpus, Money, Price, Replicas, Timestamp};
 use flyball_perf::serving::steady::Shape;
 use flyball_simulator::fluid::{Keep, Model, Pool, World};
 use flyball_simulator::seconds::Seconds;
@@ -63,22 +63,22 @@ impl Ground {
         let catalog = args.catalog.load()?;
         for (index, given) in args.traffic.iter().enumerate() {
             let (loaded, part) = open(given)?;
-            let origin = loaded.start.and_then(|start| {
-                jiff::Timestamp::from_microsecond((start * 1e6) as i64).ok()
-            });
+            let origin = loaded
+                .start
+                .and_then(|start| jiff::Timestamp::from_microsecond((start * 1e6) as i64).ok());
             // Models share one clock; the first that knows the time sets it.
             clock.origin = clock.origin.or(origin);
             let name = args.model.get(index).cloned();
             let name = name.or(part.model.clone()).unwrap_or_else(|| stem(given));
             let tokens = tokens(&part, args, &mut assumed);
-            let capacity = match (args.per_replica.get(index).or(args.per_replica.first()), &args.gpu)
-            {
-                (Some(rate), _) => capacity::given(*rate, args, tokens),
-                (None, Some(gpu)) => {
-                    capacity::predicted(&name, gpu, args, &catalog, shape(&part, tokens))?
-                }
-                (None, None) => return Err(nothing_said(&name)),
-            };
+            let capacity =
+                match (args.per_replica.get(index).or(args.per_replica.first()), &args.gpu) {
+                    (Some(rate), _) => capacity::given(*rate, args, tokens),
+                    (None, Some(gpu)) => {
+                        capacity::predicted(&name, gpu, args, &catalog, shape(&part, tokens))?
+                    }
+                    (None, None) => return Err(nothing_said(&name)),
+                };
             let id = identity(&name, &subjects)?;
             let source = source(part, &capacity);
             let traffic = given.clone();
@@ -106,8 +106,11 @@ impl Ground {
                 .read(text)
                 .map(|at| ((at / STEP.get()).round().max(0.0) as usize).min(steps))
                 .map_err(|why| {
-                    Failure::new(Exit::Usage, format!("{flag} {text} is not a time of this traffic"))
-                        .hint(why)
+                    Failure::new(
+                        Exit::Usage,
+                        format!("{flag} {text} is not a time of this traffic"),
+                    )
+                    .hint(why)
                 }),
         };
         let (from, to) = (place("--from", &args.from, 0)?, place("--to", &args.to, steps)?);
@@ -173,17 +176,41 @@ impl Ground {
         }
     }
 
+    /// How far into its week, from Monday midnight, the replay begins; Monday if nobody knows.
+    pub(super) fn into_week(&self) -> Seconds {
+        // 1 January 1970 was a Thursday.
+        let since = |origin: jiff::Timestamp| (origin.as_second() + 3 * 86_400).rem_euclid(604_800);
+        Seconds(self.clock.origin.map_or(0.0, |origin| since(origin) as f64))
+    }
+
     fn price(&self) -> Option<Price> {
         let micros = (self.usd_per_gpu_hour? * 1e6).round() as i64;
-        Some(Price::per_hour(Money::from_micros(micros)))
+        Price::per_gpu_hour(Money::from_micros(micros, Currency::USD)).ok()
     }
 }
 
 impl Subject {
+    /// Requests per second of the first so much of the traffic, minute by minute, without gaps.
+    pub(super) fn rates(&self, upto: Seconds) -> Vec<(Seconds, f64)> {
+        let load = self.source.load(0);
+        let masked = load.mask();
+        let each = (60.0 / load.step.get()).round().max(1.0) as usize;
+        let steps = ((upto.get() / load.step.get()) as usize).min(load.requests.len());
+        let minutes = load.requests[..steps].chunks(each).zip(masked.chunks(each)).enumerate();
+        minutes
+            .filter(|(_, (_, masked))| masked.iter().all(|masked| !masked))
+            .map(|(minute, (requests, _))| {
+                let sum: f64 = requests.iter().map(|one| f64::from(*one)).sum();
+                (Seconds(60.0 * minute as f64), sum / (requests.len() as f64 * load.step.get()))
+            })
+            .collect()
+    }
+
     /// Replicas that carry the first ten minutes, as whoever ran it before would have had.
     fn initial(&self, load: &Load) -> u32 {
         let first = &load.work[..load.work.len().min(120)];
-        let mean = first.iter().map(|work| f64::from(*work)).sum::<f64>() / first.len().max(1) as f64;
+        let mean =
+            first.iter().map(|work| f64::from(*work)).sum::<f64>() / first.len().max(1) as f64;
         (1.2 * mean / load.step.get() / self.capacity.per_second).ceil().max(1.0) as u32
     }
 }

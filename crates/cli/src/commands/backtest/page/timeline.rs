@@ -178,8 +178,11 @@ impl<'a> Figure<'a> {
                 words::count(*tick)
             );
         }
-        let _ = writeln!(out, "<g transform=\"translate({LEFT} 0) scale({per_step:.4} 1)\"><g transform=\"scale(1 {})\">",
-            1.0 / FINE);
+        let _ = writeln!(
+            out,
+            "<g transform=\"translate({LEFT} 0) scale({per_step:.4} 1)\"><g transform=\"scale(1 {})\">",
+            1.0 / FINE
+        );
         let draw = |heights: Vec<Option<f64>>| paths::area(&heights, FINE * CAPACITY, self.top());
         let ready = timeline.ready.clone();
         for (class, path) in [
