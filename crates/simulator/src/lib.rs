@@ -10,6 +10,7 @@
 pub mod chance;
 pub mod clairvoyant;
 pub mod cold_start;
+pub mod engine;
 pub mod fluid;
 pub mod policy;
 pub mod rivals;

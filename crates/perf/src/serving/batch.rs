@@ -32,6 +32,12 @@ impl Batch {
 pub trait Step {
     /// Seconds for one step. Never falls when the batch grows.
     fn seconds(&self, batch: &Batch) -> f64;
+
+    /// Cached tokens up to which the time grows along a straight line if nothing else changes, so
+    /// that many steps can be summed at once. The batch's own by default: nothing is promised.
+    fn straight_until(&self, batch: &Batch) -> f64 {
+        batch.cached
+    }
 }
 
 impl<F: Fn(&Batch) -> f64> Step for F {

@@ -165,6 +165,14 @@ impl Step for StepModel {
     fn seconds(&self, batch: &Batch) -> f64 {
         self.parts(batch).total()
     }
+
+    fn straight_until(&self, batch: &Batch) -> f64 {
+        // Beside prompt tokens the host's launches bend it everywhere.
+        if batch.prefill > 0.0 || batch.decodes <= 0.0 {
+            return batch.cached;
+        }
+        batch.decodes * self.cache.next_bend(batch.cached / batch.decodes)
+    }
 }
 
 impl ExpertRoofline {
@@ -183,6 +191,32 @@ impl CacheTimes {
         let seen = context * (1.0 - self.sliding) + context.min(self.window) * self.sliding;
         let seen = seen.min(self.top_k);
         decodes * (self.read * seen + self.state).max(self.score * seen)
+    }
+
+    /// The next context, after this one, where the time bends: at the window, where sparse attention
+    /// reads no more, and where scoring begins to take longer than reading.
+    fn next_bend(&self, context: f64) -> f64 {
+        let scored = if self.score > self.read {
+            self.state / (self.score - self.read)
+        } else {
+            f64::INFINITY
+        };
+        let window = if self.sliding > 0.0 { self.window } else { f64::INFINITY };
+        [window, self.context_of(self.top_k), self.context_of(scored)]
+            .into_iter()
+            .filter(|&bend| bend > context)
+            .fold(f64::INFINITY, f64::min)
+    }
+
+    /// The context in which a request sees so many tokens on average over its layers.
+    fn context_of(&self, seen: f64) -> f64 {
+        if self.sliding <= 0.0 || seen <= self.window {
+            seen
+        } else if self.sliding < 1.0 {
+            (seen - self.window * self.sliding) / (1.0 - self.sliding)
+        } else {
+            f64::INFINITY
+        }
     }
 }
 

@@ -74,6 +74,21 @@ proptest! {
         prop_assert!(larger >= here && longer >= here);
     }
 
+    /// Up to the next bend, halfway between two contexts takes half the time between theirs.
+    #[test]
+    fn time_is_straight_up_to_the_next_bend(
+        n in 1.0..500.0f64, context in 10.0..20_000.0f64, share in 0.01..1.0f64, which in 0..4usize,
+    ) {
+        let name = ["llama-3.1-8b", "deepseek-v3.2", "gpt-oss-120b", "qwen3.5-397b-a17b"][which];
+        let step = ready(&model(name), &part("h200"), ServingLayout::tensor(8));
+        let batch = Batch::decoding(n, context);
+        let far = (step.straight_until(&batch) - batch.cached).min(1e9) * share;
+        prop_assert!(far > 0.0);
+        let at = |more: f64| step.seconds(&Batch { cached: batch.cached + more, ..batch });
+        let middle = (at(0.0) + at(far)) / 2.0;
+        prop_assert!((at(far / 2.0) - middle).abs() <= 1e-12 * middle);
+    }
+
     /// More bandwidth and more operations per second are never slower.
     #[test]
     fn better_hardware_is_never_slower(n in 1.0..500.0f64, prompt in 0.0..8000.0f64, by in 1.0..3.0f64) {

@@ -3,6 +3,8 @@
 //! Start with [`layers`]: the cheapest plan of one variant that misses nothing, exact. [`sizing`]
 //! allows misses at a price and is exact too; [`hull`] sweeps that price, and so gives the least
 //! cost for each share of misses. [`backlog`] lets requests wait a little, for short horizons.
+//! [`pool`] has several models and variants, a shared pool and lent training: a lower bound by a
+//! linear program, and beside it a plan in whole replicas that can be carried out.
 //!
 //! Common to all: a start costs its cold start in replica time, a stop costs nothing, and a masked
 //! step (a gap in the data) costs nothing and asks for nothing, neither to run nor to start in. So
@@ -14,7 +16,12 @@
 pub mod backlog;
 pub mod hull;
 pub mod layers;
+pub mod pool;
 pub mod sizing;
+
+mod solver;
+#[cfg(test)]
+mod timing;
 
 use std::ops::Range;
 

@@ -9,8 +9,8 @@ use crate::seconds::Seconds;
 use flyball_core::ids::{ModelId, PoolId, ReplicaId, RunId, VariantName};
 use flyball_core::interval::{Interval, Origin};
 use flyball_core::snapshot::{
-    Capacity, Demand, Mode, Objectives, Observed, Pool, Purchase, Replica, ReplicaState, Snapshot,
-    TrainingRun, Variant,
+    Capacity, Demand, Misses, Mode, Objectives, Observed, Pool, Purchase, Replica, ReplicaState,
+    Snapshot, TrainingRun, Variant,
 };
 use flyball_core::units::{Gpus, Micros, Requests, Timestamp, Tokens, TokensPerSecond};
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +31,9 @@ pub(super) struct ModelView {
     start: Timestamp,
     replicas: BTreeMap<ReplicaId, Replica>,
     demand: Demand,
+    misses: Observed<Misses>,
+    /// Requests and misses since the start.
+    counted: (f64, f64),
     reading: Reading,
 }
 
@@ -58,6 +61,9 @@ impl View {
                 TrainingRun {
                     pool: pool.clone(),
                     gpus: Gpus::ZERO,
+                    least: Gpus::ZERO,
+                    most: Gpus::MAX,
+                    value: None,
                     deadline: None,
                     last_saved: Observed::Missing,
                 },
@@ -102,6 +108,7 @@ impl View {
             self.readings.push(view.reading);
             let Some(model) = self.snapshot.models.get_mut(&view.id) else { continue };
             std::mem::swap(&mut model.demand, &mut view.demand);
+            std::mem::swap(&mut model.misses, &mut view.misses);
             if let Some(variant) = model.variants.values_mut().next() {
                 std::mem::swap(&mut variant.replicas, &mut view.replicas);
             }
@@ -116,6 +123,8 @@ impl ModelView {
             start,
             replicas: BTreeMap::new(),
             demand: Demand::UNKNOWN,
+            misses: Observed::Missing,
+            counted: (0.0, 0.0),
             reading: Reading::default(),
         };
         let fleet = Fleet::new(model, crate::chance::stream(0, crate::chance::Purpose::Victims, 0));
@@ -170,8 +179,11 @@ impl ModelView {
             draining: fleet.draining(),
             ..Reading::default()
         };
+        self.counted.0 += since.requests;
+        self.counted.1 += since.missed;
         if since.blind || since.seconds <= 0.0 {
             self.demand = Demand::UNKNOWN;
+            self.misses = Observed::Missing;
             return;
         }
         let rate = |sum: f64| sum / since.seconds;
@@ -196,6 +208,9 @@ impl ModelView {
             resident: seen(Tokens::from_sample(running * (prompt + output / 2.0)), at),
             backlog: seen(Tokens::from_sample(queue.waiting() * prompt), at),
         };
+        let (requests, missed) = self.counted;
+        let counted = Requests::from_sample(requests).zip(Requests::from_sample(missed));
+        self.misses = seen(counted.map(|(requests, missed)| Misses { requests, missed }), at);
         let each = if fleet.ready() > 0 { running / f64::from(fleet.ready()) } else { 0.0 };
         let busy = seen(Requests::from_sample(each), at);
         for replica in self.replicas.values_mut() {
@@ -247,6 +262,7 @@ fn described(model: &Model, pool: &PoolId, world: &World) -> flyball_core::snaps
             attainment_per_million: model.attainment_per_million,
         },
         demand: Demand::UNKNOWN,
+        misses: Observed::Missing,
         variants: [(name, variant)].into(),
     }
 }
