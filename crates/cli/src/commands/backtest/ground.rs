@@ -81,7 +81,7 @@ impl Ground {
                 };
             let id = identity(&name, &subjects)?;
             let source = source(part, &capacity);
-            let traffic = given.clone();
+            let traffic = without_folder(given);
             subjects.push(Subject { name, id, traffic, capacity, tokens, source });
         }
         if subjects.iter().any(|subject| subject.capacity.weights.is_none()) {
@@ -371,6 +371,13 @@ fn nothing_said(model: &str) -> Failure {
     Failure::new(Exit::Usage, format!("nobody says what a replica of {model} carries"))
         .hint("add --per-replica 1.4rps if you measured it, or --gpu h100 --tensor 4 to predict it")
         .code(FailureCode::ReplicaCapacity)
+}
+
+/// The file alone: whole paths differ from machine to machine.
+fn without_folder(given: &str) -> String {
+    let (file, part) = given.split_once('#').unwrap_or((given, ""));
+    let file = Path::new(file).file_name().map_or(file.into(), |name| name.to_string_lossy());
+    if part.is_empty() { file.into_owned() } else { format!("{file}#{part}") }
 }
 
 fn stem(file: &str) -> String {

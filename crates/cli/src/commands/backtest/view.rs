@@ -5,6 +5,9 @@ use super::{spark, words};
 use crate::output::document::{Block, Cell, Column, Document, Row, Table, Tone};
 use crate::output::{Answer, Detail, Exit, duration, plural};
 
+/// Capacity is drawn up to so many times the largest demand.
+const WILD: f64 = 2.5;
+
 impl Answer for Backtest {
     const KIND: &'static str = "Backtest";
 
@@ -145,10 +148,12 @@ impl Backtest {
             .iter()
             .map(|policy| (policy, self.together(policy, |timeline| &timeline.ready)))
             .collect();
-        let all = held.iter().flat_map(|(_, series)| series).chain(&demand);
-        let most = all.flatten().copied().fold(0.0, f64::max);
+        let peak = |series: &[Option<f64>]| series.iter().flatten().copied().fold(0.0, f64::max);
+        // A policy that ran wild must not flatten the others; its number says how far it went.
+        let most = held.iter().map(|(_, series)| peak(series)).fold(peak(&demand), f64::max);
+        let most = most.min(WILD * peak(&demand));
         let mut add = |name: &str, series: &[Option<f64>], most: f64, unit: &str| {
-            let peak = series.iter().flatten().copied().fold(0.0, f64::max);
+            let peak = peak(series);
             let rounded = (peak * 10.0).round() / 10.0;
             let peak = match rounded {
                 0.0 if peak > 0.0 => format!("most < 0.1{unit}"),
@@ -160,7 +165,7 @@ impl Backtest {
         for (policy, series) in &held {
             add(&policy.name, series, most, " GPUs");
         }
-        for policy in self.policies.iter().filter(|policy| policy.missed.mean > 0.0) {
+        for policy in self.policies.iter().filter(|policy| !policy.clairvoyant) {
             let missed = self.shares(policy);
             let most = missed.iter().flatten().copied().fold(0.0, f64::max);
             if most == 0.0 {
@@ -275,8 +280,14 @@ impl Backtest {
         facts
     }
 
+    /// Of the best and of the one it is held against; the document has the others.
     fn worst(&self) -> Option<String> {
-        let said = self.policies.iter().filter(|policy| !policy.clairvoyant).filter_map(|policy| {
+        let best = self.best().map(|best| best.name.as_str());
+        let base = self.comparisons.first().map(|comparison| comparison.against.as_str());
+        let shown = |policy: &&PolicyView| {
+            [best, base].contains(&Some(policy.name.as_str())) && !policy.clairvoyant
+        };
+        let said = self.policies.iter().filter(shown).filter_map(|policy| {
             let at = policy.worst.at_seconds?;
             let share = words::percent(policy.worst.missed);
             Some(format!("{} {share} missed at {}", policy.name, self.clock.say(at)))

@@ -24,11 +24,31 @@ struct Scale {
     low: f64,
     high: f64,
     most: f64,
+    /// By the logarithm, where one policy costs many times what another does.
+    log: bool,
 }
 
 impl Scale {
     fn x(&self, hours: f64) -> f64 {
-        LEFT + (hours - self.low) / (self.high - self.low) * (RIGHT - LEFT)
+        let share = match self.log {
+            true => (hours.max(self.low) / self.low).ln() / (self.high / self.low).ln(),
+            false => (hours - self.low) / (self.high - self.low),
+        };
+        LEFT + share * (RIGHT - LEFT)
+    }
+
+    fn ticks(&self) -> Vec<f64> {
+        let all: Vec<f64> = match self.log {
+            true => (0..12)
+                .flat_map(|decade| [1.0, 2.0, 5.0].map(|one| one * 10f64.powi(decade - 3)))
+                .collect(),
+            false => {
+                let step = paths::ticks(self.high - self.low, 5)[1];
+                let first = (self.low / step).ceil();
+                (0..12).map(|index| (first + f64::from(index)) * step).collect()
+            }
+        };
+        all.into_iter().filter(|tick| (self.low..=self.high).contains(tick)).collect()
     }
 
     /// By the root, which has a zero and still tells 0.2 % from 0.5 % when another is at 10 %.
@@ -41,8 +61,8 @@ pub(super) fn draw(backtest: &Backtest) -> String {
     let scale = scale(backtest);
     let mut out = String::from("<figure class=\"card\">\n<h2>Cost against misses</h2>\n");
     out.push_str(
-        "<p class=\"legend\"><span><i class=\"k-hull\"></i>nobody can be below: \
-         the clairvoyant's trade</span><span class=\"soft\">Lower left is better.</span></p>\n",
+        "<p class=\"legend\"><span><i class=\"k-hull\"></i>the least one can pay for so few \
+         misses, knowing the future</span><span class=\"soft\">Lower left is better.</span></p>\n",
     );
     let _ = writeln!(
         out,
@@ -67,8 +87,11 @@ fn scale(backtest: &Backtest) -> Scale {
     let low = hours.iter().copied().fold(f64::INFINITY, f64::min);
     let high = hours.iter().copied().fold(0.0, f64::max);
     let (low, high) = if low.is_finite() { (low, high.max(low * 1.01)) } else { (0.0, 1.0) };
+    if low > 0.0 && high / low > 4.0 {
+        return Scale { low: low / 1.2, high: high * 1.3, most: most * 1.1, log: true };
+    }
     let room = (high - low) * 0.08;
-    Scale { low: (low - room).max(0.0), high: high + 2.0 * room, most: most * 1.1 }
+    Scale { low: (low - room).max(0.0), high: high + 2.0 * room, most: most * 1.1, log: false }
 }
 
 fn axes(out: &mut String, scale: &Scale, backtest: &Backtest) {
@@ -87,9 +110,7 @@ fn axes(out: &mut String, scale: &Scale, backtest: &Backtest) {
             y + 4.0
         );
     }
-    let step = paths::ticks(scale.high - scale.low, 5)[1];
-    let mut tick = (scale.low / step).ceil() * step;
-    while tick <= scale.high {
+    for tick in scale.ticks() {
         let x = scale.x(tick);
         let _ = writeln!(
             out,
@@ -98,7 +119,6 @@ fn axes(out: &mut String, scale: &Scale, backtest: &Backtest) {
             BOTTOM + 16.0,
             words::count(tick)
         );
-        tick += step;
     }
     let y = scale.y(backtest.allowed_missed);
     let _ = writeln!(

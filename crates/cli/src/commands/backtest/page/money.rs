@@ -9,10 +9,12 @@ use crate::chart::escape;
 
 const WIDTH: f64 = 510.0;
 const LEFT: f64 = 112.0;
-const RIGHT: f64 = 452.0;
+const RIGHT: f64 = 440.0;
 const TOP: f64 = 34.0;
 /// What the figure beside it has for its field; few policies get thicker bars.
 const FIELD: f64 = 290.0;
+/// The axis ends at so many times the shortest bar.
+const WILD: f64 = 4.0;
 
 const CAUSES: [(&str, &str, fn(&CausesView) -> f64); 5] = [
     ("useful", "useful work", |causes| causes.useful),
@@ -25,7 +27,10 @@ const CAUSES: [(&str, &str, fn(&CausesView) -> f64); 5] = [
 pub(super) fn draw(backtest: &Backtest) -> String {
     let total = |causes: &CausesView| CAUSES.iter().map(|(_, _, of)| of(causes)).sum::<f64>();
     let all = backtest.policies.iter().map(|policy| total(&policy.gpu_hours_by_cause));
-    let most = all.fold(0.0, f64::max);
+    let all: Vec<f64> = all.collect();
+    let least = all.iter().copied().filter(|one| *one > 0.0).fold(f64::INFINITY, f64::min);
+    // A policy that ran wild must not flatten the others: its bar is cut, and says its sum.
+    let most = all.iter().copied().fold(0.0, f64::max).min(WILD * least);
     let ticks = paths::ticks(most, 4);
     let row = (FIELD / backtest.policies.len().max(1) as f64).clamp(30.0, 56.0);
     let bar = row - 12.0;
@@ -46,7 +51,7 @@ pub(super) fn draw(backtest: &Backtest) -> String {
          <text class=\"soft\" x=\"{LEFT}\" y=\"12\">GPU-hours</text>\n"
     );
     let top = ticks.last().copied().unwrap_or(1.0);
-    let x = |hours: f64| LEFT + hours / top * (RIGHT - LEFT);
+    let x = |hours: f64| LEFT + (hours / top).min(1.0) * (RIGHT - LEFT);
     for tick in &ticks {
         let at = x(*tick);
         let _ = writeln!(
@@ -71,7 +76,7 @@ pub(super) fn draw(backtest: &Backtest) -> String {
         let whole = total(causes);
         for (class, name, of) in CAUSES {
             let hours = of(causes);
-            if hours <= 0.0 {
+            if hours <= 0.0 || from >= top {
                 continue;
             }
             let (left, wide) = (x(from), x(from + hours) - x(from));
@@ -99,7 +104,7 @@ pub(super) fn draw(backtest: &Backtest) -> String {
             "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
             x(whole) + 6.0,
             y + bar / 2.0 + 4.5,
-            words::grouped(whole)
+            if whole > top { format!("» {}", words::grouped(whole)) } else { words::grouped(whole) }
         );
     }
     out.push_str("</svg>\n</figure>\n");

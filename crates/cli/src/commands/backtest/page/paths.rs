@@ -107,7 +107,7 @@ fn flush(path: &mut String, run: &mut i64) {
 }
 
 fn pixel(value: f64, room: f64, most: f64) -> i64 {
-    if most > 0.0 { (value / most * room).round() as i64 } else { 0 }
+    if most > 0.0 { ((value / most).min(1.0) * room).round() as i64 } else { 0 }
 }
 
 #[cfg(test)]

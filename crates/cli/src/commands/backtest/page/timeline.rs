@@ -22,11 +22,13 @@ const LANE: f64 = 20.0;
 const BETWEEN: f64 = 4.0;
 /// Capacity is drawn in half pixels: whole ones make stairs of a slope.
 const FINE: f64 = 2.0;
+/// The axis ends at so many times the demand.
+const WILD: f64 = 2.5;
 const PANEL: f64 = CAPACITY + MARKS + 2.0 * (LANE + BETWEEN) + 22.0;
 /// What a reason may take in the page; the document has it whole.
 const REASON_LETTERS: usize = 180;
-/// Decisions that are shown at one place of the pointer.
-const AT_ONCE: usize = 3;
+/// Decisions that the page has room for: some 80 bytes each. The document has all of them.
+const DECISIONS: usize = 1_000;
 
 /// The figure of one model.
 pub(super) fn draw(backtest: &Backtest, model: usize) -> String {
@@ -57,7 +59,9 @@ impl<'a> Figure<'a> {
             let all = panels.iter().flat_map(|(_, timeline)| of(timeline));
             all.flatten().fold(0.0, f64::max)
         };
-        let capacity = most(&|timeline| held(timeline, 3)).max(most(&|t| t.demand.clone()));
+        let demand = most(&|timeline| timeline.demand.clone());
+        // A policy that ran wild must not flatten the others; its panel says how far it went.
+        let capacity = most(&|timeline| held(timeline, 3)).min(WILD * demand).max(demand);
         let waiting = most(&|timeline| timeline.waiting.clone());
         let missed = most(&shares);
         let ticks = paths::ticks(capacity, 4);
@@ -233,6 +237,10 @@ impl<'a> Figure<'a> {
         {
             lines.insert(1, format!("{:.2} x optimum", times.mean));
         }
+        let peak = held(&came.timeline, 3).into_iter().flatten().fold(0.0, f64::max);
+        if peak > self.top() {
+            lines.push(format!("to {} replicas", words::count(peak.round())));
+        }
         let _ = writeln!(
             out,
             "<rect class=\"swatch\" x=\"0\" y=\"3\" width=\"4\" height=\"{:.0}\"/>\
@@ -351,7 +359,7 @@ struct PolicyData {
     starting: Vec<Option<f64>>,
     waiting: Vec<Option<f64>>,
     missed: Vec<Option<f64>>,
-    /// Step, seconds, from, to, reason; at most [`AT_ONCE`] per step.
+    /// Step, seconds, from, to, reason; the largest of each step.
     decisions: Vec<(usize, u64, u32, u32, usize)>,
 }
 
@@ -362,6 +370,8 @@ pub(super) fn data(backtest: &Backtest) -> String {
         values.iter().map(|one| one.map(|one| (one * 10.0).round() / 10.0)).collect()
     };
     let mut models = Vec::new();
+    let panels = backtest.models.len() * backtest.policies.len().saturating_sub(1);
+    let room = DECISIONS / panels.max(1);
     for index in 0..backtest.models.len() {
         let Some(figure) = Figure::new(backtest, index) else { continue };
         let first = figure.panels[0].1;
@@ -377,7 +387,7 @@ pub(super) fn data(backtest: &Backtest) -> String {
                 starting: rounded(&timeline.starting),
                 waiting: timeline.waiting.iter().map(|one| one.map(f64::round)).collect(),
                 missed: per_mille,
-                decisions: decisions(policy, timeline, index, &mut because),
+                decisions: decisions(policy, timeline, index, room, &mut because),
             });
         }
         models.push(ModelData {
@@ -394,25 +404,39 @@ pub(super) fn data(backtest: &Backtest) -> String {
     text.replace(".0,", ",").replace(".0]", "]").replace('<', "\\u003c")
 }
 
+/// The largest change of each step; and of those, the largest that there is room for.
 fn decisions(
     policy: &PolicyView,
     timeline: &TimelineView,
     model: usize,
+    room: usize,
     because: &mut Vec<String>,
 ) -> Vec<(usize, u64, u32, u32, usize)> {
-    let mut found: Vec<(usize, u64, u32, u32, usize)> = Vec::new();
+    let size = |decision: &DecisionView| decision.to.abs_diff(decision.from);
+    let mut largest: Vec<(usize, &DecisionView)> = Vec::new();
     for decision in policy.decisions.iter().filter(|one| one.model == model) {
         let Some(step) = place(decision, timeline) else { continue };
-        if found.iter().rev().take_while(|one| one.0 == step).count() >= AT_ONCE {
-            continue;
+        match largest.last_mut().filter(|(last, _)| *last == step) {
+            Some((_, known)) if size(known) >= size(decision) => {}
+            Some(known) => known.1 = decision,
+            None => largest.push((step, decision)),
         }
+    }
+    largest.sort_by_key(|(step, decision)| (u32::MAX - size(decision), *step));
+    largest.truncate(room);
+    largest.sort_by_key(|(step, _)| *step);
+    let mut number = |decision: &DecisionView| {
         let reason = shortened(&decision.because, REASON_LETTERS);
         let known = because.iter().position(|one| *one == reason);
-        let number = known.unwrap_or_else(|| {
+        known.unwrap_or_else(|| {
             because.push(reason);
             because.len() - 1
-        });
-        found.push((step, decision.at_seconds.max(0.0) as u64, decision.from, decision.to, number));
-    }
-    found
+        })
+    };
+    largest
+        .into_iter()
+        .map(|(step, one)| {
+            (step, one.at_seconds.max(0.0) as u64, one.from, one.to, number(one))
+        })
+        .collect()
 }
