@@ -1,7 +1,89 @@
 //! The brain: how many replicas of which variant each model should have, and why.
 //!
-//! A decision is a plain function of a snapshot, a policy, the previous decision and what was
+//! [`decide`] is a plain function of a snapshot, a policy, the previous decision and what was
 //! learnt. The operator calls it with a real cluster's snapshot and the simulator with a virtual
 //! one's; nothing here can tell which.
 //!
-//! It does no I/O and knows no clock, no randomness and no serialised form.
+//! The modules are its steps, in order: look ([`memory`], `lane`, `seat`), learn (`capacity`,
+//! `starts`, `demand`, `forecast`, `feedback`), wish (`scale`, `mix`, `zero`), hold back (`rails`,
+//! `pool`), carry out (`steps`), account (`receipt`, [`explain`]). [`policy`] is what owners set.
+//!
+//! It does no I/O and knows no clock, no randomness and no serialised form. Start at [`decide`].
+
+#![deny(missing_docs)]
+
+mod capacity;
+mod demand;
+pub mod explain;
+mod feedback;
+mod forecast;
+mod lane;
+pub mod memory;
+mod mix;
+pub mod policy;
+mod pool;
+mod rails;
+mod receipt;
+mod scale;
+mod seat;
+mod starts;
+mod steps;
+mod zero;
+
+pub use memory::Memory;
+pub use policy::Policy;
+
+use flyball_core::decision::{Decision, Previous};
+use flyball_core::snapshot::Snapshot;
+use seat::Seat;
+
+/// What to do about everything in the snapshot, and what was learnt from it.
+///
+/// `now` is when the snapshot was taken. Deciding twice on one snapshot changes nothing.
+pub fn decide(
+    snapshot: &Snapshot,
+    policy: &Policy,
+    previous: &Previous,
+    mut memory: Memory,
+) -> (Decision, Memory) {
+    memory.forget(snapshot);
+    let mut seats = Vec::with_capacity(snapshot.models.len());
+    for (id, model) in &snapshot.models {
+        if !memory.models.contains_key(id) {
+            memory.models.insert(id.clone(), Default::default());
+        }
+        let learnt = memory.models.get_mut(id).expect("it was just put there");
+        let mut seat = Seat::see(id, model, policy.of(id), snapshot, previous, learnt);
+        scale::want(&mut seat, learnt);
+        rails::apply(&mut seat, learnt);
+        seats.push(seat);
+    }
+    if pool::ration(&mut seats, snapshot, previous, &policy.lending) && fall_through(&mut seats) {
+        pool::ration(&mut seats, snapshot, previous, &policy.lending);
+    }
+    let runs = pool::lend(&seats, snapshot, previous, &policy.lending, &mut memory.lent_at);
+    let models = seats.into_iter().map(|seat| {
+        let learnt = memory.models.get_mut(seat.id).expect("every seat has a memory");
+        receipt::decided(seat, learnt)
+    });
+    let models = models.collect();
+    (Decision { id: snapshot.decision_id(), models, runs }, memory)
+}
+
+/// What one variant could not get is asked of the next. Returns whether any was.
+fn fall_through(seats: &mut [Seat<'_>]) -> bool {
+    let mut moved = false;
+    for seat in seats {
+        let short = seat.lanes.iter().any(|lane| lane.target < lane.wanted);
+        let (Some(goal), true) = (seat.goal, short && seat.bound.can_starve()) else { continue };
+        if seat.lanes.iter().filter(|lane| lane.known).count() < 2 {
+            continue;
+        }
+        let cut = |lane: &lane::Lane<'_>| (lane.target < lane.wanted).then_some(lane.target);
+        let granted: Vec<_> = seat.lanes.iter().map(cut).collect();
+        scale::spread(seat, goal, &granted);
+        rails::again(seat);
+        moved = true;
+    }
+    moved
+}

@@ -3,7 +3,7 @@
 use super::{at, seen};
 use crate::ids::{ModelId, ReplicaId, VariantName};
 use crate::snapshot::{
-    Capacity, Demand, Model, Observed, Pool, Purchase, Replica, ReplicaState, Snapshot,
+    Capacity, Demand, Mode, Model, Observed, Pool, Purchase, Replica, ReplicaState, Snapshot,
     TrainingRun, Variant,
 };
 use crate::units::{Currency, Gpus, Money, Price, Replicas, Requests};
@@ -133,6 +133,12 @@ impl ModelBuilder {
     /// A person froze it.
     pub const fn frozen(mut self) -> Self {
         self.model.frozen = true;
+        self
+    }
+
+    /// Decisions are shown and not carried out.
+    pub const fn recommend(mut self) -> Self {
+        self.model.mode = Mode::Recommend;
         self
     }
 

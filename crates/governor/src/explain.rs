@@ -1,0 +1,107 @@
+//! One decision in three sentences that a person understands: what was seen, what decided, and
+//! what it costs against what a plain autoscaler would have done.
+
+use flyball_core::decision::{Action, Bound, ModelDecision};
+use flyball_core::snapshot::{Freshness, Signal};
+use flyball_core::units::Replicas;
+
+/// Three sentences about what was decided for a model, with the numbers.
+pub fn explain(decided: &ModelDecision) -> String {
+    format!("{} {} {}", seen(decided), why(decided), price(decided))
+}
+
+fn seen(decided: &ModelDecision) -> String {
+    let receipt = &decided.receipt;
+    let untrusted: Vec<String> = receipt
+        .signals
+        .iter()
+        .filter(|(_, freshness)| *freshness != Freshness::Fresh)
+        .map(|(signal, freshness)| format!("{signal} {freshness}").to_lowercase())
+        .collect();
+    let Some(work) = &receipt.work else {
+        if untrusted.is_empty() {
+            return format!("The work of {} was not weighed.", decided.model);
+        }
+        return format!("The work of {} is not known: {}.", decided.model, untrusted.join(", "));
+    };
+    debug_assert!(receipt.signals.iter().all(|(signal, _)| Signal::ALL.contains(signal)));
+    let coming = match work.coming.get() {
+        0 => String::new(),
+        coming => format!(" and {coming} more start"),
+    };
+    format!(
+        "The work of {} takes {} now; {} serve{coming}.",
+        decided.model, work.need_now, work.ready
+    )
+}
+
+fn why(decided: &ModelDecision) -> String {
+    let target: Replicas = decided.targets.iter().map(|target| target.replicas).sum();
+    let change = change(decided);
+    let because = match (&decided.receipt.work, decided.bound) {
+        (Some(work), Bound::LookAhead) => format!(
+            "a replica takes {} to start, and {} are enough with {} % chance until then",
+            work.cold_start,
+            work.look_ahead,
+            percent(work.quantile_per_million),
+        ),
+        (Some(work), Bound::BreakEven) => format!(
+            "fewer would not be enough for what may come within {}, and more would not pay",
+            work.cold_start
+        ),
+        (_, bound) => lower(bound.summary()),
+    };
+    let held = match decided.bound.can_starve().then(|| wanted(decided)) {
+        Some(wanted) if wanted > target => format!(" (wanted: {wanted})"),
+        _ => String::new(),
+    };
+    format!("It {change} {target}{held} ({}), because of this: {because}.", decided.reason)
+}
+
+fn change(decided: &ModelDecision) -> String {
+    let (mut starts, mut stops) = (0_u32, 0_u32);
+    for action in decided.targets.iter().flat_map(|target| &target.actions) {
+        match action {
+            Action::Start { count, .. } => starts += count.get(),
+            Action::Drain { .. } => stops += 1,
+            Action::Delete { .. } => {}
+        }
+    }
+    match (starts, stops) {
+        (0, 0) => "stays at".to_owned(),
+        (starts, 0) => format!("starts {starts} to have"),
+        (0, stops) => format!("drains {stops} to have"),
+        (starts, stops) => format!("starts {starts} and drains {stops} to have"),
+    }
+}
+
+fn price(decided: &ModelDecision) -> String {
+    let cost = match decided.expected.hourly_cost {
+        Some(cost) => format!("That costs {} an hour", cost.point()),
+        None => "What that costs is not known".to_owned(),
+    };
+    let misses = match decided.expected.hourly_misses {
+        Some(misses) => format!(" and is expected to miss {} in it", misses.point()),
+        None => String::new(),
+    };
+    let rival = match decided.receipt.hpa_would_want {
+        Some(rival) => format!("an HPA at 75 % would have {rival}"),
+        None => "what an HPA would do cannot be told".to_owned(),
+    };
+    format!("{cost}{misses}; {rival}.")
+}
+
+fn wanted(decided: &ModelDecision) -> Replicas {
+    decided.targets.iter().map(|target| target.wanted).sum()
+}
+
+fn lower(sentence: &str) -> String {
+    let mut letters = sentence.trim_end_matches('.').chars();
+    let first = letters.next().map(|first| first.to_ascii_lowercase());
+    first.into_iter().chain(letters).collect()
+}
+
+/// Truncated, so that 99.99 % never reads as 100 %.
+fn percent(per_million: u32) -> String {
+    format!("{}.{}", per_million / 10_000, per_million % 10_000 / 1_000)
+}

@@ -1,0 +1,80 @@
+//! What a miss is worth, from money or from the share of misses that is allowed.
+//!
+//! Where the owner names a share, the worth of a miss is what holds it: it is raised while more
+//! miss and lowered while fewer do, so that the share comes out right although no forecast is.
+
+use crate::policy::Aim;
+use crate::seat::Seat;
+use flyball_core::snapshot::Misses;
+use flyball_core::units::Timestamp;
+
+/// What real misses taught.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Feedback {
+    seen_at: Option<Timestamp>,
+    /// Requests that missed beyond those allowed, as a share of a day's allowance.
+    excess: f64,
+    /// Requests per day, slowly followed.
+    daily: f64,
+    /// Requests per second that one replica's work is.
+    requests_per_work: Option<f64>,
+}
+
+/// The worth of a miss at one missed in a hundred: see [`Feedback::worth`].
+const WORTH_AT_ONE_PERCENT: f64 = 30.0;
+
+impl Feedback {
+    /// Learns from the requests since the last look.
+    pub(crate) fn learn(&mut self, missed: Option<&Misses>, work: f64, seat: &Seat<'_>) {
+        let before = self.seen_at.replace(seat.now);
+        let (Some(count), Some(before)) = (missed, before) else { return };
+        let seconds = seat.now.since(before).map_or(0.0, |time| time.get() as f64 / 1e6);
+        if seconds <= 0.0 {
+            return;
+        }
+        let (requests, missed) = (count.requests.get() as f64, count.missed.get() as f64);
+        let day = requests / seconds * 86_400.0;
+        let gain = (seconds / 86_400.0).min(1.0);
+        self.daily = if self.daily > 0.0 { self.daily + gain * (day - self.daily) } else { day };
+        if work > 0.05 {
+            let now = requests / seconds / work;
+            let known = self.requests_per_work.unwrap_or(now);
+            self.requests_per_work = Some(known + (seconds / 3_600.0).min(1.0) * (now - known));
+        }
+        let allowed = allowed(seat);
+        let allowance = allowed * self.daily.max(1.0);
+        self.excess = (self.excess + (missed - allowed * requests) / allowance).clamp(-1.0, 1.5);
+    }
+
+    /// Requests per second that one replica's work is, where requests are counted.
+    pub(crate) fn requests_per_work(&self) -> Option<f64> {
+        self.requests_per_work
+    }
+
+    /// What one replica's work missed is worth, in prices of one replica.
+    ///
+    /// From money: requests in that work, times their price, over the price of a replica. From a
+    /// share: inversely to it, since the chance of a miss at the optimum is about price over
+    /// worth, and as much more as too many missed so far.
+    pub(crate) fn worth(&self, seat: &Seat<'_>) -> f64 {
+        if let Aim::MissCosts(money) = seat.policy.aim {
+            let hourly = seat.lanes.get(seat.main).map_or(0.0, |lane| lane.price_of_work());
+            let requests = self.requests_per_work.unwrap_or(1.0) * 3_600.0;
+            if hourly > 0.0 {
+                return (money.micros().max(0) as f64 * requests / hourly).clamp(1.0, 1e6);
+            }
+        }
+        WORTH_AT_ONE_PERCENT * (0.01 / allowed(seat)) * self.excess.exp()
+    }
+}
+
+/// The share of requests that may miss. At least one in a million: none at all has no price.
+fn allowed(seat: &Seat<'_>) -> f64 {
+    let per_million = match seat.policy.aim {
+        Aim::MissedPerMillion(missed) => missed,
+        Aim::Objectives | Aim::MissCosts(_) => {
+            1_000_000_u32.saturating_sub(seat.model.objectives.attainment_per_million)
+        }
+    };
+    f64::from(per_million.clamp(1, 1_000_000)) / 1e6
+}

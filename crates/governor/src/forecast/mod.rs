@@ -1,0 +1,311 @@
+//! What is to be expected once a replica asked for now would serve.
+//!
+//! A [`Forecaster`] follows the level of the work and its noise, and keeps how far the level moved
+//! within one look-ahead in the past, in units of how far it was thought to move. An [`Outlook`]
+//! turns that into one question: how much work would miss its objective with so much capacity?
+//! Price against misses then gives the number of replicas.
+//!
+//! It knows no replicas, no pools and no money. Start at [`Outlook`].
+
+mod queue;
+#[cfg(test)]
+mod tests;
+
+use flyball_core::units::{Micros, Timestamp};
+use queue::Queue;
+
+/// What is to be expected over one look-ahead. Work is counted in replicas of the yardstick.
+#[derive(Clone, Debug)]
+pub(crate) struct Outlook {
+    table: [f64; CELLS],
+    level: f64,
+    spread: f64,
+    noise: f64,
+    /// Work that will still wait when a new replica could serve.
+    pub(crate) queue: f64,
+    /// The wait that misses the objective.
+    pub(crate) slack_s: f64,
+    /// Cold start, and the time after it in which the queue is judged.
+    pub(crate) horizon_s: f64,
+}
+
+impl Outlook {
+    /// Work per second that misses its objective with this capacity.
+    pub(crate) fn misses(&self, capacity: f64) -> f64 {
+        let cells = self.table.iter().zip(&WEIGHTS);
+        cells
+            .map(|(z, weight)| {
+                let work = self.level * (self.spread * z).exp();
+                let queue =
+                    Queue { start: self.queue, drift: work - capacity, variance: self.noise };
+                weight * work * queue.exceeds(self.slack_s * capacity, self.horizon_s)
+            })
+            .sum()
+    }
+
+    /// The work that is not exceeded with this probability.
+    #[cfg(test)]
+    pub(crate) fn quantile(&self, share: f64) -> f64 {
+        let mut at = 0.0;
+        for (z, weight) in self.table.iter().zip(&WEIGHTS) {
+            at += weight;
+            if at >= share {
+                return self.level * (self.spread * z).exp();
+            }
+        }
+        self.level * (self.spread * self.table[CELLS - 1]).exp()
+    }
+
+    /// The chance that the work exceeds this capacity.
+    pub(crate) fn exceeds(&self, capacity: f64) -> f64 {
+        let cells = self.table.iter().zip(&WEIGHTS);
+        let over = cells.filter(|(z, _)| self.level * (self.spread * **z).exp() > capacity);
+        over.map(|(_, weight)| weight).sum()
+    }
+
+    /// The number of replicas of this size for which `price * replicas + worth * misses` is least.
+    ///
+    /// The search goes from `from` while it gets better: the last answer is close to the next. It
+    /// begins no lower than the level of the work: far below it everything misses, one replica
+    /// more or less changes nothing, and the sum would lead down to none.
+    pub(crate) fn best(&self, size: f64, price: f64, worth: f64, from: u32) -> u32 {
+        let cost = |n: u32| price * f64::from(n) + worth * self.misses(f64::from(n) * size);
+        let mut n = from.max((self.level / size).ceil() as u32).max(1);
+        let mut least = cost(n);
+        let mut moved = false;
+        while n < MOST {
+            let next = cost(n + 1);
+            if next >= least {
+                break;
+            }
+            (n, least, moved) = (n + 1, next, true);
+        }
+        while !moved && n > 1 {
+            let next = cost(n - 1);
+            if next > least {
+                break;
+            }
+            (n, least) = (n - 1, next);
+        }
+        n
+    }
+}
+
+/// A model with more replicas than this is searched no further in one decision.
+const MOST: u32 = 100_000;
+
+/// Follows the work of one model.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Forecaster {
+    seen: Option<(Timestamp, f64)>,
+    level: f64,
+    level_doubt: f64,
+    noise: f64,
+    spread: f64,
+    changes: [f64; 3],
+    minute: Minute,
+    /// One entry per minute: work, level and spread, the first two as logarithms. A ring.
+    past: Vec<[f32; 3]>,
+    /// How far work moved within the look-ahead, in spreads. A ring.
+    moves: Vec<f32>,
+    moves_seen: usize,
+    minutes_seen: usize,
+    ahead: usize,
+    table: [f64; CELLS],
+}
+
+/// Work added up over the present minute.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Minute {
+    number: u64,
+    sum: f64,
+    count: f64,
+}
+
+/// Cells of the distribution of moves; finer towards the end that hurts.
+const CELLS: usize = 24;
+const EDGES: [f64; CELLS + 1] = [
+    0.0, 0.1, 0.25, 0.4, 0.5, 0.6, 0.7, 0.77, 0.83, 0.87, 0.9, 0.92, 0.935, 0.95, 0.96, 0.967,
+    0.974, 0.98, 0.985, 0.989, 0.992, 0.994, 0.996, 0.998, 1.0,
+];
+const WEIGHTS: [f64; CELLS] = {
+    let mut weights = [0.0; CELLS];
+    let mut cell = 0;
+    while cell < CELLS {
+        weights[cell] = EDGES[cell + 1] - EDGES[cell];
+        cell += 1;
+    }
+    weights
+};
+/// Minutes that are remembered one by one.
+const PAST: usize = 2048;
+/// Moves that are remembered: three days of minutes.
+const MOVES: usize = 4320;
+/// Added to work before its logarithm is taken, so that quiet is not infinitely far away.
+const QUIET: f64 = 0.05;
+
+impl Default for Forecaster {
+    fn default() -> Self {
+        // Until enough was seen: the two-sided exponential distribution with a scale of 0.7.
+        let table = std::array::from_fn(|cell| {
+            let share = f64::midpoint(EDGES[cell], EDGES[cell + 1]);
+            0.7 * if share < 0.5 { (2.0 * share).ln() } else { -(2.0 * (1.0 - share)).ln() }
+        });
+        Self {
+            seen: None,
+            level: 0.0,
+            level_doubt: 0.0,
+            noise: 0.0,
+            spread: 0.1,
+            changes: [0.01; 3],
+            minute: Minute::default(),
+            past: Vec::new(),
+            moves: Vec::new(),
+            moves_seen: 0,
+            minutes_seen: 0,
+            ahead: 1,
+            table,
+        }
+    }
+}
+
+impl Forecaster {
+    /// Learns the work of a moment; `cold_start_s` is how far ahead will be asked.
+    pub(crate) fn learn(&mut self, work: f64, now: Timestamp, cold_start_s: f64) {
+        let Some((before, last)) = self.seen.replace((now, work)) else {
+            (self.level, self.level_doubt) = (work.max(QUIET), 0.01 * work * work);
+            self.noise = (0.01 * work * work).max(1e-6);
+            return;
+        };
+        let seconds = now.since(before).map_or(0.0, |time| time.get() as f64 / 1e6);
+        let ticks = (seconds / 15.0).clamp(0.01, 20.0);
+        // Two readings of one level differ by twice the noise of one.
+        let change = (work - last) * (work - last) * (15.0 * ticks.min(1.0)) / 2.0;
+        let gain = (ticks / 12.0).min(1.0);
+        self.noise += gain * (change.min(9.0 * self.noise) - self.noise);
+        self.noise = self.noise.max(1e-3 * self.level + 1e-6);
+        self.follow(work, ticks);
+        self.count(work, now, cold_start_s);
+    }
+
+    /// The level follows the work as a Kalman filter that opens up when it is surprised.
+    fn follow(&mut self, work: f64, ticks: f64) {
+        let reading = self.noise / 15.0;
+        self.level_doubt += 0.02 * 0.02 * self.level * self.level * 0.05 * ticks;
+        let miss = work - self.level;
+        let expected = self.level_doubt + reading;
+        if miss * miss > 9.0 * expected {
+            self.level_doubt += miss * miss - expected;
+        }
+        let gain = self.level_doubt / (self.level_doubt + reading);
+        self.level = (self.level + gain * miss).max(QUIET);
+        self.level_doubt *= 1.0 - gain;
+    }
+
+    /// Closes the minute when it is over.
+    fn count(&mut self, work: f64, now: Timestamp, cold_start_s: f64) {
+        let number = now.as_micros() / 60_000_000;
+        if self.minute.count > 0.0 && number != self.minute.number {
+            let mean = self.minute.sum / self.minute.count;
+            self.close(mean, cold_start_s);
+            self.minute = Minute::default();
+        }
+        self.minute.number = number;
+        self.minute.sum += work;
+        self.minute.count += 1.0;
+    }
+
+    fn close(&mut self, mean: f64, cold_start_s: f64) {
+        let ahead = (((cold_start_s + 15.0) / 60.0).round() as usize).clamp(1, PAST - 1);
+        let now = (mean + QUIET).ln();
+        if let Some(earlier) = self.at(9) {
+            let change = now - f64::from(earlier[0]);
+            let seen = self.minutes_seen as f64;
+            for (kept, minutes) in self.changes.iter_mut().zip([30.0_f64, 180.0, 1440.0]) {
+                *kept += (change * change - *kept) / minutes.min(seen.max(30.0));
+            }
+        }
+        let [fast, slow, day] = self.changes;
+        let noise = 2.0 * self.noise / 60.0 / (self.level * self.level);
+        self.spread = (0.5 * fast + 0.3 * slow + 0.2 * day + noise + 1e-4).sqrt();
+        self.push([now as f32, self.level.ln() as f32, self.spread as f32]);
+        if ahead == self.ahead {
+            self.add_move(0);
+        } else {
+            // Another look-ahead, other moves: they are worked out again from what is remembered.
+            self.ahead = ahead;
+            (self.moves, self.moves_seen) = (Vec::new(), 0);
+            for back in (0..self.past.len()).rev() {
+                self.add_move(back);
+            }
+        }
+        if self.moves_seen >= 360 && (self.moves_seen % 60 == 0 || self.moves_seen == 360) {
+            self.tabulate();
+        }
+    }
+
+    /// The move that ended so many minutes ago.
+    fn add_move(&mut self, back: usize) {
+        let (Some(end), Some(start)) = (self.at(back), self.at(back + self.ahead)) else { return };
+        let moved = (end[0] - start[1]) / start[2];
+        if self.moves.len() < MOVES {
+            self.moves.push(moved);
+        } else {
+            self.moves[self.moves_seen % MOVES] = moved;
+        }
+        self.moves_seen += 1;
+    }
+
+    fn tabulate(&mut self) {
+        let mut sorted = self.moves.clone();
+        sorted.sort_by(f32::total_cmp);
+        let count = sorted.len() as f64;
+        for (cell, value) in self.table.iter_mut().enumerate() {
+            let share = f64::midpoint(EDGES[cell], EDGES[cell + 1]);
+            let at = (share * count - 0.5).clamp(0.0, count - 1.0);
+            let (low, high) =
+                (at.floor() as usize, (at.floor() as usize + 1).min(sorted.len() - 1));
+            let (low, high) = (f64::from(sorted[low]), f64::from(sorted[high]));
+            *value = low + at.fract() * (high - low);
+        }
+    }
+
+    fn push(&mut self, entry: [f32; 3]) {
+        if self.past.len() < PAST {
+            self.past.push(entry);
+        } else {
+            self.past[self.minutes_seen % PAST] = entry;
+        }
+        self.minutes_seen += 1;
+    }
+
+    /// The entry of so many minutes before the last.
+    fn at(&self, back: usize) -> Option<[f32; 3]> {
+        if back >= self.past.len() {
+            return None;
+        }
+        self.past.get((self.minutes_seen - 1 - back) % PAST).copied()
+    }
+
+    /// What is to be expected.
+    pub(crate) fn outlook(&self, queue: f64, slack_s: f64, horizon_s: f64) -> Outlook {
+        Outlook {
+            table: self.table,
+            level: self.level.max(QUIET),
+            spread: self.spread,
+            noise: self.noise.max(1e-6),
+            queue,
+            slack_s,
+            horizon_s,
+        }
+    }
+
+    /// The level of the work.
+    pub(crate) fn level(&self) -> f64 {
+        self.level
+    }
+}
+
+/// How long after a cold start the queue is judged: the break-even time of a start is of the
+/// order of the cold start itself, and below a minute the noise of arrivals rules.
+pub(crate) const HOLD: Micros = Micros::from_seconds(60);

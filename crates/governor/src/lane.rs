@@ -1,0 +1,178 @@
+//! One variant of one model as a decision sees it: counts, size, price and the last target.
+
+use crate::capacity::WARM_UP;
+use crate::demand::{Load, Unit};
+use crate::memory::VariantMemory;
+use crate::starts::seconds;
+use flyball_core::decision::{Previous, PreviousTarget};
+use flyball_core::ids::VariantId;
+use flyball_core::snapshot::{Pool, Purchase, ReplicaState, Snapshot, Variant};
+use flyball_core::units::{Currency, Replicas, Timestamp};
+
+/// One variant of one model.
+#[derive(Clone, Debug)]
+pub(crate) struct Lane<'a> {
+    pub(crate) id: VariantId,
+    pub(crate) variant: &'a Variant,
+    pub(crate) last: Option<PreviousTarget>,
+    /// What no change means.
+    pub(crate) baseline: u32,
+    pub(crate) ready: u32,
+    /// Replicas that start and can be counted on.
+    pub(crate) coming: u32,
+    /// Replicas that start and are so late that they cannot be counted on.
+    pub(crate) overdue: u32,
+    /// Replicas that serve, if all of them are warm.
+    pub(crate) warm: Option<u32>,
+    /// Whether all of its capacity is known.
+    pub(crate) known: bool,
+    /// What one replica does, in replicas of the yardstick.
+    pub(crate) size: f64,
+    /// Prompt tokens per second that one replica reads.
+    pub(crate) reading: f64,
+    /// What one replica costs for an hour, by purchase, in millionths; `None` is not offered.
+    pub(crate) offers: [Option<f64>; 3],
+    pub(crate) currency: Option<Currency>,
+    /// The cold start that nineteen of twenty stay below, and the usual one.
+    pub(crate) cold_s: f64,
+    pub(crate) usual_s: f64,
+    /// Whether asking for more is useless for now.
+    pub(crate) backs_off: bool,
+    /// What demand asks for.
+    pub(crate) wanted: u32,
+    /// What it should have.
+    pub(crate) target: u32,
+    /// How new replicas are paid for, as a count by purchase; the rest is paid as is cheapest.
+    pub(crate) buys: [u32; 3],
+}
+
+impl<'a> Lane<'a> {
+    /// Looks at one variant, and learns its cold starts.
+    pub(crate) fn see(
+        id: VariantId,
+        variant: &'a Variant,
+        snapshot: &'a Snapshot,
+        previous: &Previous,
+        memory: &mut VariantMemory,
+    ) -> Self {
+        let now = snapshot.taken_at;
+        let pool = snapshot.pools.get(&variant.pool);
+        let (offers, currency) = offers(pool, variant.gpus_per_replica.get());
+        let last = previous.targets.get(&id).copied();
+        let overdue = memory.starts.learn(variant, now);
+        let counted = Counted::of(variant, now);
+        let live = counted.ready + counted.starting;
+        let baseline = last.map_or(live, |last| last.replicas.get());
+        memory.leaving.retain(|id| {
+            variant.replicas.get(id).is_some_and(|seen| seen.state != ReplicaState::Draining)
+        });
+        Self {
+            variant,
+            last,
+            baseline,
+            ready: counted.ready,
+            coming: counted.starting.saturating_sub(overdue),
+            overdue,
+            warm: counted.all_warm.then_some(counted.ready),
+            known: variant.capacity.is_known(),
+            size: 1.0,
+            reading: 0.0,
+            offers,
+            currency,
+            cold_s: memory.starts.long_s(variant.cold_start),
+            usual_s: memory.starts.usual_s(variant.cold_start),
+            backs_off: memory.starts.backs_off(now),
+            wanted: baseline,
+            target: baseline,
+            buys: [0; 3],
+            id,
+        }
+    }
+
+    /// Sets what one replica does.
+    pub(crate) fn measure(&mut self, unit: &Unit, yardstick: &Unit, load: &Load) {
+        self.size = unit.against(yardstick, load);
+        self.reading = if unit.prefill.is_finite() { unit.prefill } else { 0.0 };
+    }
+
+    /// Replicas that serve or start.
+    pub(crate) fn live(&self) -> u32 {
+        self.ready + self.coming + self.overdue
+    }
+
+    /// Live replicas on capacity that can be taken away.
+    pub(crate) fn count_spot(&self) -> u32 {
+        let spot = self.variant.replicas.values().filter(|replica| {
+            replica.purchase == Some(Purchase::Spot) && replica.state != ReplicaState::Draining
+        });
+        spot.fold(0, |count, _| count + 1)
+    }
+
+    pub(crate) fn gpus(&self) -> u32 {
+        self.variant.gpus_per_replica.get()
+    }
+
+    /// The cheapest offer for one replica and one hour. Where no price is known, accelerators are
+    /// counted instead, so that the smaller is the cheaper.
+    pub(crate) fn price(&self) -> f64 {
+        let least =
+            self.offers.iter().flatten().fold(f64::INFINITY, |least, price| least.min(*price));
+        if least.is_finite() { least } else { f64::from(self.gpus()) * 1e6 }
+    }
+
+    /// The price for the work that one replica of the yardstick does.
+    pub(crate) fn price_of_work(&self) -> f64 {
+        self.price() / self.size
+    }
+
+    /// Whether the last start, or the last cut, is less than one cold start ago.
+    pub(crate) fn is_recent(&self, event: Option<Timestamp>, now: Timestamp) -> bool {
+        event.and_then(|event| now.since(event)).is_some_and(|age| seconds(age) < self.cold_s)
+    }
+}
+
+/// Replicas by state, in one pass.
+struct Counted {
+    ready: u32,
+    starting: u32,
+    all_warm: bool,
+}
+
+impl Counted {
+    fn of(variant: &Variant, now: Timestamp) -> Self {
+        let mut counted = Self { ready: 0, starting: 0, all_warm: true };
+        for replica in variant.replicas.values() {
+            match replica.state {
+                ReplicaState::Ready => {
+                    counted.ready += 1;
+                    counted.all_warm &= now.since(replica.since).is_some_and(|age| age >= WARM_UP);
+                }
+                ReplicaState::Pending | ReplicaState::Starting => counted.starting += 1,
+                ReplicaState::Draining => {}
+            }
+        }
+        counted
+    }
+}
+
+/// What one replica costs by purchase. Only one currency can be compared; others are not offered.
+fn offers(pool: Option<&Pool>, gpus: u32) -> ([Option<f64>; 3], Option<Currency>) {
+    let Some(pool) = pool else { return ([None; 3], None) };
+    let currency = pool.prices.values().next().map(|price| price.amount().currency());
+    let offers = [Purchase::Reserved, Purchase::OnDemand, Purchase::Spot].map(|purchase| {
+        let price = pool.prices.get(&purchase)?.amount();
+        let there = pool.can_grow || pool.allocatable.contains_key(&purchase);
+        (there && Some(price.currency()) == currency)
+            .then(|| price.micros() as f64 * f64::from(gpus))
+    });
+    (offers, currency)
+}
+
+/// So many replicas.
+pub(crate) const fn replicas(count: u32) -> Replicas {
+    Replicas::new(count)
+}
+
+/// The purchases in the order of [`Lane::offers`].
+pub(crate) const PURCHASES: [Purchase; 3] =
+    [Purchase::Reserved, Purchase::OnDemand, Purchase::Spot];

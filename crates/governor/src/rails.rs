@@ -1,0 +1,217 @@
+//! What holds a wish back: orders of people, signals that cannot be trusted, steps, reversals,
+//! money and bounds, in this order. Pools come after, because they weigh models against each other.
+
+use crate::demand::Clearing;
+use crate::lane::Lane;
+use crate::memory::ModelMemory;
+use crate::mix::whole;
+use crate::seat::Seat;
+use crate::starts::seconds;
+use flyball_core::decision::Bound;
+use flyball_core::reason::Reason;
+use flyball_core::snapshot::Freshness;
+
+/// Holds the wish of one model within what is allowed.
+pub(crate) fn apply(seat: &mut Seat<'_>, memory: &ModelMemory) {
+    if seat.lanes.is_empty() {
+        return;
+    }
+    if seat.model.frozen {
+        hold(seat);
+        (seat.bound, seat.reason) = (Bound::Freeze, Reason::Frozen);
+        return;
+    }
+    if let Some(pin) = seat.model.pinned {
+        hold(seat);
+        fit(seat, pin.get());
+        note(seat, Bound::Pin, pin.get());
+        (seat.bound, seat.reason) = (Bound::Pin, Reason::Pinned);
+        return;
+    }
+    if seat.blind {
+        hold(seat);
+        grow_on_backlog(seat, memory);
+    } else {
+        step(seat);
+        reversal(seat);
+    }
+    budget(seat);
+    bounds(seat);
+    wake(seat);
+}
+
+/// No change.
+fn hold(seat: &mut Seat<'_>) {
+    for lane in &mut seat.lanes {
+        lane.target = lane.baseline;
+        lane.buys = [0; 3];
+    }
+}
+
+/// With a signal stale or missing nothing goes down, and only work that is seen to wait goes up.
+fn grow_on_backlog(seat: &mut Seat<'_>, memory: &ModelMemory) {
+    seat.bound = Bound::Staleness;
+    seat.reason = match seat.model.demand.freshness() {
+        Freshness::Stale => Reason::SignalsStale,
+        // Fresh: then it is the capacity that nobody knows.
+        Freshness::Missing | Freshness::Fresh => Reason::SignalsMissing,
+    };
+    let waits = seat.model.demand.backlog.fresh().is_some_and(|backlog| !backlog.is_zero());
+    let (Some(yardstick), true) = (memory.yardstick, waits) else { return };
+    let main = &seat.lanes[seat.main];
+    let reading = seat.lanes.iter().map(|lane| f64::from(lane.ready) * lane.reading).sum();
+    let slack_s = seat.model.objectives.first_token.map_or(2.0, seconds);
+    let clearing = Clearing { reading, cold_start_s: main.cold_s, slack_s };
+    let need = whole(seat.load.with_backlog(&yardstick, &clearing) / main.size).max(1);
+    let total = seat.baseline();
+    if main.known && need > total {
+        let main = &mut seat.lanes[seat.main];
+        main.target += need - total;
+        main.wanted = main.wanted.max(main.target);
+        (seat.bound, seat.reason) = (Bound::NeedNow, Reason::ScaledUp);
+        step(seat);
+    }
+}
+
+/// One decision goes only so far. Steps are counted from the replicas that are there, so that
+/// deciding again before they change goes no further.
+fn step(seat: &mut Seat<'_>) {
+    if seat.reason == Reason::Sleeping {
+        return;
+    }
+    let limits = seat.policy.step;
+    let live: u32 = seat.lanes.iter().map(Lane::live).sum();
+    let baseline = seat.baseline();
+    let most =
+        live.saturating_mul(limits.up_times).max(live.saturating_add(limits.up_at_least.get()));
+    let most = most.max(baseline);
+    if seat.target() > most {
+        fit(seat, most);
+        note(seat, Bound::Step, most);
+        (seat.bound, seat.reason) = (Bound::Step, Reason::StepLimited);
+    }
+    let part = (u64::from(live) * u64::from(limits.down_percent.min(100)) / 100) as u32;
+    let least = live.saturating_sub(part.max(1)).min(baseline);
+    if seat.target() < least {
+        fit(seat, least);
+        note(seat, Bound::Step, least);
+        (seat.bound, seat.reason) = (Bound::Step, Reason::StepLimited);
+    }
+}
+
+/// No replica goes within a cold start after one came, and none comes within a cold start after
+/// one went: each would have been paid for nothing (ray-project/ray#18925 is an endless cycle,
+/// ai-dynamo/dynamo PR #9294 one at constant load).
+fn reversal(seat: &mut Seat<'_>) {
+    let now = seat.now;
+    let mut held = false;
+    for lane in &mut seat.lanes {
+        let last = lane.last;
+        let started = lane.is_recent(last.and_then(|last| last.started), now);
+        let lowered = lane.is_recent(last.and_then(|last| last.lowered), now);
+        if (lane.target < lane.baseline && started) || (lane.target > lane.baseline && lowered) {
+            lane.target = lane.baseline;
+            lane.buys = [0; 3];
+            held = true;
+        }
+    }
+    if held {
+        note(seat, Bound::Step, seat.target());
+        (seat.bound, seat.reason) = (Bound::Step, Reason::StepLimited);
+    }
+}
+
+/// Money that is gone stops growth. It takes nothing away: requests that run are paid for.
+fn budget(seat: &mut Seat<'_>) {
+    let Some(budget) = seat.policy.hourly_budget else { return };
+    let budget = budget.micros() as f64;
+    let mut cost: f64 = seat.lanes.iter().map(|lane| lane.price() * f64::from(lane.target)).sum();
+    let mut cut = false;
+    while cost > budget {
+        let grown = seat.lanes.iter_mut().filter(|lane| lane.target > lane.baseline);
+        let dearest = grown.max_by(|a, b| a.price_of_work().total_cmp(&b.price_of_work()));
+        let Some(lane) = dearest else { break };
+        lane.target -= 1;
+        cost -= lane.price();
+        cut = true;
+    }
+    if cut {
+        note(seat, Bound::Budget, seat.target());
+        (seat.bound, seat.reason) = (Bound::Budget, Reason::BudgetReached);
+    }
+}
+
+/// The owner's fewest and most.
+fn bounds(seat: &mut Seat<'_>) {
+    let (floor, ceiling) = (seat.floor(), seat.ceiling());
+    if seat.target() > ceiling {
+        fit(seat, ceiling);
+        note(seat, Bound::Maximum, ceiling);
+        (seat.bound, seat.reason) = (Bound::Maximum, Reason::LimitReached);
+    }
+    let may_sleep = seat.model.bounds.may_sleep;
+    let asleep = may_sleep && seat.target() == 0;
+    let floor = if may_sleep { floor } else { floor.max(1).min(ceiling) };
+    if seat.target() < floor && !asleep && seat.bound != Bound::Budget {
+        let grows = floor > seat.baseline();
+        fit(seat, floor);
+        note(seat, Bound::Minimum, floor);
+        seat.bound = Bound::Minimum;
+        seat.reason = if grows { Reason::ScaledUp } else { Reason::Steady };
+    }
+}
+
+fn wake(seat: &mut Seat<'_>) {
+    if seat.model.bounds.may_sleep && seat.baseline() == 0 && seat.target() > 0 {
+        seat.reason = Reason::Waking;
+    }
+}
+
+/// Brings the total to `total`: adds where work is cheapest, takes where it is dearest.
+///
+/// What goes back to the baseline goes first, so that a limit moves nothing that need not move.
+fn fit(seat: &mut Seat<'_>, total: u32) {
+    let mut left = i64::from(total) - i64::from(seat.target());
+    let mut order: Vec<usize> = (0..seat.lanes.len()).collect();
+    let key = |lane: &Lane<'_>| (!lane.known, lane.backs_off);
+    order.sort_by(|a, b| {
+        let (a, b) = (&seat.lanes[*a], &seat.lanes[*b]);
+        key(a).cmp(&key(b)).then(a.price_of_work().total_cmp(&b.price_of_work()))
+    });
+    if left < 0 {
+        order.reverse();
+    }
+    for to_baseline in [true, false] {
+        for n in &order {
+            let lane = &mut seat.lanes[*n];
+            let (target, baseline) = (i64::from(lane.target), i64::from(lane.baseline));
+            let room = match (left > 0, to_baseline) {
+                (true, true) => (baseline - target).max(0),
+                (true, false) => i64::MAX,
+                (false, true) => (target - baseline).max(0),
+                (false, false) => target,
+            };
+            let part = room.min(left.abs()) * left.signum();
+            lane.target = u32::try_from(target + part).unwrap_or(u32::MAX);
+            left -= part;
+        }
+    }
+}
+
+fn note(seat: &mut Seat<'_>, bound: Bound, count: u32) {
+    seat.candidates.push((bound, crate::lane::replicas(count)));
+}
+
+/// Holds a wish that was spread anew within steps, reversals, money and bounds.
+pub(crate) fn again(seat: &mut Seat<'_>) {
+    let (bound, reason) = (seat.bound, seat.reason);
+    step(seat);
+    reversal(seat);
+    budget(seat);
+    bounds(seat);
+    if seat.bound == bound && seat.target() >= seat.baseline() {
+        seat.reason = Reason::VariantSwitched;
+    } else if !seat.bound.can_starve() {
+        (seat.bound, seat.reason) = (bound, reason);
+    }
+}

@@ -1,0 +1,110 @@
+//! What was considered, so that a person can check it and a replay can judge it.
+
+use crate::forecast::HOLD;
+use crate::lane::replicas;
+use crate::memory::ModelMemory;
+use crate::mix::whole;
+use crate::scale::length;
+use crate::seat::Seat;
+use crate::steps;
+use flyball_core::decision::{Expected, ModelDecision, Receipt, Target, Work};
+use flyball_core::interval::{Interval, Origin};
+use flyball_core::reason::Reason;
+use flyball_core::snapshot::Mode;
+use flyball_core::units::{MilliReplicas, Money, Replicas, Requests};
+
+/// Turns what was settled for a model into its part of the decision.
+pub(crate) fn decided(mut seat: Seat<'_>, memory: &mut ModelMemory) -> ModelDecision {
+    let receipt = receipt(&seat, memory);
+    let expected = expected(&seat, memory);
+    let live: u32 = seat.lanes.iter().map(|lane| lane.live()).sum();
+    if seat.model.mode == Mode::Recommend && seat.target() != live && !seat.model.frozen {
+        seat.reason = Reason::Recommending;
+    }
+    let (now, frozen) = (seat.now, seat.model.frozen);
+    // A person's maximum or pin is followed even blind; see the second invariant.
+    let blind = seat.blind && seat.baseline() <= seat.ceiling();
+    let targets = seat.lanes.into_iter().map(|lane| {
+        let leaving = memory.variants.get_mut(lane.id.name()).map(|learnt| &mut learnt.leaving);
+        let actions = match leaving {
+            Some(leaving) if !frozen => steps::steps(&lane, leaving, now, blind),
+            _ => Vec::new(),
+        };
+        Target {
+            wanted: replicas(lane.wanted),
+            replicas: replicas(lane.target),
+            variant: lane.id,
+            actions,
+        }
+    });
+    ModelDecision {
+        model: seat.id.clone(),
+        reason: seat.reason,
+        bound: seat.bound,
+        targets: targets.collect(),
+        expected,
+        receipt,
+    }
+}
+
+/// A horizontal pod autoscaler with a target of 75 %, which is where people end up, and its
+/// tolerance of 10 %.
+fn hpa(seat: &Seat<'_>) -> Option<Replicas> {
+    let main = seat.lanes.get(seat.main)?;
+    let work = seat.work_now / main.size;
+    let ready = f64::from(seat.lanes.iter().map(|lane| lane.ready).sum::<u32>());
+    let wanted = work / 0.75;
+    let within = ready > 0.0 && (wanted / ready - 1.0).abs() <= 0.1;
+    Some(replicas(if within { ready as u32 } else { whole(wanted) }))
+}
+
+fn receipt(seat: &Seat<'_>, memory: &ModelMemory) -> Receipt {
+    let work = seat.outlook.is_some().then(|| {
+        let main = &seat.lanes[seat.main];
+        let milli = |work: f64| {
+            MilliReplicas::from_sample(work / main.size * 1000.0).unwrap_or(MilliReplicas::MAX)
+        };
+        let learnt = memory.variants.get(main.id.name());
+        let enough =
+            seat.outlook.as_ref().map_or(0.0, |outlook| 1.0 - outlook.exceeds(seat.look_ahead));
+        Work {
+            ready: seat.lanes.iter().map(|lane| replicas(lane.ready)).sum(),
+            coming: seat.lanes.iter().map(|lane| replicas(lane.coming)).sum(),
+            need_now: milli(seat.need_now),
+            look_ahead: milli(seat.look_ahead),
+            quantile_per_million: (enough * 1e6).round() as u32,
+            cold_start: length(main.usual_s),
+            hold: HOLD,
+            capacity_per_million: learnt
+                .map_or(1_000_000, |learnt| learnt.correction.per_million()),
+            hourly_price: main
+                .currency
+                .map(|currency| Money::from_micros(main.price() as i64, currency)),
+        }
+    });
+    Receipt {
+        signals: seat.model.demand.signals().to_vec(),
+        candidates: seat.candidates.clone(),
+        hpa_would_want: if seat.blind { None } else { hpa(seat) },
+        work,
+    }
+}
+
+fn expected(seat: &Seat<'_>, memory: &ModelMemory) -> Expected {
+    let priced = seat.lanes.iter().filter(|lane| lane.target > 0);
+    let currency =
+        priced.clone().map(|lane| lane.currency).reduce(|a, b| if a == b { a } else { None });
+    let hourly_cost = currency.flatten().and_then(|currency| {
+        let micros: f64 = priced.map(|lane| lane.price() * f64::from(lane.target)).sum();
+        Interval::exact(Money::from_micros(micros as i64, currency), Origin::Catalogued).ok()
+    });
+    let hourly_misses = seat.outlook.as_ref().and_then(|outlook| {
+        let capacity: f64 = seat.lanes.iter().map(|lane| f64::from(lane.target) * lane.size).sum();
+        let requests = outlook.misses(capacity) * memory.feedback.requests_per_work()? * 3_600.0;
+        // A model of a queue is right to a factor of about three in its tail.
+        let [low, point, high] =
+            [requests / 3.0, requests, requests * 3.0].map(Requests::from_sample);
+        Interval::new(low?, point?, high?, Origin::Forecast).ok()
+    });
+    Expected { hourly_cost, hourly_misses }
+}

@@ -1,0 +1,236 @@
+//! How much capacity a model should have: up at once and in full, down slowly and only if the
+//! rest can carry it.
+//!
+//! Two numbers come from the outlook: one that is worth buying, where a replica counts a little
+//! dearer than it is, and one that is worth keeping, where it counts a little cheaper. Between the
+//! two nothing changes, which is why constant load never oscillates.
+
+use crate::forecast::HOLD;
+use crate::lane::{Lane, replicas};
+use crate::memory::ModelMemory;
+use crate::mix::{self, Offer, whole};
+use crate::seat::Seat;
+use crate::starts::seconds;
+use flyball_core::decision::Bound;
+use flyball_core::reason::Reason;
+use flyball_core::units::{Micros, Timestamp};
+use std::collections::VecDeque;
+
+/// A replica must be worth this times its price to be bought, and less than that to be given up.
+/// The two sides are what a start costs: about one cold start of running for nothing.
+const BUY: f64 = 1.15;
+const KEEP: f64 = 0.85;
+
+/// Wishes for fewer replicas, and the last answers of the search.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Wishes {
+    /// The most wished for since each moment, in order and falling: its head is the most of all.
+    recent: VecDeque<(Timestamp, u32)>,
+    up: u32,
+    down: u32,
+}
+
+impl Wishes {
+    /// The most that was wished for within the window.
+    fn most(&mut self, now: Timestamp, wish: u32, window_s: f64) -> u32 {
+        while self.recent.back().is_some_and(|(_, last)| *last <= wish) {
+            self.recent.pop_back();
+        }
+        self.recent.push_back((now, wish));
+        let old = |at: Timestamp| now.since(at).is_none_or(|age| seconds(age) > window_s);
+        while self.recent.len() > 1 && self.recent.front().is_some_and(|(at, _)| old(*at)) {
+            self.recent.pop_front();
+        }
+        self.recent.front().map_or(wish, |(_, most)| *most)
+    }
+}
+
+/// Settles what the model wants, before rails and pools.
+pub(crate) fn want(seat: &mut Seat<'_>, memory: &mut ModelMemory) {
+    if seat.lanes.is_empty() {
+        return;
+    }
+    let main = seat.lanes[seat.main].clone();
+    let awake = !sleeps(seat, memory, &main);
+    if seat.blind || !awake {
+        if !awake {
+            for lane in &mut seat.lanes {
+                (lane.wanted, lane.target) = (0, 0);
+            }
+            (seat.reason, seat.bound) = (Reason::Sleeping, Bound::NeedNow);
+        }
+        return;
+    }
+    let slack_s = seat.model.objectives.first_token.map_or(2.0, seconds).max(0.1);
+    let waiting = queue_ahead(seat, memory, main.usual_s);
+    let outlook = memory.forecaster.outlook(waiting, slack_s, main.usual_s + seconds(HOLD));
+    seat.worth = memory.feedback.worth(seat);
+    let wishes = &mut memory.wishes;
+    let up = outlook.best(main.size, BUY, seat.worth, wishes.up);
+    let keep = outlook.best(main.size, KEEP, seat.worth, wishes.down.max(up)).max(up);
+    (wishes.up, wishes.down) = (up, keep);
+    // Half a cold start: long enough to outlast noise, and short of the start's own price.
+    let keep = wishes.most(seat.now, keep, 15.0 + 0.5 * (main.cold_s + 20.0));
+
+    seat.need_now = memory.forecaster.level();
+    seat.look_ahead = f64::from(up) * main.size;
+    seat.outlook = Some(outlook);
+    let calendar = seat.policy.floor(seat.now, length(main.cold_s)).get();
+    let need = whole(seat.need_now / main.size);
+    let pulls = [(Bound::NeedNow, need), (Bound::LookAhead, up), (Bound::Calendar, calendar)];
+    seat.candidates.extend(pulls.iter().map(|(bound, count)| (*bound, replicas(*count))));
+    let (mut bound, mut most) = (Bound::NeedNow, need);
+    for (pull, count) in pulls {
+        if count > most {
+            (bound, most) = (pull, count);
+        }
+    }
+    let keep = keep.max(most);
+    settle(seat, bound, f64::from(most) * main.size, f64::from(keep) * main.size);
+}
+
+/// Goes up to `most` if there is less, down to `keep` if there is more, and else holds.
+fn settle(seat: &mut Seat<'_>, bound: Bound, most: f64, keep: f64) {
+    let has = seat.capacity();
+    let goal = if most > has + 1e-9 {
+        seat.bound = bound;
+        seat.reason = match bound {
+            Bound::LookAhead => Reason::Forecast,
+            Bound::Calendar => Reason::Calendar,
+            _ => Reason::ScaledUp,
+        };
+        most
+    } else if keep < has - 1e-9 {
+        (seat.bound, seat.reason) = (bound, Reason::ScaledDown);
+        keep
+    } else {
+        (seat.bound, seat.reason) = (Bound::BreakEven, Reason::Steady);
+        has
+    };
+    if most <= has && keep >= has && seat.lanes.len() == 1 {
+        return;
+    }
+    seat.goal = Some(goal);
+    spread(seat, goal, &[]);
+    if seat.target() == seat.baseline() && seat.reason == Reason::ScaledDown {
+        (seat.bound, seat.reason) = (Bound::BreakEven, Reason::BreakEvenNotReached);
+    }
+}
+
+/// Spreads work over variants and purchases. `granted` caps lanes that pools could not fill.
+pub(crate) fn spread(seat: &mut Seat<'_>, work: f64, granted: &[Option<u32>]) {
+    let mut offers = Vec::with_capacity(seat.lanes.len());
+    let mut places = Vec::with_capacity(seat.lanes.len());
+    let alone = seat.lanes.iter().filter(|lane| lane.known).count() == 1;
+    for (n, lane) in seat.lanes.iter().enumerate() {
+        if !lane.known {
+            continue;
+        }
+        let mut most = seat.ceiling();
+        if let Some(Some(granted)) = granted.get(n) {
+            most = *granted;
+        }
+        if lane.backs_off {
+            // Nobody can provide more: not here, not now. Another variant may.
+            let held =
+                if alone { lane.baseline } else { lane.baseline.min(lane.ready + lane.coming) };
+            most = most.min(held);
+        }
+        offer_lane(seat, lane, n, most, &mut offers, &mut places);
+    }
+    let counts = mix::solve(&offers, work, &seat.policy.spot);
+    for lane in seat.lanes.iter_mut().filter(|lane| lane.known) {
+        (lane.target, lane.buys) = (0, [0; 3]);
+    }
+    for ((n, purchase), (offer, count)) in places.into_iter().zip(offers.iter().zip(counts)) {
+        let lane = &mut seat.lanes[n];
+        lane.target += count;
+        lane.buys[purchase] = count.saturating_sub(offer.have);
+    }
+    for lane in &mut seat.lanes {
+        lane.wanted = lane.wanted.max(lane.target);
+        if granted.is_empty() {
+            lane.wanted = lane.target;
+        }
+    }
+}
+
+/// The offers of one variant: what is firm at its cheapest, and spot where it is allowed.
+fn offer_lane(
+    seat: &Seat<'_>,
+    lane: &Lane<'_>,
+    n: usize,
+    most: u32,
+    offers: &mut Vec<Offer>,
+    places: &mut Vec<(usize, usize)>,
+) {
+    let [reserved, on_demand, spot] = lane.offers;
+    let (firm, price) = match (reserved, on_demand) {
+        (Some(reserved), Some(other)) if reserved <= other => (0, reserved),
+        (Some(reserved), None) => (0, reserved),
+        (_, Some(on_demand)) => (1, on_demand),
+        (None, None) => (1, lane.price()),
+    };
+    let hours = lane.usual_s / 3_600.0;
+    let on_spot = if spot.is_some() { lane.count_spot() } else { 0 };
+    offers.push(Offer {
+        size: lane.size,
+        price,
+        start: price * hours,
+        have: lane.baseline.saturating_sub(on_spot),
+        most,
+        loss: None,
+    });
+    places.push((n, firm));
+    if let Some(price) = spot.filter(|spot| *spot < price && seat.policy.spot.most_percent > 0) {
+        let share = f64::from(seat.policy.spot.most_percent) / 100.0;
+        offers.push(Offer {
+            size: lane.size,
+            price,
+            start: price * hours,
+            have: on_spot,
+            most: (f64::from(most) * share) as u32,
+            loss: Some((seat.policy.spot.reclaims_per_hour * hours).min(0.5)),
+        });
+        places.push((n, 2));
+    }
+}
+
+/// Work that will still wait when a replica asked for now could serve, in replica-seconds.
+fn queue_ahead(seat: &Seat<'_>, memory: &ModelMemory, cold_start_s: f64) -> f64 {
+    let load = &seat.load;
+    if load.backlog <= 0.0 {
+        return 0.0;
+    }
+    let work = memory.measure(load);
+    // What waits is work of the kind that arrives: so many seconds of it.
+    let unit = memory.yardstick.map_or(f64::INFINITY, |unit| unit.prefill);
+    let arriving = if load.prefill > 0.0 { load.backlog / load.prefill * work } else { 0.0 };
+    let waiting = arriving.max(load.backlog / unit);
+    let done: f64 = seat
+        .lanes
+        .iter()
+        .map(|lane| {
+            // Those that come serve for half of the time, on average.
+            (f64::from(lane.ready) + 0.5 * f64::from(lane.coming)) * lane.size
+        })
+        .sum();
+    (waiting + (memory.forecaster.level() - done) * cold_start_s).max(0.0)
+}
+
+fn sleeps(seat: &Seat<'_>, memory: &ModelMemory, main: &Lane<'_>) -> bool {
+    if !seat.model.bounds.may_sleep || seat.blind || seat.model.pinned.is_some() {
+        return false;
+    }
+    let calendar = seat.policy.floor(seat.now, length(main.cold_s)).get();
+    if calendar > 0 || !seat.load.is_idle() {
+        return false;
+    }
+    // A start costs a cold start of running, and the first requests wait as long again.
+    let break_even_s = (2.0 * main.cold_s).max(300.0);
+    seat.baseline() == 0 || memory.idle.may_sleep(seat.now, break_even_s)
+}
+
+pub(crate) fn length(seconds: f64) -> Micros {
+    Micros::from_millis((seconds * 1000.0).clamp(0.0, 1e15) as u64)
+}

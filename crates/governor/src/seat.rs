@@ -1,0 +1,176 @@
+//! One model in the course of a decision: what is seen of it, and what is settled so far.
+
+use crate::capacity::Sample;
+use crate::demand::Load;
+use crate::forecast::Outlook;
+use crate::lane::Lane;
+use crate::memory::ModelMemory;
+use crate::policy::ModelPolicy;
+use flyball_core::decision::{Bound, Previous};
+use flyball_core::ids::{ModelId, VariantId};
+use flyball_core::reason::Reason;
+use flyball_core::snapshot::{Freshness, Misses, Model, Snapshot};
+use flyball_core::units::{Replicas, Timestamp};
+
+/// One model in the course of a decision.
+#[derive(Clone, Debug)]
+pub(crate) struct Seat<'a> {
+    pub(crate) id: &'a ModelId,
+    pub(crate) model: &'a Model,
+    pub(crate) policy: &'a ModelPolicy,
+    pub(crate) now: Timestamp,
+    pub(crate) lanes: Vec<Lane<'a>>,
+    pub(crate) load: Load,
+    /// Whether it cannot be told that fewer replicas would do.
+    pub(crate) blind: bool,
+    /// The lane that replicas are counted in: the one that carries most, or else the cheapest.
+    pub(crate) main: usize,
+    pub(crate) outlook: Option<Outlook>,
+    /// What a miss is worth: the work of one replica missed, in prices of one replica.
+    pub(crate) worth: f64,
+    /// The work as read, in replicas of the yardstick, and its level without the noise.
+    pub(crate) work_now: f64,
+    pub(crate) need_now: f64,
+    pub(crate) look_ahead: f64,
+    /// Work that the wish is meant to carry.
+    pub(crate) goal: Option<f64>,
+    pub(crate) candidates: Vec<(Bound, Replicas)>,
+    pub(crate) bound: Bound,
+    pub(crate) reason: Reason,
+}
+
+impl<'a> Seat<'a> {
+    /// Looks at one model, and learns from it.
+    pub(crate) fn see(
+        id: &'a ModelId,
+        model: &'a Model,
+        policy: &'a ModelPolicy,
+        snapshot: &'a Snapshot,
+        previous: &Previous,
+        memory: &mut ModelMemory,
+    ) -> Self {
+        let lanes = model.variants.iter().map(|(name, variant)| {
+            let id = VariantId::new(id.clone(), name.clone());
+            if !memory.variants.contains_key(name) {
+                memory.variants.insert(name.clone(), Default::default());
+            }
+            let learnt = memory.variants.get_mut(name).expect("it was just put there");
+            Lane::see(id, variant, snapshot, previous, learnt)
+        });
+        let mut seat = Self {
+            lanes: lanes.collect(),
+            load: Load::last_seen(&model.demand),
+            blind: false,
+            main: 0,
+            outlook: None,
+            worth: 0.0,
+            work_now: 0.0,
+            need_now: 0.0,
+            goal: None,
+            look_ahead: 0.0,
+            candidates: Vec::with_capacity(6),
+            bound: Bound::NeedNow,
+            reason: Reason::Steady,
+            now: snapshot.taken_at,
+            id,
+            model,
+            policy,
+        };
+        if memory.variants.len() > seat.lanes.len() {
+            memory.variants.retain(|name, _| model.variants.contains_key(name));
+        }
+        seat.blind = seat.is_blind();
+        seat.learn(memory);
+        seat
+    }
+
+    fn is_blind(&self) -> bool {
+        let used = |lane: &&Lane<'_>| lane.baseline > 0;
+        self.model.demand.freshness() != Freshness::Fresh
+            || !self.lanes.iter().any(|lane| lane.known)
+            || self.lanes.iter().filter(used).any(|lane| !lane.known)
+    }
+
+    /// Sets the sizes of the lanes, and lets capacity and forecast learn where all is fresh.
+    fn learn(&mut self, memory: &mut ModelMemory) {
+        let new = memory.is_new(self.now);
+        let missed = if new { memory.new_misses(self.model.misses.fresh()) } else { None };
+        let fresh = self.model.demand.freshness() == Freshness::Fresh;
+        if new && fresh {
+            self.learn_capacity(memory, missed.as_ref());
+        }
+        if memory.yardstick.is_none() {
+            let known = self.lanes.iter().position(|lane| lane.known);
+            memory.yardstick = known.map(|n| memory_unit(memory, &self.lanes[n]));
+        }
+        let Some(yardstick) = memory.yardstick else { return };
+        for lane in &mut self.lanes {
+            let unit = memory_unit(memory, lane);
+            lane.measure(&unit, &yardstick, &self.load);
+        }
+        self.main = self.main_lane();
+        let work = memory.measure(&self.load);
+        self.work_now = work;
+        if new && fresh {
+            memory.forecaster.learn(work, self.now, self.lanes[self.main].cold_s);
+            memory.feedback.learn(missed.as_ref(), work, self);
+            memory.idle.learn(self.load.is_idle(), self.now);
+        }
+    }
+
+    fn learn_capacity(&self, memory: &mut ModelMemory, missed: Option<&Misses>) {
+        // Work cannot be told apart by variant, so only a model that runs on one teaches.
+        let mut serving = self.lanes.iter().filter(|lane| lane.ready > 0);
+        let (Some(lane), None) = (serving.next(), serving.next()) else { return };
+        let sample = Sample {
+            at: self.now,
+            load: self.load,
+            warm: lane.warm,
+            missed: missed.map(|count| count.missed.get() * 1000 > count.requests.get()),
+        };
+        if let Some(learnt) = memory.variants.get_mut(lane.id.name()) {
+            learnt.correction.learn(&lane.variant.capacity, &sample);
+        }
+    }
+
+    fn main_lane(&self) -> usize {
+        let carries = |lane: &Lane<'_>| f64::from(lane.baseline) * lane.size;
+        let known = self.lanes.iter().enumerate().filter(|(_, lane)| lane.known);
+        let main = known.min_by(|(_, a), (_, b)| {
+            let more = carries(b).total_cmp(&carries(a));
+            more.then(a.price_of_work().total_cmp(&b.price_of_work()))
+        });
+        main.map_or(0, |(n, _)| n)
+    }
+
+    /// Replicas over all variants that no change means.
+    pub(crate) fn baseline(&self) -> u32 {
+        self.lanes.iter().map(|lane| lane.baseline).fold(0, u32::saturating_add)
+    }
+
+    /// Replicas over all variants as settled so far.
+    pub(crate) fn target(&self) -> u32 {
+        self.lanes.iter().map(|lane| lane.target).fold(0, u32::saturating_add)
+    }
+
+    /// Work that the replicas of the baseline do.
+    pub(crate) fn capacity(&self) -> f64 {
+        self.lanes.iter().map(|lane| f64::from(lane.baseline) * lane.size).sum()
+    }
+
+    /// The most replicas that a person allows.
+    pub(crate) fn ceiling(&self) -> u32 {
+        self.model.pinned.unwrap_or(self.model.bounds.max).get()
+    }
+
+    /// The fewest replicas that a person asks for while it is awake.
+    pub(crate) fn floor(&self) -> u32 {
+        let bounds = self.model.bounds;
+        self.model.pinned.unwrap_or(bounds.min.min(bounds.max)).get()
+    }
+}
+
+fn memory_unit(memory: &ModelMemory, lane: &Lane<'_>) -> crate::demand::Unit {
+    let correction = memory.variants.get(lane.id.name()).map(|learnt| learnt.correction);
+    correction.unwrap_or(crate::capacity::Correction::NONE).unit(&lane.variant.capacity)
+}
