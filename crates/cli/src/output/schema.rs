@@ -25,6 +25,8 @@ fn all() -> Vec<(&'static str, Value)> {
     use super::Answer;
     vec![
         ("backtest", schema::<backtest::Backtest>(backtest::Backtest::KIND)),
+        ("backtest-tune", schema::<backtest::TuneAnswer>(backtest::TuneAnswer::KIND)),
+        ("backtest-why", schema::<backtest::WhyAnswer>(backtest::WhyAnswer::KIND)),
         ("check", schema::<check::CheckAnswer>(check::CheckAnswer::KIND)),
         ("error", schema::<ErrorDocument<'static>>(Failure::KIND)),
         ("explain", schema::<explain::Explanation>(explain::Explanation::KIND)),

@@ -39,6 +39,8 @@ pub(crate) struct Backtest {
     pub(super) allowed_missed: f64,
     /// What was not said and had to be assumed.
     pub(super) assumed: Vec<String>,
+    /// What policies from files say that changes nothing in a replay.
+    pub(super) notes: Vec<String>,
     pub(super) models: Vec<ModelView>,
     /// The clairvoyant first, then as they were asked for.
     pub(super) policies: Vec<PolicyView>,

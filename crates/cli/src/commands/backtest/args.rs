@@ -194,7 +194,7 @@ fn cold_start(text: &str) -> Result<ColdStart, String> {
 }
 
 /// `1%` or `0.01`.
-fn share(text: &str) -> Result<f64, String> {
+pub(super) fn share(text: &str) -> Result<f64, String> {
     let (digits, unit) = match text.trim().strip_suffix('%') {
         Some(digits) => (digits, 100.0),
         None => (text.trim(), 1.0),

@@ -34,6 +34,10 @@ pub(super) struct Ground {
     pub(super) length: Seconds,
     pub(super) usd_per_gpu_hour: Option<f64>,
     pub(super) assumed: Vec<String>,
+    /// Seconds that are replayed before scoring begins.
+    pub(super) unscored: f64,
+    /// Replay only so many seconds of it.
+    pub(super) upto: Option<f64>,
 }
 
 /// One model with its traffic.
@@ -90,8 +94,15 @@ impl Ground {
         // A snapshot lists its models by name, and policies see them in that order.
         subjects.sort_by(|a, b| a.id.cmp(&b.id));
         let usd = subjects.iter().find_map(|subject| subject.capacity.usd_per_gpu_hour);
-        let mut ground =
-            Ground { subjects, clock, length: Seconds::ZERO, usd_per_gpu_hour: usd, assumed };
+        let mut ground = Ground {
+            subjects,
+            clock,
+            length: Seconds::ZERO,
+            usd_per_gpu_hour: usd,
+            assumed,
+            unscored: args.warm_up,
+            upto: None,
+        };
         ground.cut(args)?;
         Ok(ground)
     }
@@ -139,7 +150,11 @@ impl Ground {
             may_sleep: args.min == 0,
         };
         let model = |subject: &Subject| {
-            let load = subject.source.load(seed);
+            let mut load = subject.source.load(seed);
+            if let Some(upto) = self.upto {
+                let steps = (upto / STEP.get()).round() as usize;
+                load = load.part(0..steps.min(load.requests.len()));
+            }
             let initial = subject.initial(&load).clamp(args.min, args.max.max(args.min));
             Model {
                 id: subject.id.clone(),
@@ -169,7 +184,7 @@ impl Ground {
                 training: None,
             }),
             price: self.price(),
-            unscored: Seconds(args.warm_up),
+            unscored: Seconds(self.unscored),
             gaps_are_outages: false,
             seed,
             keep,

@@ -13,6 +13,7 @@ mod capacity;
 mod clock;
 mod collect;
 mod gate;
+mod governor;
 mod ground;
 mod optimum;
 mod page;
@@ -39,6 +40,8 @@ use replay::Replayed;
 
 pub(crate) use answer::Backtest;
 pub(crate) use args::BacktestArgs;
+#[cfg(test)]
+pub(crate) use {tune::TuneAnswer, why::WhyAnswer};
 
 pub(crate) fn run(args: &BacktestArgs, printer: &Printer) -> Result<Exit, Failure> {
     match &args.what {
@@ -58,6 +61,7 @@ fn backtest(args: &BacktestArgs, printer: &Printer) -> Result<Exit, Failure> {
     let replayed = replay::all(&ground, &args.replay, &policies, &progress);
     drop(progress);
     let mut answer = answer(&args.replay, &ground, &replayed, against.as_deref());
+    answer.notes = policies.iter().flat_map(|policy| policy.notes.clone()).collect();
     answer.gates = args
         .fail_if
         .iter()
@@ -148,6 +152,7 @@ fn answer(
         usd_per_gpu_hour: usd,
         allowed_missed: args.misses,
         assumed: ground.assumed.clone(),
+        notes: Vec::new(),
         policies: replayed.played.iter().map(show).collect(),
         models,
         hull: replayed.hull.clone(),

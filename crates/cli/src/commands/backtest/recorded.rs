@@ -13,11 +13,22 @@ pub(super) struct Recorded {
     /// What each model was last told to have.
     last: Vec<Option<u32>>,
     pub(super) decisions: Vec<DecisionView>,
+    /// Up to when the last whole decision of each model is kept.
+    watched: f64,
+    /// When it was made, and what it was.
+    pub(super) seen: Vec<(f64, ModelDecision)>,
 }
 
 impl Recorded {
     pub(super) fn new(policy: Box<dyn Policy>) -> Recorded {
-        Recorded { policy, last: Vec::new(), decisions: Vec::new() }
+        let (last, decisions, seen) = (Vec::new(), Vec::new(), Vec::new());
+        Recorded { policy, last, decisions, watched: f64::NEG_INFINITY, seen }
+    }
+
+    /// Keeps what was decided last before a moment.
+    pub(super) fn watching(mut self, at: f64) -> Recorded {
+        self.watched = at;
+        self
     }
 
     fn note(&mut self, now: Seconds, model: usize, reading: &Reading, to: u32, because: String) {
@@ -54,6 +65,10 @@ impl Policy for Recorded {
                     let place = sight.snapshot.models.keys().position(|id| *id == entry.model);
                     let Some(model) = place else { continue };
                     let Some(reading) = sight.readings.get(model) else { continue };
+                    if sight.now.get() <= self.watched {
+                        self.seen.retain(|(_, known)| known.model != entry.model);
+                        self.seen.push((sight.now.get(), entry.clone()));
+                    }
                     let to = entry.targets.iter().map(|target| target.replicas.get()).sum();
                     self.note(sight.now, model, reading, to, reason(entry));
                 }

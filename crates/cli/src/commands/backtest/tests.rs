@@ -120,6 +120,7 @@ pub(super) fn made_up() -> Backtest {
         usd_per_gpu_hour: usd,
         allowed_missed: 0.01,
         assumed: vec!["arrivals without bursts inside a minute".to_owned()],
+        notes: vec!["hpa.yaml: Deployment is passed over".to_owned()],
         models,
         policies,
         hull: hull.collect(),

@@ -82,6 +82,7 @@ impl Backtest {
         if !self.assumed.is_empty() {
             notes.push(format!("assumed: {}", self.assumed.join(", ")));
         }
+        notes.extend(self.notes.iter().cloned());
         notes
     }
 
