@@ -126,7 +126,7 @@ fn check_model(form: &Form, model: &ModelForm, problems: &mut Problems) {
     });
     problems.unless(!model.variants.is_empty(), || format!("{place} has no variants"));
     let traffic = &model.traffic;
-    problems.unless(traffic.replay.is_some() != !traffic.stages.is_empty(), || {
+    problems.unless(traffic.replay.is_some() == traffic.stages.is_empty(), || {
         format!("{place}: traffic needs either stages or replay")
     });
     let lengths = traffic.prompt.is_some() && traffic.output.is_some();

@@ -156,7 +156,7 @@ fn llm_ds_own_loop_scores_about_as_it_was_measured() {
         |what: &str| verdict.findings.iter().find(|finding| finding.what == what).unwrap().value;
     assert!((4.0..25.0).contains(&value("missed_percent")), "{}", value("missed_percent"));
     assert!((5.2..6.2).contains(&value("episode_replicas")), "{}", value("episode_replicas"));
-    // A static pool sized for the peak misses nothing.
+    // A static pool sized for the peak misses nothing; it is complete before the load grows.
     let verdict = show("llm-d-ramp", &mut rival("static@8"));
     let missed = verdict.findings.iter().find(|finding| finding.what == "missed_percent").unwrap();
     assert_eq!(missed.value, 0.0);
