@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{check, explain, fit, gpus, plan, prices};
+use crate::commands::{backtest, check, explain, fit, gpus, plan, prices};
 use crate::flags::Global;
 
 /// Decides how much accelerator capacity AI workloads get, and shows why
@@ -23,6 +23,7 @@ pub(crate) enum Command {
     Explain(explain::ExplainArgs),
     Plan(plan::PlanArgs),
     Fit(fit::FitArgs),
+    Backtest(Box<backtest::BacktestArgs>),
     Gpus(gpus::GpusArgs),
     Prices(prices::PricesArgs),
     /// Show the version of this command

@@ -9,6 +9,7 @@
 
 pub mod chance;
 pub mod clairvoyant;
+pub mod cluster;
 pub mod cold_start;
 pub mod engine;
 pub mod fluid;

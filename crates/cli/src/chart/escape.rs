@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// For text and for values of attributes, in HTML and in SVG. Control characters are not allowed
 /// in XML at all, so they become blanks.
-pub(super) fn escape(text: &str) -> Cow<'_, str> {
+pub(crate) fn escape(text: &str) -> Cow<'_, str> {
     if !text.contains(|c: char| c.is_control() || "&<>\"'".contains(c)) {
         return Cow::Borrowed(text);
     }

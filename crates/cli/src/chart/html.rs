@@ -8,7 +8,8 @@ use crate::output::document::{
     Align, Below, Block, Cell, Column, Document, Row, Table, Tone, parts, shown,
 };
 
-const STYLE: &str = include_str!("page.css");
+/// The look of every page.
+pub(crate) const STYLE: &str = include_str!("page.css");
 
 /// The page. Pictures of the document stand where the document has them; further ones follow at
 /// the end.
@@ -33,6 +34,13 @@ pub(crate) fn page(title: &str, document: &Document, charts: &[Chart]) -> String
         page.picture(chart);
     }
     page.out.push_str("</main>\n</body>\n</html>\n");
+    page.out
+}
+
+/// One block alone, for pages that are more than a document.
+pub(crate) fn block(block: &Block) -> String {
+    let mut page = Page { out: String::new(), pictures: 0 };
+    page.block(block);
     page.out
 }
 

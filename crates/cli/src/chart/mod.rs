@@ -17,6 +17,7 @@ pub(crate) mod terminal;
 mod tests;
 mod words;
 
+pub(crate) use escape::escape;
 pub(crate) use frontier::frontier;
 
 /// Points on two axes, with the best of them.

@@ -24,7 +24,7 @@ pub(crate) struct Failure {
 }
 
 /// Failures with a page in docs/errors. As with checks, a number never changes its meaning; the
-/// hundreds are the part of the product: 6 is planning.
+/// hundreds are the part of the product: 6 is planning, 7 replaying.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailureCode {
     UnknownName,
@@ -32,16 +32,22 @@ pub(crate) enum FailureCode {
     UnknownModel,
     ModelNotUnderstood,
     Trace,
+    Traffic,
+    Policy,
+    ReplicaCapacity,
 }
 
 impl FailureCode {
     #[cfg(test)]
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 8] = [
         Self::UnknownName,
         Self::CatalogFile,
         Self::UnknownModel,
         Self::ModelNotUnderstood,
         Self::Trace,
+        Self::Traffic,
+        Self::Policy,
+        Self::ReplicaCapacity,
     ];
 
     pub(crate) fn id(self) -> &'static str {
@@ -51,6 +57,9 @@ impl FailureCode {
             FailureCode::UnknownModel => "FLY-603",
             FailureCode::ModelNotUnderstood => "FLY-604",
             FailureCode::Trace => "FLY-605",
+            FailureCode::Traffic => "FLY-711",
+            FailureCode::Policy => "FLY-712",
+            FailureCode::ReplicaCapacity => "FLY-713",
         }
     }
 }

@@ -8,7 +8,7 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
 
 use super::{API_VERSION, Envelope, Failure, failure::ErrorDocument};
-use crate::commands::{check, explain, fit, gpus, plan, prices, version};
+use crate::commands::{backtest, check, explain, fit, gpus, plan, prices, version};
 
 /// The schema of one answer. `apiVersion` and `kind` are fixed, so that a program can tell the
 /// answers apart by schema alone.
@@ -24,6 +24,9 @@ fn schema<T: JsonSchema + 'static>(kind: &'static str) -> Value {
 fn all() -> Vec<(&'static str, Value)> {
     use super::Answer;
     vec![
+        ("backtest", schema::<backtest::Backtest>(backtest::Backtest::KIND)),
+        ("backtest-tune", schema::<backtest::TuneAnswer>(backtest::TuneAnswer::KIND)),
+        ("backtest-why", schema::<backtest::WhyAnswer>(backtest::WhyAnswer::KIND)),
         ("check", schema::<check::CheckAnswer>(check::CheckAnswer::KIND)),
         ("error", schema::<ErrorDocument<'static>>(Failure::KIND)),
         ("explain", schema::<explain::Explanation>(explain::Explanation::KIND)),

@@ -95,20 +95,29 @@ pub(super) struct Sizing {
 
 /// The best sizes. `add` adds to each layer what it costs to have it on in the step, which must
 /// not fall from a layer to the next; infinities force.
-pub(super) fn right_size(sizing: &Sizing, mut add: impl FnMut(usize, &mut [f64])) -> Vec<u32> {
-    let start_cost = sizing.start_cost;
+pub(super) fn right_size(sizing: &Sizing, add: impl FnMut(usize, &mut [f64])) -> Vec<u32> {
+    right_size_at(sizing, |_| sizing.start_cost, add)
+}
+
+/// The best sizes where a start costs more in some steps than in others.
+pub(super) fn right_size_at(
+    sizing: &Sizing,
+    start_cost: impl Fn(usize) -> f64,
+    mut add: impl FnMut(usize, &mut [f64]),
+) -> Vec<u32> {
     let there = |layer: usize| layer < sizing.initial as usize;
     let mut dearer: Vec<f64> =
-        (0..sizing.layers).map(|layer| if there(layer) { 0.0 } else { start_cost }).collect();
+        (0..sizing.layers).map(|layer| if there(layer) { 0.0 } else { start_cost(0) }).collect();
     let mut bounds = Vec::with_capacity(sizing.steps);
     for step in 0..sizing.steps {
         add(step, &mut dearer);
+        let next_start = if step + 1 < sizing.steps { start_cost(step + 1) } else { 0.0 };
         // Layers that are on if nothing follows; layers that are on if the next step wants them.
         let (mut must, mut may) = (0_u32, 0_u32);
         for dearer in &mut dearer {
             must += u32::from(*dearer < 0.0);
-            may += u32::from(*dearer <= start_cost);
-            *dearer = dearer.clamp(0.0, start_cost);
+            may += u32::from(*dearer <= next_start);
+            *dearer = dearer.clamp(0.0, next_start);
         }
         bounds.push((must, may));
     }

@@ -84,17 +84,11 @@ fn three_models_in_a_pool() {
     };
     let six = [plain(0), small(0), plain(1), small(1), plain(2), small(2)];
     let lending = Some(Lending { value: 0.3, restart: 60.0, initial: 0 });
-    for (name, per_day, merge, piece) in [
-        ("10 min", 144, 1, 144),
-        ("10 min, whole", 144, 1, usize::MAX),
-        ("1 min", 1440, 1, 240),
-        ("1 min", 1440, 2, 240),
-        ("1 min", 1440, 5, 144),
-        ("10 s", 8640, 6, 240),
-        ("10 s", 8640, 30, 144),
-    ] {
+    for (name, per_day, merge, piece) in
+        [("10 min", 144, 1, 48), ("1 min", 1440, 10, 72), ("10 s", 8640, 120, 36)]
+    {
         let work: Vec<Vec<f64>> = (0..3).map(|index| two_weeks(per_day, index)).collect();
-        for (variants, gpus) in [(&three[..], 150), (&three[..], 200), (&six[..], 200)] {
+        for (variants, gpus) in [(&three[..], 200), (&three[..], 300), (&six[..], 300)] {
             let problem = Problem {
                 work: &work,
                 masked: &[],

@@ -127,7 +127,7 @@ impl Law for Kpa {
             None => self.seen.forget(now),
         }
         let ready = f64::from(reading.ready.max(1));
-        let Some(wish) = self.wish(now, ready) else { return current };
+        let Some(wish) = self.wish(now, ready) else { return current.max(self.settings.min) };
         let mut desired = wish;
         if self.settings.down_delay > Seconds::ZERO {
             self.wished.push(now, f64::from(wish));

@@ -72,6 +72,7 @@ impl Metric {
         match self {
             Self::ArrivalsPerSecond => &[
                 "vllm_request_success",
+                "vllm_num_incoming_requests",
                 "vllm_requests_per_second",
                 "requests_per_second",
                 "http_requests",

@@ -2,7 +2,7 @@
 //!
 //! Each law is written from its published description and tested against it; [`named`] gives each
 //! with its published defaults, [`grid`] lists settings worth trying on a training week, and
-//! `yaml` reads a user's own `HorizontalPodAutoscaler` or `ScaledObject`.
+//! [`yaml`] reads a user's own `HorizontalPodAutoscaler` or `ScaledObject`.
 //!
 //! A law sees one model's [`Reading`] and nothing else: no queue of the virtual world, no future,
 //! no other model. Start at [`Law`] and [`Fleet`], then `hpa`, on which KEDA and llm-d build.
@@ -20,6 +20,7 @@ mod named;
 mod predict;
 pub mod ray;
 mod window;
+pub mod yaml;
 
 pub use grid::grid;
 pub use metric::Metric;
@@ -30,7 +31,7 @@ use crate::seconds::Seconds;
 use flyball_core::units::Replicas;
 
 /// How one model is scaled.
-pub trait Law {
+pub trait Law: Send {
     /// How many replicas there should be. `current` is what was ordered last.
     fn desired(&mut self, now: Seconds, reading: &Reading, current: u32) -> u32;
 

@@ -92,7 +92,9 @@ impl Facts {
         let per_second = self.replica_per_second;
         let demand: Vec<_> = self.week.iter().map(|(at, rate)| (*at, rate / per_second)).collect();
         let how = Learning { quantile, headroom, min: self.min, max: self.max };
-        Calendar { lead: self.cold_start, ..Calendar::learned(&demand, self.starts_at, how) }
+        // A calendar is looked at once a minute, so it may be late by one.
+        let lead = self.cold_start + Seconds::MINUTE;
+        Calendar { lead, ..Calendar::learned(&demand, self.starts_at, how) }
     }
 }
 
@@ -132,7 +134,7 @@ pub enum Refused {
     NotANumber(String),
     /// It learns from a week that is not there.
     #[error(
-        "`{0}` needs a training week to learn from; hint: give a number, as in `static@8`, or traffic to train on"
+        "`{0}` needs a training week; hint: give a number, as in `static@8`, or traffic to train on"
     )]
     NeedsWeek(String),
 }
@@ -154,7 +156,8 @@ pub fn named(name: &str, facts: &Facts) -> Result<Settings, Refused> {
     };
     Ok(match bare {
         "hpa" => hpa_on(facts, Metric::Waiting, number.unwrap_or(5.0)),
-        // GKE's advice for batch size: a little below the largest batch that meets the objective.
+        // GKE's best practices name the batch for lower latencies than the queue can hold; how far
+        // below the largest is ours to choose.
         "hpa-running" => hpa_on(facts, Metric::Running, number.unwrap_or(0.8 * facts.max_running)),
         "hpa-cache" => hpa_on(facts, Metric::CacheUsed, number.unwrap_or(0.8)),
         "hpa-rate" => hpa_on(facts, utilisation(facts), number.unwrap_or(0.7)),

@@ -124,7 +124,7 @@ impl Law for Ray {
         if reading.ready == 0 {
             // Nothing runs: the first request is answered at once, without a delay.
             let first = if in_flight > 0.0 { self.settings.up_factor.ceil() as u32 } else { 0 };
-            return current.max(first);
+            return current.max(first).max(self.settings.min);
         }
         let wish = self.settings.replicas(mean, reading.ready);
         self.delayed(now, wish, current)

@@ -24,9 +24,13 @@ impl Window {
 
     /// Forgets what is too old to count.
     pub(super) fn forget(&mut self, now: Seconds) {
-        // A window of no length still holds what is pushed at this very moment.
-        let oldest = now - self.length;
-        self.samples.retain(|(at, _)| *at > oldest && *at <= now);
+        // Samples are in the order of time, so only the ends need a look.
+        while self.samples.back().is_some_and(|(at, _)| *at > now) {
+            self.samples.pop_back();
+        }
+        while self.samples.front().is_some_and(|(at, _)| *at <= now - self.length) {
+            self.samples.pop_front();
+        }
     }
 
     /// The mean over samples that are at most so old; `None` without any.

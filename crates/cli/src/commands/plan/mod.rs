@@ -4,7 +4,7 @@
 //! ones that were rejected and why, and what would change the answer. Nothing is decided here.
 
 mod parts;
-mod quantities;
+pub(crate) mod quantities;
 mod range;
 mod serve;
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! Several models, each with one or more variants, in one pool that may lend to training.
 //!
 //! Start with [`Problem`] and [`bounded`]. `relax` is the lower bound: a linear program over time
-//! in which replicas may be fractions. `round` makes a plan of whole replicas from it. What no
-//! policy can beat lies between the two; [`Bounded::gap`] says how far apart they are.
+//! in which replicas may be fractions. `round` makes a plan of whole replicas from it. `price`
+//! raises the bound where each model has one variant: it works on the steps as they are, while the
+//! program may have to average them. What no policy can beat lies between bound and plan; [`Bounded::gap`] says how far apart they are.
 
+mod price;
 mod relax;
 mod round;
 
@@ -138,7 +140,16 @@ impl Bounded {
 pub fn bounded(problem: &Problem<'_>, grain: Grain) -> Result<Bounded, Unsolved> {
     let relaxed = relax::relax(problem, grain)?;
     let (mix, bill) = round::round(problem, &relaxed.replicas);
-    Ok(Bounded { bound: relaxed.bound, mix, bill })
+    let mut found = Bounded { bound: relaxed.bound, mix, bill };
+    if let Some(pool) = problem.pool.filter(|_| problem.one_variant_each()) {
+        let (bound, replicas) = price::price(problem, pool, &found);
+        found.bound = found.bound.max(bound);
+        let (mix, bill) = round::round(problem, &replicas);
+        if bill.total() < found.bill.total() {
+            (found.mix, found.bill) = (mix, bill);
+        }
+    }
+    Ok(found)
 }
 
 /// What a plan costs, or nothing if the pool cannot hold it.
@@ -191,6 +202,11 @@ pub fn bill(problem: &Problem<'_>, mix: &Mix) -> Option<Bill> {
 impl Problem<'_> {
     fn steps(&self) -> usize {
         self.work.first().map_or(0, Vec::len)
+    }
+
+    fn one_variant_each(&self) -> bool {
+        let of = |model| self.variants.iter().filter(|variant| variant.model == model).count();
+        (0..self.work.len()).all(|model| of(model) == 1)
     }
 
     fn stretches(&self) -> Vec<Stretch> {

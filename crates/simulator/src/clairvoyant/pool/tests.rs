@@ -161,7 +161,10 @@ proptest! {
         prop_assert!(plan >= least - close, "plan {plan} under {least}");
         prop_assert_eq!(bill(&problem, &fine.mix), Some(fine.bill));
         let coarse = bounded(&problem, Grain { merge, piece }).unwrap();
-        prop_assert!(coarse.bound <= fine.bound + close, "{} over {}", coarse.bound, fine.bound);
+        prop_assert!(coarse.bound <= least + close, "coarse bound {} over {least}", coarse.bound);
+        let relaxed = |grain| relax::relax(&problem, grain).unwrap().bound;
+        let (low, high) = (relaxed(Grain { merge, piece }), relaxed(Grain { merge: 1, piece: 8 }));
+        prop_assert!(low <= high + close, "averages gave {low}, steps {high}");
         if case.pool.is_none() && case.work.len() == case.variants.len() {
             prop_assert!((fine.bound - least).abs() < close, "{} and {least}", fine.bound);
             prop_assert!((plan - least).abs() < close, "{plan} and {least}");

@@ -121,13 +121,15 @@ impl Memory {
     }
 
     /// The first time, the replicas that are there count as a proposal: a controller that starts
-    /// must not remove anything before it has watched for a while.
-    pub(super) fn begin(&mut self, now: Seconds, current: u32) {
-        if !self.begun {
-            self.begun = true;
-            self.up.push(now, f64::from(current));
-            self.down.push(now, f64::from(current));
+    /// must not remove anything before it has watched for a while. Says whether it was the first.
+    pub(super) fn begin(&mut self, now: Seconds, current: u32) -> bool {
+        if self.begun {
+            return false;
         }
+        self.begun = true;
+        self.up.push(now, f64::from(current));
+        self.down.push(now, f64::from(current));
+        true
     }
 
     /// The proposal, held back: up only as far as every recent one asked, down likewise.

@@ -13,7 +13,7 @@ mod propose;
 mod tests;
 
 pub use behaviour::{Behaviour, Rate, Rules, Select};
-pub use propose::{Kind, Source, Starting};
+pub use propose::{Kind, Over, Source, Starting};
 
 use super::{Law, Metric};
 use crate::policy::Reading;
@@ -40,7 +40,7 @@ pub struct Settings {
 impl Default for Settings {
     /// The published defaults, with one metric, since an HPA without one does nothing: five
     /// waiting requests per replica. GKE's "Best practices for autoscaling LLM inference
-    /// workloads" advises to begin at a queue of 3 to 5; the vLLM production stack ships 5.
+    /// workloads" begins with the queue; five is the threshold of the vLLM production stack.
     fn default() -> Self {
         Self {
             sources: vec![Source::per_pod(Metric::Waiting, 5.0)],
@@ -83,10 +83,11 @@ impl Hpa {
     /// What comes of the proposals of the metrics.
     pub(super) fn settle(&mut self, now: Seconds, proposals: &[Option<u32>], current: u32) -> u32 {
         let Settings { min, max, behaviour, .. } = &self.settings;
-        self.memory.begin(now, current);
+        let first = self.memory.begin(now, current);
         if current == 0 && *min > 0 {
-            // Somebody switched the workload off; the controller then leaves it alone.
-            return 0;
+            // Somebody switched the workload off and the controller leaves it alone; unless the
+            // workload is only just created, when its replicas are yet to be set.
+            return if first { *min } else { 0 };
         }
         let desired = if current > *max {
             *max

@@ -10,6 +10,8 @@ pub struct Source {
     pub metric: Metric,
     /// How it is gathered and what the target means.
     pub kind: Kind,
+    /// How the values of replicas become one, for kinds other than [`Kind::PerPod`].
+    pub over: Over,
     /// The target, in the unit of the metric.
     pub target: f64,
     /// What the reading is multiplied by first: arithmetic of a query.
@@ -23,14 +25,20 @@ pub struct Source {
 pub enum Kind {
     /// A `Pods` metric: its mean over pods is held at the target.
     PerPod,
-    /// An `Object` or `External` metric with `averageValue`: the sum over all replicas, divided by
-    /// the target.
+    /// An `Object` or `External` metric with `averageValue`: what is read, divided by the target.
     AverageValue,
-    /// An `Object` or `External` metric with `value`: the sum over all replicas against the target,
-    /// times the pods that are ready.
+    /// An `Object` or `External` metric with `value`: what is read against the target, times the
+    /// pods that are ready.
     Value,
-    /// As [`Kind::Value`], for a query that takes the mean over pods.
-    MeanValue,
+}
+
+/// How the values of replicas become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// `sum()`.
+    Sum,
+    /// `avg()`.
+    Mean,
 }
 
 /// How replicas that start are counted by a `Pods` metric.
@@ -47,19 +55,20 @@ pub enum Starting {
 impl Source {
     /// A `Pods` metric.
     pub const fn per_pod(metric: Metric, target: f64) -> Self {
-        Self { metric, kind: Kind::PerPod, target, factor: 1.0, missing: None }
+        Self { kind: Kind::PerPod, over: Over::Mean, ..Self::average_value(metric, target) }
     }
 
     /// An `External` metric with `averageValue`.
     pub const fn average_value(metric: Metric, target: f64) -> Self {
-        Self { metric, kind: Kind::AverageValue, target, factor: 1.0, missing: None }
+        let (kind, over) = (Kind::AverageValue, Over::Sum);
+        Self { metric, kind, over, target, factor: 1.0, missing: None }
     }
 
     /// What is read, as the query would show it.
     pub fn value(&self, reading: &Reading) -> Option<f64> {
-        let shown = match self.kind {
-            Kind::PerPod | Kind::MeanValue => self.metric.mean(reading),
-            Kind::AverageValue | Kind::Value => self.metric.sum(reading),
+        let shown = match (self.kind, self.over) {
+            (Kind::PerPod, _) | (_, Over::Mean) => self.metric.mean(reading),
+            (_, Over::Sum) => self.metric.sum(reading),
         };
         shown.map(|value| value * self.factor).or(self.missing)
     }
@@ -84,7 +93,7 @@ impl Source {
                 let keep = exist > 0 && tolerates(ratio, tolerance);
                 Some(if keep { exist } else { ceil(value / self.target) })
             }
-            Kind::Value | Kind::MeanValue => {
+            Kind::Value => {
                 let ratio = value / self.target;
                 Some(match current {
                     0 => ceil(ratio),

@@ -217,5 +217,7 @@ fn bounds_hold_and_zero_replicas_switch_it_off() {
     assert_eq!(Hpa::new(settings.clone()).desired(Seconds::ZERO, &idle(1), 1), 3);
     assert_eq!(Hpa::new(settings.clone()).desired(Seconds::ZERO, &idle(20), 20), 8);
     assert_eq!(Hpa::new(settings.clone()).desired(Seconds::ZERO, &flood(7), 7), 8);
-    assert_eq!(Hpa::new(settings).desired(Seconds::ZERO, &flood(0), 0), 0);
+    let mut off = Hpa::new(settings);
+    assert_eq!(off.desired(Seconds::ZERO, &flood(0), 0), 3, "only just created");
+    assert_eq!(off.desired(Seconds(15.0), &flood(0), 0), 0);
 }

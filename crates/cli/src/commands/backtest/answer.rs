@@ -1,0 +1,264 @@
+//! What `flyball backtest` answers, as `-o json` prints it.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::clock::Clock;
+use super::gate::GateView;
+
+/// What each policy would have cost and missed on this traffic.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Backtest {
+    /// How long the replayed part of the traffic is.
+    pub(super) span_seconds: f64,
+    /// The moment the replay begins at, where the traffic says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) begins_at: Option<String>,
+    /// How it was replayed: `fluid` (rates, for weeks) or `requests` (each one, step by step).
+    pub(super) method: &'static str,
+    /// Seeds of chance, one replay of each policy for each.
+    pub(super) seeds: Vec<u64>,
+    /// Time from the order of a replica until it serves.
+    pub(super) cold_start_seconds: f64,
+    /// Time to the first token that a request must stay inside.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) ttft_seconds: Option<f64>,
+    /// Mean time per further token that a request must stay inside.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tpot_seconds: Option<f64>,
+    /// Accelerators that the models share; absent if there are as many as anybody asks for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) pool_gpus: Option<u32>,
+    /// What an accelerator costs in an hour, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) usd_per_gpu_hour: Option<f64>,
+    /// Share of requests that may miss; what the verdict is held to.
+    pub(super) allowed_missed: f64,
+    /// What was not said and had to be assumed.
+    pub(super) assumed: Vec<String>,
+    /// What policies from files say that changes nothing in a replay.
+    pub(super) notes: Vec<String>,
+    pub(super) models: Vec<ModelView>,
+    /// The clairvoyant first, then as they were asked for.
+    pub(super) policies: Vec<PolicyView>,
+    /// The least that any policy could have paid, by how much it may miss: cheapest first.
+    pub(super) hull: Vec<HullView>,
+    /// Each policy held against the one that `--against` names.
+    pub(super) comparisons: Vec<ComparisonView>,
+    /// The rules of `--fail-if`.
+    pub(super) gates: Vec<GateView>,
+    /// How long the replay took. Not in the document, which is the same for the same seeds.
+    #[serde(skip)]
+    pub(super) took: Duration,
+    /// File and size of the page that was written.
+    #[serde(skip)]
+    pub(super) page: Option<(String, usize)>,
+    #[serde(skip)]
+    pub(super) clock: Clock,
+}
+
+/// One model and its traffic.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ModelView {
+    pub(super) name: String,
+    /// Where the traffic comes from.
+    pub(super) traffic: String,
+    /// Requests that arrived in the scored part.
+    pub(super) requests: f64,
+    /// Requests per second that one replica carries inside the targets.
+    pub(super) replica_capacity: f64,
+    /// What that number rests on.
+    pub(super) capacity_from: String,
+    pub(super) gpus_per_replica: u32,
+}
+
+/// What came of one policy, over all models and seeds.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PolicyView {
+    pub(super) name: String,
+    /// It knew the future: no policy can do better.
+    pub(super) clairvoyant: bool,
+    /// Accelerator time paid for.
+    pub(super) gpu_hours: Spread,
+    /// The same over what the clairvoyant paid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) times_optimum: Option<Spread>,
+    /// Share of requests that missed a target, were refused or never finished; 0 to 1.
+    pub(super) missed: Spread,
+    /// 99th percentile of the time to the first token, of the worst model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) ttft_p99_seconds: Option<Spread>,
+    /// Replicas asked for.
+    pub(super) starts: Spread,
+    /// Starts soon after a removal and removals soon after a start: each paid for nothing.
+    pub(super) reversals: Spread,
+    /// Requests cut off by the removal of their replica.
+    pub(super) killed: Spread,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) usd: Option<Spread>,
+    pub(super) worst: WorstView,
+    /// Mean over the seeds.
+    pub(super) gpu_hours_by_cause: CausesView,
+    /// Of the first seed.
+    pub(super) models: Vec<PolicyModelView>,
+    /// Every change of a number of replicas, of the first seed.
+    pub(super) decisions: Vec<DecisionView>,
+}
+
+/// The worst five minutes of the first seed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WorstView {
+    /// Share of requests missed in them; 0 to 1.
+    pub(super) missed: f64,
+    /// Their begin, counted from the start of the replay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) at_seconds: Option<f64>,
+}
+
+/// Where the accelerator time went, in GPU-hours. They add up to what was paid for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CausesView {
+    /// Work done, at full load.
+    pub(super) useful: f64,
+    /// Serving below full load, or held and unused.
+    pub(super) idle: f64,
+    /// From the order until a replica serves.
+    pub(super) starting: f64,
+    /// From the end of new requests until a replica is gone.
+    pub(super) draining: f64,
+    /// Lent to training.
+    pub(super) lent: f64,
+}
+
+/// What came of one policy and one model, first seed.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PolicyModelView {
+    pub(super) model: String,
+    pub(super) gpu_hours: f64,
+    pub(super) missed: f64,
+    pub(super) timeline: TimelineView,
+}
+
+/// How it went over time: columns of equal length, one entry per step. Entries in a gap of the
+/// data are null.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TimelineView {
+    /// Start of the first step, counted from the start of the replay.
+    pub(super) begins_seconds: f64,
+    pub(super) step_seconds: f64,
+    /// Work that arrived, in replicas at capacity; mean.
+    pub(super) demand: Vec<Option<f64>>,
+    /// Replicas that serve; mean.
+    pub(super) ready: Vec<Option<f64>>,
+    /// Replicas that start; mean.
+    pub(super) starting: Vec<Option<f64>>,
+    /// Replicas that drain; mean.
+    pub(super) draining: Vec<Option<f64>>,
+    /// Requests that wait; most.
+    pub(super) waiting: Vec<Option<f64>>,
+    /// Requests that arrived.
+    pub(super) requests: Vec<Option<f64>>,
+    /// Requests of them that missed.
+    pub(super) missed: Vec<Option<f64>>,
+}
+
+/// A number of replicas was changed.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DecisionView {
+    pub(super) at_seconds: f64,
+    /// Index of the model.
+    pub(super) model: usize,
+    pub(super) from: u32,
+    pub(super) to: u32,
+    pub(super) because: String,
+}
+
+/// A point of the clairvoyant's trade between money and misses.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct HullView {
+    pub(super) gpu_hours: f64,
+    /// Share of requests, 0 to 1.
+    pub(super) missed: f64,
+}
+
+/// One policy against another, seed by seed.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ComparisonView {
+    pub(super) policy: String,
+    pub(super) against: String,
+    /// Relative change of the cost; -0.07 is 7 % less.
+    pub(super) cost: Spread,
+    /// Change of the share of requests missed.
+    pub(super) missed: Spread,
+}
+
+/// A mean over the seeds and its 95 % interval; all the same with one seed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct Spread {
+    pub(super) mean: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
+}
+
+impl Spread {
+    /// Student's t over so few seeds: with three, 4.3 standard errors, not 2.
+    pub(super) fn of(values: &[f64]) -> Spread {
+        let count = values.len().max(1) as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        if values.len() < 2 {
+            return Spread { mean: tidy(mean), low: tidy(mean), high: tidy(mean) };
+        }
+        let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (count - 1.0);
+        let half = student(values.len() - 1) * (variance / count).sqrt();
+        Spread { mean: tidy(mean), low: tidy(mean - half), high: tidy(mean + half) }
+    }
+
+    /// Half the width of the interval, where there is one.
+    pub(super) fn half(self) -> Option<f64> {
+        let half = (self.high - self.low) / 2.0;
+        (half > 0.0).then_some(half)
+    }
+}
+
+/// Six digits: what lies beyond is noise, and would differ between machines.
+pub(super) fn tidy(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return 0.0;
+    }
+    let digits = 5 - value.abs().log10().floor() as i32;
+    let scale = 10f64.powi(digits.clamp(-12, 12));
+    (value * scale).round() / scale
+}
+
+/// The 97.5 % quantile of Student's t by degrees of freedom, from any table of it.
+fn student(freedom: usize) -> f64 {
+    const T: [f64; 10] = [12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
+    T.get(freedom - 1).copied().unwrap_or(1.96 + 2.6 / freedom as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_over_three_seeds_is_wide() {
+        let spread = Spread::of(&[1.0, 2.0, 3.0]);
+        // Standard deviation 1, standard error 1/sqrt 3, times 4.303.
+        assert_eq!(spread.mean, 2.0);
+        assert!((spread.half().expect("an interval") - 2.48434).abs() < 1e-4, "{spread:?}");
+        assert_eq!(Spread::of(&[5.0]).half(), None);
+        assert_eq!(Spread::of(&[5.0, 5.0]).half(), None);
+    }
+}

@@ -1,0 +1,229 @@
+//! What can be typed after `flyball backtest`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
+use flyball_perf::engine::Engine;
+use flyball_simulator::cold_start::ColdStart;
+use flyball_simulator::seconds::Seconds;
+
+use super::gate::Gate;
+use super::{tune, why};
+use crate::catalog::CatalogArgs;
+use crate::commands::plan::quantities;
+use crate::flags::{time, time_above_zero};
+use crate::model::FormatArgs;
+
+/// Replay traffic against scaling policies, scored against a clairvoyant
+///
+/// Needs no cluster. Every policy sees what its metrics would have shown it, and pays for every
+/// replica from its order on. The same seeds give the same answer, byte for byte.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct BacktestArgs {
+    #[command(subcommand)]
+    pub(super) what: Option<What>,
+
+    #[command(flatten)]
+    pub(super) replay: ReplayArgs,
+
+    /// What decides: governor, a rival by name (hpa, keda@8, static ...) or a file with a
+    /// HorizontalPodAutoscaler or ScaledObject; may be given more than once
+    #[arg(long, value_name = "POLICY", env = "FLYBALL_BACKTEST_POLICY", value_delimiter = ',')]
+    #[arg(hide_env_values = true, default_value = "governor,hpa")]
+    pub(super) policy: Vec<String>,
+
+    /// The policy that the others are held against; the first other than the governor if not set
+    #[arg(long, value_name = "POLICY", env = "FLYBALL_BACKTEST_AGAINST", hide_env_values = true)]
+    pub(super) against: Option<String>,
+
+    /// What must not come out, as in 'missed>1%', 'cost>100', 'x-optimum>1.3', 'killed>0' or
+    /// 'hpa:ttft-p99>3s'; exit status 1 if it does; may be given more than once
+    #[arg(long, value_name = "RULE", env = "FLYBALL_BACKTEST_FAIL_IF", hide_env_values = true)]
+    #[arg(value_parser = Gate::read)]
+    pub(super) fail_if: Vec<Gate>,
+
+    /// Also write all of it as one page of HTML
+    #[arg(long, value_name = "FILE", env = "FLYBALL_BACKTEST_REPORT", hide_env_values = true)]
+    pub(super) report: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum What {
+    Tune(tune::TuneArgs),
+    Why(why::WhyArgs),
+}
+
+/// What is replayed, whatever is then asked about it.
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// Traffic: a file of requests or rates, a folder of ServeGen, or FILE#NAME for one model of a
+    /// file; several share the cluster, each with its --model
+    #[arg(long, value_name = "FILE", env = "FLYBALL_BACKTEST_TRAFFIC", hide_env_values = true)]
+    #[arg(required = true)]
+    pub(super) traffic: Vec<String>,
+
+    /// The model that the traffic is for, once for each --traffic; with --gpu a folder, a
+    /// config.json or a name from flyball explain FLY-603
+    #[arg(long, value_name = "MODEL", env = "FLYBALL_BACKTEST_MODEL", hide_env_values = true)]
+    pub(super) model: Vec<String>,
+
+    /// Requests per time that one replica carries inside the targets, as in 1.4rps or 84/min;
+    /// once, or once for each model
+    #[arg(long, value_name = "RATE", env = "FLYBALL_BACKTEST_PER_REPLICA", hide_env_values = true)]
+    #[arg(value_parser = rate)]
+    pub(super) per_replica: Vec<f64>,
+
+    /// Accelerator, to predict what a replica carries and costs
+    #[arg(long, value_name = "NAME", env = "FLYBALL_BACKTEST_GPU", hide_env_values = true)]
+    pub(super) gpu: Option<String>,
+
+    /// Accelerators of one replica
+    #[arg(long, value_name = "N", env = "FLYBALL_BACKTEST_TENSOR", hide_env_values = true)]
+    #[arg(default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(super) tensor: u32,
+
+    /// Engine, for the prediction
+    #[arg(long, value_name = "NAME", env = "FLYBALL_BACKTEST_ENGINE", hide_env_values = true)]
+    #[arg(default_value = "vllm", value_parser = engines())]
+    pub(super) engine: Engine,
+
+    /// Mean prompt tokens, where the traffic does not say it
+    #[arg(long, value_name = "TOKENS", env = "FLYBALL_BACKTEST_INPUT", hide_env_values = true)]
+    #[arg(value_parser = quantities::at_least_one)]
+    pub(super) input: Option<f64>,
+
+    /// Mean output tokens, where the traffic does not say it
+    #[arg(long, value_name = "TOKENS", env = "FLYBALL_BACKTEST_OUTPUT", hide_env_values = true)]
+    #[arg(value_parser = quantities::at_least_one)]
+    pub(super) output: Option<f64>,
+
+    /// From the order of a replica until it serves, as in 100s, or 100s/300s for the median and
+    /// the 99th percentile
+    #[arg(long, value_name = "TIME", env = "FLYBALL_BACKTEST_COLD_START", hide_env_values = true)]
+    #[arg(default_value = "100s", value_parser = cold_start)]
+    pub(super) cold_start: ColdStart,
+
+    /// Time to the first token that a request must stay inside
+    #[arg(long, value_name = "TIME", env = "FLYBALL_BACKTEST_TTFT", hide_env_values = true)]
+    #[arg(default_value = "3s", value_parser = time_above_zero)]
+    pub(super) ttft: Duration,
+
+    /// Time per further token that a request must stay inside
+    #[arg(long, value_name = "TIME", env = "FLYBALL_BACKTEST_TPOT", hide_env_values = true)]
+    #[arg(default_value = "100ms", value_parser = time_above_zero)]
+    pub(super) tpot: Duration,
+
+    /// Share of requests that may miss: what the verdict and the clairvoyant are held to
+    #[arg(long, value_name = "SHARE", env = "FLYBALL_BACKTEST_MISSES", hide_env_values = true)]
+    #[arg(default_value = "1%", value_parser = share)]
+    pub(super) misses: f64,
+
+    /// Fewest replicas of a model
+    #[arg(long, value_name = "N", env = "FLYBALL_BACKTEST_MIN", hide_env_values = true)]
+    #[arg(default_value_t = 1)]
+    pub(super) min: u32,
+
+    /// Most replicas of a model
+    #[arg(long, value_name = "N", env = "FLYBALL_BACKTEST_MAX", hide_env_values = true)]
+    #[arg(default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) max: u32,
+
+    /// Accelerators that the models share, no more and no fewer; else each buys and returns its own
+    #[arg(long, value_name = "GPUS", env = "FLYBALL_BACKTEST_POOL", hide_env_values = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) pool: Option<u32>,
+
+    /// Dollars per accelerator and hour; with --gpu the cheapest on demand if not set
+    #[arg(long, value_name = "USD", env = "FLYBALL_BACKTEST_PRICE", hide_env_values = true)]
+    #[arg(value_parser = quantities::count)]
+    pub(super) price: Option<f64>,
+
+    /// Replay from this time of the traffic on: 13:05, 2d13:05 for the second day, or a date
+    #[arg(long, value_name = "TIME", env = "FLYBALL_BACKTEST_FROM", hide_env_values = true)]
+    pub(super) from: Option<String>,
+
+    /// Replay up to this time
+    #[arg(long, value_name = "TIME", env = "FLYBALL_BACKTEST_TO", hide_env_values = true)]
+    pub(super) to: Option<String>,
+
+    /// Replay so much before scoring begins, as in 24h or 7d: policies learn from it
+    #[arg(long, value_name = "TIME", env = "FLYBALL_BACKTEST_WARM_UP", hide_env_values = true)]
+    #[arg(default_value = "0", value_parser = long)]
+    pub(super) warm_up: f64,
+
+    /// Replays of each policy, each with its own chance
+    #[arg(long, value_name = "N", env = "FLYBALL_BACKTEST_SEEDS", hide_env_values = true)]
+    #[arg(default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(super) seeds: u64,
+
+    #[command(flatten)]
+    pub(super) formats: FormatArgs,
+
+    #[command(flatten)]
+    pub(super) catalog: CatalogArgs,
+}
+
+fn engines() -> impl TypedValueParser<Value = Engine> {
+    PossibleValuesParser::new(Engine::ALL.map(Engine::name))
+        .map(|name| Engine::named(&name).expect("only names of engines come through"))
+}
+
+/// `1.4rps`, or as everywhere else `1.4/s`.
+fn rate(text: &str) -> Result<f64, String> {
+    quantities::rate(text.trim().trim_end_matches("rps").trim())
+        .map_err(|_| "write requests per time, as in 1.4rps, 1.4/s or 84/min".to_owned())
+}
+
+/// `100s`, or `100s/300s`: median and 99th percentile.
+fn cold_start(text: &str) -> Result<ColdStart, String> {
+    let seconds = |text: &str| time(text).map(|time| Seconds(time.as_secs_f64()));
+    match text.split_once('/') {
+        None => Ok(ColdStart::Constant(seconds(text)?)),
+        Some((median, p99)) => {
+            let (median, p99) = (seconds(median)?, seconds(p99)?);
+            if median > Seconds::ZERO && p99 > median {
+                Ok(ColdStart::LogNormal { median, p99 })
+            } else {
+                Err("write the median and then the longer 99th percentile, as 100s/300s".to_owned())
+            }
+        }
+    }
+}
+
+/// `1%` or `0.01`.
+pub(super) fn share(text: &str) -> Result<f64, String> {
+    let (digits, unit) = match text.trim().strip_suffix('%') {
+        Some(digits) => (digits, 100.0),
+        None => (text.trim(), 1.0),
+    };
+    let number = digits.trim().parse::<f64>().map(|number| number / unit).ok();
+    number
+        .filter(|share| (0.0..1.0).contains(share))
+        .ok_or_else(|| "write a share as in 1% or 0.01".to_owned())
+}
+
+/// `0`, `90s`, `24h`, `7d`: seconds.
+fn long(text: &str) -> Result<f64, String> {
+    if text.trim() == "0" { Ok(0.0) } else { quantities::span(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_read_and_nonsense_is_refused() {
+        assert_eq!(rate("1.4rps"), Ok(1.4));
+        assert_eq!(rate("84/min"), Ok(1.4));
+        assert_eq!(cold_start("100s"), Ok(ColdStart::Constant(Seconds(100.0))));
+        let spread = ColdStart::LogNormal { median: Seconds(100.0), p99: Seconds(300.0) };
+        assert_eq!(cold_start("100s/5m"), Ok(spread));
+        assert_eq!((share("1%"), share("0.01")), (Ok(0.01), Ok(0.01)));
+        assert_eq!((long("0"), long("7d")), (Ok(0.0), Ok(604_800.0)));
+        assert!(cold_start("300s/100s").is_err() && cold_start("soon").is_err());
+        assert!(share("100%").is_err() && rate("fast").is_err() && long("soon").is_err());
+    }
+}

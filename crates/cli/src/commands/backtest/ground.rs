@@ -1,0 +1,405 @@
+//! What is replayed: traffic from files, cut to the wanted part, and worlds made of it.
+
+use std::path::Path;
+
+use flyball_core::ids::ModelId;
+use flyball_core::snapshot::ScalingBounds;
+use flyball_core::units::{Currency, Gpus, Money, Price, Replicas, Timestamp};
+use flyball_perf::serving::steady::Shape;
+use flyball_simulator::fluid::{Keep, Model, Pool, World};
+use flyball_simulator::seconds::Seconds;
+use flyball_simulator::traffic::load::{self, Part, Traffic};
+use flyball_simulator::traffic::{Load, Trace};
+
+use super::args::ReplayArgs;
+use super::capacity::{self, Capacity};
+use super::clock::Clock;
+use crate::output::{Exit, Failure, FailureCode};
+
+/// The flow is reckoned in steps of this length.
+const STEP: Seconds = Seconds(5.0);
+/// A client hangs up after so many times the target; those who wait longer have long missed it.
+const PATIENCE: f64 = 10.0;
+/// A replica starts so quickly on an accelerator of a fixed pool that is idle, if its weights lie
+/// on the node: no machine has to come, so half of the cold start is left.
+const SWAP_SHARE: f64 = 0.5;
+/// Tokens of a request about which nobody says anything.
+const TOKENS: (f64, f64) = (1_000.0, 200.0);
+
+/// All that a replay needs beside a policy and a seed.
+pub(super) struct Ground {
+    pub(super) subjects: Vec<Subject>,
+    pub(super) clock: Clock,
+    /// Length of the replay, warm-up included.
+    pub(super) length: Seconds,
+    pub(super) usd_per_gpu_hour: Option<f64>,
+    pub(super) assumed: Vec<String>,
+    /// Seconds that are replayed before scoring begins.
+    pub(super) unscored: f64,
+    /// Replay only so many seconds of it.
+    pub(super) upto: Option<f64>,
+}
+
+/// One model with its traffic.
+pub(super) struct Subject {
+    pub(super) name: String,
+    pub(super) id: ModelId,
+    pub(super) traffic: String,
+    pub(super) capacity: Capacity,
+    /// Mean tokens of prompts and answers.
+    pub(super) tokens: (f64, f64),
+    source: Source,
+}
+
+enum Source {
+    /// Counted once: a trace is what it is.
+    Counted(Load),
+    /// Drawn anew for each seed.
+    Rates(flyball_simulator::traffic::Rates, std::ops::Range<usize>),
+}
+
+impl Ground {
+    pub(super) fn read(args: &ReplayArgs) -> Result<Ground, Failure> {
+        let mut assumed = Vec::new();
+        let mut subjects = Vec::new();
+        let mut clock = Clock::default();
+        paired(args)?;
+        let catalog = args.catalog.load()?;
+        for (index, given) in args.traffic.iter().enumerate() {
+            let (loaded, part) = open(given)?;
+            let origin = loaded
+                .start
+                .and_then(|start| jiff::Timestamp::from_microsecond((start * 1e6) as i64).ok());
+            // Models share one clock; the first that knows the time sets it.
+            clock.origin = clock.origin.or(origin);
+            let name = args.model.get(index).cloned();
+            let name = name.or(part.model.clone()).unwrap_or_else(|| stem(given));
+            let tokens = tokens(&part, args, &mut assumed);
+            let capacity =
+                match (args.per_replica.get(index).or(args.per_replica.first()), &args.gpu) {
+                    (Some(rate), _) => capacity::given(*rate, args, tokens),
+                    (None, Some(gpu)) => {
+                        capacity::predicted(&name, gpu, args, &catalog, shape(&part, tokens))?
+                    }
+                    (None, None) => return Err(nothing_said(&name)),
+                };
+            let id = identity(&name, &subjects)?;
+            let source = source(part, &capacity);
+            let traffic = without_folder(given);
+            subjects.push(Subject { name, id, traffic, capacity, tokens, source });
+        }
+        if subjects.iter().any(|subject| subject.capacity.weights.is_none()) {
+            assumed.push("every request is equal work".to_owned());
+        }
+        // A snapshot lists its models by name, and policies see them in that order.
+        subjects.sort_by(|a, b| a.id.cmp(&b.id));
+        let usd = subjects.iter().find_map(|subject| subject.capacity.usd_per_gpu_hour);
+        let mut ground = Ground {
+            subjects,
+            clock,
+            length: Seconds::ZERO,
+            usd_per_gpu_hour: usd,
+            assumed,
+            unscored: args.warm_up,
+            upto: None,
+        };
+        ground.cut(args)?;
+        Ok(ground)
+    }
+
+    /// Keeps what lies between --from and --to.
+    fn cut(&mut self, args: &ReplayArgs) -> Result<(), Failure> {
+        let steps = self.subjects.iter().map(|subject| subject.source.steps()).max().unwrap_or(0);
+        let place = |flag: &str, text: &Option<String>, otherwise: usize| match text {
+            None => Ok(otherwise),
+            Some(text) => self
+                .clock
+                .read(text)
+                .map(|at| ((at / STEP.get()).round().max(0.0) as usize).min(steps))
+                .map_err(|why| {
+                    Failure::new(
+                        Exit::Usage,
+                        format!("{flag} {text} is not a time of this traffic"),
+                    )
+                    .hint(why)
+                }),
+        };
+        let (from, to) = (place("--from", &args.from, 0)?, place("--to", &args.to, steps)?);
+        if from >= to {
+            return Err(Failure::new(Exit::Usage, "nothing lies between --from and --to")
+                .because(format!("the traffic lasts {}", words_of(steps))));
+        }
+        for subject in &mut self.subjects {
+            subject.source.cut(from, to);
+        }
+        let offset = jiff::SignedDuration::from_secs_f64(from as f64 * STEP.get());
+        self.clock.origin = self.clock.origin.and_then(|origin| origin.checked_add(offset).ok());
+        self.length = STEP * (to - from) as f64;
+        if args.warm_up >= self.length.get() {
+            return Err(Failure::new(Exit::Usage, "nothing is left to score after --warm-up")
+                .because(format!("the replayed part lasts {}", words_of(to - from))));
+        }
+        Ok(())
+    }
+
+    /// The world of one seed.
+    pub(super) fn world(&self, args: &ReplayArgs, seed: u64, keep: Keep) -> World {
+        let bounds = ScalingBounds {
+            min: Replicas::new(args.min),
+            max: Replicas::new(args.max.max(args.min)),
+            may_sleep: args.min == 0,
+        };
+        let model = |subject: &Subject| {
+            let mut load = subject.source.load(seed);
+            if let Some(upto) = self.upto {
+                let steps = (upto / STEP.get()).round() as usize;
+                load = load.part(0..steps.min(load.requests.len()));
+            }
+            let initial = subject.initial(&load).clamp(args.min, args.max.max(args.min));
+            Model {
+                id: subject.id.clone(),
+                per_replica: subject.capacity.per_second,
+                first_token: Seconds(subject.capacity.first_token),
+                first_token_objective: Seconds(args.ttft.as_secs_f64()),
+                between_tokens_objective: Seconds(args.tpot.as_secs_f64()),
+                patience: Seconds(PATIENCE * args.ttft.as_secs_f64()),
+                service: Seconds(subject.capacity.service),
+                tokens: subject.tokens,
+                gpus: Gpus::new(args.tensor),
+                bounds,
+                initial: Replicas::new(initial),
+                attainment_per_million: ((1.0 - args.misses) * 1e6).round() as u32,
+                load,
+            }
+        };
+        let start = self.clock.origin.map_or(0, |origin| origin.as_millisecond().max(0) as u64);
+        World {
+            start: Timestamp::from_millis(start),
+            models: self.subjects.iter().map(model).collect(),
+            cold_start: args.cold_start.clone(),
+            pool: args.pool.map(|gpus| Pool {
+                swap: args.cold_start.quantile(0.5) * SWAP_SHARE,
+                idle: Seconds(600.0),
+                fixed: Some(gpus / args.tensor),
+                training: None,
+            }),
+            price: self.price(),
+            unscored: Seconds(self.unscored),
+            gaps_are_outages: false,
+            seed,
+            keep,
+        }
+    }
+
+    /// How far into its week, from Monday midnight, the replay begins; Monday if nobody knows.
+    pub(super) fn into_week(&self) -> Seconds {
+        // 1 January 1970 was a Thursday.
+        let since = |origin: jiff::Timestamp| (origin.as_second() + 3 * 86_400).rem_euclid(604_800);
+        Seconds(self.clock.origin.map_or(0.0, |origin| since(origin) as f64))
+    }
+
+    fn price(&self) -> Option<Price> {
+        let micros = (self.usd_per_gpu_hour? * 1e6).round() as i64;
+        Price::per_gpu_hour(Money::from_micros(micros, Currency::USD)).ok()
+    }
+}
+
+impl Subject {
+    /// Requests per second of the first so much of the traffic, minute by minute, without gaps.
+    pub(super) fn rates(&self, upto: Seconds) -> Vec<(Seconds, f64)> {
+        let load = self.source.load(0);
+        let masked = load.mask();
+        let each = (60.0 / load.step.get()).round().max(1.0) as usize;
+        let steps = ((upto.get() / load.step.get()) as usize).min(load.requests.len());
+        let minutes = load.requests[..steps].chunks(each).zip(masked.chunks(each)).enumerate();
+        minutes
+            .filter(|(_, (_, masked))| masked.iter().all(|masked| !masked))
+            .map(|(minute, (requests, _))| {
+                let sum: f64 = requests.iter().map(|one| f64::from(*one)).sum();
+                (Seconds(60.0 * minute as f64), sum / (requests.len() as f64 * load.step.get()))
+            })
+            .collect()
+    }
+
+    /// Replicas that carry the first ten minutes, as whoever ran it before would have had.
+    fn initial(&self, load: &Load) -> u32 {
+        let first = &load.work[..load.work.len().min(120)];
+        let mean =
+            first.iter().map(|work| f64::from(*work)).sum::<f64>() / first.len().max(1) as f64;
+        (1.2 * mean / load.step.get() / self.capacity.per_second).ceil().max(1.0) as u32
+    }
+}
+
+impl Source {
+    fn steps(&self) -> usize {
+        match self {
+            Source::Counted(load) => load.requests.len(),
+            Source::Rates(_, part) => part.len(),
+        }
+    }
+
+    fn cut(&mut self, from: usize, to: usize) {
+        match self {
+            Source::Counted(load) => {
+                let end = to.min(load.requests.len());
+                *load = load.part(from.min(end)..end);
+            }
+            Source::Rates(_, part) => {
+                let end = to.min(part.end);
+                *part = from.min(end)..end;
+            }
+        }
+    }
+
+    fn load(&self, seed: u64) -> Load {
+        match self {
+            Source::Counted(load) => load.clone(),
+            Source::Rates(rates, part) => Load::from_rates(rates, STEP, seed).part(part.clone()),
+        }
+    }
+}
+
+/// Each traffic has its model, and each model what a replica carries.
+fn paired(args: &ReplayArgs) -> Result<(), Failure> {
+    let (files, models, rates) = (args.traffic.len(), args.model.len(), args.per_replica.len());
+    if models != 0 && models != files {
+        return Err(Failure::new(Exit::Usage, "each --traffic needs its own --model")
+            .because(format!("there are {files} of --traffic and {models} of --model"))
+            .hint("--traffic a.csv --model a --traffic b.csv --model b"));
+    }
+    if rates > 1 && rates != files {
+        return Err(Failure::new(Exit::Usage, "--per-replica is given once, or once per model")
+            .because(format!("there are {files} of --traffic and {rates} of --per-replica")));
+    }
+    Ok(())
+}
+
+/// `FILE` or `FILE#NAME`.
+fn open(given: &str) -> Result<(load::Loaded, Part), Failure> {
+    let (file, wanted) = match given.rsplit_once('#') {
+        Some((file, name)) if !Path::new(given).exists() => (file, Some(name)),
+        _ => (given, None),
+    };
+    let refused = |error: load::LoadError| {
+        let place = match error.line {
+            Some(line) => format!("{} line {line}", error.file),
+            None => error.file.clone(),
+        };
+        Failure::new(Exit::Unknown, "the traffic cannot be read")
+            .at(place)
+            .because(error.what)
+            .hint(error.hint)
+            .code(FailureCode::Traffic)
+    };
+    let loaded = load::open(Path::new(file)).map_err(refused)?;
+    let part = loaded.part(wanted).map_err(refused)?.clone();
+    Ok((loaded, part))
+}
+
+/// Mean tokens of prompts and answers: from the traffic, from the flags, or assumed.
+fn tokens(part: &Part, args: &ReplayArgs, assumed: &mut Vec<String>) -> (f64, f64) {
+    let seen = match (&part.traffic, &part.lengths) {
+        (Traffic::Trace(trace), _) if !trace.requests.is_empty() => {
+            let count = trace.requests.len() as f64;
+            let sum = |of: fn(&flyball_simulator::traffic::Request) -> u32| {
+                trace.requests.iter().map(|request| f64::from(of(request))).sum::<f64>() / count
+            };
+            Some((sum(|request| request.prompt), sum(|request| request.output)))
+        }
+        (_, Some(lengths)) => Some(lengths.means()),
+        _ => None,
+    };
+    let given = args.input.zip(args.output);
+    match given.or(seen.filter(|(prompt, output)| *prompt >= 1.0 && *output >= 1.0)) {
+        Some(tokens) => tokens,
+        None => {
+            let words = format!("{} tokens in, {} out", TOKENS.0, TOKENS.1);
+            if !assumed.contains(&words) {
+                assumed.push(words);
+            }
+            TOKENS
+        }
+    }
+}
+
+/// What requests look like, for the prediction.
+fn shape(part: &Part, (input, output): (f64, f64)) -> Shape {
+    let p95 = match (&part.traffic, &part.lengths) {
+        (Traffic::Trace(trace), _) if !trace.requests.is_empty() => prompt_p95(trace),
+        (_, Some(lengths)) => lengths.quantiles(0.95).0,
+        // As `plan` assumes it of requests of which only the mean is known.
+        _ => 2.5 * input,
+    };
+    Shape { input, output, input_variation: 1.0, input_p95: (p95 / input).max(1.0) }
+}
+
+fn prompt_p95(trace: &Trace) -> f64 {
+    let mut prompts: Vec<u32> = trace.requests.iter().map(|request| request.prompt).collect();
+    prompts.sort_unstable();
+    f64::from(prompts[(prompts.len() - 1) * 95 / 100])
+}
+
+fn source(part: Part, capacity: &Capacity) -> Source {
+    match part.traffic {
+        Traffic::Trace(trace) => {
+            let (prompt, output) = capacity.weights.unwrap_or((0.0, 0.0));
+            let cost = |tokens_in: u32, tokens_out: u32| match capacity.weights {
+                Some(_) => prompt * f64::from(tokens_in) + output * f64::from(tokens_out),
+                None => 1.0,
+            };
+            Source::Counted(Load::from_trace(&trace, STEP, cost))
+        }
+        Traffic::Rates(rates) => {
+            let per_window = (rates.window.get() / STEP.get()).round().max(1.0) as usize;
+            let steps = rates.windows() * per_window;
+            Source::Rates(rates, 0..steps)
+        }
+    }
+}
+
+/// A name that Kubernetes would take, and that no other model has.
+fn identity(name: &str, others: &[Subject]) -> Result<ModelId, Failure> {
+    let last = name.trim_end_matches('/').rsplit('/').next().unwrap_or(name);
+    let plain: String = last
+        .to_ascii_lowercase()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .collect();
+    let plain = plain.trim_matches('-');
+    let plain = if plain.is_empty() { "model" } else { plain };
+    let mut tried = plain.to_owned();
+    let mut number = 2;
+    loop {
+        let id = ModelId::new("backtest", &tried).map_err(|error| {
+            Failure::new(Exit::Usage, format!("{name:?} is no name for a model"))
+                .because(error.to_string())
+        })?;
+        if others.iter().all(|other| other.id != id) {
+            return Ok(id);
+        }
+        tried = format!("{plain}-{number}");
+        number += 1;
+    }
+}
+
+fn nothing_said(model: &str) -> Failure {
+    Failure::new(Exit::Usage, format!("nobody says what a replica of {model} carries"))
+        .hint("add --per-replica 1.4rps if you measured it, or --gpu h100 --tensor 4 to predict it")
+        .code(FailureCode::ReplicaCapacity)
+}
+
+/// The file alone: whole paths differ from machine to machine.
+fn without_folder(given: &str) -> String {
+    let (file, part) = given.split_once('#').unwrap_or((given, ""));
+    let file = Path::new(file).file_name().map_or(file.into(), |name| name.to_string_lossy());
+    if part.is_empty() { file.into_owned() } else { format!("{file}#{part}") }
+}
+
+fn stem(file: &str) -> String {
+    let stem = Path::new(file).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    stem.unwrap_or_else(|| "model".to_owned())
+}
+
+fn words_of(steps: usize) -> String {
+    super::words::span(steps as f64 * STEP.get())
+}

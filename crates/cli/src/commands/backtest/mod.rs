@@ -1,0 +1,167 @@
+//! `flyball backtest`: what each policy would have cost and missed on real traffic.
+//!
+//! `args` says what can be typed, `ground` makes worlds of it (with `capacity`: what a replica
+//! carries), `policies` makes policies of names and files, `replay` runs them in the simulator and
+//! `optimum` asks the clairvoyant. `collect` turns scores into an [`answer`] with a table (`view`)
+//! and a page (`page`); `gate` judges `--fail-if`. `tune` and `why` are the subcommands.
+//!
+//! Nothing is decided here: the simulator replays, the policies decide.
+
+mod answer;
+mod args;
+mod capacity;
+mod clock;
+mod collect;
+mod gate;
+mod governor;
+mod ground;
+mod optimum;
+mod page;
+mod policies;
+mod recorded;
+mod replay;
+mod spark;
+#[cfg(test)]
+mod tests;
+mod tune;
+mod view;
+mod why;
+mod words;
+
+use std::time::Instant;
+
+use crate::output::{Exit, Failure, FailureCode, Printer};
+use answer::ModelView;
+use args::{ReplayArgs, What};
+use collect::Played;
+use ground::Ground;
+use policies::Named;
+use replay::Replayed;
+
+pub(crate) use answer::Backtest;
+pub(crate) use args::BacktestArgs;
+#[cfg(test)]
+pub(crate) use {tune::TuneAnswer, why::WhyAnswer};
+
+pub(crate) fn run(args: &BacktestArgs, printer: &Printer) -> Result<Exit, Failure> {
+    match &args.what {
+        None => backtest(args, printer),
+        Some(What::Tune(args)) => tune::run(args, printer),
+        Some(What::Why(args)) => why::run(args, printer),
+    }
+}
+
+fn backtest(args: &BacktestArgs, printer: &Printer) -> Result<Exit, Failure> {
+    let start = Instant::now();
+    let progress = printer.progress();
+    progress.say("reading traffic");
+    let ground = Ground::read(&args.replay)?;
+    let policies = named(&args.policy, &ground, &args.replay)?;
+    let against = against(args, &policies)?;
+    let replayed = replay::all(&ground, &args.replay, &policies, &progress);
+    drop(progress);
+    let mut answer = answer(&args.replay, &ground, &replayed, against.as_deref());
+    answer.notes = policies.iter().flat_map(|policy| policy.notes.clone()).collect();
+    answer.gates = args
+        .fail_if
+        .iter()
+        .map(|gate| gate.judge(&answer.policies, args.against.as_deref()))
+        .collect();
+    answer.took = start.elapsed();
+    if let Some(file) = &args.report {
+        let page = page::page(&answer);
+        std::fs::write(file, &page).map_err(|error| {
+            Failure::new(Exit::Usage, "the report cannot be written")
+                .at(file.display().to_string())
+                .because(error.to_string())
+                .hint("give --report a file in a folder that exists and that you may write to")
+        })?;
+        answer.page = Some((file.display().to_string(), page.len()));
+    }
+    Ok(printer.answer(&answer))
+}
+
+/// The policies, each once.
+fn named(typed: &[String], ground: &Ground, args: &ReplayArgs) -> Result<Vec<Named>, Failure> {
+    let mut policies: Vec<Named> = Vec::new();
+    for one in typed {
+        let policy = Named::read(one, ground, args)?;
+        if policies.iter().all(|known| known.name != policy.name) {
+            policies.push(policy);
+        }
+    }
+    Ok(policies)
+}
+
+/// Whom the others are held against; and no rule may name somebody who is not there.
+fn against(args: &BacktestArgs, policies: &[Named]) -> Result<Option<String>, Failure> {
+    let there = |name: &str| policies.iter().any(|policy| policy.name == name);
+    let asked = args.against.iter().map(String::as_str);
+    let ruled = args.fail_if.iter().filter_map(|gate| gate.names());
+    if let Some(stranger) = asked.chain(ruled).find(|name| !there(name)) {
+        let names: Vec<&str> = policies.iter().map(|policy| policy.name.as_str()).collect();
+        return Err(Failure::new(Exit::Usage, format!("{stranger} is not replayed"))
+            .because(format!("the policies are {}", names.join(", ")))
+            .hint(format!("add --policy {stranger}"))
+            .code(FailureCode::Policy));
+    }
+    let other = || policies.iter().find(|policy| policy.name != "governor");
+    Ok(args.against.clone().or_else(|| other().map(|policy| policy.name.clone())))
+}
+
+fn answer(
+    args: &ReplayArgs,
+    ground: &Ground,
+    replayed: &Replayed,
+    against: Option<&str>,
+) -> Backtest {
+    let first = replayed.played.get(1).or(replayed.played.first());
+    let requests = |index: usize| {
+        let outcome = first.and_then(|played| played.outcomes.first());
+        outcome.and_then(|outcome| outcome.models.get(index)).map_or(0.0, |model| model.requests)
+    };
+    let models: Vec<ModelView> = ground
+        .subjects
+        .iter()
+        .enumerate()
+        .map(|(index, subject)| ModelView {
+            name: subject.name.clone(),
+            traffic: subject.traffic.clone(),
+            requests: answer::tidy(requests(index)),
+            replica_capacity: answer::tidy(subject.capacity.per_second),
+            capacity_from: subject.capacity.from.clone(),
+            gpus_per_replica: args.tensor,
+        })
+        .collect();
+    let optimum = replayed.played.iter().find(|played| played.clairvoyant);
+    let usd = ground.usd_per_gpu_hour;
+    let show = |played: &Played| collect::policy(played, optimum, &models, usd);
+    let base = replayed.played.iter().find(|played| Some(played.name.as_str()) == against);
+    let others = || {
+        replayed.played.iter().filter(|one| !one.clairvoyant && Some(one.name.as_str()) != against)
+    };
+    Backtest {
+        span_seconds: ground.length.get() - args.warm_up,
+        begins_at: ground.clock.origin.map(|origin| origin.to_string()),
+        method: "fluid",
+        seeds: replay::seeds(args),
+        cold_start_seconds: args.cold_start.quantile(0.5).get(),
+        ttft_seconds: Some(args.ttft.as_secs_f64()),
+        tpot_seconds: Some(args.tpot.as_secs_f64()),
+        pool_gpus: args.pool,
+        usd_per_gpu_hour: usd,
+        allowed_missed: args.misses,
+        assumed: ground.assumed.clone(),
+        notes: Vec::new(),
+        policies: replayed.played.iter().map(show).collect(),
+        models,
+        hull: replayed.hull.clone(),
+        comparisons: base
+            .map(|base| others().map(|one| collect::compare(one, base)).collect())
+            .unwrap_or_default(),
+        gates: Vec::new(),
+        took: Default::default(),
+        page: None,
+        clock: ground.clock,
+    }
+}

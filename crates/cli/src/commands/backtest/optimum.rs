@@ -1,0 +1,146 @@
+//! What somebody who knew the future would have paid, minute by minute.
+//!
+//! Misses are bought where they are cheapest, over all models together, because a share of all
+//! requests is what policies are held to.
+
+use flyball_simulator::clairvoyant::hull::{self, Point};
+use flyball_simulator::clairvoyant::sizing::{self, Load};
+use flyball_simulator::fluid::World;
+use flyball_simulator::score::{ModelOutcome, Moment, Outcome};
+use flyball_simulator::seconds::Seconds;
+
+use super::answer::{HullView, tidy};
+
+/// Corners of the hull that a picture needs.
+const CORNERS: usize = 14;
+
+/// One model's demand, minute by minute.
+struct Demand {
+    requests: Vec<f64>,
+    masked: Vec<bool>,
+    per_second: f64,
+    initial: u32,
+    floor: u32,
+    gpus: f64,
+    cold_start: Seconds,
+}
+
+impl Demand {
+    fn load(&self) -> Load<'_> {
+        Load {
+            requests: &self.requests,
+            masked: &self.masked,
+            step: Seconds::MINUTE,
+            served_per_step: self.per_second * Seconds::MINUTE.get(),
+            cold_start: self.cold_start,
+            initial: self.initial,
+            floor: self.floor,
+        }
+    }
+}
+
+/// The optimum at a share of misses, and the trade around it if it is wanted.
+pub(super) fn play(world: &World, allowed: f64, with_hull: bool) -> (Outcome, Vec<HullView>) {
+    let demands = demands(world);
+    let requests: f64 = demands.iter().map(|demand| demand.load().total()).sum();
+    let solve = |price: f64| {
+        let plans = demands.iter().map(|demand| {
+            // The price is one of accelerator time, which is what models have in common.
+            let plan = sizing::best(&demand.load(), price / demand.gpus);
+            (plan.replica_seconds * demand.gpus, plan.missed)
+        });
+        plans.fold((0.0, 0.0), |sum, plan| (sum.0 + plan.0, sum.1 + plan.1))
+    };
+    let (best, corners) = match with_hull {
+        true => {
+            let mut found = hull::corners(requests, CORNERS, solve);
+            let best = hull::narrow(allowed * requests, solve);
+            found.points.push(best);
+            (best, found.points)
+        }
+        false => (hull::narrow(allowed * requests, solve), Vec::new()),
+    };
+    let mut points: Vec<HullView> = corners
+        .iter()
+        .map(|point| HullView {
+            gpu_hours: tidy(point.cost / 3_600.0),
+            missed: tidy(point.missed / requests.max(1.0)),
+        })
+        .collect();
+    points.sort_by(|a, b| a.gpu_hours.total_cmp(&b.gpu_hours));
+    (outcome(&demands, best), points)
+}
+
+fn demands(world: &World) -> Vec<Demand> {
+    let one = |model: &flyball_simulator::fluid::Model| {
+        let per_minute = (60.0 / model.load.step.get()).round().max(1.0) as usize;
+        let mask = model.load.mask();
+        let unscored = (world.unscored.get() / 60.0).round() as usize;
+        let minutes = model.load.work.chunks(per_minute);
+        let masked = mask.chunks(per_minute).enumerate();
+        Demand {
+            requests: minutes.map(|steps| steps.iter().map(|one| f64::from(*one)).sum()).collect(),
+            masked: masked
+                .map(|(minute, steps)| minute < unscored || steps.iter().any(|masked| *masked))
+                .collect(),
+            per_second: model.per_replica,
+            initial: model.initial.get(),
+            floor: model.bounds.min.get(),
+            gpus: f64::from(model.gpus.get()),
+            cold_start: world.cold_start.mean(),
+        }
+    };
+    world.models.iter().map(one).collect()
+}
+
+/// The plan of that price, scored as policies are. Between two corners of the hull there is no
+/// plan, only their mixture: the sums are the mixture's, the minutes those of one of the two.
+fn outcome(demands: &[Demand], best: Point) -> Outcome {
+    let mut models: Vec<ModelOutcome> =
+        demands.iter().map(|demand| of_model(demand, best.lambda / demand.gpus)).collect();
+    let planned: f64 = models.iter().map(|model| model.missed).sum();
+    let count = models.len().max(1) as f64;
+    for model in &mut models {
+        let share = if planned > 0.0 { model.missed / planned } else { 1.0 / count };
+        model.missed = best.missed * share;
+    }
+    let seconds =
+        demands.first().map_or(0, |demand| demand.masked.iter().filter(|masked| !**masked).count());
+    Outcome {
+        models,
+        gpu_seconds: best.cost,
+        lent_gpu_seconds: 0.0,
+        scored: Seconds(60.0 * seconds as f64),
+    }
+}
+
+fn of_model(demand: &Demand, price: f64) -> ModelOutcome {
+    let load = demand.load();
+    let plan = sizing::best(&load, price);
+    let mut came = ModelOutcome {
+        requests: load.total(),
+        missed: plan.missed,
+        replica_seconds: plan.replica_seconds,
+        starting_seconds: plan.starts as f64 * demand.cold_start.get(),
+        starts: u32::try_from(plan.starts).unwrap_or(u32::MAX),
+        ..ModelOutcome::default()
+    };
+    let minutes = plan.replicas.iter().zip(&demand.requests).zip(&demand.masked);
+    for (index, ((replicas, requests), masked)) in minutes.enumerate() {
+        let room = f64::from(*replicas) * load.served_per_step;
+        let missed = (requests - room).max(0.0);
+        if !masked {
+            came.useful_seconds += (requests - missed) / demand.per_second;
+        }
+        came.timeline.push(Moment {
+            at: Seconds(60.0 * index as f64),
+            demand: requests / load.served_per_step,
+            ready: f64::from(*replicas),
+            requests: *requests,
+            missed,
+            masked: *masked,
+            ..Moment::default()
+        });
+    }
+    came
+}

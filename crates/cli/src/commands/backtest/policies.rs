@@ -1,0 +1,144 @@
+//! Policies by what people type: a name, a name with a number, or a file.
+
+use std::path::Path;
+
+use super::governor::Governor;
+use flyball_simulator::policy::Policy;
+use flyball_simulator::rivals::{self, Facts, Fleet, Settings};
+use flyball_simulator::seconds::Seconds;
+
+use super::args::ReplayArgs;
+use super::ground::{Ground, Subject};
+use crate::output::{Exit, Failure, FailureCode};
+
+/// A policy that can be made afresh for each replay: policies remember.
+#[derive(Clone, Debug)]
+pub(super) struct Named {
+    /// As it was typed; a file without its folder.
+    pub(super) name: String,
+    maker: Maker,
+    /// What its file says that changes nothing in a replay.
+    pub(super) notes: Vec<String>,
+}
+
+#[derive(Clone, Debug)]
+enum Maker {
+    /// Ours, with its defaults: it finds its settings itself.
+    Governor,
+    /// One law per model.
+    Rival(Vec<Settings>),
+}
+
+impl Named {
+    /// Reads what was typed after --policy.
+    pub(super) fn read(typed: &str, ground: &Ground, args: &ReplayArgs) -> Result<Named, Failure> {
+        if Path::new(typed).extension().is_some_and(|end| end == "yaml" || end == "yml") {
+            return from_file(typed, ground);
+        }
+        if typed == "governor" {
+            return Ok(Named::of(typed, Maker::Governor));
+        }
+        let settings: Result<Vec<Settings>, Failure> = ground
+            .subjects
+            .iter()
+            .map(|subject| {
+                rivals::named(typed, &facts(subject, ground, args))
+                    .map_err(|why| refused(typed, &why))
+            })
+            .collect();
+        Ok(Named::of(typed, Maker::Rival(settings?)))
+    }
+
+    /// One setting for every model, as `tune` tries it.
+    pub(super) fn rival(name: String, settings: Vec<Settings>) -> Named {
+        Named { name, maker: Maker::Rival(settings), notes: Vec::new() }
+    }
+
+    fn of(name: &str, maker: Maker) -> Named {
+        Named { name: name.to_owned(), maker, notes: Vec::new() }
+    }
+
+    pub(super) fn make(&self) -> Box<dyn Policy> {
+        match &self.maker {
+            Maker::Governor => Box::new(Governor::new(flyball_governor::Policy::default())),
+            Maker::Rival(settings) => {
+                let laws = settings.iter().map(Settings::law).collect();
+                Box::new(Fleet::new(self.name.clone(), laws))
+            }
+        }
+    }
+}
+
+/// What whoever set up the rival would have known: the model, and the warm-up as its past.
+pub(super) fn facts(subject: &Subject, ground: &Ground, args: &ReplayArgs) -> Facts {
+    let capacity = &subject.capacity;
+    let facts = Facts {
+        replica_per_second: capacity.per_second,
+        prompt_tokens_per_second: capacity.prompt_tokens_per_second,
+        prompt_tokens: subject.tokens.0,
+        max_running: capacity.running,
+        first_token: Seconds(args.ttft.as_secs_f64()),
+        between_tokens: Seconds(args.tpot.as_secs_f64()),
+        cold_start: args.cold_start.quantile(0.5),
+        min: args.min,
+        max: args.max.max(args.min),
+        peak_per_second: None,
+        week: Vec::new(),
+        starts_at: ground.into_week(),
+    };
+    match ground.unscored > 0.0 {
+        true => facts.with_week(&subject.rates(Seconds(ground.unscored))),
+        // Without a past, "static" is told the largest minute of what comes.
+        false => {
+            let all = subject.rates(ground.length);
+            let peak = all.iter().map(|(_, rate)| *rate).max_by(f64::total_cmp);
+            Facts { peak_per_second: peak, ..facts }
+        }
+    }
+}
+
+/// A file of HorizontalPodAutoscalers and ScaledObjects: one for all models, or each model's own.
+fn from_file(file: &str, ground: &Ground) -> Result<Named, Failure> {
+    let wrong = |what: &str| Failure::new(Exit::Usage, what).at(file).code(FailureCode::Policy);
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        wrong("the policy cannot be read")
+            .because(error.to_string())
+            .hint("kubectl get hpa,scaledobject -o yaml > hpa.yaml writes such a file")
+    })?;
+    let all = rivals::yaml::read(&text).map_err(|rivals::yaml::Problems(problems)| {
+        wrong("the policy cannot be replayed")
+            .problems(problems)
+            .hint("flyball explain FLY-712 says what is followed")
+    })?;
+    let mut settings = Vec::new();
+    for subject in &ground.subjects {
+        let own = all.iter().find(|one| {
+            let target = one.target.rsplit('/').next().unwrap_or_default();
+            target == subject.id.name() || target == subject.name
+        });
+        let only = all.first().filter(|_| all.len() == 1);
+        let Some(one) = own.or(only) else {
+            let targets: Vec<&str> = all.iter().map(|one| one.target.as_str()).collect();
+            return Err(wrong("several policies, and none is for this model")
+                .because(format!("{} is none of {}", subject.name, targets.join(", ")))
+                .hint("give --model the name of the workload that the policy scales"));
+        };
+        settings.push(one.clone().starting_at(ground.into_week()).settings);
+    }
+    let name = Path::new(file).file_name().map_or(file.into(), |name| name.to_string_lossy());
+    let notes = all.iter().flat_map(|one| &one.notes).map(|note| format!("{name}: {note}"));
+    let notes = notes.collect();
+    Ok(Named { name: name.into_owned(), maker: Maker::Rival(settings), notes })
+}
+
+fn refused(typed: &str, why: &rivals::Refused) -> Failure {
+    let why = why.to_string();
+    let (because, hint) = match why.split_once("; hint: ") {
+        Some((because, hint)) => (because.to_owned(), hint.to_owned()),
+        None => (why, "flyball explain FLY-712 lists the policies".to_owned()),
+    };
+    Failure::new(Exit::Usage, format!("there is no policy `{typed}`"))
+        .because(because)
+        .hint(hint)
+        .code(FailureCode::Policy)
+}

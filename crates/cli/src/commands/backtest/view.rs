@@ -1,0 +1,329 @@
+//! How `flyball backtest` shows its answer on a terminal.
+
+use super::answer::{Backtest, ComparisonView, PolicyView, TimelineView};
+use super::{spark, words};
+use crate::output::document::{Block, Cell, Column, Document, Row, Table, Tone};
+use crate::output::{Answer, Detail, Exit, duration, plural};
+
+/// Capacity is drawn up to so many times the largest demand.
+const WILD: f64 = 2.5;
+
+impl Answer for Backtest {
+    const KIND: &'static str = "Backtest";
+
+    fn view(&self, detail: Detail) -> Document {
+        let mut document = Document::new();
+        if detail == Detail::Full {
+            document.push(Block::Line(self.header()));
+            document.push(Block::Notes(self.grounds()));
+            document.push(Block::Gap);
+        }
+        document.push(Block::Table(self.table()));
+        document.push(Block::Gap);
+        if detail == Detail::Full {
+            document.push(Block::Table(self.sparks()));
+            document.push(Block::Gap);
+        }
+        document.push(Block::Facts(self.verdicts()));
+        if detail == Detail::Full {
+            document.push(Block::Gap);
+            document.push(Block::Line(format!("hint: {}", self.hint())));
+        }
+        document
+    }
+
+    fn exit(&self) -> Exit {
+        if self.gates.iter().any(|gate| gate.broken) { Exit::No } else { Exit::Yes }
+    }
+}
+
+impl Backtest {
+    pub(super) fn header(&self) -> String {
+        let requests: f64 = self.models.iter().map(|model| model.requests).sum();
+        let first = format!(
+            "{}, {}, {} requests, {}",
+            words::span(self.span_seconds),
+            plural(self.models.len(), "model"),
+            words::many(requests),
+            plural(self.seeds.len(), "seed"),
+        );
+        format!("{first}   {}, done in {}", self.how(), duration(self.took))
+    }
+
+    fn how(&self) -> &'static str {
+        match self.method {
+            "fluid" => "replayed as rates",
+            _ => "replayed request by request",
+        }
+    }
+
+    /// What the numbers rest on.
+    pub(super) fn grounds(&self) -> Vec<String> {
+        let mut notes: Vec<String> = self
+            .models
+            .iter()
+            .map(|model| {
+                format!(
+                    "{}: {}, a replica of {} carries {} requests/s ({})",
+                    model.name,
+                    model.traffic,
+                    plural(model.gpus_per_replica as usize, "GPU"),
+                    words::grouped(model.replica_capacity),
+                    model.capacity_from,
+                )
+            })
+            .collect();
+        let mut all = vec![format!("cold start {}", words::span(self.cold_start_seconds))];
+        all.extend(self.ttft_seconds.map(|ttft| format!("TTFT <= {}", words::seconds(ttft))));
+        all.extend(self.tpot_seconds.map(|tpot| format!("TPOT <= {}", words::seconds(tpot))));
+        all.extend(self.pool_gpus.map(|gpus| format!("a pool of {gpus} GPUs")));
+        all.extend(self.usd_per_gpu_hour.map(|usd| format!("${usd:.2} per GPU-hour")));
+        notes.push(all.join(", "));
+        if !self.assumed.is_empty() {
+            notes.push(format!("assumed: {}", self.assumed.join(", ")));
+        }
+        notes.extend(self.notes.iter().cloned());
+        notes
+    }
+
+    pub(super) fn table(&self) -> Table {
+        let mut table = Table::new(vec![
+            Column::left("POLICY"),
+            Column::right("GPU-HOURS"),
+            Column::right("x-OPTIMUM"),
+            Column::right("MISSED"),
+            Column::right("TTFT-P99"),
+            Column::right("STARTS"),
+            Column::right("REVERSALS"),
+            Column::right("KILLED"),
+            Column::right("COST"),
+        ]);
+        let best = self.best().map(|best| best.name.as_str());
+        for policy in &self.policies {
+            let mut row = Row::new(self.cells(policy));
+            row.mark = (best == Some(policy.name.as_str())).then_some('*');
+            row.muted = policy.clairvoyant;
+            table.rows.push(row);
+        }
+        table
+    }
+
+    fn cells(&self, policy: &PolicyView) -> [Cell; 9] {
+        let hundredths = |value: f64| format!("{value:.2}");
+        let missed = words::spread(policy.missed, words::percent, |half| {
+            words::percent(half).trim_end_matches(" %").to_owned()
+        });
+        let tone = match policy {
+            policy if policy.clairvoyant => Tone::Plain,
+            policy if policy.missed.mean <= self.allowed_missed => Tone::Good,
+            _ => Tone::Bad,
+        };
+        let bad = |value: f64| if value > 0.0 { Tone::Bad } else { Tone::Plain };
+        let times = policy.times_optimum;
+        let usd = policy.usd.map(|usd| format!("${}", words::grouped(usd.mean)));
+        [
+            policy.name.clone().into(),
+            words::grouped(policy.gpu_hours.mean).into(),
+            times.map(|one| words::spread(one, hundredths, hundredths)).unwrap_or_default().into(),
+            Cell::toned(missed, tone),
+            policy.ttft_p99_seconds.map(|p99| words::seconds(p99.mean)).unwrap_or_default().into(),
+            words::count(policy.starts.mean).into(),
+            words::count(policy.reversals.mean).into(),
+            Cell::toned(words::count(policy.killed.mean), bad(policy.killed.mean)),
+            usd.unwrap_or_default().into(),
+        ]
+    }
+
+    /// Demand, then what each policy held, on one scale; then where it missed.
+    fn sparks(&self) -> Table {
+        let columns = ["GPUS", "OVER TIME", "MOST"].map(Column::left);
+        let mut table = Table::new(columns.into());
+        table.titled = false;
+        let demand = self
+            .policies
+            .first()
+            .map(|policy| self.together(policy, |timeline| &timeline.demand))
+            .unwrap_or_default();
+        let held: Vec<(&PolicyView, Vec<Option<f64>>)> = self
+            .policies
+            .iter()
+            .map(|policy| (policy, self.together(policy, |timeline| &timeline.ready)))
+            .collect();
+        let peak = |series: &[Option<f64>]| series.iter().flatten().copied().fold(0.0, f64::max);
+        // A policy that ran wild must not flatten the others; its number says how far it went.
+        let most = held.iter().map(|(_, series)| peak(series)).fold(peak(&demand), f64::max);
+        let most = most.min(WILD * peak(&demand));
+        let mut add = |name: &str, series: &[Option<f64>], most: f64, unit: &str| {
+            let peak = peak(series);
+            let rounded = (peak * 10.0).round() / 10.0;
+            let peak = match rounded {
+                0.0 if peak > 0.0 => format!("most < 0.1{unit}"),
+                _ => format!("most {}{unit}", words::count(rounded)),
+            };
+            table.rows.push(Row::new([name.to_owned(), spark::line(series, most), peak]));
+        };
+        add("demand", &demand, most, " GPUs");
+        for (policy, series) in &held {
+            add(&policy.name, series, most, " GPUs");
+        }
+        for policy in self.policies.iter().filter(|policy| !policy.clairvoyant) {
+            let missed = self.shares(policy);
+            let most = missed.iter().flatten().copied().fold(0.0, f64::max);
+            if most == 0.0 {
+                continue;
+            }
+            add(&format!("{} missed", policy.name), &missed, most, " %");
+        }
+        let (left, middle, right) = self.axis();
+        let blanks = spark::COLUMNS.saturating_sub(left.len() + middle.len() + right.len());
+        let axis = format!(
+            "{left}{}{middle}{}{right}",
+            " ".repeat(blanks / 2),
+            " ".repeat(blanks - blanks / 2)
+        );
+        table
+            .rows
+            .push(Row { muted: true, ..Row::new(["time".to_owned(), axis, "UTC".to_owned()]) });
+        table
+    }
+
+    fn axis(&self) -> (String, String, String) {
+        let first = self.policies.iter().flat_map(|policy| &policy.models).next();
+        let begins = first.map_or(0.0, |model| model.timeline.begins_seconds);
+        let say = |share: f64| self.clock.say(begins + share * self.span_seconds);
+        (say(0.0), say(0.5), say(1.0))
+    }
+
+    /// A column over all models, in GPUs.
+    pub(super) fn together(
+        &self,
+        policy: &PolicyView,
+        of: fn(&TimelineView) -> &Vec<Option<f64>>,
+    ) -> Vec<Option<f64>> {
+        let mut sum: Vec<Option<f64>> = Vec::new();
+        for (came, model) in policy.models.iter().zip(&self.models) {
+            let gpus = f64::from(model.gpus_per_replica);
+            for (index, value) in of(&came.timeline).iter().enumerate() {
+                if sum.len() <= index {
+                    sum.push(None);
+                }
+                let own = value.map(|value| value * gpus);
+                sum[index] = match (sum[index], own) {
+                    (Some(a), Some(b)) => Some(a + b),
+                    (a, b) => a.or(b),
+                };
+            }
+        }
+        sum
+    }
+
+    /// Per cent of requests missed, over all models.
+    fn shares(&self, policy: &PolicyView) -> Vec<Option<f64>> {
+        let mut sums: Vec<(f64, f64)> = Vec::new();
+        for came in &policy.models {
+            let both = came.timeline.missed.iter().zip(&came.timeline.requests);
+            for (index, (missed, requests)) in both.enumerate() {
+                if sums.len() <= index {
+                    sums.push((0.0, 0.0));
+                }
+                sums[index].0 += missed.unwrap_or(0.0);
+                sums[index].1 += requests.unwrap_or(0.0);
+            }
+        }
+        let share = |(missed, requests): (f64, f64)| {
+            (requests > 0.0).then(|| (missed / requests).min(1.0) * 100.0)
+        };
+        sums.into_iter().map(share).collect()
+    }
+
+    /// The cheapest that misses no more than is allowed.
+    pub(super) fn best(&self) -> Option<&PolicyView> {
+        let able = self
+            .policies
+            .iter()
+            .filter(|policy| !policy.clairvoyant && policy.missed.mean <= self.allowed_missed);
+        able.min_by(|a, b| a.gpu_hours.mean.total_cmp(&b.gpu_hours.mean))
+    }
+
+    /// Names and what is to be said of them.
+    pub(super) fn verdicts(&self) -> Vec<(String, String)> {
+        let allowed = words::percent(self.allowed_missed);
+        let best = match self.best() {
+            Some(best) => {
+                let above = best.times_optimum.map(|times| {
+                    format!(", {:.0} % above the optimum", (times.mean - 1.0) * 100.0)
+                });
+                format!(
+                    "{} is the cheapest that misses at most {allowed}: {} GPU-hours{}",
+                    best.name,
+                    words::grouped(best.gpu_hours.mean),
+                    above.unwrap_or_default(),
+                )
+            }
+            None => format!("no policy misses at most {allowed}"),
+        };
+        let mut facts = vec![("verdict".to_owned(), best)];
+        for comparison in &self.comparisons {
+            facts.push((format!("vs {}", comparison.against), compared(comparison)));
+        }
+        facts.extend(self.worst().map(|words| ("worst 5 min".to_owned(), words)));
+        for gate in &self.gates {
+            let verdict = match gate.broken {
+                true => format!("{}: FAIL ({})", gate.rule, gate.because.join("; ")),
+                false => format!("{}: pass", gate.rule),
+            };
+            facts.push(("gate".to_owned(), verdict));
+        }
+        if let Some((file, bytes)) = &self.page {
+            let kb = (*bytes as f64 / 1e3).ceil();
+            facts.push(("report".to_owned(), format!("{file} ({kb:.0} kB, loads nothing)")));
+        }
+        facts
+    }
+
+    /// Of the best and of the one it is held against; the document has the others.
+    fn worst(&self) -> Option<String> {
+        let best = self.best().map(|best| best.name.as_str());
+        let base = self.comparisons.first().map(|comparison| comparison.against.as_str());
+        let shown = |policy: &&PolicyView| {
+            [best, base].contains(&Some(policy.name.as_str())) && !policy.clairvoyant
+        };
+        let said = self.policies.iter().filter(shown).filter_map(|policy| {
+            let at = policy.worst.at_seconds?;
+            let share = words::percent(policy.worst.missed);
+            Some(format!("{} {share} missed at {}", policy.name, self.clock.say(at)))
+        });
+        let said: Vec<String> = said.collect();
+        (!said.is_empty()).then(|| said.join("; "))
+    }
+
+    fn hint(&self) -> String {
+        let worst = self.best().or(self.policies.last()).and_then(|policy| policy.worst.at_seconds);
+        match (&self.page, worst) {
+            (None, _) => "--report backtest.html draws all of it".to_owned(),
+            (_, Some(at)) => {
+                let day = (at / 86_400.0).floor() + 1.0;
+                let at = self.clock.time(at);
+                format!("flyball backtest why --at {day:.0}d{at} explains that moment")
+            }
+            _ => "flyball backtest tune searches better settings of a policy".to_owned(),
+        }
+    }
+}
+
+/// `governor -6.9 % cost (-7.4 to -6.3), misses -0.03 points`.
+fn compared(comparison: &ComparisonView) -> String {
+    let percent = |share: f64| format!("{:+.1}", share * 100.0);
+    let interval = match comparison.cost.half() {
+        Some(_) => {
+            format!(" ({} to {})", percent(comparison.cost.low), percent(comparison.cost.high))
+        }
+        None => String::new(),
+    };
+    format!(
+        "{} {} % cost{interval}, misses {:+.2} points",
+        comparison.policy,
+        percent(comparison.cost.mean),
+        comparison.missed.mean * 100.0
+    )
+}
