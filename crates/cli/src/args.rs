@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{check, explain, fit, gpus, plan, prices};
+use crate::commands::{check, explain, fit, gpus, plan, prices, trace};
 use crate::flags::Global;
 
 /// Decides how much accelerator capacity AI workloads get, and shows why
@@ -25,6 +25,7 @@ pub(crate) enum Command {
     Fit(fit::FitArgs),
     Gpus(gpus::GpusArgs),
     Prices(prices::PricesArgs),
+    Trace(trace::TraceArgs),
     /// Show the version of this command
     Version,
 }
