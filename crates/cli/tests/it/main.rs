@@ -6,3 +6,4 @@ mod flyball;
 mod plan;
 mod server;
 mod texts;
+mod trace;
