@@ -36,6 +36,8 @@ pub(crate) struct Lane<'a> {
     /// The cold start that nineteen of twenty stay below, and the usual one.
     pub(crate) cold_s: f64,
     pub(crate) usual_s: f64,
+    /// The usual cold start where accelerators must be bought first.
+    pub(crate) bought_s: f64,
     /// Whether asking for more is useless for now.
     pub(crate) backs_off: bool,
     /// What demand asks for.
@@ -62,6 +64,10 @@ impl<'a> Lane<'a> {
         let overdue = memory.starts.learn(variant, now);
         let counted = Counted::of(variant, now);
         let live = counted.ready + counted.starting;
+        // Where the pool holds accelerators ahead, a replica starts in the time of a swap, and the
+        // purchase is the pool's worry.
+        let held = pool.filter(|pool| pool.can_grow).and_then(|pool| pool.swap);
+        let swap_s = held.map(seconds);
         let baseline = last.map_or(live, |last| last.replicas.get());
         memory.leaving.retain(|id| {
             variant.replicas.get(id).is_some_and(|seen| seen.state != ReplicaState::Draining)
@@ -79,8 +85,11 @@ impl<'a> Lane<'a> {
             reading: 0.0,
             offers,
             currency,
-            cold_s: memory.starts.long_s(variant.cold_start),
-            usual_s: memory.starts.usual_s(variant.cold_start),
+            cold_s: swap_s.unwrap_or_else(|| memory.starts.long_s(variant.cold_start)),
+            usual_s: swap_s.unwrap_or_else(|| memory.starts.usual_s(variant.cold_start)),
+            bought_s: variant
+                .cold_start
+                .map_or(swap_s.unwrap_or(0.0), |known| seconds(known.point())),
             backs_off: memory.starts.backs_off(now),
             wanted: baseline,
             target: baseline,

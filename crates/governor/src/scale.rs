@@ -5,6 +5,7 @@
 //! dearer than it is, and one that is worth keeping, where it counts a little cheaper. Between the
 //! two nothing changes, which is why constant load never oscillates.
 
+use crate::forecast::Outlook;
 use crate::lane::{Lane, replicas};
 use crate::memory::ModelMemory;
 use crate::mix::{self, Offer, whole};
@@ -19,14 +20,14 @@ use std::collections::VecDeque;
 ///
 /// A start costs a cold start and a drain of running for nothing. Spread over the ten minutes that
 /// a level lasts, that is the share of the price by which buying is dearer and keeping cheaper.
-fn prices(cold_start_s: f64) -> (f64, f64) {
+pub(crate) fn prices(cold_start_s: f64) -> (f64, f64) {
     let start = cold_start_s + 20.0;
     let share = 1.2 * start / (start + 600.0);
     (1.0 + share, (1.0 - share).max(0.1))
 }
 
 /// How long a wish for fewer must last: a minute of noise, and the longer the dearer a start is.
-fn patience_s(cold_start_s: f64) -> f64 {
+pub(crate) fn patience_s(cold_start_s: f64) -> f64 {
     60.0 + 0.3 * (cold_start_s + 20.0)
 }
 
@@ -40,8 +41,22 @@ pub(crate) struct Wishes {
 }
 
 impl Wishes {
+    /// How many replicas of this size are worth buying, and how many worth keeping.
+    pub(crate) fn weigh(
+        &mut self,
+        outlook: &Outlook,
+        size: f64,
+        worth: f64,
+        (buying, keeping): (f64, f64),
+    ) -> (u32, u32) {
+        let up = outlook.best(size, buying, worth, self.up);
+        let keep = outlook.best(size, keeping, worth, self.down.max(up)).max(up);
+        (self.up, self.down) = (up, keep);
+        (up, keep)
+    }
+
     /// The most that was wished for within the window.
-    fn most(&mut self, now: Timestamp, wish: u32, window_s: f64) -> u32 {
+    pub(crate) fn most(&mut self, now: Timestamp, wish: u32, window_s: f64) -> u32 {
         while self.recent.back().is_some_and(|(_, last)| *last <= wish) {
             self.recent.pop_back();
         }
@@ -73,12 +88,9 @@ pub(crate) fn want(seat: &mut Seat<'_>, memory: &mut ModelMemory) {
     let slack_s = seat.model.objectives.first_token.map_or(2.0, seconds).max(0.1);
     let waiting = queue_ahead(seat, memory, main.usual_s);
     let outlook = memory.forecaster.outlook(waiting, slack_s, main.usual_s);
-    let (buying, keeping) = prices(main.usual_s);
     seat.worth = memory.feedback.worth(seat);
     let wishes = &mut memory.wishes;
-    let up = outlook.best(main.size, buying, seat.worth, wishes.up);
-    let keep = outlook.best(main.size, keeping, seat.worth, wishes.down.max(up)).max(up);
-    (wishes.up, wishes.down) = (up, keep);
+    let (up, keep) = wishes.weigh(&outlook, main.size, seat.worth, prices(main.usual_s));
     let keep = wishes.most(seat.now, keep, patience_s(main.usual_s));
 
     seat.need_now = memory.forecaster.level();

@@ -14,7 +14,7 @@ mod previous;
 pub use previous::{Previous, PreviousTarget};
 
 use crate::closed::closed_enum;
-use crate::ids::{DecisionId, ModelId, ReplicaId, RunId, VariantId};
+use crate::ids::{DecisionId, ModelId, PoolId, ReplicaId, RunId, VariantId};
 use crate::interval::Interval;
 use crate::reason::Reason;
 use crate::snapshot::{Freshness, Purchase, Signal};
@@ -30,6 +30,8 @@ pub struct Decision {
     pub models: Vec<ModelDecision>,
     /// One entry per training run.
     pub runs: Vec<RunDecision>,
+    /// One entry per pool whose accelerators are held ahead of demand.
+    pub pools: Vec<PoolDecision>,
 }
 
 /// What to do for one model.
@@ -108,6 +110,18 @@ impl Bound {
     pub const fn can_starve(self) -> bool {
         matches!(self, Self::Step | Self::Budget | Self::PoolLimit | Self::Capacity)
     }
+}
+
+/// How many accelerators a pool should hold, in use and idle together, so that any of its models
+/// can grow into them without waiting for a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolDecision {
+    /// The pool.
+    pub pool: PoolId,
+    /// What it should hold.
+    pub hold: Gpus,
+    /// What its models are meant to use of that.
+    pub used: Gpus,
 }
 
 /// How many accelerators one training run should have.

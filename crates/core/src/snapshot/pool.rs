@@ -3,7 +3,7 @@
 use super::Observed;
 use crate::closed::closed_enum;
 use crate::ids::{AcceleratorId, PoolId};
-use crate::units::{Gpus, Price, Timestamp};
+use crate::units::{Gpus, Micros, Price, Timestamp};
 use std::collections::BTreeMap;
 
 closed_enum! {
@@ -29,6 +29,9 @@ pub struct Pool {
     pub limit: Option<Gpus>,
     /// What an accelerator costs by how it is paid for. An absent price is unknown, not free.
     pub prices: BTreeMap<Purchase, Price>,
+    /// How long a replica takes to serve on accelerators that are there and idle, if any model may
+    /// use any of them. Absent, nobody holds accelerators ahead of demand.
+    pub swap: Option<Micros>,
 }
 
 impl Pool {

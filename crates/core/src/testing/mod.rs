@@ -62,6 +62,7 @@ pub fn pool(name: &str) -> PoolBuilder {
         can_grow: false,
         limit: None,
         prices: BTreeMap::new(),
+        swap: None,
     };
     PoolBuilder { name: name.to_owned(), pool }
 }
@@ -132,5 +133,10 @@ pub fn hold(snapshot: &Snapshot, previous: &Previous) -> Decision {
         reason: Reason::Steady,
         action: RunAction::Hold,
     });
-    Decision { id: snapshot.decision_id(), models: models.collect(), runs: runs.collect() }
+    Decision {
+        id: snapshot.decision_id(),
+        models: models.collect(),
+        runs: runs.collect(),
+        pools: Vec::new(),
+    }
 }

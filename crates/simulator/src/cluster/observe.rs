@@ -210,6 +210,7 @@ impl World<'_> {
         };
         Pool {
             accelerator: setup.accelerator.clone(),
+            swap: None,
             allocatable: gpus.into_iter().map(seen).collect(),
             can_grow: setup.can_grow,
             limit: setup.limit,

@@ -136,8 +136,9 @@ impl Accelerators {
 }
 
 /// How many slots a decision says to hold.
-const fn held(_decision: &Decision) -> Option<u32> {
-    None
+fn held(decision: &Decision) -> Option<u32> {
+    let holds = decision.pools.iter().map(|pool| pool.hold.get());
+    (!decision.pools.is_empty()).then(|| holds.sum())
 }
 
 fn earliest(coming: &[Seconds]) -> Option<usize> {

@@ -53,6 +53,7 @@ impl View {
                 can_grow: !fixed,
                 limit: None,
                 prices,
+                swap: shared.filter(|_| !fixed).map(|pool| pool.swap.to_micros()),
             },
         );
         if shared.is_some_and(|pool| pool.training.is_some()) {
