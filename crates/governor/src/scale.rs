@@ -19,14 +19,14 @@ use std::collections::VecDeque;
 ///
 /// A start costs a cold start and a drain of running for nothing. Spread over the ten minutes that
 /// a level lasts, that is the share of the price by which buying is dearer and keeping cheaper.
-fn prices(cold_start_s: f64) -> (f64, f64) {
+pub(crate) fn prices(cold_start_s: f64) -> (f64, f64) {
     let start = cold_start_s + 20.0;
     let share = 1.2 * start / (start + 600.0);
     (1.0 + share, (1.0 - share).max(0.1))
 }
 
 /// How long a wish for fewer must last: a minute of noise, and the longer the dearer a start is.
-fn patience_s(cold_start_s: f64) -> f64 {
+pub(crate) fn patience_s(cold_start_s: f64) -> f64 {
     60.0 + 0.3 * (cold_start_s + 20.0)
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Wishes {
 
 impl Wishes {
     /// The most that was wished for within the window.
-    fn most(&mut self, now: Timestamp, wish: u32, window_s: f64) -> u32 {
+    pub(crate) fn most(&mut self, now: Timestamp, wish: u32, window_s: f64) -> u32 {
         while self.recent.back().is_some_and(|(_, last)| *last <= wish) {
             self.recent.pop_back();
         }
