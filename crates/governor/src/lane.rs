@@ -36,8 +36,6 @@ pub(crate) struct Lane<'a> {
     /// The cold start that nineteen of twenty stay below, and the usual one.
     pub(crate) cold_s: f64,
     pub(crate) usual_s: f64,
-    /// The usual cold start where accelerators must be bought first.
-    pub(crate) bought_s: f64,
     /// Whether asking for more is useless for now.
     pub(crate) backs_off: bool,
     /// What demand asks for.
@@ -63,11 +61,17 @@ impl<'a> Lane<'a> {
         let last = previous.targets.get(&id).copied();
         let overdue = memory.starts.learn(variant, now);
         let counted = Counted::of(variant, now);
+        // Where the pool holds accelerators, what a start took includes waiting for one. What
+        // counts is how long it takes once there is one, and that is what is stated.
+        let stated = pool.and_then(|pool| pool.supply).and(variant.cold_start);
+        let (usual_s, cold_s) = match stated {
+            Some(stated) => (seconds(stated.point()).max(1.0), seconds(stated.high()).max(1.0)),
+            None => {
+                let starts = &memory.starts;
+                (starts.usual_s(variant.cold_start), starts.long_s(variant.cold_start))
+            }
+        };
         let live = counted.ready + counted.starting;
-        // Where the pool holds accelerators ahead, a replica starts in the time of a swap, and the
-        // purchase is the pool's worry.
-        let held = pool.filter(|pool| pool.can_grow).and_then(|pool| pool.swap);
-        let swap_s = held.map(seconds);
         let baseline = last.map_or(live, |last| last.replicas.get());
         memory.leaving.retain(|id| {
             variant.replicas.get(id).is_some_and(|seen| seen.state != ReplicaState::Draining)
@@ -85,11 +89,8 @@ impl<'a> Lane<'a> {
             reading: 0.0,
             offers,
             currency,
-            cold_s: swap_s.unwrap_or_else(|| memory.starts.long_s(variant.cold_start)),
-            usual_s: swap_s.unwrap_or_else(|| memory.starts.usual_s(variant.cold_start)),
-            bought_s: variant
-                .cold_start
-                .map_or(swap_s.unwrap_or(0.0), |known| seconds(known.point())),
+            cold_s,
+            usual_s,
             backs_off: memory.starts.backs_off(now),
             wanted: baseline,
             target: baseline,

@@ -6,7 +6,7 @@
 //!
 //! The modules are its steps, in order: look ([`memory`], `lane`, `seat`), learn (`capacity`,
 //! `starts`, `demand`, `forecast`, `feedback`), wish (`scale`, `mix`, `zero`), hold back (`rails`,
-//! `pool`, `hold`), carry out (`steps`), account (`receipt`, [`explain`]). [`policy`] is what owners set.
+//! `pool`), hold ahead (`hold`), carry out (`steps`), account (`receipt`, [`explain`]). [`policy`] is what owners set.
 //!
 //! It does no I/O and knows no clock, no randomness and no serialised form. Start at [`decide`].
 
@@ -62,8 +62,8 @@ pub fn decide(
     if pool::ration(&mut seats, snapshot, previous, &policy.lending) && fall_through(&mut seats) {
         pool::ration(&mut seats, snapshot, previous, &policy.lending);
     }
-    let pools = hold::hold(&seats, snapshot, &mut memory.pools);
     let runs = pool::lend(&seats, snapshot, previous, &policy.lending, &mut memory.lent_at);
+    let pools = hold::hold(&seats, snapshot, &mut memory.held);
     let models = seats.into_iter().map(|seat| {
         let learnt = memory.models.get_mut(seat.id).expect("every seat has a memory");
         receipt::decided(seat, learnt)

@@ -7,7 +7,7 @@ use crate::capacity::Correction;
 use crate::demand::{Load, Unit};
 use crate::feedback::Feedback;
 use crate::forecast::Forecaster;
-use crate::hold::PoolMemory;
+use crate::hold::Held;
 use crate::scale::Wishes;
 use crate::starts::Starts;
 use crate::zero::Idle;
@@ -20,10 +20,10 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Memory {
     pub(crate) models: BTreeMap<ModelId, ModelMemory>,
-    /// What was learnt about pools whose models share accelerators.
-    pub(crate) pools: BTreeMap<PoolId, PoolMemory>,
     /// When accelerators of a pool were last lent.
     pub(crate) lent_at: BTreeMap<PoolId, Timestamp>,
+    /// Accelerators that pools hold.
+    pub(crate) held: BTreeMap<PoolId, Held>,
 }
 
 /// What was learnt about one model.
@@ -60,7 +60,7 @@ impl Default for VariantMemory {
 impl Memory {
     /// Nothing was learnt.
     pub const fn new() -> Self {
-        Self { models: BTreeMap::new(), pools: BTreeMap::new(), lent_at: BTreeMap::new() }
+        Self { models: BTreeMap::new(), lent_at: BTreeMap::new(), held: BTreeMap::new() }
     }
 
     /// Forgets what is gone.
@@ -68,7 +68,6 @@ impl Memory {
         if self.models.len() > snapshot.models.len() {
             self.models.retain(|id, _| snapshot.models.contains_key(id));
         }
-        self.pools.retain(|id, _| snapshot.pools.contains_key(id));
         self.lent_at.retain(|id, _| snapshot.pools.contains_key(id));
     }
 }

@@ -5,7 +5,6 @@
 //! dearer than it is, and one that is worth keeping, where it counts a little cheaper. Between the
 //! two nothing changes, which is why constant load never oscillates.
 
-use crate::forecast::Outlook;
 use crate::lane::{Lane, replicas};
 use crate::memory::ModelMemory;
 use crate::mix::{self, Offer, whole};
@@ -41,20 +40,6 @@ pub(crate) struct Wishes {
 }
 
 impl Wishes {
-    /// How many replicas of this size are worth buying, and how many worth keeping.
-    pub(crate) fn weigh(
-        &mut self,
-        outlook: &Outlook,
-        size: f64,
-        worth: f64,
-        (buying, keeping): (f64, f64),
-    ) -> (u32, u32) {
-        let up = outlook.best(size, buying, worth, self.up);
-        let keep = outlook.best(size, keeping, worth, self.down.max(up)).max(up);
-        (self.up, self.down) = (up, keep);
-        (up, keep)
-    }
-
     /// The most that was wished for within the window.
     pub(crate) fn most(&mut self, now: Timestamp, wish: u32, window_s: f64) -> u32 {
         while self.recent.back().is_some_and(|(_, last)| *last <= wish) {
@@ -88,9 +73,12 @@ pub(crate) fn want(seat: &mut Seat<'_>, memory: &mut ModelMemory) {
     let slack_s = seat.model.objectives.first_token.map_or(2.0, seconds).max(0.1);
     let waiting = queue_ahead(seat, memory, main.usual_s);
     let outlook = memory.forecaster.outlook(waiting, slack_s, main.usual_s);
+    let (buying, keeping) = prices(main.usual_s);
     seat.worth = memory.feedback.worth(seat);
     let wishes = &mut memory.wishes;
-    let (up, keep) = wishes.weigh(&outlook, main.size, seat.worth, prices(main.usual_s));
+    let up = outlook.best(main.size, buying, seat.worth, wishes.up);
+    let keep = outlook.best(main.size, keeping, seat.worth, wishes.down.max(up)).max(up);
+    (wishes.up, wishes.down) = (up, keep);
     let keep = wishes.most(seat.now, keep, patience_s(main.usual_s));
 
     seat.need_now = memory.forecaster.level();

@@ -30,7 +30,7 @@ pub struct Decision {
     pub models: Vec<ModelDecision>,
     /// One entry per training run.
     pub runs: Vec<RunDecision>,
-    /// One entry per pool whose accelerators are held ahead of demand.
+    /// One entry per pool whose accelerators are held apart from replicas.
     pub pools: Vec<PoolDecision>,
 }
 
@@ -112,18 +112,6 @@ impl Bound {
     }
 }
 
-/// How many accelerators a pool should hold, in use and idle together, so that any of its models
-/// can grow into them without waiting for a node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PoolDecision {
-    /// The pool.
-    pub pool: PoolId,
-    /// What it should hold.
-    pub hold: Gpus,
-    /// What its models are meant to use of that.
-    pub used: Gpus,
-}
-
 /// How many accelerators one training run should have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunDecision {
@@ -155,6 +143,18 @@ impl RunAction {
             Ordering::Equal => Self::Hold,
         }
     }
+}
+
+/// How many accelerators a pool should hold, used or not.
+///
+/// A replica that finds one starts in the time of a swap, and models rarely peak together, so that
+/// a few held for all of them do what many held by each would.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolDecision {
+    /// The pool.
+    pub pool: PoolId,
+    /// What it should hold.
+    pub hold: Gpus,
 }
 
 /// What is expected to come of a decision. `None` is "unknown", not nothing.

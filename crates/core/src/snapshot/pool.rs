@@ -3,6 +3,7 @@
 use super::Observed;
 use crate::closed::closed_enum;
 use crate::ids::{AcceleratorId, PoolId};
+use crate::interval::Interval;
 use crate::units::{Gpus, Micros, Price, Timestamp};
 use std::collections::BTreeMap;
 
@@ -25,13 +26,13 @@ pub struct Pool {
     pub allocatable: BTreeMap<Purchase, Observed<Gpus>>,
     /// Whether a node autoscaler can add nodes.
     pub can_grow: bool,
+    /// Time until an accelerator that is asked for is there, where accelerators are asked for and
+    /// held apart from replicas. Absent where each replica brings its own, within its cold start.
+    pub supply: Option<Interval<Micros>>,
     /// The most that may be reserved, if there is a limit.
     pub limit: Option<Gpus>,
     /// What an accelerator costs by how it is paid for. An absent price is unknown, not free.
     pub prices: BTreeMap<Purchase, Price>,
-    /// How long a replica takes to serve on accelerators that are there and idle, if any model may
-    /// use any of them. Absent, nobody holds accelerators ahead of demand.
-    pub swap: Option<Micros>,
 }
 
 impl Pool {

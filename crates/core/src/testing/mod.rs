@@ -60,9 +60,9 @@ pub fn pool(name: &str) -> PoolBuilder {
         accelerator: AcceleratorId::new("h100").expect("an accelerator name"),
         allocatable: [(Purchase::OnDemand, seen(Gpus::ZERO))].into(),
         can_grow: false,
+        supply: None,
         limit: None,
         prices: BTreeMap::new(),
-        swap: None,
     };
     PoolBuilder { name: name.to_owned(), pool }
 }
@@ -133,10 +133,6 @@ pub fn hold(snapshot: &Snapshot, previous: &Previous) -> Decision {
         reason: Reason::Steady,
         action: RunAction::Hold,
     });
-    Decision {
-        id: snapshot.decision_id(),
-        models: models.collect(),
-        runs: runs.collect(),
-        pools: Vec::new(),
-    }
+    let (models, runs) = (models.collect(), runs.collect());
+    Decision { id: snapshot.decision_id(), models, runs, pools: Vec::new() }
 }

@@ -210,9 +210,9 @@ impl World<'_> {
         };
         Pool {
             accelerator: setup.accelerator.clone(),
-            swap: None,
             allocatable: gpus.into_iter().map(seen).collect(),
             can_grow: setup.can_grow,
+            supply: None,
             limit: setup.limit,
             prices: setup.prices.clone(),
         }

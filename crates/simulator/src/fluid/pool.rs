@@ -137,8 +137,7 @@ impl Accelerators {
 
 /// How many slots a decision says to hold.
 fn held(decision: &Decision) -> Option<u32> {
-    let holds = decision.pools.iter().map(|pool| pool.hold.get());
-    (!decision.pools.is_empty()).then(|| holds.sum())
+    decision.pools.first().map(|pool| pool.hold.get())
 }
 
 fn earliest(coming: &[Seconds]) -> Option<usize> {

@@ -66,7 +66,8 @@ fn facts(model: &Model, world: &World) -> Facts {
         let sum: f64 = chunk.iter().map(|one| f64::from(*one)).sum();
         (Seconds(60.0 * f64::from(index)), sum / (chunk.len() as f64 * model.load.step.get()))
     };
-    let week: Vec<(Seconds, f64)> = (0..).zip(model.load.requests.chunks(minute)).map(rate).collect();
+    let week: Vec<(Seconds, f64)> =
+        (0..).zip(model.load.requests.chunks(minute)).map(rate).collect();
     Facts {
         replica_per_second: model.per_replica,
         prompt_tokens_per_second: model.per_replica * prompt,

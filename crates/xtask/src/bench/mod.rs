@@ -167,8 +167,20 @@ fn pool(root: &Path, args: &Args) -> Result<Measured> {
     Ok(Measured {
         text: pool::markdown(&shared, &lent, args.seeds),
         figures: vec![
-            measure("governor.pool_saving_pct", pool::median_saving(&shared), "%", Op::AtLeast, 12.0),
-            measure("governor.pool_vs_clairvoyant", pool::median_ratio(&shared), "x", Op::AtMost, 1.1),
+            measure(
+                "governor.pool_saving_pct",
+                pool::median_saving(&shared),
+                "%",
+                Op::AtLeast,
+                12.0,
+            ),
+            measure(
+                "governor.pool_vs_clairvoyant",
+                pool::median_ratio(&shared),
+                "x",
+                Op::AtMost,
+                1.1,
+            ),
             measure("governor.lent_pct", lent.lent_pct, "%", Op::AtLeast, 40.0),
         ],
     })

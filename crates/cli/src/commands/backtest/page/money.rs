@@ -104,7 +104,11 @@ pub(super) fn draw(backtest: &Backtest) -> String {
             "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
             x(whole) + 6.0,
             y + bar / 2.0 + 4.5,
-            if whole > top { format!("» {}", words::grouped(whole)) } else { words::grouped(whole) }
+            if whole > top {
+                format!("» {}", words::grouped(whole))
+            } else {
+                words::grouped(whole)
+            }
         );
     }
     out.push_str("</svg>\n</figure>\n");

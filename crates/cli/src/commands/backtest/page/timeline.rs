@@ -435,8 +435,6 @@ fn decisions(
     };
     largest
         .into_iter()
-        .map(|(step, one)| {
-            (step, one.at_seconds.max(0.0) as u64, one.from, one.to, number(one))
-        })
+        .map(|(step, one)| (step, one.at_seconds.max(0.0) as u64, one.from, one.to, number(one)))
         .collect()
 }
