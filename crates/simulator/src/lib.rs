@@ -9,9 +9,11 @@
 
 pub mod chance;
 pub mod clairvoyant;
+pub mod cluster;
 pub mod cold_start;
 pub mod engine;
 pub mod fluid;
+pub mod policies;
 pub mod policy;
 pub mod rivals;
 pub mod score;

@@ -1,6 +1,6 @@
 //! The command line: one variant per command.
 
-use crate::{accuracy, checkout, ci, cluster, e2e, figures, image, tidy};
+use crate::{accuracy, bench, checkout, ci, cluster, e2e, figures, image, tidy};
 use anyhow::Result;
 use clap::Parser;
 use std::process::ExitCode;
@@ -12,6 +12,9 @@ enum Task {
     Tidy,
     /// Score the performance model against published measurements
     Accuracy(accuracy::Args),
+    /// Measure the simulator and the governor
+    #[command(subcommand)]
+    Bench(bench::Command),
     /// Show the measured figures against their targets, or record one
     Figures(figures::Args),
     /// A real Kubernetes on this machine, for tests
@@ -37,6 +40,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         Task::Tidy => return tidy::run(&root),
         Task::Figures(args) => return figures::run(&root, args),
         Task::Accuracy(args) => accuracy::run(&root, &args)?,
+        Task::Bench(command) => bench::run(&root, &command)?,
         Task::Cluster(command) => cluster::main(&root, command)?,
         Task::Check => return Ok(ci::check(&root)),
         Task::Ci(args) => return ci::run(&root, &args),

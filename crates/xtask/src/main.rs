@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer's tool")]
 
 mod accuracy;
+mod bench;
 mod checkout;
 mod ci;
 mod cluster;

@@ -239,7 +239,7 @@ impl Forecaster {
                 self.add_move(back);
             }
         }
-        if self.moves_seen >= 360 && (self.moves_seen % 60 == 0 || self.moves_seen == 360) {
+        if self.moves_seen >= 360 && (self.moves_seen.is_multiple_of(60) || self.moves_seen == 360) {
             self.tabulate();
         }
     }

@@ -127,6 +127,8 @@ pub struct Load {
     pub free_blocks: u32,
     /// Share of the blocks that running requests hold.
     pub used_share: f64,
+    /// Tokens generated since the start.
+    pub generated: u64,
 }
 
 /// Counts since the start.
@@ -142,6 +144,8 @@ pub struct Tally {
     pub computed_tokens: u64,
     /// Prompt tokens found in the cache.
     pub cached_tokens: u64,
+    /// Tokens generated.
+    pub generated: u64,
 }
 
 /// Why a request was not taken: prompt and answer are longer than the cache.

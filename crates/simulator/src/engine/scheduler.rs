@@ -154,6 +154,7 @@ impl Scheduler {
         self.step += steps;
         self.cached += self.decodes * steps;
         self.tally.steps += steps;
+        self.tally.generated += self.decodes * steps + self.completing.len() as u64;
         while let Some(&Reverse((end, turn, seat))) = self.ends.peek() {
             if end >= self.step {
                 break;
@@ -226,6 +227,7 @@ impl Scheduler {
             waiting_tokens: self.waiting_tokens + partial,
             free_blocks: free,
             used_share: f64::from(blocks - free) / f64::from(blocks.max(1)),
+            generated: self.tally.generated + self.decodes * begun,
         }
     }
 

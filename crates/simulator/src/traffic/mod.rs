@@ -4,15 +4,21 @@
 //! nothing is scored in it.
 //!
 //! [`load`] reads traffic from files, [`gaps`] finds where they lack data, [`lengths`] says how
-//! long requests are. Start reading at [`load::open`].
+//! long requests are, [`shape`] and [`reuse`] say what traffic looks like, [`fit`] and
+//! [`generate`] make more of the same, and [`write`](mod@write) keeps it. Start reading at [`load::open`].
 
+pub mod fit;
 pub mod gaps;
+pub mod generate;
 pub mod lengths;
 pub mod load;
 pub mod prometheus;
 #[cfg(test)]
 mod real;
+pub mod reuse;
+pub mod shape;
 mod windows;
+pub mod write;
 
 mod flow;
 
@@ -85,5 +91,12 @@ impl Rates {
     /// Whether the window has no data.
     pub fn is_gap(&self, window: usize) -> bool {
         self.gaps.iter().any(|gap| gap.contains(&window))
+    }
+}
+
+impl Trace {
+    /// The names of a request's blocks.
+    pub fn blocks_of(&self, request: &Request) -> &[u64] {
+        &self.blocks[request.blocks.start as usize..request.blocks.end as usize]
     }
 }

@@ -130,7 +130,7 @@ fn servegen_is_read_from_a_file_a_folder_and_a_tar() {
     let quiet = "0,0,0,,0,0\n600,0.5,1.5,Gamma,1,1\n1200,0,0,,0,0\n";
     let busy = "0,3,1,Gamma,1,1\n600,4,1,Weibull,1,1\n1800,5,1,Gamma,1,1\n";
     let one = load(busy);
-    assert_eq!(rates(&one.parts[0]).gaps, [2..3]);
+    assert_eq!(rates(&one.parts[0]).gaps.first(), Some(&(2..3)));
     let mut tar = tar::Builder::new(Vec::new());
     for (path, text) in [
         ("./a/m/chunk-10-trace.csv", quiet),

@@ -1,0 +1,72 @@
+//! What goes wrong in a world, and when.
+
+use crate::seconds::Seconds;
+use std::ops::Range;
+
+/// Something that goes wrong.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fault {
+    /// A pool gets no new nodes.
+    StockOut {
+        /// The pool.
+        pool: usize,
+        /// When.
+        during: Range<Seconds>,
+    },
+    /// Nodes that are paid for as spot are taken away.
+    Reclaim {
+        /// The pool.
+        pool: usize,
+        /// When the notice comes.
+        at: Seconds,
+        /// How many nodes; all, if there are fewer.
+        nodes: u32,
+        /// How long after the notice they go.
+        notice: Seconds,
+    },
+    /// Nodes vanish at once, however they are paid for.
+    NodeLoss {
+        /// The pool.
+        pool: usize,
+        /// When.
+        at: Seconds,
+        /// How many nodes.
+        nodes: u32,
+    },
+    /// Nothing new is scraped; what was read last stays readable and grows old.
+    StaleMetrics {
+        /// When.
+        during: Range<Seconds>,
+    },
+    /// Scrapes find no value.
+    MissingMetrics {
+        /// When.
+        during: Range<Seconds>,
+    },
+    /// Scrapes find values that are not numbers.
+    NotANumber {
+        /// When.
+        during: Range<Seconds>,
+    },
+    /// The clock of whoever decides jumps. The world's own time does not.
+    ClockJump {
+        /// When.
+        at: Seconds,
+        /// By how many seconds; back if negative.
+        by: f64,
+    },
+}
+
+impl Fault {
+    /// From its beginning to its end; the end of something that happens at once is its beginning.
+    pub fn during(&self) -> Range<Seconds> {
+        match self {
+            Self::StockOut { during, .. }
+            | Self::StaleMetrics { during }
+            | Self::MissingMetrics { during }
+            | Self::NotANumber { during } => during.clone(),
+            Self::Reclaim { at, notice, .. } => *at..*at + *notice,
+            Self::NodeLoss { at, .. } | Self::ClockJump { at, .. } => *at..*at,
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Small random worlds with random faults, by the thousand: does any rule ever break?
+//!
+//! A seed makes a world, and the same seed makes the same one. A world lasts half an hour and has
+//! some hundred requests, so that ten thousand of them take minutes on one core.
+
+use super::account::Run;
+use super::checks::Broken;
+use super::engine::{Linear, Speed, StepSpeed};
+use super::faults::Fault;
+use super::setup::{Metrics, ModelSetup, PoolSetup, Setup, VariantSetup, Victim};
+use super::stages::{Spacing, Stage, Stages, Tokens};
+use super::start::StartParts;
+use super::world::run;
+use crate::chance::{Chance, Purpose, stream};
+use crate::cold_start::ColdStart;
+use crate::engine::Settings;
+use crate::policy::Policy;
+use crate::seconds::Seconds;
+use flyball_core::ids::{AcceleratorId, ModelId, PoolId, VariantName};
+use flyball_core::interval::{Interval, Origin};
+use flyball_core::snapshot::{Capacity, Objectives, Purchase, ScalingBounds};
+use flyball_core::units::{self, Gpus, Micros, Replicas, Timestamp, TokensPerSecond};
+use rand::RngExt;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// What happened in a world that broke no rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stats {
+    /// Events after each of which every rule was checked.
+    pub events: u64,
+    /// Decisions made.
+    pub decisions: u64,
+    /// Requests that arrived.
+    pub requests: f64,
+    /// Requests that were cut off.
+    pub killed: f64,
+}
+
+/// A world in which a rule broke.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// The seed that makes the world.
+    pub seed: u64,
+    /// What broke.
+    pub broken: Vec<Broken>,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "seed {}: {} rules broken", self.seed, self.broken.len())?;
+        self.broken.iter().take(3).try_for_each(|broken| write!(f, "\n  {broken}"))
+    }
+}
+
+/// Plays the world of a seed.
+pub fn fuzz(seed: u64, policy: &mut dyn Policy) -> Result<Stats, Failure> {
+    let Run { outcome, log, broken, events, .. } = run(&random_world(seed), policy);
+    if !broken.is_empty() {
+        return Err(Failure { seed, broken });
+    }
+    let requests = outcome.models.iter().map(|model| model.requests).sum();
+    let killed = outcome.models.iter().map(|model| model.killed).sum();
+    Ok(Stats { events, decisions: log.len() as u64, requests, killed })
+}
+
+/// The world of a seed.
+pub fn random_world(seed: u64) -> Setup {
+    // Stream 0 of the faults is for the world's own misfortunes.
+    let mut dice = Dice(stream(seed, Purpose::Faults, 1));
+    let length = Seconds(1_800.0);
+    let pools: Vec<PoolSetup> = (0..dice.whole(1, 2)).map(|n| pool(&mut dice, n)).collect();
+    let models = (0..dice.whole(1, 3)).map(|n| model(&mut dice, seed, n, &pools, length));
+    let models = models.collect();
+    let faults = (0..dice.whole(0, 6)).map(|_| fault(&mut dice, pools.len(), length)).collect();
+    let metrics = Metrics {
+        every: Seconds(*dice.one_of(&[5.0, 10.0, 15.0, 30.0])),
+        delay: Seconds(dice.between(0.0, 10.0)),
+        window: Seconds(dice.between(15.0, 90.0)),
+        max_age: Seconds(dice.between(30.0, 120.0)),
+    };
+    Setup {
+        seed,
+        // 2026-01-01: any date that lies further from the epoch than a clock may jump back.
+        start: Timestamp::from_millis(1_767_225_600_000),
+        length,
+        scored_from: Seconds::ZERO,
+        models,
+        pools,
+        metrics,
+        faults,
+        grace: Seconds(30.0),
+        victim: *dice.one_of(&[Victim::Youngest, Victim::Random]),
+    }
+}
+
+/// Draws in the forms that are needed here.
+struct Dice(Chance);
+
+impl Dice {
+    fn whole(&mut self, from: u32, to: u32) -> u32 {
+        self.0.random_range(from..=to)
+    }
+
+    fn between(&mut self, from: f64, to: f64) -> f64 {
+        from + (to - from) * self.0.random::<f64>()
+    }
+
+    fn one_of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+        &all[self.0.random_range(0..all.len())]
+    }
+
+    fn happens(&mut self, share: f64) -> bool {
+        self.0.random::<f64>() < share
+    }
+
+    fn length(&mut self, longest: f64) -> ColdStart {
+        let median = Seconds(self.between(0.1, longest));
+        match self.whole(0, 2) {
+            0 => ColdStart::Constant(median),
+            1 => ColdStart::LogNormal { median, p99: median * self.between(1.0, 5.0) },
+            _ => ColdStart::measured(vec![median * 0.5, median, median * 4.0]),
+        }
+    }
+
+    fn during(&mut self, length: Seconds) -> std::ops::Range<Seconds> {
+        let from = Seconds(self.between(0.0, length.get()));
+        from..from + Seconds(self.between(10.0, 600.0))
+    }
+}
+
+fn pool(dice: &mut Dice, number: u32) -> PoolSetup {
+    let gpus_per_node = *dice.one_of(&[1, 2, 4, 8]);
+    let mut nodes = BTreeMap::new();
+    for purchase in [Purchase::OnDemand, Purchase::Spot] {
+        nodes.insert(purchase, dice.whole(0, 4));
+    }
+    let limit = dice.happens(0.5).then(|| Gpus::new(dice.whole(1, 40)));
+    let stock = match dice.happens(0.3) {
+        true => vec![(Seconds(dice.between(0.0, 900.0)), dice.whole(0, 6))],
+        false => Vec::new(),
+    };
+    PoolSetup {
+        id: PoolId::new(&format!("pool-{number}")).expect("a pool name"),
+        accelerator: AcceleratorId::new("h100").expect("an accelerator name"),
+        gpus_per_node,
+        nodes,
+        can_grow: dice.happens(0.7),
+        limit,
+        stock,
+        node_supply: dice.length(120.0),
+        idle_node: Seconds(dice.between(10.0, 300.0)),
+        prices: BTreeMap::new(),
+    }
+}
+
+fn model(dice: &mut Dice, seed: u64, n: u32, pools: &[PoolSetup], length: Seconds) -> ModelSetup {
+    let base = dice.between(0.02, 0.5);
+    let part = length.get() / 6.0;
+    let stages =
+        (0..6).map(|_| Stage::level(base * dice.one_of(&[0.0, 0.3, 1.0, 1.0, 3.0, 10.0]), part));
+    let stages = Stages {
+        stages: stages.collect(),
+        spacing: *dice.one_of(&[Spacing::Even, Spacing::Poisson]),
+        prompt: Tokens { mean: dice.between(20.0, 2_000.0), variation: dice.between(0.0, 1.5) },
+        output: Tokens { mean: dice.between(2.0, 200.0), variation: dice.between(0.0, 1.5) },
+        impatient: dice
+            .happens(0.5)
+            .then(|| (dice.between(0.0, 0.5), Seconds(dice.between(0.5, 60.0)))),
+    };
+    let min = dice.whole(0, 2);
+    let max = min + dice.whole(0, 6);
+    let variants = (0..dice.whole(1, 2)).map(|v| variant(dice, v, pools, min.max(1).min(max)));
+    ModelSetup {
+        id: ModelId::new("fuzz", &format!("model-{n}")).expect("a model name"),
+        variants: variants.collect(),
+        objectives: Objectives {
+            first_token: Some(Micros::from_millis(u64::from(dice.whole(200, 5_000)))),
+            between_tokens: Some(Micros::from_millis(u64::from(dice.whole(10, 200)))),
+            attainment_per_million: 990_000,
+        },
+        bounds: ScalingBounds {
+            min: Replicas::new(min),
+            max: Replicas::new(max),
+            may_sleep: dice.happens(0.4),
+        },
+        trace: Arc::new(stages.trace(seed, n.into())),
+        hold: Seconds(dice.between(1.0, 600.0)),
+        admit: dice.happens(0.5).then(|| dice.whole(1, 64)),
+    }
+}
+
+fn variant(dice: &mut Dice, number: u32, pools: &[PoolSetup], initial: u32) -> VariantSetup {
+    let pool = dice.whole(0, pools.len() as u32 - 1) as usize;
+    let linear = Linear {
+        base: dice.between(0.003, 0.03),
+        per_prompt_token: dice.between(1e-5, 3e-4),
+        per_decode: dice.between(0.0, 1e-3),
+        per_cached_token: dice.between(0.0, 1e-6),
+    };
+    let budget = *dice.one_of(&[512, 2_048, 8_192]);
+    let settings = Settings::vllm(dice.whole(4, 128), budget, dice.whole(300, 4_000));
+    let capacity = match dice.happens(0.9) {
+        true => capacity_of(&linear, &settings),
+        false => Capacity::UNKNOWN,
+    };
+    VariantSetup {
+        name: VariantName::new(&format!("v{number}")).expect("a variant name"),
+        pool,
+        gpus_per_replica: *dice.one_of(&[1, 1, 2, 4, 16]),
+        capacity,
+        cold_start: StartParts {
+            image: dice.length(60.0),
+            weights: dice.length(60.0),
+            warm_up: dice.length(60.0),
+        },
+        speed: Speed { step: StepSpeed::Linear(linear), settings },
+        purchase: *dice.one_of(&[Purchase::OnDemand, Purchase::Spot]),
+        initial: if number == 0 { dice.whole(0, initial) } else { 0 },
+    }
+}
+
+/// What one replica can do: full chunks of prompt, full batches of answers, a cache nine tenths full.
+pub fn capacity_of(linear: &Linear, settings: &Settings) -> Capacity {
+    let budget = f64::from(settings.token_budget);
+    let prefill = budget / (linear.base + linear.per_prompt_token * budget);
+    let running = f64::from(settings.max_running) / 2.0;
+    let decode = running / (linear.base + linear.per_decode * running);
+    let resident = f64::from(settings.blocks) * f64::from(settings.block_tokens) * 0.9;
+    let rate =
+        |tokens: f64| Interval::exact(TokensPerSecond::from_sample(tokens)?, Origin::Stated).ok();
+    let resident = units::Tokens::from_sample(resident);
+    Capacity {
+        prefill: rate(prefill),
+        decode: rate(decode),
+        resident: resident.and_then(|tokens| Interval::exact(tokens, Origin::Stated).ok()),
+    }
+}
+
+fn fault(dice: &mut Dice, pools: usize, length: Seconds) -> Fault {
+    let pool = dice.whole(0, pools as u32 - 1) as usize;
+    let at = Seconds(dice.between(0.0, length.get()));
+    let nodes = dice.whole(1, 4);
+    match dice.whole(0, 6) {
+        0 => Fault::StockOut { pool, during: dice.during(length) },
+        1 => Fault::Reclaim { pool, at, nodes, notice: Seconds(*dice.one_of(&[0.0, 30.0, 120.0])) },
+        2 => Fault::NodeLoss { pool, at, nodes },
+        3 => Fault::StaleMetrics { during: dice.during(length) },
+        4 => Fault::MissingMetrics { during: dice.during(length) },
+        5 => Fault::NotANumber { during: dice.during(length) },
+        _ => Fault::ClockJump { at, by: dice.between(-7_200.0, 7_200.0) },
+    }
+}

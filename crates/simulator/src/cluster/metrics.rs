@@ -1,0 +1,221 @@
+//! The way of a number from the world to whoever decides: counted, scraped, delayed, and sometimes
+//! stale, missing or not a number.
+
+use super::faults::Fault;
+use super::world::World;
+use crate::seconds::Seconds;
+use crate::traffic::Request;
+use std::collections::VecDeque;
+
+/// Everything on its way, and what has arrived.
+#[derive(Debug)]
+pub(super) struct Pipeline {
+    counted: Vec<Counted>,
+    /// Counts at past scrapes, for rates.
+    past: VecDeque<(Seconds, Vec<Counts>)>,
+    /// Scrapes that nobody can read yet, with the time from which on.
+    under_way: VecDeque<(Seconds, Scrape)>,
+    /// The last that can be read.
+    readable: Option<Scrape>,
+}
+
+/// One scrape.
+#[derive(Clone, Debug)]
+pub(super) struct Scrape {
+    pub(super) at: Seconds,
+    pub(super) models: Vec<Scraped>,
+    /// Requests inside each replica that was there.
+    pub(super) in_flight: Vec<(usize, Option<f64>)>,
+}
+
+/// What a scrape says of a model. `None` is "no value".
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Scraped {
+    pub(super) arrivals: Option<f64>,
+    pub(super) prompt_tokens: Option<f64>,
+    pub(super) output_tokens: Option<f64>,
+    pub(super) waiting: Option<f64>,
+    pub(super) waiting_tokens: Option<f64>,
+    pub(super) running: Option<f64>,
+    pub(super) cache_used: Option<f64>,
+    pub(super) resident: Option<f64>,
+    pub(super) first_token_p90: Option<f64>,
+    pub(super) between_tokens_p90: Option<f64>,
+    /// Requests judged since the start, and those of them that missed.
+    pub(super) judged: Option<f64>,
+    pub(super) missed: Option<f64>,
+}
+
+impl Scraped {
+    fn map(self, change: impl Fn(Option<f64>) -> Option<f64>) -> Self {
+        Self {
+            arrivals: change(self.arrivals),
+            prompt_tokens: change(self.prompt_tokens),
+            output_tokens: change(self.output_tokens),
+            waiting: change(self.waiting),
+            waiting_tokens: change(self.waiting_tokens),
+            running: change(self.running),
+            cache_used: change(self.cache_used),
+            resident: change(self.resident),
+            first_token_p90: change(self.first_token_p90),
+            between_tokens_p90: change(self.between_tokens_p90),
+            judged: change(self.judged),
+            missed: change(self.missed),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    requests: u64,
+    prompt_tokens: u64,
+    generated: u64,
+    judged: u64,
+    missed: u64,
+}
+
+/// What is counted of a model between scrapes.
+#[derive(Clone, Debug, Default)]
+struct Counted {
+    counts: Counts,
+    first_tokens: Vec<f64>,
+    between_tokens: Vec<f64>,
+    /// Tokens that each replica had generated when last scraped, by its place.
+    generated: Vec<(usize, u64)>,
+}
+
+impl Pipeline {
+    pub(super) fn new(models: usize) -> Self {
+        Self {
+            counted: vec![Counted::default(); models],
+            past: VecDeque::new(),
+            under_way: VecDeque::new(),
+            readable: None,
+        }
+    }
+
+    pub(super) fn arrived(&mut self, model: usize, request: &Request) {
+        let counts = &mut self.counted[model].counts;
+        counts.requests += 1;
+        counts.prompt_tokens += u64::from(request.prompt);
+    }
+
+    pub(super) fn first_token(&mut self, model: usize, after: Seconds) {
+        self.counted[model].first_tokens.push(after.get());
+    }
+
+    pub(super) fn between_tokens(&mut self, model: usize, apart: Seconds) {
+        self.counted[model].between_tokens.push(apart.get());
+    }
+
+    pub(super) fn judged(&mut self, model: usize, missed: bool) {
+        let counts = &mut self.counted[model].counts;
+        counts.judged += 1;
+        counts.missed += u64::from(missed);
+    }
+
+    /// The newest scrape that can be read at this time.
+    pub(super) fn read(&mut self, now: Seconds) -> Option<&Scrape> {
+        while self.under_way.front().is_some_and(|(from, _)| *from <= now) {
+            self.readable = self.under_way.pop_front().map(|(_, scrape)| scrape);
+        }
+        self.readable.as_ref()
+    }
+}
+
+impl World<'_> {
+    pub(super) fn scrape(&mut self) {
+        let seen: Vec<Scraped> =
+            (0..self.models.len()).map(|model| self.scrape_model(model)).collect();
+        for (model, scraped) in seen.iter().enumerate() {
+            self.models[model].account.waited(self.now, scraped.waiting.unwrap_or(0.0));
+        }
+        let counts = self.pipeline.counted.iter().map(|counted| counted.counts).collect();
+        self.pipeline.past.push_back((self.now, counts));
+        let window = self.now - self.setup.metrics.window;
+        while self.pipeline.past.get(1).is_some_and(|(at, _)| *at <= window) {
+            self.pipeline.past.pop_front();
+        }
+        if self.suffers(|fault| matches!(fault, Fault::StaleMetrics { .. })) {
+            return;
+        }
+        let missing = self.suffers(|fault| matches!(fault, Fault::MissingMetrics { .. }));
+        let nan = self.suffers(|fault| matches!(fault, Fault::NotANumber { .. }));
+        let change = |value: Option<f64>| match value {
+            Some(_) if missing => None,
+            Some(_) if nan => Some(f64::NAN),
+            other => other,
+        };
+        let served = self.present.iter().filter(|r| self.replicas[**r].served.is_some());
+        let in_flight = served
+            .map(|replica| (*replica, change(Some(self.replicas[*replica].inside.len() as f64))));
+        let in_flight = in_flight.collect();
+        let models = seen.into_iter().map(|scraped| scraped.map(change)).collect();
+        let scrape = Scrape { at: self.now, models, in_flight };
+        self.pipeline.under_way.push_back((self.now + self.setup.metrics.delay, scrape));
+    }
+
+    fn scrape_model(&mut self, model: usize) -> Scraped {
+        let held = &self.models[model].held;
+        let (mut waiting, mut waiting_tokens) = (held.queue.len() as f64, held.tokens as f64);
+        let (mut running, mut resident, mut used, mut serving) = (0.0, 0.0, 0.0, 0_u32);
+        let mut generated = Vec::new();
+        for place in 0..self.present.len() {
+            let replica = self.present[place];
+            if self.replicas[replica].model != model {
+                continue;
+            }
+            self.catch_up(replica);
+            let Some(engine) = &self.replicas[replica].engine else { continue };
+            let load = engine.load(self.now);
+            waiting += f64::from(load.waiting);
+            waiting_tokens += load.waiting_tokens as f64;
+            running += f64::from(load.running);
+            resident += load.resident as f64;
+            generated.push((replica, load.generated));
+            if self.replicas[replica].is_live() {
+                used += load.used_share;
+                serving += 1;
+            }
+        }
+        let counted = &mut self.pipeline.counted[model];
+        for (replica, now) in &generated {
+            let before =
+                counted.generated.iter().find(|(r, _)| r == replica).map_or(0, |(_, n)| *n);
+            counted.counts.generated += now.saturating_sub(before);
+        }
+        counted.generated = generated;
+        let first_token_p90 = p90(&mut counted.first_tokens);
+        let between_tokens_p90 = p90(&mut counted.between_tokens);
+        let now = counted.counts;
+        let rate = |count: fn(&Counts) -> u64| {
+            let (at, past) = self.pipeline.past.front()?;
+            let past = past.get(model)?;
+            let apart = (self.now - *at).get();
+            (apart > 0.0).then(|| (count(&now) - count(past)) as f64 / apart)
+        };
+        Scraped {
+            arrivals: rate(|counts| counts.requests),
+            prompt_tokens: rate(|counts| counts.prompt_tokens),
+            output_tokens: rate(|counts| counts.generated),
+            waiting: Some(waiting),
+            waiting_tokens: Some(waiting_tokens),
+            running: Some(running),
+            cache_used: (serving > 0).then(|| used / f64::from(serving)),
+            resident: Some(resident),
+            first_token_p90,
+            between_tokens_p90,
+            judged: Some(now.judged as f64),
+            missed: Some(now.missed as f64),
+        }
+    }
+}
+
+/// The 90th percentile, after which counting begins anew.
+fn p90(samples: &mut Vec<f64>) -> Option<f64> {
+    samples.sort_by(f64::total_cmp);
+    let place = (samples.len() as f64 * 0.9).ceil() as usize;
+    let value = samples.get(place.saturating_sub(1)).copied();
+    samples.clear();
+    value
+}

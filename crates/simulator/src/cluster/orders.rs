@@ -1,0 +1,177 @@
+//! Carrying out what a policy orders, as Kubernetes would.
+
+use super::observe::LogEntry;
+use super::replicas::{Replica, State};
+use super::setup::Victim;
+use super::world::World;
+use crate::policy::{Order, Policy, Reading, Sight};
+use crate::seconds::Seconds;
+use flyball_core::decision::{Action, Decision, ModelDecision, Target};
+use flyball_core::invariants;
+use flyball_core::snapshot::Snapshot;
+use rand::RngExt;
+use std::cmp::Reverse;
+
+impl World<'_> {
+    /// Asks the policy, and does what it says.
+    pub(super) fn tick(&mut self, policy: &mut dyn Policy) {
+        let (snapshot, readings) = self.observe();
+        let now = self.believed_now();
+        let order = policy.decide(&Sight { now, snapshot: &snapshot, readings: &readings });
+        match order {
+            Order::Scale(wanted) => {
+                for (model, replicas) in wanted.iter().enumerate().take(self.models.len()) {
+                    self.scale(model, replicas.get());
+                }
+                self.note_decisions(&readings, None);
+            }
+            Order::Decision(decision) => {
+                self.carry_out(&snapshot, &decision);
+                self.note_decisions(&readings, Some(&decision));
+            }
+        }
+    }
+
+    fn note_decisions(&mut self, readings: &[Reading], decision: Option<&Decision>) {
+        for (model, reading) in readings.iter().enumerate() {
+            let id = &self.setup.models[model].id;
+            let own = |all: &Decision| all.models.iter().find(|entry| entry.model == *id).cloned();
+            self.log.push(LogEntry {
+                at: self.now,
+                model,
+                reading: *reading,
+                ordered: self.models[model].desired.iter().sum(),
+                decision: decision.and_then(own),
+            });
+        }
+    }
+
+    /// Replicas of the first variant by number, as the `scale` subresource takes them.
+    fn scale(&mut self, model: usize, wanted: u32) {
+        if self.setup.models[model].variants.is_empty() {
+            return;
+        }
+        self.models[model].desired[0] = wanted;
+        let purchase = self.setup.models[model].variants[0].purchase;
+        let live = self.live(model, 0);
+        for _ in live..wanted {
+            self.note_start(model);
+            self.start(model, 0, purchase);
+        }
+        if live > wanted {
+            self.note_down(model);
+        }
+        for _ in wanted..live {
+            let Some(replica) = self.victim(model) else { break };
+            self.note_removal(model);
+            self.tell_to_end(replica, self.setup.grace);
+        }
+    }
+
+    /// The next to go: without a node first, then not ready, then by the rule of the world.
+    fn victim(&mut self, model: usize) -> Option<usize> {
+        let live = self.present.iter().copied().filter(|place| {
+            let replica = &self.replicas[*place];
+            replica.model == model && replica.variant == 0 && replica.is_live()
+        });
+        let rank = |replica: &Replica| match replica.state {
+            State::Pending => 0,
+            State::Starting => 1,
+            State::Ready | State::Draining => 2,
+        };
+        let mut live: Vec<usize> = live.collect();
+        // The youngest of each rank first.
+        live.sort_by_key(|place| {
+            let replica = &self.replicas[*place];
+            (rank(replica), Reverse(replica.served), Reverse(*place))
+        });
+        let first = *live.first()?;
+        if self.setup.victim == Victim::Random && rank(&self.replicas[first]) == 2 {
+            return Some(live[self.victims.random_range(0..live.len())]);
+        }
+        Some(first)
+    }
+
+    /// The steps of a decision, after a check that it breaks no rule.
+    fn carry_out(&mut self, snapshot: &Snapshot, decision: &Decision) {
+        for violation in invariants::check(snapshot, &self.previous, decision) {
+            self.note_broken(violation.to_string());
+        }
+        self.previous = self.previous.after(decision);
+        for entry in &decision.models {
+            let model = self.setup.models.iter().position(|model| model.id == entry.model);
+            if let Some(model) = model {
+                self.carry_out_model(model, entry);
+            }
+        }
+    }
+
+    fn carry_out_model(&mut self, model: usize, entry: &ModelDecision) {
+        let before: u32 = self.models[model].desired.iter().sum();
+        for target in &entry.targets {
+            let variants = &self.setup.models[model].variants;
+            let variant = variants.iter().position(|v| v.name == *target.variant.name());
+            if let Some(variant) = variant {
+                self.carry_out_target(model, variant, target);
+            }
+        }
+        if self.models[model].desired.iter().sum::<u32>() < before {
+            self.note_down(model);
+        }
+        self.reconcile();
+    }
+
+    fn carry_out_target(&mut self, model: usize, variant: usize, target: &Target) {
+        for action in &target.actions {
+            match action {
+                Action::Start { count, purchase } => {
+                    for _ in 0..count.get() {
+                        self.note_start(model);
+                        self.start(model, variant, *purchase);
+                    }
+                }
+                Action::Drain { replica } | Action::Delete { replica } => {
+                    let named = |place: &usize| self.replicas[*place].id == *replica;
+                    let Some(place) = self.present.iter().copied().find(named) else { continue };
+                    if self.replicas[place].is_live() {
+                        self.note_removal(model);
+                    }
+                    if matches!(action, Action::Drain { .. }) {
+                        self.drain(place);
+                    } else {
+                        self.delete(place);
+                    }
+                }
+            }
+        }
+        self.models[model].desired[variant] = target.replicas.get();
+    }
+
+    /// Deletes a pod. One that serves is given its grace period like any other.
+    fn delete(&mut self, replica: usize) {
+        self.catch_up(replica);
+        self.tell_to_end(replica, self.setup.grace);
+    }
+
+    fn note_start(&mut self, model: usize) {
+        let soon = self.cold_start(model);
+        let now = self.now;
+        self.models[model].account.started(now, soon);
+    }
+
+    fn note_removal(&mut self, model: usize) {
+        let soon = self.cold_start(model);
+        let now = self.now;
+        self.models[model].account.removed(now, soon);
+    }
+
+    fn note_down(&mut self, model: usize) {
+        let now = self.now;
+        self.models[model].account.downs.push(now);
+    }
+
+    fn cold_start(&self, model: usize) -> Seconds {
+        let first = self.setup.models[model].variants.first();
+        first.map_or(Seconds::ZERO, |variant| variant.cold_start.median())
+    }
+}

@@ -1,0 +1,317 @@
+//! A request from its arrival to its end.
+
+use super::account::Answer;
+use super::engine::{Happening, Work};
+use super::queue::Event;
+use super::replicas::State;
+use super::world::World;
+use crate::seconds::Seconds;
+use flyball_core::units::Tokens;
+use flyball_routing::{Ask, Availability, Endpoint, Weights, choose};
+use std::collections::VecDeque;
+
+/// A request that arrived.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    pub(super) model: usize,
+    /// Its place in the model's trace.
+    pub(super) place: usize,
+    pub(super) at: Seconds,
+    pub(super) first_token: Option<Seconds>,
+    pub(super) stage: Stage,
+}
+
+/// Where a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Before the replicas.
+    Held,
+    /// In one.
+    In(usize),
+    /// Its client is gone, and the engine has not noticed.
+    Leaving(usize),
+    /// It has ended, one way or another.
+    Ended,
+}
+
+/// Requests that no replica has taken, in order of arrival, and their prompt tokens.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    pub(super) queue: VecDeque<usize>,
+    pub(super) tokens: u64,
+}
+
+impl World<'_> {
+    pub(super) fn plan_arrival(&mut self, model: usize) {
+        let next = self.setup.models[model].trace.requests.get(self.models[model].next_arrival);
+        if let Some(at) = next.map(|request| request.at).filter(|at| *at < self.setup.length) {
+            self.queue.plan(at, Event::Arrival { model });
+        }
+    }
+
+    pub(super) fn arrival(&mut self, model: usize) {
+        let place = self.models[model].next_arrival;
+        self.models[model].next_arrival += 1;
+        self.plan_arrival(model);
+        let asked = &self.setup.models[model].trace.requests[place];
+        let request = self.requests.len();
+        self.requests.push(Request {
+            model,
+            place,
+            at: self.now,
+            first_token: None,
+            stage: Stage::Held,
+        });
+        self.models[model].arrived += 1;
+        self.pipeline.arrived(model, asked);
+        if let Some(patience) = asked.patience {
+            self.queue.plan(self.now + patience, Event::HangUp { request });
+        }
+        // Who comes later does not pass those who wait.
+        if !self.models[model].held.queue.is_empty() || !self.hand_on(request) {
+            self.models[model].held.queue.push_back(request);
+            self.models[model].held.tokens += u64::from(asked.prompt);
+            let deadline = self.now + self.setup.models[model].hold;
+            self.queue.plan(deadline, Event::HoldOver { request });
+        }
+    }
+
+    /// Gives held requests to replicas, as far as these take them.
+    pub(super) fn hand_on_held(&mut self, model: usize) {
+        while let Some(request) = self.models[model].held.queue.front().copied() {
+            if !self.hand_on(request) {
+                return;
+            }
+            self.models[model].held.queue.pop_front();
+            let prompt = self.asked(request).prompt;
+            self.models[model].held.tokens -= u64::from(prompt);
+        }
+    }
+
+    fn asked(&self, request: usize) -> &crate::traffic::Request {
+        let Request { model, place, .. } = self.requests[request];
+        &self.setup.models[model].trace.requests[place]
+    }
+
+    /// Gives a request to the replica that the router chooses. False if no replica can take it.
+    fn hand_on(&mut self, request: usize) -> bool {
+        let setup = self.setup;
+        let Request { model, place, .. } = self.requests[request];
+        let trace = &setup.models[model].trace;
+        let asked = &trace.requests[place];
+        let blocks =
+            trace.blocks.get(asked.blocks.start as usize..asked.blocks.end as usize).unwrap_or(&[]);
+        self.list_endpoints(model);
+        let ask = Ask {
+            prefixes: blocks,
+            block_tokens: trace.block_tokens,
+            seen_blocks: None,
+            prompt: Tokens::new(asked.prompt.into()),
+            expected_output: Tokens::new(asked.output.into()),
+            key: request as u64,
+        };
+        let Some(choice) = choose(&self.endpoints, &ask, &Weights::DEFAULT) else { return false };
+        let replica = self.endpoint_replicas[choice.endpoint];
+        let work = Work {
+            prompt: asked.prompt,
+            output: asked.output.max(1),
+            blocks,
+            block_tokens: trace.block_tokens,
+        };
+        self.catch_up(replica);
+        let now = self.now;
+        let taken = self.replicas[replica]
+            .engine
+            .as_mut()
+            .is_some_and(|engine| engine.submit(request as u64, now, &work));
+        if !taken {
+            // It can never fit: whoever holds it any longer only lets it wait.
+            self.end_request(request, Answer::Refused);
+            return true;
+        }
+        let there = &mut self.replicas[replica];
+        there.inside.push(request);
+        there.unread += u64::from(asked.prompt);
+        self.requests[request].stage = Stage::In(replica);
+        self.models[model].in_engines += 1;
+        self.plan_engine(replica);
+        true
+    }
+
+    fn list_endpoints(&mut self, model: usize) {
+        let most = self.setup.models[model].admit.map_or(usize::MAX, |most| most as usize);
+        self.endpoints.clear();
+        self.endpoint_replicas.clear();
+        for replica in &self.present {
+            let there = &self.replicas[*replica];
+            if there.model != model || there.engine.is_none() || there.inside.len() >= most {
+                continue;
+            }
+            let serves = there.state == State::Ready;
+            self.endpoint_replicas.push(*replica);
+            self.endpoints.push(Endpoint {
+                key: *replica as u64,
+                availability: if serves { Availability::Serving } else { Availability::Draining },
+                unread: Tokens::new(there.unread),
+                held: Tokens::new(there.held),
+                sent_since: Tokens::ZERO,
+                cached_blocks: 0,
+                speed_per_thousand: 1_000,
+            });
+        }
+    }
+
+    pub(super) fn engine_event(&mut self, replica: usize, plan: u32) {
+        if self.replicas[replica].plan == plan && self.replicas[replica].gone.is_none() {
+            self.catch_up(replica);
+            self.plan_engine(replica);
+            self.end_if_empty(replica);
+            if self.replicas[replica].state == State::Ready {
+                self.hand_on_held(self.replicas[replica].model);
+            }
+        }
+    }
+
+    /// Lets an engine's time come up to now, and notes what happened in it.
+    pub(super) fn catch_up(&mut self, replica: usize) {
+        let Some(mut engine) = self.replicas[replica].engine.take() else { return };
+        let now = self.now;
+        engine.advance(now, &mut |happening| match happening {
+            Happening::FirstToken { id, at } => self.first_token(id as usize, replica, at),
+            Happening::Finished { id, at } => self.left_engine(id as usize, replica, Some(at)),
+            Happening::Aborted { id } => self.left_engine(id as usize, replica, None),
+        });
+        self.replicas[replica].engine = Some(engine);
+    }
+
+    fn plan_engine(&mut self, replica: usize) {
+        let there = &mut self.replicas[replica];
+        there.plan += 1;
+        if let Some(at) = there.engine.as_ref().and_then(|engine| engine.next_event()) {
+            let at = at.max(self.now);
+            self.queue.plan(at, Event::Engine { replica, plan: there.plan });
+        }
+    }
+
+    fn first_token(&mut self, request: usize, replica: usize, at: Seconds) {
+        // After a preemption a request may report a first token again; the client saw only one.
+        if self.requests[request].first_token.is_some() {
+            return;
+        }
+        self.requests[request].first_token = Some(at);
+        let asked = self.asked(request);
+        let (prompt, held) = (u64::from(asked.prompt), tokens_held(asked));
+        let there = &mut self.replicas[replica];
+        there.unread = there.unread.saturating_sub(prompt);
+        there.held += held;
+        let Request { model, at: arrived, .. } = self.requests[request];
+        self.pipeline.first_token(model, at - arrived);
+    }
+
+    /// A request is no longer in its engine: finished at that time, or given up.
+    fn left_engine(&mut self, request: usize, replica: usize, finished: Option<Seconds>) {
+        let asked = self.asked(request);
+        let (prompt, held, output) = (u64::from(asked.prompt), tokens_held(asked), asked.output);
+        let there = &mut self.replicas[replica];
+        let Some(place) = there.inside.iter().position(|inside| *inside == request) else {
+            self.note_broken(format!("request {request} ended in an engine that it is not in"));
+            return;
+        };
+        there.inside.swap_remove(place);
+        match self.requests[request].first_token {
+            Some(_) => there.held = there.held.saturating_sub(held),
+            None => there.unread = there.unread.saturating_sub(prompt),
+        }
+        let Request { model, first_token, stage, .. } = self.requests[request];
+        self.models[model].in_engines -= 1;
+        match (stage, finished) {
+            (Stage::In(_), Some(at)) => {
+                let first = first_token.unwrap_or(at);
+                let between = (at - first) / f64::from(output.max(2) - 1);
+                self.pipeline.between_tokens(model, between);
+                self.end_request(request, Answer::Finished { first, between });
+            }
+            // The client was gone already and has been counted.
+            (Stage::Leaving(_), _) => {
+                self.requests[request].stage = Stage::Ended;
+                self.models[model].leaving -= 1;
+            }
+            (stage, _) => {
+                self.note_broken(format!("request {request} left an engine as {stage:?}"))
+            }
+        }
+    }
+
+    pub(super) fn hang_up(&mut self, request: usize) {
+        match self.requests[request].stage {
+            Stage::Held => {
+                self.drop_held(request);
+                self.end_request(request, Answer::HungUp);
+            }
+            Stage::In(replica) => {
+                self.catch_up(replica);
+                if self.requests[request].stage != Stage::In(replica) {
+                    self.plan_engine(replica);
+                    return;
+                }
+                self.end_request(request, Answer::HungUp);
+                self.requests[request].stage = Stage::Leaving(replica);
+                self.models[self.requests[request].model].leaving += 1;
+                let now = self.now;
+                if let Some(engine) = &mut self.replicas[replica].engine {
+                    engine.abort(request as u64, now);
+                }
+                self.plan_engine(replica);
+            }
+            Stage::Leaving(_) | Stage::Ended => {}
+        }
+    }
+
+    pub(super) fn hold_over(&mut self, request: usize) {
+        if self.requests[request].stage == Stage::Held {
+            self.drop_held(request);
+            self.end_request(request, Answer::Refused);
+        }
+    }
+
+    fn drop_held(&mut self, request: usize) {
+        let prompt = u64::from(self.asked(request).prompt);
+        let held = &mut self.models[self.requests[request].model].held;
+        let before = held.queue.len();
+        held.queue.retain(|waiting| *waiting != request);
+        if held.queue.len() < before {
+            held.tokens -= prompt;
+        }
+    }
+
+    /// Its replica went with it inside.
+    pub(super) fn request_killed(&mut self, request: usize) {
+        let model = &mut self.models[self.requests[request].model];
+        model.in_engines -= 1;
+        match self.requests[request].stage {
+            Stage::In(_) => self.end_request(request, Answer::Killed),
+            Stage::Leaving(_) => {
+                model.leaving -= 1;
+                self.requests[request].stage = Stage::Ended;
+            }
+            stage => self.note_broken(format!("request {request} killed as {stage:?}")),
+        }
+    }
+
+    /// The one place where a request ends for its client.
+    fn end_request(&mut self, request: usize, answer: Answer) {
+        let Request { model, stage, .. } = self.requests[request];
+        if matches!(stage, Stage::Ended | Stage::Leaving(_)) {
+            self.note_broken(format!("request {request} ended twice"));
+            return;
+        }
+        self.requests[request].stage = Stage::Ended;
+        self.models[model].ended += 1;
+        self.note_answer(request, answer);
+    }
+}
+
+/// What a request holds while it is answered: its prompt, and half of its answer on average.
+fn tokens_held(asked: &crate::traffic::Request) -> u64 {
+    u64::from(asked.prompt) + u64::from(asked.output) / 2
+}

@@ -1,0 +1,122 @@
+//! What goes wrong shows as it should, and nowhere else.
+
+use super::*;
+use flyball_core::snapshot::Freshness;
+
+fn with(fault: Fault) -> Setup {
+    let mut setup = small(vec![Stage::level(1.0, 600.0)]);
+    setup.faults = vec![fault];
+    setup
+}
+
+fn readings(fault: Fault) -> Script {
+    let mut script = Script::new(&[]);
+    play(&with(fault), &mut script);
+    script
+}
+
+#[test]
+fn no_node_comes_in_a_stock_out_and_one_comes_after_it() {
+    let fault = Fault::StockOut { pool: 0, during: Seconds(50.0)..Seconds(300.0) };
+    let run = play(&with(fault), &mut Script::new(&[(10.0, 3)]));
+    assert_eq!(counts(&run, 299.0), [1, 0, 2, 0]);
+    assert_eq!(counts(&run, 341.0), [0, 0, 3, 0]);
+}
+
+#[test]
+fn stock_limits_the_nodes_there_can_be() {
+    let mut setup = small(vec![]);
+    setup.pools[0].stock = vec![(Seconds(0.0), 2), (Seconds(400.0), 9)];
+    let run = play(&setup, &mut Script::new(&[(0.0, 6)]));
+    assert_eq!(counts(&run, 399.0), [2, 0, 4, 0]);
+    assert_eq!(counts(&run, 441.0), [0, 0, 6, 0]);
+}
+
+#[test]
+fn with_notice_requests_end_and_the_replica_is_replaced() {
+    let fault = Fault::Reclaim { pool: 0, at: Seconds(100.0), nodes: 1, notice: Seconds(120.0) };
+    let run = play(&with(fault), &mut Script::new(&[]));
+    assert_eq!(run.outcome.models[0].killed, 0.0);
+    // It ends its requests within seconds; a new node takes 100 s and the start 40 s.
+    assert_eq!(counts(&run, 110.0), [1, 0, 0, 0]);
+    assert_eq!(counts(&run, 241.0), [0, 0, 1, 0]);
+    // From 100 s to 240 s nobody serves, and the first 20 s wait longer than they are held. Then
+    // 120 requests come at once, of which 32 run at a time for about a second.
+    let late = |from: f64, to: f64| {
+        let all = run.histories[0].answers.iter();
+        all.filter(|(at, missed)| *missed && (from..to).contains(&at.get())).count()
+    };
+    assert_eq!((late(0.0, 100.0), late(100.0, 239.0), late(245.0, 600.0)), (0, 139, 0));
+}
+
+#[test]
+fn without_notice_what_runs_is_killed() {
+    // A request is inside whenever one comes each second and takes a second and a little.
+    let fault = Fault::NodeLoss { pool: 0, at: Seconds(100.0), nodes: 1 };
+    let run = play(&with(fault), &mut Script::new(&[]));
+    assert_eq!(run.outcome.models[0].killed, 1.0);
+    assert_eq!(counts(&run, 241.0), [0, 0, 1, 0]);
+}
+
+#[test]
+fn stale_metrics_keep_their_old_time_and_come_back() {
+    let script = readings(Fault::StaleMetrics { during: Seconds(100.0)..Seconds(300.0) });
+    let at = |now: f64| script.readings.iter().position(|(at, _)| at.get() == now).unwrap();
+    assert_eq!(script.readings[at(290.0)].1.at, Seconds(95.0));
+    assert!(script.readings[at(310.0)].1.at >= Seconds(300.0));
+    let freshness =
+        |now| script.snapshots[at(now)].models.values().next().unwrap().demand.freshness();
+    // Stale a minute after 95 s.
+    assert_eq!(freshness(150.0), Freshness::Fresh);
+    assert_eq!(freshness(160.0), Freshness::Stale);
+    assert_eq!(freshness(310.0), Freshness::Fresh);
+}
+
+#[test]
+fn missing_metrics_have_no_value_and_nan_is_one_that_decides_nothing() {
+    let during = Seconds(100.0)..Seconds(300.0);
+    let missing = readings(Fault::MissingMetrics { during: during.clone() });
+    let nan = readings(Fault::NotANumber { during });
+    let at = |script: &Script, now: f64| {
+        let place = script.readings.iter().position(|(at, _)| at.get() == now).unwrap();
+        let demand = script.snapshots[place].models.values().next().unwrap().demand;
+        (script.readings[place].1.waiting, demand.freshness())
+    };
+    assert_eq!(at(&missing, 200.0), (None, Freshness::Missing));
+    let (waiting, freshness) = at(&nan, 200.0);
+    assert!(waiting.unwrap().is_nan());
+    assert_eq!(freshness, Freshness::Missing);
+    for script in [&missing, &nan] {
+        assert_eq!(at(script, 90.0), (Some(0.0), Freshness::Fresh));
+        assert_eq!(at(script, 310.0), (Some(0.0), Freshness::Fresh));
+    }
+}
+
+#[test]
+fn a_clock_that_jumps_makes_fresh_signals_look_old_and_the_world_goes_on() {
+    for by in [3_600.0, -3_600.0] {
+        let mut script = Script::new(&[]);
+        let run = play(&with(Fault::ClockJump { at: Seconds(100.0), by }), &mut script);
+        assert_eq!(run.outcome.models[0].missed, 0.0);
+        let (before, after) = (&script.snapshots[8], &script.snapshots[11]);
+        let jumped = Seconds::between(before.taken_at, after.taken_at);
+        assert_eq!(jumped, Seconds(30.0 + by));
+        let model = after.models.values().next().unwrap();
+        assert_eq!(model.demand.freshness(), Freshness::Stale);
+    }
+}
+
+#[test]
+fn rates_are_means_over_the_window() {
+    let mut script = Script::new(&[]);
+    play(&small(vec![Stage::level(2.0, 600.0)]), &mut script);
+    let reading = script.readings[20].1;
+    assert_eq!(reading.arrivals_per_second, Some(2.0));
+    assert_eq!(reading.prompt_tokens_per_second, Some(200.0));
+    // Answers of 100 tokens: 200 per second, give or take those under way at both ends.
+    let generated = reading.output_tokens_per_second.unwrap();
+    assert!((generated - 200.0).abs() < 10.0, "{generated}");
+    // Two per second that take about a second each.
+    let running = reading.running.unwrap();
+    assert!((1.0..=3.0).contains(&running), "{running}");
+}

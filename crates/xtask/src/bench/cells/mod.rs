@@ -1,0 +1,189 @@
+//! One model alone: each source at each cold start is a cell, and in each the governor is held
+//! against every rival, at its defaults and tuned on the first week.
+
+pub(super) mod table;
+
+use super::contenders::{self, GOVERNOR};
+use super::spread::{Spread, median};
+use super::worlds::{Part, Source, cold_starts, world};
+use super::yardstick;
+use flyball_simulator::cold_start::ColdStart;
+use flyball_simulator::fluid::{World, run};
+use flyball_simulator::score::Outcome;
+use flyball_simulator::tune::{self, Candidate, Tried};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The share of requests that may miss.
+pub(super) const ALLOWED: f64 = 0.01;
+
+/// How much is run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Effort {
+    pub(super) training_seeds: u64,
+    pub(super) test_seeds: u64,
+    /// Also try every setting of every rival on the test week.
+    pub(super) hindsight: bool,
+}
+
+/// What came of one cell.
+pub(super) struct Cell {
+    pub(super) source: String,
+    pub(super) cold_start: String,
+    /// Accelerator hours of the clairvoyant that misses nothing.
+    pub(super) clairvoyant: f64,
+    pub(super) governor: Contender,
+    /// Each rival as tuned on week 1.
+    pub(super) tuned: Vec<Contender>,
+    /// Each rival at its defaults.
+    pub(super) defaults: Vec<Contender>,
+    /// The cheapest setting of any rival that keeps the limit in the test week itself.
+    pub(super) hindsight: Option<(String, Tried)>,
+}
+
+/// One policy in one cell, on the test week.
+#[derive(Clone, Debug)]
+pub(super) struct Contender {
+    pub(super) policy: String,
+    pub(super) setting: String,
+    pub(super) gpu_hours: Spread,
+    pub(super) missed: Spread,
+    pub(super) first_token_p99: f64,
+    pub(super) starts: f64,
+    pub(super) reversals: f64,
+    pub(super) killed: f64,
+}
+
+impl Contender {
+    pub(super) fn of(policy: &str, setting: &str, outcomes: &[Outcome]) -> Self {
+        let each =
+            |read: &dyn Fn(&Outcome) -> f64| -> Vec<f64> { outcomes.iter().map(read).collect() };
+        let sum = |read: fn(&flyball_simulator::score::ModelOutcome) -> f64| {
+            Spread::of(&each(&|outcome| outcome.models.iter().map(read).sum())).mean
+        };
+        Self {
+            policy: policy.to_owned(),
+            setting: setting.to_owned(),
+            gpu_hours: Spread::of(&each(&|outcome| outcome.gpu_seconds / 3600.0)),
+            missed: Spread::of(&each(&Outcome::missed_share)),
+            first_token_p99: Spread::of(&each(&|outcome| {
+                let waits = outcome.models.iter().map(|model| model.first_token_p99.get());
+                waits.fold(0.0, f64::max)
+            }))
+            .mean,
+            starts: sum(|model| f64::from(model.starts)),
+            reversals: sum(|model| f64::from(model.reversals)),
+            killed: sum(|model| model.killed),
+        }
+    }
+
+    pub(super) fn keeps(&self) -> bool {
+        self.missed.mean <= ALLOWED
+    }
+}
+
+impl Cell {
+    /// The cheapest tuned rival that keeps the limit in the test week.
+    pub(super) fn best_rival(&self) -> Option<&Contender> {
+        let keeping = self.tuned.iter().filter(|rival| rival.keeps());
+        keeping.min_by(|a, b| a.gpu_hours.mean.total_cmp(&b.gpu_hours.mean))
+    }
+
+    /// Accelerator hours saved against it, in percent. Where every rival misses too much there is
+    /// nobody to save against.
+    pub(super) fn saving_pct(&self) -> Option<f64> {
+        let rival = self.best_rival()?;
+        Some(100.0 * (1.0 - self.governor.gpu_hours.mean / rival.gpu_hours.mean))
+    }
+
+    /// The governor keeps the limit, and for less than any tuned rival that does.
+    pub(super) fn is_won(&self) -> bool {
+        self.governor.keeps() && self.saving_pct().is_none_or(|saving| saving > 0.0)
+    }
+}
+
+/// Runs every chosen cell, two at a time, telling of each as it is done.
+pub(super) fn measure(
+    sources: &[Source],
+    effort: Effort,
+    chosen: impl Fn(&str, &str) -> bool,
+    told: impl Fn(&Cell) + Sync,
+) -> Vec<Cell> {
+    let starts = cold_starts();
+    let all = sources.iter().flat_map(|source| starts.iter().map(move |start| (source, start)));
+    let jobs: Vec<_> = all.filter(|(source, (name, _))| chosen(&source.name, name)).collect();
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some((source, (name, start))) =
+                    jobs.get(next.fetch_add(1, Ordering::Relaxed))
+                {
+                    let cell = one(source, name, start, effort);
+                    told(&cell);
+                    done.lock().expect("no cell panics while it holds the list").push(cell);
+                }
+            });
+        }
+    });
+    let mut cells = done.into_inner().expect("no cell panics while it holds the list");
+    let place = |cell: &Cell| {
+        jobs.iter()
+            .position(|(source, (name, _))| source.name == cell.source && *name == cell.cold_start)
+    };
+    cells.sort_by_key(place);
+    cells
+}
+
+fn one(source: &Source, name: &str, cold_start: &ColdStart, effort: Effort) -> Cell {
+    let worlds = |part, seeds: std::ops::Range<u64>| -> Vec<World> {
+        seeds.map(|seed| world(&[source], cold_start, None, part, seed)).collect()
+    };
+    // Training and test draw their arrivals from different seeds.
+    let training = worlds(Part::Training, 1000..1000 + effort.training_seeds);
+    let test = worlds(Part::Test, 1..1 + effort.test_seeds);
+    let later = worlds(Part::Later, 1..1 + effort.test_seeds);
+    let rivals = contenders::rivals(&training[0]);
+    let mut tuned = Vec::new();
+    let mut hindsight: Vec<(String, Tried)> = Vec::new();
+    for settings in rivals.tuned {
+        let tried: Vec<Tried> =
+            settings.iter().map(|candidate| tune::try_on(candidate, &training)).collect();
+        let Some(best) = tune::best(&tried, ALLOWED) else { continue };
+        // A calendar counts from the start of the replay.
+        let weeks = if settings[best].policy == "cron" { &test } else { &later };
+        tuned.push(on_test(&settings[best], weeks));
+        if effort.hindsight {
+            let named =
+                |candidate: &Candidate| format!("{} {}", candidate.policy, candidate.setting);
+            let on_one = |candidate| (named(candidate), tune::try_on(candidate, &later[..1]));
+            hindsight.extend(settings.iter().map(on_one));
+        }
+    }
+    let defaults =
+        rivals.defaults.iter().map(|candidate| on_test(candidate, &later[..1])).collect();
+    let outcomes: Vec<Outcome> =
+        test.iter().map(|world| run(world, contenders::governor(world).as_mut())).collect();
+    let keeping = hindsight.into_iter().filter(|(_, tried)| tried.missed <= ALLOWED);
+    Cell {
+        source: source.name.clone(),
+        cold_start: name.to_owned(),
+        clairvoyant: yardstick::alone(&test[0]),
+        governor: Contender::of(GOVERNOR, "", &outcomes),
+        tuned,
+        defaults,
+        hindsight: keeping.min_by(|(_, a), (_, b)| a.gpu_hours.total_cmp(&b.gpu_hours)),
+    }
+}
+
+fn on_test(candidate: &Candidate, test: &[World]) -> Contender {
+    let outcomes: Vec<Outcome> =
+        test.iter().map(|world| run(world, (candidate.make)().as_mut())).collect();
+    Contender::of(&candidate.policy, &candidate.setting, &outcomes)
+}
+
+/// The middle of the savings, cells without a rival left out.
+pub(super) fn median_saving(cells: &[Cell]) -> f64 {
+    median(cells.iter().filter_map(Cell::saving_pct).collect())
+}

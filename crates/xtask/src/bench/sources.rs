@@ -1,0 +1,35 @@
+//! The traces, read in place beside the checkout.
+
+use super::worlds::Source;
+use anyhow::{Context, Result, bail};
+use flyball_simulator::traffic::load::{self, Traffic};
+use std::path::{Path, PathBuf};
+
+/// The folder of the traces: `FLYBALL_SHARED`, or `../shared` beside the checkout.
+pub(super) fn shared(root: &Path) -> Result<PathBuf> {
+    let folder =
+        std::env::var_os("FLYBALL_SHARED").map_or_else(|| root.join("../shared"), PathBuf::from);
+    if folder.join("traces").is_dir() {
+        return Ok(folder);
+    }
+    bail!(
+        "no traces at {}; hint: set FLYBALL_SHARED to the folder that has `traces/`",
+        folder.display()
+    )
+}
+
+/// The three ServeGen models of two weeks.
+pub(super) fn servegen(root: &Path) -> Result<Vec<Source>> {
+    let path = shared(root)?.join("traces/servegen_rates.tar.gz");
+    let loaded = load::open(&path).with_context(|| format!("reading {}", path.display()))?;
+    let mut sources = Vec::new();
+    for part in loaded.parts {
+        let name = part.model.unwrap_or_default();
+        let Traffic::Rates(rates) = part.traffic else { continue };
+        let short = name.rsplit('/').next().unwrap_or(&name).to_owned();
+        if name.starts_with("language/") {
+            sources.push(Source { name: short, rates, tokens: (1000.0, 300.0) });
+        }
+    }
+    Ok(sources)
+}

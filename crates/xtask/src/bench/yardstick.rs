@@ -1,0 +1,50 @@
+//! What a clairvoyant would have paid for a fluid world.
+//!
+//! Its need is the mean of each minute, rounded up to whole replicas: what it must have so that
+//! nothing waits beyond the minute. It pays every start in full, as the policies do.
+
+use flyball_simulator::clairvoyant::layers::{Ask, cheapest};
+use flyball_simulator::fluid::{Model, World};
+use flyball_simulator::seconds::Seconds;
+
+/// Hours of one model alone, over the scored part.
+pub(super) fn alone(world: &World) -> f64 {
+    world.models.iter().map(|model| hours(&need(model, world), world)).sum()
+}
+
+/// Hours of all models together on accelerators that swap freely.
+pub(super) fn pooled(world: &World) -> f64 {
+    let each: Vec<Vec<f64>> = world.models.iter().map(|model| need(model, world)).collect();
+    let minutes = each.iter().map(Vec::len).min().unwrap_or(0);
+    let sum = |minute: usize| each.iter().map(|model| model[minute].ceil()).sum();
+    hours(&(0..minutes).map(sum).collect::<Vec<f64>>(), world)
+}
+
+/// Work of each scored minute, in replicas; not a number where it is masked.
+fn need(model: &Model, world: &World) -> Vec<f64> {
+    let load = &model.load;
+    let steps = (60.0 / load.step.get()).round() as usize;
+    let from = (world.unscored.get() / load.step.get()).round() as usize;
+    let mask = load.mask();
+    let minutes = load.work[from..].chunks(steps).zip(mask[from..].chunks(steps));
+    let one = |(work, masked): (&[f32], &[bool])| {
+        let sum: f64 = work.iter().map(|one| f64::from(*one)).sum();
+        let seconds = load.step.get() * work.len() as f64;
+        if masked.contains(&true) { f64::NAN } else { sum / seconds / model.per_replica }
+    };
+    minutes.map(one).collect()
+}
+
+fn hours(need: &[f64], world: &World) -> f64 {
+    let masked: Vec<bool> = need.iter().map(|one| one.is_nan()).collect();
+    let whole: Vec<u32> = need.iter().map(|one| one.ceil().max(1.0) as u32).collect();
+    let plan = cheapest(&Ask {
+        need: &whole,
+        masked: &masked,
+        step: Seconds::MINUTE,
+        cold_start: world.cold_start.mean(),
+        initial: whole.first().copied().unwrap_or(0),
+        floor: 1,
+    });
+    plan.replica_seconds / 3600.0
+}
