@@ -59,7 +59,7 @@ pub(super) fn draw(backtest: &Backtest) -> String {
             "<path class=\"grid\" d=\"M{at:.1} {TOP}V{height}\"/>\
              <text class=\"middle soft\" x=\"{at:.1}\" y=\"{}\">{}</text>",
             TOP - 6.0,
-            words::count(*tick)
+            if *tick < 1e4 { words::count(*tick) } else { words::many(*tick) }
         );
     }
     for (index, policy) in backtest.policies.iter().enumerate() {
