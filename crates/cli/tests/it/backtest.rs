@@ -73,8 +73,10 @@ fn fits(run: &Run) {
 
 /// Everything, with the numbers, but how long it took.
 fn shown(run: &Run) -> String {
-    let text =
-        format!("status: {:?}\n----- stdout\n{}----- stderr\n{}", run.status, run.stdout, run.stderr);
+    let text = format!(
+        "status: {:?}\n----- stdout\n{}----- stderr\n{}",
+        run.status, run.stdout, run.stderr
+    );
     let timeless = |line: &str| match line.split_once("done in ") {
         Some((before, _)) => format!("{before}done in <time>"),
         None => line.to_owned(),
