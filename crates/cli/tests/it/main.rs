@@ -1,8 +1,10 @@
 //! The binary as users meet it: what it prints, where, and with which exit status.
 
+mod backtest;
 mod catalog;
 mod check;
 mod flyball;
 mod plan;
 mod server;
 mod texts;
+mod trace;

@@ -8,8 +8,14 @@
 mod cells;
 mod contenders;
 mod document;
+mod drills;
+mod pace;
+mod pool;
+mod sections;
 mod sources;
+mod speed;
 mod spread;
+mod truth;
 mod worlds;
 mod yardstick;
 
@@ -103,8 +109,14 @@ pub(crate) fn run(root: &Path, command: &Command) -> Result<()> {
             continue;
         }
         let measured = match name {
-            Name::Cells => cells(root, args)?,
-            _ => continue,
+            Name::Truth => sections::truth(root)?,
+            Name::Speed => sections::speed(root, args)?,
+            Name::Cells => sections::cells(root, args)?,
+            // Too long for the short form.
+            Name::Pool if args.quick => continue,
+            Name::Pool => sections::pool(root, args)?,
+            Name::Ramp => sections::ramp(root, args)?,
+            Name::Drills => sections::drills(root, args)?,
         };
         println!("## {}\n\n{}", name.title(), measured.text);
         for one in &measured.figures {
@@ -123,37 +135,4 @@ pub(crate) fn run(root: &Path, command: &Command) -> Result<()> {
         document::keep(root, sections)?;
     }
     Ok(())
-}
-
-fn cells(root: &Path, args: &Args) -> Result<Measured> {
-    let sources = sources::servegen(root)?;
-    let seeds = if args.quick { 1 } else { args.seeds };
-    let effort = cells::Effort { training_seeds: 1, test_seeds: seeds, hindsight: !args.quick };
-    let only = args.cell.as_deref().or(args.quick.then_some("m-large@100"));
-    let chosen = |source: &str, cold: &str| {
-        only.is_none_or(|cell| format!("{source}@{cold}").contains(cell))
-    };
-    let cells = cells::measure(&sources, effort, chosen, |cell| {
-        eprintln!("{}", cells::table::line(cell));
-    });
-    let won = cells.iter().filter(|cell| cell.is_won()).count();
-    let share = 100.0 * won as f64 / cells.len().max(1) as f64;
-    let total = |read: fn(&cells::Contender) -> f64| -> f64 {
-        cells.iter().map(|cell| read(&cell.governor)).sum()
-    };
-    Ok(Measured {
-        text: cells::table::markdown(&cells, seeds),
-        figures: vec![
-            measure("governor.cells_won_pct", share, "%", Op::AtLeast, 100.0),
-            measure(
-                "governor.saving_median_pct",
-                cells::median_saving(&cells),
-                "%",
-                Op::AtLeast,
-                5.0,
-            ),
-            measure("governor.killed", total(|one| one.killed), "requests", Op::Exactly, 0.0),
-            measure("governor.reversals", total(|one| one.reversals), "", Op::Exactly, 0.0),
-        ],
-    })
 }

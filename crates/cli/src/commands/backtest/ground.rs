@@ -287,8 +287,8 @@ fn open(given: &str) -> Result<(load::Loaded, Part), Failure> {
         };
         Failure::new(Exit::Unknown, "the traffic cannot be read")
             .at(place)
-            .because(error.what)
-            .hint(error.hint)
+            .because(format!("{}; {}", error.what, error.hint))
+            .hint("flyball explain FLY-711 shows the forms that are read")
             .code(FailureCode::Traffic)
     };
     let loaded = load::open(Path::new(file)).map_err(refused)?;

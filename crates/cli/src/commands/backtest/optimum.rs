@@ -99,10 +99,13 @@ fn outcome(demands: &[Demand], best: Point) -> Outcome {
     let mut models: Vec<ModelOutcome> =
         demands.iter().map(|demand| of_model(demand, best.lambda / demand.gpus)).collect();
     let planned: f64 = models.iter().map(|model| model.missed).sum();
+    let paid: f64 =
+        models.iter().zip(demands).map(|(model, demand)| model.replica_seconds * demand.gpus).sum();
     let count = models.len().max(1) as f64;
     for model in &mut models {
         let share = if planned > 0.0 { model.missed / planned } else { 1.0 / count };
         model.missed = best.missed * share;
+        model.replica_seconds *= if paid > 0.0 { best.cost / paid } else { 1.0 };
     }
     let seconds =
         demands.first().map_or(0, |demand| demand.masked.iter().filter(|masked| !**masked).count());

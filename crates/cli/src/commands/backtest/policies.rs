@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::governor::Governor;
 use flyball_simulator::policy::Policy;
-use flyball_simulator::rivals::{self, Facts, Fleet, Settings};
+use flyball_simulator::rivals::{self, Facts, Fleet, NAMES, Refused, Settings};
 use flyball_simulator::seconds::Seconds;
 
 use super::args::ReplayArgs;
@@ -131,14 +131,26 @@ fn from_file(file: &str, ground: &Ground) -> Result<Named, Failure> {
     Ok(Named { name: name.into_owned(), maker: Maker::Rival(settings), notes })
 }
 
-fn refused(typed: &str, why: &rivals::Refused) -> Failure {
-    let why = why.to_string();
-    let (because, hint) = match why.split_once("; hint: ") {
-        Some((because, hint)) => (because.to_owned(), hint.to_owned()),
-        None => (why, "flyball explain FLY-712 lists the policies".to_owned()),
-    };
-    Failure::new(Exit::Usage, format!("there is no policy `{typed}`"))
-        .because(because)
-        .hint(hint)
-        .code(FailureCode::Policy)
+fn refused(typed: &str, why: &Refused) -> Failure {
+    let failure = |what: String| Failure::new(Exit::Usage, what).code(FailureCode::Policy);
+    match why {
+        Refused::Unknown(name) => {
+            let names = NAMES.iter().copied().chain(["governor"]);
+            let near = names
+                .map(|known| (strsim::jaro_winkler(known, name), known))
+                .max_by(|a, b| a.0.total_cmp(&b.0))
+                // Below this the names have so little in common that a guess would only distract.
+                .filter(|(likeness, _)| *likeness > 0.75);
+            let failure = failure(format!("there is no policy `{typed}`"));
+            match near {
+                Some((_, near)) => failure.hint(format!("did you mean: --policy {near}")),
+                None => failure.hint("flyball explain FLY-712 lists them"),
+            }
+        }
+        Refused::NotANumber(number) => failure(format!("`{number}` is not a number above zero"))
+            .at(format!("--policy {typed}"))
+            .hint("--policy static@8 has a number after the @"),
+        Refused::NeedsWeek(name) => failure(format!("`{name}` has no past to learn from"))
+            .hint("--warm-up 7d replays so much before scoring begins, and it learns from that"),
+    }
 }

@@ -168,7 +168,4 @@ fn the_page_is_one_file_that_loads_nothing() {
     }
     assert!(page.len() < 100_000, "{}", page.len());
     assert_eq!(page, page::page(&made_up()), "the same bytes");
-    if let Some(file) = std::env::var_os("FLYBALL_TEST_PAGE") {
-        std::fs::write(file, page).expect("the page can be written");
-    }
 }

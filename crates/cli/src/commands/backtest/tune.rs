@@ -246,7 +246,9 @@ impl TuneAnswer {
         let cost = (tuned.gpu_hours.mean / named.gpu_hours.mean - 1.0) * 100.0;
         let allowed = words::percent(self.allowed_missed);
         let keeps = match tuned.missed.mean <= self.allowed_missed {
-            true => format!("and misses {}, inside the {allowed}", words::percent(tuned.missed.mean)),
+            true => {
+                format!("and misses {}, inside the {allowed}", words::percent(tuned.missed.mean))
+            }
             false => format!("but misses {} of {allowed}", words::percent(tuned.missed.mean)),
         };
         format!("best: {}. On what it had not seen it costs {cost:+.1} %, {keeps}.", self.best)

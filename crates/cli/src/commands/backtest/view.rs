@@ -263,7 +263,7 @@ impl Backtest {
             None => format!("no policy misses at most {allowed}"),
         };
         let mut facts = vec![("verdict".to_owned(), best)];
-        for comparison in &self.comparisons {
+        for comparison in self.told() {
             facts.push((format!("vs {}", comparison.against), compared(comparison)));
         }
         facts.extend(self.worst().map(|words| ("worst 5 min".to_owned(), words)));
@@ -279,6 +279,14 @@ impl Backtest {
             facts.push(("report".to_owned(), format!("{file} ({kb:.0} kB, loads nothing)")));
         }
         facts
+    }
+
+    /// Comparisons worth a line: all of a few, else those of the best and of the governor.
+    fn told(&self) -> Vec<&ComparisonView> {
+        let best = self.best().map_or("", |best| best.name.as_str());
+        let few = self.comparisons.len() <= 3;
+        let told = |one: &&ComparisonView| few || [best, "governor"].contains(&one.policy.as_str());
+        self.comparisons.iter().filter(told).collect()
     }
 
     /// Of the best and of the one it is held against; the document has the others.

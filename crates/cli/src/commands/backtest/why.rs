@@ -152,8 +152,11 @@ impl Answer for WhyAnswer {
                 Column::left("MEANING"),
             ]);
             for one in &model.candidates {
-                let mut row =
-                    Row::new([one.bound.to_owned(), one.replicas.to_string(), one.meaning.to_owned()]);
+                let mut row = Row::new([
+                    one.bound.to_owned(),
+                    one.replicas.to_string(),
+                    one.meaning.to_owned(),
+                ]);
                 row.mark = (one.bound == model.bound).then_some('*');
                 table.rows.push(row);
             }

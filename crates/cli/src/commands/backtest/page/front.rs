@@ -115,9 +115,10 @@ fn axes(out: &mut String, scale: &Scale, backtest: &Backtest) {
         let _ = writeln!(
             out,
             "<path class=\"grid\" d=\"M{x:.1} {TOP}V{BOTTOM}\"/>\
-             <text class=\"middle\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
+             <text class=\"middle\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+            x.min(RIGHT - 12.0),
             BOTTOM + 16.0,
-            words::count(tick)
+            if tick < 1e4 { words::count(tick) } else { words::many(tick) }
         );
     }
     let y = scale.y(backtest.allowed_missed);
@@ -165,9 +166,11 @@ fn points(out: &mut String, scale: &Scale, backtest: &Backtest) {
     order.sort_by(|a, b| a.missed.mean.total_cmp(&b.missed.mean).reverse());
     for policy in order {
         let (x, y) = (scale.x(policy.gpu_hours.mean), scale.y(policy.missed.mean));
-        let wide = 7.0 * policy.name.chars().count() as f64;
+        let wide = 8.0 * policy.name.chars().count() as f64;
         // Right of its point if there is room, and moved up past names that are there already.
-        let left = if x + 10.0 + wide > RIGHT { x - 10.0 - wide } else { x + 10.0 };
+        let before = x + 10.0 + wide > RIGHT;
+        let left = if before { x - 10.0 - wide } else { x + 10.0 };
+        let (anchor, words_at) = if before { (" end", x - 10.0) } else { ("", x + 10.0) };
         // Above its point on the ground line, where the axis has its numbers.
         let mut at = if y > BOTTOM - LINE { y - 10.0 } else { y + 4.0 };
         let meets = |at: f64, taken: &[(f64, f64, f64)]| {
@@ -190,14 +193,14 @@ fn points(out: &mut String, scale: &Scale, backtest: &Backtest) {
             ),
         };
         let leader = match (at - y - 4.0).abs() > LINE {
-            true => format!("<path class=\"bar\" d=\"M{x:.1} {y:.1}L{left:.1} {at:.1}\"/>"),
+            true => format!("<path class=\"bar\" d=\"M{x:.1} {y:.1}L{words_at:.1} {at:.1}\"/>"),
             false => String::new(),
         };
         let _ = writeln!(
             out,
             "<g class=\"{}\"><title>{}: {} GPU-hours, {} missed</title>{bars}{leader}\
              <circle class=\"dot\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"6\"/>\
-             <text class=\"who name\" x=\"{left:.1}\" y=\"{at:.1}\">{}</text></g>",
+             <text class=\"who name{anchor}\" x=\"{words_at:.1}\" y=\"{at:.1}\">{}</text></g>",
             super::colour(backtest, policy),
             escape(&policy.name),
             words::grouped(policy.gpu_hours.mean),

@@ -59,7 +59,7 @@ pub(super) fn draw(backtest: &Backtest) -> String {
             "<path class=\"grid\" d=\"M{at:.1} {TOP}V{height}\"/>\
              <text class=\"middle soft\" x=\"{at:.1}\" y=\"{}\">{}</text>",
             TOP - 6.0,
-            words::count(*tick)
+            if *tick < 1e4 { words::count(*tick) } else { words::many(*tick) }
         );
     }
     for (index, policy) in backtest.policies.iter().enumerate() {
@@ -104,7 +104,11 @@ pub(super) fn draw(backtest: &Backtest) -> String {
             "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
             x(whole) + 6.0,
             y + bar / 2.0 + 4.5,
-            if whole > top { format!("» {}", words::grouped(whole)) } else { words::grouped(whole) }
+            if whole > top {
+                format!("» {}", words::grouped(whole))
+            } else {
+                words::grouped(whole)
+            }
         );
     }
     out.push_str("</svg>\n</figure>\n");

@@ -42,6 +42,8 @@ struct Figure<'a> {
     /// The policies with their series of this model.
     panels: Vec<(&'a PolicyView, &'a TimelineView)>,
     ticks: Vec<f64>,
+    /// Replicas at the upper end of the axis.
+    top: f64,
     waiting: f64,
     missed: f64,
 }
@@ -64,8 +66,10 @@ impl<'a> Figure<'a> {
         let capacity = most(&|timeline| held(timeline, 3)).min(WILD * demand).max(demand);
         let waiting = most(&|timeline| timeline.waiting.clone());
         let missed = most(&shares);
-        let ticks = paths::ticks(capacity, 4);
-        Some(Figure { backtest, model, panels, ticks, waiting, missed })
+        let top = (capacity * 1.04).max(1.0);
+        let mut ticks = paths::ticks(top, 4);
+        ticks.retain(|tick| *tick <= top);
+        Some(Figure { backtest, model, panels, ticks, top, waiting, missed })
     }
 
     fn draw(&self) -> String {
@@ -84,12 +88,15 @@ impl<'a> Figure<'a> {
         // Each figure has its own names: two on one page must not share them.
         let _ = writeln!(
             out,
-            "<defs><path id=\"demand-{0}\" d=\"{1}\"/><pattern id=\"hatch-{0}\" width=\"5\" \
-             height=\"5\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">\
+            "<defs><path id=\"demand-{0}\" vector-effect=\"non-scaling-stroke\" d=\"{1}\"/>\
+             <pattern id=\"hatch-{0}\" width=\"5\" height=\"5\" patternUnits=\"userSpaceOnUse\" \
+             patternTransform=\"scale({2:.4} {FINE}) rotate(45)\">\
              <rect class=\"hatch-paper\" width=\"5\" height=\"5\"/>\
              <rect class=\"hatch\" width=\"2.5\" height=\"5\"/></pattern></defs>",
             self.model,
-            paths::line(&self.panels[0].1.demand, FINE * CAPACITY, self.top()),
+            paths::line(&self.panels[0].1.demand, FINE * CAPACITY, self.top),
+            // Takes back the stretching of the axis of time.
+            1.0 / self.scale().1,
         );
         self.axis(&mut out, height);
         for (index, (policy, timeline)) in self.panels.iter().enumerate() {
@@ -100,10 +107,6 @@ impl<'a> Figure<'a> {
             "<path class=\"cross\" d=\"M0 {TOP}V{height}\" visibility=\"hidden\"/></svg>\n</figure>\n"
         );
         out
-    }
-
-    fn top(&self) -> f64 {
-        self.ticks.last().copied().unwrap_or(1.0)
     }
 
     /// The length of the axis in seconds, and pixels per step.
@@ -172,7 +175,7 @@ impl<'a> Figure<'a> {
         );
         self.words(out, policy);
         for tick in &self.ticks {
-            let at = CAPACITY * (1.0 - tick / self.top());
+            let at = CAPACITY * (1.0 - tick / self.top);
             let _ = writeln!(
                 out,
                 "<path class=\"grid\" d=\"M{LEFT} {at:.1}H{RIGHT}\"/><text class=\"tick\" \
@@ -187,7 +190,7 @@ impl<'a> Figure<'a> {
             "<g transform=\"translate({LEFT} 0) scale({per_step:.4} 1)\"><g transform=\"scale(1 {})\">",
             1.0 / FINE
         );
-        let draw = |heights: Vec<Option<f64>>| paths::area(&heights, FINE * CAPACITY, self.top());
+        let draw = |heights: Vec<Option<f64>>| paths::area(&heights, FINE * CAPACITY, self.top);
         let ready = timeline.ready.clone();
         for (class, path) in [
             ("drains", draw(held(timeline, 3))),
@@ -200,7 +203,7 @@ impl<'a> Figure<'a> {
             };
             let _ = writeln!(out, "<path class=\"{class}\"{fill} d=\"{path}\"/>");
         }
-        let edge = paths::edge(&ready, FINE * CAPACITY, self.top());
+        let edge = paths::edge(&ready, FINE * CAPACITY, self.top);
         let _ = writeln!(
             out,
             "<path class=\"edge\" d=\"{edge}\"/><use class=\"demand\" href=\"#demand-{}\"/></g>",
@@ -238,7 +241,7 @@ impl<'a> Figure<'a> {
             lines.insert(1, format!("{:.2} x optimum", times.mean));
         }
         let peak = held(&came.timeline, 3).into_iter().flatten().fold(0.0, f64::max);
-        if peak > self.top() {
+        if peak > self.top {
             lines.push(format!("to {} replicas", words::count(peak.round())));
         }
         let _ = writeln!(
@@ -435,8 +438,6 @@ fn decisions(
     };
     largest
         .into_iter()
-        .map(|(step, one)| {
-            (step, one.at_seconds.max(0.0) as u64, one.from, one.to, number(one))
-        })
+        .map(|(step, one)| (step, one.at_seconds.max(0.0) as u64, one.from, one.to, number(one)))
         .collect()
 }
