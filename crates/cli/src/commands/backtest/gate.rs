@@ -63,9 +63,9 @@ impl Gate {
     /// Reads `missed>1%`, `hpa:ttft-p99 >= 3s`, `cost > 100`.
     pub(super) fn read(text: &str) -> Result<Gate, String> {
         let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
-        let at = text.find(['>', '<']).ok_or_else(|| {
-            "write it as missed>1%, cost>100 or ttft-p99>3s".to_owned()
-        })?;
+        let at = text
+            .find(['>', '<'])
+            .ok_or_else(|| "write it as missed>1%, cost>100 or ttft-p99>3s".to_owned())?;
         let (left, right) = text.split_at(at);
         let over = right.starts_with('>');
         let or_equal = right[1..].starts_with('=');

@@ -170,8 +170,7 @@ fn points(out: &mut String, scale: &Scale, backtest: &Backtest) {
         // Right of its point if there is room, and moved up past names that are there already.
         let before = x + 10.0 + wide > RIGHT;
         let left = if before { x - 10.0 - wide } else { x + 10.0 };
-        let (anchor, words_at) =
-            if before { (" end", x - 10.0) } else { ("", x + 10.0) };
+        let (anchor, words_at) = if before { (" end", x - 10.0) } else { ("", x + 10.0) };
         // Above its point on the ground line, where the axis has its numbers.
         let mut at = if y > BOTTOM - LINE { y - 10.0 } else { y + 4.0 };
         let meets = |at: f64, taken: &[(f64, f64, f64)]| {
