@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{backtest, check, explain, fit, gpus, plan, prices};
+use crate::commands::{backtest, check, explain, fit, gpus, plan, prices, trace};
 use crate::flags::Global;
 
 /// Decides how much accelerator capacity AI workloads get, and shows why
@@ -26,6 +26,7 @@ pub(crate) enum Command {
     Backtest(Box<backtest::BacktestArgs>),
     Gpus(gpus::GpusArgs),
     Prices(prices::PricesArgs),
+    Trace(trace::TraceArgs),
     /// Show the version of this command
     Version,
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::{CommandFactory, FromArgMatches, error::ErrorKind};
 
 use crate::args::{Cli, Command};
-use crate::commands::{backtest, check, explain, fit, gpus, plan, prices, version};
+use crate::commands::{backtest, check, explain, fit, gpus, plan, prices, trace, version};
 use crate::output::{Color, Exit, Failure, Format, Printer};
 
 pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Exit {
@@ -32,6 +32,7 @@ fn execute(cli: Cli, printer: Printer) -> Result<Exit, Failure> {
         Command::Plan(args) => plan::run(&args, &printer),
         Command::Gpus(args) => gpus::run(&args, &printer),
         Command::Prices(args) => prices::run(&args, &printer),
+        Command::Trace(args) => until_interrupted(trace::run(&args, &cli.global.cluster, &printer)),
         Command::Version => Ok(version::run(&printer)),
     }
 }

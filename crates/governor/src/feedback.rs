@@ -23,6 +23,12 @@ pub(crate) struct Feedback {
 /// The worth of a miss at one missed in a hundred: see [`Feedback::worth`].
 const WORTH_AT_ONE_PERCENT: f64 = 30.0;
 
+/// A day's allowance of misses left over makes a miss worth a seventh, and one overdrawn seven times as
+/// much: enough to get from any of the recorded weeks' first guess to its own worth.
+const GAIN: f64 = 2.0;
+/// Aimed a little below what is allowed, so that a bad last day does not break it.
+const AIM_BELOW: f64 = 0.92;
+
 impl Feedback {
     /// Learns from the requests since the last look.
     pub(crate) fn learn(&mut self, missed: Option<&Misses>, work: f64, seat: &Seat<'_>) {
@@ -41,9 +47,9 @@ impl Feedback {
             let known = self.requests_per_work.unwrap_or(now);
             self.requests_per_work = Some(known + (seconds / 3_600.0).min(1.0) * (now - known));
         }
-        let allowed = allowed(seat);
+        let allowed = AIM_BELOW * allowed(seat);
         let allowance = allowed * self.daily.max(1.0);
-        self.excess = (self.excess + (missed - allowed * requests) / allowance).clamp(-1.0, 1.5);
+        self.excess = (self.excess + (missed - allowed * requests) / allowance).clamp(-2.0, 1.0);
     }
 
     /// Requests per second that one replica's work is, where requests are counted.
@@ -64,7 +70,7 @@ impl Feedback {
                 return (money.micros().max(0) as f64 * requests / hourly).clamp(1.0, 1e6);
             }
         }
-        WORTH_AT_ONE_PERCENT * (0.01 / allowed(seat)) * self.excess.exp()
+        WORTH_AT_ONE_PERCENT * (0.01 / allowed(seat)) * (GAIN * self.excess).exp()
     }
 }
 

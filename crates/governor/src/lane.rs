@@ -61,6 +61,16 @@ impl<'a> Lane<'a> {
         let last = previous.targets.get(&id).copied();
         let overdue = memory.starts.learn(variant, now);
         let counted = Counted::of(variant, now);
+        // Where the pool holds accelerators, what a start took includes waiting for one. What
+        // counts is how long it takes once there is one, and that is what is stated.
+        let stated = pool.and_then(|pool| pool.supply).and(variant.cold_start);
+        let (usual_s, cold_s) = match stated {
+            Some(stated) => (seconds(stated.point()).max(1.0), seconds(stated.high()).max(1.0)),
+            None => {
+                let starts = &memory.starts;
+                (starts.usual_s(variant.cold_start), starts.long_s(variant.cold_start))
+            }
+        };
         let live = counted.ready + counted.starting;
         let baseline = last.map_or(live, |last| last.replicas.get());
         memory.leaving.retain(|id| {
@@ -79,8 +89,8 @@ impl<'a> Lane<'a> {
             reading: 0.0,
             offers,
             currency,
-            cold_s: memory.starts.long_s(variant.cold_start),
-            usual_s: memory.starts.usual_s(variant.cold_start),
+            cold_s,
+            usual_s,
             backs_off: memory.starts.backs_off(now),
             wanted: baseline,
             target: baseline,

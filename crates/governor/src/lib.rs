@@ -6,7 +6,7 @@
 //!
 //! The modules are its steps, in order: look ([`memory`], `lane`, `seat`), learn (`capacity`,
 //! `starts`, `demand`, `forecast`, `feedback`), wish (`scale`, `mix`, `zero`), hold back (`rails`,
-//! `pool`), carry out (`steps`), account (`receipt`, [`explain`]). [`policy`] is what owners set.
+//! `pool`), hold ahead (`hold`), carry out (`steps`), account (`receipt`, [`explain`]). [`policy`] is what owners set.
 //!
 //! It does no I/O and knows no clock, no randomness and no serialised form. Start at [`decide`].
 
@@ -17,6 +17,7 @@ mod demand;
 pub mod explain;
 mod feedback;
 mod forecast;
+mod hold;
 mod lane;
 pub mod memory;
 mod mix;
@@ -62,12 +63,13 @@ pub fn decide(
         pool::ration(&mut seats, snapshot, previous, &policy.lending);
     }
     let runs = pool::lend(&seats, snapshot, previous, &policy.lending, &mut memory.lent_at);
+    let pools = hold::hold(&seats, snapshot, &mut memory.held);
     let models = seats.into_iter().map(|seat| {
         let learnt = memory.models.get_mut(seat.id).expect("every seat has a memory");
         receipt::decided(seat, learnt)
     });
     let models = models.collect();
-    (Decision { id: snapshot.decision_id(), models, runs }, memory)
+    (Decision { id: snapshot.decision_id(), models, runs, pools }, memory)
 }
 
 /// What one variant could not get is asked of the next. Returns whether any was.

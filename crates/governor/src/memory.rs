@@ -7,6 +7,7 @@ use crate::capacity::Correction;
 use crate::demand::{Load, Unit};
 use crate::feedback::Feedback;
 use crate::forecast::Forecaster;
+use crate::hold::Held;
 use crate::scale::Wishes;
 use crate::starts::Starts;
 use crate::zero::Idle;
@@ -21,6 +22,8 @@ pub struct Memory {
     pub(crate) models: BTreeMap<ModelId, ModelMemory>,
     /// When accelerators of a pool were last lent.
     pub(crate) lent_at: BTreeMap<PoolId, Timestamp>,
+    /// Accelerators that pools hold.
+    pub(crate) held: BTreeMap<PoolId, Held>,
 }
 
 /// What was learnt about one model.
@@ -57,7 +60,7 @@ impl Default for VariantMemory {
 impl Memory {
     /// Nothing was learnt.
     pub const fn new() -> Self {
-        Self { models: BTreeMap::new(), lent_at: BTreeMap::new() }
+        Self { models: BTreeMap::new(), lent_at: BTreeMap::new(), held: BTreeMap::new() }
     }
 
     /// Forgets what is gone.

@@ -1,6 +1,6 @@
 //! What was considered, so that a person can check it and a replay can judge it.
 
-use crate::forecast::HOLD;
+use crate::forecast::horizon_s;
 use crate::lane::replicas;
 use crate::memory::ModelMemory;
 use crate::mix::whole;
@@ -74,7 +74,7 @@ fn receipt(seat: &Seat<'_>, memory: &ModelMemory) -> Receipt {
             look_ahead: milli(seat.look_ahead),
             quantile_per_million: (enough * 1e6).round() as u32,
             cold_start: length(main.usual_s),
-            hold: HOLD,
+            hold: length((horizon_s(main.usual_s) - main.usual_s).max(0.0)),
             capacity_per_million: learnt
                 .map_or(1_000_000, |learnt| learnt.correction.per_million()),
             hourly_price: main

@@ -5,7 +5,6 @@
 //! dearer than it is, and one that is worth keeping, where it counts a little cheaper. Between the
 //! two nothing changes, which is why constant load never oscillates.
 
-use crate::forecast::HOLD;
 use crate::lane::{Lane, replicas};
 use crate::memory::ModelMemory;
 use crate::mix::{self, Offer, whole};
@@ -16,10 +15,20 @@ use flyball_core::reason::Reason;
 use flyball_core::units::{Micros, Timestamp};
 use std::collections::VecDeque;
 
-/// A replica must be worth this times its price to be bought, and less than that to be given up.
-/// The two sides are what a start costs: about one cold start of running for nothing.
-const BUY: f64 = 1.15;
-const KEEP: f64 = 0.85;
+/// What a replica counts, in prices, when it is to be bought and when it is to be kept.
+///
+/// A start costs a cold start and a drain of running for nothing. Spread over the ten minutes that
+/// a level lasts, that is the share of the price by which buying is dearer and keeping cheaper.
+pub(crate) fn prices(cold_start_s: f64) -> (f64, f64) {
+    let start = cold_start_s + 20.0;
+    let share = 1.2 * start / (start + 600.0);
+    (1.0 + share, (1.0 - share).max(0.1))
+}
+
+/// How long a wish for fewer must last: a minute of noise, and the longer the dearer a start is.
+pub(crate) fn patience_s(cold_start_s: f64) -> f64 {
+    60.0 + 0.3 * (cold_start_s + 20.0)
+}
 
 /// Wishes for fewer replicas, and the last answers of the search.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,7 +41,7 @@ pub(crate) struct Wishes {
 
 impl Wishes {
     /// The most that was wished for within the window.
-    fn most(&mut self, now: Timestamp, wish: u32, window_s: f64) -> u32 {
+    pub(crate) fn most(&mut self, now: Timestamp, wish: u32, window_s: f64) -> u32 {
         while self.recent.back().is_some_and(|(_, last)| *last <= wish) {
             self.recent.pop_back();
         }
@@ -63,14 +72,14 @@ pub(crate) fn want(seat: &mut Seat<'_>, memory: &mut ModelMemory) {
     }
     let slack_s = seat.model.objectives.first_token.map_or(2.0, seconds).max(0.1);
     let waiting = queue_ahead(seat, memory, main.usual_s);
-    let outlook = memory.forecaster.outlook(waiting, slack_s, main.usual_s + seconds(HOLD));
+    let outlook = memory.forecaster.outlook(waiting, slack_s, main.usual_s);
+    let (buying, keeping) = prices(main.usual_s);
     seat.worth = memory.feedback.worth(seat);
     let wishes = &mut memory.wishes;
-    let up = outlook.best(main.size, BUY, seat.worth, wishes.up);
-    let keep = outlook.best(main.size, KEEP, seat.worth, wishes.down.max(up)).max(up);
+    let up = outlook.best(main.size, buying, seat.worth, wishes.up);
+    let keep = outlook.best(main.size, keeping, seat.worth, wishes.down.max(up)).max(up);
     (wishes.up, wishes.down) = (up, keep);
-    // Half a cold start: long enough to outlast noise, and short of the start's own price.
-    let keep = wishes.most(seat.now, keep, 15.0 + 0.5 * (main.cold_s + 20.0));
+    let keep = wishes.most(seat.now, keep, patience_s(main.usual_s));
 
     seat.need_now = memory.forecaster.level();
     seat.look_ahead = f64::from(up) * main.size;
@@ -197,26 +206,42 @@ fn offer_lane(
 }
 
 /// Work that will still wait when a replica asked for now could serve, in replica-seconds.
+///
+/// Replicas that start are counted from when they are expected. Clients hang up after a while, so
+/// that a queue is never longer than their patience.
 fn queue_ahead(seat: &Seat<'_>, memory: &ModelMemory, cold_start_s: f64) -> f64 {
     let load = &seat.load;
-    if load.backlog <= 0.0 {
+    let level = memory.forecaster.level();
+    let ready: f64 = seat.lanes.iter().map(|lane| f64::from(lane.ready) * lane.size).sum();
+    if load.backlog <= 0.0 && level <= ready {
         return 0.0;
     }
-    let work = memory.measure(load);
     // What waits is work of the kind that arrives: so many seconds of it.
     let unit = memory.yardstick.map_or(f64::INFINITY, |unit| unit.prefill);
+    let work = seat.work_now;
     let arriving = if load.prefill > 0.0 { load.backlog / load.prefill * work } else { 0.0 };
-    let waiting = arriving.max(load.backlog / unit);
-    let done: f64 = seat
-        .lanes
-        .iter()
-        .map(|lane| {
-            // Those that come serve for half of the time, on average.
-            (f64::from(lane.ready) + 0.5 * f64::from(lane.coming)) * lane.size
-        })
-        .sum();
-    (waiting + (memory.forecaster.level() - done) * cold_start_s).max(0.0)
+    let mut waiting = arriving.max(load.backlog / unit);
+    let mut arrivals: Vec<(f64, f64)> = Vec::new();
+    for lane in &seat.lanes {
+        if let Some(learnt) = memory.variants.get(lane.id.name()).filter(|_| lane.coming > 0) {
+            let left = learnt.starts.arrivals(seat.now, lane.usual_s);
+            arrivals.extend(left.map(|left_s| (left_s, lane.size)));
+        }
+    }
+    arrivals.retain(|(left_s, _)| *left_s < cold_start_s);
+    arrivals.sort_by(|a, b| a.0.total_cmp(&b.0));
+    arrivals.push((cold_start_s, 0.0));
+    let (mut then, mut serving) = (0.0, ready);
+    for (left_s, size) in arrivals {
+        waiting = (waiting + (level - serving) * (left_s - then))
+            .clamp(0.0, PATIENCE_S * serving.max(1.0));
+        (then, serving) = (left_s, serving + size);
+    }
+    waiting
 }
+
+/// Clients hang up after about this long; half a minute is what chat clients wait at most.
+const PATIENCE_S: f64 = 30.0;
 
 fn sleeps(seat: &Seat<'_>, memory: &ModelMemory, main: &Lane<'_>) -> bool {
     if !seat.model.bounds.may_sleep || seat.blind || seat.model.pinned.is_some() {

@@ -85,7 +85,7 @@ impl<'a> Seat<'a> {
     }
 
     fn is_blind(&self) -> bool {
-        let used = |lane: &&Lane<'_>| lane.baseline > 0;
+        let used = |lane: &&Lane<'_>| lane.baseline > 0 || lane.live() > 0;
         self.model.demand.freshness() != Freshness::Fresh
             || !self.lanes.iter().any(|lane| lane.known)
             || self.lanes.iter().filter(used).any(|lane| !lane.known)

@@ -59,6 +59,14 @@ impl Starts {
         self.back_off_until.is_some_and(|until| now < until)
     }
 
+    /// Seconds until each replica that starts is expected to serve.
+    pub(crate) fn arrivals(&self, now: Timestamp, usual_s: f64) -> impl Iterator<Item = f64> {
+        self.coming.iter().map(move |(_, since)| {
+            let age_s = now.since(*since).map_or(0.0, seconds);
+            (usual_s - age_s).max(0.0)
+        })
+    }
+
     /// Learns from one look at the replicas, and returns how many of those that start are so late
     /// that they cannot be counted on.
     pub(crate) fn learn(&mut self, variant: &Variant, now: Timestamp) -> u32 {

@@ -16,6 +16,7 @@ pub mod fluid;
 pub mod policies;
 pub mod policy;
 pub mod rivals;
+pub mod scenario;
 pub mod score;
 pub mod seconds;
 pub mod traffic;

@@ -7,4 +7,5 @@ pub(crate) mod fit;
 pub(crate) mod gpus;
 pub(crate) mod plan;
 pub(crate) mod prices;
+pub(crate) mod trace;
 pub(crate) mod version;

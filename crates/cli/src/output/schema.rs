@@ -8,7 +8,7 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
 
 use super::{API_VERSION, Envelope, Failure, failure::ErrorDocument};
-use crate::commands::{backtest, check, explain, fit, gpus, plan, prices, version};
+use crate::commands::{backtest, check, explain, fit, gpus, plan, prices, trace, version};
 
 /// The schema of one answer. `apiVersion` and `kind` are fixed, so that a program can tell the
 /// answers apart by schema alone.
@@ -39,6 +39,8 @@ fn all() -> Vec<(&'static str, Value)> {
         ("gpu", schema::<gpus::OnePart>(gpus::OnePart::KIND)),
         ("gpus", schema::<gpus::Parts>(gpus::Parts::KIND)),
         ("prices", schema::<prices::PriceList>(prices::PriceList::KIND)),
+        ("trace", schema::<trace::TraceReport>(trace::TraceReport::KIND)),
+        ("trace-conversion", schema::<trace::Converted>(trace::Converted::KIND)),
         ("version", schema::<version::VersionAnswer>(version::VersionAnswer::KIND)),
     ]
 }

@@ -7,3 +7,4 @@ mod flyball;
 mod plan;
 mod server;
 mod texts;
+mod trace;

@@ -14,7 +14,7 @@ mod previous;
 pub use previous::{Previous, PreviousTarget};
 
 use crate::closed::closed_enum;
-use crate::ids::{DecisionId, ModelId, ReplicaId, RunId, VariantId};
+use crate::ids::{DecisionId, ModelId, PoolId, ReplicaId, RunId, VariantId};
 use crate::interval::Interval;
 use crate::reason::Reason;
 use crate::snapshot::{Freshness, Purchase, Signal};
@@ -30,6 +30,8 @@ pub struct Decision {
     pub models: Vec<ModelDecision>,
     /// One entry per training run.
     pub runs: Vec<RunDecision>,
+    /// One entry per pool whose accelerators are held apart from replicas.
+    pub pools: Vec<PoolDecision>,
 }
 
 /// What to do for one model.
@@ -141,6 +143,18 @@ impl RunAction {
             Ordering::Equal => Self::Hold,
         }
     }
+}
+
+/// How many accelerators a pool should hold, used or not.
+///
+/// A replica that finds one starts in the time of a swap, and models rarely peak together, so that
+/// a few held for all of them do what many held by each would.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolDecision {
+    /// The pool.
+    pub pool: PoolId,
+    /// What it should hold.
+    pub hold: Gpus,
 }
 
 /// What is expected to come of a decision. `None` is "unknown", not nothing.

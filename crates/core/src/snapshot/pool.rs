@@ -3,7 +3,8 @@
 use super::Observed;
 use crate::closed::closed_enum;
 use crate::ids::{AcceleratorId, PoolId};
-use crate::units::{Gpus, Price, Timestamp};
+use crate::interval::Interval;
+use crate::units::{Gpus, Micros, Price, Timestamp};
 use std::collections::BTreeMap;
 
 closed_enum! {
@@ -25,6 +26,9 @@ pub struct Pool {
     pub allocatable: BTreeMap<Purchase, Observed<Gpus>>,
     /// Whether a node autoscaler can add nodes.
     pub can_grow: bool,
+    /// Time until an accelerator that is asked for is there, where accelerators are asked for and
+    /// held apart from replicas. Absent where each replica brings its own, within its cold start.
+    pub supply: Option<Interval<Micros>>,
     /// The most that may be reserved, if there is a limit.
     pub limit: Option<Gpus>,
     /// What an accelerator costs by how it is paid for. An absent price is unknown, not free.

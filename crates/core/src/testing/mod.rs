@@ -60,6 +60,7 @@ pub fn pool(name: &str) -> PoolBuilder {
         accelerator: AcceleratorId::new("h100").expect("an accelerator name"),
         allocatable: [(Purchase::OnDemand, seen(Gpus::ZERO))].into(),
         can_grow: false,
+        supply: None,
         limit: None,
         prices: BTreeMap::new(),
     };
@@ -132,5 +133,6 @@ pub fn hold(snapshot: &Snapshot, previous: &Previous) -> Decision {
         reason: Reason::Steady,
         action: RunAction::Hold,
     });
-    Decision { id: snapshot.decision_id(), models: models.collect(), runs: runs.collect() }
+    let (models, runs) = (models.collect(), runs.collect());
+    Decision { id: snapshot.decision_id(), models, runs, pools: Vec::new() }
 }

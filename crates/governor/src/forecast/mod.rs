@@ -11,7 +11,7 @@ mod queue;
 #[cfg(test)]
 mod tests;
 
-use flyball_core::units::{Micros, Timestamp};
+use flyball_core::units::Timestamp;
 use queue::Queue;
 
 /// What is to be expected over one look-ahead. Work is counted in replicas of the yardstick.
@@ -67,25 +67,39 @@ impl Outlook {
     ///
     /// The search goes from `from` while it gets better: the last answer is close to the next. It
     /// begins no lower than the level of the work: far below it everything misses, one replica
-    /// more or less changes nothing, and the sum would lead down to none.
+    /// more or less changes nothing, and the sum would lead down to none. With a queue the sum has
+    /// more than one valley, so a few starts are tried.
     pub(crate) fn best(&self, size: f64, price: f64, worth: f64, from: u32) -> u32 {
         let cost = |n: u32| price * f64::from(n) + worth * self.misses(f64::from(n) * size);
-        let mut n = from.max((self.level / size).ceil() as u32).max(1);
-        let mut least = cost(n);
+        let at = |times: f64| ((times * self.level / size).ceil() as u32).max(1);
+        let least = ((self.level / size).floor() as u32).max(1);
+        let mut n = from.max(least);
+        if self.queue <= 0.0 {
+            n = n.max(at(1.05));
+        }
+        let mut lowest = cost(n);
+        if self.queue > 0.0 {
+            for times in [1.05, 1.25, 1.6, 2.2] {
+                let next = cost(at(times));
+                if next < lowest {
+                    (n, lowest) = (at(times), next);
+                }
+            }
+        }
         let mut moved = false;
         while n < MOST {
             let next = cost(n + 1);
-            if next >= least {
+            if next >= lowest {
                 break;
             }
-            (n, least, moved) = (n + 1, next, true);
+            (n, lowest, moved) = (n + 1, next, true);
         }
-        while !moved && n > 1 {
+        while !moved && n > least {
             let next = cost(n - 1);
-            if next > least {
+            if next > lowest {
                 break;
             }
-            (n, least) = (n - 1, next);
+            (n, lowest) = (n - 1, next);
         }
         n
     }
@@ -100,9 +114,14 @@ pub(crate) struct Forecaster {
     seen: Option<(Timestamp, f64)>,
     level: f64,
     level_doubt: f64,
+    /// Variance of the work per second as it is now, in this minute, and over hours.
     noise: f64,
+    quick_noise: f64,
+    slow_noise: f64,
+    /// The level as a logarithm, slowly followed.
+    usual: f64,
     spread: f64,
-    changes: [f64; 3],
+    change: f64,
     minute: Minute,
     /// One entry per minute: work, level and spread, the first two as logarithms. A ring.
     past: Vec<[f32; 3]>,
@@ -137,27 +156,34 @@ const WEIGHTS: [f64; CELLS] = {
     }
     weights
 };
-/// Minutes that are remembered one by one.
-const PAST: usize = 2048;
-/// Moves that are remembered: three days of minutes.
-const MOVES: usize = 4320;
+/// Minutes that are remembered one by one: a day.
+const PAST: usize = 1440;
+/// Moves that are remembered: seven days of minutes. The rare moves that matter are not in less.
+const MOVES: usize = 10_080;
+/// Scale of the moves that are assumed before enough were seen.
+const PRIOR: f64 = 0.7;
+/// Moves that are enough: six hours of minutes.
+const ENOUGH: usize = 360;
 /// Added to work before its logarithm is taken, so that quiet is not infinitely far away.
 const QUIET: f64 = 0.05;
 
 impl Default for Forecaster {
     fn default() -> Self {
-        // Until enough was seen: the two-sided exponential distribution with a scale of 0.7.
+        // Until enough was seen: the two-sided exponential distribution.
         let table = std::array::from_fn(|cell| {
             let share = f64::midpoint(EDGES[cell], EDGES[cell + 1]);
-            0.7 * if share < 0.5 { (2.0 * share).ln() } else { -(2.0 * (1.0 - share)).ln() }
+            PRIOR * if share < 0.5 { (2.0 * share).ln() } else { -(2.0 * (1.0 - share)).ln() }
         });
         Self {
             seen: None,
             level: 0.0,
             level_doubt: 0.0,
             noise: 0.0,
+            quick_noise: 0.0,
+            slow_noise: 0.0,
+            usual: 0.0,
             spread: 0.1,
-            changes: [0.01; 3],
+            change: 0.01,
             minute: Minute::default(),
             past: Vec::new(),
             moves: Vec::new(),
@@ -175,26 +201,68 @@ impl Forecaster {
         let Some((before, last)) = self.seen.replace((now, work)) else {
             (self.level, self.level_doubt) = (work.max(QUIET), 0.01 * work * work);
             self.noise = (0.01 * work * work).max(1e-6);
+            (self.quick_noise, self.slow_noise) = (self.noise, self.noise);
+            self.usual = self.level.ln();
             return;
         };
         let seconds = now.since(before).map_or(0.0, |time| time.get() as f64 / 1e6);
-        let ticks = (seconds / 15.0).clamp(0.01, 20.0);
-        // Two readings of one level differ by twice the noise of one.
-        let change = (work - last) * (work - last) * (15.0 * ticks.min(1.0)) / 2.0;
-        let gain = (ticks / 12.0).min(1.0);
-        self.noise += gain * (change.min(9.0 * self.noise) - self.noise);
-        self.noise = self.noise.max(1e-3 * self.level + 1e-6);
+        let ticks = (seconds / TICK_S).clamp(0.01, 20.0);
+        // Two readings of one level differ by twice the noise of one. A jump of the level is not
+        // noise, so that no single reading counts more than nine times what is usual.
+        let change = (work - last) * (work - last) * (TICK_S * ticks.min(1.0)) / 2.0;
+        let least = 1e-3 * self.level + 1e-6;
+        let follow = |noise: f64, gain: f64| {
+            (noise + (gain * ticks).min(1.0) * (change.min(9.0 * noise) - noise)).max(least)
+        };
+        self.noise = follow(self.noise, NOISE_GAIN);
+        self.quick_noise = follow(self.quick_noise, QUICK_NOISE_GAIN);
+        self.slow_noise += (SLOW_NOISE_GAIN * ticks).min(1.0) * (self.noise - self.slow_noise);
         self.follow(work, ticks);
         self.count(work, now, cold_start_s);
     }
 
+    /// Learns a total that is known without noise, such as a sum of wishes. A minute is what it
+    /// was at most, because that much had to be there.
+    pub(crate) fn learn_total(&mut self, total: f64, now: Timestamp, ahead_s: f64) {
+        if self.seen.replace((now, total)).is_none() {
+            self.usual = total.max(1.0).ln();
+        }
+        self.level = total.max(1.0);
+        let number = now.as_micros() / 60_000_000;
+        if self.minute.count > 0.0 && number != self.minute.number {
+            let most = self.minute.sum;
+            self.close((most - QUIET).max(1.0), ahead_s);
+            self.minute = Minute::default();
+        }
+        let sum = self.minute.sum.max(total);
+        self.minute = Minute { number, sum, count: 1.0 };
+    }
+
+    /// What a total is not exceeded with this probability.
+    pub(crate) fn total(&self, now: f64, share: f64) -> f64 {
+        let level = now.max(1.0).ln();
+        let expected = level - RETURN * (level - self.usual);
+        (expected + self.spread * self.move_at(share)).exp()
+    }
+
+    /// The move that is not exceeded with this probability, linear between the cells.
+    fn move_at(&self, share: f64) -> f64 {
+        let middle = |cell: usize| f64::midpoint(EDGES[cell], EDGES[cell + 1]);
+        let above = (0..CELLS).find(|cell| share <= middle(*cell)).unwrap_or(CELLS - 1);
+        let below = above.saturating_sub(1);
+        let width = middle(above) - middle(below);
+        let way = if width > 0.0 { ((share - middle(below)) / width).clamp(0.0, 1.0) } else { 0.0 };
+        self.table[below] + way * (self.table[above] - self.table[below])
+    }
+
     /// The level follows the work as a Kalman filter that opens up when it is surprised.
     fn follow(&mut self, work: f64, ticks: f64) {
-        let reading = self.noise / 15.0;
-        self.level_doubt += 0.02 * 0.02 * self.level * self.level * 0.05 * ticks;
+        let reading = self.noise / TICK_S;
+        let wander = LEVEL_WANDER * self.level;
+        self.level_doubt += wander * wander * 0.05 * ticks;
         let miss = work - self.level;
         let expected = self.level_doubt + reading;
-        if miss * miss > 9.0 * expected {
+        if miss * miss > SURPRISE * expected {
             self.level_doubt += miss * miss - expected;
         }
         let gain = self.level_doubt / (self.level_doubt + reading);
@@ -220,26 +288,24 @@ impl Forecaster {
         let now = (mean + QUIET).ln();
         if let Some(earlier) = self.at(9) {
             let change = now - f64::from(earlier[0]);
-            let seen = self.minutes_seen as f64;
-            for (kept, minutes) in self.changes.iter_mut().zip([30.0_f64, 180.0, 1440.0]) {
-                *kept += (change * change - *kept) / minutes.min(seen.max(30.0));
-            }
+            self.change += (change * change - self.change) / CHANGE_MINUTES;
         }
-        let [fast, slow, day] = self.changes;
         let noise = 2.0 * self.noise / 60.0 / (self.level * self.level);
-        self.spread = (0.5 * fast + 0.3 * slow + 0.2 * day + noise + 1e-4).sqrt();
-        self.push([now as f32, self.level.ln() as f32, self.spread as f32]);
+        self.spread = (self.change + noise + LEAST_SPREAD).sqrt();
+        self.usual += (self.level.ln() - self.usual) / USUAL_MINUTES;
+        self.push([now as f32, self.expected().ln() as f32, self.spread as f32]);
         if ahead == self.ahead {
             self.add_move(0);
         } else {
             // Another look-ahead, other moves: they are worked out again from what is remembered.
             self.ahead = ahead;
-            (self.moves, self.moves_seen) = (Vec::new(), 0);
+            self.moves.clear();
+            self.moves_seen = 0;
             for back in (0..self.past.len()).rev() {
                 self.add_move(back);
             }
         }
-        if self.moves_seen >= 360 && (self.moves_seen.is_multiple_of(60) || self.moves_seen == 360) {
+        if self.moves_seen >= ENOUGH && self.moves_seen.is_multiple_of(60) {
             self.tabulate();
         }
     }
@@ -258,7 +324,7 @@ impl Forecaster {
 
     fn tabulate(&mut self) {
         let mut sorted = self.moves.clone();
-        sorted.sort_by(f32::total_cmp);
+        sorted.sort_unstable_by(f32::total_cmp);
         let count = sorted.len() as f64;
         for (cell, value) in self.table.iter_mut().enumerate() {
             let share = f64::midpoint(EDGES[cell], EDGES[cell + 1]);
@@ -288,12 +354,19 @@ impl Forecaster {
     }
 
     /// What is to be expected.
-    pub(crate) fn outlook(&self, queue: f64, slack_s: f64, horizon_s: f64) -> Outlook {
+    ///
+    /// The noise that will be there after a cold start is that of now for a short one, and more
+    /// and more that of these hours for a long one.
+    pub(crate) fn outlook(&self, queue: f64, slack_s: f64, cold_start_s: f64) -> Outlook {
+        let hours = cold_start_s / (cold_start_s + NOISE_LASTS_S);
+        let now = self.noise.max(self.quick_noise).max(1e-6);
+        let noise = ((1.0 - hours) * now.ln() + hours * self.slow_noise.max(1e-6).ln()).exp();
+        let horizon_s = horizon_s(cold_start_s);
         Outlook {
             table: self.table,
-            level: self.level.max(QUIET),
+            level: self.expected().max(QUIET),
             spread: self.spread,
-            noise: self.noise.max(1e-6),
+            noise,
             queue,
             slack_s,
             horizon_s,
@@ -304,8 +377,35 @@ impl Forecaster {
     pub(crate) fn level(&self) -> f64 {
         self.level
     }
+
+    /// What the level is expected to be: a little closer to what it usually is.
+    fn expected(&self) -> f64 {
+        self.level * (-RETURN * (self.level.ln() - self.usual)).exp()
+    }
 }
 
-/// How long after a cold start the queue is judged: the break-even time of a start is of the
-/// order of the cold start itself, and below a minute the noise of arrivals rules.
-pub(crate) const HOLD: Micros = Micros::from_seconds(60);
+/// Seconds between two readings that the gains below are stated for.
+const TICK_S: f64 = 15.0;
+/// Noise is followed over a quarter of an hour's readings by a third, and quickly over a minute's:
+/// the larger of the two counts, so that a burst is believed at once and forgotten slowly.
+const NOISE_GAIN: f64 = 1.0 / 12.0;
+const QUICK_NOISE_GAIN: f64 = 0.25;
+const SLOW_NOISE_GAIN: f64 = 0.002;
+/// Noise lasts about ten minutes.
+const NOISE_LASTS_S: f64 = 600.0;
+/// How far the level wanders between readings, as a share of it.
+const LEVEL_WANDER: f64 = 0.1;
+/// A reading further off than three deviations is a jump.
+const SURPRISE: f64 = 9.0;
+/// Changes over ten minutes are averaged over so many minutes.
+const CHANGE_MINUTES: f64 = 20.0;
+/// A level that never moved may still move by a hundredth.
+const LEAST_SPREAD: f64 = 1e-4;
+/// What a level usually is, over half an hour, and how much of the way back it goes.
+const USUAL_MINUTES: f64 = 30.0;
+const RETURN: f64 = 0.1;
+
+/// How long after the order the queue is judged: three quarters of the cold start and a tick.
+pub(crate) fn horizon_s(cold_start_s: f64) -> f64 {
+    0.75 * cold_start_s + 15.0
+}

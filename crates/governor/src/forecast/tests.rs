@@ -13,7 +13,7 @@ fn fed(work: impl Fn(u64) -> f64, minutes: u64, cold_start_s: f64) -> Forecaster
 #[test]
 fn constant_work_is_expected_to_stay() {
     let forecaster = fed(|_| 20.0, 24 * 60, 300.0);
-    let outlook = forecaster.outlook(0.0, 3.0, 360.0);
+    let outlook = forecaster.outlook(0.0, 3.0, 300.0);
     assert!((forecaster.level() - 20.0).abs() < 1e-9);
     for share in [0.01, 0.5, 0.99] {
         assert!((outlook.quantile(share) / 20.0 - 1.0).abs() < 0.02, "{}", outlook.quantile(share));
@@ -27,7 +27,7 @@ fn constant_work_is_expected_to_stay() {
 fn work_that_moves_is_expected_to_move() {
     let wave = |tick: u64| 20.0 + 10.0 * (tick as f64 / 240.0 * std::f64::consts::TAU).sin();
     let forecaster = fed(wave, 2 * 24 * 60, 300.0);
-    let outlook = forecaster.outlook(0.0, 3.0, 360.0);
+    let outlook = forecaster.outlook(0.0, 3.0, 300.0);
     let (low, high) = (outlook.quantile(0.1), outlook.quantile(0.99));
     assert!(high / low > 1.3, "{low} {high}");
 }
@@ -36,7 +36,7 @@ fn work_that_moves_is_expected_to_move() {
 fn a_longer_look_ahead_is_learnt_again_from_what_is_remembered() {
     let wave = |tick: u64| 20.0 + 10.0 * (tick as f64 / 960.0 * std::f64::consts::TAU).sin();
     let mut forecaster = fed(wave, 24 * 60, 30.0);
-    let reach = |f: &Forecaster| f.outlook(0.0, 3.0, 60.0).quantile(0.99) / f.level();
+    let reach = |f: &Forecaster| f.outlook(0.0, 3.0, 100.0).quantile(0.99) / f.level();
     let near = reach(&forecaster);
     for tick in 24 * 240..24 * 240 + 800 {
         forecaster.learn(wave(tick), at(tick * 15), 1_200.0);
@@ -50,9 +50,9 @@ fn a_longer_look_ahead_is_learnt_again_from_what_is_remembered() {
 #[test]
 fn misses_fall_with_capacity_and_rise_with_a_queue() {
     let forecaster = fed(|tick| 20.0 + (tick % 7) as f64 / 3.0, 600, 100.0);
-    let outlook = forecaster.outlook(0.0, 3.0, 160.0);
+    let outlook = forecaster.outlook(0.0, 3.0, 100.0);
     let misses: Vec<_> = (18..30).map(|n| outlook.misses(f64::from(n))).collect();
     assert!(misses.is_sorted_by(|a, b| a >= b), "{misses:?}");
-    let waiting = forecaster.outlook(500.0, 3.0, 160.0);
+    let waiting = forecaster.outlook(500.0, 3.0, 100.0);
     assert!(waiting.misses(22.0) > outlook.misses(22.0));
 }

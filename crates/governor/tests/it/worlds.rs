@@ -157,7 +157,8 @@ impl Loop {
     }
 
     fn add(&mut self, state: ReplicaState) {
-        let id = ReplicaId::new("a", &format!("m-x-{:05}", self.named)).unwrap();
+        let id = ReplicaId::new("a", &format!("m-x-{:05}", self.named))
+            .expect("a test world is well formed");
         self.named += 1;
         let in_flight = seen(Requests::new(u64::from(state == ReplicaState::Ready)));
         let since = at(self.now_s);
@@ -178,17 +179,19 @@ impl Loop {
         let stated = Micros::from_seconds(self.cold_start_s);
         let kind: VariantBuilder = variant("x", "h100");
         let mut served = model("a/m").between(1, 200).variant(kind).build();
-        served.demand.prefill = self.see(TokensPerSecond::from_sample(work * READS).unwrap());
+        served.demand.prefill = self
+            .see(TokensPerSecond::from_sample(work * READS).expect("a test world is well formed"));
         served.demand.decode = self.see(TokensPerSecond::ZERO);
         served.demand.resident = self.see(Tokens::ZERO);
-        served.demand.backlog = self.see(Tokens::from_sample(self.waiting).unwrap());
+        served.demand.backlog =
+            self.see(Tokens::from_sample(self.waiting).expect("a test world is well formed"));
         served.misses = self.see(self.misses);
-        let kind = served.variants.values_mut().next().unwrap();
+        let kind = served.variants.values_mut().next().expect("a test world is well formed");
         kind.cold_start = Interval::exact(stated, Origin::Stated).ok();
         kind.replicas = self.replicas.iter().cloned().collect();
         let mut world = snapshot().pool(pool("h100").can_grow().price_usd_cents(200)).build();
         world.taken_at = at(self.now_s);
-        world.models.insert("a/m".parse().unwrap(), served);
+        world.models.insert("a/m".parse().expect("a test world is well formed"), served);
         world
     }
 

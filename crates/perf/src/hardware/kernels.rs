@@ -15,8 +15,14 @@ pub struct Kernels {
     pub cache: [f64; 2],
     /// Fraction of the peak in large matrix products, by format.
     pub gemm: [f64; 3],
+    /// Whether a matrix product hides the shorter of reading its weights and multiplying behind the
+    /// longer. Where it does not, the two join as the root of the sum of their squares.
+    pub gemm_overlaps: bool,
     /// Fraction of the 16-bit peak in prompt attention.
     pub attention: f64,
+    /// How much of the cache is read again for each further query head that shares it, in steps that
+    /// mix prompts and decoding.
+    pub mixed_rereads: f64,
     pub grouped: Grouped,
     pub floors: Floors,
     /// Shortest time of a layer's latent attention with its projections, by engine: their kernels

@@ -76,6 +76,7 @@ impl Uncalibrated {
         let dense = Roofline {
             read: (parts.map(read).iter().sum::<f64>() + wide) / tensor,
             per_token: parts.map(multiply).iter().sum::<f64>() / tensor,
+            overlaps: kernels.gemm_overlaps,
         };
         let step = StepModel {
             copies: f64::from(layout.attention_copies),
@@ -164,8 +165,13 @@ fn cache_times(replica: &Replica<'_>, kernels: &Kernels) -> CacheTimes {
         Attention::Latent { indexer: Some(indexer), .. } => f64::from(indexer.top_k),
         _ => f64::INFINITY,
     };
+    let sharing = match model.attention {
+        Attention::Grouped { heads, kv_heads, .. } => f64::from(heads) / f64::from(kv_heads.max(1)),
+        Attention::Latent { .. } => 1.0,
+    };
     CacheTimes {
         read,
+        mixed: 1.0 + kernels.mixed_rereads * (sharing - 1.0),
         score: layers * decode_flops(&model.attention) / peak,
         // Read and written in every step.
         state: 2.0 * model.state_bytes() / bandwidth,

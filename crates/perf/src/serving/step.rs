@@ -10,6 +10,10 @@
 //!      + one constant per step + one per request
 //! ```
 //!
+//! On some parts reading weights does not hide behind multiplying; there the two join as the root of
+//! the sum of their squares. And on some, a step that mixes prompts and decoding reads cached tokens
+//! several times.
+//!
 //! A step with prompt tokens in it is not replayed from a recorded graph, so the host must launch
 //! every kernel; host and device overlap, hence the root of the sum of squares.
 //!
@@ -41,6 +45,7 @@ pub struct StepModel {
 pub(super) struct Roofline {
     pub(super) read: f64,
     pub(super) per_token: f64,
+    pub(super) overlaps: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +61,8 @@ pub(super) struct ExpertRoofline {
 pub(super) struct CacheTimes {
     /// Seconds to read one cached token in all layers.
     pub(super) read: f64,
+    /// The same beside prompt tokens, over that.
+    pub(super) mixed: f64,
     /// Seconds to score it.
     pub(super) score: f64,
     /// Seconds to read one request's fixed state.
@@ -132,8 +139,7 @@ impl StepModel {
         let mut parts = StepParts {
             dense: self
                 .dense
-                .read
-                .max(self.dense.per_token * tokens + self.head_per_request * decodes),
+                .seconds(self.dense.per_token * tokens + self.head_per_request * decodes),
             experts: self.experts.map_or(0.0, |experts| experts.seconds(tokens * self.copies)),
             cache: self.cache.seconds(decodes, batch),
             prompt_attention: self.prompt_attention(prompt, batch),
@@ -175,6 +181,13 @@ impl Step for StepModel {
     }
 }
 
+impl Roofline {
+    /// With so many seconds of multiplying.
+    fn seconds(&self, multiply: f64) -> f64 {
+        if self.overlaps { self.read.max(multiply) } else { self.read.hypot(multiply) }
+    }
+}
+
 impl ExpertRoofline {
     fn seconds(&self, tokens: f64) -> f64 {
         let touched = 1.0 - (tokens * self.log_missed).exp();
@@ -190,7 +203,8 @@ impl CacheTimes {
         let context = batch.cached / batch.decodes;
         let seen = context * (1.0 - self.sliding) + context.min(self.window) * self.sliding;
         let seen = seen.min(self.top_k);
-        decodes * (self.read * seen + self.state).max(self.score * seen)
+        let read = if batch.prefill > 0.0 { self.read * self.mixed } else { self.read };
+        decodes * (read * seen + self.state).max(self.score * seen)
     }
 
     /// The next context, after this one, where the time bends: at the window, where sparse attention

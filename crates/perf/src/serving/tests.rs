@@ -5,7 +5,7 @@ use crate::architecture::Architecture;
 use crate::catalog::Catalog;
 use crate::coefficients::Coefficients;
 use crate::engine::Engine;
-use crate::hardware::Accelerator;
+use crate::hardware::{Accelerator, Kernels};
 use crate::layout::ServingLayout;
 use crate::precision::Dtype;
 use proptest::prelude::*;
@@ -31,6 +31,35 @@ fn decoding_a_small_model_takes_about_as_long_as_reading_it() {
     assert!((0.005..0.009).contains(&one), "{one}");
     let parts = step.parts(&Batch::decoding(1.0, 1000.0));
     assert!(parts.dense > 0.6 * parts.total(), "{parts:?}");
+}
+
+#[test]
+fn what_kernels_do_not_hide_is_added() {
+    let (llama, part) = (model("llama-3.1-8b"), part("rtx-pro-6000"));
+    let replica = Replica {
+        model: &llama,
+        accelerator: &part,
+        layout: ServingLayout::ONE,
+        engine: Engine::Vllm,
+        cache: Dtype::Bf16,
+    };
+    let plain = part.kernels_or_assumed();
+    let parts = |kernels: &Kernels, batch: &Batch| {
+        StepModel::new(&replica, kernels, &Coefficients::serving()).unwrap().parts(batch)
+    };
+    // So many rows that reading (what one row takes) and multiplying (in proportion) take as long.
+    let one = parts(&plain, &Batch::decoding(1.0, 0.0)).dense;
+    let rows = 1e6 * one / parts(&plain, &Batch::decoding(1e6, 0.0)).dense;
+    let joined = Kernels { gemm_overlaps: false, ..plain.clone() };
+    let dense = parts(&joined, &Batch::decoding(rows, 0.0)).dense;
+    assert!((dense / one - 2.0_f64.sqrt()).abs() < 1e-9, "{}", dense / one);
+    // Four query heads share a cached one: three more readings of a tenth each.
+    let again = Kernels { mixed_rereads: 0.1, ..plain.clone() };
+    let decoding = Batch::decoding(64.0, 1000.0);
+    let mixed = decoding.with_prompt(100.0, 100.0);
+    let cache = |kernels: &Kernels, batch: &Batch| parts(kernels, batch).cache;
+    assert!((cache(&again, &mixed) / cache(&plain, &mixed) - 1.3).abs() < 1e-9);
+    assert_eq!(cache(&again, &decoding), cache(&plain, &decoding));
 }
 
 #[test]

@@ -156,7 +156,7 @@ fn pool(dice: &mut Dice, number: u32) -> PoolSetup {
 }
 
 fn model(dice: &mut Dice, seed: u64, n: u32, pools: &[PoolSetup], length: Seconds) -> ModelSetup {
-    let base = dice.between(0.02, 0.5);
+    let base = dice.between(0.01, 0.15);
     let part = length.get() / 6.0;
     let stages =
         (0..6).map(|_| Stage::level(base * dice.one_of(&[0.0, 0.3, 1.0, 1.0, 3.0, 10.0]), part));

@@ -212,6 +212,7 @@ impl World<'_> {
             accelerator: setup.accelerator.clone(),
             allocatable: gpus.into_iter().map(seen).collect(),
             can_grow: setup.can_grow,
+            supply: None,
             limit: setup.limit,
             prices: setup.prices.clone(),
         }

@@ -150,6 +150,12 @@ impl World<'_> {
     /// Deletes a pod. One that serves is given its grace period like any other.
     fn delete(&mut self, replica: usize) {
         self.catch_up(replica);
+        // The rule about decisions trusts what was observed; this is what is true.
+        let inside = self.replicas[replica].inside.len();
+        if inside > 0 {
+            let id = &self.replicas[replica].id;
+            self.note_broken(format!("replica {id} is deleted with {inside} requests inside"));
+        }
         self.tell_to_end(replica, self.setup.grace);
     }
 

@@ -20,6 +20,9 @@ use flyball_routing::Endpoint;
 /// tenth of a second each takes under two minutes, and what is not served in ten more has missed.
 const AFTERMATH: Seconds = Seconds(720.0);
 
+/// When a policy is asked first at the latest: by then a scrape or two can be read.
+const FIRST_ASKED: Seconds = Seconds(10.0);
+
 /// Plays a world to its end under a policy.
 pub fn run(setup: &Setup, policy: &mut dyn Policy) -> Run {
     let mut world = World::new(setup);
@@ -145,7 +148,8 @@ impl<'a> World<'a> {
             self.queue.plan(during.end, Event::FaultEnds { fault });
         }
         self.queue.plan(Seconds::ZERO, Event::Scrape);
-        self.queue.plan(interval, Event::Tick);
+        // Who is asked once an hour does not wait an hour for the first time.
+        self.queue.plan(interval.min(FIRST_ASKED), Event::Tick);
         (0..self.models.len()).for_each(|model| self.note_standing(model));
     }
 

@@ -136,8 +136,8 @@ impl Accelerators {
 }
 
 /// How many slots a decision says to hold.
-const fn held(_decision: &Decision) -> Option<u32> {
-    None
+fn held(decision: &Decision) -> Option<u32> {
+    decision.pools.first().map(|pool| pool.hold.get())
 }
 
 fn earliest(coming: &[Seconds]) -> Option<usize> {

@@ -4,6 +4,7 @@ use super::fleet::Fleet;
 use super::pool::Accelerators;
 use super::queue::Queue;
 use super::{Model, World};
+use crate::cold_start::ColdStart;
 use crate::policy::{Reading, Sight};
 use crate::seconds::Seconds;
 use flyball_core::ids::{ModelId, PoolId, ReplicaId, RunId, VariantName};
@@ -51,6 +52,7 @@ impl View {
                 accelerator: kind,
                 allocatable: BTreeMap::new(),
                 can_grow: !fixed,
+                supply: shared.filter(|_| !fixed).and_then(|_| stated(&world.cold_start)),
                 limit: None,
                 prices,
             },
@@ -232,6 +234,12 @@ fn seen<T>(value: Option<T>, at: Timestamp) -> Observed<T> {
     value.map_or(Observed::Missing, |value| Observed::Fresh { value, at })
 }
 
+/// A cold start as people state it.
+fn stated(cold_start: &ColdStart) -> Option<Interval<Micros>> {
+    let quantile = |share| cold_start.quantile(share).to_micros();
+    Interval::new(quantile(0.05), quantile(0.5), quantile(0.95), Origin::Measured).ok()
+}
+
 fn described(model: &Model, pool: &PoolId, world: &World) -> flyball_core::snapshot::Model {
     let (prompt, output) = model.tokens;
     let rate = |tokens: f64| {
@@ -240,9 +248,11 @@ fn described(model: &Model, pool: &PoolId, world: &World) -> flyball_core::snaps
     };
     let resident = model.per_replica * model.service.get() * (prompt + output / 2.0);
     let resident = Interval::exact(Tokens::new(resident.round() as u64), Origin::Measured).ok();
-    let quantile = |share| world.cold_start.quantile(share).to_micros();
-    let cold_start: Option<Interval<Micros>> =
-        Interval::new(quantile(0.05), quantile(0.5), quantile(0.95), Origin::Measured).ok();
+    // Where accelerators are shared, a replica that finds one only has to be swapped in.
+    let cold_start = match &world.pool {
+        Some(pool) => Interval::exact(pool.swap.to_micros(), Origin::Measured).ok(),
+        None => stated(&world.cold_start),
+    };
     let variant = Variant {
         pool: pool.clone(),
         gpus_per_replica: model.gpus,

@@ -1,6 +1,6 @@
 //! Who competes: the governor, and every rival at its defaults and over its grid of settings.
 
-use flyball_simulator::fluid::World;
+use flyball_simulator::fluid::{Model, World};
 use flyball_simulator::policies::Governor;
 use flyball_simulator::policy::Policy;
 use flyball_simulator::rivals::{Facts, Fleet, NAMES, Settings, grid, named};
@@ -17,46 +17,57 @@ pub(super) struct Rivals {
     pub(super) tuned: Vec<Vec<Candidate>>,
 }
 
-/// The rivals, told what an operator would know after the training week. They see nothing of the
+/// Every rival, told what an operator would know after the training week. They see nothing of the
 /// test week.
 pub(super) fn rivals(training: &World) -> Rivals {
-    let facts = facts(training);
-    let models = training.models.len();
-    let default = |name: &&str| Some(candidate(name, named(name, &facts).ok()?, models));
+    rivals_among(training, NAMES)
+}
+
+/// Some rivals. In a world of several models each model has its own law, with the same place in
+/// the grid.
+pub(super) fn rivals_among(training: &World, names: &[&str]) -> Rivals {
+    let facts: Vec<Facts> = training.models.iter().map(|model| facts(model, training)).collect();
+    let default = |name: &&str| {
+        let each: Result<Vec<Settings>, _> = facts.iter().map(|facts| named(name, facts)).collect();
+        Some(candidate(name, each.ok()?))
+    };
     let tuned = |name: &&str| -> Vec<Candidate> {
-        grid(name, &facts).into_iter().map(|one| candidate(name, one, models)).collect()
+        let grids: Vec<Vec<Settings>> = facts.iter().map(|facts| grid(name, facts)).collect();
+        let places = grids.iter().map(Vec::len).min().unwrap_or(0);
+        let place = |at: usize| grids.iter().map(|grid| grid[at].clone()).collect();
+        (0..places).map(|at| candidate(name, place(at))).collect()
     };
     Rivals {
-        defaults: NAMES.iter().filter_map(default).collect(),
-        tuned: NAMES.iter().map(tuned).filter(|list| !list.is_empty()).collect(),
+        defaults: names.iter().filter_map(default).collect(),
+        tuned: names.iter().map(tuned).filter(|list| !list.is_empty()).collect(),
     }
 }
 
 /// The governor with an empty memory.
-pub(super) fn governor(_world: &World) -> Box<dyn Policy> {
+pub(super) fn governor() -> Box<dyn Policy> {
     Box::new(Governor::new(flyball_governor::Policy::default()))
 }
 
-fn candidate(name: &str, settings: Settings, models: usize) -> Candidate {
-    let (policy, label) = (name.to_owned(), settings.label());
-    let make =
-        move || -> Box<dyn Policy> { Box::new(Fleet::uniform(policy.clone(), &settings, models)) };
-    Candidate { policy: name.to_owned(), setting: label, make: Box::new(make) }
+fn candidate(name: &str, settings: Vec<Settings>) -> Candidate {
+    let policy = name.to_owned();
+    let setting = settings.first().map_or_else(String::new, Settings::label);
+    let make = move || -> Box<dyn Policy> {
+        let laws = settings.iter().map(Settings::law).collect();
+        Box::new(Fleet::new(policy.clone(), laws))
+    };
+    Candidate { policy: name.to_owned(), setting, make: Box::new(make) }
 }
 
-/// What an operator knows. In a world of several models, of the first: they are scaled so that a
-/// replica of each has the same share of its traffic.
-fn facts(world: &World) -> Facts {
-    let model = &world.models[0];
+/// What an operator knows of one model.
+fn facts(model: &Model, world: &World) -> Facts {
     let (prompt, _) = model.tokens;
     let minute = (60.0 / model.load.step.get()).round() as usize;
-    let week: Vec<(Seconds, f64)> = (0..)
-        .zip(model.load.requests.chunks(minute))
-        .map(|(index, chunk)| {
-            let sum: f64 = chunk.iter().map(|one| f64::from(*one)).sum();
-            (Seconds(60.0 * f64::from(index)), sum / (chunk.len() as f64 * model.load.step.get()))
-        })
-        .collect();
+    let rate = |(index, chunk): (u32, &[f32])| {
+        let sum: f64 = chunk.iter().map(|one| f64::from(*one)).sum();
+        (Seconds(60.0 * f64::from(index)), sum / (chunk.len() as f64 * model.load.step.get()))
+    };
+    let week: Vec<(Seconds, f64)> =
+        (0..).zip(model.load.requests.chunks(minute)).map(rate).collect();
     Facts {
         replica_per_second: model.per_replica,
         prompt_tokens_per_second: model.per_replica * prompt,

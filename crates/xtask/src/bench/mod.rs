@@ -8,6 +8,7 @@
 mod cells;
 mod contenders;
 mod document;
+mod pool;
 mod sources;
 mod spread;
 mod worlds;
@@ -104,6 +105,7 @@ pub(crate) fn run(root: &Path, command: &Command) -> Result<()> {
         }
         let measured = match name {
             Name::Cells => cells(root, args)?,
+            Name::Pool if !args.quick => pool(root, args)?,
             _ => continue,
         };
         println!("## {}\n\n{}", name.title(), measured.text);
@@ -154,6 +156,32 @@ fn cells(root: &Path, args: &Args) -> Result<Measured> {
             ),
             measure("governor.killed", total(|one| one.killed), "requests", Op::Exactly, 0.0),
             measure("governor.reversals", total(|one| one.reversals), "", Op::Exactly, 0.0),
+        ],
+    })
+}
+
+fn pool(root: &Path, args: &Args) -> Result<Measured> {
+    let sources = sources::servegen(root)?;
+    let shared = pool::shared(&sources, args.seeds);
+    let lent = pool::lent(&sources, args.seeds);
+    Ok(Measured {
+        text: pool::markdown(&shared, &lent, args.seeds),
+        figures: vec![
+            measure(
+                "governor.pool_saving_pct",
+                pool::median_saving(&shared),
+                "%",
+                Op::AtLeast,
+                12.0,
+            ),
+            measure(
+                "governor.pool_vs_clairvoyant",
+                pool::median_ratio(&shared),
+                "x",
+                Op::AtMost,
+                1.1,
+            ),
+            measure("governor.lent_pct", lent.lent_pct, "%", Op::AtLeast, 40.0),
         ],
     })
 }

@@ -14,10 +14,19 @@ pub(super) fn alone(world: &World) -> f64 {
 
 /// Hours of all models together on accelerators that swap freely.
 pub(super) fn pooled(world: &World) -> f64 {
+    hours(&sums(world), world)
+}
+
+/// The most that all models need together.
+pub(super) fn pooled_peak(world: &World) -> u32 {
+    sums(world).into_iter().filter(|one| !one.is_nan()).fold(0.0, f64::max) as u32
+}
+
+/// Whole replicas of all models together, by minute; not a number where any is masked.
+fn sums(world: &World) -> Vec<f64> {
     let each: Vec<Vec<f64>> = world.models.iter().map(|model| need(model, world)).collect();
     let minutes = each.iter().map(Vec::len).min().unwrap_or(0);
-    let sum = |minute: usize| each.iter().map(|model| model[minute].ceil()).sum();
-    hours(&(0..minutes).map(sum).collect::<Vec<f64>>(), world)
+    (0..minutes).map(|minute| each.iter().map(|model| model[minute].ceil()).sum()).collect()
 }
 
 /// Work of each scored minute, in replicas; not a number where it is masked.

@@ -63,7 +63,14 @@ pub(super) fn play(
         grace: GRACE,
         victim: Victim::Youngest,
     };
-    run(&setup, policy).outcome
+    let mut outcome = run(&setup, policy).outcome;
+    if args.pool.is_none() {
+        // Nodes that are there at first never leave a world; here each replica has its own, and
+        // is what is paid for.
+        let seconds: f64 = outcome.models.iter().map(|model| model.replica_seconds).sum();
+        outcome.gpu_seconds = seconds * f64::from(args.tensor);
+    }
+    outcome
 }
 
 fn of_model(subject: &Subject, model: &Model, args: &ReplayArgs) -> Option<ModelSetup> {

@@ -27,7 +27,9 @@ fn datasheet(row: &Row) -> Kernels {
         weights: [1.0; 3],
         cache: [1.0; 2],
         gemm: [1.0; 3],
+        gemm_overlaps: true,
         attention: 1.0,
+        mixed_rereads: 0.0,
         grouped: Grouped {
             half: peak.half,
             fp8: peak.at(Math::Fp8),

@@ -83,9 +83,9 @@ impl Contender {
 }
 
 impl Cell {
-    /// The cheapest tuned rival that keeps the limit in the test week.
+    /// The cheapest rival, tuned or at its defaults, that keeps the limit in the test week.
     pub(super) fn best_rival(&self) -> Option<&Contender> {
-        let keeping = self.tuned.iter().filter(|rival| rival.keeps());
+        let keeping = self.tuned.iter().chain(&self.defaults).filter(|rival| rival.keeps());
         keeping.min_by(|a, b| a.gpu_hours.mean.total_cmp(&b.gpu_hours.mean))
     }
 
@@ -144,6 +144,8 @@ fn one(source: &Source, name: &str, cold_start: &ColdStart, effort: Effort) -> C
     let training = worlds(Part::Training, 1000..1000 + effort.training_seeds);
     let test = worlds(Part::Test, 1..1 + effort.test_seeds);
     let later = worlds(Part::Later, 1..1 + effort.test_seeds);
+    // A calendar counts from the start of the replay.
+    let weeks = |one: &Candidate| if one.policy == "cron" { &test } else { &later };
     let rivals = contenders::rivals(&training[0]);
     let mut tuned = Vec::new();
     let mut hindsight: Vec<(String, Tried)> = Vec::new();
@@ -151,9 +153,7 @@ fn one(source: &Source, name: &str, cold_start: &ColdStart, effort: Effort) -> C
         let tried: Vec<Tried> =
             settings.iter().map(|candidate| tune::try_on(candidate, &training)).collect();
         let Some(best) = tune::best(&tried, ALLOWED) else { continue };
-        // A calendar counts from the start of the replay.
-        let weeks = if settings[best].policy == "cron" { &test } else { &later };
-        tuned.push(on_test(&settings[best], weeks));
+        tuned.push(on_test(&settings[best], weeks(&settings[best])));
         if effort.hindsight {
             let named =
                 |candidate: &Candidate| format!("{} {}", candidate.policy, candidate.setting);
@@ -162,9 +162,9 @@ fn one(source: &Source, name: &str, cold_start: &ColdStart, effort: Effort) -> C
         }
     }
     let defaults =
-        rivals.defaults.iter().map(|candidate| on_test(candidate, &later[..1])).collect();
+        rivals.defaults.iter().map(|candidate| on_test(candidate, weeks(candidate))).collect();
     let outcomes: Vec<Outcome> =
-        test.iter().map(|world| run(world, contenders::governor(world).as_mut())).collect();
+        test.iter().map(|world| run(world, contenders::governor().as_mut())).collect();
     let keeping = hindsight.into_iter().filter(|(_, tried)| tried.missed <= ALLOWED);
     Cell {
         source: source.name.clone(),

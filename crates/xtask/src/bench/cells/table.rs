@@ -30,8 +30,8 @@ pub(crate) fn markdown(cells: &[Cell], seeds: u64) -> String {
          variation, gaps masked). A replica is scaled so that each model needs 20 on average; a \
          request misses when it waits more than 3 s and hangs up after 30 s. Rivals were tuned on \
          week 1 (the cheapest of their grid with at most {:.0} % missed) and tested on week 2, as \
-         the governor was; {seeds} seeds, 95 % intervals. \"Best rival\" is the cheapest tuned \
-         rival that keeps the limit in week 2. \"Hindsight\" is the cheapest setting of any rival \
+         the governor was; {seeds} seeds, 95 % intervals. \"Best rival\" is the cheapest rival, \
+         tuned or at its defaults, that keeps the limit in week 2. \"Hindsight\" is the cheapest setting of any rival \
          that keeps it in week 2, chosen by looking at week 2: no real policy has that.\n\n\
          **{won} of {} cells won; {:.1} % fewer GPU-hours in the median cell.**\n\n",
         100.0 * ALLOWED,
@@ -45,7 +45,7 @@ pub(crate) fn markdown(cells: &[Cell], seeds: u64) -> String {
     }
     text += "\nEvery tuned rival, as GPU-hours over the governor's (missed %; bold keeps the limit):\n\n";
     text += &everybody(cells, |cell| &cell.tuned);
-    text += "\nThe same at published defaults (one seed):\n\n";
+    text += "\nThe same at published defaults:\n\n";
     text += &everybody(cells, |cell| &cell.defaults);
     text
 }

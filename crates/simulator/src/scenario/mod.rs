@@ -1,0 +1,58 @@
+//! Worlds as data: what there is, what comes, what breaks, and what should come of it.
+//!
+//! A scenario is a TOML file in `scenarios/`. It says nothing about how anything is computed, so
+//! that the simulator and tests on a real cluster can read the same one. Each number that is
+//! expected says where it comes from.
+//!
+//! `form.rs` is the file as it is written, `read.rs` finds everything that is wrong with it at
+//! once, `build.rs` makes a [`crate::cluster::Setup`] of it, `speed.rs` says how fast replicas are,
+//! and `judge.rs` compares what came of it with what was expected. Start at [`Scenario`].
+
+mod build;
+mod form;
+mod judge;
+mod read;
+mod speed;
+#[cfg(test)]
+mod tests;
+
+pub use judge::{Finding, Verdict};
+pub use read::Problems;
+
+use crate::cluster::Setup;
+use crate::traffic::Trace;
+
+/// A scenario that was read and found sound.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    form: form::Form,
+}
+
+impl Scenario {
+    /// Reads a scenario, or tells everything that is wrong with it.
+    pub fn read(text: &str) -> Result<Self, Problems> {
+        read::read(text).map(|form| Self { form })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.form.name
+    }
+
+    /// What it is about, in a sentence.
+    pub fn about(&self) -> &str {
+        &self.form.about
+    }
+
+    /// The world of it. `traces` finds the traffic that a model replays, by its name.
+    pub fn setup(&self, traces: &dyn Fn(&str) -> Result<Trace, String>) -> Result<Setup, Problems> {
+        build::setup(&self.form, traces)
+    }
+
+    /// The same with another seed.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.form.seed = seed;
+        self
+    }
+}

@@ -1,0 +1,91 @@
+//! Reading finds all that is wrong, and the ramp's world is the one that was published.
+
+use super::*;
+use crate::seconds::Seconds;
+
+const SMALL: &str = r#"
+name = "small"
+about = "One model with one replica."
+length_seconds = 600
+
+[[models]]
+name = "team/chat"
+replicas = { min = 1, max = 4 }
+objectives = { first_token_ms = 500, between_tokens_ms = 50, attainment_percent = 99 }
+
+[models.traffic]
+stages = [{ seconds = 300, rps = 1 }, { seconds = 300, rps = 1, to_rps = 3 }]
+prompt = { mean = 500, variation = 0.5 }
+output = { mean = 100 }
+
+[[models.variants]]
+name = "one"
+pool = "h100"
+gpus = 1
+initial = 1
+cold_start = { warm_up = { seconds = 60 } }
+linear = { step_ms = 8, prompt_token_us = 60, max_running = 64, step_tokens = 2048, cache_tokens = 100000 }
+
+[[pools]]
+name = "h100"
+accelerator = "h100"
+gpus_per_node = 8
+nodes = { on-demand = 1 }
+
+[expect]
+killed = { max = 0, origin = "drains are waited for" }
+"#;
+
+fn none(name: &str) -> Result<Trace, String> {
+    Err(format!("no trace {name}"))
+}
+
+#[test]
+fn a_sound_scenario_becomes_a_world() {
+    let scenario = Scenario::read(SMALL).unwrap();
+    let setup = scenario.setup(&none).unwrap();
+    // 300 and 2 * 300, give or take three standard deviations of a Poisson count of 900.
+    assert!(setup.models[0].trace.requests.len().abs_diff(900) < 90);
+    assert!(setup.models[0].variants[0].capacity.is_known());
+    let other = scenario.with_seed(2).setup(&none).unwrap();
+    assert_ne!(setup.models[0].trace, other.models[0].trace);
+}
+
+#[test]
+fn everything_wrong_is_told_at_once() {
+    let wrong = SMALL
+        .replace("gpus_per_node = 8", "gpus_per_node = 0\ncolour = 1")
+        .replace("pool = \"h100\"\ngpus = 1", "pool = \"a100\"\ngpus = 1")
+        .replace("min = 1, max = 4", "min = 5, max = 4")
+        .replace("origin = \"drains are waited for\"", "origin = \"\"")
+        .replace("warm_up = { seconds = 60 }", "warm_up = { median_seconds = 60 }");
+    let problems = Scenario::read(&wrong).unwrap_err().to_string();
+    for part in
+        ["colour", "no pool is called a100", "replicas.min", "origin is empty", "a length is"]
+    {
+        assert!(problems.contains(part), "{part} is not in:\n{problems}");
+    }
+}
+
+#[test]
+fn a_trace_that_is_not_there_is_told() {
+    let replay = SMALL.replace(
+        "stages = [{ seconds = 300, rps = 1 }, { seconds = 300, rps = 1, to_rps = 3 }]",
+        "replay = \"azure\"",
+    );
+    let problems = Scenario::read(&replay).unwrap().setup(&none).unwrap_err();
+    assert_eq!(problems.to_string(), "model team/chat: no trace azure");
+}
+
+#[test]
+fn an_episode_ends_when_the_floor_is_reached_after_the_load() {
+    use crate::cluster::{History, Standing};
+    let at = |at: f64, ready| Standing { at: Seconds(at), ready, ..Standing::default() };
+    let history = History {
+        standings: vec![at(0.0, 3), at(100.0, 8), at(300.0, 4), at(400.0, 3)],
+        ..History::default()
+    };
+    // 3 for 100 s, 8 for 200 s, 4 for 100 s.
+    let mean = judge::episode_replicas(&history, 3, Seconds(250.0), Seconds(1_000.0));
+    assert_eq!(mean, (300.0 + 1_600.0 + 400.0) / 400.0);
+}

@@ -1,0 +1,4 @@
+//! Scenarios and random worlds under the governor and others.
+
+mod drills;
+mod seeds;
