@@ -66,15 +66,6 @@ fn ascii(symbol: char) -> Option<&'static str> {
         '·' | '•' => "*",
         'µ' | 'μ' => "u",
         '€' => "EUR",
-        // Sparklines, from low to high.
-        '▁' => "_",
-        '▂' => ".",
-        '▃' => ":",
-        '▄' => "-",
-        '▅' => "=",
-        '▆' => "+",
-        '▇' => "*",
-        '█' => "#",
         _ => return None,
     })
 }

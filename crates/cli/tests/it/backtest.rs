@@ -129,6 +129,30 @@ fn the_same_seeds_give_the_same_bytes() {
 }
 
 #[test]
+fn a_short_trace_goes_through_the_engine_request_by_request() {
+    let base =
+        ["backtest", "--traffic", "requests.csv", "--model", "llama-3.1-8b", "--gpu", "l40s"];
+    let method = |more: &[&str]| {
+        let mut args = base.to_vec();
+        args.extend(["--policy", "governor,static@3", "--seeds", "1", "-o", "json"]);
+        args.extend(more);
+        let run = ask(&args);
+        assert_eq!(run.status, Some(0), "{}", shown(&run));
+        run.json()
+    };
+    let (by_request, as_flow) = (method(&[]), method(&["--method", "rates"]));
+    assert_eq!((&by_request["method"], &as_flow["method"]), (&"requests".into(), &"fluid".into()));
+    // Three replicas for three hours: both ways pay the same for what does not change.
+    for answer in [&by_request, &as_flow] {
+        let hours = answer["policies"][2]["gpuHours"]["mean"].as_f64().expect("hours");
+        assert!((8.0..9.5).contains(&hours), "{hours}");
+        assert_eq!(answer["policies"][2]["killed"]["mean"], 0.0);
+    }
+    let refused = backtest(&["--method", "requests", "--policy", "static@3"]);
+    assert_eq!(refused.status, Some(2), "{}", shown(&refused));
+}
+
+#[test]
 fn rules_decide_the_status() {
     let static_5 = ["--policy", "static@5", "--seeds", "1", "-q"];
     let ask = |rule: &str| {

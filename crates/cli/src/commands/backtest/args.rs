@@ -116,7 +116,7 @@ pub(crate) struct ReplayArgs {
     #[arg(default_value = "100ms", value_parser = time_above_zero)]
     pub(super) tpot: Duration,
 
-    /// Share of requests that may miss: what the verdict and the clairvoyant are held to
+    /// Share of requests that may miss: what the verdict is held to
     #[arg(long, value_name = "SHARE", env = "FLYBALL_BACKTEST_MISSES", hide_env_values = true)]
     #[arg(default_value = "1%", value_parser = share)]
     pub(super) misses: f64,
@@ -154,6 +154,11 @@ pub(crate) struct ReplayArgs {
     #[arg(default_value = "0", value_parser = long)]
     pub(super) warm_up: f64,
 
+    /// How traffic is replayed
+    #[arg(long, value_name = "HOW", env = "FLYBALL_BACKTEST_METHOD", hide_env_values = true)]
+    #[arg(default_value = "auto")]
+    pub(super) method: Method,
+
     /// Replays of each policy, each with its own chance
     #[arg(long, value_name = "N", env = "FLYBALL_BACKTEST_SEEDS", hide_env_values = true)]
     #[arg(default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=100))]
@@ -164,6 +169,17 @@ pub(crate) struct ReplayArgs {
 
     #[command(flatten)]
     pub(super) catalog: CatalogArgs,
+}
+
+/// How traffic is replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Method {
+    /// Single requests where they are known, there are few, and --gpu is given; else rates
+    Auto,
+    /// As a flow: weeks in seconds
+    Rates,
+    /// Each through the steps of an engine, with its batch and its cache
+    Requests,
 }
 
 fn engines() -> impl TypedValueParser<Value = Engine> {

@@ -1,10 +1,17 @@
 //! What one replica carries: as given, or as `perf` predicts it for an accelerator.
 
+use std::sync::Arc;
+
 use flyball_perf::catalog::{Catalog, Purchase};
+use flyball_perf::hardware::Accelerator;
 use flyball_perf::search::serve::{
     Choice, Knowledge, Part, ServeObjective, ServeQuestion, Targets, serve,
 };
+use flyball_perf::serving::fold::Replica;
 use flyball_perf::serving::steady::Shape;
+use flyball_perf::serving::step::StepModel;
+use flyball_simulator::cluster::{Speed, StepSpeed};
+use flyball_simulator::engine::Settings;
 
 use super::args::ReplayArgs;
 use crate::catalog;
@@ -12,7 +19,7 @@ use crate::model::Model;
 use crate::output::{Exit, Failure, FailureCode};
 
 /// What one replica carries, and how it behaves at that.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(super) struct Capacity {
     /// Requests per second inside the targets.
     pub(super) per_second: f64,
@@ -27,12 +34,16 @@ pub(super) struct Capacity {
     /// What a token of a prompt and one of an answer weigh, in any unit; nothing if every request
     /// is taken as equal work.
     pub(super) weights: Option<(f64, f64)>,
+    /// The engine's steps, where they are predicted.
+    pub(super) speed: Option<Speed>,
     /// What the numbers rest on.
     pub(super) from: String,
     /// Dollars per accelerator and hour.
     pub(super) usd_per_gpu_hour: Option<f64>,
 }
 
+/// Requests that run at once in one replica, at most; vLLM's default.
+const SEQUENCES: u32 = 256;
 /// A prompt of nothing special takes a tenth of the usual target when nothing waits: 0.3 s of 3 s,
 /// as 3,000 tokens at 10,000 tokens per second do.
 const FIRST_TOKEN_SHARE: f64 = 0.1;
@@ -51,6 +62,7 @@ pub(super) fn given(per_second: f64, args: &ReplayArgs, tokens: (f64, f64)) -> C
         running: (per_second * service).max(1.0),
         prompt_tokens_per_second: per_second * tokens.0,
         weights: None,
+        speed: None,
         from: "given".to_owned(),
         usd_per_gpu_hour: args.price,
     }
@@ -84,7 +96,7 @@ pub(super) fn predicted(
             objective: ServeObjective::Cheapest,
             spare: 0,
             most_gpus: args.tensor,
-            sequences: 256,
+            sequences: SEQUENCES,
         };
         let plan = serve(&question, &knowledge);
         let wanted = format!("TP{}", args.tensor);
@@ -117,9 +129,33 @@ pub(super) fn predicted(
         running: busy.at.running.max(1.0) / 0.8,
         prompt_tokens_per_second: per_second * shape.input,
         weights,
+        speed: speed(&model, accelerator, &idle, args, &knowledge),
         from: format!("predicted for {} TP{}, {}", accelerator.id, args.tensor, idle.evidence),
         usd_per_gpu_hour: args.price.or(price),
     })
+}
+
+/// Steps of the engine as it would be started: so many requests at once, this chunk, this cache.
+fn speed(
+    model: &Model,
+    accelerator: &Accelerator,
+    choice: &Choice,
+    args: &ReplayArgs,
+    knowledge: &Knowledge,
+) -> Option<Speed> {
+    let replica = Replica {
+        model: &model.architecture,
+        accelerator,
+        layout: choice.layout,
+        engine: args.engine,
+        cache: model.cache,
+    };
+    let kernels = accelerator.kernels_or_assumed();
+    let step = StepModel::new(&replica, &kernels, &knowledge.coefficients).ok()?;
+    // 16 tokens are a block.
+    let blocks = u32::try_from(choice.memory.cache_tokens.point().get() / 16).ok()?;
+    let settings = Settings::vllm(SEQUENCES, choice.chunk, blocks);
+    Some(Speed { step: StepSpeed::Modelled(Arc::new(step)), settings })
 }
 
 fn cannot(model: &str, gpu: &str, tensor: u32, reason: Option<String>) -> Failure {

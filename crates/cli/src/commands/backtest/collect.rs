@@ -88,6 +88,8 @@ fn causes(outcomes: &[Outcome], models: &[ModelView]) -> CausesView {
         };
         let (useful, starting) = (of(|m| m.useful_seconds), of(|m| m.starting_seconds));
         let (draining, lent) = (of(|m| m.draining_seconds), outcome.lent_gpu_seconds);
+        // Engines beyond their targets do more than "capacity", and nobody uses more than is paid.
+        let useful = useful.min((outcome.gpu_seconds - starting - draining - lent).max(0.0));
         sum.useful += useful;
         sum.starting += starting;
         sum.draining += draining;

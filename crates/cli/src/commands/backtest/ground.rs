@@ -1,6 +1,7 @@
 //! What is replayed: traffic from files, cut to the wanted part, and worlds made of it.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use flyball_core::ids::ModelId;
 use flyball_core::snapshot::ScalingBounds;
@@ -11,9 +12,10 @@ use flyball_simulator::seconds::Seconds;
 use flyball_simulator::traffic::load::{self, Part, Traffic};
 use flyball_simulator::traffic::{Load, Trace};
 
-use super::args::ReplayArgs;
+use super::args::{Method, ReplayArgs};
 use super::capacity::{self, Capacity};
 use super::clock::Clock;
+use super::requests;
 use crate::output::{Exit, Failure, FailureCode};
 
 /// The flow is reckoned in steps of this length.
@@ -38,6 +40,8 @@ pub(super) struct Ground {
     pub(super) unscored: f64,
     /// Replay only so many seconds of it.
     pub(super) upto: Option<f64>,
+    /// Replay single requests through an engine's steps, not a flow.
+    pub(super) by_request: bool,
 }
 
 /// One model with its traffic.
@@ -48,6 +52,8 @@ pub(super) struct Subject {
     pub(super) capacity: Capacity,
     /// Mean tokens of prompts and answers.
     pub(super) tokens: (f64, f64),
+    /// Its single requests, where the traffic has them.
+    pub(super) trace: Option<Arc<Trace>>,
     source: Source,
 }
 
@@ -84,9 +90,13 @@ impl Ground {
                     (None, None) => return Err(nothing_said(&name)),
                 };
             let id = identity(&name, &subjects)?;
+            let trace = match &part.traffic {
+                Traffic::Trace(trace) => Some(Arc::new(trace.clone())),
+                Traffic::Rates(_) => None,
+            };
             let source = source(part, &capacity);
             let traffic = without_folder(given);
-            subjects.push(Subject { name, id, traffic, capacity, tokens, source });
+            subjects.push(Subject { name, id, traffic, capacity, tokens, trace, source });
         }
         if subjects.iter().any(|subject| subject.capacity.weights.is_none()) {
             assumed.push("every request is equal work".to_owned());
@@ -102,9 +112,26 @@ impl Ground {
             assumed,
             unscored: args.warm_up,
             upto: None,
+            by_request: false,
         };
         ground.cut(args)?;
+        ground.by_request = ground.method(args)?;
         Ok(ground)
+    }
+
+    /// Whether single requests are replayed: as asked, or if it is possible and quick.
+    fn method(&self, args: &ReplayArgs) -> Result<bool, Failure> {
+        match args.method {
+            Method::Auto => Ok(requests::possible(self) && requests::short(self)),
+            Method::Rates => Ok(false),
+            Method::Requests if requests::possible(self) => Ok(true),
+            Method::Requests => {
+                Err(Failure::new(Exit::Usage, "single requests cannot be replayed here")
+                    .because("that needs traffic with single requests, and --gpu for the engine")
+                    .hint("leave --method away, or add --gpu h100")
+                    .code(FailureCode::ReplicaCapacity))
+            }
+        }
     }
 
     /// Keeps what lies between --from and --to.
@@ -131,6 +158,10 @@ impl Ground {
         }
         for subject in &mut self.subjects {
             subject.source.cut(from, to);
+            if let Some(trace) = &mut subject.trace {
+                let (from, to) = (STEP * from as f64, STEP * to as f64);
+                *trace = Arc::new(requests::part(trace, from, to));
+            }
         }
         let offset = jiff::SignedDuration::from_secs_f64(from as f64 * STEP.get());
         self.clock.origin = self.clock.origin.and_then(|origin| origin.checked_add(offset).ok());
@@ -192,7 +223,7 @@ impl Ground {
     }
 
     /// How far into its week, from Monday midnight, the replay begins; Monday if nobody knows.
-    pub(super) fn into_week(&self) -> Seconds {
+    pub(super) fn since_monday(&self) -> Seconds {
         // 1 January 1970 was a Thursday.
         let since = |origin: jiff::Timestamp| (origin.as_second() + 3 * 86_400).rem_euclid(604_800);
         Seconds(self.clock.origin.map_or(0.0, |origin| since(origin) as f64))

@@ -1,8 +1,8 @@
 //! `flyball backtest`: what each policy would have cost and missed on real traffic.
 //!
 //! `args` says what can be typed, `ground` makes worlds of it (with `capacity`: what a replica
-//! carries), `policies` makes policies of names and files, `replay` runs them in the simulator and
-//! `optimum` asks the clairvoyant. `collect` turns scores into an [`answer`] with a table (`view`)
+//! carries), `policies` makes policies of names and files, `replay` runs them in the simulator (as a flow, or by
+//! `requests`) and `optimum` asks the clairvoyant. `collect` turns scores into an [`answer`] with a table (`view`)
 //! and a page (`page`); `gate` judges `--fail-if`. `tune` and `why` are the subcommands.
 //!
 //! Nothing is decided here: the simulator replays, the policies decide.
@@ -13,13 +13,13 @@ mod capacity;
 mod clock;
 mod collect;
 mod gate;
-mod governor;
 mod ground;
 mod optimum;
 mod page;
 mod policies;
 mod recorded;
 mod replay;
+mod requests;
 mod spark;
 #[cfg(test)]
 mod tests;
@@ -143,7 +143,7 @@ fn answer(
     Backtest {
         span_seconds: ground.length.get() - args.warm_up,
         begins_at: ground.clock.origin.map(|origin| origin.to_string()),
-        method: "fluid",
+        method: if ground.by_request { "requests" } else { "fluid" },
         seeds: replay::seeds(args),
         cold_start_seconds: args.cold_start.quantile(0.5).get(),
         ttft_seconds: Some(args.ttft.as_secs_f64()),

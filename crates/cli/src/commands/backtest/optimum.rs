@@ -1,9 +1,10 @@
 //! What somebody who knew the future would have paid, minute by minute.
 //!
-//! Misses are bought where they are cheapest, over all models together, because a share of all
-//! requests is what policies are held to.
+//! It misses nothing: its need is the mean of each minute in whole replicas, and every start is paid
+//! in full, as policies pay it. The hull around it says what misses would have saved; they are bought
+//! where they are cheapest, over all models together.
 
-use flyball_simulator::clairvoyant::hull::{self, Point};
+use flyball_simulator::clairvoyant::hull;
 use flyball_simulator::clairvoyant::sizing::{self, Load};
 use flyball_simulator::fluid::World;
 use flyball_simulator::score::{ModelOutcome, Moment, Outcome};
@@ -39,8 +40,8 @@ impl Demand {
     }
 }
 
-/// The optimum at a share of misses, and the trade around it if it is wanted.
-pub(super) fn play(world: &World, allowed: f64, with_hull: bool) -> (Outcome, Vec<HullView>) {
+/// The optimum without misses, and the trade around it if it is wanted.
+pub(super) fn play(world: &World, with_hull: bool) -> (Outcome, Vec<HullView>) {
     let demands = demands(world);
     let requests: f64 = demands.iter().map(|demand| demand.load().total()).sum();
     let solve = |price: f64| {
@@ -51,14 +52,9 @@ pub(super) fn play(world: &World, allowed: f64, with_hull: bool) -> (Outcome, Ve
         });
         plans.fold((0.0, 0.0), |sum, plan| (sum.0 + plan.0, sum.1 + plan.1))
     };
-    let (best, corners) = match with_hull {
-        true => {
-            let mut found = hull::corners(requests, CORNERS, solve);
-            let best = hull::narrow(allowed * requests, solve);
-            found.points.push(best);
-            (best, found.points)
-        }
-        false => (hull::narrow(allowed * requests, solve), Vec::new()),
+    let corners = match with_hull {
+        true => hull::corners(requests, CORNERS, solve).points,
+        false => Vec::new(),
     };
     let mut points: Vec<HullView> = corners
         .iter()
@@ -68,7 +64,7 @@ pub(super) fn play(world: &World, allowed: f64, with_hull: bool) -> (Outcome, Ve
         })
         .collect();
     points.sort_by(|a, b| a.gpu_hours.total_cmp(&b.gpu_hours));
-    (outcome(&demands, best), points)
+    (outcome(&demands), points)
 }
 
 fn demands(world: &World) -> Vec<Demand> {
@@ -93,33 +89,23 @@ fn demands(world: &World) -> Vec<Demand> {
     world.models.iter().map(one).collect()
 }
 
-/// The plan of that price, scored as policies are. Between two corners of the hull there is no
-/// plan, only their mixture: the sums are the mixture's, the minutes those of one of the two.
-fn outcome(demands: &[Demand], best: Point) -> Outcome {
-    let mut models: Vec<ModelOutcome> =
-        demands.iter().map(|demand| of_model(demand, best.lambda / demand.gpus)).collect();
-    let planned: f64 = models.iter().map(|model| model.missed).sum();
-    let paid: f64 =
-        models.iter().zip(demands).map(|(model, demand)| model.replica_seconds * demand.gpus).sum();
-    let count = models.len().max(1) as f64;
-    for model in &mut models {
-        let share = if planned > 0.0 { model.missed / planned } else { 1.0 / count };
-        model.missed = best.missed * share;
-        model.replica_seconds *= if paid > 0.0 { best.cost / paid } else { 1.0 };
-    }
-    let seconds =
-        demands.first().map_or(0, |demand| demand.masked.iter().filter(|masked| !**masked).count());
+/// Scored as policies are.
+fn outcome(demands: &[Demand]) -> Outcome {
+    let models: Vec<ModelOutcome> = demands.iter().map(of_model).collect();
+    let paid =
+        models.iter().zip(demands).map(|(model, demand)| model.replica_seconds * demand.gpus);
+    let scored = |demand: &Demand| demand.masked.iter().filter(|masked| !**masked).count();
     Outcome {
-        models,
-        gpu_seconds: best.cost,
+        gpu_seconds: paid.sum(),
         lent_gpu_seconds: 0.0,
-        scored: Seconds(60.0 * seconds as f64),
+        scored: Seconds(60.0 * demands.iter().map(scored).max().unwrap_or(0) as f64),
+        models,
     }
 }
 
-fn of_model(demand: &Demand, price: f64) -> ModelOutcome {
+fn of_model(demand: &Demand) -> ModelOutcome {
     let load = demand.load();
-    let plan = sizing::best(&load, price);
+    let plan = sizing::best(&load, f64::INFINITY);
     let mut came = ModelOutcome {
         requests: load.total(),
         missed: plan.missed,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::governor::Governor;
+use flyball_simulator::policies::Governor;
 use flyball_simulator::policy::Policy;
 use flyball_simulator::rivals::{self, Facts, Fleet, NAMES, Refused, Settings};
 use flyball_simulator::seconds::Seconds;
@@ -84,7 +84,7 @@ pub(super) fn facts(subject: &Subject, ground: &Ground, args: &ReplayArgs) -> Fa
         max: args.max.max(args.min),
         peak_per_second: None,
         week: Vec::new(),
-        starts_at: ground.into_week(),
+        starts_at: ground.since_monday(),
     };
     match ground.unscored > 0.0 {
         true => facts.with_week(&subject.rates(Seconds(ground.unscored))),
@@ -123,7 +123,7 @@ fn from_file(file: &str, ground: &Ground) -> Result<Named, Failure> {
                 .because(format!("{} is none of {}", subject.name, targets.join(", ")))
                 .hint("give --model the name of the workload that the policy scales"));
         };
-        settings.push(one.clone().starting_at(ground.into_week()).settings);
+        settings.push(one.clone().starting_at(ground.since_monday()).settings);
     }
     let name = Path::new(file).file_name().map_or(file.into(), |name| name.to_string_lossy());
     let notes = all.iter().flat_map(|one| &one.notes).map(|note| format!("{name}: {note}"));

@@ -14,6 +14,7 @@ use super::ground::Ground;
 use super::optimum;
 use super::policies::Named;
 use super::recorded::Recorded;
+use super::requests;
 use crate::output::Progress;
 
 pub(super) const CLAIRVOYANT: &str = "clairvoyant";
@@ -113,12 +114,15 @@ fn one(ground: &Ground, args: &ReplayArgs, policy: Option<&Named>, seed: u64, ke
     let world = ground.world(args, seed, Keep { timeline: keep, decisions: false });
     match policy {
         None => {
-            let (outcome, hull) = optimum::play(&world, args.misses, keep);
+            let (outcome, hull) = optimum::play(&world, keep);
             Came { outcome, decisions: Vec::new(), hull }
         }
         Some(policy) => {
             let mut recorded = Recorded::new(policy.make());
-            let outcome = fluid::run(&world, &mut recorded);
+            let outcome = match ground.by_request {
+                true => requests::play(ground, args, &world, &mut recorded),
+                false => fluid::run(&world, &mut recorded),
+            };
             Came { outcome, decisions: recorded.decisions, hull: Vec::new() }
         }
     }

@@ -89,7 +89,7 @@ fn played(name: &str, late: usize, headroom: f64, seeds: u64) -> Played {
 
 pub(super) fn made_up() -> Backtest {
     let models = models(&[("qwen3-32b", 4)]);
-    let mut all = vec![
+    let mut all = [
         played("clairvoyant", 0, 1.0, 3),
         played("hpa", 22, 1.25, 3),
         played("governor", 2, 1.12, 3),

@@ -12,6 +12,7 @@ use super::clock::Clock;
 use super::ground::Ground;
 use super::policies::Named;
 use super::recorded::Recorded;
+use super::requests;
 use crate::output::document::{Block, Column, Document, Row, Table};
 use crate::output::{Answer, Detail, Exit, Failure, Printer};
 
@@ -94,7 +95,11 @@ pub(super) fn run(args: &WhyArgs, printer: &Printer) -> Result<Exit, Failure> {
     // A little more, so that the last decision at the moment is made.
     ground.upto = Some((at + 60.0).min(ground.length.get()));
     let mut recorded = Recorded::new(policy.make()).watching(at);
-    fluid::run(&ground.world(&args.replay, 1, Keep::default()), &mut recorded);
+    let world = ground.world(&args.replay, 1, Keep::default());
+    match ground.by_request {
+        true => requests::play(&ground, &args.replay, &world, &mut recorded),
+        false => fluid::run(&world, &mut recorded),
+    };
     drop(progress);
     let change = |model: usize| {
         let before = recorded.decisions.iter().filter(|one| one.model == model);

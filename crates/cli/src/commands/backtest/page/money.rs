@@ -16,7 +16,10 @@ const FIELD: f64 = 290.0;
 /// The axis ends at so many times the shortest bar.
 const WILD: f64 = 4.0;
 
-const CAUSES: [(&str, &str, fn(&CausesView) -> f64); 5] = [
+/// A class, a name, and how much of it there was.
+type Cause = (&'static str, &'static str, fn(&CausesView) -> f64);
+
+const CAUSES: [Cause; 5] = [
     ("useful", "useful work", |causes| causes.useful),
     ("idle", "idle headroom", |causes| causes.idle),
     ("starting", "starting", |causes| causes.starting),
@@ -25,7 +28,6 @@ const CAUSES: [(&str, &str, fn(&CausesView) -> f64); 5] = [
 ];
 
 pub(super) fn draw(backtest: &Backtest) -> String {
-    let total = |causes: &CausesView| CAUSES.iter().map(|(_, _, of)| of(causes)).sum::<f64>();
     let all = backtest.policies.iter().map(|policy| total(&policy.gpu_hours_by_cause));
     let all: Vec<f64> = all.collect();
     let least = all.iter().copied().filter(|one| *one > 0.0).fold(f64::INFINITY, f64::min);
@@ -72,33 +74,8 @@ pub(super) fn draw(backtest: &Backtest) -> String {
             y + bar / 2.0 + 4.5,
             escape(&policy.name)
         );
-        let mut from = 0.0;
         let whole = total(causes);
-        for (class, name, of) in CAUSES {
-            let hours = of(causes);
-            if hours <= 0.0 || from >= top {
-                continue;
-            }
-            let (left, wide) = (x(from), x(from + hours) - x(from));
-            let share = format!("{:.0} %", hours / whole * 100.0);
-            let _ = write!(
-                out,
-                "<g><title>{}: {name} {} GPU-hours, {share}</title><rect class=\"m-{class}\" \
-                 x=\"{left:.1}\" y=\"{y:.1}\" width=\"{wide:.1}\" height=\"{bar}\"/>",
-                escape(&policy.name),
-                words::grouped(hours)
-            );
-            if wide > 38.0 {
-                let _ = write!(
-                    out,
-                    "<text class=\"middle m-word-{class}\" x=\"{:.1}\" y=\"{:.1}\">{share}</text>",
-                    left + wide / 2.0,
-                    y + bar / 2.0 + 4.5
-                );
-            }
-            out.push_str("</g>\n");
-            from += hours;
-        }
+        stack(&mut out, &policy.name, causes, (y, bar), (top, x));
         let _ = writeln!(
             out,
             "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
@@ -113,4 +90,47 @@ pub(super) fn draw(backtest: &Backtest) -> String {
     }
     out.push_str("</svg>\n</figure>\n");
     out
+}
+
+fn total(causes: &CausesView) -> f64 {
+    CAUSES.iter().map(|(_, _, of)| of(causes)).sum()
+}
+
+/// The causes of one policy, side by side; cut at the end of the axis.
+fn stack(
+    out: &mut String,
+    name: &str,
+    causes: &CausesView,
+    place: (f64, f64),
+    scale: (f64, impl Fn(f64) -> f64),
+) {
+    let (top, x) = scale;
+    let (y, bar) = place;
+    let whole = total(causes);
+    let mut from = 0.0;
+    for (class, cause, of) in CAUSES {
+        let hours = of(causes);
+        if hours <= 0.0 || from >= top {
+            continue;
+        }
+        let (left, wide) = (x(from), x(from + hours) - x(from));
+        let share = format!("{:.0} %", hours / whole * 100.0);
+        let _ = write!(
+            out,
+            "<g><title>{}: {cause} {} GPU-hours, {share}</title><rect class=\"m-{class}\" \
+             x=\"{left:.1}\" y=\"{y:.1}\" width=\"{wide:.1}\" height=\"{bar}\"/>",
+            escape(name),
+            words::grouped(hours)
+        );
+        if wide > 38.0 {
+            let _ = write!(
+                out,
+                "<text class=\"middle m-word-{class}\" x=\"{:.1}\" y=\"{:.1}\">{share}</text>",
+                left + wide / 2.0,
+                y + bar / 2.0 + 4.5
+            );
+        }
+        out.push_str("</g>\n");
+        from += hours;
+    }
 }
