@@ -5,7 +5,7 @@ use flyball_simulator::policies::Governor;
 use flyball_simulator::policy::Policy;
 use flyball_simulator::rivals::{Facts, Fleet, NAMES, Settings, grid, named};
 use flyball_simulator::seconds::Seconds;
-use flyball_simulator::tune::Candidate;
+use flyball_simulator::tune::{self, Candidate, Tried};
 
 pub(super) const GOVERNOR: &str = "governor";
 
@@ -42,6 +42,29 @@ pub(super) fn rivals_among(training: &World, names: &[&str]) -> Rivals {
         tuned: names.iter().map(tuned).filter(|list| !list.is_empty()).collect(),
     }
 }
+
+/// What a setting comes to. One that runs away within its first day (some laws on queues order all
+/// they may have and give it back, over and over) is not replayed to the end.
+pub(super) fn tried(candidate: &Candidate, worlds: &[World]) -> Tried {
+    let day = |world: &World| {
+        let mut day = world.clone();
+        for model in &mut day.models {
+            let steps = (Seconds::DAY.get() / model.load.step.get()) as usize;
+            model.load = model.load.part(0..steps.min(model.load.requests.len()));
+        }
+        day.unscored = Seconds::HOUR;
+        day
+    };
+    let first = tune::try_on(candidate, &worlds.iter().map(day).take(1).collect::<Vec<_>>());
+    let models = worlds.first().map_or(1, |world| world.models.len()) as f64;
+    if first.gpu_hours > models * RUNAWAY_GPU_HOURS {
+        return Tried { gpu_hours: f64::INFINITY, missed: 1.0 };
+    }
+    tune::try_on(candidate, worlds)
+}
+
+/// Half as much again as a static peak would take in a day: 66 replicas for 23 hours.
+const RUNAWAY_GPU_HOURS: f64 = 1.5 * 66.0 * 23.0;
 
 /// The governor with an empty memory.
 pub(super) fn governor() -> Box<dyn Policy> {

@@ -70,7 +70,7 @@ pub(super) fn shared(sources: &[Source], seeds: u64) -> Vec<Shared> {
             let whole = worlds(idle, Part::Test, 1..1 + seeds);
             for settings in contenders::rivals_among(&training[0], STRONGEST).tuned {
                 let tried: Vec<Tried> =
-                    settings.iter().map(|one| tune::try_on(one, &training)).collect();
+                    settings.iter().map(|one| contenders::tried(one, &training)).collect();
                 let Some(best) = tune::best(&tried, ALLOWED) else { continue };
                 let weeks = if settings[best].policy == "cron" { &whole } else { &later };
                 rivals.push(on(&settings[best], weeks, idle));

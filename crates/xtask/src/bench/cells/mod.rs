@@ -151,14 +151,17 @@ fn one(source: &Source, name: &str, cold_start: &ColdStart, effort: Effort) -> C
     let mut hindsight: Vec<(String, Tried)> = Vec::new();
     for settings in rivals.tuned {
         let tried: Vec<Tried> =
-            settings.iter().map(|candidate| tune::try_on(candidate, &training)).collect();
+            settings.iter().map(|candidate| contenders::tried(candidate, &training)).collect();
         let Some(best) = tune::best(&tried, ALLOWED) else { continue };
         tuned.push(on_test(&settings[best], weeks(&settings[best])));
         if effort.hindsight {
             let named =
                 |candidate: &Candidate| format!("{} {}", candidate.policy, candidate.setting);
-            let on_one = |candidate| (named(candidate), tune::try_on(candidate, &later[..1]));
-            hindsight.extend(settings.iter().map(on_one));
+            // What missed far too much in week 1 would have to be lucky in week 2.
+            let near =
+                settings.iter().zip(&tried).filter(|(_, tried)| tried.missed <= 5.0 * ALLOWED);
+            let on_one = |(one, _)| (named(one), contenders::tried(one, &later[..1]));
+            hindsight.extend(near.map(on_one));
         }
     }
     let defaults =
