@@ -2,6 +2,7 @@
 
 use super::worlds::Source;
 use anyhow::{Context, Result, bail};
+use flyball_simulator::traffic::lengths;
 use flyball_simulator::traffic::load::{self, Traffic};
 use std::path::{Path, PathBuf};
 
@@ -20,15 +21,20 @@ pub(super) fn shared(root: &Path) -> Result<PathBuf> {
 
 /// The three ServeGen models of two weeks.
 pub(super) fn servegen(root: &Path) -> Result<Vec<Source>> {
-    let path = shared(root)?.join("traces/servegen_rates.tar.gz");
+    let folder = shared(root)?.join("traces");
+    let table = folder.join("servegen_lengths.csv");
+    let lengths = lengths::tables("servegen_lengths.csv", &load::bytes(&table)?)?;
+    let path = folder.join("servegen_rates.tar.gz");
     let loaded = load::open(&path).with_context(|| format!("reading {}", path.display()))?;
     let mut sources = Vec::new();
     for part in loaded.parts {
         let name = part.model.unwrap_or_default();
-        let Traffic::Rates(rates) = part.traffic else { continue };
+        let Traffic::Rates(mut rates) = part.traffic else { continue };
+        rates.mask_gaps();
         let short = name.rsplit('/').next().unwrap_or(&name).to_owned();
         if name.starts_with("language/") {
-            sources.push(Source { name: short, rates, tokens: (1000.0, 300.0) });
+            let tokens = lengths.get(&name).with_context(|| format!("no lengths of {name}"))?;
+            sources.push(Source { name: short, rates, tokens: tokens.means() });
         }
     }
     Ok(sources)
