@@ -221,40 +221,6 @@ impl Forecaster {
         self.count(work, now, cold_start_s);
     }
 
-    /// Learns a total that is known without noise, such as a sum of wishes. A minute is what it
-    /// was at most, because that much had to be there.
-    pub(crate) fn learn_total(&mut self, total: f64, now: Timestamp, ahead_s: f64) {
-        if self.seen.replace((now, total)).is_none() {
-            self.usual = total.max(1.0).ln();
-        }
-        self.level = total.max(1.0);
-        let number = now.as_micros() / 60_000_000;
-        if self.minute.count > 0.0 && number != self.minute.number {
-            let most = self.minute.sum;
-            self.close((most - QUIET).max(1.0), ahead_s);
-            self.minute = Minute::default();
-        }
-        let sum = self.minute.sum.max(total);
-        self.minute = Minute { number, sum, count: 1.0 };
-    }
-
-    /// What a total is not exceeded with this probability.
-    pub(crate) fn total(&self, now: f64, share: f64) -> f64 {
-        let level = now.max(1.0).ln();
-        let expected = level - RETURN * (level - self.usual);
-        (expected + self.spread * self.move_at(share)).exp()
-    }
-
-    /// The move that is not exceeded with this probability, linear between the cells.
-    fn move_at(&self, share: f64) -> f64 {
-        let middle = |cell: usize| f64::midpoint(EDGES[cell], EDGES[cell + 1]);
-        let above = (0..CELLS).find(|cell| share <= middle(*cell)).unwrap_or(CELLS - 1);
-        let below = above.saturating_sub(1);
-        let width = middle(above) - middle(below);
-        let way = if width > 0.0 { ((share - middle(below)) / width).clamp(0.0, 1.0) } else { 0.0 };
-        self.table[below] + way * (self.table[above] - self.table[below])
-    }
-
     /// The level follows the work as a Kalman filter that opens up when it is surprised.
     fn follow(&mut self, work: f64, ticks: f64) {
         let reading = self.noise / TICK_S;
