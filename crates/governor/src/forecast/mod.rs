@@ -17,9 +17,9 @@ use queue::Queue;
 /// What is to be expected over one look-ahead. Work is counted in replicas of the yardstick.
 #[derive(Clone, Debug)]
 pub(crate) struct Outlook {
-    table: [f64; CELLS],
+    /// The work to be expected, from little to much, each with the chance of its cell.
+    work: [f64; CELLS],
     level: f64,
-    spread: f64,
     noise: f64,
     /// Work that will still wait when a new replica could serve.
     pub(crate) queue: f64,
@@ -32,34 +32,30 @@ pub(crate) struct Outlook {
 impl Outlook {
     /// Work per second that misses its objective with this capacity.
     pub(crate) fn misses(&self, capacity: f64) -> f64 {
-        let cells = self.table.iter().zip(&WEIGHTS);
-        cells
-            .map(|(z, weight)| {
-                let work = self.level * (self.spread * z).exp();
-                let queue =
-                    Queue { start: self.queue, drift: work - capacity, variance: self.noise };
-                weight * work * queue.exceeds(self.slack_s * capacity, self.horizon_s)
-            })
-            .sum()
+        let (start, variance) = (self.queue, self.noise);
+        let cells = self.work.iter().zip(&WEIGHTS).map(|(work, weight)| {
+            let queue = Queue { start, drift: work - capacity, variance };
+            weight * work * queue.exceeds(self.slack_s * capacity, self.horizon_s)
+        });
+        cells.sum()
     }
 
     /// The work that is not exceeded with this probability.
     #[cfg(test)]
     pub(crate) fn quantile(&self, share: f64) -> f64 {
         let mut at = 0.0;
-        for (z, weight) in self.table.iter().zip(&WEIGHTS) {
+        for (work, weight) in self.work.iter().zip(&WEIGHTS) {
             at += weight;
             if at >= share {
-                return self.level * (self.spread * z).exp();
+                return *work;
             }
         }
-        self.level * (self.spread * self.table[CELLS - 1]).exp()
+        self.work[CELLS - 1]
     }
 
     /// The chance that the work exceeds this capacity.
     pub(crate) fn exceeds(&self, capacity: f64) -> f64 {
-        let cells = self.table.iter().zip(&WEIGHTS);
-        let over = cells.filter(|(z, _)| self.level * (self.spread * **z).exp() > capacity);
+        let over = self.work.iter().zip(&WEIGHTS).filter(|(work, _)| **work > capacity);
         over.map(|(_, weight)| weight).sum()
     }
 
@@ -328,10 +324,10 @@ impl Forecaster {
         let now = self.noise.max(self.quick_noise).max(1e-6);
         let noise = ((1.0 - hours) * now.ln() + hours * self.slow_noise.max(1e-6).ln()).exp();
         let horizon_s = horizon_s(cold_start_s);
+        let level = self.expected().max(QUIET);
         Outlook {
-            table: self.table,
-            level: self.expected().max(QUIET),
-            spread: self.spread,
+            work: self.table.map(|moved| level * (self.spread * moved).exp()),
+            level,
             noise,
             queue,
             slack_s,
