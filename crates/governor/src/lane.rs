@@ -42,6 +42,8 @@ pub(crate) struct Lane<'a> {
     pub(crate) wanted: u32,
     /// What it should have.
     pub(crate) target: u32,
+    /// What its pool could give it, where that was less than it asked for.
+    pub(crate) granted: Option<u32>,
     /// How new replicas are paid for, as a count by purchase; the rest is paid as is cheapest.
     pub(crate) buys: [u32; 3],
 }
@@ -94,6 +96,7 @@ impl<'a> Lane<'a> {
             backs_off: memory.starts.backs_off(now),
             wanted: baseline,
             target: baseline,
+            granted: None,
             buys: [0; 3],
             id,
         }

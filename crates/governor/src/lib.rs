@@ -59,8 +59,14 @@ pub fn decide(
         rails::apply(&mut seat, learnt);
         seats.push(seat);
     }
-    if pool::ration(&mut seats, snapshot, previous, &policy.lending) && fall_through(&mut seats) {
-        pool::ration(&mut seats, snapshot, previous, &policy.lending);
+    // What one pool could not give may be what another model then has to do without, so this goes
+    // on until nothing moves; four rounds were always enough, and the last word is the pool's.
+    let mut rounds = 0;
+    while pool::ration(&mut seats, snapshot, previous, &policy.lending)
+        && rounds < 4
+        && fall_through(&mut seats)
+    {
+        rounds += 1;
     }
     let runs = pool::lend(&seats, snapshot, previous, &policy.lending, &mut memory.lent_at);
     let pools = hold::hold(&seats, snapshot, &mut memory.held);
@@ -76,16 +82,14 @@ pub fn decide(
 fn fall_through(seats: &mut [Seat<'_>]) -> bool {
     let mut moved = false;
     for seat in seats {
-        let short = seat.lanes.iter().any(|lane| lane.target < lane.wanted);
-        let (Some(goal), true) = (seat.goal, short && seat.bound.can_starve()) else { continue };
-        if seat.lanes.iter().filter(|lane| lane.known).count() < 2 {
-            continue;
-        }
-        let cut = |lane: &lane::Lane<'_>| (lane.target < lane.wanted).then_some(lane.target);
-        let granted: Vec<_> = seat.lanes.iter().map(cut).collect();
+        let granted: Vec<_> = seat.lanes.iter().map(|lane| lane.granted).collect();
+        let known = seat.lanes.iter().filter(|lane| lane.known).count();
+        let short = granted.iter().any(Option::is_some) && known > 1;
+        let Some(goal) = seat.goal.filter(|_| short) else { continue };
+        let before: Vec<u32> = seat.lanes.iter().map(|lane| lane.target).collect();
         scale::spread(seat, goal, &granted);
         rails::again(seat);
-        moved = true;
+        moved |= seat.lanes.iter().zip(before).any(|(lane, before)| lane.target != before);
     }
     moved
 }

@@ -212,7 +212,9 @@ fn share(seats: &mut [Seat<'_>], places: &[Place], most: u32, bound: Bound) {
         seats[places[n].0].lanes[places[n].1].target += 1;
     }
     for (n, (s, l)) in places.iter().enumerate() {
-        if seats[*s].lanes[*l].target < wanted[n] {
+        let lane = &mut seats[*s].lanes[*l];
+        if lane.target < wanted[n] {
+            lane.granted = Some(lane.target);
             seats[*s].bound = bound;
             seats[*s].reason = match bound {
                 Bound::PoolLimit => Reason::LimitReached,

@@ -94,7 +94,9 @@ pub(crate) fn want(seat: &mut Seat<'_>, memory: &mut ModelMemory) {
             (bound, most) = (pull, count);
         }
     }
-    let keep = keep.max(most);
+    // The owner's bounds are part of the wish, or each look would wish for what they undo.
+    let (floor, ceiling) = (seat.floor(), seat.ceiling());
+    let (most, keep) = (most.clamp(floor, ceiling), keep.max(most).clamp(floor, ceiling));
     settle(seat, bound, f64::from(most) * main.size, f64::from(keep) * main.size);
 }
 
@@ -116,7 +118,11 @@ fn settle(seat: &mut Seat<'_>, bound: Bound, most: f64, keep: f64) {
         (seat.bound, seat.reason) = (Bound::BreakEven, Reason::Steady);
         has
     };
-    if most <= has && keep >= has && seat.lanes.len() == 1 {
+    // Replicas move between variants only when their number changes anyway, or when some that
+    // were asked for do not come: a switch for its own sake would never be the last one.
+    let late =
+        seat.lanes.iter().any(|lane| lane.backs_off && lane.baseline > lane.ready + lane.coming);
+    if seat.reason == Reason::Steady && !late {
         return;
     }
     seat.goal = Some(goal);

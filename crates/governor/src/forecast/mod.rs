@@ -17,9 +17,9 @@ use queue::Queue;
 /// What is to be expected over one look-ahead. Work is counted in replicas of the yardstick.
 #[derive(Clone, Debug)]
 pub(crate) struct Outlook {
-    table: [f64; CELLS],
+    /// The work to be expected, from little to much, each with the chance of its cell.
+    work: [f64; CELLS],
     level: f64,
-    spread: f64,
     noise: f64,
     /// Work that will still wait when a new replica could serve.
     pub(crate) queue: f64,
@@ -32,34 +32,30 @@ pub(crate) struct Outlook {
 impl Outlook {
     /// Work per second that misses its objective with this capacity.
     pub(crate) fn misses(&self, capacity: f64) -> f64 {
-        let cells = self.table.iter().zip(&WEIGHTS);
-        cells
-            .map(|(z, weight)| {
-                let work = self.level * (self.spread * z).exp();
-                let queue =
-                    Queue { start: self.queue, drift: work - capacity, variance: self.noise };
-                weight * work * queue.exceeds(self.slack_s * capacity, self.horizon_s)
-            })
-            .sum()
+        let (start, variance) = (self.queue, self.noise);
+        let cells = self.work.iter().zip(&WEIGHTS).map(|(work, weight)| {
+            let queue = Queue { start, drift: work - capacity, variance };
+            weight * work * queue.exceeds(self.slack_s * capacity, self.horizon_s)
+        });
+        cells.sum()
     }
 
     /// The work that is not exceeded with this probability.
     #[cfg(test)]
     pub(crate) fn quantile(&self, share: f64) -> f64 {
         let mut at = 0.0;
-        for (z, weight) in self.table.iter().zip(&WEIGHTS) {
+        for (work, weight) in self.work.iter().zip(&WEIGHTS) {
             at += weight;
             if at >= share {
-                return self.level * (self.spread * z).exp();
+                return *work;
             }
         }
-        self.level * (self.spread * self.table[CELLS - 1]).exp()
+        self.work[CELLS - 1]
     }
 
     /// The chance that the work exceeds this capacity.
     pub(crate) fn exceeds(&self, capacity: f64) -> f64 {
-        let cells = self.table.iter().zip(&WEIGHTS);
-        let over = cells.filter(|(z, _)| self.level * (self.spread * **z).exp() > capacity);
+        let over = self.work.iter().zip(&WEIGHTS).filter(|(work, _)| **work > capacity);
         over.map(|(_, weight)| weight).sum()
     }
 
@@ -221,40 +217,6 @@ impl Forecaster {
         self.count(work, now, cold_start_s);
     }
 
-    /// Learns a total that is known without noise, such as a sum of wishes. A minute is what it
-    /// was at most, because that much had to be there.
-    pub(crate) fn learn_total(&mut self, total: f64, now: Timestamp, ahead_s: f64) {
-        if self.seen.replace((now, total)).is_none() {
-            self.usual = total.max(1.0).ln();
-        }
-        self.level = total.max(1.0);
-        let number = now.as_micros() / 60_000_000;
-        if self.minute.count > 0.0 && number != self.minute.number {
-            let most = self.minute.sum;
-            self.close((most - QUIET).max(1.0), ahead_s);
-            self.minute = Minute::default();
-        }
-        let sum = self.minute.sum.max(total);
-        self.minute = Minute { number, sum, count: 1.0 };
-    }
-
-    /// What a total is not exceeded with this probability.
-    pub(crate) fn total(&self, now: f64, share: f64) -> f64 {
-        let level = now.max(1.0).ln();
-        let expected = level - RETURN * (level - self.usual);
-        (expected + self.spread * self.move_at(share)).exp()
-    }
-
-    /// The move that is not exceeded with this probability, linear between the cells.
-    fn move_at(&self, share: f64) -> f64 {
-        let middle = |cell: usize| f64::midpoint(EDGES[cell], EDGES[cell + 1]);
-        let above = (0..CELLS).find(|cell| share <= middle(*cell)).unwrap_or(CELLS - 1);
-        let below = above.saturating_sub(1);
-        let width = middle(above) - middle(below);
-        let way = if width > 0.0 { ((share - middle(below)) / width).clamp(0.0, 1.0) } else { 0.0 };
-        self.table[below] + way * (self.table[above] - self.table[below])
-    }
-
     /// The level follows the work as a Kalman filter that opens up when it is surprised.
     fn follow(&mut self, work: f64, ticks: f64) {
         let reading = self.noise / TICK_S;
@@ -362,10 +324,10 @@ impl Forecaster {
         let now = self.noise.max(self.quick_noise).max(1e-6);
         let noise = ((1.0 - hours) * now.ln() + hours * self.slow_noise.max(1e-6).ln()).exp();
         let horizon_s = horizon_s(cold_start_s);
+        let level = self.expected().max(QUIET);
         Outlook {
-            table: self.table,
-            level: self.expected().max(QUIET),
-            spread: self.spread,
+            work: self.table.map(|moved| level * (self.spread * moved).exp()),
+            level,
             noise,
             queue,
             slack_s,

@@ -20,8 +20,15 @@ impl Queue {
     pub(crate) fn exceeds(&self, level: f64, seconds: f64) -> f64 {
         let spread = (self.variance * seconds).sqrt();
         let moved = self.start + self.drift * seconds;
-        let direct = normal((moved - level) / spread);
         let exponent = 2.0 * self.drift * level / self.variance;
+        // Most cells are far on one side or the other: below 1e-5, or above 1 - 1e-5.
+        if moved - level < -4.5 * spread && exponent < -11.0 {
+            return 0.0;
+        }
+        if moved - level > 4.5 * spread {
+            return 1.0;
+        }
+        let direct = normal((moved - level) / spread);
         let far = (level + moved) / spread;
         let reflected = if exponent < 50.0 {
             if exponent < -700.0 { 0.0 } else { exponent.exp() * normal(-far) }
