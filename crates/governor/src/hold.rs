@@ -1,15 +1,17 @@
 //! How many accelerators a pool holds for all its models together.
 //!
 //! Where a replica that finds an accelerator starts in seconds, it is the accelerator that has to
-//! be asked for ahead. Models rarely peak together, so the sum of their work moves less than each
-//! of them: holding for the sum is what makes a shared pool cheaper than pools apart.
+//! be asked for ahead. Each model is asked twice: what it wants now, a swap ahead, and what it
+//! would want if it had to buy. The difference is its spare. Models are rarely surprised together,
+//! and spares that are independent add up like deviations do: by the root of the sum of squares.
+//! That is what makes a shared pool cheaper than pools apart.
 
 use crate::forecast::Forecaster;
 use crate::scale::{Wishes, patience_s, prices};
 use crate::seat::Seat;
 use crate::starts::seconds;
 use flyball_core::decision::PoolDecision;
-use flyball_core::ids::PoolId;
+use flyball_core::ids::{ModelId, PoolId};
 use flyball_core::snapshot::Snapshot;
 use flyball_core::units::{Gpus, Timestamp};
 use std::collections::BTreeMap;
@@ -17,16 +19,19 @@ use std::collections::BTreeMap;
 /// What is remembered of one pool.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Held {
-    forecaster: Forecaster,
+    models: BTreeMap<ModelId, Ahead>,
     wishes: Wishes,
-    /// The last answers of the search, for buying and for keeping.
-    last: (u32, u32),
     hold: u32,
     seen_at: Option<Timestamp>,
 }
 
-/// The wait that misses an objective, where the pool stands in for many models.
-const SLACK_S: f64 = 3.0;
+/// One model as the pool sees it: as far ahead as a purchase takes.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Ahead {
+    forecaster: Forecaster,
+    /// The last answers of the search, for buying and for keeping.
+    last: (u32, u32),
+}
 
 /// What each pool should hold.
 pub(crate) fn hold(
@@ -39,47 +44,85 @@ pub(crate) fn hold(
     let mut decided = Vec::new();
     for (id, pool) in &snapshot.pools {
         let Some(supply) = pool.supply.filter(|_| pool.can_grow) else { continue };
-        let (mut wish, mut work, mut worth, mut swap_s) = (0_u32, 0.0, 0.0, 0.0_f64);
-        for seat in seats {
-            for (n, lane) in seat.lanes.iter().enumerate() {
-                if &lane.variant.pool != id {
-                    continue;
-                }
-                wish = wish.saturating_add(lane.target.saturating_mul(lane.gpus()));
-                swap_s = swap_s.max(lane.usual_s);
-                if n == seat.main {
-                    let gpus = seat.work_now / lane.size * f64::from(lane.gpus());
-                    work += gpus;
-                    worth += gpus * seat.worth;
-                }
-            }
-        }
         let learnt = held.entry(id.clone()).or_default();
-        let supply_s = seconds(supply.point());
-        if learnt.seen_at.is_none_or(|seen| seen < now) {
-            learnt.seen_at = Some(now);
-            learnt.forecaster.learn(work, now, supply_s + swap_s);
+        let new = learnt.seen_at.is_none_or(|seen| seen < now);
+        learnt.seen_at = learnt.seen_at.max(Some(now));
+        learnt.models.retain(|model, _| snapshot.models.contains_key(model));
+        let mut sum = Sum::default();
+        for seat in seats {
+            learnt.add(&mut sum, seat, id, seconds(supply.point()), new);
         }
         let limit = pool.limit.map_or(u32::MAX, Gpus::get);
-        // A miss is worth what it is worth to the models, by their work.
-        let worth = if work > 0.0 { worth / work } else { 1.0 };
-        learnt.settle(now, wish, worth, supply_s + swap_s, limit);
+        learnt.settle(now, &sum, seconds(supply.point()), limit);
         decided.push(PoolDecision { pool: id.clone(), hold: Gpus::new(learnt.hold) });
     }
     decided
 }
 
+/// What the models of a pool want together, in accelerators; each as for buying and for keeping.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    /// Of all targets.
+    targets: u32,
+    /// A swap ahead.
+    wanted: (f64, f64),
+    /// Squares of the spares.
+    spares: (f64, f64),
+}
+
 impl Held {
+    fn add(&mut self, sum: &mut Sum, seat: &Seat<'_>, pool: &PoolId, supply_s: f64, new: bool) {
+        for (n, lane) in seat.lanes.iter().enumerate() {
+            if &lane.variant.pool != pool {
+                continue;
+            }
+            let gpus = f64::from(lane.gpus());
+            let target = lane.target.saturating_mul(lane.gpus());
+            sum.targets = sum.targets.saturating_add(target);
+            let Some((up, keep)) = seat.wanted.filter(|_| n == seat.main) else {
+                // Nothing is known of it, or another variant speaks for it: it keeps what it has.
+                sum.wanted.0 += f64::from(target);
+                sum.wanted.1 += f64::from(target);
+                continue;
+            };
+            if !self.models.contains_key(seat.id) {
+                self.models.insert(seat.id.clone(), Ahead::default());
+            }
+            let ahead = self.models.get_mut(seat.id).expect("it was just put there");
+            let (far_up, far_keep) = ahead.look(seat, lane.size, supply_s + lane.usual_s, new);
+            let square = |far: u32, near: u32| (f64::from(far.saturating_sub(near)) * gpus).powi(2);
+            sum.wanted.0 += f64::from(up) * gpus;
+            sum.wanted.1 += f64::from(keep) * gpus;
+            sum.spares.0 += square(far_up, up);
+            sum.spares.1 += square(far_keep, keep);
+        }
+    }
+
     /// Up at once, down when the wish for fewer has lasted, as for a model.
-    fn settle(&mut self, now: Timestamp, wish: u32, worth: f64, supply_s: f64, limit: u32) {
-        let (buying, keeping) = prices(supply_s);
-        let outlook = self.forecaster.outlook(0.0, SLACK_S, supply_s);
-        let up = outlook.best(1.0, buying, worth, self.last.0);
-        let keep = outlook.best(1.0, keeping, worth, self.last.1.max(up)).max(up);
-        self.last = (up, keep);
-        let (up, keep) = (up.max(wish), keep.max(wish));
+    fn settle(&mut self, now: Timestamp, sum: &Sum, supply_s: f64, limit: u32) {
+        let whole = |wanted: f64, spares: f64| {
+            ((wanted + spares.sqrt() - 0.5).ceil().max(0.0) as u32).max(sum.targets)
+        };
+        let up = whole(sum.wanted.0, sum.spares.0);
+        let keep = whole(sum.wanted.1, sum.spares.1).max(up);
         let keep = self.wishes.most(now, keep, patience_s(supply_s));
-        self.hold = self.hold.clamp(up, keep.max(up)).min(limit.max(wish));
+        self.hold = self.hold.clamp(up, keep.max(up)).min(limit.max(sum.targets));
+    }
+}
+
+impl Ahead {
+    /// How many replicas would be worth buying, and keeping, if each had to be bought.
+    fn look(&mut self, seat: &Seat<'_>, size: f64, supply_s: f64, new: bool) -> (u32, u32) {
+        if new {
+            self.forecaster.learn(seat.work_now, seat.now, supply_s);
+        }
+        let slack_s = seat.model.objectives.first_token.map_or(2.0, seconds).max(0.1);
+        let outlook = self.forecaster.outlook(0.0, slack_s, supply_s);
+        let (buying, keeping) = prices(supply_s);
+        let up = outlook.best(size, buying, seat.worth, self.last.0);
+        let keep = outlook.best(size, keeping, seat.worth, self.last.1.max(up)).max(up);
+        self.last = (up, keep);
+        (up, keep)
     }
 }
 
@@ -88,30 +131,34 @@ mod tests {
     use super::*;
     use flyball_core::testing::at;
 
+    fn sum(targets: u32, wanted: f64, spares: [f64; 3]) -> Sum {
+        let squares: f64 = spares.iter().map(|spare| spare * spare).sum();
+        Sum { targets, wanted: (wanted, wanted), spares: (squares, squares) }
+    }
+
     #[test]
-    fn a_pool_holds_what_serves_and_more_the_more_the_work_moves() {
-        let held = |swing: f64| {
-            let mut held = Held::default();
-            for tick in 0..4 * 24 * 60_u64 {
-                let wave = (tick as f64 / 240.0 * std::f64::consts::TAU).sin();
-                let work = 40.0 + swing * wave;
-                held.forecaster.learn(work, at(tick * 15), 300.0);
-                held.settle(at(tick * 15), work as u32, 30.0, 300.0, u32::MAX);
-                assert!(held.hold >= work as u32);
-            }
-            held.hold
-        };
-        assert!(held(0.0) <= 42, "{}", held(0.0));
-        assert!(held(20.0) > 44, "{}", held(20.0));
+    fn spares_add_up_like_deviations() {
+        let mut held = Held::default();
+        held.settle(at(0), &sum(30, 30.0, [3.0, 4.0, 0.0]), 300.0, u32::MAX);
+        assert_eq!(held.hold, 35);
+    }
+
+    #[test]
+    fn a_wish_for_fewer_must_last() {
+        let mut held = Held::default();
+        held.settle(at(0), &sum(30, 30.0, [0.0; 3]), 300.0, u32::MAX);
+        held.settle(at(15), &sum(20, 20.0, [0.0; 3]), 300.0, u32::MAX);
+        assert_eq!(held.hold, 30);
+        held.settle(at(600), &sum(20, 20.0, [0.0; 3]), 300.0, u32::MAX);
+        assert_eq!(held.hold, 20);
     }
 
     #[test]
     fn a_limit_holds_the_pool_but_not_below_what_serves() {
         let mut held = Held::default();
-        held.forecaster.learn(20.0, at(0), 300.0);
-        held.settle(at(0), 10, 30.0, 300.0, 10);
+        held.settle(at(0), &sum(10, 10.0, [8.0, 0.0, 0.0]), 300.0, 10);
         assert_eq!(held.hold, 10);
-        held.settle(at(15), 12, 30.0, 300.0, 10);
+        held.settle(at(15), &sum(12, 12.0, [0.0; 3]), 300.0, 10);
         assert_eq!(held.hold, 12);
     }
 }

@@ -108,8 +108,7 @@ fn reversal(seat: &mut Seat<'_>) {
     for lane in &mut seat.lanes {
         let last = lane.last;
         let started = lane.is_recent(last.and_then(|last| last.started), now);
-        let lowered = lane.is_recent(last.and_then(|last| last.lowered), now);
-        if (lane.target < lane.baseline && started) || (lane.target > lane.baseline && lowered) {
+        if lane.target < lane.baseline && started {
             lane.target = lane.baseline;
             lane.buys = [0; 3];
             held = true;

@@ -79,6 +79,7 @@ pub(crate) fn want(seat: &mut Seat<'_>, memory: &mut ModelMemory) {
     let up = outlook.best(main.size, buying, seat.worth, wishes.up);
     let keep = outlook.best(main.size, keeping, seat.worth, wishes.down.max(up)).max(up);
     (wishes.up, wishes.down) = (up, keep);
+    seat.wanted = Some((up, keep));
     let keep = wishes.most(seat.now, keep, patience_s(main.usual_s));
 
     seat.need_now = memory.forecaster.level();

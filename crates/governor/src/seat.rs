@@ -32,6 +32,8 @@ pub(crate) struct Seat<'a> {
     pub(crate) work_now: f64,
     pub(crate) need_now: f64,
     pub(crate) look_ahead: f64,
+    /// Replicas of the main lane that are worth buying, and worth keeping.
+    pub(crate) wanted: Option<(u32, u32)>,
     /// Work that the wish is meant to carry.
     pub(crate) goal: Option<f64>,
     pub(crate) candidates: Vec<(Bound, Replicas)>,
@@ -68,6 +70,7 @@ impl<'a> Seat<'a> {
             need_now: 0.0,
             goal: None,
             look_ahead: 0.0,
+            wanted: None,
             candidates: Vec::with_capacity(6),
             bound: Bound::NeedNow,
             reason: Reason::Steady,
