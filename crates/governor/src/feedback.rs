@@ -20,14 +20,19 @@ pub(crate) struct Feedback {
     requests_per_work: Option<f64>,
 }
 
-/// The worth of a miss at one missed in a hundred: see [`Feedback::worth`].
-const WORTH_AT_ONE_PERCENT: f64 = 30.0;
+/// The worth of a miss at one missed in a hundred, before anything is known: the middle of what
+/// fitted the first of the recorded weeks, over three models and six cold starts (1 to 19).
+const WORTH_AT_ONE_PERCENT: f64 = 5.0;
 
-/// A day's allowance of misses left over makes a miss worth a seventh, and one overdrawn seven times as
-/// much: enough to get from any of the recorded weeks' first guess to its own worth.
+/// A day's allowance of misses left over makes a miss worth a seventh, and one overdrawn seven times
+/// as much: enough to get from the first guess to the worth that fits.
 const GAIN: f64 = 2.0;
+/// How much allowance may be saved up, and overdrawn, in days. With the gain this spans worths from
+/// 0.7 to 180, which is more than the recorded week needed.
+const SAVED_DAYS: f64 = 1.0;
+const OVERDRAWN_DAYS: f64 = 1.8;
 /// Aimed a little below what is allowed, so that a bad last day does not break it.
-const AIM_BELOW: f64 = 0.92;
+const AIM_BELOW: f64 = 0.9;
 
 impl Feedback {
     /// Learns from the requests since the last look.
@@ -49,7 +54,8 @@ impl Feedback {
         }
         let allowed = AIM_BELOW * allowed(seat);
         let allowance = allowed * self.daily.max(1.0);
-        self.excess = (self.excess + (missed - allowed * requests) / allowance).clamp(-2.0, 1.0);
+        self.excess = (self.excess + (missed - allowed * requests) / allowance)
+            .clamp(-SAVED_DAYS, OVERDRAWN_DAYS);
     }
 
     /// Requests per second that one replica's work is, where requests are counted.

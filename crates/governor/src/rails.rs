@@ -99,9 +99,9 @@ fn step(seat: &mut Seat<'_>) {
     }
 }
 
-/// No replica goes within a cold start after one came, and none comes within a cold start after
-/// one went: each would have been paid for nothing (ray-project/ray#18925 is an endless cycle,
-/// ai-dynamo/dynamo PR #9294 one at constant load).
+/// No replica goes within a cold start after one came: it would have been paid for nothing
+/// (ray-project/ray#18925 is an endless cycle, ai-dynamo/dynamo PR #9294 one at constant load). More
+/// is never refused because less was asked for before: that would make requests pay for stability.
 fn reversal(seat: &mut Seat<'_>) {
     let now = seat.now;
     let mut held = false;

@@ -34,9 +34,11 @@ pub struct ModelOutcome {
     pub useful_seconds: f64,
     /// Replicas asked for.
     pub starts: u32,
-    /// Starts of a replica within one cold start after another was removed, and removals within
-    /// one after a start: each paid for nothing.
+    /// Removals within one cold start after a start: what was bought was given back before it was
+    /// of use.
     pub reversals: u32,
+    /// Starts within one cold start after a removal: what was given back would have been of use.
+    pub regrets: u32,
     /// 99th percentile of the time to the first token.
     pub first_token_p99: Seconds,
     /// Largest share of requests missed in five minutes.

@@ -160,7 +160,10 @@ const MOVES: usize = 10_080;
 const PRIOR: f64 = 0.7;
 /// Moves that are enough: six hours of minutes.
 const ENOUGH: usize = 360;
-/// Added to work before its logarithm is taken, so that quiet is not infinitely far away.
+/// Added to work before its logarithm is taken. Large services move by shares of what they do, small
+/// ones by single users: from one replica to two is no sign that twenty become forty.
+const FEW: f64 = 1.0;
+/// The least level of work, so that its logarithm is not infinitely far away.
 const QUIET: f64 = 0.05;
 
 impl Default for Forecaster {
@@ -247,15 +250,16 @@ impl Forecaster {
 
     fn close(&mut self, mean: f64, cold_start_s: f64) {
         let ahead = (((cold_start_s + 15.0) / 60.0).round() as usize).clamp(1, PAST - 1);
-        let now = (mean + QUIET).ln();
+        let now = (mean + FEW).ln();
         if let Some(earlier) = self.at(9) {
             let change = now - f64::from(earlier[0]);
             self.change += (change * change - self.change) / CHANGE_MINUTES;
         }
-        let noise = 2.0 * self.noise / 60.0 / (self.level * self.level);
+        let noise = 2.0 * self.noise / 60.0 / (self.level + FEW).powi(2);
         self.spread = (self.change + noise + LEAST_SPREAD).sqrt();
         self.usual += (self.level.ln() - self.usual) / USUAL_MINUTES;
-        self.push([now as f32, self.expected().ln() as f32, self.spread as f32]);
+        let expected = (self.expected() + FEW).ln();
+        self.push([now as f32, expected as f32, self.spread as f32]);
         if ahead == self.ahead {
             self.add_move(0);
         } else {
@@ -326,7 +330,9 @@ impl Forecaster {
         let horizon_s = horizon_s(cold_start_s);
         let level = self.expected().max(QUIET);
         Outlook {
-            work: self.table.map(|moved| level * (self.spread * moved).exp()),
+            work: self
+                .table
+                .map(|moves| ((level + FEW) * (self.spread * moves).exp() - FEW).max(0.0)),
             level,
             noise,
             queue,

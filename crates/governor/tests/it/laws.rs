@@ -132,7 +132,8 @@ proptest! {
             world.tick(work());
         }
         for start in &world.starts {
-            let near = world.removals.iter().find(|removal| removal.abs_diff(*start) < cold_start_s);
+            let after = |removal: &&u64| **removal >= *start && **removal - *start < cold_start_s;
+            let near = world.removals.iter().find(after);
             prop_assert!(near.is_none(), "start {} removal {:?} L {}", start, near, cold_start_s);
         }
         prop_assert!(!world.starts.is_empty() || !world.removals.is_empty());

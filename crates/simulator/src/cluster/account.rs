@@ -115,6 +115,7 @@ pub(super) struct Account {
     pub(super) downs: Vec<Seconds>,
     starts: u32,
     reversals: u32,
+    regrets: u32,
     last_start: Option<Seconds>,
     last_removal: Option<Seconds>,
 }
@@ -123,7 +124,7 @@ impl Account {
     /// The policy asked for a replica; `soon` is a cold start.
     pub(super) fn started(&mut self, now: Seconds, soon: Seconds) {
         self.starts += 1;
-        self.reversals += u32::from(self.last_removal.is_some_and(|at| now - at < soon));
+        self.regrets += u32::from(self.last_removal.is_some_and(|at| now - at < soon));
         self.last_start = Some(now);
     }
 
@@ -207,6 +208,7 @@ impl World<'_> {
         let mut score = ModelOutcome {
             starts: account.starts,
             reversals: account.reversals,
+            regrets: account.regrets,
             timeline: self.timeline(model, &account),
             ..ModelOutcome::default()
         };

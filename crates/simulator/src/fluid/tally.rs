@@ -58,7 +58,7 @@ impl Tally {
     pub(super) fn ordered(&mut self, before: u32, after: u32, now: Seconds) {
         let within = |last: Option<Seconds>| last.is_some_and(|at| now - at < self.cold_start);
         if after > before {
-            self.outcome.reversals += u32::from(within(self.last_down));
+            self.outcome.regrets += u32::from(within(self.last_down));
             self.last_up = Some(now);
         } else if after < before {
             self.outcome.reversals += u32::from(within(self.last_up));

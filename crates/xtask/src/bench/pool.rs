@@ -5,11 +5,14 @@ use super::contenders::{self, GOVERNOR};
 use super::spread::median;
 use super::worlds::{Part, Source, cold_starts, world};
 use super::yardstick;
+use flyball_simulator::cold_start::ColdStart;
 use flyball_simulator::fluid::{Pool, Training, World, run};
 use flyball_simulator::score::Outcome;
 use flyball_simulator::seconds::Seconds;
 use flyball_simulator::tune::{self, Candidate, Tried};
 use std::fmt::Write as _;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A replica on an accelerator that is there: llm-d measured 4.0 s for a hot start of a 32B model.
 const SWAP: Seconds = Seconds(5.0);
@@ -18,8 +21,8 @@ const TAKE_BACK: Seconds = Seconds(60.0);
 /// How long an accelerator stays idle before it is given back: at once, or as long as the cluster
 /// autoscaler's default. Rivals are tuned over both.
 const IDLE: [Seconds; 2] = [Seconds::ZERO, Seconds(600.0)];
-/// The rivals that came out best with one model.
-const STRONGEST: &[&str] = &["hpa-rate", "hpa-running", "keda", "kpa", "ray", "cron"];
+/// The rivals that were cheapest with one model.
+const STRONGEST: &[&str] = &["hpa-rate", "aibrix", "keda", "llm-d-tokens"];
 
 /// The pool at one cold start.
 pub(super) struct Shared {
@@ -54,40 +57,60 @@ pub(super) struct Lent {
     pub(super) missed_pct: (f64, f64),
 }
 
+/// The pool at every cold start, two at a time.
 pub(super) fn shared(sources: &[Source], seeds: u64) -> Vec<Shared> {
-    let all: Vec<&Source> = sources.iter().collect();
-    let measure = |(name, cold): (String, _)| {
-        let worlds = |idle, part, seeds: std::ops::Range<u64>| -> Vec<World> {
-            let pool = Pool { swap: SWAP, idle, fixed: None, training: None };
-            let of = |seed| world(&all, &cold, Some(pool.clone()), part, seed);
-            seeds.map(of).collect()
-        };
-        let test = worlds(IDLE[1], Part::Test, 1..1 + seeds);
-        let mut rivals = Vec::new();
-        for idle in IDLE {
-            let training = worlds(idle, Part::Training, 1000..1001);
-            let later = worlds(idle, Part::Later, 1..1 + seeds);
-            let whole = worlds(idle, Part::Test, 1..1 + seeds);
-            for settings in contenders::rivals_among(&training[0], STRONGEST).tuned {
-                let tried: Vec<Tried> =
-                    settings.iter().map(|one| contenders::tried(one, &training)).collect();
-                let Some(best) = tune::best(&tried, ALLOWED) else { continue };
-                let weeks = if settings[best].policy == "cron" { &whole } else { &later };
-                rivals.push(on(&settings[best], weeks, idle));
-            }
+    let starts = cold_starts();
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some((name, cold)) = starts.get(index) else { break };
+                    let shared = one(sources, name, cold, seeds);
+                    eprintln!("{}", row(&shared));
+                    done.lock()
+                        .expect("nobody panics while holding the list")
+                        .push((index, shared));
+                }
+            });
         }
-        let outcomes: Vec<Outcome> =
-            test.iter().map(|world| run(world, contenders::governor().as_mut())).collect();
-        let shared = Shared {
-            clairvoyant: yardstick::pooled(&test[0]),
-            governor: Contender::of(GOVERNOR, "", &outcomes),
-            cold_start: name,
-            rivals,
-        };
-        eprintln!("{}", row(&shared));
-        shared
+    });
+    let mut all = done.into_inner().expect("nobody panics while holding the list");
+    all.sort_by_key(|(index, _)| *index);
+    all.into_iter().map(|(_, shared)| shared).collect()
+}
+
+fn one(sources: &[Source], name: &str, cold: &ColdStart, seeds: u64) -> Shared {
+    let all: Vec<&Source> = sources.iter().collect();
+    let worlds = |idle, part, seeds: std::ops::Range<u64>| -> Vec<World> {
+        let pool = Pool { swap: SWAP, idle, fixed: None, training: None };
+        seeds.map(|seed| world(&all, cold, Some(pool.clone()), part, seed)).collect()
     };
-    cold_starts().into_iter().map(measure).collect()
+    let mut rivals = Vec::new();
+    for idle in IDLE {
+        let training = worlds(idle, Part::Training, 1000..1001);
+        let later = worlds(idle, Part::Later, 1..1 + seeds);
+        for settings in contenders::rivals_among(&training[0], STRONGEST).tuned {
+            let tried: Vec<Tried> =
+                settings.iter().map(|one| contenders::tried(one, &training)).collect();
+            let Some(best) = tune::best(&tried, ALLOWED) else { continue };
+            rivals.push(on(&settings[best], &later, idle));
+        }
+        for default in contenders::rivals_among(&training[0], STRONGEST).defaults {
+            rivals.push(on(&default, &later, idle));
+        }
+    }
+    let test = worlds(IDLE[1], Part::Test, 1..1 + seeds);
+    let outcomes: Vec<Outcome> =
+        test.iter().map(|world| run(world, contenders::governor().as_mut())).collect();
+    Shared {
+        clairvoyant: yardstick::pooled(&test[0]),
+        governor: Contender::of(GOVERNOR, "", &outcomes),
+        cold_start: name.to_owned(),
+        rivals,
+    }
 }
 
 fn on(candidate: &Candidate, weeks: &[World], idle: Seconds) -> Contender {

@@ -144,11 +144,13 @@ pub(super) fn cells(root: &Path, args: &Args) -> Result<Measured> {
 
 pub(super) fn pool(root: &Path, args: &Args) -> Result<Measured> {
     let sources = sources::servegen(root)?;
-    let shared = pool::shared(&sources, args.seeds);
-    let lent = pool::lent(&sources, args.seeds);
+    // A world of three models takes three times as long.
+    let seeds = args.seeds.min(4);
+    let shared = pool::shared(&sources, seeds);
+    let lent = pool::lent(&sources, seeds);
     let (saving, ratio) = (pool::median_saving(&shared), pool::median_ratio(&shared));
     Ok(Measured {
-        text: pool::markdown(&shared, &lent, args.seeds),
+        text: pool::markdown(&shared, &lent, seeds),
         figures: vec![
             measure("governor.pool_saving_pct", saving, "%", Op::AtLeast, 12.0),
             measure("governor.pool_vs_clairvoyant", ratio, "x", Op::AtMost, 1.1),
