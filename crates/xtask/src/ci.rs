@@ -5,7 +5,7 @@
 
 use crate::cluster::{self, Command as Cluster};
 use crate::figures::{self, Op, Target};
-use crate::{accuracy, e2e, errors, image, process, tidy, tools};
+use crate::{accuracy, bench, e2e, errors, image, process, tidy, tools};
 use anyhow::{Context as _, Result, bail};
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -38,12 +38,13 @@ enum Outcome {
     Skipped(String),
 }
 
-const CHECK: [Step; 8] = [
+const CHECK: [Step; 9] = [
     Step { name: "format", run: format },
     Step { name: "tidy", run: rules },
     Step { name: "clippy", run: clippy },
     Step { name: "tests", run: tests },
     Step { name: "accuracy", run: |ctx| done(accuracy::check(ctx.root)) },
+    Step { name: "bench", run: |ctx| done(bench::quick(ctx.root)) },
     Step { name: "documents", run: documents },
     Step { name: "licences", run: licences },
     Step { name: "advisories", run: advisories },

@@ -87,8 +87,8 @@ pub(crate) fn run(root: &Path, args: Args) -> Result<ExitCode> {
     Ok(if malformed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// Writes one figure, dated today (UTC), over what was there; returns the file. The value is rounded
-/// to hundredths: what a repeated run changes beyond that is noise, and would show in every diff.
+/// Writes one figure, dated today (UTC), over what was there; returns the file. The value is rounded:
+/// what a repeated run changes beyond that is noise, and would show in every diff.
 pub(crate) fn write(
     name: &str,
     value: f64,
@@ -98,13 +98,21 @@ pub(crate) fn write(
 ) -> Result<PathBuf> {
     let figure = Figure {
         name: name.to_owned(),
-        value: (value * 100.0).round() / 100.0,
+        value: rounded(value),
         unit: unit.to_owned(),
         target,
         command: command.to_owned(),
         date: jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date(),
     };
     write_in(&crate::checkout::root()?.join(FOLDER), &figure)
+}
+
+/// Rounded to hundredths, or to two digits where that would leave nothing.
+fn rounded(value: f64) -> f64 {
+    if value == 0.0 || value.abs() >= 0.01 {
+        return (value * 100.0).round() / 100.0;
+    }
+    format!("{value:.1e}").parse().unwrap_or(value)
 }
 
 fn write_in(folder: &Path, figure: &Figure) -> Result<PathBuf> {
@@ -114,6 +122,11 @@ fn write_in(folder: &Path, figure: &Figure) -> Result<PathBuf> {
     let text = serde_json::to_string_pretty(figure).context("writing a figure as JSON")?;
     fs::write(&path, text + "\n").with_context(|| format!("writing {}", path.display()))?;
     Ok(path)
+}
+
+/// The value that is on record, if there is one.
+pub(crate) fn recorded(root: &Path, name: &str) -> Option<f64> {
+    read(&root.join(FOLDER).join(format!("{name}.json"))).ok().map(|figure| figure.value)
 }
 
 /// The figures by name, and a sentence for each file that is not one.

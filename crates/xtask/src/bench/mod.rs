@@ -20,7 +20,7 @@ mod worlds;
 mod yardstick;
 
 use crate::figures::{self, Op, Target};
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use document::Section;
 use std::collections::BTreeMap;
@@ -37,7 +37,8 @@ pub(crate) struct Args {
     /// Only these sections
     #[arg(long, value_delimiter = ',')]
     only: Vec<Name>,
-    /// A short form for CI: one cell, one seed, nothing written
+    /// The short form of CI: truth, ramp and drills, one seed, nothing written; fails where a
+    /// figure is worse than on record
     #[arg(long)]
     quick: bool,
     /// Write the figures and docs/benchmarks.md
@@ -104,20 +105,12 @@ const fn measure(
 pub(crate) fn run(root: &Path, command: &Command) -> Result<()> {
     let Command::Backtest(args) = command;
     let mut sections = BTreeMap::new();
+    let mut worse = Vec::new();
     for name in Name::value_variants().iter().copied() {
         if !args.only.is_empty() && !args.only.contains(&name) {
             continue;
         }
-        let measured = match name {
-            Name::Truth => sections::truth(root)?,
-            Name::Speed => sections::speed(root, args)?,
-            Name::Cells => sections::cells(root, args)?,
-            // Too long for the short form.
-            Name::Pool if args.quick => continue,
-            Name::Pool => sections::pool(root, args)?,
-            Name::Ramp => sections::ramp(root, args)?,
-            Name::Drills => sections::drills(root, args)?,
-        };
+        let Some(measured) = section(root, args, name)? else { continue };
         println!("## {}\n\n{}", name.title(), measured.text);
         for one in &measured.figures {
             let verdict = if one.target.is_met(one.value) { "met" } else { "missed" };
@@ -126,6 +119,7 @@ pub(crate) fn run(root: &Path, command: &Command) -> Result<()> {
                 let command = "cargo xtask bench backtest --figure";
                 figures::write(one.name, one.value, one.unit, one.target, command)?;
             }
+            worse.extend(one.is_worse_than_recorded(root));
         }
         let date = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
         let title = name.title().to_owned();
@@ -134,5 +128,50 @@ pub(crate) fn run(root: &Path, command: &Command) -> Result<()> {
     if args.figure {
         document::keep(root, sections)?;
     }
+    ensure!(!args.quick || worse.is_empty(), "worse than on record:\n{}", worse.join("\n"));
     Ok(())
+}
+
+/// The short form, for CI: fails where a figure became worse.
+pub(crate) fn quick(root: &Path) -> Result<()> {
+    let args = Args { only: Vec::new(), quick: true, figure: false, cell: None, seeds: 1 };
+    run(root, &Command::Backtest(args))
+}
+
+/// Measures one section; nothing where the short form leaves it out, or where there are no traces.
+fn section(root: &Path, args: &Args, name: Name) -> Result<Option<Measured>> {
+    let needs_traces = !matches!(name, Name::Ramp | Name::Drills);
+    if args.quick && needs_traces {
+        if let Err(error) = sources::shared(root) {
+            println!("{} is left out: {error}\n", name.title());
+            return Ok(None);
+        }
+    }
+    Ok(Some(match name {
+        // Minutes of the machine's best attention: for the long form.
+        Name::Speed | Name::Cells | Name::Pool if args.quick => return Ok(None),
+        Name::Truth => sections::truth(root)?,
+        Name::Speed => sections::speed(root)?,
+        Name::Cells => sections::cells(root, args)?,
+        Name::Pool => sections::pool(root, args)?,
+        Name::Ramp => sections::ramp(root, args)?,
+        Name::Drills => sections::drills(root, args)?,
+    }))
+}
+
+impl Measure {
+    /// A sentence if the target is missed by more than what is on record, with a twentieth of
+    /// tolerance.
+    fn is_worse_than_recorded(&self, root: &Path) -> Option<String> {
+        if self.target.is_met(self.value) {
+            return None;
+        }
+        let recorded = figures::recorded(root, self.name)?;
+        let worse = match self.target.op {
+            Op::AtMost => self.value > 1.05 * recorded,
+            Op::AtLeast => self.value < 0.95 * recorded,
+            Op::Exactly => (self.value - recorded).abs() > f64::EPSILON,
+        };
+        worse.then(|| format!("{}: {} {}, on record {recorded}", self.name, self.value, self.unit))
+    }
 }

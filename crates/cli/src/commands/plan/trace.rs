@@ -3,7 +3,7 @@
 //! Two forms are read. A CSV file whose header names a time and two token columns (the Azure LLM
 //! traces fit), and JSON lines with `timestamp` in milliseconds, `input_length` and
 //! `output_length` (the Mooncake traces). A plan needs only a few numbers of it: replaying it
-//! request by request is what `backtest` is for (not yet).
+//! request by request is what `backtest` is for.
 
 use std::io::BufRead;
 

@@ -22,8 +22,6 @@ pub(super) const ALLOWED: f64 = 0.01;
 pub(super) struct Effort {
     pub(super) training_seeds: u64,
     pub(super) test_seeds: u64,
-    /// Also try every setting of every rival on the test week.
-    pub(super) hindsight: bool,
 }
 
 /// What came of one cell.
@@ -154,15 +152,11 @@ fn one(source: &Source, name: &str, cold_start: &ColdStart, effort: Effort) -> C
             settings.iter().map(|candidate| contenders::tried(candidate, &training)).collect();
         let Some(best) = tune::best(&tried, ALLOWED) else { continue };
         tuned.push(on_test(&settings[best], weeks(&settings[best])));
-        if effort.hindsight {
-            let named =
-                |candidate: &Candidate| format!("{} {}", candidate.policy, candidate.setting);
-            // What missed far too much in week 1 would have to be lucky in week 2.
-            let near =
-                settings.iter().zip(&tried).filter(|(_, tried)| tried.missed <= 5.0 * ALLOWED);
-            let on_one = |(one, _)| (named(one), contenders::tried(one, &later[..1]));
-            hindsight.extend(near.map(on_one));
-        }
+        let named = |candidate: &Candidate| format!("{} {}", candidate.policy, candidate.setting);
+        // What missed far too much in week 1 would have to be lucky in week 2.
+        let near = settings.iter().zip(&tried).filter(|(_, tried)| tried.missed <= 5.0 * ALLOWED);
+        let on_one = |(one, _)| (named(one), contenders::tried(one, &later[..1]));
+        hindsight.extend(near.map(on_one));
     }
     let defaults =
         rivals.defaults.iter().map(|candidate| on_test(candidate, weeks(candidate))).collect();

@@ -148,7 +148,7 @@ impl ServeAnswer {
         if self.choices.iter().any(|choice| choice.may_miss_ttft) {
             notes.push(
                 "? The interval reaches past the target: TTFT comes from a queueing formula, and only \
-                 a replay of your traffic says more (not yet)."
+                 a replay of your traffic says more (`flyball backtest`)."
                     .to_owned(),
             );
         }
