@@ -105,7 +105,7 @@ pub(super) fn speed(root: &Path) -> Result<Measured> {
     Ok(Measured {
         text,
         figures: vec![
-            measure("sim.skip_vs_step_maxrel", apart, "", Op::AtMost, 1e-9),
+            measure("sim.skip_vs_step_maxrel", apart, "relative", Op::AtMost, 1e-9),
             measure("sim.steps_per_s", slowest.0, "steps/s", Op::AtLeast, 1e6),
             measure("sim.requests_per_s", slowest.1, "requests/s", Op::AtLeast, 1e5),
             measure("sim.fluid_two_weeks_s", pace.two_weeks_s, "s", Op::AtMost, 5.0),
@@ -136,7 +136,7 @@ pub(super) fn cells(root: &Path, args: &Args) -> Result<Measured> {
             measure("governor.cells_won_pct", share, "%", Op::AtLeast, 100.0),
             measure("governor.saving_median_pct", saving, "%", Op::AtLeast, 5.0),
             measure("governor.killed", total(|one| one.killed), "requests", Op::Exactly, 0.0),
-            measure("governor.reversals", total(|one| one.reversals), "", Op::Exactly, 0.0),
+            measure("governor.reversals", total(|one| one.reversals), "reversals", Op::Exactly, 0.0),
         ],
     })
 }
