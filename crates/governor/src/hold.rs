@@ -89,7 +89,10 @@ impl Held {
                 self.models.insert(seat.id.clone(), Ahead::default());
             }
             let ahead = self.models.get_mut(seat.id).expect("it was just put there");
-            let (far_up, far_keep) = ahead.look(seat, lane.size, supply_s + lane.usual_s, new);
+            let far = ahead.look(seat, lane.size, supply_s + lane.usual_s, new);
+            // A burst of noise may ask for hundreds; its owner's maximum holds here too.
+            let most = seat.ceiling();
+            let [up, keep, far_up, far_keep] = [up, keep, far.0, far.1].map(|n| n.min(most));
             let square = |far: u32, near: u32| (f64::from(far.saturating_sub(near)) * gpus).powi(2);
             sum.wanted.0 += f64::from(up) * gpus;
             sum.wanted.1 += f64::from(keep) * gpus;
