@@ -141,11 +141,12 @@ pub(crate) fn quick(root: &Path) -> Result<()> {
 /// Measures one section; nothing where the short form leaves it out, or where there are no traces.
 fn section(root: &Path, args: &Args, name: Name) -> Result<Option<Measured>> {
     let needs_traces = !matches!(name, Name::Ramp | Name::Drills);
-    if args.quick && needs_traces {
-        if let Err(error) = sources::shared(root) {
-            println!("{} is left out: {error}\n", name.title());
-            return Ok(None);
-        }
+    if args.quick
+        && needs_traces
+        && let Err(error) = sources::shared(root)
+    {
+        println!("{} is left out: {error}\n", name.title());
+        return Ok(None);
     }
     Ok(Some(match name {
         // Minutes of the machine's best attention: for the long form.

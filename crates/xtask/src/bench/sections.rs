@@ -136,7 +136,13 @@ pub(super) fn cells(root: &Path, args: &Args) -> Result<Measured> {
             measure("governor.cells_won_pct", share, "%", Op::AtLeast, 100.0),
             measure("governor.saving_median_pct", saving, "%", Op::AtLeast, 5.0),
             measure("governor.killed", total(|one| one.killed), "requests", Op::Exactly, 0.0),
-            measure("governor.reversals", total(|one| one.reversals), "reversals", Op::Exactly, 0.0),
+            measure(
+                "governor.reversals",
+                total(|one| one.reversals),
+                "reversals",
+                Op::Exactly,
+                0.0,
+            ),
         ],
     })
 }
