@@ -35,6 +35,8 @@ pub(crate) fn patience_s(cold_start_s: f64) -> f64 {
 pub(crate) struct Wishes {
     /// The most wished for since each moment, in order and falling: its head is the most of all.
     recent: VecDeque<(Timestamp, u32)>,
+    /// The first of all.
+    since: Option<Timestamp>,
     up: u32,
     down: u32,
 }
@@ -49,6 +51,12 @@ impl Wishes {
         let old = |at: Timestamp| now.since(at).is_none_or(|age| seconds(age) > window_s);
         while self.recent.len() > 1 && self.recent.front().is_some_and(|(at, _)| old(*at)) {
             self.recent.pop_front();
+        }
+        // Nothing is given back before a wish for fewer could have lasted: the first readings of a
+        // service that just begins are not its load.
+        let since = *self.since.get_or_insert(now);
+        if now.since(since).is_none_or(|age| seconds(age) < window_s) {
+            return u32::MAX;
         }
         self.recent.front().map_or(wish, |(_, most)| *most)
     }

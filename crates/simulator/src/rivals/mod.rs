@@ -1,7 +1,7 @@
 //! The scaling laws that others publish, to be replayed against the same traffic.
 //!
-//! Each law is written from its published description and tested against it; [`named`] gives each
-//! with its published defaults, [`grid`] lists settings worth trying on a training week, and
+//! Each law is written from its published description and tested against it; [`named()`] gives each
+//! with its published defaults, [`grid()`] lists settings worth trying on a training week, and
 //! [`yaml`] reads a user's own `HorizontalPodAutoscaler` or `ScaledObject`.
 //!
 //! A law sees one model's [`Reading`] and nothing else: no queue of the virtual world, no future,
