@@ -2,7 +2,7 @@
 //!
 //! `args` says what can be typed, `ground` makes worlds of it (with `capacity`: what a replica
 //! carries), `policies` makes policies of names and files, `replay` runs them in the simulator (as a flow, or by
-//! `requests`) and `optimum` asks the clairvoyant. `collect` turns scores into an [`answer`] with a table (`view`)
+//! `requests`) and `optimum` asks the clairvoyant. `collect` turns scores into an `answer` with a table (`view`)
 //! and a page (`page`); `gate` judges `--fail-if`. `tune` and `why` are the subcommands.
 //!
 //! Nothing is decided here: the simulator replays, the policies decide.
