@@ -1,6 +1,7 @@
 //! The same work for several things at once.
 
 use anyhow::{Result, anyhow};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Runs `work` for every item, each in a thread of its own, and returns the first error by order of
 /// the items once all have ended.
@@ -19,9 +20,33 @@ pub(crate) fn for_each<T: Send>(
     })
 }
 
+/// The answers of `work` for every item, in the order of the items, worked out on all cores: each
+/// takes the next item as soon as it is free.
+pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let mut done = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(index) else { return done };
+            done.push((index, work(item)));
+        }
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut all: Vec<(usize, R)> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(worker)).collect();
+        let joined = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        joined.flatten().collect()
+    });
+    all.sort_by_key(|(index, _)| *index);
+    all.into_iter().map(|(_, answer)| answer).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::for_each;
+    use super::{for_each, map};
     use anyhow::bail;
     use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -37,5 +62,12 @@ mod tests {
         });
         assert_eq!(result.unwrap_err().to_string(), "item 2");
         assert_eq!(ran.into_inner(), 4);
+    }
+
+    #[test]
+    fn answers_come_in_the_order_of_the_items() {
+        let items: Vec<u32> = (0..100).collect();
+        assert_eq!(map(&items, |item| item * 2), items.iter().map(|n| n * 2).collect::<Vec<_>>());
+        assert_eq!(map(&[], |item: &u32| *item), [0; 0]);
     }
 }

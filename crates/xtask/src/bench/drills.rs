@@ -2,6 +2,7 @@
 
 use super::contenders;
 use super::spread::Spread;
+use crate::parallel;
 use anyhow::{Context, Result, bail};
 use flyball_simulator::cluster::{Run, Stats, fuzz, run};
 use flyball_simulator::scenario::{Scenario, Verdict};
@@ -9,8 +10,6 @@ use flyball_simulator::traffic::Trace;
 use flyball_simulator::traffic::load::{self, Traffic};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One scenario as it went.
 pub(super) struct Drill {
@@ -59,36 +58,23 @@ pub(super) fn ramp(root: &Path, seeds: u64) -> Result<(Spread, Spread)> {
     Ok((Spread::of(&attained), Spread::of(&replicas)))
 }
 
-/// Random worlds on both cores: what was tried, and the seeds that broke a rule.
+/// Random worlds on all cores: what was tried, and the seeds that broke a rule.
 pub(super) fn random(seeds: u64) -> (Stats, Vec<(u64, String)>) {
-    let next = AtomicU64::new(0);
-    let done = Mutex::new((Stats::default(), Vec::new()));
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= seeds {
-                        break;
-                    }
-                    let result = fuzz(seed, contenders::governor().as_mut());
-                    let mut done = done.lock().expect("nobody panics while holding the sums");
-                    match result {
-                        Ok(stats) => {
-                            done.0.events += stats.events;
-                            done.0.decisions += stats.decisions;
-                            done.0.requests += stats.requests;
-                            done.0.killed += stats.killed;
-                        }
-                        Err(failure) => done.1.push((seed, failure.to_string())),
-                    }
-                }
-            });
+    let all: Vec<u64> = (0..seeds).collect();
+    let came = parallel::map(&all, |seed| fuzz(*seed, contenders::governor().as_mut()));
+    let (mut sum, mut failed) = (Stats::default(), Vec::new());
+    for (seed, came) in all.into_iter().zip(came) {
+        match came {
+            Ok(stats) => {
+                sum.events += stats.events;
+                sum.decisions += stats.decisions;
+                sum.requests += stats.requests;
+                sum.killed += stats.killed;
+            }
+            Err(failure) => failed.push((seed, failure.to_string())),
         }
-    });
-    let (stats, mut failed) = done.into_inner().expect("nobody panics while holding the sums");
-    failed.sort_by_key(|(seed, _)| *seed);
-    (stats, failed)
+    }
+    (sum, failed)
 }
 
 fn read(path: &Path) -> Result<Scenario> {

@@ -1,18 +1,17 @@
 //! Three models on accelerators that they share, and training that borrows what is idle.
 
-use super::cells::{ALLOWED, Contender};
+use super::cells::{ALLOWED, Contender, cheapest};
 use super::contenders::{self, GOVERNOR};
 use super::spread::median;
 use super::worlds::{Part, Source, cold_starts, world};
 use super::yardstick;
+use crate::parallel;
 use flyball_simulator::cold_start::ColdStart;
 use flyball_simulator::fluid::{Pool, Training, World, run};
 use flyball_simulator::score::Outcome;
 use flyball_simulator::seconds::Seconds;
 use flyball_simulator::tune::{self, Candidate, Tried};
 use std::fmt::Write as _;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A replica on an accelerator that is there: llm-d measured 4.0 s for a hot start of a 32B model.
 const SWAP: Seconds = Seconds(5.0);
@@ -34,13 +33,11 @@ pub(super) struct Shared {
 
 impl Shared {
     pub(super) fn best_rival(&self) -> Option<&Contender> {
-        let keeping = self.rivals.iter().filter(|rival| rival.keeps());
-        keeping.min_by(|a, b| a.gpu_hours.mean.total_cmp(&b.gpu_hours.mean))
+        cheapest(self.rivals.iter())
     }
 
     pub(super) fn saving_pct(&self) -> Option<f64> {
-        let rival = self.best_rival()?;
-        Some(100.0 * (1.0 - self.governor.gpu_hours.mean / rival.gpu_hours.mean))
+        Some(self.governor.saved_pct(self.best_rival()?))
     }
 
     pub(super) fn ratio(&self) -> f64 {
@@ -57,29 +54,13 @@ pub(super) struct Lent {
     pub(super) missed_pct: (f64, f64),
 }
 
-/// The pool at every cold start, two at a time.
+/// The pool at every cold start, on all cores.
 pub(super) fn shared(sources: &[Source], seeds: u64) -> Vec<Shared> {
-    let starts = cold_starts();
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some((name, cold)) = starts.get(index) else { break };
-                    let shared = one(sources, name, cold, seeds);
-                    eprintln!("{}", row(&shared));
-                    done.lock()
-                        .expect("nobody panics while holding the list")
-                        .push((index, shared));
-                }
-            });
-        }
-    });
-    let mut all = done.into_inner().expect("nobody panics while holding the list");
-    all.sort_by_key(|(index, _)| *index);
-    all.into_iter().map(|(_, shared)| shared).collect()
+    parallel::map(&cold_starts(), |(name, cold)| {
+        let shared = one(sources, name, cold, seeds);
+        eprintln!("{}", row(&shared));
+        shared
+    })
 }
 
 fn one(sources: &[Source], name: &str, cold: &ColdStart, seeds: u64) -> Shared {
@@ -183,15 +164,6 @@ fn row(shared: &Shared) -> String {
         shared.ratio(),
         governor.missed.times(100.0),
     );
-    row += &match (shared.best_rival(), shared.saving_pct()) {
-        (Some(rival), Some(saving)) => format!(
-            " {} ({}) | {:.0} | {:.2} | {saving:.1} |",
-            rival.policy,
-            rival.setting,
-            rival.gpu_hours,
-            rival.missed.times(100.0),
-        ),
-        _ => " none keeps the limit | – | – | – |".to_owned(),
-    };
+    row += &governor.beside(shared.best_rival());
     row
 }

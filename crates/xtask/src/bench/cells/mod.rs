@@ -7,12 +7,11 @@ use super::contenders::{self, GOVERNOR};
 use super::spread::{Spread, median};
 use super::worlds::{Part, Source, cold_starts, world};
 use super::yardstick;
+use crate::parallel;
 use flyball_simulator::cold_start::ColdStart;
 use flyball_simulator::fluid::{World, run};
 use flyball_simulator::score::Outcome;
 use flyball_simulator::tune::{self, Candidate, Tried};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The share of requests that may miss.
 pub(super) const ALLOWED: f64 = 0.01;
@@ -78,20 +77,44 @@ impl Contender {
     pub(super) fn keeps(&self) -> bool {
         self.missed.mean <= ALLOWED
     }
+
+    /// Accelerator hours saved against another, in percent.
+    pub(super) fn saved_pct(&self, other: &Self) -> f64 {
+        100.0 * (1.0 - self.gpu_hours.mean / other.gpu_hours.mean)
+    }
+
+    /// The last columns of a row: the best rival, what it takes and misses, and what is saved.
+    pub(super) fn beside(&self, rival: Option<&Self>) -> String {
+        let Some(rival) = rival else {
+            return " none keeps the limit | – | – | – |".to_owned();
+        };
+        format!(
+            " {} ({}) | {:.0} | {:.2} | {:.1} |",
+            rival.policy,
+            rival.setting,
+            rival.gpu_hours,
+            rival.missed.times(100.0),
+            self.saved_pct(rival),
+        )
+    }
+}
+
+/// The cheapest that keeps the limit.
+pub(super) fn cheapest<'a>(all: impl Iterator<Item = &'a Contender>) -> Option<&'a Contender> {
+    let keeping = all.filter(|one| one.keeps());
+    keeping.min_by(|a, b| a.gpu_hours.mean.total_cmp(&b.gpu_hours.mean))
 }
 
 impl Cell {
     /// The cheapest rival, tuned or at its defaults, that keeps the limit in the test week.
     pub(super) fn best_rival(&self) -> Option<&Contender> {
-        let keeping = self.tuned.iter().chain(&self.defaults).filter(|rival| rival.keeps());
-        keeping.min_by(|a, b| a.gpu_hours.mean.total_cmp(&b.gpu_hours.mean))
+        cheapest(self.tuned.iter().chain(&self.defaults))
     }
 
     /// Accelerator hours saved against it, in percent. Where every rival misses too much there is
     /// nobody to save against.
     pub(super) fn saving_pct(&self) -> Option<f64> {
-        let rival = self.best_rival()?;
-        Some(100.0 * (1.0 - self.governor.gpu_hours.mean / rival.gpu_hours.mean))
+        Some(self.governor.saved_pct(self.best_rival()?))
     }
 
     /// The governor keeps the limit, and for less than any tuned rival that does.
@@ -100,7 +123,7 @@ impl Cell {
     }
 }
 
-/// Runs every chosen cell, two at a time, telling of each as it is done.
+/// Runs every chosen cell, on all cores, telling of each as it is done.
 pub(super) fn measure(
     sources: &[Source],
     effort: Effort,
@@ -110,28 +133,11 @@ pub(super) fn measure(
     let starts = cold_starts();
     let all = sources.iter().flat_map(|source| starts.iter().map(move |start| (source, start)));
     let jobs: Vec<_> = all.filter(|(source, (name, _))| chosen(&source.name, name)).collect();
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| {
-                while let Some((source, (name, start))) =
-                    jobs.get(next.fetch_add(1, Ordering::Relaxed))
-                {
-                    let cell = one(source, name, start, effort);
-                    told(&cell);
-                    done.lock().expect("no cell panics while it holds the list").push(cell);
-                }
-            });
-        }
-    });
-    let mut cells = done.into_inner().expect("no cell panics while it holds the list");
-    let place = |cell: &Cell| {
-        jobs.iter()
-            .position(|(source, (name, _))| source.name == cell.source && *name == cell.cold_start)
-    };
-    cells.sort_by_key(place);
-    cells
+    parallel::map(&jobs, |(source, (name, start))| {
+        let cell = one(source, name, start, effort);
+        told(&cell);
+        cell
+    })
 }
 
 fn one(source: &Source, name: &str, cold_start: &ColdStart, effort: Effort) -> Cell {

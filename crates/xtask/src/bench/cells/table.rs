@@ -61,16 +61,7 @@ fn row(cell: &Cell) -> String {
         governor.starts,
         governor.reversals,
     );
-    row += &match (cell.best_rival(), cell.saving_pct()) {
-        (Some(rival), Some(saving)) => format!(
-            " {} ({}) | {:.0} | {:.2} | {saving:.1} |",
-            rival.policy,
-            rival.setting,
-            rival.gpu_hours,
-            rival.missed.times(100.0),
-        ),
-        _ => " none keeps the limit | – | – | – |".to_owned(),
-    };
+    row += &governor.beside(cell.best_rival());
     row += &match &cell.hindsight {
         Some((_, tried)) => format!(" {:.0} |", tried.gpu_hours),
         None => " – |".to_owned(),
