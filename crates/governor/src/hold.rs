@@ -7,7 +7,7 @@
 //! That is what makes a shared pool cheaper than pools apart.
 
 use crate::forecast::Forecaster;
-use crate::scale::{Wishes, patience_s, prices};
+use crate::scale::{Answers, Wishes, patience_s, weigh};
 use crate::seat::Seat;
 use crate::starts::seconds;
 use flyball_core::decision::PoolDecision;
@@ -29,8 +29,7 @@ pub(crate) struct Held {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Ahead {
     forecaster: Forecaster,
-    /// The last answers of the search, for buying and for keeping.
-    last: (u32, u32),
+    last: Answers,
 }
 
 /// What each pool should hold.
@@ -119,13 +118,8 @@ impl Ahead {
         if new {
             self.forecaster.learn(seat.work_now, seat.now, supply_s);
         }
-        let slack_s = seat.model.objectives.first_token.map_or(2.0, seconds).max(0.1);
-        let outlook = self.forecaster.outlook(0.0, slack_s, supply_s);
-        let (buying, keeping) = prices(supply_s);
-        let up = outlook.best(size, buying, seat.worth, self.last.0);
-        let keep = outlook.best(size, keeping, seat.worth, self.last.1.max(up)).max(up);
-        self.last = (up, keep);
-        (up, keep)
+        let outlook = self.forecaster.outlook(0.0, seat.slack_s(), supply_s);
+        weigh(&outlook, size, seat.worth, supply_s, &mut self.last)
     }
 }
 

@@ -5,6 +5,7 @@
 //! dearer than it is, and one that is worth keeping, where it counts a little cheaper. Between the
 //! two nothing changes, which is why constant load never oscillates.
 
+use crate::forecast::Outlook;
 use crate::lane::{Lane, replicas};
 use crate::memory::ModelMemory;
 use crate::mix::{self, Offer, whole};
@@ -19,7 +20,7 @@ use std::collections::VecDeque;
 ///
 /// A start costs a cold start and a drain of running for nothing. Spread over the ten minutes that
 /// a level lasts, that is the share of the price by which buying is dearer and keeping cheaper.
-pub(crate) fn prices(cold_start_s: f64) -> (f64, f64) {
+fn prices(cold_start_s: f64) -> (f64, f64) {
     let start = cold_start_s + 20.0;
     let share = 1.2 * start / (start + 600.0);
     (1.0 + share, (1.0 - share).max(0.1))
@@ -37,8 +38,26 @@ pub(crate) struct Wishes {
     recent: VecDeque<(Timestamp, u32)>,
     /// The first of all.
     since: Option<Timestamp>,
-    up: u32,
-    down: u32,
+    last: Answers,
+}
+
+/// The last answers of the search, where the next one begins: worth buying, and worth keeping.
+pub(crate) type Answers = (u32, u32);
+
+/// How many replicas of this size are worth buying, and how many worth keeping, where one takes so
+/// long to serve.
+pub(crate) fn weigh(
+    outlook: &Outlook,
+    size: f64,
+    worth: f64,
+    cold_start_s: f64,
+    last: &mut Answers,
+) -> Answers {
+    let (buying, keeping) = prices(cold_start_s);
+    let up = outlook.best(size, buying, worth, last.0);
+    let keep = outlook.best(size, keeping, worth, last.1.max(up)).max(up);
+    *last = (up, keep);
+    *last
 }
 
 impl Wishes {
@@ -78,15 +97,11 @@ pub(crate) fn want(seat: &mut Seat<'_>, memory: &mut ModelMemory) {
         }
         return;
     }
-    let slack_s = seat.model.objectives.first_token.map_or(2.0, seconds).max(0.1);
     let waiting = queue_ahead(seat, memory, main.usual_s);
-    let outlook = memory.forecaster.outlook(waiting, slack_s, main.usual_s);
-    let (buying, keeping) = prices(main.usual_s);
+    let outlook = memory.forecaster.outlook(waiting, seat.slack_s(), main.usual_s);
     seat.worth = memory.feedback.worth(seat);
     let wishes = &mut memory.wishes;
-    let up = outlook.best(main.size, buying, seat.worth, wishes.up);
-    let keep = outlook.best(main.size, keeping, seat.worth, wishes.down.max(up)).max(up);
-    (wishes.up, wishes.down) = (up, keep);
+    let (up, keep) = weigh(&outlook, main.size, seat.worth, main.usual_s, &mut wishes.last);
     seat.wanted = Some((up, keep));
     let keep = wishes.most(seat.now, keep, patience_s(main.usual_s));
 

@@ -6,6 +6,7 @@ use crate::forecast::Outlook;
 use crate::lane::Lane;
 use crate::memory::ModelMemory;
 use crate::policy::ModelPolicy;
+use crate::starts::seconds;
 use flyball_core::decision::{Bound, Previous};
 use flyball_core::ids::{ModelId, VariantId};
 use flyball_core::reason::Reason;
@@ -159,6 +160,11 @@ impl<'a> Seat<'a> {
     /// Work that the replicas of the baseline do.
     pub(crate) fn capacity(&self) -> f64 {
         self.lanes.iter().map(|lane| f64::from(lane.baseline) * lane.size).sum()
+    }
+
+    /// The wait that misses the objective of the first token.
+    pub(crate) fn slack_s(&self) -> f64 {
+        self.model.objectives.first_token.map_or(2.0, seconds).max(0.1)
     }
 
     /// The most replicas that a person allows.

@@ -174,7 +174,7 @@ impl<'a> Replay<'a> {
         let held = sites.iter().map(|site| site.fleet.held()).sum();
         Self {
             accelerators: Accelerators::new(world.pool.as_ref(), held),
-            view: View::new(world),
+            view: View::new(world, sites.iter().map(|site| &site.fleet)),
             sites,
             world,
             gpu_seconds: 0.0,

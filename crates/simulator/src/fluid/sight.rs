@@ -39,7 +39,7 @@ pub(super) struct ModelView {
 }
 
 impl View {
-    pub(super) fn new(world: &World) -> Self {
+    pub(super) fn new<'a>(world: &World, fleets: impl Iterator<Item = &'a Fleet>) -> Self {
         let pool: PoolId = "pool".parse().expect("a word is a name");
         let mut snapshot = Snapshot::empty(world.start, 0);
         let kind = "gpu".parse().expect("a word is a name");
@@ -74,7 +74,9 @@ impl View {
         for model in &world.models {
             snapshot.models.insert(model.id.clone(), described(model, &pool, world));
         }
-        let models = world.models.iter().map(|model| ModelView::new(model, world.start)).collect();
+        let models = world.models.iter().zip(fleets);
+        let models =
+            models.map(|(model, fleet)| ModelView::new(model, fleet, world.start)).collect();
         Self { start: world.start, snapshot, pool, models, readings: Vec::new() }
     }
 
@@ -119,7 +121,7 @@ impl View {
 }
 
 impl ModelView {
-    fn new(model: &Model, start: Timestamp) -> Self {
+    fn new(model: &Model, fleet: &Fleet, start: Timestamp) -> Self {
         let mut view = Self {
             id: model.id.clone(),
             start,
@@ -129,7 +131,6 @@ impl ModelView {
             counted: (0.0, 0.0),
             reading: Reading::default(),
         };
-        let fleet = Fleet::new(model, crate::chance::stream(0, crate::chance::Purpose::Victims, 0));
         for (id, state) in fleet.members() {
             view.join(id, state, Seconds::ZERO);
         }
