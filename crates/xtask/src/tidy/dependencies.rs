@@ -38,6 +38,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "console",
         ],
     ),
+    // It puts the real gateway in front of emulated engines, under load and faults.
+    ("proving", &["core", "routing", "simulator", "telemetry", "emulator", "gateway"]),
     ("e2e", &["resources"]),
     // `cargo xtask accuracy` scores the very model that `plan` uses, and `cargo xtask bench` the
     // very governor that the operator runs.

@@ -1,0 +1,167 @@
+//! The engines, as this gateway knows them: who they are, what they have to do, how they behave.
+//!
+//! A [`Fleet`] is a table that is replaced as a whole when engines come and go; an [`Endpoint`]
+//! lives through such replacements and carries the live counts. Counts are atomics: every thread
+//! reads and writes them without waiting. `discover` brings [`Listing`]s, `collect` brings
+//! [`Report`]s, `forward` counts what is under way.
+//!
+//! Start at [`Fleet`].
+
+use crate::settings::Engine;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// All engines by model. Replaced as a whole.
+#[derive(Debug, Default)]
+pub struct Fleet {
+    models: BTreeMap<String, Arc<Model>>,
+}
+
+/// A model and its engines.
+#[derive(Debug)]
+pub struct Model {
+    /// The name that clients say.
+    pub name: Arc<str>,
+    /// Its engines, in the order of their names.
+    pub endpoints: Vec<Arc<Endpoint>>,
+}
+
+/// What discovery found: every model with all its engines. A whole, not a difference.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// By model.
+    pub models: BTreeMap<String, Vec<Found>>,
+}
+
+/// An engine that was found.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Found {
+    /// The same on every gateway: `namespace/pod`, or the address where there is no name.
+    pub name: String,
+    /// Where it answers.
+    pub address: SocketAddr,
+    /// Whether it is to finish what it has and get nothing new (a pod that is being deleted).
+    pub draining: bool,
+    /// What it is.
+    pub engine: Engine,
+}
+
+/// What an engine reports about itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Report {
+    /// Requests that it works on.
+    pub running: u32,
+    /// Requests that wait in it.
+    pub waiting: u32,
+    /// Share of its KV cache that is in use, in thousandths; unknown where it does not tell.
+    pub kv_used_per_thousand: Option<u32>,
+    /// Requests that all gateways together had under way at it, as far as known: the most of
+    /// shortly before and after the report. What runs beyond these has no client any more.
+    pub known: Option<u32>,
+}
+
+/// One engine.
+#[derive(Debug)]
+pub struct Endpoint {
+    /// The same on every gateway.
+    pub name: Arc<str>,
+    /// A hash of the name, the same on every gateway.
+    pub key: u64,
+    /// Where it answers.
+    pub address: SocketAddr,
+    /// What it is.
+    pub engine: Engine,
+    draining: AtomicBool,
+    quarantined: AtomicBool,
+    in_flight: AtomicU32,
+    unread_tokens: AtomicU64,
+    held_tokens: AtomicU64,
+    running: AtomicU32,
+    waiting: AtomicU32,
+    kv_used_per_thousand: AtomicU32,
+}
+
+impl Fleet {
+    /// The fleet after a listing. Engines that stay keep their counts.
+    pub fn after(&self, listing: &Listing) -> Self {
+        let models = listing.models.iter().map(|(name, found)| {
+            let before = self.models.get(name);
+            let kept = |f: &Found| {
+                let old = before?.endpoints.iter().find(|e| e.is(f))?;
+                old.draining.store(f.draining, Ordering::Relaxed);
+                Some(Arc::clone(old))
+            };
+            let mut endpoints: Vec<_> = found
+                .iter()
+                .map(|f| kept(f).unwrap_or_else(|| Arc::new(Endpoint::new(f))))
+                .collect();
+            endpoints.sort_by(|a, b| a.name.cmp(&b.name));
+            (name.clone(), Arc::new(Model { name: name.as_str().into(), endpoints }))
+        });
+        Self { models: models.collect() }
+    }
+
+    /// The model of this name.
+    pub fn model(&self, name: &str) -> Option<&Arc<Model>> {
+        self.models.get(name)
+    }
+
+    /// All models, by name.
+    pub fn models(&self) -> impl Iterator<Item = &Arc<Model>> {
+        self.models.values()
+    }
+
+    /// All engines of all models.
+    pub fn endpoints(&self) -> impl Iterator<Item = &Arc<Endpoint>> {
+        self.models.values().flat_map(|model| &model.endpoints)
+    }
+}
+
+impl Endpoint {
+    /// One with nothing to do.
+    pub fn new(found: &Found) -> Self {
+        Self {
+            name: found.name.as_str().into(),
+            key: xxhash_rust::xxh3::xxh3_64(found.name.as_bytes()),
+            address: found.address,
+            engine: found.engine,
+            draining: AtomicBool::new(found.draining),
+            quarantined: AtomicBool::new(false),
+            in_flight: AtomicU32::new(0),
+            unread_tokens: AtomicU64::new(0),
+            held_tokens: AtomicU64::new(0),
+            running: AtomicU32::new(0),
+            waiting: AtomicU32::new(0),
+            kv_used_per_thousand: AtomicU32::new(u32::MAX),
+        }
+    }
+
+    /// Takes in what the engine reports.
+    pub fn report(&self, report: &Report) {
+        self.running.store(report.running, Ordering::Relaxed);
+        self.waiting.store(report.waiting, Ordering::Relaxed);
+        let kv = report.kv_used_per_thousand.unwrap_or(u32::MAX);
+        self.kv_used_per_thousand.store(kv, Ordering::Relaxed);
+    }
+
+    /// Requests that this gateway has under way at it.
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// Keeps new requests away, or lets them come again: for engines that ignore hang-ups.
+    pub fn quarantine(&self, on: bool) {
+        self.quarantined.store(on, Ordering::Relaxed);
+    }
+
+    /// Whether new requests may come.
+    pub fn is_open(&self) -> bool {
+        !self.draining.load(Ordering::Relaxed) && !self.quarantined.load(Ordering::Relaxed)
+    }
+
+    fn is(&self, found: &Found) -> bool {
+        *self.name == *found.name && self.address == found.address && self.engine == found.engine
+    }
+}

@@ -1,0 +1,128 @@
+//! Reads what the gateway must know out of a JSON body while its bytes arrive.
+//!
+//! No tree is built and nothing is written anew: the bytes that came are the bytes that go on. It
+//! knows the grammar of an object at the top, brackets and strings below it, and a few guarded keys.
+//! Of those, each may stand once and in plain spelling, because engines take the last of two equal
+//! keys and read `"m\u006fdel"` as `"model"` (reliability.md T-19). It knows no tokens, no network
+//! and no clock.
+//!
+//! Start at [`Scanner`].
+
+use crate::surface::Surface;
+
+/// Bytes of prompt text in one block of affinity: about 256 tokens of English.
+pub const BLOCK_BYTES: usize = 1024;
+
+/// What a body may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of the whole body.
+    pub body_bytes: usize,
+    /// Objects and arrays inside each other; at most 64.
+    pub depth: u32,
+    /// Bytes of a guarded value, such as a model's name.
+    pub value_bytes: usize,
+}
+
+impl Limits {
+    /// Bodies of 32 MiB: two million tokens of text, with room for a few pictures. Nobody nests a
+    /// request 64 deep. Model names are paths of at most a few hundred bytes.
+    pub const DEFAULT: Self = Self { body_bytes: 32 << 20, depth: 64, value_bytes: 512 };
+}
+
+/// What a body says, as far as the gateway needs it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scanned {
+    /// The model that is asked for.
+    pub model: String,
+    /// Whether the answer comes as a stream.
+    pub stream: bool,
+    /// Whether the stream's last event tells the tokens used (`stream_options.include_usage`).
+    pub include_usage: bool,
+    /// The most tokens that one answer may have, if said (`max_tokens`, `max_completion_tokens`,
+    /// `max_output_tokens`; the least of those said).
+    pub max_tokens: Option<u64>,
+    /// How many answers (`n`, `best_of`; the greater of those said).
+    pub answers: Option<u64>,
+    /// A salt that the caller sets for prefix caches.
+    pub cache_salt: Option<String>,
+    /// Bytes of the values that hold the prompt.
+    pub prompt_bytes: u64,
+    /// Hashes of the prompt's leading blocks of [`BLOCK_BYTES`], each over everything before its
+    /// end and the model and salt too. The blocks of the prompt's keys follow each other in the
+    /// order of [`Surface::prompt_keys`], whatever their order in the body.
+    pub prefixes: Vec<u64>,
+}
+
+/// Why a body is refused. All of them are the client's to mend.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// More bytes than allowed.
+    #[error("the body is longer than {limit} bytes")]
+    TooLong {
+        /// The bytes allowed.
+        limit: usize,
+    },
+    /// Nested deeper than allowed.
+    #[error("the body nests deeper than {limit} levels")]
+    TooDeep {
+        /// The levels allowed.
+        limit: u32,
+    },
+    /// A guarded key stands twice.
+    #[error("`{key}` stands more than once; engines would take the last, so say it once")]
+    Twice {
+        /// Which.
+        key: &'static str,
+    },
+    /// A key at the top is spelled with escapes.
+    #[error("a key at byte {at} is spelled with a backslash; spell it plainly")]
+    Escaped {
+        /// Where it begins.
+        at: usize,
+    },
+    /// A guarded key has a value of the wrong kind or beyond its limit.
+    #[error("`{key}` must be {wanted}")]
+    Wrong {
+        /// Which.
+        key: &'static str,
+        /// What it must be.
+        wanted: &'static str,
+    },
+    /// No model is named.
+    #[error("`model` is missing")]
+    NoModel,
+    /// Not a JSON object.
+    #[error("the body is not a JSON object: {what} at byte {at}")]
+    NotJson {
+        /// What is wrong.
+        what: &'static str,
+        /// Where.
+        at: usize,
+    },
+}
+
+/// Reads a body piece by piece.
+#[derive(Debug)]
+pub struct Scanner {
+    surface: Surface,
+    limits: Limits,
+}
+
+impl Scanner {
+    /// For a body of this interface.
+    pub const fn new(surface: Surface, limits: Limits) -> Self {
+        Self { surface, limits }
+    }
+
+    /// The next piece of the body.
+    pub fn feed(&mut self, _piece: &[u8]) -> Result<(), Refused> {
+        let _ = (self.surface, self.limits);
+        Ok(())
+    }
+
+    /// The body has ended.
+    pub fn finish(self) -> Result<Scanned, Refused> {
+        Err(Refused::NoModel)
+    }
+}

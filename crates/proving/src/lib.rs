@@ -1,0 +1,1 @@
+//! Load, a bare upstream and faults.
