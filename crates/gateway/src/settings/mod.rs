@@ -76,7 +76,7 @@ pub struct Model {
 }
 
 /// A kind of engine: how its load is read and how it is told to stop.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "kebab-case")]
 pub enum Engine {
     /// vLLM, and everything with its metric names.
