@@ -10,11 +10,18 @@ use prometheus_client::encoding::{
 };
 use prometheus_client::metrics::MetricType;
 use std::fmt;
+use std::sync::Arc;
 
 /// Something that has numbers for the page.
 pub trait Source: fmt::Debug + Send + Sync + 'static {
     /// Writes all of them, each metric once.
     fn write(&self, page: &mut Page<'_>) -> fmt::Result;
+}
+
+impl<S: Source> Source for Arc<S> {
+    fn write(&self, page: &mut Page<'_>) -> fmt::Result {
+        self.as_ref().write(page)
+    }
 }
 
 /// The page while it is written.
