@@ -31,6 +31,7 @@ fn request() -> Finished<'static> {
         surface: Surface::Chat,
         status: 200,
         outcome: Outcome::Answered,
+        reason: None,
         stream: true,
         started: SystemTime::UNIX_EPOCH + STARTED,
         took: Duration::from_millis(1_100),
