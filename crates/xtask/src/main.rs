@@ -13,6 +13,7 @@ mod commands;
 mod e2e;
 mod errors;
 mod figures;
+mod fuzz;
 mod image;
 mod oci;
 mod parallel;
