@@ -137,8 +137,10 @@ impl Walk {
         for field in section.fields.iter().filter(|field| field.required) {
             if !table.contains_key(field.name) {
                 let line = place(&self.places, path);
-                let (what, hint) = ("is missing", format!("set it: {}", field.kind.words()));
-                let problem = Problem::new(Code::BadValue, join(path, field.name), what, hint);
+                let (takes, what) = (field.kind.words(), field.what.trim_end_matches('.'));
+                let hint = format!("give {takes}. {what}");
+                let path = join(path, field.name);
+                let problem = Problem::new(Code::BadValue, path, "is missing", hint);
                 self.problems.push(problem.at(line));
             }
         }
