@@ -3,6 +3,8 @@
 //!
 //! Start at [`Settings`].
 
+pub mod reload;
+
 use serde::Deserialize;
 use std::net::SocketAddr;
 use std::path::PathBuf;
