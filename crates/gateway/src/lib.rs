@@ -19,11 +19,18 @@
 
 #![deny(missing_docs)]
 
+mod accept;
+mod admit;
+mod answer;
+mod choose;
 pub mod collect;
 pub mod discover;
 pub mod fleet;
+mod forward;
+mod identify;
 pub mod meter;
 pub mod scan;
+pub mod serve;
 pub mod settings;
 pub mod sse;
 mod surface;

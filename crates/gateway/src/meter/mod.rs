@@ -28,6 +28,8 @@ pub struct Finished<'a> {
     pub status: u16,
     /// How it ended.
     pub outcome: Outcome,
+    /// Why it got no answer of an engine, from a closed list.
+    pub reason: Option<&'static str>,
     /// Whether it was a stream.
     pub stream: bool,
     /// When its head had arrived.
