@@ -5,5 +5,13 @@
 use flyball_fuzz::settings::Settings;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
-    let _ = toml::from_str::<Settings>(text);
+    match Settings::parse(text) {
+        Ok(settings) => drop(settings.warnings()),
+        Err(problems) => {
+            assert!(!problems.is_empty(), "refused without a reason");
+            for problem in problems {
+                assert!(!problem.to_string().is_empty());
+            }
+        }
+    }
 });
