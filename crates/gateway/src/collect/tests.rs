@@ -7,7 +7,7 @@ use super::talk::{Hello, PATH, Reply};
 use super::wire::{Problem, Question, Wire};
 use super::within::Within;
 use super::{Standing, Told, Verifier};
-use crate::fleet::{Fleet, Found, Listing};
+use crate::fleet::{Fleet, Flight, Found, Listing};
 use crate::settings::Engine;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -218,6 +218,55 @@ async fn an_engine_that_ignores_cancels_is_quarantined_within_six_seconds() {
     assert_eq!(verifier.zombies(), 1);
     let told = told.lock().unwrap();
     assert!(matches!(told[..], [Told::Freed(_), Told::Quarantined(1)]), "{told:?}");
+}
+
+#[tokio::test]
+async fn an_engine_that_does_not_answer_is_lost_if_another_does() {
+    let (_, good) = Tiny::default().start().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let gone = listener.local_addr().unwrap();
+    drop(listener);
+    let (_, verifier) = witness();
+    let pace = Pace { interval: Duration::from_millis(20), ..Pace::default() };
+    for (addresses, lost) in [(vec![good, gone], true), (vec![gone], false)] {
+        let (fleet, standing) = (fleet(&addresses), Standing::default());
+        let endpoint = fleet.load().endpoints().find(|e| e.address == gone).cloned().unwrap();
+        let mut office = Within::new(&fleet, &verifier, &standing);
+        tokio::select! {
+            never = rounds(&mut office, pace) => match never {},
+            () = until("lost", || endpoint.is_lost()), if lost => {}
+            () = sleep(Duration::from_millis(500)), if !lost => {}
+        }
+        assert_eq!(endpoint.is_open(), !lost);
+        assert!(fleet.load().endpoints().all(|e| e.address == gone || e.is_open()));
+    }
+}
+
+#[tokio::test]
+async fn what_two_models_have_at_one_engine_is_added_up() {
+    let (tiny, address) = Tiny { running: AtomicU32::new(3), ..Tiny::default() }.start().await;
+    let found = Found { name: "e".to_owned(), address, draining: false, engine: Engine::Vllm };
+    let models = ["a", "b"].map(|model| (model.to_owned(), vec![found.clone()]));
+    let listing = Listing { models: models.into_iter().collect() };
+    let fleet = ArcSwap::from_pointee(Fleet::default().after(&listing));
+    let endpoints: Vec<_> = fleet.load().endpoints().cloned().collect();
+    let _two = [0, 1].map(|i| Flight::begin(Arc::clone(&endpoints[i]), 0, 0));
+    let (told, verifier) = witness();
+    let standing = Standing::default();
+    let mut office = Within::new(&fleet, &verifier, &standing);
+    let story = async {
+        // Two are known, three are there: the cancelled one is not free.
+        verifier.cancelled(&endpoints[0], Instant::now());
+        sleep(Duration::from_millis(300)).await;
+        assert!(told.lock().unwrap().is_empty());
+        tiny.running.store(2, Ordering::SeqCst);
+        until("freed", || !told.lock().unwrap().is_empty()).await;
+    };
+    tokio::select! {
+        never = rounds(&mut office, Pace::default()) => match never {},
+        () = story => {}
+    }
+    assert_eq!(tiny.connections.load(Ordering::SeqCst), 1, "one engine is asked once");
 }
 
 /// A gateway that says what the test wants.
