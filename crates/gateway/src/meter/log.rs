@@ -147,6 +147,7 @@ fn write_line(line: &mut Vec<u8>, finished: &Finished<'_>, trace_id: Option<u128
     optional(line, "flyball.endpoint", finished.endpoint);
     number(line, "http.response.status_code", finished.status.into());
     text(line, "flyball.outcome", finished.outcome.name());
+    optional(line, "flyball.reason", finished.reason);
     flag(line, "gen_ai.request.stream", finished.stream);
     seconds(line, "flyball.duration_seconds", Some(finished.took));
     seconds(line, "flyball.first_seconds", finished.first);

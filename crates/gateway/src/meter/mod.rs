@@ -10,18 +10,17 @@
 //! Start at [`Meter`], which is told of each [`Finished`] request. `series` has the counts by model
 //! and caller, `page` shows them, `log` writes lines, `span` makes spans.
 
-mod gauges;
 mod histogram;
 mod log;
+mod now;
 mod page;
-mod refusal;
+mod reason;
 mod series;
 mod span;
 #[cfg(test)]
 mod tests;
 
-pub use gauges::{Engines, Gauge, Gauges};
-pub use refusal::Refusal;
+pub use now::{Engines, Now};
 pub use series::{CALLERS, MODELS};
 
 use crate::settings::Settings;
@@ -33,6 +32,7 @@ use flyball_telemetry::traces::{TraceError, Traces};
 use histogram::Histogram;
 use http::HeaderValue;
 use log::AccessLog;
+use reason::Reasons;
 use series::Names;
 use span::Ids;
 use std::fmt;
@@ -44,10 +44,9 @@ use std::time::{Duration, SystemTime};
 
 /// Counts requests. One for all threads, behind an `Arc`.
 pub struct Meter {
-    gauges: Gauges,
     names: ArcSwap<Names>,
     totals: Totals,
-    engines: OnceLock<Box<dyn Fn() -> Engines + Send + Sync>>,
+    now: OnceLock<Box<dyn Fn() -> Now + Send + Sync>>,
     reload: ArcSwap<Reload>,
     log: Option<AccessLog>,
     log_on: AtomicBool,
@@ -148,7 +147,7 @@ impl Outcome {
 /// Counts that have no model and no caller.
 #[derive(Debug)]
 struct Totals {
-    refused: [AtomicU64; Refusal::ALL.len()],
+    refused: Reasons,
     /// By affinity, by load.
     choices: [AtomicU64; 2],
     chosen: Histogram,
@@ -166,7 +165,7 @@ impl Meter {
     /// One that counts, and writes neither lines nor spans.
     pub fn quiet(settings: &Settings) -> Self {
         let totals = Totals {
-            refused: Default::default(),
+            refused: Reasons::default(),
             choices: Default::default(),
             chosen: Histogram::new(&histogram::CHOSEN),
             estimated: AtomicU64::new(0),
@@ -178,10 +177,9 @@ impl Meter {
             capped: Default::default(),
         };
         Self {
-            gauges: Gauges::default(),
             names: ArcSwap::from_pointee(Names::of(settings, &Names::default())),
             totals,
-            engines: OnceLock::new(),
+            now: OnceLock::new(),
             reload: ArcSwap::from_pointee(Reload::good(SystemTime::now())),
             log: None,
             log_on: AtomicBool::new(settings.telemetry.access_log),
@@ -213,18 +211,13 @@ impl Meter {
         self.sampled_per_thousand.store(settings.telemetry.sampled_per_thousand, Relaxed);
     }
 
-    /// What is under way, for the phases to bump.
-    pub const fn gauges(&self) -> &Gauges {
-        &self.gauges
+    /// Says where to look for what is under way. Only the first call matters.
+    pub fn look_at(&self, now: impl Fn() -> Now + Send + Sync + 'static) {
+        // A second one would be a second data plane, which there is not.
+        let _ = self.now.set(Box::new(now));
     }
 
-    /// Says how to count engines by state. Only the first call matters.
-    pub fn count_engines_by(&self, count: impl Fn() -> Engines + Send + Sync + 'static) {
-        // A second one would be a second fleet, which there is not.
-        let _ = self.engines.set(Box::new(count));
-    }
-
-    /// A request is over. A refusal is counted by its status; do not call [`Self::refused`] too.
+    /// A request is over. Its reason, if any, is counted; do not call [`Self::refused`] too.
     pub fn finished(&self, finished: &Finished<'_>) {
         let names = self.names.load();
         let (model, own) = names.model(finished.model);
@@ -248,10 +241,10 @@ impl Meter {
         }
     }
 
-    /// Something was refused that never became a request: a connection too many, a head that
-    /// cannot be read, a path that is not ours.
-    pub fn refused(&self, reason: Refusal) {
-        self.totals.refused[reason.index()].fetch_add(1, Relaxed);
+    /// Something was refused that never became a request: a path that is not ours, a head that
+    /// cannot be read. The code is one of those that answers have.
+    pub fn refused(&self, code: &'static str) {
+        self.totals.refused.count(code);
     }
 
     /// A cancelled request's slot was seen free this long after the hang-up.
@@ -299,8 +292,8 @@ impl Meter {
 
     fn count(&self, finished: &Finished<'_>) {
         let totals = &self.totals;
-        if finished.outcome == Outcome::Refused {
-            self.refused(Refusal::of_status(finished.status));
+        if let Some(code) = finished.reason {
+            self.refused(code);
         }
         if let Some(chosen) = finished.chosen {
             totals.chosen.add_time(chosen);
@@ -337,6 +330,6 @@ impl Meter {
 impl fmt::Debug for Meter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Not the secret.
-        f.debug_struct("Meter").field("gauges", &self.gauges).finish_non_exhaustive()
+        f.debug_struct("Meter").field("totals", &self.totals).finish_non_exhaustive()
     }
 }

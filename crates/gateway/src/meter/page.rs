@@ -1,7 +1,7 @@
 //! What the meter has for the page of metrics.
 
 use super::series::{CLASSES, OPERATIONS, Operation, TOKEN_TYPES};
-use super::{Meter, Outcome, Refusal};
+use super::{Meter, Outcome};
 use flyball_telemetry::metrics::{Metric, Page, Sizes, Source};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -56,11 +56,8 @@ impl Meter {
         page.counter(Metric::GatewayRequests, requests)?;
         let retries = names.models.iter().map(|(name, model)| ([name], get(&model.retries)));
         page.counter(Metric::GatewayRetries, retries)?;
-        let refused = Refusal::ALL.iter().zip(&self.totals.refused);
-        page.counter(
-            Metric::GatewayRefused,
-            refused.map(|(reason, count)| ([reason.name()], get(count))),
-        )?;
+        let refused = self.totals.refused.all().map(|(code, count)| ([code], count));
+        page.counter(Metric::GatewayRefused, refused)?;
         let choices = ["affinity", "load"].into_iter().zip(&self.totals.choices);
         page.counter(Metric::GatewayChoices, choices.map(|(by, count)| ([by], get(count))))?;
         page.histogram(Metric::GatewayChosen, [(NO_LABELS, self.totals.chosen.sizes())])?;
@@ -94,25 +91,25 @@ impl Meter {
         let ignored = get(&self.totals.cancels_ignored);
         page.counter(Metric::GatewayCancelsIgnored, [(NO_LABELS, ignored)])?;
         let opened = get(&self.totals.breakers_opened);
-        page.counter(Metric::GatewayBreakerOpened, [(NO_LABELS, opened)])?;
-        let states = self.engines.get().map(|count| count()).unwrap_or_default();
-        let states = [
-            ("open", states.open),
-            ("draining", states.draining),
-            ("quarantined", states.quarantined),
-            ("broken", states.broken),
-        ];
-        page.gauge(Metric::GatewayEngines, states.map(|(state, count)| ([state], exact(count))))
+        page.counter(Metric::GatewayBreakerOpened, [(NO_LABELS, opened)])
     }
 
     fn itself(&self, page: &mut Page<'_>) -> fmt::Result {
-        let gauges = &self.gauges;
+        let now = self.now.get().map(|look| look()).unwrap_or_default();
+        let states = [
+            ("open", now.engines.open),
+            ("draining", now.engines.draining),
+            ("quarantined", now.engines.quarantined),
+            ("broken", now.engines.broken),
+        ];
+        let engines = states.map(|(state, count)| ([state], exact(count)));
+        page.gauge(Metric::GatewayEngines, engines)?;
         let reload = self.reload.load();
         for (metric, value) in [
-            (Metric::GatewayConnections, exact(gauges.connections.get())),
-            (Metric::GatewayInFlight, exact(gauges.in_flight.get())),
-            (Metric::GatewayHeld, exact(gauges.held_bytes.get())),
-            (Metric::GatewayDraining, f64::from(u8::from(gauges.draining.load(Relaxed)))),
+            (Metric::GatewayConnections, exact(now.connections)),
+            (Metric::GatewayInFlight, exact(now.requests)),
+            (Metric::GatewayHeld, exact(now.held_bytes)),
+            (Metric::GatewayDraining, f64::from(u8::from(now.draining))),
             (Metric::GatewayReloadSuccessful, f64::from(u8::from(reload.successful))),
             (Metric::GatewayReloadTime, reload.good_since_seconds()),
         ] {
@@ -130,6 +127,6 @@ fn get(count: &AtomicU64) -> u64 {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "gauges count what fits into memory")]
-const fn exact(count: u64) -> f64 {
+const fn exact(count: usize) -> f64 {
     count as f64
 }

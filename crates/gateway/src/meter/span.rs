@@ -63,6 +63,9 @@ pub(super) fn spans(finished: &Finished<'_>, ids: &Ids) -> [Option<Span>; 2] {
         ("flyball.retries", Value::Count(finished.retries.into())),
         ("flyball.usage.estimated", Value::Flag(finished.estimated)),
     ]);
+    if let Some(reason) = finished.reason {
+        attributes.push(("flyball.reason", text(reason)));
+    }
     if !finished.caller.is_empty() {
         attributes.push(("flyball.caller", owned(finished.caller)));
     }
@@ -129,14 +132,15 @@ fn gen_ai(finished: &Finished<'_>) -> Vec<(&'static str, Value)> {
     attributes
 }
 
-/// A refusal of what a client did wrong, or a hang-up, is no error of ours.
+/// What went wrong: a reason or an outcome. A refusal of what a client did wrong, or a hang-up, is no error of ours.
 const fn error_type(finished: &Finished<'_>) -> Option<&'static str> {
     match finished.outcome {
-        Outcome::Failed | Outcome::Broken => Some(finished.outcome.name()),
-        Outcome::Refused | Outcome::Answered if finished.status >= 500 => {
-            Some(finished.outcome.name())
-        }
-        _ => None,
+        Outcome::Cancelled => None,
+        Outcome::Refused | Outcome::Answered if finished.status < 500 => None,
+        _ => match finished.reason {
+            Some(reason) => Some(reason),
+            None => Some(finished.outcome.name()),
+        },
     }
 }
 

@@ -82,9 +82,9 @@ impl Captured {
 fn a_request_is_counted_once_in_every_place() {
     let meter = Arc::new(Meter::quiet(&settings()));
     meter.finished(&request());
-    meter.gauges().in_flight.add(2);
     meter.freed(Duration::from_millis(30));
-    meter.count_engines_by(|| Engines { open: 3, broken: 1, ..Engines::default() });
+    let engines = Engines { open: 3, broken: 1, ..Engines::default() };
+    meter.look_at(move || Now { requests: 2, engines, ..Now::default() });
     let page = page(&meter);
     let chat = r#"gen_ai_operation_name="chat",gen_ai_request_model="qwen""#;
     for line in [
@@ -139,7 +139,13 @@ fn everything_listed_is_written_and_everything_written_is_listed() {
 fn words_of_requests_make_no_series() {
     let meter = Arc::new(Meter::quiet(&settings()));
     meter.finished(&request());
-    meter.finished(&Finished { model: None, outcome: Outcome::Refused, status: 404, ..request() });
+    meter.finished(&Finished {
+        model: None,
+        outcome: Outcome::Refused,
+        reason: Some("model_not_found"),
+        status: 404,
+        ..request()
+    });
     let before = page(&meter);
     for n in 0..10_000 {
         let (model, caller) = (format!("model-{n}"), format!("caller-{n}"));
@@ -153,7 +159,7 @@ fn words_of_requests_make_no_series() {
         r#"flyball_gateway_labels_capped_total{label="caller"} 10000"#,
         r#"flyball_gateway_requests_total{model="other",outcome="answered",status_class="2xx"} 10000"#,
         r#"flyball_gateway_requests_total{model="unknown",outcome="refused",status_class="4xx"} 1"#,
-        r#"flyball_gateway_refused_total{reason="not_found"} 1"#,
+        r#"flyball_gateway_refused_total{reason="model_not_found"} 1"#,
     ] {
         assert!(after.lines().any(|found| found == line), "{line} not in\n{after}");
     }

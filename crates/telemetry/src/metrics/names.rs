@@ -113,7 +113,7 @@ metrics! {
         "Decisions that broke a rule, by the id of the rule";
     GenAiRequestDuration, Gateway, Histogram, Seconds, "gen_ai_server_request_duration_seconds",
         ["gen_ai_operation_name", "gen_ai_request_model"],
-        "From a request's head to the last byte of its answer, of requests that an engine answered";
+        "From a request's head to the last byte of its answer, of answers that began without an error";
     GenAiTimeToFirstToken, Gateway, Histogram, Seconds, "gen_ai_server_time_to_first_token_seconds",
         ["gen_ai_operation_name", "gen_ai_request_model"],
         "From a request's head to the first event of its stream, or the first byte of another answer";
@@ -136,7 +136,7 @@ metrics! {
     GatewayRetries, Gateway, Counter, Count, "flyball_gateway_retries_total", ["model"],
         "Times that another engine was tried";
     GatewayRefused, Gateway, Counter, Count, "flyball_gateway_refused_total", ["reason"],
-        "Requests and connections that no engine saw, by the reason";
+        "Requests that got no whole answer of an engine, by the reason that `x-flyball-reason` says";
     GatewayChoices, Gateway, Counter, Count, "flyball_gateway_choices_total", ["by"],
         "Engines chosen, by what decided: affinity to a cached prefix, or load alone";
     GatewayChosen, Gateway, Histogram, Seconds, "flyball_gateway_chosen_seconds", [],
