@@ -1,13 +1,12 @@
 //! The collector inside a gateway: its own counts are all there is to know.
 
-use super::Standing;
 use super::rounds::{Answer, Office};
 use super::verifier::Verifier;
 use super::verify::Seen;
 use super::wire::Problem;
+use super::{Source, Standing};
 use crate::fleet::{Endpoint, Fleet, Model, Report};
 use crate::settings::Engine;
-use arc_swap::ArcSwap;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,7 +24,7 @@ const SETTLED: Duration = Duration::from_millis(2);
 
 /// Asks for one gateway.
 pub(super) struct Within<'a> {
-    fleet: &'a ArcSwap<Fleet>,
+    fleet: &'a Source,
     verifier: &'a Verifier,
     standing: &'a Standing,
     crew: Crew,
@@ -35,11 +34,7 @@ pub(super) struct Within<'a> {
 }
 
 impl<'a> Within<'a> {
-    pub(super) fn new(
-        fleet: &'a ArcSwap<Fleet>,
-        verifier: &'a Verifier,
-        standing: &'a Standing,
-    ) -> Self {
+    pub(super) fn new(fleet: &'a Source, verifier: &'a Verifier, standing: &'a Standing) -> Self {
         let (crew, before) = (Crew::default(), BTreeMap::new());
         Self { fleet, verifier, standing, crew, before, tidied: Instant::now() }
     }
@@ -78,7 +73,7 @@ impl Office for Within<'_> {
                         known: Some(known),
                     }),
                 );
-                self.verifier.report(&self.fleet.load(), self.crew.of(address), &seen);
+                self.verifier.report(&(self.fleet)(), self.crew.of(address), &seen);
             }
             Err(error) => {
                 tracing::debug!(%address, %error, "engine did not report");
@@ -87,7 +82,7 @@ impl Office for Within<'_> {
         }
         if now.duration_since(self.tidied) >= super::INTERVAL {
             self.tidied = now;
-            self.verifier.tidy(&self.fleet.load(), now);
+            self.verifier.tidy(&(self.fleet)(), now);
             self.standing.set_silent(self.crew.silent(now));
         }
     }
@@ -120,8 +115,8 @@ struct Member {
 
 impl Crew {
     /// Takes the fleet as it is now, and says whether it is another one.
-    pub(super) fn renew(&mut self, fleet: &ArcSwap<Fleet>) -> bool {
-        let fleet = fleet.load_full();
+    pub(super) fn renew(&mut self, fleet: &Source) -> bool {
+        let fleet = fleet();
         if self.fleet.as_ref().is_some_and(|old| Arc::ptr_eq(old, &fleet)) {
             return false;
         }
