@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::{CommandFactory, FromArgMatches, error::ErrorKind};
 
 use crate::args::{Cli, Command};
-use crate::commands::{backtest, check, explain, fit, gpus, plan, prices, trace, version};
+use crate::commands::{backtest, check, explain, fit, gateway, gpus, plan, prices, trace, version};
 use crate::output::{Color, Exit, Failure, Format, Printer};
 
 pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Exit {
@@ -30,6 +30,7 @@ fn execute(cli: Cli, printer: Printer) -> Result<Exit, Failure> {
         Command::Backtest(args) => backtest::run(&args, &printer),
         Command::Fit(args) => fit::run(&args, &printer),
         Command::Plan(args) => plan::run(&args, &printer),
+        Command::Gateway(args) => gateway::run(&args, &printer),
         Command::Gpus(args) => gpus::run(&args, &printer),
         Command::Prices(args) => prices::run(&args, &printer),
         Command::Trace(args) => until_interrupted(trace::run(&args, &cli.global.cluster, &printer)),

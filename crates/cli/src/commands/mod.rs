@@ -4,6 +4,7 @@ pub(crate) mod backtest;
 pub(crate) mod check;
 pub(crate) mod explain;
 pub(crate) mod fit;
+pub(crate) mod gateway;
 pub(crate) mod gpus;
 pub(crate) mod plan;
 pub(crate) mod prices;
