@@ -19,11 +19,19 @@
 
 #![deny(missing_docs)]
 
+mod accept;
+pub mod admin;
+mod admit;
+mod answer;
+mod choose;
 pub mod collect;
 pub mod discover;
 pub mod fleet;
+mod forward;
+mod identify;
 pub mod meter;
 pub mod scan;
+pub mod serve;
 pub mod settings;
 pub mod sse;
 mod surface;
