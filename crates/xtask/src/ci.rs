@@ -5,7 +5,7 @@
 
 use crate::cluster::{self, Command as Cluster};
 use crate::figures::{self, Op, Target};
-use crate::{accuracy, bench, e2e, errors, image, process, tidy, tools};
+use crate::{accuracy, bench, e2e, engines, errors, image, process, tidy, tools};
 use anyhow::{Context as _, Result, bail};
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -50,7 +50,9 @@ const CHECK: [Step; 9] = [
     Step { name: "advisories", run: advisories },
 ];
 
-const ON_A_CLUSTER: [Step; 6] = [
+const ON_A_CLUSTER: [Step; 8] = [
+    Step { name: "engines", run: |ctx| done(engines::build(ctx.root).map(drop)) },
+    Step { name: "real-engines", run: real_engines },
     Step { name: "cluster-parts", run: |ctx| done(cluster::build_parts(ctx.root)) },
     Step { name: "image", run: |ctx| done(image::build(ctx.root, ctx.figure).map(drop)) },
     Step { name: "cluster-leftovers", run: |ctx| on_a_cluster(ctx, leftovers) },
@@ -98,16 +100,22 @@ impl Caches {
     fn look(root: &Path) -> Result<Self> {
         // Said by `.ci/run`, because this very program was built into that folder.
         let target = std::env::var("FLYBALL_CI_TARGET").is_ok_and(|word| word == "warm");
-        Ok(match (cluster::parts_are_cached(root)?, tools::are_cached()?, target) {
-            (true, true, true) => Self::Warm,
-            (false, false, false) => Self::Cold,
+        let parts = [
+            cluster::parts_are_cached(root)?,
+            engines::are_cached(root)?,
+            tools::are_cached()?,
+            target,
+        ];
+        Ok(match parts {
+            [true, true, true, true] => Self::Warm,
+            [false, false, false, false] => Self::Cold,
             _ => Self::Partly,
         })
     }
 
     fn in_words(&self) -> &'static str {
         match self {
-            Self::Warm => "warm (cluster parts, tools, target folder)",
+            Self::Warm => "warm (cluster parts, engines, tools, target folder)",
             Self::Cold => "empty",
             Self::Partly => "partly filled, so the minutes count neither as cold nor as warm",
         }
@@ -194,6 +202,20 @@ fn leftovers(ctx: &Context<'_>) -> Result<()> {
 
 fn stories(ctx: &Context<'_>) -> Result<()> {
     e2e::run(ctx.root, &e2e::Args::own_cluster())
+}
+
+/// What `tests` skipped on a machine that had no engines yet.
+fn real_engines(ctx: &Context<'_>) -> Result<Outcome> {
+    if !engines::are_cached(ctx.root)? {
+        return Ok(Outcome::Skipped("the engines did not build".into()));
+    }
+    let built = engines::build(ctx.root)?;
+    let mut nextest = tools::nextest()?;
+    nextest.current_dir(ctx.root).args(["run", "--locked", "--package", "flyball-proving"]);
+    // Named by us, they must be there: a test that cannot find one fails instead of skipping.
+    nextest.env("FLYBALL_ENGINES", built.folder);
+    nextest.args(["--cargo-quiet", "--profile", "e2e", "real_engines"]);
+    done(process::run(&mut nextest))
 }
 
 fn thousand_nodes(ctx: &Context<'_>) -> Result<()> {

@@ -11,6 +11,7 @@ mod ci;
 mod cluster;
 mod commands;
 mod e2e;
+mod engines;
 mod errors;
 mod figures;
 mod image;
