@@ -1,0 +1,3 @@
+//! Gateway and engines together.
+
+mod real_engines;
