@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{backtest, check, explain, fit, gpus, plan, prices, trace};
+use crate::commands::{backtest, check, emulate, explain, fit, gpus, plan, prices, trace};
 use crate::flags::Global;
 
 /// Decides how much accelerator capacity AI workloads get, and shows why
@@ -24,6 +24,7 @@ pub(crate) enum Command {
     Plan(plan::PlanArgs),
     Fit(fit::FitArgs),
     Backtest(Box<backtest::BacktestArgs>),
+    Emulate(Box<emulate::EmulateArgs>),
     Gpus(gpus::GpusArgs),
     Prices(prices::PricesArgs),
     Trace(trace::TraceArgs),

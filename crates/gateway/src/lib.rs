@@ -20,6 +20,7 @@
 #![deny(missing_docs)]
 
 mod accept;
+pub mod admin;
 mod admit;
 mod answer;
 mod choose;

@@ -2,6 +2,7 @@
 
 pub(crate) mod backtest;
 pub(crate) mod check;
+pub(crate) mod emulate;
 pub(crate) mod explain;
 pub(crate) mod fit;
 pub(crate) mod gpus;

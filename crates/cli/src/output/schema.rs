@@ -8,7 +8,7 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
 
 use super::{API_VERSION, Envelope, Failure, failure::ErrorDocument};
-use crate::commands::{backtest, check, explain, fit, gpus, plan, prices, trace, version};
+use crate::commands::{backtest, check, emulate, explain, fit, gpus, plan, prices, trace, version};
 
 /// The schema of one answer. `apiVersion` and `kind` are fixed, so that a program can tell the
 /// answers apart by schema alone.
@@ -28,6 +28,7 @@ fn all() -> Vec<(&'static str, Value)> {
         ("backtest-tune", schema::<backtest::TuneAnswer>(backtest::TuneAnswer::KIND)),
         ("backtest-why", schema::<backtest::WhyAnswer>(backtest::WhyAnswer::KIND)),
         ("check", schema::<check::CheckAnswer>(check::CheckAnswer::KIND)),
+        ("emulation", schema::<emulate::Emulation>(emulate::Emulation::KIND)),
         ("error", schema::<ErrorDocument<'static>>(Failure::KIND)),
         ("explain", schema::<explain::Explanation>(explain::Explanation::KIND)),
         ("explain-list", schema::<explain::Listing>(explain::Listing::KIND)),

@@ -99,7 +99,9 @@ fn answer(
     let mut head = began.head.clone();
     outgoing::clean(&mut head.headers);
     head.headers.insert("x-request-id", record.request_id.clone());
+    // The version and the reason phrase were the engine's.
     head.version = http::Version::default();
+    head.extensions.clear();
     record.status = head.status.as_u16();
     if let Some(place) = &mut record.place {
         place.let_go();

@@ -84,6 +84,9 @@ impl Relay {
             let whole = place + 1 < pieces || ends_between_events(&piece);
             relay.pass(piece, whole);
         }
+        if relay.watcher.is_none() && relay.body.is_end_stream() {
+            relay.end_whole();
+        }
         relay
     }
 
@@ -91,7 +94,6 @@ impl Relay {
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         loop {
             if let Some(piece) = self.ready.pop_front() {
-                self.record.bytes_out += piece.len() as u64;
                 return Poll::Ready(Some(Ok(piece)));
             }
             if self.over {
@@ -133,8 +135,9 @@ impl Relay {
         let Some(watcher) = &mut self.watcher else {
             self.last_event = Instant::now();
             self.tail = Some(tail_of(self.tail.take(), &piece));
-            self.ready.push_back(piece);
-            return Ok(());
+            self.queue(piece);
+            // hyper does not ask again when it has as many bytes as the head promised.
+            return if self.body.is_end_stream() { self.end() } else { Ok(()) };
         };
         match watcher.feed(&piece) {
             Ok(progress) => {
@@ -151,16 +154,22 @@ impl Relay {
         }
     }
 
+    fn queue(&mut self, piece: Bytes) {
+        self.record.bytes_out += piece.len() as u64;
+        self.ready.push_back(piece);
+    }
+
     /// Passes on what is whole, and keeps the beginning of what is not.
     fn pass(&mut self, piece: Bytes, whole: bool) {
         if whole && self.partial.is_empty() {
-            self.ready.push_back(piece);
+            self.queue(piece);
             return;
         }
         self.partial.extend_from_slice(&piece);
         let end = if whole { self.partial.len() } else { last_boundary(&self.partial) };
         if end > 0 {
-            self.ready.push_back(self.partial.split_to(end).freeze());
+            let whole = self.partial.split_to(end).freeze();
+            self.queue(whole);
         }
     }
 
@@ -170,8 +179,14 @@ impl Relay {
             return self.give_up(&Problem::BrokenStream);
         }
         if !self.partial.is_empty() {
-            self.ready.push_back(self.partial.split().freeze());
+            let rest = self.partial.split().freeze();
+            self.queue(rest);
         }
+        self.end_whole();
+        Ok(())
+    }
+
+    fn end_whole(&mut self) {
         self.over = true;
         self.flight.endpoint().breaker.succeeded();
         if let Some(connection) = self.connection.take() {
@@ -179,7 +194,6 @@ impl Relay {
         }
         self.account();
         self.record.finish(Outcome::Answered, None);
-        Ok(())
     }
 
     /// The answer cannot be finished: an event says so in a stream, and a cut connection otherwise.
@@ -193,7 +207,8 @@ impl Relay {
             return Err(io::Error::other(problem.code()));
         }
         self.partial.clear();
-        self.ready.push_back(problem.event(Dialect::of(self.record.surface.path())));
+        let event = problem.event(Dialect::of(self.record.surface.path()));
+        self.queue(event);
         Ok(())
     }
 

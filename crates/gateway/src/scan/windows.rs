@@ -46,96 +46,104 @@ impl Walk {
         depth_limit: u32,
     ) -> Result<Option<usize>, Stuck> {
         let mut at = from;
-        while at < piece.len() {
-            if self.escaped {
-                self.escaped = false;
-                at += 1;
+        while let Some(window) = piece.get(at..).and_then(<[u8]>::first_chunk::<WINDOW>) {
+            // Most of a prompt is windows of plain text.
+            if self.in_string && !self.escaped && quotes_and_backslashes(window) == 0 {
+                at += WINDOW;
+                continue;
             }
-            let rest = &piece[at..];
-            let mut padded = [0; WINDOW];
-            let window = rest.first_chunk::<WINDOW>().unwrap_or_else(|| {
-                padded[..rest.len()].copy_from_slice(rest);
-                &padded
-            });
-            let length = rest.len().min(WINDOW);
-            match self.through(window, length, depth_limit) {
-                Ok(Some(after)) => return Ok(Some(at + after)),
-                Ok(None) => at += length,
-                Err(Stuck::Mismatch(place)) => return Err(Stuck::Mismatch(at + place)),
-                Err(Stuck::TooDeep) => return Err(Stuck::TooDeep),
+            match self.through(window, WINDOW, depth_limit) {
+                Step::Through => at += WINDOW,
+                Step::Ended(place) => return Ok(Some(at + place)),
+                Step::TooDeep => return Err(Stuck::TooDeep),
+                Step::Mismatch(place) => return Err(Stuck::Mismatch(at + place)),
             }
         }
-        Ok(None)
+        let rest = &piece[at..];
+        if rest.is_empty() {
+            return Ok(None);
+        }
+        // Zeros behind what is left: no mask knows them.
+        let mut padded = [0; WINDOW];
+        padded[..rest.len()].copy_from_slice(rest);
+        match self.through(&padded, rest.len(), depth_limit) {
+            Step::Through => Ok(None),
+            Step::Ended(place) => Ok(Some(at + place)),
+            Step::TooDeep => Err(Stuck::TooDeep),
+            Step::Mismatch(place) => Err(Stuck::Mismatch(at + place)),
+        }
     }
 
-    /// One window of `length` bytes; behind them are zeros, which no mask knows. Says where in it
-    /// the value ended, if it did.
-    #[inline]
-    fn through(
-        &mut self,
-        window: &[u8; WINDOW],
-        length: usize,
-        depth_limit: u32,
-    ) -> Result<Option<usize>, Stuck> {
-        let mut inside: Option<u64> = None;
-        let mut outside: Option<u64> = None;
-        let mut next = 0;
-        while next < WINDOW {
-            let ahead = u64::MAX << next;
+    /// One window of `length` bytes.
+    #[inline(always)]
+    fn through(&mut self, window: &[u8; WINDOW], length: usize, depth_limit: u32) -> Step {
+        // The bits of what is not read yet.
+        let mut ahead = u64::MAX << u32::from(self.escaped);
+        self.escaped = false;
+        loop {
             if self.in_string {
-                let bits = *inside.get_or_insert_with(|| quotes_and_backslashes(window)) & ahead;
+                let mut bits = quotes_and_backslashes(window) & ahead;
+                loop {
+                    if bits == 0 {
+                        return Step::Through;
+                    }
+                    let place = bits.trailing_zeros();
+                    if window[place as usize] == b'"' {
+                        self.in_string = false;
+                        ahead = !1 << place;
+                        if self.depth == 1 {
+                            return Step::Ended(place as usize + 1);
+                        }
+                        break;
+                    }
+                    self.escaped = place as usize + 1 == length;
+                    bits &= !3 << place;
+                }
+            }
+            let mut bits = quotes_and_brackets(window) & ahead;
+            loop {
                 if bits == 0 {
-                    break;
+                    return Step::Through;
                 }
-                let place = bits.trailing_zeros() as usize;
-                if window[place] == b'\\' {
-                    next = place + 2;
-                    self.escaped = next > length;
-                    continue;
-                }
-                self.in_string = false;
-                next = place + 1;
-            } else {
-                let bits = *outside.get_or_insert_with(|| quotes_and_brackets(window)) & ahead;
-                if bits == 0 {
-                    break;
-                }
-                let place = bits.trailing_zeros() as usize;
-                next = place + 1;
-                match window[place] {
+                let place = bits.trailing_zeros();
+                match window[place as usize] {
                     b'"' => {
                         self.in_string = true;
-                        continue;
+                        ahead = !1 << place;
+                        break;
                     }
-                    b'{' => self.open(true, depth_limit)?,
-                    b'[' => self.open(false, depth_limit)?,
-                    closing => self.close(closing == b'}', place)?,
+                    byte @ (b'{' | b'[') => {
+                        if self.depth >= depth_limit {
+                            return Step::TooDeep;
+                        }
+                        self.depth += 1;
+                        self.kinds = self.kinds << 1 | u64::from(byte == b'{');
+                    }
+                    byte => {
+                        if (self.kinds & 1 == 1) != (byte == b'}') {
+                            return Step::Mismatch(place as usize);
+                        }
+                        self.depth -= 1;
+                        self.kinds >>= 1;
+                        if self.depth == 1 {
+                            return Step::Ended(place as usize + 1);
+                        }
+                    }
                 }
-            }
-            if self.depth == 1 {
-                return Ok(Some(next));
+                bits &= bits - 1;
             }
         }
-        Ok(None)
     }
+}
 
-    fn open(&mut self, object: bool, depth_limit: u32) -> Result<(), Stuck> {
-        if self.depth >= depth_limit {
-            return Err(Stuck::TooDeep);
-        }
-        self.depth += 1;
-        self.kinds = self.kinds << 1 | u64::from(object);
-        Ok(())
-    }
-
-    fn close(&mut self, object: bool, place: usize) -> Result<(), Stuck> {
-        if (self.kinds & 1 == 1) != object {
-            return Err(Stuck::Mismatch(place));
-        }
-        self.depth -= 1;
-        self.kinds >>= 1;
-        Ok(())
-    }
+/// What one window brought.
+enum Step {
+    /// The value goes on behind it.
+    Through,
+    /// The value ended before this place.
+    Ended(usize),
+    TooDeep,
+    Mismatch(usize),
 }
 
 fn quotes_and_backslashes(window: &[u8; WINDOW]) -> u64 {

@@ -39,14 +39,14 @@ struct Seen {
 
 impl Engine {
     pub(crate) async fn start(does: Does) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback works");
+        let address = listener.local_addr().expect("loopback works");
         let (seen, does) = (Arc::<Mutex<Seen>>::default(), Arc::new(Mutex::new(does)));
         let engine = Self { address, seen: Arc::clone(&seen), does: Arc::clone(&does) };
         tokio::spawn(async move {
             loop {
-                let (stream, _) = listener.accept().await.unwrap();
-                seen.lock().unwrap().connections += 1;
+                let (stream, _) = listener.accept().await.expect("loopback works");
+                seen.lock().expect("no thread panicked").connections += 1;
                 tokio::spawn(serve(stream, Arc::clone(&seen), Arc::clone(&does)));
             }
         });
@@ -55,23 +55,23 @@ impl Engine {
 
     /// From now on it does this.
     pub(crate) fn now(&self, does: Does) {
-        *self.does.lock().unwrap() = does;
+        *self.does.lock().expect("no thread panicked") = does;
     }
 
     /// The requests it got, whole.
     pub(crate) fn requests(&self) -> Vec<String> {
-        let seen = self.seen.lock().unwrap();
+        let seen = self.seen.lock().expect("no thread panicked");
         seen.requests.iter().map(|r| String::from_utf8_lossy(r).into_owned()).collect()
     }
 
     /// Connections it was given.
     pub(crate) fn connections(&self) -> u32 {
-        self.seen.lock().unwrap().connections
+        self.seen.lock().expect("no thread panicked").connections
     }
 
     /// Waits until so many clients have left before their answer was over.
     pub(crate) async fn left(&self, many: u32) {
-        while self.seen.lock().unwrap().left < many {
+        while self.seen.lock().expect("no thread panicked").left < many {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
@@ -80,8 +80,8 @@ impl Engine {
 async fn serve(mut stream: TcpStream, seen: Arc<Mutex<Seen>>, does: Arc<Mutex<Does>>) {
     let mut buffer = Vec::new();
     while let Some(request) = read(&mut stream, &mut buffer).await {
-        seen.lock().unwrap().requests.push(request);
-        let does = does.lock().unwrap().clone();
+        seen.lock().expect("no thread panicked").requests.push(request);
+        let does = does.lock().expect("no thread panicked").clone();
         if !answer(&mut stream, &seen, does).await {
             return;
         }
@@ -134,12 +134,12 @@ async fn send(
     for piece in pieces {
         let chunk = format!("{:x}\r\n{piece}\r\n", piece.len());
         if stream.write_all(chunk.as_bytes()).await.is_err() {
-            seen.lock().unwrap().left += 1;
+            seen.lock().expect("no thread panicked").left += 1;
             return false;
         }
         let mut byte = [0];
         if let Ok(Ok(0) | Err(_)) = tokio::time::timeout(apart, stream.read(&mut byte)).await {
-            seen.lock().unwrap().left += 1;
+            seen.lock().expect("no thread panicked").left += 1;
             return false;
         }
     }
@@ -150,7 +150,7 @@ async fn send(
 async fn gone(stream: &mut TcpStream, seen: &Mutex<Seen>) {
     let mut byte = [0];
     while let Ok(1..) = stream.read(&mut byte).await {}
-    seen.lock().unwrap().left += 1;
+    seen.lock().expect("no thread panicked").left += 1;
 }
 
 /// One request with a content-length, whole.
@@ -159,7 +159,12 @@ async fn read(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Vec<u8>> {
         if let Some(end) = memchr::memmem::find(buffer, b"\r\n\r\n") {
             let head = String::from_utf8_lossy(&buffer[..end]).to_lowercase();
             let length = head.split("content-length: ").nth(1).map_or(0, |rest| {
-                rest.split("\r\n").next().unwrap_or("0").trim().parse::<usize>().unwrap()
+                rest.split("\r\n")
+                    .next()
+                    .unwrap_or("0")
+                    .trim()
+                    .parse::<usize>()
+                    .expect("loopback works")
             });
             if buffer.len() >= end + 4 + length {
                 return Some(buffer.drain(..end + 4 + length).collect());

@@ -36,7 +36,7 @@ pub(crate) struct Line {
 
 impl Listener for Heard {
     fn finished(&self, finished: &Finished<'_>) {
-        self.finished.lock().unwrap().push(Line {
+        self.finished.lock().expect("no thread panicked").push(Line {
             outcome: finished.outcome,
             status: finished.status,
             retries: finished.retries,
@@ -46,7 +46,7 @@ impl Listener for Heard {
     }
 
     fn cancelled(&self, _: &Arc<Endpoint>) {
-        *self.cancelled.lock().unwrap() += 1;
+        *self.cancelled.lock().expect("no thread panicked") += 1;
     }
 }
 
@@ -63,7 +63,8 @@ impl Rig {
         settings.listen.set_port(0);
         change(&mut settings);
         let heard = Arc::new(Heard::default());
-        let gateway = serve::start(&settings, Arc::clone(&heard) as Arc<dyn Listener>).unwrap();
+        let gateway = serve::start(&settings, Arc::clone(&heard) as Arc<dyn Listener>)
+            .expect("loopback works");
         let found = |address: &SocketAddr| Found {
             name: address.to_string(),
             address: *address,
@@ -76,16 +77,19 @@ impl Rig {
     }
 
     pub(crate) async fn connect(&self) -> TcpStream {
-        TcpStream::connect(self.gateway.address()).await.unwrap()
+        TcpStream::connect(self.gateway.address()).await.expect("loopback works")
     }
 
     /// Sends a request on a connection of its own and reads until the gateway closes it.
     pub(crate) async fn whole(&self, request: &str) -> String {
         let mut stream = self.connect().await;
-        stream.write_all(request.as_bytes()).await.unwrap();
+        stream.write_all(request.as_bytes()).await.expect("loopback works");
         let mut answer = Vec::new();
         let reading = stream.read_to_end(&mut answer);
-        tokio::time::timeout(Duration::from_secs(20), reading).await.expect("an end").unwrap();
+        tokio::time::timeout(Duration::from_secs(20), reading)
+            .await
+            .expect("an end")
+            .expect("loopback works");
         String::from_utf8_lossy(&answer).into_owned()
     }
 
@@ -93,7 +97,7 @@ impl Rig {
     pub(crate) async fn finished(&self, many: usize) -> Vec<Line> {
         let waiting = async {
             loop {
-                let lines = self.heard.finished.lock().unwrap().clone();
+                let lines = self.heard.finished.lock().expect("no thread panicked").clone();
                 if lines.len() >= many {
                     return lines;
                 }
@@ -104,7 +108,7 @@ impl Rig {
     }
 
     pub(crate) fn cancelled(&self) -> u32 {
-        *self.heard.cancelled.lock().unwrap()
+        *self.heard.cancelled.lock().expect("no thread panicked")
     }
 }
 

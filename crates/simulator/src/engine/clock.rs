@@ -139,6 +139,12 @@ impl<S: Step> Engine<S> {
         self.scheduler.ids().chain(unseen).collect()
     }
 
+    /// Tokens of a request that are out, at the time that was advanced to. None if it is not inside,
+    /// or has not been seen yet. With [`Pace::Skipping`] it lags by the steps under way.
+    pub fn emitted(&self, id: u64) -> Option<u32> {
+        self.scheduler.emitted(id)
+    }
+
     /// Counts since the start.
     pub fn tally(&self) -> Tally {
         Tally { evaluations: self.evaluations, ..self.scheduler.tally() }

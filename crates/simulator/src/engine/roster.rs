@@ -51,6 +51,14 @@ impl Member {
             _ => self.computed,
         }
     }
+
+    /// Tokens out before this step.
+    pub(super) const fn emitted_at(&self, step: u64) -> u32 {
+        match self.state {
+            State::Decoding => self.emitted + (step - self.since) as u32,
+            _ => self.emitted,
+        }
+    }
 }
 
 /// All requests inside.

@@ -212,6 +212,12 @@ impl Scheduler {
         self.roster.ids()
     }
 
+    /// Tokens that are out of a request that has not ended.
+    pub fn emitted(&self, id: u64) -> Option<u32> {
+        let member = self.roster.get(self.roster.seat(id)?);
+        Some(member.emitted_at(self.step))
+    }
+
     /// What is seen from outside, when so many of the steps under way have begun.
     pub fn load(&self, begun: u64) -> Load {
         let later = if begun > 1 { self.needed_in(self.step + 1, begun - 1) as u32 } else { 0 };

@@ -51,6 +51,32 @@ fn one_request_in_chunks_by_hand() {
 }
 
 #[test]
+fn tokens_come_out_one_by_one_and_a_preempted_request_keeps_its_own() {
+    // Two requests of 16 + 16 tokens in three blocks of 16: the second gives way and comes back.
+    let settings = Settings { blocks: 3, ..settings() };
+    let mut engine = Engine::new(settings, Plain, Pace::StepByStep);
+    for id in 0..2 {
+        engine.submit(id, &Arrival::plain(Seconds::ZERO, 16, 16)).unwrap();
+    }
+    let (mut out, mut preempted) = ([0; 2], 0);
+    while let Some(next) = engine.next_event() {
+        let mut ended = [false; 2];
+        engine.advance(next, &mut |event| match event.what {
+            What::Finished => ended[event.id as usize] = true,
+            What::Preempted => preempted += 1,
+            _ => {}
+        });
+        for id in 0..2 {
+            let now = if ended[id] { 16 } else { engine.emitted(id as u64).unwrap_or(out[id]) };
+            assert!(now == out[id] || now == out[id] + 1, "{id}: {} to {now}", out[id]);
+            out[id] = now;
+        }
+    }
+    assert_eq!((out, preempted), ([16, 16], 1));
+    assert_eq!(engine.emitted(0), None);
+}
+
+#[test]
 fn who_comes_during_a_step_waits_for_its_end_and_one_step_more_if_scheduled_ahead() {
     // The first request's steps end at 1.1, 2.1001, 3.1003 (100 and 101 tokens cached).
     let arrivals = [Arrival::plain(Seconds(0.0), 100, 50), Arrival::plain(Seconds(1.5), 10, 1)];

@@ -1,0 +1,238 @@
+//! Reading requests.
+
+use super::embeddings;
+use super::errors::Problem;
+use super::{Asked, Form};
+use crate::prompt::Reader;
+use crate::words;
+use http::StatusCode;
+use serde_json::Value;
+
+/// What a request without a limit of its own gets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Defaults {
+    pub(crate) output: u32,
+    pub(crate) block_tokens: u32,
+    /// Tokens of prompt and answer together.
+    pub(crate) longest: u32,
+}
+
+/// Understands a body. Fields that have no meaning here are skipped, as engines do.
+pub(crate) fn read(form: Form, body: &[u8], defaults: &Defaults) -> Result<Asked, Problem> {
+    let value: Value = serde_json::from_slice(body).map_err(|error| {
+        Problem::new(StatusCode::BAD_REQUEST, format!("the body is not JSON: {error}"))
+    })?;
+    let Value::Object(fields) = &value else {
+        return Err(Problem::new(StatusCode::BAD_REQUEST, "the body is not a JSON object"));
+    };
+    let model = text_field(&value, "model")?.unwrap_or_default().to_owned();
+    if number(&value, "n")?.is_some_and(|n| n != 1) {
+        return Err(Problem::field("n", "only one answer at a time is emulated"));
+    }
+    let mut reader =
+        Reader::new(defaults.block_tokens, text_field(&value, "cache_salt")?.unwrap_or_default());
+    let mut inputs = Vec::new();
+    match form {
+        Form::Chat => required(fields.get("messages"), "messages", &mut reader)?,
+        Form::Completions => required(fields.get("prompt"), "prompt", &mut reader)?,
+        Form::Responses => {
+            push(fields.get("instructions").unwrap_or(&Value::Null), &mut reader);
+            required(fields.get("input"), "input", &mut reader)?;
+        }
+        Form::Messages => {
+            push(fields.get("system").unwrap_or(&Value::Null), &mut reader);
+            required(fields.get("messages"), "messages", &mut reader)?;
+        }
+        Form::Embeddings => {
+            required(fields.get("input"), "input", &mut reader)?;
+            inputs = embeddings::inputs(&value["input"], defaults.block_tokens)?;
+        }
+    }
+    let prompt = reader.finish();
+    let most = most_tokens(form, &value, defaults)?;
+    let (output, stops) = match number(&value, "min_tokens")? {
+        Some(least) if form != Form::Embeddings && least < most => {
+            let seed = value["seed"].as_u64().unwrap_or(0);
+            let output = words::length(prompt.hash, seed, least, most);
+            (output, output < most)
+        }
+        _ => (most, false),
+    };
+    let total = u64::from(prompt.tokens) + u64::from(most);
+    if total > u64::from(defaults.longest) {
+        let message = format!(
+            "prompt and answer would have {total} tokens, and this model holds {}; hint: a shorter \
+             prompt or a smaller max_tokens",
+            defaults.longest
+        );
+        return Err(Problem::field("messages", message).coded("context_length_exceeded"));
+    }
+    let usage = &value["stream_options"]["include_usage"];
+    Ok(Asked {
+        model,
+        prompt,
+        output,
+        stops,
+        stream: flag(&value, "stream")?,
+        include_usage: usage.as_bool().unwrap_or(false),
+        inputs,
+        embedding: embeddings::Wish::read(&value)?,
+    })
+}
+
+/// The limit of the answer.
+fn most_tokens(form: Form, value: &Value, defaults: &Defaults) -> Result<u32, Problem> {
+    let names: &[&'static str] = match form {
+        Form::Chat => &["max_completion_tokens", "max_tokens"],
+        Form::Completions | Form::Messages => &["max_tokens"],
+        Form::Responses => &["max_output_tokens"],
+        // One step reads the input, and there is nothing to generate.
+        Form::Embeddings => return Ok(1),
+    };
+    for name in names {
+        match number(value, name)? {
+            Some(0) => return Err(Problem::field(name, "must be at least 1")),
+            Some(most) => return Ok(most),
+            None => {}
+        }
+    }
+    if form == Form::Messages {
+        return Err(Problem::field("max_tokens", "max_tokens: Field required"));
+    }
+    Ok(defaults.output)
+}
+
+fn required(value: Option<&Value>, name: &'static str, reader: &mut Reader) -> Result<(), Problem> {
+    match value {
+        None | Some(Value::Null) => Err(Problem::field(name, format!("{name}: Field required"))),
+        Some(Value::Array(items)) if items.is_empty() => {
+            Err(Problem::field(name, format!("{name} is empty")))
+        }
+        Some(value) => {
+            push(value, reader);
+            Ok(())
+        }
+    }
+}
+
+/// The text in messages, parts of messages, lists of either, and lists of token numbers.
+pub(super) fn push(value: &Value, reader: &mut Reader) {
+    match value {
+        Value::String(text) => reader.push(text.as_bytes()),
+        Value::Array(items) => items.iter().for_each(|item| push(item, reader)),
+        Value::Object(fields) => {
+            for name in ["content", "text"] {
+                if let Some(inner) = fields.get(name) {
+                    push(inner, reader);
+                }
+            }
+        }
+        // A token number stands for one token, and that is four bytes.
+        Value::Number(token) => {
+            reader.push(&(token.as_u64().unwrap_or(0) as u32).to_le_bytes());
+        }
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+pub(super) fn number(value: &Value, name: &'static str) -> Result<Option<u32>, Problem> {
+    match value.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(given) => match given.as_u64().and_then(|number| u32::try_from(number).ok()) {
+            Some(number) => Ok(Some(number)),
+            None => {
+                Err(Problem::field(name, format!("{name} must be a whole number, not {given}")))
+            }
+        },
+    }
+}
+
+fn text_field<'a>(value: &'a Value, name: &'static str) -> Result<Option<&'a str>, Problem> {
+    match value.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(Problem::field(name, format!("{name} must be a text"))),
+    }
+}
+
+fn flag(value: &Value, name: &'static str) -> Result<bool, Problem> {
+    match value.get(name) {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(flag)) => Ok(*flag),
+        Some(_) => Err(Problem::field(name, format!("{name} must be true or false"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEFAULTS: Defaults = Defaults { output: 128, block_tokens: 16, longest: 1000 };
+
+    fn ask(form: Form, body: &str) -> Result<Asked, Problem> {
+        read(form, body.as_bytes(), &DEFAULTS)
+    }
+
+    #[test]
+    fn every_form_of_the_same_text_is_the_same_prompt() {
+        let text = "x".repeat(100);
+        let bodies = [
+            (Form::Chat, format!(r#"{{"messages":[{{"role":"user","content":"{text}"}}]}}"#)),
+            (Form::Completions, format!(r#"{{"prompt":"{text}"}}"#)),
+            (Form::Responses, format!(r#"{{"input":"{text}"}}"#)),
+            (
+                Form::Messages,
+                format!(
+                    r#"{{"max_tokens":128,"messages":[{{"role":"user","content":
+                        [{{"type":"text","text":"{text}"}}]}}]}}"#
+                ),
+            ),
+        ];
+        let prompts: Vec<_> =
+            bodies.iter().map(|(form, body)| ask(*form, body).unwrap().prompt).collect();
+        assert_eq!(prompts[0].tokens, 25);
+        assert!(prompts.iter().all(|prompt| *prompt == prompts[0]));
+    }
+
+    #[test]
+    fn the_answer_is_as_long_as_allowed_unless_a_length_is_drawn() {
+        let asked = ask(Form::Completions, r#"{"prompt":"hello"}"#).unwrap();
+        assert_eq!((asked.output, asked.stops), (128, false));
+        let asked = ask(Form::Completions, r#"{"prompt":"hello","max_tokens":7}"#).unwrap();
+        assert_eq!((asked.output, asked.stops), (7, false));
+        let drawn = |seed: u32| {
+            let body = format!(r#"{{"prompt":"hello","min_tokens":5,"seed":{seed}}}"#);
+            ask(Form::Completions, &body).unwrap().output
+        };
+        assert!((5..=128).contains(&drawn(1)));
+        assert_eq!(drawn(1), drawn(1));
+        assert!((0..9).any(|seed| drawn(seed) != drawn(1)));
+    }
+
+    #[test]
+    fn tokens_by_number_count_as_tokens() {
+        let asked = ask(Form::Completions, r#"{"prompt":[1,2,3,4,5]}"#).unwrap();
+        assert_eq!(asked.prompt.tokens, 5);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let cases = [
+            (Form::Chat, "[]", "object"),
+            (Form::Chat, "{", "JSON"),
+            (Form::Chat, "{}", "messages"),
+            (Form::Chat, r#"{"messages":[]}"#, "empty"),
+            (Form::Completions, r#"{"prompt":"x","max_tokens":0}"#, "at least 1"),
+            (Form::Completions, r#"{"prompt":"x","max_tokens":"9"}"#, "whole number"),
+            (Form::Completions, r#"{"prompt":"x","max_tokens":1000}"#, "1001 tokens"),
+            (Form::Completions, r#"{"prompt":"x","stream":1}"#, "true or false"),
+            (Form::Completions, r#"{"prompt":"x","n":2}"#, "one answer"),
+            (Form::Messages, r#"{"messages":[{"content":"x"}]}"#, "max_tokens"),
+        ];
+        for (form, body, word) in cases {
+            let problem = ask(form, body).unwrap_err();
+            assert!(problem.message.contains(word), "{body}: {problem}");
+            assert_eq!(problem.status, StatusCode::BAD_REQUEST);
+        }
+    }
+}
