@@ -1,7 +1,8 @@
-//! Load, upstream and fault proxy with each other, over loopback.
+//! Load, upstream and fault proxy with each other, and the gateway with real engines, over loopback.
 
 mod fates;
 mod load;
+mod real_engines;
 
 use flyball_proving::upstream::{Upstream, serve};
 use std::net::SocketAddr;
