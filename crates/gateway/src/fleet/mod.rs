@@ -12,6 +12,7 @@ mod flight;
 
 pub(crate) use flight::Flight;
 
+use crate::meter::Engines;
 use crate::settings::Engine;
 use breaker::Breaker;
 use std::collections::BTreeMap;
@@ -211,6 +212,19 @@ impl Endpoint {
         let unread = self.unread_tokens.load(Ordering::Relaxed) + foreign_waiting * FOREIGN_TOKENS;
         let held = self.held_tokens.load(Ordering::Relaxed) + foreign * FOREIGN_TOKENS;
         (unread, held)
+    }
+
+    /// The count of its state.
+    pub(crate) fn count_in<'a>(&self, engines: &'a mut Engines, now: Millis) -> &'a mut usize {
+        if self.is_lost() || !self.breaker.allows(now) {
+            &mut engines.broken
+        } else if self.quarantined.load(Ordering::Relaxed) {
+            &mut engines.quarantined
+        } else if self.draining.load(Ordering::Relaxed) {
+            &mut engines.draining
+        } else {
+            &mut engines.open
+        }
     }
 
     fn is(&self, found: &Found) -> bool {

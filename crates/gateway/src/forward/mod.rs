@@ -46,6 +46,7 @@ pub(crate) async fn forward(
     let timeouts = worker.shared.live().timeouts;
     let until = record.began() + Duration::from_millis(timeouts.first_byte_ms);
     let key = worker.next_number();
+    let traceparent = record.traceparent_onward();
     let mut tried = Vec::new();
     let mut retry = None;
     loop {
@@ -62,7 +63,7 @@ pub(crate) async fn forward(
             surface: record.surface,
             headers: &job.headers,
             request_id: &record.request_id,
-            traceparent: record.traceparent.as_ref(),
+            traceparent: traceparent.as_ref(),
             pieces: &job.pieces,
             connect: Duration::from_millis(timeouts.connect_ms),
             until,
@@ -73,7 +74,7 @@ pub(crate) async fn forward(
                 return Ok(answer(worker, began, flight.landed(), record, idle));
             }
             Err(failed) => {
-                flight.failed();
+                flight.failed(failed);
                 note(&chosen.endpoint, failed, worker);
                 if failed == Failed::TooLate {
                     return Err((Problem::TooLate, record));
@@ -113,12 +114,16 @@ fn answer(
 /// Tells the breaker.
 fn note(endpoint: &Arc<Endpoint>, failed: Failed, worker: &Worker) {
     let now = worker.shared.now();
-    match failed {
-        Failed::NotConnected => endpoint.breaker.failed(now, true),
-        Failed::Broken | Failed::TooLate | Failed::Lost => endpoint.breaker.failed(now, false),
+    let opened = match failed {
         // Full is no failure.
-        Failed::Said(429) => {}
-        Failed::Said(_) => endpoint.breaker.failed(now, false),
+        Failed::Said(429) => false,
+        Failed::NotConnected => endpoint.breaker.failed(now, true),
+        Failed::Said(_) | Failed::Broken | Failed::TooLate | Failed::Lost => {
+            endpoint.breaker.failed(now, false)
+        }
+    };
+    if opened {
+        worker.shared.breaker_opened();
     }
 }
 
@@ -139,15 +144,24 @@ impl Waiting<'_> {
         self.flight.take().expect("taken only here and in `failed`, which both consume it")
     }
 
-    fn failed(mut self) {
-        self.flight = None;
+    fn failed(mut self, failed: Failed) {
+        let flight = self.flight.take();
+        // The engine may still work on what it was not given time for.
+        if let (Some(flight), Failed::Lost | Failed::TooLate) = (flight, failed) {
+            let endpoint = Arc::clone(flight.endpoint());
+            drop(flight);
+            self.worker.shared.cancelled(&endpoint);
+        }
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        if let Some(flight) = &self.flight {
-            self.worker.shared.cancelled(flight.endpoint());
+        if let Some(flight) = self.flight.take() {
+            let endpoint = Arc::clone(flight.endpoint());
+            // Counted out first: what an engine runs beyond our count is a zombie.
+            drop(flight);
+            self.worker.shared.cancelled(&endpoint);
         }
     }
 }
