@@ -46,7 +46,11 @@ fn lengths() -> Vec<(&'static str, Fate, String)> {
         ("TE.CL, no body", Refused, headed(&format!("{te}content-length: 4\r\n"), "0\r\n\r\n")),
         ("CL.0", Refused, headed("content-length: 0\r\n", HIDDEN)),
         ("no length", Refused, headed("", &format!("{PLAIN}{HIDDEN}"))),
-        ("two lengths", Refused, headed(&format!("content-length: {n}\r\ncontent-length: 5\r\n"), PLAIN)),
+        (
+            "two lengths",
+            Refused,
+            headed(&format!("content-length: {n}\r\ncontent-length: 5\r\n"), PLAIN),
+        ),
         ("a list of lengths", Refused, with(&format!("{n}, 5"))),
         ("a sign", Refused, with(&format!("+{n}"))),
         ("negative", Refused, with("-1")),
@@ -58,7 +62,11 @@ fn lengths() -> Vec<(&'static str, Fate, String)> {
         ("TE not last", Refused, encoded("transfer-encoding: chunked, identity")),
         ("TE.TE", Refused, encoded("transfer-encoding: chunked\r\ntransfer-encoding: cow")),
         ("TE with a space before the colon", Refused, encoded("transfer-encoding : chunked")),
-        ("TE in HTTP/1.0", Refused, encoded("transfer-encoding: chunked").replace("HTTP/1.1", "HTTP/1.0")),
+        (
+            "TE in HTTP/1.0",
+            Refused,
+            encoded("transfer-encoding: chunked").replace("HTTP/1.1", "HTTP/1.0"),
+        ),
         ("TE in capitals", Once, encoded("Transfer-Encoding: CHUNKED")),
         ("TE behind a tab", Once, encoded("transfer-encoding:\tchunked")),
     ]
@@ -73,9 +81,17 @@ fn chunks() -> Vec<(&'static str, Fate, String)> {
         ("an extension", Once, headed(te, &chunked(";a=b", ""))),
         ("trailers", Once, headed(te, &chunked("", "content-length: 5\r\nx-evil: 1\r\n"))),
         ("a line feed in an extension", Refused, headed(te, &chunked(";a\nb", ""))),
-        ("an endless extension", Refused, headed(te, &chunked(&format!(";{}", "a".repeat(64 << 10)), ""))),
+        (
+            "an endless extension",
+            Refused,
+            headed(te, &chunked(&format!(";{}", "a".repeat(64 << 10)), "")),
+        ),
         ("18 EB", Refused, headed(te, &format!("ffffffffffffffff\r\n{PLAIN}\r\n0\r\n\r\n"))),
-        ("beyond 18 EB", Refused, headed(te, &format!("ffffffffffffffff0\r\n{PLAIN}\r\n0\r\n\r\n"))),
+        (
+            "beyond 18 EB",
+            Refused,
+            headed(te, &format!("ffffffffffffffff0\r\n{PLAIN}\r\n0\r\n\r\n")),
+        ),
         ("negative", Refused, headed(te, &format!("-{n:x}\r\n{PLAIN}\r\n0\r\n\r\n"))),
         ("0x", Refused, headed(te, &format!("0x{n:x}\r\n{PLAIN}\r\n0\r\n\r\n"))),
         ("no size", Refused, headed(te, &format!("\r\n{PLAIN}\r\n0\r\n\r\n"))),
@@ -108,7 +124,11 @@ fn heads() -> Vec<(&'static str, Fate, String)> {
         ("an absolute target", Once, line("POST http://evil/v1/chat/completions HTTP/1.1")),
         ("two hosts", Once, with("host: evil\r\n")),
         ("an upgrade", Once, with("connection: upgrade\r\nupgrade: h2c\r\n")),
-        ("headers of a proxy", Once, with("connection: x-request-id\r\nx-forwarded-for: 1\r\nx-evil: 1\r\n")),
+        (
+            "headers of a proxy",
+            Once,
+            with("connection: x-request-id\r\nx-forwarded-for: 1\r\nx-evil: 1\r\n"),
+        ),
         ("an id with tricks", Once, with("x-request-id: a b\tc\r\n")),
     ]
 }
@@ -131,7 +151,8 @@ async fn an_engine_gets_one_request_or_none() {
             let lower = request.to_lowercase();
             let body = request.ends_with(&format!("\r\n\r\n{PLAIN}"));
             let head = request.starts_with("POST /v1/chat/completions HTTP/1.1\r\n");
-            let evil = lower.contains("evil") || lower.contains("chunked") || lower.contains("x-a:");
+            let evil =
+                lower.contains("evil") || lower.contains("chunked") || lower.contains("x-a:");
             if !body || !head || evil || request.matches("HTTP/1.1").count() != 1 {
                 surprises.push(format!("{name}: the engine got {request:?}"));
             }
