@@ -1,0 +1,3 @@
+//! The real gateway in front of emulated engines.
+
+mod proven;
