@@ -7,7 +7,7 @@ use clap::{CommandFactory, FromArgMatches, error::ErrorKind};
 
 use crate::args::{Cli, Command};
 use crate::commands::{
-    backtest, check, collect, emulate, explain, fit, gpus, plan, prices, trace, version,
+    backtest, check, collect, emulate, explain, fit, gateway, gpus, plan, prices, trace, version,
 };
 use crate::output::{Color, Exit, Failure, Format, Printer};
 
@@ -34,6 +34,7 @@ fn execute(cli: Cli, printer: Printer) -> Result<Exit, Failure> {
         Command::Emulate(args) => until_interrupted(emulate::run(&args, &printer)),
         Command::Fit(args) => fit::run(&args, &printer),
         Command::Plan(args) => plan::run(&args, &printer),
+        Command::Gateway(args) => gateway::run(&args, &printer),
         Command::Gpus(args) => gpus::run(&args, &printer),
         Command::Prices(args) => prices::run(&args, &printer),
         Command::Trace(args) => until_interrupted(trace::run(&args, &cli.global.cluster, &printer)),

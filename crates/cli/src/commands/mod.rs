@@ -6,6 +6,7 @@ pub(crate) mod collect;
 pub(crate) mod emulate;
 pub(crate) mod explain;
 pub(crate) mod fit;
+pub(crate) mod gateway;
 pub(crate) mod gpus;
 pub(crate) mod plan;
 pub(crate) mod prices;
