@@ -164,7 +164,8 @@ async fn an_engine_that_ignores_hang_ups_is_kept_away_and_the_other_is_not() {
         })
         .await;
     println!("an engine that ignores hang-ups was kept away after {took:?}");
-    assert!(took < Duration::from_secs(6), "{took:?}");
+    // Five seconds from the first cancel there; the rest is for a slow machine.
+    assert!(took < Duration::from_secs(8), "{took:?}");
     assert!(rig.is_open(good.address));
     assert!(rig.verifier.zombies() > 0 && !rig.freed().is_empty());
 }
