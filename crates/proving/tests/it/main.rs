@@ -2,6 +2,7 @@
 
 mod fates;
 mod load;
+mod proven;
 mod real_engines;
 
 use flyball_proving::upstream::{Upstream, serve};
