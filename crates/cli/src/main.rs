@@ -18,6 +18,10 @@ mod pages;
 mod reference;
 mod run;
 
+/// The image is linked with musl, whose own allocator takes one lock for all threads.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> std::process::ExitCode {
     run::run(std::env::args_os()).into()
 }

@@ -7,12 +7,14 @@
 //! The simulator knows no Kubernetes client, no network and no wall clock. Every chance comes from
 //! a seed, so that the same seed gives the same bytes.
 
+pub mod affinity;
 pub mod chance;
 pub mod clairvoyant;
 pub mod cluster;
 pub mod cold_start;
 pub mod engine;
 pub mod fluid;
+pub mod network;
 pub mod policies;
 pub mod policy;
 pub mod rivals;

@@ -1,8 +1,8 @@
-//! Sets up what the running parts say about themselves: logs and metric names.
+//! Sets up what the running parts say about themselves: logs, metric names, traces.
 //!
 //! Every part of Flyball takes its log format and its metric names from here, so that a person
-//! finds the same words everywhere and a renamed metric is one change in one file. Traces and
-//! health are not here yet.
+//! finds the same words everywhere and a renamed metric is one change in one file. Health is
+//! not here yet.
 //!
 //! This crate does no product logic: it does not know what is decided, served or paid for, only
 //! the closed lists of words from `flyball-core` that become label values.
@@ -13,3 +13,4 @@
 
 pub mod logs;
 pub mod metrics;
+pub mod traces;

@@ -75,7 +75,7 @@ pub(crate) fn build(root: &Path, figure: bool) -> Result<Built> {
     Ok(Built { program, archive })
 }
 
-fn target_folder(root: &Path) -> Result<PathBuf> {
+pub(crate) fn target_folder(root: &Path) -> Result<PathBuf> {
     let text = process::read(Command::new("cargo").current_dir(root).args([
         "metadata",
         "--format-version=1",

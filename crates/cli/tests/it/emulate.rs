@@ -62,7 +62,11 @@ fn what_cannot_be_started_says_why() {
     assert!(run.stderr.contains("flyball fit deepseek-v3"), "{}", run.stderr);
     let run = flyball(&["emulate", "--port", "0", "--speed-up", "0", "--errors", "7"]);
     assert_eq!(run.status, Some(2));
-    assert!(run.stderr.contains("error_chance") && run.stderr.contains("speed-up"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("error_chance") && run.stderr.contains("speed-up"),
+        "{}",
+        run.stderr
+    );
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = taken.local_addr().expect("its address").port().to_string();
     let run = flyball(&["emulate", "--port", &port]);

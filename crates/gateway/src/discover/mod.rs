@@ -2,6 +2,59 @@
 //! `InferencePool`.
 //!
 //! It only reads. What it finds leaves as whole [`Listing`]s through a watch channel; whoever takes
-//! one sees the newest. When the API server is gone, the last listing stays (invariant 4).
+//! one sees the newest. When the API server is gone, the last listing stays (invariant 4), and an
+//! empty list after a full one is asked for again before it is believed.
+//!
+//! A model that was not listed yet is not in the listing; a model without engines is there with
+//! none. So [`listed_once`] needs nothing but the listing.
+//!
+//! `place` reads where to look, `slices` and `pools` turn API objects into engines, `mirror` and
+//! `world` hold what the watches told, `settle` decides what to believe: all pure. `sources` talks to the API
+//! server. It knows nothing of load or health beyond what Kubernetes says.
+//!
+//! Start at [`watch`].
+
+mod mirror;
+mod place;
+mod pools;
+mod settle;
+mod slices;
+mod sources;
+#[cfg(test)]
+mod tests;
+mod watch;
+mod world;
 
 pub use crate::fleet::{Found, Listing};
+pub use place::{Place, Pool, Port, Service};
+pub use sources::connect;
+pub use watch::{Standing, watch};
+
+use crate::settings::Model;
+
+/// Why engines cannot be looked for at all. What goes wrong later is logged and tried again.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    /// A model's place cannot be read.
+    #[error("model {model:?}: {what}; hint: {hint}")]
+    Place {
+        /// The model.
+        model: String,
+        /// What is wrong.
+        what: String,
+        /// What to write instead.
+        hint: &'static str,
+    },
+    /// Services or pools are named, and there is no cluster to ask.
+    #[error(
+        "models name Services or InferencePools, and there is no cluster to ask: {0}; \
+         hint: run in a pod with a service account, set KUBECONFIG, or list `endpoints`"
+    )]
+    NoCluster(String),
+}
+
+/// Whether each of these models was listed at least once: what a gateway waits for before it says
+/// that it is ready.
+pub fn listed_once(listing: &Listing, models: &[Model]) -> bool {
+    models.iter().all(|model| listing.models.contains_key(&model.name))
+}

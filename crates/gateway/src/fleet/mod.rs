@@ -7,7 +7,14 @@
 //!
 //! Start at [`Fleet`].
 
+mod breaker;
+mod flight;
+
+pub(crate) use flight::Flight;
+
+use crate::meter::Engines;
 use crate::settings::Engine;
+use breaker::Breaker;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -62,6 +69,16 @@ pub struct Report {
     pub known: Option<u32>,
 }
 
+/// Tokens that a request of another gateway is taken to have: the mean prompt of chat traffic in the
+/// Azure traces is about a thousand.
+const FOREIGN_TOKENS: u64 = 1_024;
+
+static NEXT_SLOT: AtomicU32 = AtomicU32::new(0);
+
+/// Milliseconds since the gateway began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Millis(pub(crate) u64);
+
 /// One engine.
 #[derive(Debug)]
 pub struct Endpoint {
@@ -73,8 +90,14 @@ pub struct Endpoint {
     pub address: SocketAddr,
     /// What it is.
     pub engine: Engine,
+    /// A number of its own in this process: connections are kept by it.
+    pub(crate) slot: u32,
+    /// The `host` header for it.
+    pub(crate) host: http::HeaderValue,
+    pub(crate) breaker: Breaker,
     draining: AtomicBool,
     quarantined: AtomicBool,
+    lost: AtomicBool,
     in_flight: AtomicU32,
     unread_tokens: AtomicU64,
     held_tokens: AtomicU64,
@@ -127,6 +150,11 @@ impl Endpoint {
             key: xxhash_rust::xxh3::xxh3_64(found.name.as_bytes()),
             address: found.address,
             engine: found.engine,
+            slot: NEXT_SLOT.fetch_add(1, Ordering::Relaxed),
+            host: http::HeaderValue::from_str(&found.address.to_string())
+                .expect("an address is plain ASCII"),
+            breaker: Breaker::default(),
+            lost: AtomicBool::new(false),
             draining: AtomicBool::new(found.draining),
             quarantined: AtomicBool::new(false),
             in_flight: AtomicU32::new(0),
@@ -156,9 +184,47 @@ impl Endpoint {
         self.quarantined.store(on, Ordering::Relaxed);
     }
 
+    /// Says that the engine does not answer at all any more, or does again. Requests that wait
+    /// for it try another.
+    pub fn lose(&self, lost: bool) {
+        self.lost.store(lost, Ordering::Relaxed);
+    }
+
+    /// Whether it does not answer at all.
+    pub fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
+    }
+
     /// Whether new requests may come.
     pub fn is_open(&self) -> bool {
-        !self.draining.load(Ordering::Relaxed) && !self.quarantined.load(Ordering::Relaxed)
+        !self.draining.load(Ordering::Relaxed)
+            && !self.quarantined.load(Ordering::Relaxed)
+            && !self.is_lost()
+    }
+
+    /// What routing goes by. Of what others sent, only counts are known; see [`FOREIGN_TOKENS`].
+    pub(crate) fn load(&self) -> (u64, u64) {
+        let own = self.in_flight();
+        let (running, waiting) =
+            (self.running.load(Ordering::Relaxed), self.waiting.load(Ordering::Relaxed));
+        let foreign = u64::from((running + waiting).saturating_sub(own));
+        let foreign_waiting = foreign.min(u64::from(waiting));
+        let unread = self.unread_tokens.load(Ordering::Relaxed) + foreign_waiting * FOREIGN_TOKENS;
+        let held = self.held_tokens.load(Ordering::Relaxed) + foreign * FOREIGN_TOKENS;
+        (unread, held)
+    }
+
+    /// The count of its state.
+    pub(crate) fn count_in<'a>(&self, engines: &'a mut Engines, now: Millis) -> &'a mut usize {
+        if self.is_lost() || !self.breaker.allows(now) {
+            &mut engines.broken
+        } else if self.quarantined.load(Ordering::Relaxed) {
+            &mut engines.quarantined
+        } else if self.draining.load(Ordering::Relaxed) {
+            &mut engines.draining
+        } else {
+            &mut engines.open
+        }
     }
 
     fn is(&self, found: &Found) -> bool {

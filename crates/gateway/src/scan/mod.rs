@@ -6,9 +6,24 @@
 //! keys and read `"m\u006fdel"` as `"model"` (reliability.md T-19). It knows no tokens, no network
 //! and no clock.
 //!
+//! `scanner` walks the grammar, `windows` goes through long values 64 bytes at a time, `keys` says
+//! what a guarded value must be, `blocks` hashes the prompt.
+//!
 //! Start at [`Scanner`].
 
-use crate::surface::Surface;
+mod blocks;
+mod keys;
+mod scanner;
+mod windows;
+
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;
+
+pub use scanner::Scanner;
 
 /// Bytes of prompt text in one block of affinity: about 256 tokens of English.
 pub const BLOCK_BYTES: usize = 1024;
@@ -50,7 +65,7 @@ pub struct Scanned {
     pub prompt_bytes: u64,
     /// Hashes of the prompt's leading blocks of [`BLOCK_BYTES`], each over everything before its
     /// end and the model and salt too. The blocks of the prompt's keys follow each other in the
-    /// order of [`Surface::prompt_keys`], whatever their order in the body.
+    /// order of [`crate::Surface::prompt_keys`], whatever their order in the body.
     pub prefixes: Vec<u64>,
 }
 
@@ -100,29 +115,4 @@ pub enum Refused {
         /// Where.
         at: usize,
     },
-}
-
-/// Reads a body piece by piece.
-#[derive(Debug)]
-pub struct Scanner {
-    surface: Surface,
-    limits: Limits,
-}
-
-impl Scanner {
-    /// For a body of this interface.
-    pub const fn new(surface: Surface, limits: Limits) -> Self {
-        Self { surface, limits }
-    }
-
-    /// The next piece of the body.
-    pub fn feed(&mut self, _piece: &[u8]) -> Result<(), Refused> {
-        let _ = (self.surface, self.limits);
-        Ok(())
-    }
-
-    /// The body has ended.
-    pub fn finish(self) -> Result<Scanned, Refused> {
-        Err(Refused::NoModel)
-    }
 }

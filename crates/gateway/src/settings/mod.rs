@@ -1,14 +1,35 @@
 //! What a gateway is told: one struct, read from one TOML file, unknown keys refused, all problems
 //! reported at once.
 //!
-//! Start at [`Settings`].
+//! `fields` lists every setting, `parse` holds a file against that list, `check` finds what
+//! contradicts, `reload` takes in a changed file while the gateway runs. It opens no file except in
+//! `reload`, and nothing that it says contains a key.
+//!
+//! Start at [`Settings::parse`].
 
-use serde::Deserialize;
+mod check;
+mod fields;
+mod parse;
+mod problem;
+pub mod reload;
+#[cfg(test)]
+mod tests;
+
+pub use problem::{Code, Problem};
+
+use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+/// Bytes of a settings file. 10,000 models with a Service each take about 1 MiB, which is also the
+/// most that a ConfigMap holds.
+pub const MAX_BYTES: usize = 4 << 20;
+
+/// Engines of one model.
+pub const MAX_ENDPOINTS: usize = 10_000;
+
 /// Everything a gateway is told.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
     /// Where clients connect.
@@ -37,8 +58,8 @@ pub struct Settings {
 }
 
 /// A certificate and its key, as PEM files.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
 pub struct Tls {
     /// The chain, the server's own first.
     pub certificate: PathBuf,
@@ -47,19 +68,21 @@ pub struct Tls {
 }
 
 /// A key that opens the door.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
 pub struct Key {
     /// Who holds it, as logs and metrics say it.
     pub name: String,
-    /// SHA-256 of the key in hexadecimal, so that this file opens nothing.
+    /// SHA-256 of the key in hexadecimal, so that this file opens nothing. Not shown: who
+    /// sees it could try guesses.
+    #[serde(skip_serializing)]
     pub sha256: String,
     /// Requests per minute; unlimited without.
     pub requests_per_minute: Option<u32>,
 }
 
 /// A model, and where its engines are. Exactly one of `endpoints`, `service` and `pool` is said.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Model {
     /// The name that clients say. Goes to the engine as it is.
@@ -76,7 +99,7 @@ pub struct Model {
 }
 
 /// A kind of engine: how its load is read and how it is told to stop.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "kebab-case")]
 pub enum Engine {
     /// vLLM, and everything with its metric names.
@@ -89,7 +112,7 @@ pub enum Engine {
 }
 
 /// What requests may cost.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// Bytes of a body.
@@ -109,7 +132,7 @@ pub struct Limits {
 }
 
 /// How long things may take, in milliseconds.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Timeouts {
     /// From the first byte of a head to its last.
@@ -131,7 +154,7 @@ pub struct Timeouts {
 }
 
 /// Logs and traces.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Telemetry {
     /// One line of JSON per request on standard output.
@@ -140,6 +163,18 @@ pub struct Telemetry {
     pub otlp: Option<String>,
     /// Traces kept of those that the caller did not decide on, in thousandths.
     pub sampled_per_thousand: u32,
+}
+
+impl Settings {
+    /// Reads a file's text, or says everything that is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, Vec<Problem>> {
+        parse::parse(text)
+    }
+
+    /// What is allowed and yet worth a word.
+    pub fn warnings(&self) -> Vec<String> {
+        check::warnings(self)
+    }
 }
 
 impl Default for Settings {

@@ -4,9 +4,24 @@
 //! of them. It knows no network and no clock. Comments are not progress: a llama-server that hangs
 //! after SIGTERM still sends them (engines.md section 4).
 //!
+//! `watcher` walks lines and events, `kept` holds a line that comes in pieces, `told` reads the JSON
+//! of the few events that matter, `write` makes events of our own.
+//!
 //! Start at [`Watcher`].
 
-use crate::surface::Surface;
+mod kept;
+mod told;
+mod watcher;
+mod write;
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;
+
+pub use told::usage_of;
+pub use watcher::Watcher;
+pub use write::write_event;
 
 /// What an answer said about itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,7 +40,7 @@ pub struct Seen {
 /// Tokens that an answer cost, in its own words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Of the prompt.
+    /// Of the prompt, cached ones included.
     pub input: u64,
     /// Of the prompt, found in the cache.
     pub cached: u64,
@@ -54,38 +69,4 @@ pub enum Broken {
     /// What came is no stream of events.
     #[error("the engine sent bytes that are no event stream")]
     Garbage,
-}
-
-/// Watches a stream of events (SSE).
-#[derive(Debug)]
-pub struct Watcher {
-    surface: Surface,
-    seen: Seen,
-}
-
-impl Watcher {
-    /// The longest line: the tool call of a large file fits, an endless one does not.
-    pub const LINE_BYTES: usize = 1 << 20;
-
-    /// For an answer of this interface.
-    pub const fn new(surface: Surface) -> Self {
-        Self { surface, seen: Seen { events: 0, usage: None, ended: false, error: false } }
-    }
-
-    /// The next piece of the answer.
-    pub fn feed(&mut self, _piece: &[u8]) -> Result<Progress, Broken> {
-        let _ = self.surface;
-        Ok(Progress::default())
-    }
-
-    /// What was seen so far.
-    pub const fn seen(&self) -> &Seen {
-        &self.seen
-    }
-}
-
-/// The tokens used that a whole JSON answer tells; `piece` is its end, where `usage` stands in
-/// every engine that is known. `None` if it does not tell.
-pub fn usage_of(_piece: &[u8]) -> Option<Usage> {
-    None
 }

@@ -1,6 +1,6 @@
 //! The state of a world, and the loop that moves it.
 
-use super::account::{Account, Run};
+use super::account::{Account, Answer, Run};
 use super::checks::Broken;
 use super::faults::Fault;
 use super::metrics::Pipeline;
@@ -14,7 +14,7 @@ use crate::chance::{Chance, Purpose, stream};
 use crate::policy::Policy;
 use crate::seconds::Seconds;
 use flyball_core::decision::Previous;
-use flyball_routing::Endpoint;
+use flyball_routing::{Endpoint, Seen};
 
 /// How long requests that are inside at the end are waited for. A request of a thousand tokens at a
 /// tenth of a second each takes under two minutes, and what is not served in ten more has missed.
@@ -70,6 +70,8 @@ pub(super) struct ModelState {
     /// The place of the next request in its trace.
     pub(super) next_arrival: usize,
     pub(super) held: Held,
+    /// What the router remembers of prompts.
+    pub(super) seen: Seen,
     /// Replicas that each variant should have.
     pub(super) desired: Vec<u32>,
     pub(super) account: Account,
@@ -79,21 +81,28 @@ pub(super) struct ModelState {
     pub(super) ended: u64,
     /// Requests in engines whose clients are gone.
     pub(super) leaving: u64,
+    /// Requests whose client waits for the network.
+    pub(super) crossing: u64,
     /// Names given to replicas.
     pub(super) named: u32,
 }
+
+/// Prefixes that the router remembers of a model: a thousand conversations.
+const REMEMBERED: usize = 16_384;
 
 impl ModelState {
     fn new(setup: &ModelSetup) -> Self {
         Self {
             next_arrival: 0,
             held: Held::default(),
+            seen: Seen::new(REMEMBERED),
             desired: setup.variants.iter().map(|variant| variant.initial).collect(),
             account: Account::default(),
             arrived: 0,
             in_engines: 0,
             ended: 0,
             leaving: 0,
+            crossing: 0,
             named: 0,
         }
     }
@@ -170,6 +179,8 @@ impl<'a> World<'a> {
             Event::Arrival { model } => self.arrival(model),
             Event::HangUp { request } => self.hang_up(request),
             Event::HoldOver { request } => self.hold_over(request),
+            Event::Crossed { request } => self.crossed(request),
+            Event::LinkBreaks { request } => self.leave(request, Answer::Killed),
             Event::Scrape => {
                 self.scrape();
                 self.again(self.setup.metrics.every, Event::Scrape);
@@ -198,7 +209,8 @@ impl<'a> World<'a> {
             Fault::StockOut { .. }
             | Fault::StaleMetrics { .. }
             | Fault::MissingMetrics { .. }
-            | Fault::NotANumber { .. } => {}
+            | Fault::NotANumber { .. }
+            | Fault::Network { .. } => {}
         }
     }
 

@@ -2,15 +2,19 @@
 //!
 //! [`Metric`] is the closed list: dashboards, alerts and the reference are checked against it.
 //! Label values come from closed enums, because a label made from free text grows without end.
-//! The one exception is the version, which is one value per process.
+//! The exceptions are the version, which is one value per process, and names that stand in the
+//! settings of a gateway (models, callers), of which it keeps a stated number.
 //!
-//! This module counts what it is told and decides nothing. Start at `names.rs`.
+//! This module counts what it is told and decides nothing. Start at `names.rs`; a part that keeps
+//! its own numbers is a [`Source`]. `docs/reference/metrics.md` is written from the list.
 
 mod names;
+mod page;
 #[cfg(test)]
 mod tests;
 
-pub use names::{Kind, Metric, Unit};
+pub use names::{Kind, Metric, Part, Unit};
+pub use page::{Page, Sizes, Source};
 
 use flyball_core::invariants::Invariant;
 use prometheus_client::encoding::text;
@@ -62,6 +66,12 @@ impl Metrics {
         register(&mut registry, Metric::InvariantViolations, invariant_violations.clone());
 
         Self { registry, invariant_violations }
+    }
+
+    /// The same, and what this source has.
+    pub fn with(mut self, source: impl Source) -> Self {
+        self.registry.register_collector(Box::new(page::Collected(source)));
+        self
     }
 
     /// Counts one violation.

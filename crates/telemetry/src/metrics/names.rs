@@ -1,10 +1,18 @@
 //! The closed list of metrics.
 
+use Kind::{Counter, Gauge, Histogram, Info};
+use Part::{Every, Gateway};
+use Unit::{Bytes, Count, Seconds};
+
 /// What kind of number a metric is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Only rises. Its name ends in `_total`.
     Counter,
+    /// Rises and falls.
+    Gauge,
+    /// Counts by size. Queries add `_bucket`, `_sum` and `_count` to its name.
+    Histogram,
     /// Always 1, with text in labels. Its name ends in `_info`.
     Info,
 }
@@ -15,6 +23,17 @@ impl Kind {
         match self {
             Self::Counter => "_total",
             Self::Info => "_info",
+            Self::Gauge | Self::Histogram => "",
+        }
+    }
+
+    /// Its name in the text format.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
+            Self::Info => "info",
         }
     }
 }
@@ -26,60 +45,137 @@ pub enum Unit {
     Count,
     /// Seconds. The name has `_seconds` before the suffix of its kind.
     Seconds,
+    /// Bytes. The name has `_bytes` before the suffix of its kind.
+    Bytes,
 }
 
-/// Every metric Flyball writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Metric {
-    /// `flyball_build_info`
-    BuildInfo,
-    /// `flyball_invariant_violations_total`
-    InvariantViolations,
+/// Which processes write a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// All of them.
+    Every,
+    /// `flyball gateway`.
+    Gateway,
+}
+
+/// Declares the list: one row per metric, so that nothing about one can be forgotten.
+macro_rules! metrics {
+    ($($metric:ident, $part:ident, $kind:ident, $unit:ident, $name:literal, [$($label:literal),*], $help:literal;)*) => {
+        /// Every metric Flyball writes.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Metric {
+            $(#[doc = concat!("`", $name, "`")] $metric,)*
+        }
+
+        impl Metric {
+            /// Every metric.
+            pub const ALL: &[Self] = &[$(Self::$metric,)*];
+
+            /// The full name, as queries write it.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$metric => $name,)* }
+            }
+
+            /// What it measures, in one sentence without a full stop; the text format adds one.
+            pub const fn help(self) -> &'static str {
+                match self { $(Self::$metric => $help,)* }
+            }
+
+            /// What kind of number it is.
+            pub const fn kind(self) -> Kind {
+                match self { $(Self::$metric => $kind,)* }
+            }
+
+            /// What it is measured in.
+            pub const fn unit(self) -> Unit {
+                match self { $(Self::$metric => $unit,)* }
+            }
+
+            /// Which processes write it.
+            pub const fn part(self) -> Part {
+                match self { $(Self::$metric => $part,)* }
+            }
+
+            /// Its labels, in the order in which their values are given.
+            pub const fn labels(self) -> &'static [&'static str] {
+                match self { $(Self::$metric => &[$($label),*],)* }
+            }
+        }
+    };
+}
+
+// The `gen_ai_` names and labels are those of OpenTelemetry's GenAI conventions as Prometheus
+// spells them, so that dashboards made for engines and other gateways work unchanged.
+metrics! {
+    BuildInfo, Every, Info, Count, "flyball_build_info", ["version"],
+        "The version of the running program, always 1";
+    InvariantViolations, Every, Counter, Count, "flyball_invariant_violations_total", ["invariant"],
+        "Decisions that broke a rule, by the id of the rule";
+    GenAiRequestDuration, Gateway, Histogram, Seconds, "gen_ai_server_request_duration_seconds",
+        ["gen_ai_operation_name", "gen_ai_request_model"],
+        "From a request's head to the last byte of its answer, of answers that began without an error";
+    GenAiTimeToFirstToken, Gateway, Histogram, Seconds, "gen_ai_server_time_to_first_token_seconds",
+        ["gen_ai_operation_name", "gen_ai_request_model"],
+        "From a request's head to the first event of its stream, or the first byte of another answer";
+    GenAiTimePerOutputToken, Gateway, Histogram, Seconds,
+        "gen_ai_server_time_per_output_token_seconds",
+        ["gen_ai_operation_name", "gen_ai_request_model"],
+        "Time of a stream after its first event, for each token after the first";
+    GenAiTokenUsage, Gateway, Histogram, Count, "gen_ai_client_token_usage",
+        ["gen_ai_operation_name", "gen_ai_request_model", "gen_ai_token_type"],
+        "Tokens of a request: input, cached (the part of input that was found in a cache), output";
+    GatewayRequests, Gateway, Counter, Count, "flyball_gateway_requests_total",
+        ["model", "outcome", "status_class"],
+        "Requests that are over, by how they ended";
+    GatewayCallerRequests, Gateway, Counter, Count, "flyball_gateway_caller_requests_total",
+        ["caller", "outcome"],
+        "Requests that are over, by the name of the key that was shown";
+    GatewayCallerTokens, Gateway, Counter, Count, "flyball_gateway_caller_tokens_total",
+        ["caller", "token_type"],
+        "Tokens used, by the name of the key that was shown";
+    GatewayRetries, Gateway, Counter, Count, "flyball_gateway_retries_total", ["model"],
+        "Times that another engine was tried";
+    GatewayRefused, Gateway, Counter, Count, "flyball_gateway_refused_total", ["reason"],
+        "Requests that got no whole answer of an engine, by the reason that `x-flyball-reason` says";
+    GatewayChoices, Gateway, Counter, Count, "flyball_gateway_choices_total", ["by"],
+        "Engines chosen, by what decided: affinity to a cached prefix, or load alone";
+    GatewayChosen, Gateway, Histogram, Seconds, "flyball_gateway_chosen_seconds", [],
+        "From a request's head to the choice of an engine: what the gateway itself and the body took";
+    GatewayEstimated, Gateway, Counter, Count, "flyball_gateway_estimated_total", [],
+        "Requests whose tokens the gateway counted because the answer did not tell";
+    GatewayReceived, Gateway, Counter, Bytes, "flyball_gateway_received_bytes_total", [],
+        "Bytes of request bodies";
+    GatewaySent, Gateway, Counter, Bytes, "flyball_gateway_sent_bytes_total", [],
+        "Bytes of answers";
+    GatewayCancelToFree, Gateway, Histogram, Seconds, "flyball_gateway_cancel_to_free_seconds", [],
+        "From a client's hang-up to the proof that the engine let go of its slot";
+    GatewayCancelsIgnored, Gateway, Counter, Count, "flyball_gateway_cancels_ignored_total", [],
+        "Hang-ups after which an engine kept its slot; it gets no new requests for a while";
+    GatewayBreakerOpened, Gateway, Counter, Count, "flyball_gateway_breaker_opened_total", [],
+        "Times that an engine was left alone because it kept failing";
+    GatewayConnections, Gateway, Gauge, Count, "flyball_gateway_connections", [],
+        "Connections of clients";
+    GatewayInFlight, Gateway, Gauge, Count, "flyball_gateway_in_flight", [],
+        "Requests under way";
+    GatewayHeld, Gateway, Gauge, Bytes, "flyball_gateway_held_bytes", [],
+        "Bytes of request bodies held in memory";
+    GatewayEngines, Gateway, Gauge, Count, "flyball_gateway_engines", ["state"],
+        "Engines by state: open, draining, quarantined (ignores hang-ups), broken (breaker is open)";
+    GatewayDraining, Gateway, Gauge, Count, "flyball_gateway_draining", [],
+        "1 from SIGTERM on, 0 before";
+    GatewayReloadSuccessful, Gateway, Gauge, Count,
+        "flyball_gateway_config_last_reload_successful", [],
+        "1 if the settings file as it is now is in use, 0 if it was refused and an older one is";
+    GatewayReloadTime, Gateway, Gauge, Seconds,
+        "flyball_gateway_config_last_reload_success_timestamp_seconds", [],
+        "When settings were last taken in, in seconds since 1970";
+    GatewayLabelsCapped, Gateway, Counter, Count, "flyball_gateway_labels_capped_total", ["label"],
+        "Requests counted under `other` because there are more names than the label may have";
+    GatewayDropped, Gateway, Counter, Count, "flyball_gateway_telemetry_dropped_total", ["signal"],
+        "Lines of the access log and spans that found their queue full";
 }
 
 impl Metric {
-    /// Every metric.
-    pub const ALL: &[Self] = &[Self::BuildInfo, Self::InvariantViolations];
-
-    /// The full name, as queries write it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::BuildInfo => "flyball_build_info",
-            Self::InvariantViolations => "flyball_invariant_violations_total",
-        }
-    }
-
-    /// What it measures, in one sentence without a full stop; the text format adds one.
-    pub const fn help(self) -> &'static str {
-        match self {
-            Self::BuildInfo => "The version of the running program, always 1",
-            Self::InvariantViolations => "Decisions that broke a rule, by the id of the rule",
-        }
-    }
-
-    /// What kind of number it is.
-    pub const fn kind(self) -> Kind {
-        match self {
-            Self::BuildInfo => Kind::Info,
-            Self::InvariantViolations => Kind::Counter,
-        }
-    }
-
-    /// What it is measured in.
-    pub const fn unit(self) -> Unit {
-        match self {
-            Self::BuildInfo | Self::InvariantViolations => Unit::Count,
-        }
-    }
-
-    /// Its labels.
-    pub const fn labels(self) -> &'static [&'static str] {
-        match self {
-            Self::BuildInfo => &["version"],
-            Self::InvariantViolations => &["invariant"],
-        }
-    }
-
     /// The name without the suffix of its kind, which the text format adds again.
     pub(super) fn family_name(self) -> &'static str {
         self.name().strip_suffix(self.kind().suffix()).unwrap_or(self.name())

@@ -1,6 +1,7 @@
-//! `docs/benchmarks.md`: sections that are measured apart and kept together.
+//! `docs/benchmarks.md` and `docs/benchmarks-gateway.md`: sections that are measured apart and kept
+//! together.
 //!
-//! Each section is kept in `docs/benchmarks.json` with its date, so that a run of one of them
+//! Each section is kept in a JSON file beside its page with its date, so that a run of one of them
 //! leaves the others as they were measured.
 
 use anyhow::{Context, Result};
@@ -9,14 +10,35 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-const KEPT: &str = "docs/benchmarks.json";
-const PAGE: &str = "docs/benchmarks.md";
+/// A page, and what it is made from.
+#[derive(Clone, Copy)]
+pub(super) struct Document {
+    kept: &'static str,
+    page: &'static str,
+    head: &'static str,
+}
 
-const HEAD: &str = "# Benchmarks of the simulator and the governor
+pub(super) const BACKTEST: Document = Document {
+    kept: "docs/benchmarks.json",
+    page: "docs/benchmarks.md",
+    head: "# Benchmarks of the simulator and the governor
 
 Written by `cargo xtask bench backtest --figure`; do not edit. Each section says what was measured,
 on what, and when. Figures against their targets: `cargo xtask figures`.
-";
+",
+};
+
+pub(super) const GATEWAY: Document = Document {
+    kept: "docs/benchmarks-gateway.json",
+    page: "docs/benchmarks-gateway.md",
+    head: "# Benchmarks of the gateway
+
+Written by `cargo xtask bench gateway --figure`; do not edit. Everything runs on one machine, over
+loopback, in one run: the gateway with everything on, and the others at their fastest reasonable
+settings (`crates/xtask/src/bench/gateway/templates`). Figures against their targets:
+`cargo xtask figures`.
+",
+};
 
 /// One measured section.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -28,24 +50,27 @@ pub(super) struct Section {
     pub(super) text: String,
 }
 
-/// Puts sections, by their place, into the page, beside those that were measured before.
-pub(super) fn keep(root: &Path, measured: BTreeMap<u8, Section>) -> Result<()> {
-    let path = root.join(KEPT);
-    let mut all: BTreeMap<u8, Section> = match fs::read_to_string(&path) {
-        Ok(text) => serde_json::from_str(&text).with_context(|| format!("reading {KEPT}"))?,
-        Err(_) => BTreeMap::new(),
-    };
-    all.extend(measured);
-    let json = serde_json::to_string_pretty(&all).context("writing sections as JSON")?;
-    fs::write(&path, json + "\n").with_context(|| format!("writing {KEPT}"))?;
-    fs::write(root.join(PAGE), page(&all)).with_context(|| format!("writing {PAGE}"))
-}
-
-fn page(sections: &BTreeMap<u8, Section>) -> String {
-    let mut page = HEAD.to_owned();
-    for section in sections.values() {
-        let Section { title, date, text } = section;
-        page += &format!("\n## {title}\n\nMeasured {date}.\n\n{}\n", text.trim());
+impl Document {
+    /// Puts sections, by their place, into the page, beside those that were measured before.
+    pub(super) fn keep(&self, root: &Path, measured: BTreeMap<u8, Section>) -> Result<()> {
+        let Self { kept, page, .. } = self;
+        let path = root.join(kept);
+        let mut all: BTreeMap<u8, Section> = match fs::read_to_string(&path) {
+            Ok(text) => serde_json::from_str(&text).with_context(|| format!("reading {kept}"))?,
+            Err(_) => BTreeMap::new(),
+        };
+        all.extend(measured);
+        let json = serde_json::to_string_pretty(&all).context("writing sections as JSON")?;
+        fs::write(&path, json + "\n").with_context(|| format!("writing {kept}"))?;
+        fs::write(root.join(page), self.text(&all)).with_context(|| format!("writing {page}"))
     }
-    page
+
+    fn text(&self, sections: &BTreeMap<u8, Section>) -> String {
+        let mut page = self.head.to_owned();
+        for section in sections.values() {
+            let Section { title, date, text } = section;
+            page += &format!("\n## {title}\n\nMeasured {date}.\n\n{}\n", text.trim());
+        }
+        page
+    }
 }

@@ -1,6 +1,6 @@
-//! `cargo xtask bench backtest`: what the simulator and the governor are worth, in numbers.
+//! `cargo xtask bench`: what the simulator, the governor and the gateway are worth, in numbers.
 //!
-//! Sections in order: `truth` (the engine against real runs), `speed`, `cells` (one model against
+//! `gateway` has a folder of its own. `backtest` is here; its sections in order: `truth` (the engine against real runs), `speed`, `cells` (one model against
 //! every rival), `pool` (three models on shared accelerators, and lent training), `ramp` (a
 //! published ramp), `drills` (faults). Each prints its table; `--figure` writes the figures and
 //! `docs/benchmarks.md`. Traces are read in place, beside the checkout, and never copied.
@@ -9,6 +9,8 @@ mod cells;
 mod contenders;
 mod document;
 mod drills;
+mod gateway;
+mod gateway_emulator;
 mod pace;
 mod pool;
 mod sections;
@@ -22,7 +24,7 @@ mod yardstick;
 use crate::figures::{self, Op, Target};
 use anyhow::{Result, ensure};
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
-use document::Section;
+use document::{Document, Section};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -30,6 +32,8 @@ use std::path::Path;
 pub(crate) enum Command {
     /// Replays: truth, speed, cells, pool, ramp, drills
     Backtest(Args),
+    /// The gateway beside nginx, `HAProxy` and other routers, and under faults
+    Gateway(gateway::Args),
 }
 
 #[derive(ClapArgs)]
@@ -102,40 +106,73 @@ const fn measure(
     Measure { name, value, unit, target: Target { op, value: target } }
 }
 
+/// A page of sections, and the command that measures them.
+struct Page {
+    document: Document,
+    command: &'static str,
+    /// Write figures and page.
+    writes: bool,
+    sections: BTreeMap<u8, Section>,
+    worse: Vec<String>,
+}
+
+impl Page {
+    fn new(document: Document, command: &'static str, writes: bool) -> Self {
+        Self { document, command, writes, sections: BTreeMap::new(), worse: Vec::new() }
+    }
+
+    /// Prints a section, and keeps it and its figures.
+    fn add(&mut self, root: &Path, place: u8, title: &str, measured: Measured) -> Result<()> {
+        println!("## {title}\n\n{}", measured.text);
+        for one in &measured.figures {
+            let verdict = if one.target.is_met(one.value) { "met" } else { "missed" };
+            println!("{} = {} {} ({verdict})", one.name, one.value, one.unit);
+            if self.writes {
+                figures::write(one.name, one.value, one.unit, one.target, self.command)?;
+            }
+            self.worse.extend(one.is_worse_than_recorded(root));
+        }
+        let date = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
+        let title = title.to_owned();
+        self.sections.insert(place, Section { title, date, text: measured.text });
+        Ok(())
+    }
+
+    /// Writes the page; with `strict` a figure that became worse is an error.
+    fn finish(self, root: &Path, strict: bool) -> Result<()> {
+        if self.writes {
+            self.document.keep(root, self.sections)?;
+        }
+        let worse = self.worse;
+        ensure!(!strict || worse.is_empty(), "worse than on record:\n{}", worse.join("\n"));
+        Ok(())
+    }
+}
+
 pub(crate) fn run(root: &Path, command: &Command) -> Result<()> {
-    let Command::Backtest(args) = command;
-    let mut sections = BTreeMap::new();
-    let mut worse = Vec::new();
+    match command {
+        Command::Backtest(args) => backtest(root, args),
+        Command::Gateway(args) => gateway::run(root, args),
+    }
+}
+
+fn backtest(root: &Path, args: &Args) -> Result<()> {
+    let command = "cargo xtask bench backtest --figure";
+    let mut page = Page::new(document::BACKTEST, command, args.figure);
     for name in Name::value_variants().iter().copied() {
         if !args.only.is_empty() && !args.only.contains(&name) {
             continue;
         }
         let Some(measured) = section(root, args, name)? else { continue };
-        println!("## {}\n\n{}", name.title(), measured.text);
-        for one in &measured.figures {
-            let verdict = if one.target.is_met(one.value) { "met" } else { "missed" };
-            println!("{} = {} {} ({verdict})", one.name, one.value, one.unit);
-            if args.figure {
-                let command = "cargo xtask bench backtest --figure";
-                figures::write(one.name, one.value, one.unit, one.target, command)?;
-            }
-            worse.extend(one.is_worse_than_recorded(root));
-        }
-        let date = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
-        let title = name.title().to_owned();
-        sections.insert(name as u8, Section { title, date, text: measured.text });
+        page.add(root, name as u8, name.title(), measured)?;
     }
-    if args.figure {
-        document::keep(root, sections)?;
-    }
-    ensure!(!args.quick || worse.is_empty(), "worse than on record:\n{}", worse.join("\n"));
-    Ok(())
+    page.finish(root, args.quick)
 }
 
 /// The short form, for CI: fails where a figure became worse.
 pub(crate) fn quick(root: &Path) -> Result<()> {
     let args = Args { only: Vec::new(), quick: true, figure: false, cell: None, seeds: 1 };
-    run(root, &Command::Backtest(args))
+    backtest(root, &args)
 }
 
 /// Measures one section; nothing where the short form leaves it out, or where there are no traces.

@@ -1,0 +1,178 @@
+//! Takes connections, holds their limits, and reads requests.
+//!
+//! Each thread has a listener, connections and a pool of its own; the kernel spreads new connections
+//! over them. `io` is the clock of a connection, `tls` its encryption, `request` what happens to one
+//! request.
+
+mod io;
+mod request;
+mod tls;
+
+pub(crate) use io::Busy;
+pub(crate) use tls::acceptor;
+
+use crate::forward::Pool;
+use crate::serve::Shared;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use io::{ClientIo, Clock};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
+
+/// Headers of one request.
+const HEADERS: usize = 64;
+
+/// How an HTTP/2 connection begins.
+const PREFACE: &[u8; 4] = b"PRI ";
+
+/// What one thread has of its own.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) pool: Pool,
+    numbers: AtomicU64,
+}
+
+impl Worker {
+    pub(crate) fn new(shared: Arc<Shared>, seed: u64) -> Self {
+        Self { shared, pool: Pool::default(), numbers: AtomicU64::new(seed) }
+    }
+
+    /// A number that no other request of this thread has, and hardly any other of all gateways.
+    pub(crate) fn next_number(&self) -> u64 {
+        // SplitMix64 (Steele, Lea and Flood 2014).
+        let mut z = self.numbers.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+/// A listener that other threads and a successor may have too.
+pub(crate) fn listener(address: SocketAddr) -> std::io::Result<TcpListener> {
+    use socket2::{Domain, Protocol, Socket, Type};
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(4_096)?;
+    TcpListener::from_std(socket.into())
+}
+
+/// Takes connections until told to stop, then what is still in the queue.
+pub(crate) async fn accept(
+    worker: Arc<Worker>,
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    mut closing: watch::Receiver<bool>,
+) {
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            accepted = listener.accept() => accepted,
+            _ = closing.wait_for(|closing| *closing) => break,
+        };
+        match accepted {
+            Ok((stream, _)) => take(&worker, stream, tls.clone()),
+            // Out of file descriptors, or a connection that died in the queue.
+            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    }
+    while let Some(Ok((stream, _))) = futures::FutureExt::now_or_never(listener.accept()) {
+        take(&worker, stream, tls.clone());
+    }
+}
+
+fn take(worker: &Arc<Worker>, stream: TcpStream, tls: Option<TlsAcceptor>) {
+    let Some(open) = worker.shared.connection() else { return };
+    let worker = Arc::clone(worker);
+    tokio::spawn(async move {
+        let _open = open;
+        if stream.set_nodelay(true).is_err() {
+            return;
+        }
+        match tls {
+            None => plain(worker, stream).await,
+            Some(tls) => encrypted(worker, stream, tls).await,
+        }
+    });
+}
+
+async fn plain(worker: Arc<Worker>, stream: TcpStream) {
+    let timeouts = worker.shared.live().timeouts;
+    let mut start = [0; PREFACE.len()];
+    let within = Duration::from_millis(timeouts.keep_alive_ms);
+    let Ok(Ok(_)) = tokio::time::timeout(within, stream.peek(&mut start)).await else { return };
+    if start == *PREFACE { http2(worker, stream).await } else { http1(worker, stream).await }
+}
+
+async fn encrypted(worker: Arc<Worker>, stream: TcpStream, tls: TlsAcceptor) {
+    let timeouts = worker.shared.live().timeouts;
+    let within = Duration::from_millis(timeouts.head_ms);
+    let Ok(Ok(stream)) = tokio::time::timeout(within, tls.accept(stream)).await else { return };
+    let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    if is_http2 { http2(worker, stream).await } else { http1(worker, stream).await }
+}
+
+async fn http1<S: AsyncRead + AsyncWrite + Unpin>(worker: Arc<Worker>, stream: S) {
+    let live = worker.shared.live();
+    let clock = Arc::new(Clock::new());
+    let io = TokioIo::new(ClientIo::new(stream, Arc::clone(&clock), &live.timeouts));
+    let mut closing = worker.shared.closing();
+    let service = service_fn(move |request| {
+        let busy = Busy::begin(&clock);
+        request::answer(Arc::clone(&worker), request, Some(busy))
+    });
+    let connection = http1::Builder::new()
+        .max_headers(HEADERS)
+        .max_buf_size(live.limits.head_bytes.max(8_192))
+        .auto_date_header(false)
+        .serve_connection(io, service);
+    let mut connection = std::pin::pin!(connection);
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        _ = closing.wait_for(|closing| *closing) => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    let _ = connection.await;
+}
+
+async fn http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(worker: Arc<Worker>, stream: S) {
+    let live = worker.shared.live();
+    let clock = Arc::new(Clock::new());
+    // Many streams share it: pings find out whether anybody is there, not silence.
+    clock.stay_busy();
+    let io = TokioIo::new(ClientIo::new(stream, clock, &live.timeouts));
+    let mut closing = worker.shared.closing();
+    let service = service_fn(move |request| request::answer(Arc::clone(&worker), request, None));
+    let connection = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(live.limits.streams_per_connection)
+        .max_header_list_size(live.limits.head_bytes as u32)
+        // Ten streams reset before they were taken are a mistake, a hundred an attack
+        // (CVE-2023-44487).
+        .max_pending_accept_reset_streams(20)
+        .max_local_error_reset_streams(100)
+        .initial_stream_window_size(256 << 10)
+        .initial_connection_window_size(1 << 20)
+        .max_send_buf_size(64 << 10)
+        .keep_alive_interval(Duration::from_secs(20))
+        .keep_alive_timeout(Duration::from_secs(10))
+        .auto_date_header(false)
+        .serve_connection(io, service);
+    let mut connection = std::pin::pin!(connection);
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        _ = closing.wait_for(|closing| *closing) => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    let _ = connection.await;
+}

@@ -1,0 +1,193 @@
+//! What happens to one request, phase by phase.
+
+use super::{Busy, Worker};
+use crate::admit::Place;
+use crate::answer::{Dialect, Payload, Problem, json};
+use crate::forward::{Job, Record, forward};
+use crate::identify::Left;
+use crate::scan::{Limits, Scanned, Scanner};
+use crate::serve::Live;
+use crate::surface::Surface;
+use bytes::Bytes;
+use http::header::CONTENT_ENCODING;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::BodyExt as _;
+use hyper::body::{Body as _, Incoming};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Characters of a request id that a caller may choose.
+const ID_BYTES: usize = 128;
+
+/// Answers a request, whatever it is.
+pub(crate) async fn answer(
+    worker: Arc<Worker>,
+    request: Request<Incoming>,
+    busy: Option<Busy>,
+) -> Result<Response<Payload>, Infallible> {
+    let request_id = request_id(&worker, request.headers());
+    let dialect = Dialect::of(request.uri().path());
+    let mut response = match Surface::of(request.uri().path()) {
+        Some(surface) if request.method() == Method::POST => {
+            ask(&worker, request, surface, request_id.clone()).await
+        }
+        Some(_) => refuse(&worker, &Problem::NoSuchMethod, dialect),
+        None => other(&worker, &request, dialect),
+    };
+    if !response.headers().contains_key("x-request-id") {
+        response.headers_mut().insert("x-request-id", request_id);
+    }
+    Ok(match busy {
+        Some(busy) => response.map(|payload| payload.keep(busy)),
+        None => response,
+    })
+}
+
+/// What is not for an engine: the list of models.
+fn other(worker: &Worker, request: &Request<Incoming>, dialect: Dialect) -> Response<Payload> {
+    let Some(rest) = request.uri().path().strip_prefix("/v1/models") else {
+        return refuse(worker, &Problem::NoSuchPath, dialect);
+    };
+    if request.method() != Method::GET {
+        return refuse(worker, &Problem::NoSuchMethod, dialect);
+    }
+    if worker.shared.live().keys.identify(request.headers()).is_none() {
+        return refuse(worker, &Problem::NoKey, dialect);
+    }
+    let fleet = worker.shared.fleet();
+    let model = |name: &str| serde_json::json!({"id": name, "object": "model", "created": 0, "owned_by": "flyball"});
+    match rest.strip_prefix('/') {
+        None if rest.is_empty() => {
+            let data: Vec<_> = fleet.models().map(|m| model(&m.name)).collect();
+            let list = serde_json::json!({"object": "list", "data": data});
+            json(StatusCode::OK, list.to_string())
+        }
+        Some(name) if fleet.model(name).is_some() => json(StatusCode::OK, model(name).to_string()),
+        Some(name) => refuse(worker, &Problem::NoModel { model: name.to_owned() }, dialect),
+        None => refuse(worker, &Problem::NoSuchPath, dialect),
+    }
+}
+
+/// Refuses what never becomes a request.
+fn refuse(worker: &Worker, problem: &Problem, dialect: Dialect) -> Response<Payload> {
+    worker.shared.refused(problem.code());
+    problem.answer(dialect)
+}
+
+async fn ask(
+    worker: &Arc<Worker>,
+    request: Request<Incoming>,
+    surface: Surface,
+    request_id: HeaderValue,
+) -> Response<Payload> {
+    let mut record = Record::new(Arc::clone(&worker.shared), surface, request_id);
+    record.traceparent = request.headers().get("traceparent").cloned();
+    let mut left = None;
+    let answered = match admitted(worker, request, &mut record, &mut left).await {
+        Ok(job) => forward(worker, job, record).await,
+        Err(problem) => Err((problem, record)),
+    };
+    let mut response = answered.unwrap_or_else(|(problem, mut record)| {
+        record.refuse(&problem);
+        problem.answer(Dialect::of(surface.path()))
+    });
+    if let Some(left) = left {
+        rate_headers(response.headers_mut(), left);
+    }
+    response
+}
+
+/// Identifies, admits and reads.
+async fn admitted(
+    worker: &Arc<Worker>,
+    request: Request<Incoming>,
+    record: &mut Record,
+    left: &mut Option<Left>,
+) -> Result<Job, Problem> {
+    let live = worker.shared.live();
+    let caller = live.keys.identify(request.headers()).ok_or(Problem::NoKey)?;
+    record.caller = Some(Arc::clone(caller));
+    if request.headers().contains_key(CONTENT_ENCODING) {
+        return Err(Problem::Encoded);
+    }
+    if let Some(rate) = &caller.rate {
+        let taken = rate.take(Instant::now());
+        *left = Some(taken);
+        if let Some(wait) = taken.wait {
+            return Err(Problem::TooFast { retry_after_s: wait.as_secs() + 1 });
+        }
+    }
+    let mut place =
+        Place::take(Arc::clone(&worker.shared.room), live.limits.in_flight).ok_or(Problem::Full)?;
+    let (head, body) = request.into_parts();
+    let (scanned, pieces) = read(&live, body, record, &mut place).await?;
+    record.stream = scanned.stream;
+    let fleet = worker.shared.fleet();
+    let Some(model) = fleet.model(&scanned.model) else {
+        return Err(Problem::NoModel { model: scanned.model });
+    };
+    record.model = Some(Arc::clone(&model.name));
+    let model = Arc::clone(model);
+    record.place = Some(place);
+    Ok(Job { headers: head.headers, scanned, pieces, model })
+}
+
+/// Reads a body and what it says.
+async fn read(
+    live: &Live,
+    mut body: Incoming,
+    record: &mut Record,
+    place: &mut Place,
+) -> Result<(Scanned, Arc<[Bytes]>), Problem> {
+    let limit = live.limits.body_bytes;
+    let limits = Limits { body_bytes: limit, ..Limits::DEFAULT };
+    if body.size_hint().lower() > limit as u64 {
+        return Err(Problem::Body(crate::scan::Refused::TooLong { limit }));
+    }
+    let mut scanner = Scanner::new(record.surface, limits);
+    let mut pieces = Vec::new();
+    let idle = Duration::from_millis(live.timeouts.body_idle_ms);
+    loop {
+        let frame = tokio::time::timeout(idle, body.frame());
+        let Some(frame) = frame.await.map_err(|_| Problem::BodyTimeout)? else { break };
+        let Ok(piece) = frame.map_err(|_| Problem::BodyBroken)?.into_data() else { continue };
+        if !place.hold(piece.len(), live.limits.held_bytes) {
+            return Err(Problem::Full);
+        }
+        record.bytes_in += piece.len() as u64;
+        scanner.feed(&piece).map_err(Problem::Body)?;
+        if !piece.is_empty() {
+            pieces.push(piece);
+        }
+    }
+    let scanned = scanner.finish().map_err(Problem::Body)?;
+    if scanned.answers.is_some_and(|answers| answers > live.limits.answers) {
+        let wanted = "no more than the gateway allows";
+        return Err(Problem::Body(crate::scan::Refused::Wrong { key: "n", wanted }));
+    }
+    Ok((scanned, pieces.into()))
+}
+
+/// The caller's own id, if it is plain; one of ours otherwise.
+fn request_id(worker: &Worker, headers: &HeaderMap) -> HeaderValue {
+    let plain = |value: &&HeaderValue| {
+        let bytes = value.as_bytes();
+        (1..=ID_BYTES).contains(&bytes.len())
+            && bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(b))
+    };
+    if let Some(given) = headers.get("x-request-id").filter(plain) {
+        return given.clone();
+    }
+    let (high, low) = (worker.next_number(), worker.next_number());
+    HeaderValue::from_str(&format!("{high:016x}{low:016x}")).expect("digits are plain")
+}
+
+fn rate_headers(headers: &mut HeaderMap, left: Left) {
+    headers.insert("x-ratelimit-limit-requests", left.limit.into());
+    headers.insert("x-ratelimit-remaining-requests", left.remaining.into());
+    let reset = format!("{}ms", left.reset.as_millis());
+    if let Ok(reset) = HeaderValue::from_str(&reset) {
+        headers.insert("x-ratelimit-reset-requests", reset);
+    }
+}

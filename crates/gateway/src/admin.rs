@@ -1,0 +1,256 @@
+//! Health, metrics and the settings in use, on an address of their own.
+//!
+//! It only tells; nothing can be changed here (reliability.md T-10). It holds no secret: hashes of
+//! keys are left out, and so is what an address carries before an `@`. Start at [`answer`], which
+//! is the whole of it without a network.
+
+use crate::meter::Meter;
+use crate::settings::Settings;
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use flyball_telemetry::metrics::{CONTENT_TYPE, Metrics};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE as CONTENT_TYPE_HEADER};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+/// Connections at once: a kubelet, a few Prometheuses, a person.
+const CONNECTIONS: usize = 64;
+
+/// How long a connection may last. Prometheus connects anew without a word.
+const CONNECTION: Duration = Duration::from_secs(60);
+
+/// What is asked about.
+pub struct State {
+    meter: Arc<Meter>,
+    metrics: Metrics,
+    settings: ArcSwap<Settings>,
+    ready: Box<dyn Fn() -> Result<(), &'static str> + Send + Sync>,
+}
+
+impl State {
+    /// `ready` says whether requests should come, or why not.
+    pub fn new(
+        version: &'static str,
+        meter: Arc<Meter>,
+        settings: Settings,
+        ready: impl Fn() -> Result<(), &'static str> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            metrics: Metrics::new(version).with(Arc::clone(&meter)),
+            meter,
+            settings: ArcSwap::from_pointee(settings),
+            ready: Box::new(ready),
+        }
+    }
+
+    /// These settings are in use now.
+    pub fn follow(&self, settings: &Settings) {
+        self.settings.store(Arc::new(settings.clone()));
+    }
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("State").field("meter", &self.meter).finish_non_exhaustive()
+    }
+}
+
+/// Answers until the process ends. An accept that fails does not end it.
+pub async fn serve(listener: TcpListener, state: Arc<State>) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "admin address cannot accept");
+                // Out of file descriptors, most likely: trying at once would only burn a core.
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let state = Arc::clone(&state);
+        tokio::spawn(async move {
+            let service = service_fn(|request: Request<Incoming>| {
+                let response = match *request.method() {
+                    Method::GET | Method::HEAD => answer(request.uri().path(), &state),
+                    _ => only_get(),
+                };
+                async { Ok::<_, Infallible>(response) }
+            });
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(Duration::from_secs(5))
+                .max_buf_size(16 << 10)
+                .serve_connection(TokioIo::new(stream), service);
+            // Whoever breaks off a question does not want the answer.
+            let _ = tokio::time::timeout(CONNECTION, connection).await;
+            drop(place);
+        });
+    }
+}
+
+/// What is said at this path.
+pub fn answer(path: &str, state: &State) -> Response<Full<Bytes>> {
+    match path {
+        // Answering is the proof.
+        "/healthz" => text(StatusCode::OK, "ok\n"),
+        "/readyz" => match (state.ready)() {
+            Ok(()) => text(StatusCode::OK, "ok\n"),
+            Err(reason) => text(StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {reason}\n")),
+        },
+        "/metrics" => match state.metrics.encode() {
+            Ok(page) => with(StatusCode::OK, CONTENT_TYPE, page),
+            Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "metrics cannot be written\n"),
+        },
+        "/config" => with(StatusCode::OK, "application/json", config(state)),
+        _ => {
+            let paths = "there are /healthz, /readyz, /metrics and /config\n";
+            text(StatusCode::NOT_FOUND, paths)
+        }
+    }
+}
+
+fn config(state: &State) -> String {
+    let mut settings = state.settings.load().as_ref().clone();
+    let addresses = [&mut settings.collector, &mut settings.telemetry.otlp];
+    addresses.into_iter().flatten().for_each(|address| *address = without_user(address));
+    let reload = state.meter.reload();
+    let value = serde_json::json!({
+        "settings": settings,
+        "warnings": settings.warnings(),
+        "reload": {
+            "successful": reload.successful,
+            "goodSince": time(reload.good_since),
+            "tried": time(reload.tried),
+            "problems": reload.problems,
+            "needsRestart": reload.needs_restart,
+        },
+    });
+    format!("{value:#}\n")
+}
+
+fn time(at: SystemTime) -> String {
+    jiff::Timestamp::try_from(at).unwrap_or_default().to_string()
+}
+
+/// `http://user:secret@host` without what is before the `@`.
+fn without_user(address: &str) -> String {
+    match address.split_once("://") {
+        Some((scheme, rest)) if rest.contains('@') => {
+            let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+            format!("{scheme}://(hidden)@{host}")
+        }
+        _ => address.to_owned(),
+    }
+}
+
+fn only_get() -> Response<Full<Bytes>> {
+    let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "only GET\n");
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+    response
+}
+
+fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    with(status, "text/plain; charset=utf-8", body)
+}
+
+fn with(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE_HEADER, HeaderValue::from_static(kind));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Key;
+    use crate::settings::reload::Reload;
+    use http_body_util::BodyExt as _;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    fn state(ready: Arc<AtomicBool>) -> State {
+        let mut settings = Settings::default();
+        settings.keys.push(Key {
+            name: "search".to_owned(),
+            sha256: "canary".repeat(8),
+            requests_per_minute: Some(5),
+        });
+        settings.telemetry.otlp = Some("https://user:canary@tempo:4317".to_owned());
+        let meter = Arc::new(Meter::quiet(&settings));
+        let ready = move || ready.load(Ordering::Relaxed).then_some(()).ok_or("no model is listed");
+        State::new("1.2.3", meter, settings, ready)
+    }
+
+    async fn said(path: &str, state: &State) -> (u16, String) {
+        let response = answer(path, state);
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn it_lives_before_it_is_ready() {
+        let ready = Arc::new(AtomicBool::new(false));
+        let state = state(Arc::clone(&ready));
+        assert_eq!(said("/healthz", &state).await.0, 200);
+        let (status, why) = said("/readyz", &state).await;
+        assert_eq!((status, why.as_str()), (503, "not ready: no model is listed\n"));
+        ready.store(true, Ordering::Relaxed);
+        assert_eq!(said("/readyz", &state).await.0, 200);
+        assert_eq!(said("/", &state).await.0, 404);
+    }
+
+    #[tokio::test]
+    async fn settings_and_the_last_reload_are_shown_without_a_secret() {
+        let state = state(Arc::default());
+        let mut reload = Reload::good(SystemTime::UNIX_EPOCH);
+        reload.successful = false;
+        reload.problems.push("FLY-802 line 3 treads: is no setting".to_owned());
+        state.meter.reloaded(reload);
+        let (status, body) = said("/config", &state).await;
+        assert_eq!(status, 200);
+        assert!(!body.contains("canary"), "{body}");
+        let value: serde_json::Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(value["settings"]["keys"][0]["name"], "search");
+        assert_eq!(value["settings"]["telemetry"]["otlp"], "https://(hidden)@tempo:4317");
+        assert_eq!(value["reload"]["successful"], false);
+        assert_eq!(value["reload"]["goodSince"], "1970-01-01T00:00:00Z");
+        let (_, page) = said("/metrics", &state).await;
+        assert!(page.contains("\nflyball_gateway_config_last_reload_successful 0.0\n"), "{page}");
+    }
+
+    #[tokio::test]
+    async fn it_answers_over_the_network_and_changes_nothing() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = tokio::spawn(serve(listener, Arc::new(state(Arc::default()))));
+        for (request, expected) in [
+            ("GET /healthz", "HTTP/1.1 200"),
+            ("POST /config", "HTTP/1.1 405"),
+            ("nonsense", "HTTP/1.1 400"),
+        ] {
+            let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+            let head = format!("{request} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+            stream.write_all(head.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            assert!(answer.starts_with(expected), "{request}: {answer}");
+        }
+        server.abort();
+    }
+}

@@ -1,0 +1,268 @@
+//! What the gateway itself answers: errors in the words of the interface that was asked, and the
+//! bodies of all answers.
+
+use crate::accept::Busy;
+use crate::forward::Relay;
+use crate::scan::Refused;
+use crate::surface::Surface;
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, Response, StatusCode};
+use http_body::{Body, Frame, SizeHint};
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// Whose words an error is said in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// `{"error": {...}}`.
+    OpenAi,
+    /// `{"type": "error", "error": {...}}`.
+    Anthropic,
+}
+
+/// Why a request gets no answer of an engine. A closed list: it is also a metric's label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Problem {
+    /// The path is none of ours.
+    NoSuchPath,
+    /// The path is ours, the method is not.
+    NoSuchMethod,
+    /// The body is compressed.
+    Encoded,
+    /// No valid key.
+    NoKey,
+    /// The caller's rate is used up.
+    TooFast {
+        /// Whole seconds until the next request may come.
+        retry_after_s: u64,
+    },
+    /// The gateway holds as much as it may.
+    Full,
+    /// The body is refused.
+    Body(Refused),
+    /// The client did not send the body in time.
+    BodyTimeout,
+    /// The body broke off.
+    BodyBroken,
+    /// No such model.
+    NoModel {
+        /// Its name.
+        model: String,
+    },
+    /// The model has no engine that may get requests.
+    NoEndpoint,
+    /// Engines were tried, and none answered.
+    NoAnswer,
+    /// No engine began to answer in time.
+    TooLate,
+    /// The stream broke off after it had begun.
+    BrokenStream,
+    /// The gateway is going away.
+    Draining,
+}
+
+impl Problem {
+    /// Its name in metrics, logs and the header `x-flyball-reason`.
+    pub(crate) const fn code(&self) -> &'static str {
+        match self {
+            Self::NoSuchPath => "no_such_path",
+            Self::NoSuchMethod => "no_such_method",
+            Self::Encoded => "encoded_body",
+            Self::NoKey => "invalid_api_key",
+            Self::TooFast { .. } => "rate_limit_exceeded",
+            Self::Full => "gateway_full",
+            Self::Body(Refused::TooLong { .. }) => "body_too_long",
+            Self::Body(_) => "invalid_body",
+            Self::BodyTimeout => "body_timeout",
+            Self::BodyBroken => "body_broken",
+            Self::NoModel { .. } => "model_not_found",
+            Self::NoEndpoint => "no_engine",
+            Self::NoAnswer => "engine_failed",
+            Self::TooLate => "engine_timeout",
+            Self::BrokenStream => "stream_broken",
+            Self::Draining => "draining",
+        }
+    }
+
+    pub(crate) const fn status(&self) -> StatusCode {
+        match self {
+            Self::NoSuchPath | Self::NoModel { .. } => StatusCode::NOT_FOUND,
+            Self::NoSuchMethod => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Encoded => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::NoKey => StatusCode::UNAUTHORIZED,
+            Self::TooFast { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Self::Body(Refused::TooLong { .. }) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Body(_) | Self::BodyBroken => StatusCode::BAD_REQUEST,
+            Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
+            Self::NoAnswer | Self::BrokenStream => StatusCode::BAD_GATEWAY,
+            Self::TooLate => StatusCode::GATEWAY_TIMEOUT,
+            Self::Full | Self::NoEndpoint | Self::Draining => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    /// Seconds after which it is worth trying again; `None` if that will not help.
+    pub(crate) const fn retry_after_s(&self) -> Option<u64> {
+        match self {
+            Self::TooFast { retry_after_s } => Some(*retry_after_s),
+            Self::Full | Self::NoEndpoint | Self::NoAnswer | Self::Draining => Some(1),
+            _ => None,
+        }
+    }
+
+    fn message(&self) -> String {
+        match self {
+            Self::NoSuchPath => {
+                let paths = Surface::ALL.map(Surface::path).join(", ");
+                format!("no such path; there are {paths} and /v1/models")
+            }
+            Self::NoSuchMethod => "this path takes POST (and /v1/models takes GET)".into(),
+            Self::Encoded => "compressed bodies are not taken; send it as plain JSON".into(),
+            Self::NoKey => {
+                "no valid key; send it as `Authorization: Bearer KEY` or `x-api-key`".into()
+            }
+            Self::TooFast { retry_after_s } => {
+                format!(
+                    "your key's requests per minute are used up; try again in {retry_after_s} s"
+                )
+            }
+            Self::Full => "the gateway holds as many requests as it may; try again in 1 s".into(),
+            Self::Body(refused) => refused.to_string(),
+            Self::BodyTimeout => "the body did not arrive in time".into(),
+            Self::BodyBroken => "the body broke off or its framing is wrong".into(),
+            Self::NoModel { model } => {
+                format!("there is no model `{model}`; GET /v1/models lists those that there are")
+            }
+            Self::NoEndpoint => "no engine of this model may get requests now; try again".into(),
+            Self::NoAnswer => "no engine of this model answered; try again".into(),
+            Self::TooLate => "no engine of this model began to answer in time; try again".into(),
+            Self::BrokenStream => {
+                "the engine broke off; nothing after this point was generated; try again".into()
+            }
+            Self::Draining => "this gateway is going away; try again on a new connection".into(),
+        }
+    }
+
+    /// What kind of error an official client makes of it.
+    const fn kind(&self, dialect: Dialect) -> &'static str {
+        match (dialect, self.status().as_u16()) {
+            (_, 401) => "authentication_error",
+            (Dialect::OpenAi, 429) => "rate_limit_exceeded",
+            (Dialect::Anthropic, 429) => "rate_limit_error",
+            (Dialect::OpenAi, 503) => "service_unavailable_error",
+            (Dialect::Anthropic, 503) => "overloaded_error",
+            (Dialect::OpenAi, 502 | 504) => "server_error",
+            (Dialect::Anthropic, 502 | 504) => "api_error",
+            (Dialect::Anthropic, 404) => "not_found_error",
+            (Dialect::Anthropic, 413) => "request_too_large",
+            _ => "invalid_request_error",
+        }
+    }
+
+    /// Its body, as the interface says errors.
+    pub(crate) fn body(&self, dialect: Dialect) -> String {
+        let (kind, message) = (self.kind(dialect), self.message());
+        let value = match dialect {
+            Dialect::OpenAi => serde_json::json!({"error": {
+                "message": message, "type": kind, "param": null, "code": self.code(),
+            }}),
+            Dialect::Anthropic => serde_json::json!({
+                "type": "error", "error": {"type": kind, "message": message},
+            }),
+        };
+        value.to_string()
+    }
+
+    /// Its event, for a stream that has begun.
+    pub(crate) fn event(&self, dialect: Dialect) -> Bytes {
+        let data = self.body(dialect);
+        Bytes::from(match dialect {
+            Dialect::OpenAi => format!("data: {data}\n\n"),
+            Dialect::Anthropic => format!("event: error\ndata: {data}\n\n"),
+        })
+    }
+
+    /// The whole answer.
+    pub(crate) fn answer(&self, dialect: Dialect) -> Response<Payload> {
+        let mut response = json(self.status(), self.body(dialect));
+        let headers = response.headers_mut();
+        headers.insert("x-flyball-reason", HeaderValue::from_static(self.code()));
+        if let Some(seconds) = self.retry_after_s() {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}
+
+impl Dialect {
+    /// The one that a path speaks.
+    pub(crate) fn of(path: &str) -> Self {
+        if path.starts_with(Surface::Messages.path()) { Self::Anthropic } else { Self::OpenAi }
+    }
+}
+
+/// An answer of JSON.
+pub(crate) fn json(status: StatusCode, body: String) -> Response<Payload> {
+    let mut response = Response::new(Payload::whole(body));
+    *response.status_mut() = status;
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, json);
+    response
+}
+
+/// The body of an answer, and the note that its connection is busy until it is gone.
+pub(crate) struct Payload {
+    what: What,
+    busy: Option<Busy>,
+}
+
+enum What {
+    Whole(Option<Bytes>),
+    Relay(Box<Relay>),
+}
+
+impl Payload {
+    pub(crate) fn whole(body: impl Into<Bytes>) -> Self {
+        Self { what: What::Whole(Some(body.into())), busy: None }
+    }
+
+    pub(crate) fn relay(relay: Relay) -> Self {
+        Self { what: What::Relay(Box::new(relay)), busy: None }
+    }
+
+    /// Keeps the connection busy until this body is gone.
+    pub(crate) fn keep(mut self, busy: Busy) -> Self {
+        self.busy = Some(busy);
+        self
+    }
+}
+
+impl Body for Payload {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        match &mut self.what {
+            What::Whole(body) => Poll::Ready(body.take().map(|body| Ok(Frame::data(body)))),
+            What::Relay(relay) => relay.poll_next(cx).map(|next| next.map(|n| n.map(Frame::data))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.what {
+            What::Whole(body) => body.as_ref().is_none_or(Bytes::is_empty),
+            What::Relay(relay) => relay.is_over(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.what {
+            What::Whole(body) => SizeHint::with_exact(body.as_ref().map_or(0, Bytes::len) as u64),
+            What::Relay(relay) => relay.size_hint(),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! All engines' cancels, shared between the data plane that makes them and whoever asks engines.
+
+use super::verify::{Case, Change, Seen};
+use crate::fleet::{Endpoint, Fleet, Model};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// What is told to whoever counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// A cancel let go of its slot after this long.
+    Freed(Duration),
+    /// This many cancels could not be proven either way: the engine does not report.
+    Unproven(usize),
+    /// An engine ignores cancels, which left this many zombies, and gets nothing new.
+    Quarantined(u32),
+    /// An engine may have requests again.
+    Released,
+}
+
+/// All engines' cancels. Engines are told apart by address: two models may share one.
+pub struct Verifier {
+    cases: Mutex<BTreeMap<SocketAddr, Case>>,
+    /// Wakes whoever asks engines.
+    pub(super) wake: Notify,
+    tell: Box<dyn Fn(Told) + Send + Sync>,
+}
+
+impl Verifier {
+    /// One without cancels; `tell` counts what it finds.
+    pub fn new(tell: impl Fn(Told) + Send + Sync + 'static) -> Self {
+        Self { cases: Mutex::default(), wake: Notify::new(), tell: Box::new(tell) }
+    }
+
+    /// A request at this engine was cancelled. Call it when the request is no longer counted as in
+    /// flight. Never waits.
+    pub fn cancelled(&self, endpoint: &Endpoint, at: Instant) {
+        let mut cases = self.cases();
+        let case = cases.entry(endpoint.address).or_insert_with(|| Case::new(endpoint.engine));
+        let was_open = case.is_open();
+        let kept = case.cancelled(at);
+        drop(cases);
+        if !was_open {
+            self.wake.notify_one();
+        }
+        if !kept {
+            (self.tell)(Told::Unproven(1));
+        }
+    }
+
+    /// Requests in engines that were cancelled and should be gone.
+    pub fn zombies(&self) -> u64 {
+        self.cases().values().map(|case| u64::from(case.zombies())).sum()
+    }
+
+    /// Engines with unproven cancels: they are asked often.
+    pub(super) fn open(&self) -> Vec<SocketAddr> {
+        let cases = self.cases();
+        cases.iter().filter(|(_, case)| case.is_open()).map(|(address, _)| *address).collect()
+    }
+
+    /// Takes in what was seen of an engine. `endpoints` are all that stand for it.
+    pub(super) fn report(&self, fleet: &Fleet, endpoints: &[Arc<Endpoint>], seen: &Seen) {
+        let Some(first) = endpoints.first() else { return };
+        let mut cases = self.cases();
+        let case = cases.entry(first.address).or_insert_with(|| Case::new(first.engine));
+        // Taken out to look at the others meanwhile.
+        let mut case = std::mem::replace(case, Case::new(first.engine));
+        let verdict = case.report(seen, || {
+            may_quarantine(fleet, first.address, |at| {
+                cases.get(&at).is_some_and(Case::is_quarantined)
+            })
+        });
+        let quarantined = case.is_quarantined();
+        cases.insert(first.address, case);
+        drop(cases);
+        for endpoint in endpoints {
+            endpoint.quarantine(quarantined);
+        }
+        for took in &verdict.freed {
+            (self.tell)(Told::Freed(*took));
+        }
+        let (engine, zombies) = (&*first.name, verdict.zombies);
+        match verdict.change {
+            Some(Change::Quarantined) => {
+                let hint = "restart it, or look for its log of aborts";
+                tracing::error!(
+                    engine,
+                    zombies,
+                    hint,
+                    "engine ignores cancels; it gets nothing new"
+                );
+                (self.tell)(Told::Quarantined(zombies));
+            }
+            Some(Change::Spared) => {
+                let hint = "half of the model's engines are kept away already";
+                tracing::error!(engine, zombies, hint, "engine ignores cancels; it must go on");
+            }
+            Some(Change::Released) => {
+                tracing::info!(engine, "engine has no zombies any more; it gets requests again");
+                (self.tell)(Told::Released);
+            }
+            None => {}
+        }
+    }
+
+    /// Forgets engines that are gone and cancels that nobody will ever prove.
+    pub(super) fn tidy(&self, fleet: &Fleet, now: Instant) {
+        let mut there: Vec<_> = fleet.endpoints().map(|endpoint| endpoint.address).collect();
+        there.sort_unstable();
+        let mut unproven = 0;
+        self.cases().retain(|address, case| {
+            unproven += case.give_up(now);
+            // An engine that is gone took its slots with it.
+            there.binary_search(address).is_ok()
+        });
+        if unproven > 0 {
+            (self.tell)(Told::Unproven(unproven));
+        }
+    }
+
+    fn cases(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, Case>> {
+        // Every change is whole before anything could panic.
+        self.cases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Verifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Verifier").field("open", &self.open().len()).finish_non_exhaustive()
+    }
+}
+
+/// At most half of a model's engines are kept away. If more of them ignore cancels, it is a
+/// version's fault and not an engine's, and the few that are left could not carry the load.
+fn may_quarantine(
+    fleet: &Fleet,
+    address: SocketAddr,
+    is_quarantined: impl Fn(SocketAddr) -> bool,
+) -> bool {
+    let serve_it = |model: &&Arc<Model>| model.endpoints.iter().any(|e| e.address == address);
+    fleet.models().filter(serve_it).all(|model| {
+        let others = model.endpoints.iter().filter(|e| is_quarantined(e.address)).count();
+        (others + 1) * 2 <= model.endpoints.len()
+    })
+}

@@ -1,0 +1,135 @@
+//! One kept connection to one server, for one question at a time.
+//!
+//! The connection is driven only while a question is under way, so no task runs beside it. A
+//! connection that the server closed meanwhile is noticed at the next question, which is then asked
+//! again on a new one.
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode, header};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::client::conn::http1::{self, Connection, SendRequest};
+use hyper_util::rt::TokioIo;
+use std::pin::Pin;
+use std::time::Duration;
+use tokio::net::TcpStream;
+
+/// Why a question has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    /// No connection.
+    #[error("cannot connect: {0}")]
+    Connect(#[from] std::io::Error),
+    /// The connection broke.
+    #[error("the connection broke: {0}")]
+    Broken(#[from] hyper::Error),
+    /// Another status than 200.
+    #[error("answered {0}")]
+    Status(StatusCode),
+    /// The body broke off or is larger than it may be.
+    #[error("the body broke off or is too large: {0}")]
+    Body(String),
+    /// No whole answer in time.
+    #[error("no answer in time")]
+    Late,
+    /// An answer without what was asked for.
+    #[error("the answer lacks what was asked for: {0}")]
+    Useless(&'static str),
+    /// A question that cannot be written.
+    #[error("not a question: {0}")]
+    Question(#[from] http::Error),
+}
+
+impl Problem {
+    /// Whether somebody is there and said something, if not what was asked for.
+    pub(super) const fn is_an_answer(&self) -> bool {
+        matches!(self, Self::Status(_) | Self::Body(_) | Self::Useless(_))
+    }
+}
+
+/// A place to ask, with its connection if there is one.
+#[derive(Debug)]
+pub(super) struct Wire {
+    /// Host and port.
+    authority: String,
+    open: Option<Open>,
+}
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub(super) struct Question {
+    pub(super) method: Method,
+    pub(super) path: &'static str,
+    pub(super) body: Bytes,
+    /// The largest answer that is taken.
+    pub(super) limit: usize,
+    /// For all of it, from connecting to the last byte.
+    pub(super) timeout: Duration,
+}
+
+#[derive(Debug)]
+struct Open {
+    send: SendRequest<Full<Bytes>>,
+    line: Pin<Box<Connection<TokioIo<TcpStream>, Full<Bytes>>>>,
+}
+
+impl Wire {
+    pub(super) const fn new(authority: String) -> Self {
+        Self { authority, open: None }
+    }
+
+    /// Asks and returns the body of the answer.
+    pub(super) async fn ask(&mut self, question: &Question) -> Result<Bytes, Problem> {
+        let answer = tokio::time::timeout(question.timeout, self.try_twice(question)).await;
+        let answer = answer.unwrap_or(Err(Problem::Late));
+        if answer.is_err() {
+            // Whatever is still on its way belongs to the old question.
+            self.open = None;
+        }
+        answer
+    }
+
+    async fn try_twice(&mut self, question: &Question) -> Result<Bytes, Problem> {
+        if let Some(open) = self.open.take() {
+            match self.once(open, question).await {
+                // It may have been closed while nobody looked.
+                Err(Problem::Broken(_)) => {}
+                other => return other,
+            }
+        }
+        let stream = TcpStream::connect(&self.authority).await?;
+        stream.set_nodelay(true)?;
+        let (send, line) = http1::handshake(TokioIo::new(stream)).await?;
+        self.once(Open { send, line: Box::pin(line) }, question).await
+    }
+
+    /// One question on an open connection, which is kept if it can be used again.
+    async fn once(&mut self, mut open: Open, question: &Question) -> Result<Bytes, Problem> {
+        let request = Request::builder()
+            .method(question.method.clone())
+            .uri(question.path)
+            .header(header::HOST, &self.authority)
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(Full::new(question.body.clone()))?;
+        let Open { send, line } = &mut open;
+        let exchange = async {
+            send.ready().await?;
+            let answer = send.send_request(request).await?;
+            let status = answer.status();
+            let body = Limited::new(answer.into_body(), question.limit).collect().await;
+            let body = body.map_err(|error| Problem::Body(error.to_string()))?.to_bytes();
+            if status == StatusCode::OK { Ok(body) } else { Err(Problem::Status(status)) }
+        };
+        let (answer, ended) = {
+            tokio::pin!(exchange);
+            tokio::select! {
+                answer = &mut exchange => (answer, false),
+                // What has arrived is still handed over after the connection has ended.
+                _ = line.as_mut() => (exchange.await, true),
+            }
+        };
+        if !ended && answer.is_ok() {
+            self.open = Some(open);
+        }
+        answer
+    }
+}

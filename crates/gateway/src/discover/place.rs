@@ -1,0 +1,155 @@
+//! Where a model's engines are to be looked for.
+
+use super::Problem;
+use crate::settings::Model;
+use std::net::SocketAddr;
+
+/// Where a model's engines are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// At these addresses.
+    Static(Vec<SocketAddr>),
+    /// Behind a Service.
+    Service(Service),
+    /// In an `InferencePool`.
+    Pool(Pool),
+}
+
+/// A port of a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Which of its ports.
+    pub port: Port,
+}
+
+/// A port as EndpointSlices have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Port {
+    /// The number on which the engine listens. EndpointSlices do not have the Service's own.
+    Number(u16),
+    /// The name of the Service's port.
+    Name(String),
+}
+
+/// An `InferencePool`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pool {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl Place {
+    /// The place that a model names.
+    pub fn of(model: &Model) -> Result<Self, Problem> {
+        match (model.endpoints.is_empty(), &model.service, &model.pool) {
+            (false, None, None) => Ok(Self::Static(model.endpoints.clone())),
+            (true, Some(service), None) => read_service(service).ok_or_else(|| Problem::Place {
+                model: model.name.clone(),
+                what: format!("service {service:?} is not understood"),
+                hint: "write namespace/name:port, the port as the engine's number or by its name",
+            }),
+            (true, None, Some(pool)) => match read_name(pool) {
+                Some((namespace, name)) => Ok(Self::Pool(Pool { namespace, name })),
+                None => Err(Problem::Place {
+                    model: model.name.clone(),
+                    what: format!("pool {pool:?} is not understood"),
+                    hint: "write namespace/name",
+                }),
+            },
+            _ => Err(Problem::Place {
+                model: model.name.clone(),
+                what: "not exactly one of endpoints, service and pool is said".to_owned(),
+                hint: "say one of them",
+            }),
+        }
+    }
+}
+
+fn read_service(text: &str) -> Option<Place> {
+    let (name, port) = text.rsplit_once(':')?;
+    let (namespace, name) = read_name(name)?;
+    let port = match port.parse::<u16>() {
+        Ok(0) => return None,
+        Ok(number) => Port::Number(number),
+        Err(_) => Port::Name(label(port)?),
+    };
+    Some(Place::Service(Service { namespace, name, port }))
+}
+
+fn read_name(text: &str) -> Option<(String, String)> {
+    let (namespace, name) = text.split_once('/')?;
+    // A dot is allowed in the names of pools, which are DNS subdomains.
+    let name = name.split('.').all(|part| label(part).is_some()).then(|| name.to_owned())?;
+    Some((label(namespace)?, name))
+}
+
+/// A DNS label: what names in Kubernetes are made of. They go into paths and selectors, so nothing
+/// else may pass.
+fn label(text: &str) -> Option<String> {
+    let edge = |byte: Option<&u8>| {
+        byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
+    let bytes = text.as_bytes();
+    let inside = |byte: &u8| edge(Some(byte)) || *byte == b'-';
+    let good = bytes.len() <= 63 && edge(bytes.first()) && edge(bytes.last());
+    (good && bytes.iter().all(inside)).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn service(text: &str) -> Result<Place, Problem> {
+        Place::of(&Model { service: Some(text.to_owned()), ..Model::default() })
+    }
+
+    fn pool(text: &str) -> Result<Place, Problem> {
+        Place::of(&Model { pool: Some(text.to_owned()), ..Model::default() })
+    }
+
+    #[test]
+    fn services_have_a_namespace_a_name_and_a_port() {
+        let Ok(Place::Service(found)) = service("team-a/llama:8000") else { panic!() };
+        assert_eq!((&*found.namespace, &*found.name), ("team-a", "llama"));
+        assert_eq!(found.port, Port::Number(8000));
+        let Ok(Place::Service(found)) = service("team-a/llama:http") else { panic!() };
+        assert_eq!(found.port, Port::Name("http".to_owned()));
+        for wrong in [
+            "llama:8000",
+            "a/llama",
+            "a/llama:",
+            "a/llama:0",
+            "a/b/c:80",
+            "A/b:80",
+            "a/b,c:1",
+            "a/:80",
+        ] {
+            assert!(service(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn pools_have_a_namespace_and_a_name() {
+        assert!(matches!(pool("a/llama.v1"), Ok(Place::Pool(_))));
+        for wrong in ["llama", "a/", "/a", "a/b:80", "a/../b"] {
+            assert!(pool(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn exactly_one_place_is_said() {
+        assert!(Place::of(&Model::default()).is_err());
+        let both = Model {
+            service: Some("a/b:1".to_owned()),
+            pool: Some("a/b".to_owned()),
+            ..Model::default()
+        };
+        assert!(Place::of(&both).unwrap_err().to_string().contains("exactly one"));
+    }
+}

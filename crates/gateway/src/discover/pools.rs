@@ -1,0 +1,124 @@
+//! An `InferencePool` and its pods to engines.
+
+use crate::fleet::Found;
+use crate::settings::Engine;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+/// Ports of a pool that are looked at. The API allows 8.
+const PORTS: usize = 8;
+
+/// What is kept of an `InferencePool`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Chosen {
+    pub(super) labels: BTreeMap<String, String>,
+    ports: Vec<u16>,
+}
+
+/// What is kept of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Member {
+    name: String,
+    labels: BTreeMap<String, String>,
+    address: IpAddr,
+    draining: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Spec {
+    selector: Selector,
+    target_ports: Vec<Target>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Selector {
+    #[serde(default)]
+    match_labels: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    number: u16,
+}
+
+/// The kind that is watched. Not a type of ours: two fields of it are read.
+pub(super) fn resource() -> ApiResource {
+    let kind = GroupVersionKind::gvk("inference.networking.k8s.io", "v1", "InferencePool");
+    ApiResource::from_gvk_with_plural(&kind, "inferencepools")
+}
+
+/// What a pool says. A pool without labels chooses no pod rather than all of them.
+pub(super) fn pool(from: &DynamicObject) -> Option<Chosen> {
+    let spec = Spec::deserialize(from.data.get("spec")?).ok()?;
+    let ports = spec.target_ports.iter().map(|port| port.number).take(PORTS).collect();
+    Some(Chosen { labels: spec.selector.match_labels, ports })
+}
+
+/// What a pod says, if it is there for requests: ready, or still serving while it is deleted.
+pub(super) fn member(from: &Pod) -> Option<Member> {
+    let meta = &from.metadata;
+    let status = from.status.as_ref()?;
+    let ready =
+        status.conditions.iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True");
+    if !ready {
+        return None;
+    }
+    let namespace = meta.namespace.as_deref().unwrap_or_default();
+    Some(Member {
+        name: format!("{namespace}/{}", meta.name.as_deref()?),
+        labels: meta.labels.clone().unwrap_or_default(),
+        address: status.pod_ip.as_deref()?.parse().ok()?,
+        draining: meta.deletion_timestamp.is_some(),
+    })
+}
+
+/// The engines of a pool. Each port of a pod is an engine of its own (ranks of data parallelism);
+/// its name says the port if there is more than one.
+pub(super) fn found<'a>(
+    pool: &Chosen,
+    pods: impl Iterator<Item = &'a Member>,
+    engine: Engine,
+) -> Vec<Found> {
+    let mine = pods.filter(|pod| pool.chooses(pod));
+    let engines = mine.flat_map(|pod| {
+        pool.ports.iter().map(move |&port| Found {
+            name: match pool.ports.len() {
+                1 => pod.name.clone(),
+                _ => format!("{}:{port}", pod.name),
+            },
+            address: SocketAddr::new(pod.address, port),
+            draining: pod.draining,
+            engine,
+        })
+    });
+    let mut all: Vec<_> = engines.collect();
+    all.sort();
+    all
+}
+
+/// What all these pools have in common, as a selector for one watch of pods. Empty if nothing:
+/// then all pods of the namespace are watched.
+pub(super) fn shared_selector<'a>(mut pools: impl Iterator<Item = &'a Chosen>) -> Option<String> {
+    let mut shared = pools.next()?.labels.clone();
+    for pool in pools {
+        shared.retain(|label, value| pool.labels.get(label) == Some(value));
+    }
+    Some(selector(&shared))
+}
+
+/// Labels as the API server takes them.
+pub(super) fn selector(labels: &BTreeMap<String, String>) -> String {
+    labels.iter().map(|(label, value)| format!("{label}={value}")).collect::<Vec<_>>().join(",")
+}
+
+impl Chosen {
+    fn chooses(&self, pod: &Member) -> bool {
+        let same = |(label, value)| pod.labels.get(label) == Some(value);
+        !self.labels.is_empty() && self.labels.iter().all(same)
+    }
+}

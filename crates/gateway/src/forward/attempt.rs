@@ -1,0 +1,152 @@
+//! One try to get an answer out of one engine, up to the first thing worth passing on.
+
+use super::connection::{Connection, Pool};
+use super::outgoing;
+use crate::fleet::Endpoint;
+use crate::sse::Watcher;
+use crate::surface::Surface;
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::response::Parts;
+use http::{HeaderMap, HeaderValue, Response};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Bytes of comments that are held back while the first event is awaited.
+const HELD_BYTES: usize = 64 << 10;
+
+/// How often a request that waits looks whether its engine is lost.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// What every try needs.
+pub(crate) struct Prepared<'a> {
+    pub(crate) surface: Surface,
+    pub(crate) headers: &'a HeaderMap,
+    pub(crate) request_id: &'a HeaderValue,
+    pub(crate) traceparent: Option<&'a HeaderValue>,
+    pub(crate) pieces: &'a Arc<[Bytes]>,
+    pub(crate) connect: Duration,
+    /// When the first byte of an answer must be there.
+    pub(crate) until: Instant,
+}
+
+/// An answer that has begun.
+pub(crate) struct Began {
+    pub(crate) head: Parts,
+    pub(crate) body: Incoming,
+    pub(crate) connection: Connection,
+    /// Pieces that came already, with the first event among them; empty if nothing was awaited.
+    pub(crate) first: Vec<Bytes>,
+    /// Watches the answer, if it is a stream of events.
+    pub(crate) watcher: Option<Watcher>,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failed {
+    /// There was no connection: the engine never saw the request.
+    NotConnected,
+    /// The connection ended, or what came made no sense.
+    Broken,
+    /// It said that it cannot (5xx), or that it is full (429).
+    Said(u16),
+    /// The engine is lost.
+    Lost,
+    /// There was no time left.
+    TooLate,
+}
+
+/// One try.
+pub(crate) async fn attempt(
+    pool: &Pool,
+    endpoint: &Arc<Endpoint>,
+    prepared: &Prepared<'_>,
+) -> Result<Began, Failed> {
+    // A kept connection that was closed meanwhile is the engine's habit and not its failure
+    // (llama-server does it after every stream): once more on a new one.
+    if let Some(kept) = pool.take(endpoint.slot) {
+        match on(kept, endpoint, prepared).await {
+            Err(Failed::Broken) => {}
+            other => return other,
+        }
+    }
+    let connection = Connection::open(endpoint, prepared.connect).await;
+    on(connection.map_err(|_| Failed::NotConnected)?, endpoint, prepared).await
+}
+
+async fn on(
+    mut connection: Connection,
+    endpoint: &Arc<Endpoint>,
+    prepared: &Prepared<'_>,
+) -> Result<Began, Failed> {
+    let request = outgoing::request(
+        prepared.surface,
+        prepared.headers,
+        &endpoint.host,
+        prepared.request_id,
+        prepared.traceparent,
+        Arc::clone(prepared.pieces),
+    );
+    let sent = watched(endpoint, prepared.until, connection.send(request)).await?;
+    let response = sent.map_err(|_| Failed::Broken)?;
+    let status = response.status().as_u16();
+    if status >= 500 || status == 429 {
+        return Err(Failed::Said(status));
+    }
+    if !is_event_stream(&response) {
+        let (head, body) = response.into_parts();
+        return Ok(Began { head, body, connection, first: Vec::new(), watcher: None });
+    }
+    let (head, mut body) = response.into_parts();
+    let mut watcher = Watcher::new(prepared.surface);
+    let first = first_event(endpoint, prepared.until, &mut body, &mut watcher).await?;
+    Ok(Began { head, body, connection, first, watcher: Some(watcher) })
+}
+
+/// Reads up to the first event. What breaks before it can be tried elsewhere unseen.
+async fn first_event(
+    endpoint: &Arc<Endpoint>,
+    until: Instant,
+    body: &mut Incoming,
+    watcher: &mut Watcher,
+) -> Result<Vec<Bytes>, Failed> {
+    let mut held = Vec::with_capacity(1);
+    let mut bytes = 0;
+    loop {
+        let frame = watched(endpoint, until, body.frame()).await?;
+        let Some(Ok(frame)) = frame else { return Err(Failed::Broken) };
+        let Ok(piece) = frame.into_data() else { continue };
+        watcher.feed(&piece).map_err(|_| Failed::Broken)?;
+        bytes += piece.len();
+        held.push(piece);
+        let seen = watcher.seen();
+        if seen.events > 0 || seen.ended || bytes > HELD_BYTES {
+            return Ok(held);
+        }
+    }
+}
+
+/// Waits for the engine, but not past the time there is and not for an engine that is lost.
+async fn watched<T>(
+    endpoint: &Arc<Endpoint>,
+    until: Instant,
+    work: impl Future<Output = T>,
+) -> Result<T, Failed> {
+    let mut work = std::pin::pin!(work);
+    loop {
+        let look = until.min(Instant::now() + LOOK);
+        match tokio::time::timeout_at(look.into(), work.as_mut()).await {
+            Ok(done) => return Ok(done),
+            Err(_) if endpoint.is_lost() => return Err(Failed::Lost),
+            Err(_) if Instant::now() >= until => return Err(Failed::TooLate),
+            Err(_) => {}
+        }
+    }
+}
+
+fn is_event_stream(response: &Response<Incoming>) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    kind.is_some_and(|kind| kind.starts_with(b"text/event-stream"))
+}

@@ -1,0 +1,167 @@
+//! Sends a request on and brings its answer back.
+//!
+//! A try that fails before the first byte has reached the client is made again elsewhere, unseen:
+//! `attempt` is one try, `relay` what follows when one has begun. `connection` keeps connections to
+//! engines and cuts them when a client hangs up. `outgoing` is the request as the engine gets it.
+
+mod attempt;
+mod connection;
+mod outgoing;
+mod record;
+mod relay;
+
+pub(crate) use connection::Pool;
+pub(crate) use record::Record;
+pub(crate) use relay::Relay;
+
+use crate::accept::Worker;
+use crate::answer::{Payload, Problem};
+use crate::choose::{choose, tokens_of};
+use crate::fleet::{Endpoint, Flight, Model};
+use crate::scan::Scanned;
+use attempt::{Began, Failed, Prepared, attempt};
+use bytes::Bytes;
+use http::{HeaderMap, Response};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Tries after the first. A third engine rarely knows more than the second.
+const RETRIES: u32 = 2;
+
+/// A request that was admitted.
+pub(crate) struct Job {
+    pub(crate) headers: HeaderMap,
+    pub(crate) scanned: Scanned,
+    pub(crate) pieces: Arc<[Bytes]>,
+    pub(crate) model: Arc<Model>,
+}
+
+/// Gets an answer, from the best engine that gives one. The record is kept by the answer's body;
+/// with a problem it is over.
+pub(crate) async fn forward(
+    worker: &Arc<Worker>,
+    job: Job,
+    mut record: Record,
+) -> Result<Response<Payload>, (Problem, Record)> {
+    let timeouts = worker.shared.live().timeouts;
+    let until = record.began() + Duration::from_millis(timeouts.first_byte_ms);
+    let key = worker.next_number();
+    let traceparent = record.traceparent_onward();
+    let mut tried = Vec::new();
+    let mut retry = None;
+    loop {
+        let now = worker.shared.now();
+        let Some(chosen) = choose(&job.model, &job.scanned, key, &tried, now) else {
+            let problem = if tried.is_empty() { Problem::NoEndpoint } else { Problem::NoAnswer };
+            return Err((problem, record));
+        };
+        record.hoped_blocks = chosen.hoped_blocks;
+        record.chosen.get_or_insert(record.began().elapsed());
+        record.endpoint = Some(Arc::clone(&chosen.endpoint));
+        let flight = flight(worker, &chosen.endpoint, &job.scanned);
+        let prepared = Prepared {
+            surface: record.surface,
+            headers: &job.headers,
+            request_id: &record.request_id,
+            traceparent: traceparent.as_ref(),
+            pieces: &job.pieces,
+            connect: Duration::from_millis(timeouts.connect_ms),
+            until,
+        };
+        match attempt(&worker.pool, &chosen.endpoint, &prepared).await {
+            Ok(began) => {
+                let idle = Duration::from_millis(timeouts.answer_idle_ms);
+                return Ok(answer(worker, began, flight.landed(), record, idle));
+            }
+            Err(failed) => {
+                flight.failed(failed);
+                note(&chosen.endpoint, failed, worker);
+                if failed == Failed::TooLate {
+                    return Err((Problem::TooLate, record));
+                }
+                retry = retry.or_else(|| worker.shared.retry());
+                if record.retries >= RETRIES || retry.is_none() {
+                    return Err((Problem::NoAnswer, record));
+                }
+                record.retries += 1;
+                tried.push(chosen.endpoint.slot);
+            }
+        }
+    }
+}
+
+fn answer(
+    worker: &Arc<Worker>,
+    began: Began,
+    flight: Flight,
+    mut record: Record,
+    idle: Duration,
+) -> Response<Payload> {
+    let mut head = began.head.clone();
+    outgoing::clean(&mut head.headers);
+    head.headers.insert("x-request-id", record.request_id.clone());
+    // The version and the reason phrase were the engine's.
+    head.version = http::Version::default();
+    head.extensions.clear();
+    record.status = head.status.as_u16();
+    if let Some(place) = &mut record.place {
+        place.let_go();
+    }
+    let relay = Relay::new(Arc::clone(worker), began, flight, record, idle);
+    Response::from_parts(head, Payload::relay(relay))
+}
+
+/// Tells the breaker.
+fn note(endpoint: &Arc<Endpoint>, failed: Failed, worker: &Worker) {
+    let now = worker.shared.now();
+    let opened = match failed {
+        // Full is no failure.
+        Failed::Said(429) => false,
+        Failed::NotConnected => endpoint.breaker.failed(now, true),
+        Failed::Said(_) | Failed::Broken | Failed::TooLate | Failed::Lost => {
+            endpoint.breaker.failed(now, false)
+        }
+    };
+    if opened {
+        worker.shared.breaker_opened();
+    }
+}
+
+/// A flight before its answer has begun. Dropped there, the client has hung up while it waited.
+struct Waiting<'a> {
+    flight: Option<Flight>,
+    worker: &'a Worker,
+}
+
+fn flight<'a>(worker: &'a Worker, endpoint: &Arc<Endpoint>, scanned: &Scanned) -> Waiting<'a> {
+    let (prompt, output) = tokens_of(scanned);
+    let flight = Flight::begin(Arc::clone(endpoint), prompt, prompt + output);
+    Waiting { flight: Some(flight), worker }
+}
+
+impl Waiting<'_> {
+    fn landed(mut self) -> Flight {
+        self.flight.take().expect("taken only here and in `failed`, which both consume it")
+    }
+
+    fn failed(mut self, failed: Failed) {
+        let flight = self.flight.take();
+        // The engine may still work on what it was not given time for.
+        if let (Some(flight), Failed::Lost | Failed::TooLate) = (flight, failed) {
+            let endpoint = Arc::clone(flight.endpoint());
+            drop(flight);
+            self.worker.shared.cancelled(&endpoint);
+        }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if let Some(flight) = self.flight.take() {
+            let endpoint = Arc::clone(flight.endpoint());
+            // Counted out first: what an engine runs beyond our count is a zombie.
+            drop(flight);
+            self.worker.shared.cancelled(&endpoint);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What is known of a request so far, handed to the meter once, however it ends.
+
+use crate::admit::Place;
+use crate::answer::Problem;
+use crate::fleet::Endpoint;
+use crate::identify::Caller;
+use crate::meter::{Finished, Outcome};
+use crate::serve::Shared;
+use crate::sse::Usage;
+use crate::surface::Surface;
+use http::HeaderValue;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+/// What is known of a request so far. Dropped without an end, the client has hung up.
+pub(crate) struct Record {
+    shared: Arc<Shared>,
+    over: bool,
+    began: Instant,
+    started: SystemTime,
+    pub(crate) request_id: HeaderValue,
+    pub(crate) traceparent: Option<HeaderValue>,
+    pub(crate) surface: Surface,
+    pub(crate) caller: Option<Arc<Caller>>,
+    pub(crate) model: Option<Arc<str>>,
+    pub(crate) endpoint: Option<Arc<Endpoint>>,
+    pub(crate) status: u16,
+    pub(crate) stream: bool,
+    pub(crate) first: Option<Duration>,
+    pub(crate) chosen: Option<Duration>,
+    pub(crate) retries: u32,
+    pub(crate) hoped_blocks: Option<u32>,
+    pub(crate) usage: Usage,
+    pub(crate) estimated: bool,
+    pub(crate) bytes_in: u64,
+    pub(crate) bytes_out: u64,
+    /// Its place among the requests at once.
+    pub(crate) place: Option<Place>,
+}
+
+impl Record {
+    pub(crate) fn new(shared: Arc<Shared>, surface: Surface, request_id: HeaderValue) -> Self {
+        Self {
+            shared,
+            over: false,
+            began: Instant::now(),
+            started: SystemTime::now(),
+            request_id,
+            traceparent: None,
+            surface,
+            caller: None,
+            model: None,
+            endpoint: None,
+            status: 0,
+            stream: false,
+            first: None,
+            chosen: None,
+            retries: 0,
+            hoped_blocks: None,
+            usage: Usage::default(),
+            estimated: true,
+            bytes_in: 0,
+            bytes_out: 0,
+            place: None,
+        }
+    }
+
+    /// The `traceparent` that the engine gets.
+    pub(crate) fn traceparent_onward(&self) -> Option<HeaderValue> {
+        let callers = self.traceparent.as_ref();
+        let id = self.request_id.to_str().unwrap_or_default();
+        let said = callers.and_then(|value| value.to_str().ok());
+        self.shared.traceparent(said, id, self.started).or_else(|| callers.cloned())
+    }
+
+    /// Since its head had arrived.
+    pub(crate) fn age(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// When its head had arrived.
+    pub(crate) const fn began(&self) -> Instant {
+        self.began
+    }
+
+    /// It is over with an answer of our own.
+    pub(crate) fn refuse(&mut self, problem: &Problem) {
+        self.status = problem.status().as_u16();
+        let tried = self.endpoint.is_some();
+        self.finish(if tried { Outcome::Failed } else { Outcome::Refused }, Some(problem.code()));
+    }
+
+    /// It is over.
+    pub(crate) fn finish(&mut self, outcome: Outcome, reason: Option<&'static str>) {
+        if std::mem::replace(&mut self.over, true) {
+            return;
+        }
+        self.shared.finished(&Finished {
+            request_id: self.request_id.to_str().unwrap_or_default(),
+            traceparent: self.traceparent.as_ref().and_then(|value| value.to_str().ok()),
+            caller: self.caller.as_ref().map_or("", |caller| &caller.name),
+            model: self.model.as_deref(),
+            endpoint: self.endpoint.as_ref().map(|endpoint| &*endpoint.name),
+            surface: self.surface,
+            status: self.status,
+            outcome,
+            reason,
+            stream: self.stream,
+            started: self.started,
+            took: self.age(),
+            first: self.first,
+            chosen: self.chosen,
+            retries: self.retries,
+            hoped_blocks: self.hoped_blocks,
+            usage: self.usage,
+            estimated: self.estimated,
+            bytes_in: self.bytes_in,
+            bytes_out: self.bytes_out,
+        });
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        self.finish(Outcome::Cancelled, None);
+    }
+}

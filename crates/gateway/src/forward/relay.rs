@@ -1,0 +1,322 @@
+//! Passes an answer on, piece by piece, and watches it.
+//!
+//! Of a stream, only whole events are passed on: if the engine breaks off in the middle of one, the
+//! client reads a whole error event and not the half of something else.
+
+use super::attempt::Began;
+use super::connection::Connection;
+use super::record::Record;
+use crate::accept::Worker;
+use crate::answer::{Dialect, Problem};
+use crate::fleet::Flight;
+use crate::meter::Outcome;
+use crate::sse::{Usage, Watcher, usage_of};
+use bytes::{Bytes, BytesMut};
+use http_body::{Body as _, SizeHint};
+use hyper::body::Incoming;
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tokio::time::Sleep;
+
+/// How often a quiet stream looks at the clock, at its engine and at the door.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Silence of an engine that is lost, after which its streams are given up.
+const LOST: Duration = Duration::from_secs(3);
+
+/// Bytes at the end of a whole answer among which its usage stands.
+const TAIL_BYTES: usize = 4 << 10;
+
+/// An answer under way to a client.
+pub(crate) struct Relay {
+    worker: Arc<Worker>,
+    body: Incoming,
+    connection: Option<Connection>,
+    /// Until it is over.
+    flight: Option<Flight>,
+    record: Record,
+    ready: VecDeque<Bytes>,
+    /// The beginning of an event whose end has not come.
+    partial: BytesMut,
+    watcher: Option<Watcher>,
+    tail: Option<Bytes>,
+    length: SizeHint,
+    idle: Duration,
+    last_event: Instant,
+    look: Option<Pin<Box<Sleep>>>,
+    over: bool,
+}
+
+impl Relay {
+    pub(crate) fn new(
+        worker: Arc<Worker>,
+        began: Began,
+        mut flight: Flight,
+        record: Record,
+        idle: Duration,
+    ) -> Self {
+        let stream = began.watcher.is_some();
+        let length = if stream { SizeHint::new() } else { began.body.size_hint() };
+        flight.has_read();
+        let mut relay = Self {
+            worker,
+            body: began.body,
+            connection: Some(began.connection),
+            flight: Some(flight),
+            record,
+            ready: VecDeque::new(),
+            partial: BytesMut::new(),
+            watcher: began.watcher,
+            tail: None,
+            length,
+            idle,
+            last_event: Instant::now(),
+            look: None,
+            over: false,
+        };
+        relay.record.first = Some(relay.record.age());
+        let pieces = began.first.len();
+        for (place, piece) in began.first.into_iter().enumerate() {
+            // The watcher has seen these; only the last may end within an event.
+            let whole = place + 1 < pieces || ends_between_events(&piece);
+            relay.pass(piece, whole);
+        }
+        if relay.watcher.is_none() && relay.body.is_end_stream() {
+            relay.end_whole();
+        }
+        relay
+    }
+
+    /// The next piece for the client.
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        loop {
+            if let Some(piece) = self.ready.pop_front() {
+                return Poll::Ready(Some(Ok(piece)));
+            }
+            if self.over {
+                return Poll::Ready(None);
+            }
+            let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
+                match self.poll_quiet(cx) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(problem) => match self.give_up(&problem) {
+                        Ok(()) => continue,
+                        Err(error) => return Poll::Ready(Some(Err(error))),
+                    },
+                }
+            };
+            let went = match frame {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(piece) => self.take(piece),
+                    Err(_) => Ok(()),
+                },
+                Some(Err(_)) => self.give_up(&Problem::BrokenStream),
+                None => self.end(),
+            };
+            if let Err(error) = went {
+                return Poll::Ready(Some(Err(error)));
+            }
+        }
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.over && self.ready.is_empty()
+    }
+
+    /// As it was in the beginning: hyper asks once, before the first piece.
+    pub(crate) fn size_hint(&self) -> SizeHint {
+        self.length
+    }
+
+    fn take(&mut self, piece: Bytes) -> io::Result<()> {
+        let Some(watcher) = &mut self.watcher else {
+            self.last_event = Instant::now();
+            self.tail = Some(tail_of(self.tail.take(), &piece));
+            self.queue(piece);
+            // hyper does not ask again when it has as many bytes as the head promised.
+            return if self.body.is_end_stream() { self.end() } else { Ok(()) };
+        };
+        match watcher.feed(&piece) {
+            Ok(progress) => {
+                if progress.events > 0 {
+                    self.last_event = Instant::now();
+                }
+                self.pass(piece, progress.between_events);
+                if self.partial.len() > Watcher::LINE_BYTES {
+                    return self.give_up(&Problem::BrokenStream);
+                }
+                Ok(())
+            }
+            Err(_) => self.give_up(&Problem::BrokenStream),
+        }
+    }
+
+    fn queue(&mut self, piece: Bytes) {
+        self.record.bytes_out += piece.len() as u64;
+        self.ready.push_back(piece);
+    }
+
+    /// Passes on what is whole, and keeps the beginning of what is not.
+    fn pass(&mut self, piece: Bytes, whole: bool) {
+        if whole && self.partial.is_empty() {
+            self.queue(piece);
+            return;
+        }
+        self.partial.extend_from_slice(&piece);
+        let end = if whole { self.partial.len() } else { last_boundary(&self.partial) };
+        if end > 0 {
+            let whole = self.partial.split_to(end).freeze();
+            self.queue(whole);
+        }
+    }
+
+    /// The engine has said all it had to say.
+    fn end(&mut self) -> io::Result<()> {
+        if self.watcher.as_ref().is_some_and(|watcher| !watcher.seen().ended) {
+            return self.give_up(&Problem::BrokenStream);
+        }
+        if !self.partial.is_empty() {
+            let rest = self.partial.split().freeze();
+            self.queue(rest);
+        }
+        self.end_whole();
+        Ok(())
+    }
+
+    fn end_whole(&mut self) {
+        self.over = true;
+        if let Some(flight) = self.flight.take() {
+            flight.endpoint().breaker.succeeded();
+        }
+        if let Some(connection) = self.connection.take() {
+            self.worker.pool.put(connection);
+        }
+        self.account();
+        self.record.finish(Outcome::Answered, None);
+    }
+
+    /// The answer cannot be finished: an event says so in a stream, and a cut connection otherwise.
+    fn give_up(&mut self, problem: &Problem) -> io::Result<()> {
+        self.over = true;
+        self.cut();
+        self.account();
+        self.record.finish(Outcome::Broken, Some(problem.code()));
+        if self.watcher.is_none() {
+            return Err(io::Error::other(problem.code()));
+        }
+        self.partial.clear();
+        let event = problem.event(Dialect::of(self.record.surface.path()));
+        self.queue(event);
+        Ok(())
+    }
+
+    /// Nothing comes: is there still somebody to wait for?
+    fn poll_quiet(&mut self, cx: &mut Context<'_>) -> Poll<Problem> {
+        let look = self.look.get_or_insert_with(|| Box::pin(tokio::time::sleep(LOOK)));
+        while look.as_mut().poll(cx).is_ready() {
+            let quiet = self.last_event.elapsed();
+            if quiet >= self.idle || (quiet >= LOST && lost(self.flight.as_ref())) {
+                return Poll::Ready(Problem::BrokenStream);
+            }
+            if self.worker.shared.is_cut() {
+                return Poll::Ready(Problem::Draining);
+            }
+            look.as_mut().reset((Instant::now() + LOOK).into());
+        }
+        Poll::Pending
+    }
+
+    /// Cuts the connection, which tells the engine. It is counted out first: what an engine runs
+    /// beyond our count is a zombie.
+    fn cut(&mut self) {
+        self.connection = None;
+        if let Some(flight) = self.flight.take() {
+            let endpoint = Arc::clone(flight.endpoint());
+            drop(flight);
+            self.worker.shared.cancelled(&endpoint);
+        }
+    }
+
+    fn account(&mut self) {
+        let told = match &self.watcher {
+            Some(watcher) => watcher.seen().usage,
+            None => self.tail.as_deref().and_then(usage_of),
+        };
+        self.record.estimated = told.is_none();
+        self.record.usage = told.unwrap_or_else(|| Usage {
+            // An engine sends one event per token, unless it is far behind.
+            output: self.watcher.as_ref().map_or(0, |watcher| watcher.seen().events),
+            ..self.record.usage
+        });
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        if !self.over {
+            // The client hung up.
+            self.cut();
+            self.account();
+        }
+    }
+}
+
+fn lost(flight: Option<&Flight>) -> bool {
+    flight.is_some_and(|flight| flight.endpoint().is_lost())
+}
+
+fn ends_between_events(piece: &[u8]) -> bool {
+    last_boundary(piece) == piece.len()
+}
+
+/// The place after the last event that is whole; 0 if there is none.
+fn last_boundary(bytes: &[u8]) -> usize {
+    let after = |mark: &[u8]| memchr::memmem::rfind(bytes, mark).map_or(0, |at| at + mark.len());
+    after(b"\n\n").max(after(b"\r\n\r\n")).max(after(b"\r\r"))
+}
+
+/// The last bytes of what came so far.
+fn tail_of(before: Option<Bytes>, piece: &Bytes) -> Bytes {
+    let from = piece.len().saturating_sub(TAIL_BYTES);
+    let Some(before) = before.filter(|_| from == 0 && piece.len() < TAIL_BYTES) else {
+        return piece.slice(from..);
+    };
+    let keep = (TAIL_BYTES - piece.len()).min(before.len());
+    let mut joined = BytesMut::with_capacity(keep + piece.len());
+    joined.extend_from_slice(&before[before.len() - keep..]);
+    joined.extend_from_slice(piece);
+    joined.freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_whole_event_ends_at_any_of_three_line_ends() {
+        for (text, place) in [
+            ("data: a\n\ndata: b", 9),
+            ("data: a\r\n\r\ndata: b\r\n", 11),
+            ("data: a\r\rx", 9),
+            ("data: a\n", 0),
+            ("", 0),
+        ] {
+            assert_eq!(last_boundary(text.as_bytes()), place, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_tail_joins_small_pieces_and_stays_small() {
+        let tail = tail_of(None, &Bytes::from_static(b"abc"));
+        let tail = tail_of(Some(tail), &Bytes::from_static(b"def"));
+        assert_eq!(&tail[..], b"abcdef");
+        let tail = tail_of(Some(tail), &Bytes::from(vec![b'x'; TAIL_BYTES - 2]));
+        assert_eq!(tail.len(), TAIL_BYTES);
+        assert!(tail.starts_with(b"efx"));
+        assert_eq!(tail_of(Some(tail), &Bytes::from(vec![b'y'; 9_000])).len(), TAIL_BYTES);
+    }
+}

@@ -1,0 +1,196 @@
+//! Says who asks: a key's hash is looked up, and nothing else is ever done with a key.
+
+use crate::settings::Key;
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use sha2::{Digest as _, Sha256};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// The longest key that is looked at.
+const KEY_BYTES: usize = 512;
+
+/// All keys.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    /// By SHA-256. Looking up a hash tells nothing about other keys by its time.
+    callers: BTreeMap<[u8; 32], Arc<Caller>>,
+    anyone: Arc<Caller>,
+}
+
+/// Who asks.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    /// As logs and metrics say it; empty if nobody is asked for a key.
+    pub(crate) name: Arc<str>,
+    /// What its rate leaves.
+    pub(crate) rate: Option<Rate>,
+}
+
+/// Requests per minute, as a bucket that fills evenly (GCRA): one number, no timer.
+#[derive(Debug)]
+pub(crate) struct Rate {
+    pub(crate) per_minute: u32,
+    /// The moment at which the bucket is full again, in nanoseconds since `epoch`.
+    full_at: AtomicU64,
+    epoch: Instant,
+}
+
+/// What a request found in the bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Left {
+    pub(crate) limit: u32,
+    pub(crate) remaining: u32,
+    pub(crate) reset: Duration,
+    /// How long to wait, if there was nothing left.
+    pub(crate) wait: Option<Duration>,
+}
+
+impl Keys {
+    /// Those of the settings. Callers that stay keep what their rate leaves.
+    pub(crate) fn new(keys: &[Key], before: Option<&Self>) -> Self {
+        let callers = keys.iter().filter_map(|key| {
+            let digest = digest_of(&key.sha256)?;
+            let same = before.and_then(|b| b.callers.get(&digest)).filter(|c| c.is(key));
+            Some((digest, same.map_or_else(|| Arc::new(Caller::new(key)), Arc::clone)))
+        });
+        let anyone = Arc::new(Caller { name: "".into(), rate: None });
+        Self { callers: callers.collect(), anyone }
+    }
+
+    /// Who sends these headers; `None` if the key is missing or wrong.
+    pub(crate) fn identify(&self, headers: &HeaderMap) -> Option<&Arc<Caller>> {
+        if self.callers.is_empty() {
+            return Some(&self.anyone);
+        }
+        let key = key_of(headers)?;
+        if key.is_empty() || key.len() > KEY_BYTES {
+            return None;
+        }
+        let digest: [u8; 32] = Sha256::digest(key).into();
+        self.callers.get(&digest)
+    }
+}
+
+impl Caller {
+    fn new(key: &Key) -> Self {
+        Self { name: key.name.as_str().into(), rate: key.requests_per_minute.map(Rate::new) }
+    }
+
+    fn is(&self, key: &Key) -> bool {
+        *self.name == *key.name
+            && self.rate.as_ref().map(|rate| rate.per_minute) == key.requests_per_minute
+    }
+}
+
+impl Rate {
+    fn new(per_minute: u32) -> Self {
+        Self { per_minute: per_minute.max(1), full_at: AtomicU64::new(0), epoch: Instant::now() }
+    }
+
+    /// Takes one request out of the bucket.
+    pub(crate) fn take(&self, now: Instant) -> Left {
+        const MINUTE: u64 = 60_000_000_000;
+        let now = now.saturating_duration_since(self.epoch).as_nanos() as u64;
+        let each = MINUTE / u64::from(self.per_minute);
+        let mut before = self.full_at.load(Ordering::Relaxed);
+        loop {
+            let full_at = before.max(now) + each;
+            let limit = self.per_minute;
+            if full_at > now + MINUTE {
+                let wait = Some(Duration::from_nanos(full_at - MINUTE - now));
+                let reset = Duration::from_nanos(before - now);
+                return Left { limit, remaining: 0, reset, wait };
+            }
+            let swap = Ordering::Relaxed;
+            match self.full_at.compare_exchange_weak(before, full_at, swap, swap) {
+                Ok(_) => {
+                    let remaining = ((now + MINUTE - full_at) / each) as u32;
+                    let reset = Duration::from_nanos(full_at - now);
+                    return Left { limit, remaining, reset, wait: None };
+                }
+                Err(newer) => before = newer,
+            }
+        }
+    }
+}
+
+/// The key as it was sent: `Authorization: Bearer KEY`, or one of the two headers that other
+/// clients use.
+fn key_of(headers: &HeaderMap) -> Option<&[u8]> {
+    if let Some(value) = headers.get(AUTHORIZATION) {
+        let (scheme, key) = value.as_bytes().split_at_checked(7)?;
+        return scheme.eq_ignore_ascii_case(b"bearer ").then_some(key);
+    }
+    let value = headers.get("x-api-key").or_else(|| headers.get("api-key"))?;
+    Some(value.as_bytes())
+}
+
+fn digest_of(hex: &str) -> Option<[u8; 32]> {
+    let mut digest = [0; 32];
+    if hex.len() != 64 || !hex.is_ascii() {
+        return None;
+    }
+    for (byte, pair) in digest.iter_mut().zip(hex.as_bytes().chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn keys(secret: &str) -> Keys {
+        let digest: [u8; 32] = Sha256::digest(secret).into();
+        let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        Keys::new(&[Key { name: "team".into(), sha256, requests_per_minute: Some(60) }], None)
+    }
+
+    fn with(name: &'static str, value: &str) -> HeaderMap {
+        let value = HeaderValue::from_str(value).expect("a header value");
+        HeaderMap::from_iter([(http::HeaderName::from_static(name), value)])
+    }
+
+    #[test]
+    fn a_key_is_found_in_each_place_and_nowhere_else() {
+        let keys = keys("secret");
+        let name = |headers: &HeaderMap| keys.identify(headers).map(|caller| caller.name.clone());
+        for (header, value) in
+            [("authorization", "Bearer secret"), ("authorization", "bearer secret")]
+        {
+            assert_eq!(name(&with(header, value)).as_deref(), Some("team"));
+        }
+        assert_eq!(name(&with("x-api-key", "secret")).as_deref(), Some("team"));
+        let wrong = ["Bearer secreT", "Bearer  secret", "Basic secret", "secret", "Bearer ", ""];
+        for value in wrong {
+            assert_eq!(name(&with("authorization", value)), None, "{value:?}");
+        }
+        assert_eq!(name(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn a_stored_hash_is_no_key() {
+        let keys = keys("secret");
+        let (digest, _) = keys.callers.first_key_value().expect("one");
+        let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert!(keys.identify(&with("x-api-key", &hex)).is_none());
+    }
+
+    #[test]
+    fn a_minute_holds_as_many_as_it_says_and_one_comes_back_each_second() {
+        let rate = Rate::new(60);
+        let start = Instant::now();
+        let taken = (0..100).filter(|_| rate.take(start).wait.is_none()).count();
+        assert_eq!(taken, 60);
+        let second = start + Duration::from_millis(1_001);
+        assert_eq!(rate.take(second).wait, None);
+        let refused = rate.take(second);
+        assert_eq!(refused.remaining, 0);
+        let wait = refused.wait.expect("nothing is left");
+        assert!(wait <= Duration::from_secs(1), "{wait:?}");
+    }
+}

@@ -1,0 +1,247 @@
+//! The access log: one line of JSON per request on standard output.
+//!
+//! A request's thread writes its line into a buffer that hardly any other thread uses; one thread
+//! of our own takes all buffers every few milliseconds and writes them out. Nobody waits for
+//! standard output: a line that finds its buffer full is dropped and counted.
+//!
+//! A line never holds a key, a prompt or any word of a body. What a client chose (the request id)
+//! is cut and its control characters are escaped, so that no client writes lines or terminal codes
+//! into somebody's log (reliability.md T-23).
+
+use super::Finished;
+use std::cell::Cell;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// Buffers. More than this many threads share some.
+const SHARDS: usize = 16;
+
+/// Bytes in one buffer: some 1,000 lines, a tenth of a second of one core at full load. There are
+/// two generations of each, so all together hold at most 16 MiB.
+const SHARD_BYTES: usize = 512 << 10;
+
+/// How long lines are gathered before they are written together: short for a person who follows
+/// the log, and 50 system calls a second instead of one per request.
+const GATHER: Duration = Duration::from_millis(20);
+
+/// Bytes of a text that somebody else chose.
+const TEXT_BYTES: usize = 256;
+
+/// Where lines go.
+#[derive(Debug)]
+pub(super) struct AccessLog {
+    shared: Arc<Shared>,
+    writer: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    shards: [Mutex<Vec<u8>>; SHARDS],
+    dropped: AtomicU64,
+    ending: AtomicBool,
+}
+
+impl AccessLog {
+    /// Starts the thread that writes to `out`.
+    pub(super) fn start(out: impl Write + Send + 'static) -> io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let of_writer = Arc::clone(&shared);
+        let writer = thread::Builder::new()
+            .name("access-log".to_owned())
+            .spawn(move || of_writer.write_out(out))?;
+        Ok(Self { shared, writer: Some(writer) })
+    }
+
+    /// Takes the line of a request.
+    pub(super) fn line(&self, finished: &Finished<'_>, trace_id: Option<u128>) {
+        let shard = &self.shared.shards[SHARD.get()];
+        let mut buffer = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        if buffer.len() >= SHARD_BYTES {
+            drop(buffer);
+            self.shared.dropped.fetch_add(1, Relaxed);
+            return;
+        }
+        let first = buffer.is_empty();
+        write_line(&mut buffer, finished, trace_id);
+        drop(buffer);
+        if first && let Some(writer) = &self.writer {
+            // Costs a system call only if the thread sleeps because nothing was there.
+            writer.thread().unpark();
+        }
+    }
+
+    /// Lines that were not written.
+    pub(super) fn dropped(&self) -> u64 {
+        self.shared.dropped.load(Relaxed)
+    }
+}
+
+impl Drop for AccessLog {
+    /// Writes what is there.
+    fn drop(&mut self) {
+        self.shared.ending.store(true, Relaxed);
+        if let Some(writer) = self.writer.take() {
+            writer.thread().unpark();
+            // A panic of that thread has been reported already.
+            let _ = writer.join();
+        }
+    }
+}
+
+impl Shared {
+    fn write_out(&self, mut out: impl Write) {
+        let mut batch = Vec::new();
+        loop {
+            // Read before the buffers are taken, so that nothing that came before the end is lost.
+            let ending = self.ending.load(Relaxed);
+            let mut wrote = false;
+            for shard in &self.shards {
+                batch.clear();
+                // The buffer comes back empty and keeps its memory.
+                std::mem::swap(
+                    &mut *shard.lock().unwrap_or_else(PoisonError::into_inner),
+                    &mut batch,
+                );
+                if !batch.is_empty() {
+                    wrote = true;
+                    if out.write_all(&batch).and_then(|()| out.flush()).is_err() {
+                        let lines = memchr::memchr_iter(b'\n', &batch).count();
+                        self.dropped.fetch_add(lines as u64, Relaxed);
+                    }
+                }
+            }
+            if ending {
+                return;
+            }
+            if wrote { thread::sleep(GATHER) } else { thread::park() }
+        }
+    }
+}
+
+thread_local! {
+    /// The buffer of this thread.
+    static SHARD: Cell<usize> = Cell::new(NEXT.fetch_add(1, Relaxed) % SHARDS);
+}
+
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+/// One line. Names are those of OpenTelemetry where it has one; ours begin with `flyball.`.
+fn write_line(line: &mut Vec<u8>, finished: &Finished<'_>, trace_id: Option<u128>) {
+    let usage = finished.usage;
+    line.extend_from_slice(b"{\"time\":\"");
+    // Times before 1970 or after 9999 are no times of requests.
+    let time = jiff::Timestamp::try_from(finished.started).unwrap_or_default();
+    // Writing into memory cannot fail, here and below.
+    let _ = write!(line, "{time:.6}\"");
+    text(line, "flyball.request.id", finished.request_id);
+    if let Some(trace_id) = trace_id {
+        let _ = write!(line, ",\"trace_id\":\"{trace_id:032x}\"");
+    }
+    text(line, "gen_ai.operation.name", finished.surface.operation());
+    text(line, "url.path", finished.surface.path());
+    optional(line, "gen_ai.request.model", finished.model);
+    optional(line, "flyball.caller", Some(finished.caller).filter(|caller| !caller.is_empty()));
+    optional(line, "flyball.endpoint", finished.endpoint);
+    number(line, "http.response.status_code", finished.status.into());
+    text(line, "flyball.outcome", finished.outcome.name());
+    optional(line, "flyball.reason", finished.reason);
+    flag(line, "gen_ai.request.stream", finished.stream);
+    seconds(line, "flyball.duration_seconds", Some(finished.took));
+    seconds(line, "flyball.first_seconds", finished.first);
+    seconds(line, "flyball.chosen_seconds", finished.chosen);
+    number(line, "flyball.retries", finished.retries.into());
+    if let Some(blocks) = finished.hoped_blocks {
+        number(line, "flyball.hoped_blocks", blocks.into());
+    }
+    number(line, "gen_ai.usage.input_tokens", usage.input);
+    number(line, "gen_ai.usage.cache_read.input_tokens", usage.cached);
+    number(line, "gen_ai.usage.output_tokens", usage.output);
+    flag(line, "flyball.usage.estimated", finished.estimated);
+    number(line, "http.request.body.size", finished.bytes_in);
+    number(line, "http.response.body.size", finished.bytes_out);
+    line.extend_from_slice(b"}\n");
+}
+
+fn key(line: &mut Vec<u8>, name: &'static str) {
+    line.extend_from_slice(b",\"");
+    line.extend_from_slice(name.as_bytes());
+    line.extend_from_slice(b"\":");
+}
+
+fn number(line: &mut Vec<u8>, name: &'static str, value: u64) {
+    key(line, name);
+    digits(line, value);
+}
+
+fn flag(line: &mut Vec<u8>, name: &'static str, value: bool) {
+    key(line, name);
+    line.extend_from_slice(if value { b"true" } else { b"false" });
+}
+
+/// Seconds with six digits after the point. By hand: this is a quarter of the price of `format!`.
+fn seconds(line: &mut Vec<u8>, name: &'static str, value: Option<Duration>) {
+    let Some(value) = value else { return };
+    key(line, name);
+    digits(line, value.as_secs());
+    let mut rest = value.subsec_micros();
+    let mut fraction = *b".000000";
+    for digit in fraction[1..].iter_mut().rev() {
+        *digit += (rest % 10) as u8;
+        rest /= 10;
+    }
+    line.extend_from_slice(&fraction);
+}
+
+fn digits(line: &mut Vec<u8>, mut value: u64) {
+    // The longest u64 has 20 digits.
+    let mut written = [b'0'; 20];
+    let mut at = written.len();
+    loop {
+        at -= 1;
+        written[at] += (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    line.extend_from_slice(&written[at..]);
+}
+
+fn optional(line: &mut Vec<u8>, name: &'static str, value: Option<&str>) {
+    if let Some(value) = value {
+        text(line, name, value);
+    }
+}
+
+fn text(line: &mut Vec<u8>, name: &'static str, value: &str) {
+    key(line, name);
+    line.push(b'"');
+    let plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
+    if value.len() <= TEXT_BYTES && value.bytes().all(plain) {
+        line.extend_from_slice(value.as_bytes());
+    } else {
+        escaped(line, value);
+    }
+    line.push(b'"');
+}
+
+fn escaped(line: &mut Vec<u8>, value: &str) {
+    for (at, c) in value.char_indices() {
+        if at >= TEXT_BYTES {
+            line.extend_from_slice("…".as_bytes());
+            return;
+        }
+        // Beside C0: DEL and C1 drive terminals, U+2028/9 break lines in some readers, and marks
+        // of direction make a line read as another.
+        let hidden =
+            c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        let _ = match c {
+            '"' | '\\' => write!(line, "\\{c}"),
+            _ if hidden => write!(line, "\\u{:04x}", u32::from(c)),
+            _ => write!(line, "{c}"),
+        };
+    }
+}

@@ -1,0 +1,132 @@
+//! What the meter has for the page of metrics.
+
+use super::series::{CLASSES, OPERATIONS, Operation, TOKEN_TYPES};
+use super::{Meter, Outcome};
+use flyball_telemetry::metrics::{Metric, Page, Sizes, Source};
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+const NO_LABELS: [&str; 0] = [];
+
+impl Source for Meter {
+    fn write(&self, page: &mut Page<'_>) -> fmt::Result {
+        self.gen_ai(page)?;
+        self.requests(page)?;
+        self.callers(page)?;
+        self.engines(page)?;
+        self.itself(page)
+    }
+}
+
+impl Meter {
+    fn gen_ai(&self, page: &mut Page<'_>) -> fmt::Result {
+        let names = self.names.load();
+        // Every model has chat from the start; what else it does shows once it does it.
+        let shown: Vec<(&str, &str, &Operation)> = names
+            .models
+            .iter()
+            .flat_map(|(name, model)| {
+                let with_names = OPERATIONS.iter().zip(&model.operations).enumerate();
+                with_names
+                    .filter(|(index, (_, operation))| *index == 0 || operation.is_used())
+                    .map(move |(_, (operation, sizes))| (*operation, &**name, sizes))
+            })
+            .collect();
+        let each = |sizes: fn(&Operation) -> Sizes| {
+            shown.iter().map(move |(operation, model, all)| ([*operation, *model], sizes(all)))
+        };
+        page.histogram(Metric::GenAiRequestDuration, each(|all| all.duration.sizes()))?;
+        page.histogram(Metric::GenAiTimeToFirstToken, each(|all| all.first.sizes()))?;
+        page.histogram(Metric::GenAiTimePerOutputToken, each(|all| all.per_token.sizes()))?;
+        let tokens = shown.iter().flat_map(|(operation, model, all)| {
+            let by_type = TOKEN_TYPES.iter().zip(&all.tokens);
+            by_type.map(move |(kind, tokens)| ([*operation, *model, *kind], tokens.sizes()))
+        });
+        page.histogram(Metric::GenAiTokenUsage, tokens)
+    }
+
+    fn requests(&self, page: &mut Page<'_>) -> fmt::Result {
+        let names = self.names.load();
+        let requests = names.models.iter().flat_map(|(name, model)| {
+            Outcome::ALL.iter().zip(&model.requests).flat_map(move |(outcome, by_class)| {
+                let by_class = CLASSES.iter().zip(by_class);
+                by_class.map(move |(class, count)| ([&**name, outcome.name(), *class], get(count)))
+            })
+        });
+        page.counter(Metric::GatewayRequests, requests)?;
+        let retries = names.models.iter().map(|(name, model)| ([name], get(&model.retries)));
+        page.counter(Metric::GatewayRetries, retries)?;
+        let refused = self.totals.refused.all().map(|(code, count)| ([code], count));
+        page.counter(Metric::GatewayRefused, refused)?;
+        let choices = ["affinity", "load"].into_iter().zip(&self.totals.choices);
+        page.counter(Metric::GatewayChoices, choices.map(|(by, count)| ([by], get(count))))?;
+        page.histogram(Metric::GatewayChosen, [(NO_LABELS, self.totals.chosen.sizes())])?;
+        for (metric, count) in [
+            (Metric::GatewayEstimated, &self.totals.estimated),
+            (Metric::GatewayReceived, &self.totals.received_bytes),
+            (Metric::GatewaySent, &self.totals.sent_bytes),
+        ] {
+            page.counter(metric, [(NO_LABELS, get(count))])?;
+        }
+        Ok(())
+    }
+
+    fn callers(&self, page: &mut Page<'_>) -> fmt::Result {
+        let names = self.names.load();
+        let requests = names.callers.iter().flat_map(|(name, caller)| {
+            let by_outcome = Outcome::ALL.iter().zip(&caller.requests);
+            by_outcome.map(move |(outcome, count)| ([&**name, outcome.name()], get(count)))
+        });
+        page.counter(Metric::GatewayCallerRequests, requests)?;
+        let tokens = names.callers.iter().flat_map(|(name, caller)| {
+            let by_type = TOKEN_TYPES.iter().zip(&caller.tokens);
+            by_type.map(move |(kind, count)| ([&**name, *kind], get(count)))
+        });
+        page.counter(Metric::GatewayCallerTokens, tokens)
+    }
+
+    fn engines(&self, page: &mut Page<'_>) -> fmt::Result {
+        let freed = self.totals.freed.sizes();
+        page.histogram(Metric::GatewayCancelToFree, [(NO_LABELS, freed)])?;
+        let ignored = get(&self.totals.cancels_ignored);
+        page.counter(Metric::GatewayCancelsIgnored, [(NO_LABELS, ignored)])?;
+        let opened = get(&self.totals.breakers_opened);
+        page.counter(Metric::GatewayBreakerOpened, [(NO_LABELS, opened)])
+    }
+
+    fn itself(&self, page: &mut Page<'_>) -> fmt::Result {
+        let now = self.now.get().map(|look| look()).unwrap_or_default();
+        let states = [
+            ("open", now.engines.open),
+            ("draining", now.engines.draining),
+            ("quarantined", now.engines.quarantined),
+            ("broken", now.engines.broken),
+        ];
+        let engines = states.map(|(state, count)| ([state], exact(count)));
+        page.gauge(Metric::GatewayEngines, engines)?;
+        let reload = self.reload.load();
+        for (metric, value) in [
+            (Metric::GatewayConnections, exact(now.connections)),
+            (Metric::GatewayInFlight, exact(now.requests)),
+            (Metric::GatewayHeld, exact(now.held_bytes)),
+            (Metric::GatewayDraining, f64::from(u8::from(now.draining))),
+            (Metric::GatewayReloadSuccessful, f64::from(u8::from(reload.successful))),
+            (Metric::GatewayReloadTime, reload.good_since_seconds()),
+        ] {
+            page.gauge(metric, [(NO_LABELS, value)])?;
+        }
+        let capped = ["model", "caller"].into_iter().zip(&self.totals.capped);
+        page.counter(Metric::GatewayLabelsCapped, capped.map(|(label, n)| ([label], get(n))))?;
+        let dropped = [("log", self.log_dropped()), ("span", self.spans_dropped())];
+        page.counter(Metric::GatewayDropped, dropped.map(|(signal, n)| ([signal], n)))
+    }
+}
+
+fn get(count: &AtomicU64) -> u64 {
+    count.load(Relaxed)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "gauges count what fits into memory")]
+const fn exact(count: usize) -> f64 {
+    count as f64
+}

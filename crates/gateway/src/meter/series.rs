@@ -1,0 +1,232 @@
+//! The counts of one model and of one caller, and which name has which.
+//!
+//! Names come from the settings only, never from a request, and no more of them than
+//! [`MODELS`] and [`CALLERS`]; a request then finds its counts by one search in a sorted map that
+//! nobody locks.
+
+use super::histogram::{DURATION, FIRST, Histogram, PER_TOKEN, TOKENS};
+use super::{Finished, Outcome};
+use crate::settings::Settings;
+use crate::surface::Surface;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Models with counts of their own: at about 60 series each, what one Prometheus takes easily.
+pub const MODELS: usize = 1_000;
+
+/// Callers with counts of their own.
+pub const CALLERS: usize = 1_000;
+
+/// The label of names beyond the cap.
+pub(super) const OTHER: &str = "other";
+
+/// The label of requests for a model that we do not serve.
+pub(super) const UNKNOWN: &str = "unknown";
+
+/// The label of requests that nobody was asked a key for, or whose key we do not know.
+pub(super) const NOBODY: &str = "none";
+
+/// Classes of status in the order of [`Model::requests`].
+pub(super) const CLASSES: [&str; 3] = ["2xx", "4xx", "5xx"];
+
+/// Operations in the order of [`Model::operations`].
+pub(super) const OPERATIONS: [&str; 3] = ["chat", "text_completion", "embeddings"];
+
+/// Kinds of tokens in the order of [`Operation::tokens`].
+pub(super) const TOKEN_TYPES: [&str; 3] = ["input", "cached", "output"];
+
+/// Counts of one model.
+#[derive(Debug)]
+pub(super) struct Model {
+    /// By outcome and class of status.
+    pub(super) requests: [[AtomicU64; 3]; 5],
+    pub(super) retries: AtomicU64,
+    pub(super) operations: [Operation; 3],
+}
+
+/// Sizes of one kind of request for one model.
+#[derive(Debug)]
+pub(super) struct Operation {
+    pub(super) duration: Histogram,
+    pub(super) first: Histogram,
+    pub(super) per_token: Histogram,
+    pub(super) tokens: [Histogram; 3],
+}
+
+/// Counts of one caller.
+#[derive(Debug, Default)]
+pub(super) struct Caller {
+    pub(super) requests: [AtomicU64; 5],
+    pub(super) tokens: [AtomicU64; 3],
+}
+
+/// Which name has which counts. Replaced as a whole when settings change.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    pub(super) models: BTreeMap<Box<str>, Arc<Model>>,
+    pub(super) callers: BTreeMap<Box<str>, Arc<Caller>>,
+}
+
+impl Names {
+    /// The names of these settings. Those that stay keep their counts, those that are gone leave
+    /// with theirs, so reloading for ever does not grow anything.
+    pub(super) fn of(settings: &Settings, before: &Self) -> Self {
+        let models = settings.models.iter().map(|model| model.name.as_str());
+        let callers = settings.keys.iter().map(|key| key.name.as_str());
+        Self {
+            models: kept(models, &before.models, MODELS, [UNKNOWN, OTHER]),
+            callers: kept(callers, &before.callers, CALLERS, [NOBODY, OTHER]),
+        }
+    }
+
+    /// The counts of a model, and whether it has its own.
+    pub(super) fn model(&self, name: Option<&str>) -> (Option<&Model>, bool) {
+        found(&self.models, name.unwrap_or(UNKNOWN))
+    }
+
+    /// The counts of a caller, and whether it has its own.
+    pub(super) fn caller(&self, name: &str) -> (Option<&Caller>, bool) {
+        found(&self.callers, if name.is_empty() { NOBODY } else { name })
+    }
+}
+
+impl Default for Model {
+    fn default() -> Self {
+        Self {
+            requests: Default::default(),
+            retries: AtomicU64::new(0),
+            operations: std::array::from_fn(|_| Operation {
+                duration: Histogram::new(&DURATION),
+                first: Histogram::new(&FIRST),
+                per_token: Histogram::new(&PER_TOKEN),
+                tokens: std::array::from_fn(|_| Histogram::new(&TOKENS)),
+            }),
+        }
+    }
+}
+
+impl Model {
+    pub(super) fn count(&self, finished: &Finished<'_>) {
+        self.requests[outcome_index(finished.outcome)][class_index(finished.status)]
+            .fetch_add(1, Relaxed);
+        if finished.retries > 0 {
+            self.retries.fetch_add(u64::from(finished.retries), Relaxed);
+        }
+        // A quick error says nothing about how long answers take.
+        if finished.status < 400 {
+            self.operations[operation_index(finished.surface)].count(finished);
+        }
+    }
+}
+
+impl Operation {
+    fn count(&self, finished: &Finished<'_>) {
+        let Finished { outcome, took, first, usage, .. } = finished;
+        if matches!(outcome, Outcome::Answered | Outcome::Broken) {
+            self.duration.add_time(*took);
+        }
+        if let Some(first) = first {
+            self.first.add_time(*first);
+            if finished.stream && *outcome == Outcome::Answered && usage.output > 1 {
+                // In nanoseconds, because a division of microseconds by thousands of tokens loses
+                // too much.
+                let rest = took.saturating_sub(*first).as_nanos() / u128::from(usage.output - 1);
+                self.per_token.add(u64::try_from(rest / 1_000).unwrap_or(u64::MAX >> 20));
+            }
+        }
+        let told = usage.input > 0;
+        for (histogram, (count, counts)) in self.tokens.iter().zip([
+            (usage.input, told),
+            (usage.cached, told),
+            (usage.output, usage.output > 0),
+        ]) {
+            if counts {
+                histogram.add(count);
+            }
+        }
+    }
+
+    /// Whether any request of this kind was measured.
+    pub(super) fn is_used(&self) -> bool {
+        self.duration.is_used()
+            || self.first.is_used()
+            || self.tokens.iter().any(Histogram::is_used)
+    }
+}
+
+impl Caller {
+    pub(super) fn count(&self, finished: &Finished<'_>) {
+        self.requests[outcome_index(finished.outcome)].fetch_add(1, Relaxed);
+        let usage = finished.usage;
+        for (sum, count) in self.tokens.iter().zip([usage.input, usage.cached, usage.output]) {
+            if count > 0 {
+                sum.fetch_add(count, Relaxed);
+            }
+        }
+    }
+}
+
+fn kept<'a, T: Default>(
+    names: impl Iterator<Item = &'a str>,
+    before: &BTreeMap<Box<str>, Arc<T>>,
+    cap: usize,
+    fixed: [&'static str; 2],
+) -> BTreeMap<Box<str>, Arc<T>> {
+    fixed
+        .into_iter()
+        .chain(names.take(cap))
+        .map(|name| (name.into(), before.get(name).cloned().unwrap_or_default()))
+        .collect()
+}
+
+fn found<'a, T>(counts: &'a BTreeMap<Box<str>, Arc<T>>, name: &str) -> (Option<&'a T>, bool) {
+    match counts.get(name) {
+        Some(own) => (Some(own.as_ref()), true),
+        None => (counts.get(OTHER).map(AsRef::as_ref), false),
+    }
+}
+
+const fn outcome_index(outcome: Outcome) -> usize {
+    match outcome {
+        Outcome::Answered => 0,
+        Outcome::Refused => 1,
+        Outcome::Failed => 2,
+        Outcome::Broken => 3,
+        Outcome::Cancelled => 4,
+    }
+}
+
+const fn class_index(status: u16) -> usize {
+    match status {
+        0..400 => 0,
+        400..500 => 1,
+        _ => 2,
+    }
+}
+
+const fn operation_index(surface: Surface) -> usize {
+    match surface {
+        Surface::Chat | Surface::Responses | Surface::Messages => 0,
+        Surface::Completions => 1,
+        Surface::Embeddings => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_in_the_tables_are_those_of_their_names() {
+        for surface in Surface::ALL {
+            assert_eq!(OPERATIONS[operation_index(surface)], surface.operation());
+        }
+        for (index, outcome) in Outcome::ALL.into_iter().enumerate() {
+            assert_eq!(outcome_index(outcome), index);
+        }
+        for (status, class) in [(200, "2xx"), (404, "4xx"), (499, "4xx"), (503, "5xx")] {
+            assert_eq!(CLASSES[class_index(status)], class);
+        }
+    }
+}

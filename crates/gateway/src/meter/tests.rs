@@ -1,0 +1,285 @@
+use super::*;
+use crate::settings::{Key, Model};
+use flyball_telemetry::metrics::{Metric, Metrics, Part};
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Mutex;
+
+const STARTED: Duration = Duration::from_millis(1_794_000_000_123);
+
+pub(super) fn settings() -> Settings {
+    let model = |name: &str| Model { name: name.to_owned(), ..Model::default() };
+    let key = |name: &str| Key {
+        name: name.to_owned(),
+        sha256: "0".repeat(64),
+        requests_per_minute: None,
+    };
+    Settings {
+        models: vec![model("qwen"), model("llama")],
+        keys: vec![key("search"), key("chatbot")],
+        ..Settings::default()
+    }
+}
+
+pub(super) fn request() -> Finished<'static> {
+    Finished {
+        request_id: "req-1",
+        traceparent: None,
+        caller: "search",
+        model: Some("qwen"),
+        endpoint: Some("10.0.0.1:8000"),
+        surface: Surface::Chat,
+        status: 200,
+        outcome: Outcome::Answered,
+        reason: None,
+        stream: true,
+        started: SystemTime::UNIX_EPOCH + STARTED,
+        took: Duration::from_millis(1_100),
+        first: Some(Duration::from_millis(100)),
+        chosen: Some(Duration::from_micros(40)),
+        retries: 1,
+        hoped_blocks: Some(3),
+        usage: Usage { input: 1_000, cached: 768, output: 101 },
+        estimated: false,
+        bytes_in: 4_096,
+        bytes_out: 20_000,
+    }
+}
+
+fn page(meter: &Arc<Meter>) -> String {
+    Metrics::new("1.2.3").with(Arc::clone(meter)).encode().unwrap()
+}
+
+fn series(page: &str) -> BTreeSet<&str> {
+    page.lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.rsplit_once(' '))
+        .map(|(series, _)| series)
+        .collect()
+}
+
+#[derive(Clone, Default)]
+struct Captured(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Captured {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Captured {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+#[test]
+fn a_request_is_counted_once_in_every_place() {
+    let meter = Arc::new(Meter::quiet(&settings()));
+    meter.finished(&request());
+    meter.freed(Duration::from_millis(30));
+    let engines = Engines { open: 3, broken: 1, ..Engines::default() };
+    meter.look_at(move || Now { requests: 2, engines, ..Now::default() });
+    let page = page(&meter);
+    let chat = r#"gen_ai_operation_name="chat",gen_ai_request_model="qwen""#;
+    for line in [
+        r#"flyball_gateway_requests_total{model="qwen",outcome="answered",status_class="2xx"} 1"#,
+        r#"flyball_gateway_requests_total{model="llama",outcome="answered",status_class="2xx"} 0"#,
+        r#"flyball_gateway_retries_total{model="qwen"} 1"#,
+        r#"flyball_gateway_caller_requests_total{caller="search",outcome="answered"} 1"#,
+        r#"flyball_gateway_caller_tokens_total{caller="search",token_type="cached"} 768"#,
+        r#"flyball_gateway_choices_total{by="affinity"} 1"#,
+        r#"flyball_gateway_engines{state="open"} 3.0"#,
+        r#"flyball_gateway_engines{state="broken"} 1.0"#,
+        "flyball_gateway_in_flight 2.0",
+        "flyball_gateway_cancel_to_free_seconds_count 1",
+        "flyball_gateway_received_bytes_total 4096",
+        "flyball_gateway_config_last_reload_successful 1.0",
+        &format!("gen_ai_server_request_duration_seconds_sum{{{chat}}} 1.1"),
+        &format!("gen_ai_server_time_to_first_token_seconds_sum{{{chat}}} 0.1"),
+        // A second for the hundred tokens after the first.
+        &format!("gen_ai_server_time_per_output_token_seconds_sum{{{chat}}} 0.01"),
+        &format!(r#"gen_ai_client_token_usage_sum{{{chat},gen_ai_token_type="input"}} 1000.0"#),
+        &format!(r#"gen_ai_client_token_usage_sum{{{chat},gen_ai_token_type="output"}} 101.0"#),
+    ] {
+        assert!(page.lines().any(|found| found == line), "{line} not in\n{page}");
+    }
+}
+
+#[test]
+fn everything_listed_is_written_and_everything_written_is_listed() {
+    let page = page(&Arc::new(Meter::quiet(&settings())));
+    let families: BTreeSet<_> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE "))
+        .map(|family| family.split_once(' ').unwrap())
+        .collect();
+    let listed: BTreeSet<_> = Metric::ALL
+        .iter()
+        .map(|metric| {
+            let kind = metric.kind();
+            (metric.name().strip_suffix(kind.suffix()).unwrap(), kind.name())
+        })
+        .collect();
+    assert_eq!(families, listed);
+    for metric in Metric::ALL.iter().filter(|metric| metric.part() == Part::Gateway) {
+        let begins = |line: &&str| line.starts_with(metric.name());
+        let found = page.lines().find(begins).unwrap_or_default();
+        let labelled = metric.labels().iter().all(|l| found.contains(&format!("{l}=\"")));
+        assert!(!found.is_empty() && labelled, "{}: {found}", metric.name());
+    }
+}
+
+#[test]
+fn words_of_requests_make_no_series() {
+    let meter = Arc::new(Meter::quiet(&settings()));
+    meter.finished(&request());
+    meter.finished(&Finished {
+        model: None,
+        outcome: Outcome::Refused,
+        reason: Some("model_not_found"),
+        status: 404,
+        ..request()
+    });
+    let before = page(&meter);
+    for n in 0..10_000 {
+        let (model, caller) = (format!("model-{n}"), format!("caller-{n}"));
+        meter.finished(&Finished { model: Some(&model), caller: &caller, ..request() });
+        meter.finished(&Finished { model: None, caller: "", ..request() });
+    }
+    let after = page(&meter);
+    assert_eq!(series(&before), series(&after));
+    for line in [
+        r#"flyball_gateway_labels_capped_total{label="model"} 10000"#,
+        r#"flyball_gateway_labels_capped_total{label="caller"} 10000"#,
+        r#"flyball_gateway_requests_total{model="other",outcome="answered",status_class="2xx"} 10000"#,
+        r#"flyball_gateway_requests_total{model="unknown",outcome="refused",status_class="4xx"} 1"#,
+        r#"flyball_gateway_refused_total{reason="model_not_found"} 1"#,
+    ] {
+        assert!(after.lines().any(|found| found == line), "{line} not in\n{after}");
+    }
+}
+
+#[test]
+fn names_of_settings_are_capped_and_those_that_stay_keep_their_counts() {
+    let mut settings = settings();
+    let meter = Arc::new(Meter::quiet(&settings));
+    meter.finished(&request());
+    settings.models.truncate(1);
+    let name = |n: usize| Model { name: format!("model-{n}"), ..Model::default() };
+    settings.models.extend((0..2 * MODELS).map(name));
+    // A model of this name shares the counts of the rest and does not double a series.
+    settings.models.insert(1, Model { name: series::OTHER.to_owned(), ..Model::default() });
+    meter.follow(&settings);
+    meter.finished(&Finished { model: Some("model-1999"), ..request() });
+    let page = page(&meter);
+    let retries: Vec<_> =
+        page.lines().filter(|line| line.starts_with("flyball_gateway_retries_total{")).collect();
+    assert_eq!(retries.len(), MODELS + 1);
+    assert!(retries.contains(&r#"flyball_gateway_retries_total{model="qwen"} 1"#), "{retries:?}");
+    assert!(retries.contains(&r#"flyball_gateway_retries_total{model="other"} 1"#));
+    assert!(!page.contains("llama"));
+}
+
+#[test]
+fn a_line_is_json_with_the_names_of_opentelemetry() {
+    let captured = Captured::default();
+    let meter = Meter::start(&settings(), "1.2.3", captured.clone()).unwrap();
+    meter.finished(&request());
+    meter.finished(&Finished {
+        model: None,
+        caller: "",
+        endpoint: None,
+        first: None,
+        chosen: None,
+        hoped_blocks: None,
+        ..request()
+    });
+    drop(meter);
+    let text = captured.text();
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let expected = serde_json::json!({
+        "time": "2026-11-06T21:20:00.123000Z",
+        "flyball.request.id": "req-1",
+        "gen_ai.operation.name": "chat",
+        "url.path": "/v1/chat/completions",
+        "gen_ai.request.model": "qwen",
+        "flyball.caller": "search",
+        "flyball.endpoint": "10.0.0.1:8000",
+        "http.response.status_code": 200,
+        "flyball.outcome": "answered",
+        "gen_ai.request.stream": true,
+        "flyball.duration_seconds": 1.1,
+        "flyball.first_seconds": 0.1,
+        "flyball.chosen_seconds": 0.000_04,
+        "flyball.retries": 1,
+        "flyball.hoped_blocks": 3,
+        "gen_ai.usage.input_tokens": 1000,
+        "gen_ai.usage.cache_read.input_tokens": 768,
+        "gen_ai.usage.output_tokens": 101,
+        "flyball.usage.estimated": false,
+        "http.request.body.size": 4096,
+        "http.response.body.size": 20000,
+    });
+    assert_eq!(lines[0], expected);
+    assert!(lines[1].get("gen_ai.request.model").is_none(), "{}", lines[1]);
+    assert_eq!(lines.len(), 2);
+}
+
+#[test]
+fn no_client_writes_a_line_or_a_terminal_code() {
+    let captured = Captured::default();
+    let meter = Meter::start(&settings(), "1.2.3", captured.clone()).unwrap();
+    let evil = "a\"b\\c\n{\"x\":1}\u{1b}[2J\u{7f}\u{9b}31m\u{2028}\u{202e}é";
+    let long = "x".repeat(5_000);
+    meter.finished(&Finished { request_id: evil, ..request() });
+    meter.finished(&Finished { request_id: &long, ..request() });
+    drop(meter);
+    let text = captured.text();
+    assert_eq!(text.lines().count(), 2, "{text}");
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+    let line: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert_eq!(line["flyball.request.id"], evil);
+    assert!(text.len() < 2_500, "{}", text.len());
+}
+
+#[test]
+fn a_log_that_nobody_reads_drops_lines_and_counts_them() {
+    struct Stuck(std::sync::mpsc::Receiver<()>);
+    impl io::Write for Stuck {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            // Until the test lets go.
+            let _ = self.0.recv();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let (release, stuck) = std::sync::mpsc::channel();
+    let meter = Arc::new(Meter::start(&settings(), "1.2.3", Stuck(stuck)).unwrap());
+    // Some 550 bytes each: more than the buffer of this thread twice over.
+    (0..5_000).for_each(|_| meter.finished(&request()));
+    let dropped = meter.log_dropped();
+    assert!((1_000..5_000).contains(&dropped), "{dropped}");
+    assert!(page(&meter).contains(&format!("{{signal=\"log\"}} {dropped}\n")));
+    drop(release);
+}
+
+#[test]
+fn the_log_can_be_switched_off_while_it_runs() {
+    let captured = Captured::default();
+    let mut settings = settings();
+    let meter = Meter::start(&settings, "1.2.3", captured.clone()).unwrap();
+    settings.telemetry.access_log = false;
+    meter.follow(&settings);
+    meter.finished(&request());
+    drop(meter);
+    assert_eq!(captured.text(), "");
+}

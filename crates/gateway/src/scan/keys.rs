@@ -1,0 +1,196 @@
+//! The guarded keys and what their values must be.
+
+use super::{Refused, Scanned};
+use serde::Deserialize;
+use serde::de::{self, Deserializer as _, IgnoredAny, MapAccess, Visitor};
+use std::fmt;
+
+/// A key that may stand once: the gateway acts on it, or an engine does in a way that matters to
+/// others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Guarded {
+    Model,
+    Stream,
+    StreamOptions,
+    MaxTokens,
+    MaxCompletionTokens,
+    MaxOutputTokens,
+    N,
+    BestOf,
+    CacheSalt,
+    User,
+    PromptCacheKey,
+    Priority,
+}
+
+/// A value that is read, as it stands in the body.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    pub model: Option<String>,
+    pub stream: bool,
+    pub include_usage: bool,
+    pub max_tokens: Option<u64>,
+    pub answers: Option<u64>,
+    pub cache_salt: Option<String>,
+}
+
+impl Guarded {
+    const ALL: [Self; 12] = [
+        Self::Model,
+        Self::Stream,
+        Self::StreamOptions,
+        Self::MaxTokens,
+        Self::MaxCompletionTokens,
+        Self::MaxOutputTokens,
+        Self::N,
+        Self::BestOf,
+        Self::CacheSalt,
+        Self::User,
+        Self::PromptCacheKey,
+        Self::Priority,
+    ];
+
+    /// The longest name has 21 bytes.
+    pub(super) fn named(name: &[u8]) -> Option<Self> {
+        Self::ALL.into_iter().find(|key| key.name().as_bytes() == name)
+    }
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Model => "model",
+            Self::Stream => "stream",
+            Self::StreamOptions => "stream_options",
+            Self::MaxTokens => "max_tokens",
+            Self::MaxCompletionTokens => "max_completion_tokens",
+            Self::MaxOutputTokens => "max_output_tokens",
+            Self::N => "n",
+            Self::BestOf => "best_of",
+            Self::CacheSalt => "cache_salt",
+            Self::User => "user",
+            Self::PromptCacheKey => "prompt_cache_key",
+            Self::Priority => "priority",
+        }
+    }
+
+    /// Whether its value is read. The others only stand once.
+    pub(super) const fn is_read(self) -> bool {
+        !matches!(self, Self::User | Self::PromptCacheKey | Self::Priority)
+    }
+
+    /// The refusal of a value that is none of its kind.
+    pub(super) const fn wrong(self) -> Refused {
+        let wanted = match self {
+            Self::Model => "a string that is neither empty nor overlong",
+            Self::Stream => "true or false",
+            Self::StreamOptions => "a short object whose `include_usage` is true or false",
+            Self::CacheSalt => "a string that is not overlong",
+            _ => "a whole number, 0 or greater, written in digits",
+        };
+        Refused::Wrong { key: self.name(), wanted }
+    }
+}
+
+impl Said {
+    /// Takes a value as it stands in the body. `null` says nothing.
+    pub(super) fn take(&mut self, key: Guarded, raw: &[u8]) -> Result<(), Refused> {
+        if raw == b"null" {
+            return Ok(());
+        }
+        let wrong = |_| key.wrong();
+        match key {
+            Guarded::Model => {
+                let model: String = serde_json::from_slice(raw).map_err(wrong)?;
+                if model.is_empty() {
+                    return Err(key.wrong());
+                }
+                self.model = Some(model);
+            }
+            Guarded::Stream => self.stream = serde_json::from_slice(raw).map_err(wrong)?,
+            Guarded::StreamOptions => self.include_usage = include_usage(raw)?,
+            Guarded::CacheSalt => self.cache_salt = serde_json::from_slice(raw).map_err(wrong)?,
+            Guarded::MaxTokens | Guarded::MaxCompletionTokens | Guarded::MaxOutputTokens => {
+                let most = digits(raw).ok_or_else(|| key.wrong())?;
+                self.max_tokens = Some(self.max_tokens.map_or(most, |said| said.min(most)));
+            }
+            Guarded::N | Guarded::BestOf => {
+                let answers = digits(raw).ok_or_else(|| key.wrong())?;
+                self.answers = Some(self.answers.map_or(answers, |said| said.max(answers)));
+            }
+            Guarded::User | Guarded::PromptCacheKey | Guarded::Priority => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn into_scanned(
+        self,
+        prompt_bytes: u64,
+        prefixes: impl FnOnce(&str, Option<&str>) -> Vec<u64>,
+    ) -> Result<Scanned, Refused> {
+        let model = self.model.ok_or(Refused::NoModel)?;
+        Ok(Scanned {
+            prefixes: prefixes(&model, self.cache_salt.as_deref()),
+            model,
+            stream: self.stream,
+            include_usage: self.include_usage,
+            max_tokens: self.max_tokens,
+            answers: self.answers,
+            cache_salt: self.cache_salt,
+            prompt_bytes,
+        })
+    }
+}
+
+/// Engines read `1e2`, `1.0` and `-0` in ways that differ, so only digits pass.
+fn digits(raw: &[u8]) -> Option<u64> {
+    raw.iter().all(u8::is_ascii_digit).then(|| serde_json::from_slice(raw).ok()).flatten()
+}
+
+fn include_usage(raw: &[u8]) -> Result<bool, Refused> {
+    let key = Guarded::StreamOptions;
+    let mut json = serde_json::Deserializer::from_slice(raw);
+    // A struct would be read from an array too, and would not tell a second key from a bad value.
+    let seen = json.deserialize_map(Options::default()).map_err(|_| key.wrong())?;
+    json.end().map_err(|_| key.wrong())?;
+    match seen.times {
+        0 | 1 => Ok(seen.include_usage),
+        _ => Err(Refused::Twice { key: "include_usage" }),
+    }
+}
+
+#[derive(Default)]
+struct Options {
+    include_usage: bool,
+    times: u32,
+}
+
+impl<'de> Visitor<'de> for Options {
+    type Value = Self;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Self, A::Error> {
+        while let Some(OptionName { include_usage }) = map.next_key()? {
+            if include_usage {
+                self.include_usage = map.next_value::<Option<bool>>()?.unwrap_or(false);
+                self.times += 1;
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(self)
+    }
+}
+
+/// A key of `stream_options`, in whatever spelling.
+struct OptionName {
+    include_usage: bool,
+}
+
+impl<'de> Deserialize<'de> for OptionName {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Ok(Self { include_usage: name == "include_usage" })
+    }
+}

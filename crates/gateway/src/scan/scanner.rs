@@ -1,0 +1,290 @@
+//! The grammar of the object at the top.
+
+use super::blocks::Blocks;
+use super::keys::{Guarded, Said};
+use super::windows::{Stuck, Walk};
+use super::{Limits, Refused, Scanned};
+use crate::surface::Surface;
+
+/// Bytes of a key that are kept. The longest guarded one has 21; what is longer is none of them.
+const KEY_BYTES: usize = 64;
+
+/// Reads a body piece by piece.
+#[derive(Debug)]
+pub struct Scanner {
+    surface: Surface,
+    limits: Limits,
+    state: State,
+    /// Where in the body the current piece begins.
+    at: usize,
+    key: Name,
+    /// One bit per guarded key: those of [`Guarded`], then those of the prompt.
+    seen: u32,
+    sink: Sink,
+    /// The guarded value that is being read; at most `value_bytes` and its quotes.
+    value: Vec<u8>,
+    said: Said,
+    prompt_bytes: u64,
+    blocks: Blocks,
+    /// Once refused, always refused.
+    refused: Option<Refused>,
+}
+
+impl Scanner {
+    /// For a body of this interface.
+    pub fn new(surface: Surface, limits: Limits) -> Self {
+        Self {
+            surface,
+            limits: Limits { depth: limits.depth.min(64), ..limits },
+            state: State::Start,
+            at: 0,
+            key: Name { bytes: [0; KEY_BYTES], len: 0, begins: 0 },
+            seen: 0,
+            sink: Sink::Nothing,
+            value: Vec::new(),
+            said: Said::default(),
+            prompt_bytes: 0,
+            blocks: Blocks::new(),
+            refused: None,
+        }
+    }
+
+    /// The next piece of the body.
+    pub fn feed(&mut self, piece: &[u8]) -> Result<(), Refused> {
+        if let Some(refused) = &self.refused {
+            return Err(refused.clone());
+        }
+        self.walk(piece).inspect_err(|refused| self.refused = Some(refused.clone()))
+    }
+
+    /// The body has ended.
+    pub fn finish(self) -> Result<Scanned, Refused> {
+        if let Some(refused) = self.refused {
+            return Err(refused);
+        }
+        if self.state != State::End {
+            return Err(Refused::NotJson { what: "it ends too early", at: self.at });
+        }
+        let blocks = self.blocks;
+        self.said.into_scanned(self.prompt_bytes, |model, salt| blocks.chain(model, salt))
+    }
+
+    fn walk(&mut self, piece: &[u8]) -> Result<(), Refused> {
+        let limit = self.limits.body_bytes;
+        if piece.len() > limit - self.at {
+            return Err(Refused::TooLong { limit });
+        }
+        let mut next = 0;
+        while next < piece.len() {
+            next = match self.state {
+                State::Key => self.in_key(piece, next)?,
+                State::Scalar => self.in_scalar(piece, next)?,
+                State::Deep(walk) => self.in_depth(piece, next, walk)?,
+                _ => self.between(piece, next)?,
+            };
+        }
+        self.at += piece.len();
+        Ok(())
+    }
+
+    /// Everything that is neither key nor value: one byte.
+    fn between(&mut self, piece: &[u8], next: usize) -> Result<usize, Refused> {
+        let byte = piece[next];
+        if matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
+            return Ok(next + 1);
+        }
+        self.state = match (self.state, byte) {
+            (State::Start, b'{') => State::FirstKey,
+            (State::FirstKey | State::NextKey, b'"') => {
+                self.key.len = 0;
+                self.key.begins = self.at + next;
+                State::Key
+            }
+            (State::FirstKey | State::AfterValue, b'}') => State::End,
+            (State::Colon, b':') => State::Value,
+            (State::AfterValue, b',') => State::NextKey,
+            (State::Value, b'"' | b'{' | b'[') => {
+                self.state = State::Deep(Walk::into_value());
+                return Ok(next);
+            }
+            (State::Value, byte) if is_scalar(byte) => State::Scalar,
+            (state, _) => {
+                return Err(Refused::NotJson { what: state.complaint(), at: self.at + next });
+            }
+        };
+        // A scalar's first byte belongs to it.
+        Ok(if self.state == State::Scalar { next } else { next + 1 })
+    }
+
+    fn in_key(&mut self, piece: &[u8], from: usize) -> Result<usize, Refused> {
+        let rest = &piece[from..];
+        let found = memchr::memchr2(b'"', b'\\', rest);
+        self.key.extend(&rest[..found.unwrap_or(rest.len())]);
+        let Some(place) = found else { return Ok(piece.len()) };
+        if rest[place] == b'\\' {
+            return Err(Refused::Escaped { at: self.key.begins });
+        }
+        self.sink = self.key_ended()?;
+        self.state = State::Colon;
+        Ok(from + place + 1)
+    }
+
+    /// Says where the value goes.
+    fn key_ended(&mut self) -> Result<Sink, Refused> {
+        // A key that was cut at the limit may end in half a character.
+        let Some(name) = self.key.whole() else { return Ok(Sink::Nothing) };
+        if name.iter().any(|byte| *byte < 0x20) || str::from_utf8(name).is_err() {
+            let what = "a key that is not text";
+            return Err(Refused::NotJson { what, at: self.key.begins });
+        }
+        let prompt_keys = self.surface.prompt_keys();
+        let (bit, name, sink) = if let Some(key) = Guarded::named(name) {
+            let sink = if key.is_read() { Sink::Value(key) } else { Sink::Nothing };
+            (key as u32, key.name(), sink)
+        } else if let Some(part) = prompt_keys.iter().position(|key| key.as_bytes() == name) {
+            (16 + part as u32, prompt_keys[part], Sink::Prompt(part))
+        } else {
+            return Ok(Sink::Nothing);
+        };
+        if self.seen & 1 << bit != 0 {
+            return Err(Refused::Twice { key: name });
+        }
+        self.seen |= 1 << bit;
+        Ok(sink)
+    }
+
+    fn in_scalar(&mut self, piece: &[u8], from: usize) -> Result<usize, Refused> {
+        let length = piece[from..].iter().position(|byte| !is_scalar(*byte));
+        let to = length.map_or(piece.len(), |length| from + length);
+        self.pour(&piece[from..to], &piece[from..to])?;
+        if length.is_some() {
+            self.value_ended()?;
+        }
+        Ok(to)
+    }
+
+    fn in_depth(&mut self, piece: &[u8], from: usize, mut walk: Walk) -> Result<usize, Refused> {
+        let ended = walk.on(piece, from, self.limits.depth).map_err(|stuck| match stuck {
+            Stuck::TooDeep => Refused::TooDeep { limit: self.limits.depth },
+            Stuck::Mismatch(place) => {
+                let what = "a bracket that closes one of the other kind";
+                Refused::NotJson { what, at: self.at + place }
+            }
+        })?;
+        self.state = State::Deep(walk);
+        let Some(end) = ended else {
+            self.pour(&piece[from..], &piece[from..])?;
+            return Ok(piece.len());
+        };
+        // Without the mark of its end, so that a longer conversation begins with all of this one.
+        let grows = if piece[end - 1] == b'}' { end } else { end - 1 };
+        self.pour(&piece[from..end], &piece[from..grows])?;
+        self.value_ended()?;
+        Ok(end)
+    }
+
+    /// More of the current value, and the part of that which a longer prompt would have too.
+    fn pour(&mut self, bytes: &[u8], growing: &[u8]) -> Result<(), Refused> {
+        match self.sink {
+            Sink::Nothing => {}
+            Sink::Value(key) => {
+                if self.value.len() + bytes.len() > self.limits.value_bytes + 2 {
+                    return Err(key.wrong());
+                }
+                self.value.extend_from_slice(bytes);
+            }
+            Sink::Prompt(part) => {
+                self.prompt_bytes += bytes.len() as u64;
+                self.blocks.feed(part, growing);
+            }
+        }
+        Ok(())
+    }
+
+    fn value_ended(&mut self) -> Result<(), Refused> {
+        match self.sink {
+            Sink::Nothing => {}
+            Sink::Value(key) => {
+                self.said.take(key, &self.value)?;
+                self.value.clear();
+            }
+            Sink::Prompt(part) => self.blocks.end(part),
+        }
+        self.sink = Sink::Nothing;
+        self.state = State::AfterValue;
+        Ok(())
+    }
+}
+
+/// What the next byte may be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum State {
+    /// The object's bracket.
+    Start,
+    /// A key, or the object's end.
+    FirstKey,
+    /// A key.
+    NextKey,
+    /// More of a key.
+    Key,
+    /// The colon behind a key.
+    Colon,
+    /// The first byte of a value.
+    Value,
+    /// More of a number or a word.
+    Scalar,
+    /// More of a string, an array or an object.
+    Deep(Walk),
+    /// A comma, or the object's end.
+    AfterValue,
+    /// Nothing but white space.
+    End,
+}
+
+impl State {
+    const fn complaint(self) -> &'static str {
+        match self {
+            Self::Start => "something other than `{`",
+            Self::FirstKey | Self::NextKey | Self::Key => "something other than a key",
+            Self::Colon => "something other than `:`",
+            Self::Value | Self::Scalar | Self::Deep(_) => "something other than a value",
+            Self::AfterValue => "something other than `,` or `}`",
+            Self::End => "something behind the end",
+        }
+    }
+}
+
+/// Where a value's bytes go.
+#[derive(Clone, Copy, Debug)]
+enum Sink {
+    Nothing,
+    Value(Guarded),
+    Prompt(usize),
+}
+
+/// The key that is being read.
+#[derive(Debug)]
+struct Name {
+    bytes: [u8; KEY_BYTES],
+    /// Of all its bytes, kept or not.
+    len: usize,
+    begins: usize,
+}
+
+impl Name {
+    fn extend(&mut self, more: &[u8]) {
+        let kept = self.len.min(KEY_BYTES);
+        let taken = more.len().min(KEY_BYTES - kept);
+        self.bytes[kept..kept + taken].copy_from_slice(&more[..taken]);
+        self.len += more.len();
+    }
+
+    fn whole(&self) -> Option<&[u8]> {
+        self.bytes.get(..self.len)
+    }
+}
+
+/// The bytes of numbers, `true`, `false` and `null`, and of what some parsers take beside them.
+const fn is_scalar(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')
+}

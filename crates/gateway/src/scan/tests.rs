@@ -1,0 +1,221 @@
+use super::{BLOCK_BYTES, Limits, Refused, Scanned, Scanner};
+use crate::surface::Surface;
+
+pub(super) fn scan_as(surface: Surface, body: &[u8]) -> Result<Scanned, Refused> {
+    let mut scanner = Scanner::new(surface, Limits::DEFAULT);
+    scanner.feed(body)?;
+    scanner.finish()
+}
+
+pub(super) fn scan(body: &str) -> Result<Scanned, Refused> {
+    scan_as(Surface::Chat, body.as_bytes())
+}
+
+fn wrong(result: &Result<Scanned, Refused>) -> Option<&'static str> {
+    match result {
+        Err(Refused::Wrong { key, .. }) => Some(key),
+        _ => None,
+    }
+}
+
+#[test]
+fn what_a_body_says_is_read() {
+    let body = r#" {"messages":[{"role":"user","content":"a \"b\" ]}"}], "model" : "org\/m-\u0041",
+        "stream":true,"stream_options":{"x":[1],"include_usage":true},"max_tokens":12,
+        "max_completion_tokens":9,"n":2,"cache_salt":"s","other":{"model":"not me"}} "#;
+    let scanned = scan(body).unwrap();
+    assert_eq!(
+        scanned,
+        Scanned {
+            model: "org/m-A".into(),
+            stream: true,
+            include_usage: true,
+            max_tokens: Some(9),
+            answers: Some(2),
+            cache_salt: Some("s".into()),
+            prompt_bytes: r#"[{"role":"user","content":"a \"b\" ]}"}]"#.len() as u64,
+            prefixes: Vec::new(),
+        }
+    );
+}
+
+#[test]
+fn null_says_nothing() {
+    let scanned =
+        scan(r#"{"model":"m","stream":null,"max_tokens":null,"n":null,"stream_options":null}"#);
+    assert_eq!(scanned.unwrap(), Scanned { model: "m".into(), ..Scanned::default() });
+    assert_eq!(scan(r#"{"model":null}"#), Err(Refused::NoModel));
+    assert_eq!(scan("{}"), Err(Refused::NoModel));
+}
+
+#[test]
+fn the_least_limit_and_the_most_answers_count() {
+    let body = r#"{"model":"m","max_tokens":5,"max_output_tokens":7,"n":1,"best_of":4}"#;
+    let scanned = scan(body).unwrap();
+    assert_eq!((scanned.max_tokens, scanned.answers), (Some(5), Some(4)));
+}
+
+#[test]
+fn values_of_the_wrong_kind_are_refused() {
+    let long = format!(r#""{}""#, "x".repeat(513));
+    let cases = [
+        ("model", "[]"),
+        ("model", "1"),
+        ("model", "\"\""),
+        ("model", long.as_str()),
+        ("model", "\"\\ud800\""),
+        ("stream", "\"true\""),
+        ("stream", "1"),
+        ("stream", "truetrue"),
+        ("max_tokens", "-1"),
+        ("max_tokens", "1.0"),
+        ("max_tokens", "1e3"),
+        ("max_tokens", "01"),
+        ("max_tokens", "99999999999999999999"),
+        ("max_tokens", "\"1\""),
+        ("n", "{}"),
+        ("n", "NaN"),
+        ("best_of", "true"),
+        ("cache_salt", "{\"a\":1}"),
+        ("cache_salt", long.as_str()),
+        ("stream_options", "[true]"),
+        ("stream_options", "{\"include_usage\":1}"),
+        ("stream_options", "{\"include_usage\":true,}"),
+    ];
+    for (key, value) in cases {
+        let result = scan(&format!(r#"{{"{key}":{value}}}"#));
+        assert_eq!(wrong(&result), Some(key), "{key}: {value} gives {result:?}");
+    }
+}
+
+#[test]
+fn a_value_as_long_as_allowed_passes() {
+    let scanned = scan(&format!(r#"{{"model":"{}"}}"#, "x".repeat(512))).unwrap();
+    assert_eq!(scanned.model.len(), 512);
+}
+
+#[test]
+fn the_grammar_of_the_top_is_strict() {
+    let cases = [
+        "",
+        " ",
+        "[]",
+        "null",
+        "{",
+        r#"{"model""#,
+        r#"{"model":"#,
+        r#"{"model":"m""#,
+        r#"{"model":"m",}"#,
+        r#"{"model":"m"}}"#,
+        r#"{"model":"m"} x"#,
+        r#"{"model":"m"}{"model":"m"}"#,
+        r#"{,"model":"m"}"#,
+        r#"{"model" "m"}"#,
+        r#"{"model"::"m"}"#,
+        r#"{"model":}"#,
+        r#"{"model":"m" "n":1}"#,
+        r#"{"model":"m","x":1 2}"#,
+        r#"{"model":"m","x":[1}}"#,
+        r#"{"model":"m","x":{"a":1]}"#,
+        r#"{model:"m"}"#,
+        r#"{'model':"m"}"#,
+        "{\"model\":\"m\"/**/}",
+        "{\"mod\nel\":\"m\"}",
+        "\u{feff}{\"model\":\"m\"}",
+        "{\"model\":\"m\"}\0",
+        "{\0\"model\":\"m\"}",
+        "{\"model\":\"m\u{a0}\"}\u{a0}",
+    ];
+    for body in cases {
+        let result = scan(body);
+        assert!(matches!(result, Err(Refused::NotJson { .. })), "{body:?} gives {result:?}");
+    }
+}
+
+#[test]
+fn a_refusal_stays() {
+    let mut scanner = Scanner::new(Surface::Chat, Limits::DEFAULT);
+    assert!(scanner.feed(b"[").is_err());
+    assert!(scanner.feed(br#"{"model":"m"}"#).is_err());
+    assert!(scanner.finish().is_err());
+}
+
+#[test]
+fn errors_name_the_place() {
+    let at = r#"{"model":"m", "#.len();
+    assert_eq!(scan(r#"{"model":"m", "a\u0062":1}"#), Err(Refused::Escaped { at }));
+    let what = "something other than `:`";
+    assert_eq!(scan(r#"{"a"1"#), Err(Refused::NotJson { what, at: 4 }));
+}
+
+#[test]
+fn only_whole_blocks_count_and_the_end_of_an_array_is_not_part_of_one() {
+    let body = |bytes: usize| format!(r#"{{"model":"m","prompt":"{}"}}"#, "x".repeat(bytes));
+    let blocks =
+        |bytes| scan_as(Surface::Completions, body(bytes).as_bytes()).unwrap().prefixes.len();
+    // The string's first quote belongs to the first block, its last to none.
+    assert_eq!(blocks(BLOCK_BYTES - 2), 0);
+    assert_eq!(blocks(BLOCK_BYTES - 1), 1);
+    assert_eq!(blocks(3 * BLOCK_BYTES - 2), 2);
+    assert_eq!(blocks(3 * BLOCK_BYTES - 1), 3);
+}
+
+#[test]
+fn model_salt_and_earlier_parts_are_in_every_prefix() {
+    let body = |model: &str, salt: &str, tools: &str| {
+        let text = "y".repeat(3000);
+        format!(r#"{{"model":"{model}",{salt}"tools":[{tools}],"messages":["{text}"]}}"#)
+    };
+    let prefixes = |body: String| scan(&body).unwrap().prefixes;
+    let base = prefixes(body("m", "", ""));
+    assert_eq!(base.len(), 2);
+    let others = [
+        prefixes(body("m2", "", "")),
+        prefixes(body("m", r#""cache_salt":"s","#, "")),
+        prefixes(body("m", r#""cache_salt":"t","#, "")),
+        prefixes(body("m", "", "{}")),
+    ];
+    for (index, other) in others.iter().enumerate() {
+        assert!(base.iter().all(|hash| !other.contains(hash)), "{index}");
+        assert_eq!(other.len(), 2);
+    }
+    assert_ne!(others[1], others[2]);
+}
+
+/// `cargo test --release -p flyball-gateway --lib -- --ignored --nocapture speed`
+#[test]
+#[ignore = "a measurement, of use only in release"]
+#[expect(clippy::print_stderr, reason = "the figure is the point")]
+fn speed_of_a_body_of_400_kb() {
+    for escape_every in [usize::MAX, 300, 70] {
+        let mut text = String::new();
+        let mut since = 0;
+        for word in (0_u64..).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)) {
+            let word = format!("{word:x} ");
+            since += word.len();
+            text.push_str(&word);
+            if since >= escape_every {
+                text.push_str("\\n");
+                since = 0;
+            }
+            if text.len() > 400_000 {
+                break;
+            }
+        }
+        let body = format!(r#"{{"model":"m","messages":[{{"role":"user","content":"{text}"}}]}}"#);
+        for piece in [usize::MAX, 16 << 10] {
+            let best = (0..500)
+                .map(|_| {
+                    let begin = std::time::Instant::now();
+                    let mut scanner = Scanner::new(Surface::Chat, Limits::DEFAULT);
+                    for piece in body.as_bytes().chunks(piece) {
+                        scanner.feed(piece).unwrap();
+                    }
+                    assert_eq!(scanner.finish().unwrap().prefixes.len(), 390);
+                    begin.elapsed()
+                })
+                .min();
+            eprintln!("escape every {escape_every}, pieces of {piece}: {best:?}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What no single setting shows: settings that contradict each other, and a door left open.
+
+use super::problem::{Code, Problem};
+use super::{Limits, Model, Settings, Timeouts};
+use std::collections::BTreeMap;
+
+/// What contradicts. `wrong` are paths of settings that are known to be wrong already and were
+/// taken out; nothing is said about what they are part of, because that may not be so once they
+/// are mended.
+pub(super) fn check(settings: &Settings, wrong: &[&str]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let sound = |paths: &[&str]| {
+        let inside = |path: &&str, of: &&str| path.starts_with(of);
+        !wrong.iter().any(|path| paths.iter().any(|of| inside(path, of)))
+    };
+    if sound(&["models"]) && settings.models.is_empty() {
+        problems.push(Problem::new(
+            Code::BadValue,
+            "models",
+            "nothing is served",
+            "add a [[models]] section with a name and endpoints, service or pool",
+        ));
+    }
+    for (index, model) in settings.models.iter().enumerate() {
+        if sound(&[&format!("models[{index}]")]) {
+            problems.extend(places_of(index, model));
+        }
+    }
+    let names = settings.models.iter().map(|model| model.name.as_str());
+    problems.extend(doubles("models", "name", names));
+    problems.extend(doubles("keys", "name", settings.keys.iter().map(|key| key.name.as_str())));
+    let hashes: Vec<_> = settings.keys.iter().map(|key| key.sha256.to_lowercase()).collect();
+    problems.extend(doubles("keys", "sha256", hashes.iter().map(String::as_str)));
+    if sound(&["limits"]) {
+        problems.extend(limits(&settings.limits));
+    }
+    if sound(&["timeouts"]) {
+        problems.extend(timeouts(&settings.timeouts));
+    }
+    if sound(&["listen", "admin"]) {
+        problems.extend(one_address(settings));
+    }
+    if sound(&["listen", "keys", "open"]) {
+        problems.extend(open_door(settings));
+    }
+    problems
+}
+
+/// What is allowed and yet worth a word.
+pub(super) fn warnings(settings: &Settings) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let reachable = !settings.listen.ip().is_loopback();
+    if reachable && settings.tls.is_none() && !settings.keys.is_empty() {
+        warnings.push(format!(
+            "keys come to {} in plain text: set [tls], or let only what ends TLS reach it",
+            settings.listen
+        ));
+    }
+    if reachable && settings.keys.is_empty() && settings.open {
+        warnings.push(format!("everybody who reaches {} may use every model", settings.listen));
+    }
+    warnings
+}
+
+fn places_of(index: usize, model: &Model) -> Option<Problem> {
+    let said = [!model.endpoints.is_empty(), model.service.is_some(), model.pool.is_some()];
+    let count = said.into_iter().filter(|said| *said).count();
+    if count == 1 {
+        return None;
+    }
+    let what = match count {
+        0 => "nothing says where its engines are",
+        _ => "more than one setting says where its engines are",
+    };
+    let hint = "give exactly one of endpoints, service and pool";
+    Some(Problem::new(Code::Contradiction, format!("models[{index}]"), what, hint))
+}
+
+fn doubles<'a>(section: &str, field: &str, values: impl Iterator<Item = &'a str>) -> Vec<Problem> {
+    let mut first = BTreeMap::new();
+    let mut problems = Vec::new();
+    for (index, value) in values.enumerate().filter(|(_, value)| !value.is_empty()) {
+        if let Some(before) = first.insert(value, index) {
+            problems.push(Problem::new(
+                Code::Contradiction,
+                format!("{section}[{index}].{field}"),
+                format!("is the same as that of {section}[{before}]"),
+                "give each its own, or remove one",
+            ));
+        }
+    }
+    problems
+}
+
+fn limits(limits: &Limits) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if limits.body_bytes > limits.held_bytes {
+        problems.push(Problem::new(
+            Code::Contradiction,
+            "limits.body_bytes",
+            "is more than limits.held_bytes, so such a body never fits",
+            "raise held_bytes to a few times body_bytes",
+        ));
+    }
+    let streams = limits.connections.saturating_mul(limits.streams_per_connection as usize);
+    if limits.in_flight > streams {
+        problems.push(Problem::new(
+            Code::Contradiction,
+            "limits.in_flight",
+            "is more than all connections with all their streams can bring",
+            "raise connections, or lower in_flight",
+        ));
+    }
+    problems
+}
+
+fn timeouts(timeouts: &Timeouts) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if timeouts.connect_ms >= timeouts.first_byte_ms {
+        problems.push(Problem::new(
+            Code::Contradiction,
+            "timeouts.connect_ms",
+            "is not less than first_byte_ms, so that an engine that is gone looks like a slow one",
+            "lower connect_ms; 1000 is much inside a cluster",
+        ));
+    }
+    if timeouts.head_ms > timeouts.keep_alive_ms {
+        problems.push(Problem::new(
+            Code::Contradiction,
+            "timeouts.head_ms",
+            "is more than keep_alive_ms, so that a slow head is cut as an idle connection",
+            "raise keep_alive_ms, or lower head_ms",
+        ));
+    }
+    problems
+}
+
+fn one_address(settings: &Settings) -> Option<Problem> {
+    let (listen, admin) = (settings.listen, settings.admin);
+    // Port 0 is any free port, which is never the same one.
+    let same_ip =
+        listen.ip() == admin.ip() || listen.ip().is_unspecified() || admin.ip().is_unspecified();
+    let same = same_ip && listen.port() == admin.port() && listen.port() != 0;
+    same.then(|| {
+        let what = "is the address of listen too, so that clients would read health and metrics";
+        Problem::new(Code::Contradiction, "admin", what, "give it another port")
+    })
+}
+
+fn open_door(settings: &Settings) -> Option<Problem> {
+    let reachable = !settings.listen.ip().is_loopback();
+    (reachable && settings.keys.is_empty() && !settings.open).then(|| {
+        Problem::new(
+            Code::OpenDoor,
+            "listen",
+            format!("{} can be reached from outside, and there are no keys", settings.listen),
+            "add [[keys]], listen on 127.0.0.1, or say `open = true` if everybody may use it",
+        )
+    })
+}

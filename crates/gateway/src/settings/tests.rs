@@ -1,0 +1,296 @@
+use super::fields::{Kind, ROOT, Section};
+use super::*;
+use proptest::prelude::*;
+
+const MODEL: &str = "[[models]]\nname = \"qwen\"\nendpoints = [\"10.0.0.1:8000\"]\n";
+
+fn problems(text: &str) -> Vec<String> {
+    Settings::parse(text).unwrap_err().iter().map(ToString::to_string).collect()
+}
+
+#[track_caller]
+fn refused(text: &str, expected: &[&str]) {
+    let found = problems(&format!("{text}\n{MODEL}"));
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for (found, expected) in found.iter().zip(expected) {
+        assert!(found.contains(expected), "{expected} not in {found}");
+    }
+}
+
+#[test]
+fn the_least_file_is_one_model_and_the_rest_has_defaults() {
+    let settings = Settings::parse(MODEL).unwrap();
+    assert_eq!(settings.models[0].name, "qwen");
+    let models = settings.models.clone();
+    assert_eq!(settings, Settings { models, ..Settings::default() });
+    assert!(settings.warnings().is_empty());
+}
+
+#[test]
+fn everything_wrong_is_said_at_once_with_its_line() {
+    let text = r#"listne = "127.0.0.1:80"
+threads = -1
+open = "yes"
+
+[limits]
+body_bytes = 0
+held_bytes = 1.5
+
+[[keys]]
+name = "a"
+sha256 = "abc"
+
+[[keys]]
+name = "a"
+
+[[models]]
+name = "m"
+service = "no-namespace:80"
+
+[[models]]
+name = "m"
+endpoints = ["10.0.0.1:80"]
+pool = "a/b"
+
+[colour]
+"#;
+    let found = problems(text);
+    let expected = [
+        "FLY-802 line 1 listne: is no setting; did you mean `listen`?",
+        "FLY-803 line 2 threads: -1 is not what this setting takes; give 0 to 1024",
+        "FLY-803 line 3 open: a text of 3 bytes is not what this setting takes; give `true` or `false`",
+        "FLY-803 line 6 limits.body_bytes: 0 is not what this setting takes; give 1024 to 1073741824",
+        "FLY-803 line 7 limits.held_bytes: 1.5 is not",
+        "FLY-803 line 11 keys[0].sha256: a text of 3 bytes is not what this setting takes; give 64 \
+         hexadecimal digits",
+        "FLY-803 line 13 keys[1].sha256: is missing",
+        "FLY-804 line 14 keys[1].name: is the same as that of keys[0]",
+        "FLY-803 line 18 models[0].service: a text of 15 bytes is not",
+        "FLY-804 line 20 models[1]: more than one setting says where its engines are",
+        "FLY-804 line 21 models[1].name: is the same as that of models[0]",
+        "FLY-802 line 25 colour: is no setting; there are listen, ",
+    ];
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for (found, expected) in found.iter().zip(expected) {
+        assert!(found.starts_with(expected), "{expected}\n{found}");
+    }
+}
+
+#[test]
+fn what_is_no_toml_is_said_with_its_line() {
+    let found = problems("threads = 1\nlisten = \n[limits\nx = 1\n");
+    assert!(found.len() >= 2, "{found:#?}");
+    assert!(found[0].starts_with("FLY-801 line 2: "), "{found:#?}");
+    assert!(found.iter().any(|problem| problem.contains("line 3")), "{found:#?}");
+}
+
+#[test]
+fn a_door_is_open_only_if_somebody_says_so() {
+    let listen = "listen = \"0.0.0.0:8080\"\n";
+    refused(listen, &["FLY-805 line 1 listen: 0.0.0.0:8080 can be reached from outside"]);
+    refused("listen = \"[::]:8080\"", &["FLY-805"]);
+    let key = format!("[[keys]]\nname = \"a\"\nsha256 = \"{}\"\n", "0f".repeat(32));
+    let with_keys = Settings::parse(&format!("{listen}{MODEL}{key}")).unwrap();
+    assert!(with_keys.warnings()[0].contains("plain text"), "{:?}", with_keys.warnings());
+    let open = Settings::parse(&format!("open = true\n{listen}{MODEL}")).unwrap();
+    assert!(open.warnings()[0].contains("everybody"), "{:?}", open.warnings());
+    for loopback in ["127.0.0.1:80", "127.9.9.9:80", "[::1]:80"] {
+        assert!(Settings::parse(&format!("listen = \"{loopback}\"\n{MODEL}")).is_ok());
+    }
+}
+
+#[test]
+fn settings_that_contradict_each_other_are_refused() {
+    refused("admin = \"127.0.0.1:8080\"", &["FLY-804 line 1 admin: is the address of listen"]);
+    refused("[limits]\nheld_bytes = 2048", &["FLY-804 line 1 limits.body_bytes"]);
+    refused("[limits]\nconnections = 2", &["FLY-804 line 1 limits.in_flight"]);
+    refused("[timeouts]\nconnect_ms = 5000\nfirst_byte_ms = 5000", &["line 2 timeouts.connect_ms"]);
+    refused("[timeouts]\nkeep_alive_ms = 50", &["timeouts.head_ms"]);
+    assert!(problems("")[0].contains("nothing is served"));
+    assert!(problems("[[models]]\nname = \"a\"")[0].contains("nothing says where"));
+}
+
+#[test]
+fn a_limit_is_a_limit() {
+    let taken = |name: &str, value: u64| {
+        let section = if name == "answers" { "limits" } else { "telemetry" };
+        Settings::parse(&format!("{MODEL}[{section}]\n{name} = {value}\n")).is_ok()
+    };
+    for (name, least, most) in [("answers", 1, 10_000), ("sampled_per_thousand", 0, 1_000)] {
+        assert!(taken(name, least) && taken(name, most), "{name}");
+        assert!(!taken(name, most + 1) && !taken(name, 10 * most), "{name}");
+        assert!(least == 0 || !taken(name, least - 1), "{name}");
+    }
+}
+
+#[test]
+fn kubernetes_names_are_checked_as_kubernetes_does() {
+    let with = |setting: &str| Settings::parse(&format!("[[models]]\nname = \"m\"\n{setting}"));
+    for good in ["a/b:80", "team-a/qwen.v2:http", "a/b:65535"] {
+        assert!(with(&format!("service = \"{good}\"")).is_ok(), "{good}");
+    }
+    for bad in
+        ["b:80", "a/b", "a/b:0", "a/b:", "A/b:80", "a/-b:80", "a/b:65536", "a/b/c:80", "/b:1"]
+    {
+        assert!(with(&format!("service = \"{bad}\"")).is_err(), "{bad}");
+    }
+    assert!(with("pool = \"a/b\"").is_ok());
+    assert!(with("pool = \"b\"").is_err());
+}
+
+#[test]
+fn names_that_would_break_a_line_are_refused() {
+    for bad in ["", " a", "a\\nb", "a\\\"b", "a\\u001bb", &"x".repeat(257)] {
+        let text = format!("[[models]]\nname = \"{bad}\"\nendpoints = [\"10.0.0.1:80\"]");
+        assert!(Settings::parse(&text).is_err(), "{bad}");
+    }
+    let slashes = "[[models]]\nname = \"Qwen/Qwen3-32B\"\nendpoints = [\"10.0.0.1:80\"]";
+    assert!(Settings::parse(slashes).is_ok());
+}
+
+#[test]
+fn no_problem_repeats_a_text_of_the_file() {
+    let secret = "sk-canary-5d41402abc4b2a76b9719d911017c592";
+    for text in [
+        format!("listen = \"{secret}\""),
+        format!("[[keys]]\nname = \"a\"\nsha256 = \"{secret}\""),
+        format!("[telemetry]\notlp = \"{secret}\""),
+        format!("[[models]]\nname = \"m\"\nengine = \"{secret}\"\npool = \"{secret}\""),
+    ] {
+        let found = problems(&text).join("\n");
+        assert!(!found.contains("canary"), "{found}");
+    }
+}
+
+#[test]
+fn a_file_of_garbage_is_refused_with_a_bounded_report() {
+    let many: String = (0..5_000).map(|n| format!("x{n} = 1\n")).collect();
+    let found = problems(&many);
+    assert_eq!(found.len(), 101);
+    assert!(found[100].contains("4901 more problems"), "{}", found[100]);
+    assert!(problems(&"#".repeat(MAX_BYTES + 1))[0].contains("are allowed"));
+    assert!(
+        Settings::parse(&format!("x = {}1{}", "[".repeat(10_000), "]".repeat(10_000))).is_err()
+    );
+}
+
+#[test]
+fn the_list_of_settings_is_that_of_the_structs() {
+    let settings = Settings {
+        tls: Some(Tls::default()),
+        keys: vec![Key::default()],
+        models: vec![Model::default()],
+        ..Settings::default()
+    };
+    let value = serde_json::to_value(&settings).unwrap();
+    same_names(&ROOT, "", &value);
+    assert!(!value.to_string().contains("sha256"));
+}
+
+fn same_names(section: &Section, path: &str, value: &serde_json::Value) {
+    let mut listed: Vec<_> = section.fields.iter().map(|field| field.name).collect();
+    // The one that is never shown.
+    listed.retain(|name| *name != "sha256");
+    listed.sort_unstable();
+    let mut there: Vec<_> = value.as_object().unwrap().keys().map(String::as_str).collect();
+    there.sort_unstable();
+    assert_eq!(listed, there, "{path}");
+    for field in section.fields {
+        match field.kind {
+            Kind::Section(inner) => same_names(inner, field.name, &value[field.name]),
+            Kind::Sections(inner, _) => same_names(inner, field.name, &value[field.name][0]),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn defaults_are_good_values() {
+    let value = serde_json::to_value(Settings::default()).unwrap();
+    let mut text = String::new();
+    for field in ROOT.fields {
+        match (field.kind, &value[field.name]) {
+            (_, serde_json::Value::Null) | (Kind::Sections(..), _) => {}
+            (Kind::Section(_), section) => {
+                text += &format!("[{}]\n", field.name);
+                for (name, value) in
+                    section.as_object().unwrap().iter().filter(|(_, v)| !v.is_null())
+                {
+                    text += &format!("{name} = {value}\n");
+                }
+            }
+            (_, value) => text += &format!("{} = {value}\n", field.name),
+        }
+    }
+    Settings::parse(&format!("{text}{MODEL}")).unwrap();
+}
+
+#[test]
+fn the_reference_is_current() {
+    let defaults = serde_json::to_value(Settings::default()).unwrap();
+    let mut text = String::from(
+        "# Settings of the gateway\n\n\
+         *Generated from the code. `UPDATE=1 cargo test -p flyball-gateway` writes it anew.*\n\n\
+         One TOML file, given with `flyball gateway --config FILE`. Unknown settings are refused.\n\
+         `flyball gateway --config FILE --check` says everything that is wrong with a file. The\n\
+         [guide](../guides/gateway.md) has an example.\n\n\
+         A change is taken in within a second, or at SIGHUP. Only `listen`, `admin`, `threads`,\n\
+         `tls`, `collector` and `telemetry.otlp` need a restart.\n",
+    );
+    section(&mut text, &ROOT, &defaults);
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/gateway-settings.md");
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(file, &text).unwrap();
+    }
+    let committed = std::fs::read_to_string(file).unwrap_or_default();
+    assert!(committed == text, "run: UPDATE=1 cargo test -p flyball-gateway");
+}
+
+fn section(text: &mut String, of: &Section, defaults: &serde_json::Value) {
+    *text += &format!(
+        "\n## {}\n\n| Setting | Takes | Default | What it is |\n|---|---|---|---|\n",
+        of.title
+    );
+    for field in of.fields {
+        let default = match (&defaults[field.name], field.kind) {
+            (_, _) if field.required => "required".to_owned(),
+            (serde_json::Value::Null, _) | (_, Kind::Section(_) | Kind::Sections(..)) => {
+                String::new()
+            }
+            (serde_json::Value::Array(_), _) => String::new(),
+            (value, _) => format!("`{}`", value.to_string().trim_matches('"')),
+        };
+        let (name, takes) = (field.name, field.kind.words());
+        *text += &format!("| `{name}` | {takes} | {default} | {} |\n", field.what);
+    }
+    for field in of.fields {
+        match field.kind {
+            Kind::Section(inner) => section(text, inner, &defaults[field.name]),
+            Kind::Sections(inner, _) => {
+                let engine = serde_json::to_value(Model::default()).unwrap();
+                section(text, inner, &engine);
+            }
+            _ => {}
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_text_ends_the_process(text in "(\\[{0,2}[a-z_.]{0,8}\\]{0,2}|[a-z_]{1,8} ?= ?[-0-9a-z\"'\\[\\]{}.,:/é]{0,12}|\n){0,12}") {
+        if let Err(problems) = Settings::parse(&text) {
+            prop_assert!(!problems.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_file_with_one_mistake_has_at_least_one_problem_and_no_good_file_has_any(
+        threads in 0_u64..2_000, n in 0_usize..4,
+    ) {
+        let models: String = (0..n)
+            .map(|n| format!("[[models]]\nname = \"m{n}\"\npool = \"a/b{n}\"\n"))
+            .collect();
+        let good = threads <= 1_024 && n > 0;
+        prop_assert_eq!(Settings::parse(&format!("threads = {threads}\n{models}")).is_ok(), good);
+    }
+}

@@ -1,0 +1,41 @@
+//! A gateway that goes away finishes what it has.
+
+use crate::engine::{Does, Engine};
+use crate::rig::{Rig, STREAM, chat, post};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+#[tokio::test]
+async fn a_stream_under_way_is_finished_and_new_connections_are_not_taken() {
+    let pieces = vec!["data: {\"a\":1}\n\n", "data: {\"a\":2}\n\n", "data: [DONE]\n\n"];
+    let engine = Engine::start(Does::Streams(pieces, Duration::from_millis(200))).await;
+    let rig = Rig::start(&[&engine], |_| {});
+    let address = rig.gateway.address();
+    let mut stream = rig.connect().await;
+    stream.write_all(post("/v1/chat/completions", "", STREAM).as_bytes()).await.unwrap();
+    let mut first = [0; 512];
+    assert!(stream.read(&mut first).await.unwrap() > 0);
+    let gateway = rig.gateway;
+    let draining = tokio::task::spawn_blocking(move || gateway.drain(Duration::from_secs(5)));
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).await.unwrap();
+    assert!(rest.contains("[DONE]"), "{rest}");
+    draining.await.unwrap();
+    assert!(tokio::net::TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn what_does_not_finish_in_time_is_told_so() {
+    let engine = Engine::start(Does::Stalls(vec!["data: {\"a\":1}\n\n"])).await;
+    let rig = Rig::start(&[&engine], |_| {});
+    let mut stream = rig.connect().await;
+    stream.write_all(chat(STREAM).as_bytes()).await.unwrap();
+    let mut first = [0; 512];
+    assert!(stream.read(&mut first).await.unwrap() > 0);
+    let gateway = rig.gateway;
+    tokio::task::spawn_blocking(move || gateway.drain(Duration::from_millis(100)));
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).await.unwrap();
+    assert!(rest.contains(r#""code":"draining""#), "{rest}");
+    engine.left(1).await;
+}

@@ -1,0 +1,128 @@
+//! A gateway in front of some engines, and a client that speaks plain HTTP/1.1.
+
+use crate::engine::Engine;
+use flyball_gateway::fleet::{Endpoint, Found, Listing};
+use flyball_gateway::meter::{Finished, Outcome};
+use flyball_gateway::serve::{self, Listener, Running};
+use flyball_gateway::settings::{Engine as Kind, Settings};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+/// A gateway, and what it said.
+pub(crate) struct Rig {
+    pub(crate) gateway: Running,
+    heard: Arc<Heard>,
+}
+
+/// What a gateway said.
+#[derive(Default)]
+pub(crate) struct Heard {
+    finished: Mutex<Vec<Line>>,
+    cancelled: Mutex<u32>,
+}
+
+/// A request that was over, as far as tests look at it.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    pub(crate) outcome: Outcome,
+    pub(crate) status: u16,
+    pub(crate) retries: u32,
+    pub(crate) model: Option<String>,
+    pub(crate) output: u64,
+}
+
+impl Listener for Heard {
+    fn finished(&self, finished: &Finished<'_>) {
+        self.finished.lock().expect("no thread panicked").push(Line {
+            outcome: finished.outcome,
+            status: finished.status,
+            retries: finished.retries,
+            model: finished.model.map(str::to_owned),
+            output: finished.usage.output,
+        });
+    }
+
+    fn cancelled(&self, _: &Arc<Endpoint>) {
+        *self.cancelled.lock().expect("no thread panicked") += 1;
+    }
+}
+
+impl Rig {
+    /// One thread, port of the kernel's choice, model `m` on these engines.
+    pub(crate) fn start(engines: &[&Engine], change: impl FnOnce(&mut Settings)) -> Self {
+        let addresses: Vec<_> = engines.iter().map(|engine| engine.address).collect();
+        Self::on(&addresses, change)
+    }
+
+    /// The same, on addresses.
+    pub(crate) fn on(addresses: &[SocketAddr], change: impl FnOnce(&mut Settings)) -> Self {
+        let mut settings = Settings { threads: 1, ..Settings::default() };
+        settings.listen.set_port(0);
+        change(&mut settings);
+        let heard = Arc::new(Heard::default());
+        let gateway = serve::start(&settings, Arc::clone(&heard) as Arc<dyn Listener>)
+            .expect("loopback works");
+        let found = |address: &SocketAddr| Found {
+            name: address.to_string(),
+            address: *address,
+            draining: false,
+            engine: Kind::Vllm,
+        };
+        let models = [("m".to_owned(), addresses.iter().map(found).collect())];
+        gateway.list(&Listing { models: models.into() });
+        Self { gateway, heard }
+    }
+
+    pub(crate) async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.gateway.address()).await.expect("loopback works")
+    }
+
+    /// Sends a request on a connection of its own and reads until the gateway closes it.
+    pub(crate) async fn whole(&self, request: &str) -> String {
+        let mut stream = self.connect().await;
+        stream.write_all(request.as_bytes()).await.expect("loopback works");
+        let mut answer = Vec::new();
+        let reading = stream.read_to_end(&mut answer);
+        tokio::time::timeout(Duration::from_secs(20), reading)
+            .await
+            .expect("an end")
+            .expect("loopback works");
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    /// What is over, once so many are.
+    pub(crate) async fn finished(&self, many: usize) -> Vec<Line> {
+        let waiting = async {
+            loop {
+                let lines = self.heard.finished.lock().expect("no thread panicked").clone();
+                if lines.len() >= many {
+                    return lines;
+                }
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), waiting).await.expect("so many finished")
+    }
+
+    pub(crate) fn cancelled(&self) -> u32 {
+        *self.heard.cancelled.lock().expect("no thread panicked")
+    }
+}
+
+/// A chat request that closes its connection.
+pub(crate) fn chat(body: &str) -> String {
+    post("/v1/chat/completions", "connection: close\r\n", body)
+}
+
+/// A POST.
+pub(crate) fn post(path: &str, headers: &str, body: &str) -> String {
+    let length = body.len();
+    format!("POST {path} HTTP/1.1\r\nhost: x\r\n{headers}content-length: {length}\r\n\r\n{body}")
+}
+
+pub(crate) const PLAIN: &str = r#"{"model":"m","messages":[{"role":"user","content":"hi"}]}"#;
+pub(crate) const STREAM: &str =
+    r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}"#;

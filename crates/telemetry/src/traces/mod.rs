@@ -1,0 +1,236 @@
+//! Spans to an OTLP receiver, and W3C trace context.
+//!
+//! A part that serves requests builds a [`Span`] when a request is over, from the times that it
+//! kept, and hands it to [`Traces`]. That never waits: spans go through a bounded queue to a thread
+//! that sends them in batches, and what does not fit is dropped and counted.
+//!
+//! What a span is about is not known here. Start at [`Traces`]; [`Context`] reads and writes
+//! `traceparent`.
+
+mod context;
+#[cfg(test)]
+mod tests;
+
+pub use context::Context;
+
+use opentelemetry::trace::{
+    Event, SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState,
+};
+use opentelemetry::{InstrumentationScope, KeyValue};
+use opentelemetry_otlp::{SpanExporter, WithExportConfig as _};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanExporter as _, SpanLinks};
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant, SystemTime};
+use thiserror::Error;
+
+/// Spans that wait: a second of 2,000 sampled requests. At about 1 KB each this is 2 MB.
+const QUEUE: usize = 2_048;
+
+/// Spans that are sent together: about 512 KB, an eighth of what receivers take by default.
+const BATCH: usize = 512;
+
+/// How long spans are gathered.
+const GATHER: Duration = Duration::from_secs(1);
+
+/// How long a receiver may take for a batch. The end of the process waits at most this long.
+const SEND: Duration = Duration::from_secs(3);
+
+/// Something that took time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Span {
+    /// Which trace and which span this is.
+    pub context: Context,
+    /// The span that caused it.
+    pub parent: Option<u64>,
+    /// Whose side of a call it is.
+    pub side: Side,
+    /// What was done, in few words without values.
+    pub name: Cow<'static, str>,
+    /// From when.
+    pub start: SystemTime,
+    /// Until when.
+    pub end: SystemTime,
+    /// What is known about it.
+    pub attributes: Vec<(&'static str, Value)>,
+    /// What happened in between.
+    pub events: Vec<(&'static str, SystemTime)>,
+    /// What went wrong, from a closed list of words.
+    pub error: Option<&'static str>,
+}
+
+/// A side of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// That was called.
+    Server,
+    /// That calls.
+    Client,
+}
+
+/// A value of an attribute.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Words.
+    Text(Cow<'static, str>),
+    /// A count.
+    Count(u64),
+    /// Yes or no.
+    Flag(bool),
+    /// A length of time.
+    Seconds(f64),
+}
+
+/// Why spans cannot be sent.
+#[derive(Debug, Error)]
+pub enum TraceError {
+    /// Not an address of a receiver.
+    #[error("`{0}` is no address of an OTLP receiver; say for example http://127.0.0.1:4317")]
+    BadAddress(String),
+    /// The thread did not start.
+    #[error("cannot start the thread that sends spans: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+/// Sends spans. Dropping it sends what is there.
+#[derive(Debug)]
+pub struct Traces {
+    queue: Option<SyncSender<Span>>,
+    dropped: Arc<AtomicU64>,
+    sender: Option<JoinHandle<()>>,
+}
+
+impl Traces {
+    /// Starts to send to an OTLP receiver over gRPC, in the name of this service.
+    ///
+    /// Whether the receiver is there shows later: spans are then dropped and counted.
+    pub fn start(
+        address: &str,
+        service: &'static str,
+        version: &'static str,
+    ) -> Result<Self, TraceError> {
+        // The one runtime of the one thread that sends; the callers' own threads stay theirs.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let exporter = {
+            let _inside = runtime.enter();
+            SpanExporter::builder().with_tonic().with_endpoint(address).with_timeout(SEND).build()
+        };
+        let mut exporter = exporter.map_err(|_| TraceError::BadAddress(address.to_owned()))?;
+        exporter.set_resource(
+            &Resource::builder_empty()
+                .with_attributes([
+                    KeyValue::new("service.name", service),
+                    KeyValue::new("service.version", version),
+                ])
+                .build(),
+        );
+        let scope = InstrumentationScope::builder("flyball").with_version(version).build();
+        let dropped = Arc::new(AtomicU64::new(0));
+        let (queue, spans) = sync_channel(QUEUE);
+        let counted = Arc::clone(&dropped);
+        let sender = thread::Builder::new().name("spans".to_owned()).spawn(move || {
+            let mut reachable = true;
+            while let Some(batch) = gathered(&spans) {
+                let count = batch.len() as u64;
+                let batch = batch.into_iter().map(|span| data(span, &scope)).collect();
+                let sent = runtime.block_on(async {
+                    // A second bound, in case the exporter's own does not hold.
+                    tokio::time::timeout(2 * SEND, exporter.export(batch)).await
+                });
+                let error = match sent {
+                    Ok(Ok(())) => None,
+                    Ok(Err(error)) => Some(error.to_string()),
+                    Err(_) => Some("no answer in time".to_owned()),
+                };
+                // Said once per change, not once per batch.
+                match (&error, reachable) {
+                    (Some(error), true) => tracing::warn!(error, "spans cannot be sent"),
+                    (None, false) => tracing::info!("spans are sent again"),
+                    _ => {}
+                }
+                reachable = error.is_none();
+                counted.fetch_add(if reachable { 0 } else { count }, Relaxed);
+            }
+        })?;
+        Ok(Self { queue: Some(queue), dropped, sender: Some(sender) })
+    }
+
+    /// Takes a span, or drops and counts it if too many wait.
+    pub fn send(&self, span: Span) {
+        let taken = self.queue.as_ref().is_some_and(|queue| queue.try_send(span).is_ok());
+        if !taken {
+            self.dropped.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Spans that were not sent.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Relaxed)
+    }
+}
+
+impl Drop for Traces {
+    fn drop(&mut self) {
+        // Without a queue the thread sends what it has and ends.
+        drop(self.queue.take());
+        if let Some(sender) = self.sender.take() {
+            // A panic of that thread has been reported already.
+            let _ = sender.join();
+        }
+    }
+}
+
+/// The next spans, as soon as there are enough or the first has waited long enough. `None` when
+/// nobody can send any more.
+fn gathered(spans: &Receiver<Span>) -> Option<Vec<Span>> {
+    let mut batch = vec![spans.recv().ok()?];
+    let until = Instant::now() + GATHER;
+    while batch.len() < BATCH {
+        match spans.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(span) => batch.push(span),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    Some(batch)
+}
+
+fn data(span: Span, scope: &InstrumentationScope) -> SpanData {
+    let attributes = span.attributes.into_iter().map(|(name, value)| match value {
+        Value::Text(text) => KeyValue::new(name, text),
+        // Counts of tokens and bytes stay below 2^63.
+        Value::Count(count) => KeyValue::new(name, i64::try_from(count).unwrap_or(i64::MAX)),
+        Value::Flag(flag) => KeyValue::new(name, flag),
+        Value::Seconds(seconds) => KeyValue::new(name, seconds),
+    });
+    let events = span.events.into_iter().map(|(name, at)| Event::new(name, at, Vec::new(), 0));
+    let mut passed = SpanEvents::default();
+    passed.events = events.collect();
+    SpanData {
+        span_context: SpanContext::new(
+            TraceId::from(span.context.trace_id),
+            SpanId::from(span.context.span_id),
+            if span.context.sampled { TraceFlags::SAMPLED } else { TraceFlags::NOT_SAMPLED },
+            false,
+            TraceState::NONE,
+        ),
+        parent_span_id: span.parent.map_or(SpanId::INVALID, SpanId::from),
+        parent_span_is_remote: span.parent.is_some() && span.side == Side::Server,
+        span_kind: match span.side {
+            Side::Server => SpanKind::Server,
+            Side::Client => SpanKind::Client,
+        },
+        name: span.name,
+        start_time: span.start,
+        end_time: span.end,
+        attributes: attributes.collect(),
+        dropped_attributes_count: 0,
+        events: passed,
+        links: SpanLinks::default(),
+        status: span.error.map_or(Status::Unset, Status::error),
+        instrumentation_scope: scope.clone(),
+    }
+}

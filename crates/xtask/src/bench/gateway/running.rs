@@ -1,0 +1,158 @@
+//! Programs that run beside the bench: started with their cores and limits, ended with it.
+
+use super::kernel;
+use anyhow::{Context, Result, bail};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Which cores a program may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cores {
+    /// The first: load and upstream.
+    First,
+    /// The second: whoever is measured, alone.
+    Second,
+    /// Any.
+    All,
+}
+
+/// A program that ends with this value.
+pub(super) struct Running {
+    child: Child,
+    pub(super) name: String,
+}
+
+/// Open files: 10,000 streams are 20,000 sockets at a proxy.
+const OPEN_FILES: u32 = 200_000;
+
+impl Running {
+    /// Starts a command; what it prints goes to `NAME.log` in the folder.
+    pub(super) fn start(
+        name: &str,
+        command: &Command,
+        cores: Cores,
+        folder: &Path,
+    ) -> Result<Self> {
+        let log = File::create(folder.join(format!("{name}.log")))?;
+        let mut command = wrapped(command, cores);
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+        let child = command.spawn().with_context(|| format!("starting {name}"))?;
+        Ok(Self { child, name: name.to_owned() })
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a signal, such as `TERM`, to the program itself.
+    pub(super) fn signal(&self, signal: &str) -> Result<()> {
+        signal_to(&[self.pid()], signal)
+    }
+
+    /// Waits for its end.
+    pub(super) fn wait(&mut self, most: Duration) -> Result<bool> {
+        let until = Instant::now() + most;
+        while Instant::now() < until {
+            if self.child.try_wait()?.is_some() {
+                return Ok(true);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(false)
+    }
+
+    /// Waits until it answers on a path.
+    pub(super) fn ready(&mut self, address: SocketAddr, path: &str, most: Duration) -> Result<()> {
+        let until = Instant::now() + most;
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("{} ended with {status} before it was ready", self.name);
+            }
+            if get(address, path).is_ok_and(|answer| answer.starts_with("HTTP/1.1 200")) {
+                return Ok(());
+            }
+            if Instant::now() > until {
+                bail!("{} is not ready after {} s", self.name, most.as_secs());
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // The children by their own numbers: a master that is killed leaves its workers.
+        let tree = kernel::tree(self.pid());
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = signal_to(&tree, "CONT");
+            let _ = signal_to(&tree, "KILL");
+        }
+        let _ = self.child.wait();
+    }
+}
+
+fn signal_to(pids: &[u32], signal: &str) -> Result<()> {
+    let mut kill = Command::new("kill");
+    kill.arg(format!("-{signal}")).args(pids.iter().map(u32::to_string));
+    crate::process::read(&mut kill).map(drop)
+}
+
+/// The same command with its cores and its open files, by util-linux.
+pub(super) fn wrapped(command: &Command, cores: Cores) -> Command {
+    let mut outer = Command::new("prlimit");
+    outer.arg(format!("--nofile={OPEN_FILES}"));
+    // One core cannot be shared out.
+    let count = std::thread::available_parallelism().map_or(1, usize::from);
+    match cores {
+        Cores::First if count > 1 => drop(outer.args(["taskset", "-c", "0"])),
+        Cores::Second if count > 1 => drop(outer.args(["taskset", "-c", "1"])),
+        _ => {}
+    }
+    outer.arg(command.get_program()).args(command.get_args());
+    for (key, value) in command.get_envs() {
+        match value {
+            Some(value) => outer.env(key, value),
+            None => outer.env_remove(key),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        outer.current_dir(folder);
+    }
+    outer
+}
+
+/// The whole answer to a GET.
+pub(super) fn get(address: SocketAddr, path: &str) -> Result<String> {
+    let wait = Duration::from_secs(2);
+    let mut stream = TcpStream::connect_timeout(&address, wait)?;
+    stream.set_read_timeout(Some(wait))?;
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n")?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+/// Ports that nobody listens on, below those that the kernel gives to outgoing connections.
+pub(super) struct Ports(u16);
+
+impl Ports {
+    pub(super) fn new() -> Self {
+        // Two runs side by side start apart.
+        Self(20_000 + (std::process::id() % 100) as u16 * 100)
+    }
+
+    pub(super) fn next(&mut self) -> Result<SocketAddr> {
+        for _ in 0..10_000 {
+            let address = SocketAddr::from(([127, 0, 0, 1], self.0));
+            self.0 = if self.0 >= 32_000 { 20_000 } else { self.0 + 1 };
+            if TcpListener::bind(address).is_ok() {
+                return Ok(address);
+            }
+        }
+        bail!("no free port between 20000 and 32000")
+    }
+}
