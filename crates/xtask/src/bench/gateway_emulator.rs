@@ -5,7 +5,7 @@
 
 use super::{Measured, measure, sources};
 use crate::figures::Op;
-use crate::process;
+use crate::{image, process};
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -20,10 +20,11 @@ const QUICK_MINUTES: f64 = 2.0;
 
 /// Measures it. Where the trace is not there, requests are drawn from a seed.
 pub(super) fn run(root: &Path, quick: bool) -> Result<Measured> {
-    let mut command = Command::new(env!("CARGO"));
-    command.current_dir(root);
-    command.args(["run", "--release", "--quiet", "-p", "flyball-emulator"]);
-    command.args(["--example", "agreement", "--"]);
+    let mut build = Command::new(env!("CARGO"));
+    build.current_dir(root).args(["build", "--release", "--quiet"]);
+    process::run(build.args(["-p", "flyball-emulator", "--example", "agreement"]))?;
+    let program = image::target_folder(root)?.join("release/examples/agreement");
+    let mut command = first_in_line(&program);
     let minutes = if quick { QUICK_MINUTES } else { MINUTES };
     command.args(["--minutes", &minutes.to_string()]);
     let trace = sources::shared(root).ok().map(|shared| shared.join(TRACE));
@@ -37,6 +38,20 @@ pub(super) fn run(root: &Path, quick: bool) -> Result<Measured> {
     let of = if trace.is_some() { "of Azure's conversations of 2023" } else { "drawn from a seed" };
     let figure = measure("emulator.vs_simulator_pct", round(worst), "%", Op::AtMost, 5.0);
     Ok(Measured { text: table(&report, of), figures: vec![figure] })
+}
+
+/// The program with priority over whatever else runs on this machine, where that is allowed: it is
+/// compared with virtual time, in which nothing else runs. Under a load of 30 on two cores the first
+/// token was 14 % late at the median without it, and 1.3 % with it.
+fn first_in_line(program: &Path) -> Command {
+    const FIRST: [&str; 2] = ["-r", "10"];
+    let mut command = Command::new("chrt");
+    command.args(FIRST);
+    if process::read(Command::new("chrt").args(FIRST).arg("true")).is_err() {
+        return Command::new(program);
+    }
+    command.arg(program);
+    command
 }
 
 fn table(report: &Value, of: &str) -> String {
