@@ -14,6 +14,7 @@ pub(crate) use flight::Flight;
 
 use crate::settings::Engine;
 use breaker::Breaker;
+use flyball_routing::Ring;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -32,6 +33,8 @@ pub struct Model {
     pub name: Arc<str>,
     /// Its engines, in the order of their names.
     pub endpoints: Vec<Arc<Endpoint>>,
+    /// Who of them owns which prefix.
+    pub(crate) ring: Ring,
 }
 
 /// What discovery found: every model with all its engines. A whole, not a difference.
@@ -67,10 +70,6 @@ pub struct Report {
     /// shortly before and after the report. What runs beyond these has no client any more.
     pub known: Option<u32>,
 }
-
-/// Tokens that a request of another gateway is taken to have: the mean prompt of chat traffic in the
-/// Azure traces is about a thousand.
-const FOREIGN_TOKENS: u64 = 1_024;
 
 static NEXT_SLOT: AtomicU32 = AtomicU32::new(0);
 
@@ -120,7 +119,8 @@ impl Fleet {
                 .map(|f| kept(f).unwrap_or_else(|| Arc::new(Endpoint::new(f))))
                 .collect();
             endpoints.sort_by(|a, b| a.name.cmp(&b.name));
-            (name.clone(), Arc::new(Model { name: name.as_str().into(), endpoints }))
+            let ring = Ring::new(endpoints.iter().map(|endpoint| endpoint.key));
+            (name.clone(), Arc::new(Model { name: name.as_str().into(), endpoints, ring }))
         });
         Self { models: models.collect() }
     }
@@ -201,16 +201,23 @@ impl Endpoint {
             && !self.is_lost()
     }
 
-    /// What routing goes by. Of what others sent, only counts are known; see [`FOREIGN_TOKENS`].
-    pub(crate) fn load(&self) -> (u64, u64) {
+    /// What routing goes by: tokens unread and held. Of what other gateways sent, only counts are
+    /// known; each of those requests is taken to have `usual` tokens.
+    pub(crate) fn load(&self, usual: u64) -> (u64, u64) {
         let own = self.in_flight();
         let (running, waiting) =
             (self.running.load(Ordering::Relaxed), self.waiting.load(Ordering::Relaxed));
         let foreign = u64::from((running + waiting).saturating_sub(own));
         let foreign_waiting = foreign.min(u64::from(waiting));
-        let unread = self.unread_tokens.load(Ordering::Relaxed) + foreign_waiting * FOREIGN_TOKENS;
-        let held = self.held_tokens.load(Ordering::Relaxed) + foreign * FOREIGN_TOKENS;
+        let unread = self.unread_tokens.load(Ordering::Relaxed) + foreign_waiting * usual;
+        let held = self.held_tokens.load(Ordering::Relaxed) + (foreign - foreign_waiting) * usual;
         (unread, held)
+    }
+
+    /// Share of its KV cache that is in use, in thousandths; 0 where it does not tell.
+    pub(crate) fn kv_used_per_thousand(&self) -> u32 {
+        let used = self.kv_used_per_thousand.load(Ordering::Relaxed);
+        if used == u32::MAX { 0 } else { used }
     }
 
     fn is(&self, found: &Found) -> bool {

@@ -16,7 +16,7 @@ pub(crate) use relay::Relay;
 
 use crate::accept::Worker;
 use crate::answer::{Payload, Problem};
-use crate::choose::{choose, tokens_of};
+use crate::choose::{Chosen, choose, tokens_of};
 use crate::fleet::{Endpoint, Flight, Model};
 use crate::scan::Scanned;
 use attempt::{Began, Failed, Prepared, attempt};
@@ -57,7 +57,7 @@ pub(crate) async fn forward(
         record.hoped_blocks = chosen.hoped_blocks;
         record.chosen.get_or_insert(record.began().elapsed());
         record.endpoint = Some(Arc::clone(&chosen.endpoint));
-        let flight = flight(worker, &chosen.endpoint, &job.scanned);
+        let flight = flight(worker, &chosen, &job.scanned);
         let prepared = Prepared {
             surface: record.surface,
             headers: &job.headers,
@@ -128,9 +128,9 @@ struct Waiting<'a> {
     worker: &'a Worker,
 }
 
-fn flight<'a>(worker: &'a Worker, endpoint: &Arc<Endpoint>, scanned: &Scanned) -> Waiting<'a> {
+fn flight<'a>(worker: &'a Worker, chosen: &Chosen, scanned: &Scanned) -> Waiting<'a> {
     let (prompt, output) = tokens_of(scanned);
-    let flight = Flight::begin(Arc::clone(endpoint), prompt, prompt + output);
+    let flight = Flight::begin(Arc::clone(&chosen.endpoint), chosen.to_read, prompt + output);
     Waiting { flight: Some(flight), worker }
 }
 

@@ -3,9 +3,10 @@
 //! Programs are started as processes and watched from outside: load and bare upstream are those of
 //! `crates/proving`, CPU time and memory are what the kernel says. Sections in order: `small` and
 //! `large` (CPU per request), `chunks` (CPU per streamed chunk), `latency`, `streams` (10,000 at
-//! once), `faults`. Start at `cost.rs`; `contenders.rs` says who is measured, and the templates how
+//! once), `affinity`, `faults`. Start at `cost.rs`; `contenders.rs` says who is measured, and the templates how
 //! each is set up.
 
+mod affinity;
 mod bench;
 mod contenders;
 mod cost;
@@ -50,6 +51,7 @@ enum Name {
     Chunks,
     Latency,
     Streams,
+    Affinity,
     Faults,
 }
 
@@ -61,6 +63,7 @@ impl Name {
             Self::Chunks => "CPU per streamed chunk",
             Self::Latency => "Added latency at half load",
             Self::Streams => "10,000 streams at once",
+            Self::Affinity => "Prompts that find their beginnings cached",
             Self::Faults => "Faults under load",
         }
     }
@@ -78,19 +81,20 @@ pub(super) fn run(root: &Path, args: &Args) -> Result<()> {
         if !args.only.is_empty() && !args.only.contains(&name) {
             continue;
         }
-        let measured = section(&mut bench, args, name)?;
+        let measured = section(root, &mut bench, args, name)?;
         page.add(root, name as u8, name.title(), measured)?;
     }
     page.finish(root, args.quick)
 }
 
-fn section(bench: &mut Bench, args: &Args, name: Name) -> Result<Measured> {
+fn section(root: &Path, bench: &mut Bench, args: &Args, name: Name) -> Result<Measured> {
     match name {
         Name::Small => cost::measured(bench, Shape::Small),
         Name::Large => cost::measured(bench, Shape::Large),
         Name::Chunks => cost::measured(bench, Shape::Stream),
         Name::Latency => latency::measured(bench),
         Name::Streams => streams::measured(bench),
+        Name::Affinity => affinity::measured(bench, root),
         Name::Faults => faults::measured(bench, args.seed),
     }
 }
