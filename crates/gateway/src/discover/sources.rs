@@ -46,6 +46,9 @@ pub async fn connect() -> Result<Client, Problem> {
     let mut config = Config::infer().await.map_err(|error| no(&error))?;
     config.read_timeout = Some(SILENCE);
     config.reset_reader_on_write = true;
+    // Watches pause between tries themselves; tries inside the client would hide for half a minute
+    // that the API server is unwell.
+    config.default_retry = false;
     // A credential plugin of a kubeconfig is a foreign program that may take its time.
     let client = tokio::task::spawn_blocking(move || Client::try_from(config)).await;
     client.map_err(|error| no(&error))?.map_err(|error| no(&error))

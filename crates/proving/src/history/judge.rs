@@ -87,6 +87,7 @@ mod tests {
             first_byte: began.then_some(0.1),
             first_event: began.then_some(0.1),
             ended: 1.0,
+            ended_unix: 1.0,
             end,
             status: 200,
             events: u64::from(began),

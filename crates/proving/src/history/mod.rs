@@ -66,6 +66,8 @@ pub struct Record {
     /// First event of the stream.
     pub first_event: Option<f64>,
     pub ended: f64,
+    /// The same in seconds since 1970, to be held beside the logs of others.
+    pub ended_unix: f64,
     pub end: End,
     /// Of the answer; 0 without one.
     pub status: u16,

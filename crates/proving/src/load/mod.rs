@@ -23,6 +23,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 use tokio::time::Instant;
 
 /// What a run found.
@@ -56,6 +57,7 @@ pub(crate) struct Shared {
     open: AtomicU64,
     most_open: AtomicU64,
     started: Instant,
+    started_unix: f64,
     until: Instant,
     history: Option<Writer>,
 }
@@ -71,6 +73,9 @@ pub async fn run(plan: Plan) -> io::Result<Report> {
         open: AtomicU64::new(0),
         most_open: AtomicU64::new(0),
         started,
+        started_unix: SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .map_or(0.0, |since| since.as_secs_f64()),
         until: started + plan.length(),
         history,
         plan,
@@ -136,6 +141,7 @@ impl Shared {
                 first_byte: outcome.first_byte.map(since),
                 first_event: outcome.first_event.map(since),
                 ended: since(ended),
+                ended_unix: self.started_unix + since(ended),
                 end: outcome.end,
                 status: outcome.status,
                 events: outcome.events,

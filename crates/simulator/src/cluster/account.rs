@@ -31,6 +31,8 @@ pub struct History {
     pub standings: Vec<Standing>,
     /// What became of each request, in order of arrival: when it arrived, and whether it missed.
     pub answers: Vec<(Seconds, bool)>,
+    /// What each of them got, in the same order.
+    pub ends: Vec<Answer>,
     /// When the policy asked for fewer replicas.
     pub downs: Vec<Seconds>,
     /// Time from asking for a replica until it served.
@@ -199,7 +201,9 @@ impl World<'_> {
         let setup = &self.setup.models[model];
         let mut account = std::mem::take(&mut self.models[model].account);
         // Who is still inside after the aftermath has missed whatever was promised.
-        let open = |request: &Request| matches!(request.stage, Stage::Held | Stage::In(_));
+        let open = |request: &Request| {
+            matches!(request.stage, Stage::Crossing | Stage::Held | Stage::In(_))
+        };
         let unfinished = self.requests.iter().enumerate();
         let unfinished = unfinished.filter(|(_, r)| r.model == model && open(r));
         account.answers.extend(unfinished.map(|(request, _)| (request, Answer::Refused)));
@@ -217,6 +221,7 @@ impl World<'_> {
             let Request { at, first_token, place, .. } = self.requests[*request];
             let missed = missed(setup, &self.requests[*request], answer, self.setup.length);
             account.history.answers.push((at, missed));
+            account.history.ends.push(*answer);
             if self.is_masked(model, at) {
                 continue;
             }

@@ -64,10 +64,12 @@ impl World<'_> {
             let held = state.held.queue.len() as u64;
             let open = state.arrived - state.ended;
             let (inside, counted, leaving) = (inside as u64, state.in_engines, state.leaving);
-            if inside != counted || open + leaving != held + counted {
+            let crossing = state.crossing;
+            if inside != counted || open + leaving != held + counted + crossing {
                 self.note_broken(format!(
-                    "model {model}: {open} requests open, but {held} held and {counted} in engines \
-                     ({leaving} of them without a client), where {inside} are found"
+                    "model {model}: {open} requests open, but {held} held, {crossing} on the network \
+                     and {counted} in engines ({leaving} of them without a client), where {inside} \
+                     are found"
                 ));
             }
         }

@@ -1,5 +1,6 @@
 //! What goes wrong in a world, and when.
 
+use crate::network::Script;
 use crate::seconds::Seconds;
 use std::ops::Range;
 
@@ -55,6 +56,12 @@ pub enum Fault {
         /// By how many seconds; back if negative.
         by: f64,
     },
+    /// The network between clients and engines breaks by a script; each request is a connection, in
+    /// order of arrival. Only the first such fault of a world counts.
+    Network {
+        /// The script.
+        script: Script,
+    },
 }
 
 impl Fault {
@@ -67,6 +74,8 @@ impl Fault {
             | Self::NotANumber { during } => during.clone(),
             Self::Reclaim { at, notice, .. } => *at..*at + *notice,
             Self::NodeLoss { at, .. } | Self::ClockJump { at, .. } => *at..*at,
+            // Its rules have their own times.
+            Self::Network { .. } => Seconds::ZERO..Seconds::ZERO,
         }
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! Start at `setup.rs`, then `world.rs`, which holds the state and the loop. One file per subject:
 //! `nodes` (accelerators and where they come from), `replicas` (their lives), `requests` (from
-//! arrival to answer), `metrics` and `observe` (what is seen of it all), `orders` (what is done),
+//! arrival to answer), `links` (the network between), `metrics` and `observe` (what is seen of it all), `orders` (what is done),
 //! `checks` (what must hold), `account` (the score), `fuzz` (small random worlds by the thousand).
 
 mod account;
@@ -18,6 +18,7 @@ mod checks;
 mod engine;
 mod faults;
 mod fuzz;
+mod links;
 mod metrics;
 mod nodes;
 mod observe;

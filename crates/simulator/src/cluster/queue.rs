@@ -31,6 +31,10 @@ pub(super) enum Event {
     HangUp { request: usize },
     /// A request has been held for as long as it may be.
     HoldOver { request: usize },
+    /// A request has crossed a slow network.
+    Crossed { request: usize },
+    /// The connection of a request breaks.
+    LinkBreaks { request: usize },
     /// Metrics are scraped.
     Scrape,
     /// The policy is asked.

@@ -5,6 +5,7 @@ use super::engine::{Happening, Work};
 use super::queue::Event;
 use super::replicas::State;
 use super::world::World;
+use crate::network::Felt;
 use crate::seconds::Seconds;
 use flyball_core::units::Tokens;
 use flyball_routing::{Ask, Availability, Endpoint, Ring, Weights, choose};
@@ -19,11 +20,15 @@ pub(super) struct Request {
     pub(super) at: Seconds,
     pub(super) first_token: Option<Seconds>,
     pub(super) stage: Stage,
+    /// What the network does to it.
+    pub(super) felt: Felt,
 }
 
 /// Where a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
+    /// Its client waits for the network.
+    Crossing,
     /// Before the replicas.
     Held,
     /// In one.
@@ -61,16 +66,26 @@ impl World<'_> {
             at: self.now,
             first_token: None,
             stage: Stage::Held,
+            felt: self.felt(request, asked),
         });
         self.models[model].arrived += 1;
         self.pipeline.arrived(model, asked);
         if let Some(patience) = asked.patience {
             self.queue.plan(self.now + patience, Event::HangUp { request });
         }
+        if !self.meets_network(request) {
+            self.take(request);
+        }
+    }
+
+    /// Hands a request on, or holds it.
+    pub(super) fn take(&mut self, request: usize) {
+        let Request { model, place, .. } = self.requests[request];
+        let prompt = self.setup.models[model].trace.requests[place].prompt;
         // Who comes later does not pass those who wait.
         if !self.models[model].held.queue.is_empty() || !self.hand_on(request) {
             self.models[model].held.queue.push_back(request);
-            self.models[model].held.tokens += u64::from(asked.prompt);
+            self.models[model].held.tokens += u64::from(prompt);
             let deadline = self.now + self.setup.models[model].hold;
             self.queue.plan(deadline, Event::HoldOver { request });
         }
@@ -211,6 +226,7 @@ impl World<'_> {
         there.held += held;
         let Request { model, at: arrived, .. } = self.requests[request];
         self.pipeline.first_token(model, at - arrived);
+        self.first_token_crosses(request);
     }
 
     /// A request is no longer in its engine: finished at that time, or given up.
@@ -230,8 +246,9 @@ impl World<'_> {
         let Request { model, first_token, stage, .. } = self.requests[request];
         self.models[model].in_engines -= 1;
         match (stage, finished) {
+            (Stage::In(_), Some(_)) if self.end_is_lost(request) => {}
             (Stage::In(_), Some(at)) => {
-                let first = first_token.unwrap_or(at);
+                let first = first_token.unwrap_or(at) + self.requests[request].felt.answer_late();
                 let between = (at - first) / f64::from(output.max(2) - 1);
                 self.pipeline.between_tokens(model, between);
                 self.end_request(request, Answer::Finished { first, between });
@@ -248,18 +265,24 @@ impl World<'_> {
     }
 
     pub(super) fn hang_up(&mut self, request: usize) {
+        self.leave(request, Answer::HungUp);
+    }
+
+    /// A client goes, wherever its request is.
+    pub(super) fn leave(&mut self, request: usize, answer: Answer) {
         match self.requests[request].stage {
             Stage::Held => {
                 self.drop_held(request);
-                self.end_request(request, Answer::HungUp);
+                self.end_request(request, answer);
             }
+            Stage::Crossing => self.end_crossing(request, answer),
             Stage::In(replica) => {
                 self.catch_up(replica);
                 if self.requests[request].stage != Stage::In(replica) {
                     self.plan_engine(replica);
                     return;
                 }
-                self.end_request(request, Answer::HungUp);
+                self.end_request(request, answer);
                 self.requests[request].stage = Stage::Leaving(replica);
                 self.models[self.requests[request].model].leaving += 1;
                 let now = self.now;
@@ -273,9 +296,16 @@ impl World<'_> {
     }
 
     pub(super) fn hold_over(&mut self, request: usize) {
-        if self.requests[request].stage == Stage::Held {
-            self.drop_held(request);
-            self.end_request(request, Answer::Refused);
+        match self.requests[request].stage {
+            Stage::Held => {
+                self.drop_held(request);
+                self.end_request(request, Answer::Refused);
+            }
+            // A slow network's request may still come; one that cannot is given up.
+            Stage::Crossing if self.requests[request].felt.is_stuck() => {
+                self.end_crossing(request, Answer::Refused);
+            }
+            _ => {}
         }
     }
 
@@ -304,7 +334,7 @@ impl World<'_> {
     }
 
     /// The one place where a request ends for its client.
-    fn end_request(&mut self, request: usize, answer: Answer) {
+    pub(super) fn end_request(&mut self, request: usize, answer: Answer) {
         let Request { model, stage, .. } = self.requests[request];
         if matches!(stage, Stage::Ended | Stage::Leaving(_)) {
             self.note_broken(format!("request {request} ended twice"));

@@ -2,6 +2,7 @@
 
 mod faults;
 mod life;
+mod links;
 mod random;
 
 use super::*;

@@ -1,6 +1,6 @@
 //! The state of a world, and the loop that moves it.
 
-use super::account::{Account, Run};
+use super::account::{Account, Answer, Run};
 use super::checks::Broken;
 use super::faults::Fault;
 use super::metrics::Pipeline;
@@ -81,6 +81,8 @@ pub(super) struct ModelState {
     pub(super) ended: u64,
     /// Requests in engines whose clients are gone.
     pub(super) leaving: u64,
+    /// Requests whose client waits for the network.
+    pub(super) crossing: u64,
     /// Names given to replicas.
     pub(super) named: u32,
 }
@@ -100,6 +102,7 @@ impl ModelState {
             in_engines: 0,
             ended: 0,
             leaving: 0,
+            crossing: 0,
             named: 0,
         }
     }
@@ -176,6 +179,8 @@ impl<'a> World<'a> {
             Event::Arrival { model } => self.arrival(model),
             Event::HangUp { request } => self.hang_up(request),
             Event::HoldOver { request } => self.hold_over(request),
+            Event::Crossed { request } => self.crossed(request),
+            Event::LinkBreaks { request } => self.leave(request, Answer::Killed),
             Event::Scrape => {
                 self.scrape();
                 self.again(self.setup.metrics.every, Event::Scrape);
@@ -204,7 +209,8 @@ impl<'a> World<'a> {
             Fault::StockOut { .. }
             | Fault::StaleMetrics { .. }
             | Fault::MissingMetrics { .. }
-            | Fault::NotANumber { .. } => {}
+            | Fault::NotANumber { .. }
+            | Fault::Network { .. } => {}
         }
     }
 

@@ -1,4 +1,8 @@
-//! Hand-made objects, as the API server would send them.
+//! Hand-made objects, as the API server would send them; `server` sends them too.
+//!
+//! No cluster is needed. Start at the first test.
+
+mod server;
 
 use super::mirror::{Mirror, Step};
 use super::place::{Place, Port, Service};

@@ -1,0 +1,24 @@
+//! Load, upstream and fault proxy with each other, and the gateway with real engines, over loopback.
+
+mod fates;
+mod load;
+mod real_engines;
+
+use flyball_proving::upstream::{Upstream, serve};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// A bare upstream whose streams have so many chunks, on a port of its own.
+async fn upstream(chunks: u32) -> SocketAddr {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let pace = Duration::ZERO;
+    let model = "mock".to_owned();
+    tokio::spawn(serve(Upstream { listen: vec![address], model, chunks, pace }));
+    // It listens as soon as its task has run once.
+    while tokio::net::TcpStream::connect(address).await.is_err() {
+        tokio::task::yield_now().await;
+    }
+    address
+}

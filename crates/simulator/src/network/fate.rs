@@ -1,0 +1,221 @@
+//! What is in store for one connection.
+
+use super::line::Line;
+use super::script::{Action, Direction, Rule};
+use crate::seconds::Seconds;
+
+/// The rules that hit one connection.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fate {
+    rules: Vec<Rule>,
+    seed: u64,
+    connection: u64,
+}
+
+/// What a request feels of a fate. Bytes are too fine for a world that counts tokens, so that this
+/// is all that its cluster can express.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Felt {
+    /// Nothing, but so much later.
+    Answered {
+        /// Before its request arrives.
+        request_late: Seconds,
+        /// Before each token of its answer arrives.
+        answer_late: Seconds,
+    },
+    /// Nobody takes it.
+    Refused,
+    /// It is lost on its way: no engine hears of it.
+    Unheard {
+        /// Its client is told by the end of the connection, or else waits.
+        broken: bool,
+    },
+    /// An engine answers, and no more of it comes, nor an end.
+    Stuck {
+        /// Tokens that came before.
+        after_tokens: u64,
+    },
+    /// The connection ends before the answer does.
+    Broken {
+        /// Tokens that came before.
+        after_tokens: u64,
+    },
+}
+
+/// How large requests and answers are on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Bytes of the whole request.
+    pub request_bytes: u64,
+    /// Bytes of the answer before its first token.
+    pub head_bytes: u64,
+    /// Bytes of one token.
+    pub token_bytes: u64,
+    /// Tokens of the answer.
+    pub tokens: u64,
+}
+
+impl Felt {
+    /// Nothing at all.
+    pub const NOTHING: Self =
+        Self::Answered { request_late: Seconds::ZERO, answer_late: Seconds::ZERO };
+
+    /// How much later than its engine says it each token comes.
+    pub fn answer_late(self) -> Seconds {
+        match self {
+            Self::Answered { answer_late, .. } => answer_late,
+            _ => Seconds::ZERO,
+        }
+    }
+
+    /// Nothing more comes, and nothing says so.
+    pub fn is_stuck(self) -> bool {
+        matches!(self, Self::Stuck { .. } | Self::Unheard { broken: false })
+    }
+}
+
+impl Shape {
+    fn answer_bytes(&self) -> u64 {
+        self.head_bytes + self.tokens * self.token_bytes
+    }
+
+    /// Whole tokens in so many bytes of the answer.
+    fn tokens_in(&self, bytes: u64) -> u64 {
+        (bytes.saturating_sub(self.head_bytes) / self.token_bytes.max(1)).min(self.tokens)
+    }
+}
+
+impl Fate {
+    pub(super) fn new(rules: Vec<Rule>, seed: u64, connection: u64) -> Self {
+        Self { rules, seed, connection }
+    }
+
+    /// Nothing goes wrong.
+    pub fn is_harmless(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// It is reset at once.
+    pub fn is_refused(&self) -> bool {
+        self.rules.iter().any(|rule| rule.action == Action::Refuse)
+    }
+
+    /// It is accepted, and nothing is ever relayed.
+    pub fn hangs(&self) -> bool {
+        self.rules.iter().any(|rule| rule.action == Action::Hang)
+    }
+
+    /// What happens to the bytes of one direction.
+    pub fn line(&self, direction: Direction) -> Line {
+        let own = self.rules.iter().filter(|rule| rule.direction == direction);
+        Line::new(own.cloned().collect(), self.seed, self.connection, direction)
+    }
+
+    /// What the first request on the connection feels. Jitter counts as its mean. Bytes that are
+    /// changed, doubled or cut small are not felt here: a world of tokens has none.
+    pub fn of_request(&self, shape: &Shape) -> Felt {
+        if self.is_refused() {
+            return Felt::Refused;
+        }
+        if self.hangs() {
+            return Felt::Unheard { broken: false };
+        }
+        let (mut request_late, mut answer_late) = (0.0, 0.0);
+        // The first end counts: nothing comes after it. One of the request comes before all others.
+        let mut unheard: Option<bool> = None;
+        let mut end: Option<(u64, bool)> = None;
+        for rule in &self.rules {
+            let (to_server, bytes) = match rule.direction {
+                Direction::ToServer => (true, shape.request_bytes),
+                Direction::ToClient => (false, shape.answer_bytes()),
+            };
+            if rule.after_bytes >= bytes {
+                continue;
+            }
+            let tokens = if to_server { 0 } else { shape.tokens_in(rule.after_bytes) };
+            let late = if to_server { &mut request_late } else { &mut answer_late };
+            match rule.action {
+                Action::Delay { milliseconds, jitter_milliseconds } => {
+                    *late += milliseconds as f64 / 1e3 + jitter_milliseconds as f64 / 2e3;
+                }
+                Action::Rate { bytes_per_second } => {
+                    // A request is there with its last byte, an answer's first token with its own.
+                    let until_felt =
+                        if to_server { bytes } else { shape.head_bytes + shape.token_bytes };
+                    let slow = until_felt.saturating_sub(rule.after_bytes);
+                    *late += slow as f64 / bytes_per_second as f64;
+                }
+                Action::Stall { milliseconds: Some(milliseconds) } => {
+                    *late += milliseconds as f64 / 1e3;
+                }
+                Action::Stall { milliseconds: None }
+                | Action::HalfClose
+                | Action::Reset
+                | Action::Truncate => {
+                    let broken = !matches!(rule.action, Action::Stall { .. });
+                    if to_server {
+                        unheard.get_or_insert(broken);
+                    } else if end.is_none_or(|(earlier, _)| tokens < earlier) {
+                        end = Some((tokens, broken));
+                    }
+                }
+                Action::Refuse
+                | Action::Hang
+                | Action::Flip { .. }
+                | Action::Duplicate
+                | Action::Split => {}
+            }
+        }
+        if let Some(broken) = unheard {
+            return Felt::Unheard { broken };
+        }
+        match end {
+            Some((after_tokens, true)) => Felt::Broken { after_tokens },
+            Some((after_tokens, false)) => Felt::Stuck { after_tokens },
+            None => Felt::Answered {
+                request_late: Seconds(request_late),
+                answer_late: Seconds(answer_late),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::Script;
+
+    const SHAPE: Shape =
+        Shape { request_bytes: 1_000, head_bytes: 100, token_bytes: 200, tokens: 50 };
+
+    fn felt(rules: &str) -> Felt {
+        Script::from_toml(rules).unwrap().fate(1, Seconds::ZERO).of_request(&SHAPE)
+    }
+
+    #[test]
+    fn bytes_become_tokens_and_the_first_end_counts() {
+        let reset = "[[rules]]\naction = \"reset\"\nafter_bytes = 700\n";
+        let stall = "[[rules]]\naction = \"stall\"\nafter_bytes = 320\n";
+        assert_eq!(felt(reset), Felt::Broken { after_tokens: 3 });
+        assert_eq!(felt(&format!("{reset}{stall}")), Felt::Stuck { after_tokens: 1 });
+        assert_eq!(felt("[[rules]]\naction = \"refuse\""), Felt::Refused);
+        assert_eq!(felt("[[rules]]\naction = \"hang\""), Felt::Unheard { broken: false });
+    }
+
+    #[test]
+    fn what_begins_behind_the_last_byte_is_not_felt() {
+        let unharmed = Felt::NOTHING;
+        assert_eq!(felt("[[rules]]\naction = \"reset\"\nafter_bytes = 10100"), unharmed);
+        let request = "[[rules]]\ndirection = \"to-server\"\naction = \"reset\"\nafter_bytes = ";
+        assert_eq!(felt(&format!("{request}1000")), unharmed);
+        assert_eq!(felt(&format!("{request}999")), Felt::Unheard { broken: true });
+    }
+
+    #[test]
+    fn delays_add_up_in_their_direction() {
+        let delays = "[[rules]]\naction = \"delay\"\nmilliseconds = 30\n\
+                      [[rules]]\ndirection = \"to-server\"\naction = \"rate\"\nbytes_per_second = 2000";
+        let late = Felt::Answered { request_late: Seconds(0.5), answer_late: Seconds(0.03) };
+        assert_eq!(felt(delays), late);
+    }
+}
