@@ -3,9 +3,11 @@
 //! Programs are started as processes and watched from outside: load and bare upstream are those of
 //! `crates/proving`, CPU time and memory are what the kernel says. Sections in order: `small` and
 //! `large` (CPU per request), `chunks` (CPU per streamed chunk), `latency`, `streams` (10,000 at
-//! once), `faults`, `emulator` (against the simulator). Start at `cost.rs`; `contenders.rs` says who is measured, and the templates how
+//! once), `affinity`, `faults`, `emulator` (against the simulator). Start at `cost.rs`;
+//! `contenders.rs` says who is measured, and the templates how
 //! each is set up.
 
+mod affinity;
 mod bench;
 mod contenders;
 mod cost;
@@ -50,6 +52,7 @@ enum Name {
     Chunks,
     Latency,
     Streams,
+    Affinity,
     Faults,
     Emulator,
 }
@@ -62,6 +65,7 @@ impl Name {
             Self::Chunks => "CPU per streamed chunk",
             Self::Latency => "Added latency at half load",
             Self::Streams => "10,000 streams at once",
+            Self::Affinity => "Prompts that find their beginnings cached",
             Self::Faults => "Faults under load",
             Self::Emulator => "The emulator against the simulator",
         }
@@ -97,6 +101,7 @@ fn section(root: &Path, bench: &mut Option<Bench>, args: &Args, name: Name) -> R
         Name::Chunks => cost::measured(ready()?, Shape::Stream),
         Name::Latency => latency::measured(ready()?),
         Name::Streams => streams::measured(ready()?),
+        Name::Affinity => affinity::measured(ready()?, root),
         Name::Faults => faults::measured(ready()?, args.seed),
         // It needs none of the programs.
         Name::Emulator => gateway_emulator::run(root, args.quick),
