@@ -1,5 +1,7 @@
 //! Load, upstream and fault proxy with each other, and the gateway with real engines, over loopback.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
+
 mod fates;
 mod load;
 mod proven;
