@@ -177,6 +177,8 @@ impl Process {
 
     async fn list(self: Arc<Self>) {
         let mut listings = self.listing.subscribe();
+        // Engines with fixed addresses are published once, and that may have been before this.
+        listings.mark_changed();
         while listings.changed().await.is_ok() {
             let listing = listings.borrow_and_update().clone();
             self.running.list(&listing);
