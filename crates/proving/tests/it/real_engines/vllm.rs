@@ -33,7 +33,8 @@ async fn vllm_that_drains_and_says_healthy_loses_nothing() {
     assert!(refused > 0, "vLLM has been mended: it no longer says healthy while it refuses");
 }
 
-/// With its default, `--shutdown-timeout 0`, a stream gets no byte and no end after SIGTERM.
+/// With its default, `--shutdown-timeout 0`, a stream gets no byte and no end after SIGTERM, unless
+/// it was done by then.
 #[tokio::test]
 #[ignore = "starts the real vLLM: cargo xtask engines --vllm"]
 async fn vllm_that_stalls_on_sigterm_hangs_no_client() {
@@ -43,7 +44,8 @@ async fn vllm_that_stalls_on_sigterm_hangs_no_client() {
     let mut stream = Reading::of(rig.address(), &chat("count", 1_500, true)).await;
     stream.events(3).await;
     vllm.term();
-    assert_eq!(stream.end(Duration::from_secs(20)).await, End::Error);
+    let end = stream.end(Duration::from_secs(20)).await;
+    assert!(matches!(end, End::Done | End::Error), "{end:?}");
 }
 
 #[tokio::test]
