@@ -202,7 +202,8 @@ def main():
             remark = function(clients) or ""
             word = "skip" if remark.startswith("skipped") else "ok"
         except Exception as error:
-            failed, word, remark = failed + 1, "FAIL", "".join(traceback.format_exception(error))
+            line = traceback.extract_tb(error.__traceback__)[1].line
+            failed, word, remark = failed + 1, "FAIL", f"{type(error).__name__}: {error}; at {line}"
         milliseconds = 1000 * (time.monotonic() - begin)
         print(f"{word:<5} {milliseconds:>6.0f} ms  {function.__name__}  {remark}".rstrip())
     versions = f"openai {openai.__version__}, anthropic {anthropic.__version__}"

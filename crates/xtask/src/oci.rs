@@ -23,21 +23,20 @@ pub(crate) struct Image {
 
 /// Writes `image` to `archive`, in the form that `ctr images import` and `skopeo` read.
 pub(crate) fn write_archive(image: &Image, archive: &Path) -> Result<()> {
-    let layer = layer_of(image)?;
-    let layer_digest = digest_of(&layer);
-    let config = serde_json::to_vec(&json!({
+    let layer = Blob::new(layer_of(image)?);
+    let config = Blob::new(serde_json::to_vec(&json!({
         "architecture": "amd64",
         "os": "linux",
         "config": { "User": format!("{USER}:{USER}"), "Entrypoint": image.entrypoint },
-        "rootfs": { "type": "layers", "diff_ids": [layer_digest] },
-    }))?;
-    let manifest = serde_json::to_vec(&json!({
+        "rootfs": { "type": "layers", "diff_ids": [layer.digest] },
+    }))?);
+    let manifest = Blob::new(serde_json::to_vec(&json!({
         "schemaVersion": 2,
         "mediaType": "application/vnd.oci.image.manifest.v1+json",
-        "config": descriptor("application/vnd.oci.image.config.v1+json", &config),
-        "layers": [descriptor("application/vnd.oci.image.layer.v1.tar", &layer)],
-    }))?;
-    let mut named = descriptor("application/vnd.oci.image.manifest.v1+json", &manifest);
+        "config": config.descriptor("application/vnd.oci.image.config.v1+json"),
+        "layers": [layer.descriptor("application/vnd.oci.image.layer.v1.tar")],
+    }))?);
+    let mut named = manifest.descriptor("application/vnd.oci.image.manifest.v1+json");
     named["annotations"] = json!({
         "io.containerd.image.name": image.name,
         "org.opencontainers.image.ref.name": image.name,
@@ -49,7 +48,8 @@ pub(crate) fn write_archive(image: &Image, archive: &Path) -> Result<()> {
     append(&mut tar, "oci-layout", br#"{"imageLayoutVersion":"1.0.0"}"#, 0o644)?;
     append(&mut tar, "index.json", &index, 0o644)?;
     for blob in [&config, &manifest, &layer] {
-        append(&mut tar, &format!("blobs/{}", digest_of(blob).replace(':', "/")), blob, 0o644)?;
+        let path = format!("blobs/{}", blob.digest.replace(':', "/"));
+        append(&mut tar, &path, &blob.content, 0o644)?;
     }
     tar.into_inner()?.flush()?;
     Ok(())
@@ -83,8 +83,21 @@ fn append<W: Write>(
     Ok(())
 }
 
-fn descriptor(media_type: &str, content: &[u8]) -> Value {
-    json!({ "mediaType": media_type, "digest": digest_of(content), "size": content.len() })
+/// Content and its digest, which is asked for in three places and costs seconds for a large layer.
+struct Blob {
+    content: Vec<u8>,
+    digest: String,
+}
+
+impl Blob {
+    fn new(content: Vec<u8>) -> Self {
+        let digest = digest_of(&content);
+        Self { content, digest }
+    }
+
+    fn descriptor(&self, media_type: &str) -> Value {
+        json!({ "mediaType": media_type, "digest": self.digest, "size": self.content.len() })
+    }
 }
 
 fn digest_of(content: &[u8]) -> String {

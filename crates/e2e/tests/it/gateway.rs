@@ -1,6 +1,6 @@
 //! Real engines behind real gateways, in real pods: `cluster/manifests/gateway.yaml`.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use flyball_e2e::http::{Answer, json};
 use flyball_e2e::{Story, in_namespace, kubectl, until};
 use futures::future::join_all;
@@ -47,7 +47,7 @@ async fn gateway_sends_a_conversation_to_the_engine_that_has_read_it() -> Result
     in_namespace(&[], async |story| {
         let gateway = deploy(story, "smollm2").await?;
         // Long enough that one core needs seconds to read it.
-        let history: String = (0..200).map(|line| format!("Line {line} says so. ")).collect();
+        let history: String = (0..90).map(|line| format!("Line {line} says so. ")).collect();
         let mut firsts = Vec::new();
         for question in ["What does line 7 say?", "And line 8?", "And line 9?"] {
             let body = chat("smollm2", &format!("{history}{question}"), 4);
@@ -61,7 +61,7 @@ async fn gateway_sends_a_conversation_to_the_engine_that_has_read_it() -> Result
         let body = chat("smollm2", &format!("{history}And line 10?"), 4);
         let answer = json(gateway.http, CHAT, Some(&body)).await?;
         let cached = &answer["usage"]["prompt_tokens_details"]["cached_tokens"];
-        ensure!(cached.as_u64().is_some_and(|tokens| tokens > 500), "{}", answer["usage"]);
+        ensure!(cached.as_u64().is_some_and(|tokens| tokens > 300), "{}", answer["usage"]);
         Ok(())
     })
     .await
@@ -200,9 +200,8 @@ fn sum_of(page: &str, words: &[&str]) -> f64 {
 
 /// The addresses of an app's ready pods.
 async fn addresses(story: &Story, app: &str, port: u16) -> Result<Vec<SocketAddr>> {
-    let pods: Api<Pod> = Api::namespaced(story.cluster.client.clone(), &story.namespace);
-    let found = pods.list(&ListParams::default().labels(&format!("app={app}"))).await?;
-    let running = found.items.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
+    let found = pods(story, app).await?;
+    let running = found.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
     running
         .map(|pod| {
             let address = pod.status.as_ref().and_then(|status| status.pod_ip.as_deref());
@@ -219,7 +218,7 @@ async fn load(gateway: &Gateway, client: u32, over: &AtomicBool) -> (u32, Vec<St
         if over.load(Ordering::Relaxed) {
             break;
         }
-        let body = chat(&gateway.model, &format!("Client {client}, turn {turn}."), 300);
+        let body = chat(&gateway.model, &format!("Client {client}, turn {turn}."), 150);
         let asked = async {
             if turn % 2 == 0 {
                 return json(gateway.http, CHAT, Some(&body)).await.map(drop);
@@ -231,42 +230,40 @@ async fn load(gateway: &Gateway, client: u32, over: &AtomicBool) -> (u32, Vec<St
             Err(error) => errors.push(format!("client {client}, turn {turn}: {error:#}")),
         }
         // A pause, so that six clients leave room for pods that start on the same two cores.
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
     (answered, errors)
 }
 
 /// Replaces every gateway, then every engine.
 async fn restart_both(story: &Story) -> Result<()> {
-    for name in ["deployment/gateway", "deployment/engine"] {
-        in_kubectl(story, &["rollout", "restart", name], "")?;
-        let before = Instant::now();
+    for app in ["gateway", "engine"] {
+        let old = names(&pods(story, app).await?);
+        in_kubectl(story, &["rollout", "restart", &format!("deployment/{app}")], "")?;
         // Not `kubectl rollout status`: it would hold up the load, which runs in the same thread.
         until("the end of the restart", Duration::from_secs(120), async || {
-            settled(story, name.trim_start_matches("deployment/")).await
+            let now = pods(story, app).await?;
+            let replaced = names(&now).iter().all(|name| !old.contains(name));
+            Ok((replaced && now.len() == 2 && now.iter().all(is_ready)).then_some(()))
         })
         .await
-        .with_context(|| format!("{name} after {:?}", before.elapsed()))?;
+        .context(app)?;
     }
     Ok(())
 }
 
-/// Whether two pods of the newest generation are ready and all others are gone.
-async fn settled(story: &Story, app: &str) -> Result<Option<()>> {
+async fn pods(story: &Story, app: &str) -> Result<Vec<Pod>> {
     let pods: Api<Pod> = Api::namespaced(story.cluster.client.clone(), &story.namespace);
-    let found = pods.list(&ListParams::default().labels(&format!("app={app}"))).await?.items;
-    let hashes = found.iter().filter_map(|pod| pod.metadata.labels.as_ref());
-    let mut hashes: Vec<_> = hashes.filter_map(|labels| labels.get("pod-template-hash")).collect();
-    hashes.dedup();
-    let is_ready = |pod: &&Pod| {
-        let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
-        conditions.into_iter().any(|c| c.type_ == "Ready" && c.status == "True")
-    };
-    let ready = found.iter().filter(is_ready).count();
-    if found.len() > 10 {
-        bail!("{} pods of {app}: the restart does not converge", found.len());
-    }
-    Ok((hashes.len() == 1 && found.len() == 2 && ready == 2).then_some(()))
+    Ok(pods.list(&ListParams::default().labels(&format!("app={app}"))).await?.items)
+}
+
+fn names(pods: &[Pod]) -> Vec<String> {
+    pods.iter().filter_map(|pod| pod.metadata.name.clone()).collect()
+}
+
+fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions.into_iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True")
 }
 
 fn in_kubectl(story: &Story, args: &[&str], input: &str) -> Result<()> {

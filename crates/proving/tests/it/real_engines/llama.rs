@@ -152,7 +152,7 @@ async fn a_deadlock_on_sigterm_hangs_no_client() {
 
 /// A process that is stopped answers nothing and closes nothing.
 #[tokio::test]
-async fn waiting_for_nothing_but_comments_is_given_up() {
+async fn a_process_that_is_stopped_hangs_no_client() {
     let Some(parts) = parts(NEEDED) else { return };
     let engine = Engine::llama(&parts, 2).await;
     let rig = Rig::before(&[&engine]);

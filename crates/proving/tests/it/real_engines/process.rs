@@ -2,6 +2,7 @@
 
 use super::rig::{get, until};
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -67,7 +68,8 @@ impl Engine {
 
     async fn start(mut command: Command, address: SocketAddr, within: Duration) -> Self {
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = child.spawn().expect("an engine that starts");
+        // A group of its own: vLLM has children, and none may outlive the test.
+        let child = child.process_group(0).spawn().expect("an engine that starts");
         let engine = Self { address, child };
         until("a healthy engine", within, async || {
             let (status, _) = get(address, "/health").await?;
@@ -110,11 +112,10 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // vLLM has children that only a SIGTERM of its own ends; the kill is for who ignores it.
-        if !self.has_ended() {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
+        let group = format!("-{}", self.child.id());
+        // Gone already is what is wanted.
+        let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
+        let _ = self.child.wait();
     }
 }
 

@@ -39,9 +39,14 @@ pub(crate) struct Rig {
 impl Rig {
     /// Model `nano` on these engines.
     pub(crate) fn before(engines: &[&Engine]) -> Self {
+        Self::patient(engines, IDLE)
+    }
+
+    /// The same, with more patience for silence.
+    pub(crate) fn patient(engines: &[&Engine], idle: Duration) -> Self {
         let mut settings = Settings { threads: 1, ..Settings::default() };
         settings.listen.set_port(0);
-        settings.timeouts.answer_idle_ms = IDLE.as_millis() as u64;
+        settings.timeouts.answer_idle_ms = idle.as_millis() as u64;
         settings.timeouts.first_byte_ms = 30_000;
         let heard = Arc::new(Heard::default());
         let gateway = serve::start(&settings, Arc::clone(&heard) as Arc<dyn Listener>).unwrap();

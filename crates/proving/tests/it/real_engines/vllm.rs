@@ -12,7 +12,8 @@ const NEEDED: &[&str] = &["vllm", "nano-hf", "llama-server", "nano.gguf"];
 async fn vllm_that_drains_and_says_healthy_loses_nothing() {
     let Some(parts) = parts(NEEDED) else { return };
     let (vllm, other) = (Engine::vllm(&parts, 30).await, Engine::llama(&parts, 4).await);
-    let rig = Rig::before(&[&vllm]);
+    // While it refuses, its stream may pause for seconds on a busy machine.
+    let rig = Rig::patient(&[&vllm], Duration::from_secs(30));
     let mut stream = Reading::of(rig.address(), &chat("count", 1_500, true)).await;
     stream.events(3).await;
     rig.list(&[&vllm, &other], &[]);
@@ -32,7 +33,8 @@ async fn vllm_that_drains_and_says_healthy_loses_nothing() {
     assert!(refused > 0, "vLLM has been mended: it no longer says healthy while it refuses");
 }
 
-/// With its default, `--shutdown-timeout 0`, a stream gets no byte and no end after SIGTERM.
+/// With its default, `--shutdown-timeout 0`, a stream gets no byte and no end after SIGTERM, unless
+/// it was done by then.
 #[tokio::test]
 #[ignore = "starts the real vLLM: cargo xtask engines --vllm"]
 async fn vllm_that_stalls_on_sigterm_hangs_no_client() {
@@ -42,7 +44,8 @@ async fn vllm_that_stalls_on_sigterm_hangs_no_client() {
     let mut stream = Reading::of(rig.address(), &chat("count", 1_500, true)).await;
     stream.events(3).await;
     vllm.term();
-    assert_eq!(stream.end(Duration::from_secs(20)).await, End::Error);
+    let end = stream.end(Duration::from_secs(20)).await;
+    assert!(matches!(end, End::Done | End::Error), "{end:?}");
 }
 
 #[tokio::test]
@@ -56,7 +59,10 @@ async fn vllm_and_llama_server_give_the_same_short_answer() {
         let body = chat("Name three colours.", 12, false);
         let (status, answer) = Reading::of(rig.address(), &body).await.json().await;
         assert_eq!(status, 200, "{answer}");
-        texts.push(answer["choices"][0]["message"]["content"].clone());
+        let text = answer["choices"][0]["message"]["content"].as_str().unwrap_or_default();
+        // The last token may end within a character: llama-server shows that, vLLM leaves it out.
+        texts.push(text.trim_end_matches('\u{fffd}').to_owned());
     }
+    assert!(!texts[0].is_empty());
     assert_eq!(texts[0], texts[1]);
 }
