@@ -123,6 +123,8 @@ impl Process {
         // The admin address goes on answering meanwhile.
         let left = tokio::task::spawn_blocking(move || running.drain(drain)).await.unwrap_or(0);
         tracing::info!(cut = left, "gateway ends");
+        // The page looks at us and we hold the meter, so it is not dropped by itself.
+        self.meter.close();
         Ok(())
     }
 
@@ -148,6 +150,10 @@ impl Process {
             held_bytes: inside.bytes,
             draining: self.draining.load(Ordering::Relaxed),
             engines: self.running.engines(),
+            silent_engines: self.collecting.silent_engines(),
+            collector_away: self.collecting.collector_away(),
+            failing_watches: usize::try_from(self.discovering.failing_watches()).unwrap_or(0),
+            doubted_models: usize::try_from(self.discovering.doubted_models()).unwrap_or(0),
         }
     }
 

@@ -4,6 +4,7 @@ mod backtest;
 mod catalog;
 mod check;
 mod flyball;
+mod gateway;
 mod plan;
 mod server;
 mod texts;

@@ -13,6 +13,14 @@ pub struct Now {
     pub draining: bool,
     /// Engines by state.
     pub engines: Engines,
+    /// Engines without a young report; they are chosen by our own counts alone.
+    pub silent_engines: usize,
+    /// Whether the collector that was named does not answer.
+    pub collector_away: bool,
+    /// Watches of the cluster that fail; what they listed last is used on.
+    pub failing_watches: usize,
+    /// Models that seem to have lost all engines at once and keep them until that is confirmed.
+    pub doubted_models: usize,
 }
 
 /// How many engines are in which state. One in two states is counted in the later of the two.

@@ -67,8 +67,7 @@ async fn sent(requests: impl FnOnce(&Meter) + Send + 'static, per_thousand: u32)
     })
     .await
     .unwrap();
-    let bytes = received.lock().unwrap().clone();
-    bytes
+    std::mem::take(&mut received.lock().unwrap())
 }
 
 fn holds(bytes: &[u8], part: &[u8]) -> bool {

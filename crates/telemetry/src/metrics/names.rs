@@ -161,6 +161,14 @@ metrics! {
         "Bytes of request bodies held in memory";
     GatewayEngines, Gateway, Gauge, Count, "flyball_gateway_engines", ["state"],
         "Engines by state: open, draining, quarantined (ignores hang-ups), broken (breaker is open)";
+    GatewaySilentEngines, Gateway, Gauge, Count, "flyball_gateway_silent_engines", [],
+        "Engines without a young report of their load; they are chosen by own counts alone";
+    GatewayCollectorAway, Gateway, Gauge, Count, "flyball_gateway_collector_away", [],
+        "1 if the collector of engine loads does not answer";
+    GatewayFailingWatches, Gateway, Gauge, Count, "flyball_gateway_failing_watches", [],
+        "Watches of the cluster that fail at the moment; what they listed last is used on";
+    GatewayDoubtedModels, Gateway, Gauge, Count, "flyball_gateway_doubted_models", [],
+        "Models that seem to have lost all engines at once and keep them until that is confirmed";
     GatewayDraining, Gateway, Gauge, Count, "flyball_gateway_draining", [],
         "1 from SIGTERM on, 0 before";
     GatewayReloadSuccessful, Gateway, Gauge, Count,
