@@ -190,9 +190,10 @@ impl Process {
     }
 
     async fn collect(self: Arc<Self>, collector: Option<String>) {
-        let (fleet, standing) = (self.running.table(), &self.collecting);
-        let never = std::future::pending();
-        collect::run(fleet, &self.verifier, standing, collector.as_deref(), never).await;
+        let running = Arc::clone(&self.running);
+        let fleet = move || running.fleet();
+        let (collector, never) = (collector.as_deref(), std::future::pending());
+        collect::run(&fleet, &self.verifier, &self.collecting, collector, never).await;
     }
 }
 

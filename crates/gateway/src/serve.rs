@@ -172,11 +172,6 @@ impl Running {
         }));
     }
 
-    /// The table of engines itself, for whoever brings reports.
-    pub(crate) fn table(&self) -> &ArcSwap<Fleet> {
-        &self.shared.fleet
-    }
-
     /// What is inside right now.
     pub fn inside(&self) -> Inside {
         let room = &self.shared.room;

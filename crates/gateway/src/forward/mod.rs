@@ -16,7 +16,7 @@ pub(crate) use relay::Relay;
 
 use crate::accept::Worker;
 use crate::answer::{Payload, Problem};
-use crate::choose::{choose, tokens_of};
+use crate::choose::{Chosen, Wish};
 use crate::fleet::{Endpoint, Flight, Model};
 use crate::scan::Scanned;
 use attempt::{Began, Failed, Prepared, attempt};
@@ -45,20 +45,19 @@ pub(crate) async fn forward(
 ) -> Result<Response<Payload>, (Problem, Record)> {
     let timeouts = worker.shared.live().timeouts;
     let until = record.began() + Duration::from_millis(timeouts.first_byte_ms);
-    let key = worker.next_number();
+    let wish = Wish::new(&job.model, &job.scanned, worker.next_number());
     let traceparent = record.traceparent_onward();
     let mut tried = Vec::new();
     let mut retry = None;
     loop {
-        let now = worker.shared.now();
-        let Some(chosen) = choose(&job.model, &job.scanned, key, &tried, now) else {
+        let Some(chosen) = wish.choose(&tried, worker.shared.now()) else {
             let problem = if tried.is_empty() { Problem::NoEndpoint } else { Problem::NoAnswer };
             return Err((problem, record));
         };
         record.hoped_blocks = chosen.hoped_blocks;
         record.chosen.get_or_insert(record.began().elapsed());
         record.endpoint = Some(Arc::clone(&chosen.endpoint));
-        let flight = flight(worker, &chosen.endpoint, &job.scanned);
+        let flight = flight(worker, &chosen);
         let prepared = Prepared {
             surface: record.surface,
             headers: &job.headers,
@@ -133,10 +132,9 @@ struct Waiting<'a> {
     worker: &'a Worker,
 }
 
-fn flight<'a>(worker: &'a Worker, endpoint: &Arc<Endpoint>, scanned: &Scanned) -> Waiting<'a> {
-    let (prompt, output) = tokens_of(scanned);
-    let flight = Flight::begin(Arc::clone(endpoint), prompt, prompt + output);
-    Waiting { flight: Some(flight), worker }
+fn flight<'a>(worker: &'a Worker, chosen: &Chosen) -> Waiting<'a> {
+    let endpoint = Arc::clone(&chosen.endpoint);
+    Waiting { flight: Some(Flight::begin(endpoint, chosen.to_read, chosen.to_hold)), worker }
 }
 
 impl Waiting<'_> {
