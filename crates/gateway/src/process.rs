@@ -18,13 +18,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// From "not ready" to "takes no new connections": Kubernetes tells everybody in about this time.
 const SETTLE: Duration = Duration::from_secs(2);
 
 /// Before discovery that cannot begin is tried again.
 const AGAIN: Duration = Duration::from_secs(2);
+
+/// For a last word to the collector.
+const GOODBYE: Duration = Duration::from_secs(1);
 
 /// Why a gateway cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +63,7 @@ pub fn run(file: &Path, version: &'static str) -> Result<(), Problem> {
         models: watch::Sender::new(settings.clone()),
         listing: watch::Sender::new(Listing::default()),
         draining: AtomicBool::new(false),
+        ended: Notify::new(),
         collecting: collect::Standing::default(),
         discovering: discover::Standing::default(),
         meter,
@@ -80,6 +84,8 @@ struct Process {
     models: watch::Sender<Settings>,
     listing: watch::Sender<Listing>,
     draining: AtomicBool,
+    /// All requests are over.
+    ended: Notify,
     collecting: collect::Standing,
     discovering: discover::Standing,
 }
@@ -103,7 +109,7 @@ impl Process {
         tokio::spawn(admin::serve(listener, Arc::clone(&state)));
         tokio::spawn(Arc::clone(&self).discover());
         tokio::spawn(Arc::clone(&self).list());
-        tokio::spawn(Arc::clone(&self).collect(settings.collector.clone()));
+        let collecting = tokio::spawn(Arc::clone(&self).collect(settings.collector.clone()));
         let process = Arc::clone(&self);
         tokio::spawn(reload::watch(watched, move |settings, reload| {
             if let Some(settings) = settings {
@@ -122,6 +128,9 @@ impl Process {
         let running = Arc::clone(&self.running);
         // The admin address goes on answering meanwhile.
         let left = tokio::task::spawn_blocking(move || running.drain(drain)).await.unwrap_or(0);
+        // Without a goodbye the collector would have to think that requests go on here.
+        self.ended.notify_one();
+        drop(tokio::time::timeout(GOODBYE, collecting).await);
         tracing::info!(cut = left, "gateway ends");
         // The page looks at us and we hold the meter, so it is not dropped by itself.
         self.meter.close();
@@ -150,10 +159,11 @@ impl Process {
             held_bytes: inside.bytes,
             draining: self.draining.load(Ordering::Relaxed),
             engines: self.running.engines(),
+            zombies: self.verifier.zombies(),
             silent_engines: self.collecting.silent_engines(),
             collector_away: self.collecting.collector_away(),
-            failing_watches: usize::try_from(self.discovering.failing_watches()).unwrap_or(0),
-            doubted_models: usize::try_from(self.discovering.doubted_models()).unwrap_or(0),
+            failing_watches: self.discovering.failing_watches(),
+            doubted_models: self.discovering.doubted_models(),
         }
     }
 
@@ -192,8 +202,8 @@ impl Process {
     async fn collect(self: Arc<Self>, collector: Option<String>) {
         let running = Arc::clone(&self.running);
         let fleet = move || running.fleet();
-        let (collector, never) = (collector.as_deref(), std::future::pending());
-        collect::run(&fleet, &self.verifier, &self.collecting, collector, never).await;
+        let (collector, ended) = (collector.as_deref(), self.ended.notified());
+        collect::run(&fleet, &self.verifier, &self.collecting, collector, ended).await;
     }
 }
 

@@ -71,7 +71,7 @@ fn a_prefix_stays_where_it_is_and_different_ones_spread() {
 #[test]
 fn turns_of_a_conversation_meet_on_gateways_that_never_saw_it() {
     let endpoints: Vec<Endpoint> = (0..16).map(idle).collect();
-    let turns = [&[1, 2, 3][..], &[1, 2, 3, 4, 5, 6, 7], &[1, 2, 3, 4, 5, 6, 7, 8, 9]];
+    let turns = [&[1, 2, 3, 4][..], &[1, 2, 3, 4, 5, 6, 7], &[1, 2, 3, 4, 5, 6, 7, 8, 9]];
     let places = turns.map(|turn| chosen(&endpoints, &ask(turn)));
     assert!(places.iter().all(|place| *place == places[0]), "{places:?}");
 }
@@ -82,7 +82,7 @@ fn what_everybody_begins_with_is_nobodys() {
     let mut seen = Seen::new(4_096);
     let mut places = std::collections::BTreeSet::new();
     for number in 0..200 {
-        let prefixes = [1, 2, 1_000 + number, 2_000 + number];
+        let prefixes = [1, 2, 3, 4, 5, 1_000 + number, 2_000 + number, 3_000 + number];
         let past = seen.look(&prefixes, 16);
         let choice = choice(&endpoints, &Ask { past, ..ask(&prefixes) }).unwrap();
         if number > 50 {

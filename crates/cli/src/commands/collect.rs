@@ -29,10 +29,13 @@ pub(crate) struct CollectArgs {
     listen: SocketAddr,
 }
 
+/// The Kubernetes client writes an ERROR line of its own for every try; what matters is said by us.
+const FILTER: &str = "info,kube_client=off,kube_runtime=off";
+
 /// Runs until SIGTERM or Ctrl-C.
 pub(crate) async fn run(args: &CollectArgs) -> Result<Exit, Failure> {
     // Fails only if logging was set up already, by -v.
-    let _ = logs::init(logs::Format::Json, "info");
+    let _ = logs::init(logs::Format::Json, FILTER);
     let (_, settings) = Watched::open(&args.config, SystemTime::now()).map_err(|problems| {
         Failure::new(Exit::Usage, "the settings are refused")
             .at(args.config.display().to_string())

@@ -3,6 +3,7 @@
 mod backtest;
 mod catalog;
 mod check;
+mod emulate;
 mod flyball;
 mod gateway;
 mod plan;

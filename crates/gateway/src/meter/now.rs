@@ -13,13 +13,15 @@ pub struct Now {
     pub draining: bool,
     /// Engines by state.
     pub engines: Engines,
-    /// Engines without a young report; they are chosen by our own counts alone.
+    /// Requests in engines that were cancelled and should be gone.
+    pub zombies: usize,
+    /// Engines without a report that is young enough.
     pub silent_engines: usize,
     /// Whether the collector that was named does not answer.
     pub collector_away: bool,
-    /// Watches of the cluster that fail; what they listed last is used on.
+    /// Watches of the API server that fail.
     pub failing_watches: usize,
-    /// Models that seem to have lost all engines at once and keep them until that is confirmed.
+    /// Models that seem to have lost all engines and keep them until that is confirmed.
     pub doubted_models: usize,
 }
 

@@ -50,12 +50,13 @@ fn gateways_that_know_nothing_of_each_other_find_what_one_would() {
 }
 
 #[test]
-fn chance_finds_a_sixteenth_and_one_engine_finds_all() {
+fn chance_finds_what_all_share_and_one_engine_finds_all() {
     let (trace, kind) = (conversations(60, 2), kind());
     let random = play(&setup(&trace, &kind, 16), &mut [Random::new(1)]);
     let all = play(&setup(&trace, &kind, 1), &mut [RoundRobin::default()]);
     let infinite = infinite_hit_share(&trace);
-    assert!(random.hit_share < 0.35 * infinite, "{random:?}");
+    // The block that all share is everywhere: 2 of the 6 that can be found in 14.
+    assert!(random.hit_share < 0.45 * infinite, "{random:?} of {infinite}");
     // Of the last block one token is always computed, and with it its block of 16.
     assert!((0.98..=1.0).contains(&(all.hit_share / infinite)), "{all:?} of {infinite}");
     assert_eq!(all.max_over_mean, 1.0);
