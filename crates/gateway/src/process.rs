@@ -132,6 +132,8 @@ impl Process {
         self.ended.notify_one();
         drop(tokio::time::timeout(GOODBYE, collecting).await);
         tracing::info!(cut = left, "gateway ends");
+        // The page looks at us and we hold the meter, so it is not dropped by itself.
+        self.meter.close();
         Ok(())
     }
 

@@ -168,7 +168,10 @@ mod tests {
             guide.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
         assert!(examples.len() >= 2, "{}", examples.len());
         for example in examples {
-            let parsed = Settings::parse(example);
+            // Some show one setting only; the rest of such a file is a model.
+            let model = "[[models]]\nname = \"m\"\npool = \"a/b\"\n";
+            let whole = example.contains("[[models]]");
+            let parsed = Settings::parse(&format!("{example}{}", if whole { "" } else { model }));
             assert!(parsed.is_ok(), "{example}\n{parsed:?}");
         }
     }

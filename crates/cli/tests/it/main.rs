@@ -5,6 +5,7 @@ mod catalog;
 mod check;
 mod emulate;
 mod flyball;
+mod gateway;
 mod plan;
 mod server;
 mod texts;

@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
 /// Buffers. More than this many threads share some.
@@ -34,7 +34,8 @@ const TEXT_BYTES: usize = 256;
 #[derive(Debug)]
 pub(super) struct AccessLog {
     shared: Arc<Shared>,
-    writer: Option<JoinHandle<()>>,
+    thread: Thread,
+    writer: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug, Default)]
@@ -52,7 +53,7 @@ impl AccessLog {
         let writer = thread::Builder::new()
             .name("access-log".to_owned())
             .spawn(move || of_writer.write_out(out))?;
-        Ok(Self { shared, writer: Some(writer) })
+        Ok(Self { shared, thread: writer.thread().clone(), writer: Mutex::new(Some(writer)) })
     }
 
     /// Takes the line of a request.
@@ -67,9 +68,20 @@ impl AccessLog {
         let first = buffer.is_empty();
         write_line(&mut buffer, finished, trace_id);
         drop(buffer);
-        if first && let Some(writer) = &self.writer {
+        if first {
             // Costs a system call only if the thread sleeps because nothing was there.
-            writer.thread().unpark();
+            self.thread.unpark();
+        }
+    }
+
+    /// Writes what is there and ends. Lines that come later are not written.
+    pub(super) fn close(&self) {
+        self.shared.ending.store(true, Relaxed);
+        self.thread.unpark();
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(writer) = writer {
+            // A panic of that thread has been reported already.
+            let _ = writer.join();
         }
     }
 
@@ -80,14 +92,8 @@ impl AccessLog {
 }
 
 impl Drop for AccessLog {
-    /// Writes what is there.
     fn drop(&mut self) {
-        self.shared.ending.store(true, Relaxed);
-        if let Some(writer) = self.writer.take() {
-            writer.thread().unpark();
-            // A panic of that thread has been reported already.
-            let _ = writer.join();
-        }
+        self.close();
     }
 }
 

@@ -195,7 +195,7 @@ impl Meter {
     }
 
     /// One that also writes lines to `out` and spans to the receiver of the settings, if they name
-    /// one. Dropping it writes what is left.
+    /// one. Dropping it does what [`Self::close`] does.
     pub fn start(
         settings: &Settings,
         version: &'static str,
@@ -207,6 +207,13 @@ impl Meter {
             meter.traces = Some(Traces::start(address, "flyball-gateway", version)?);
         }
         Ok(meter)
+    }
+
+    /// Writes the lines and sends the spans that are left. To be called when the last request is
+    /// over, because whoever still looks at the meter keeps it from being dropped.
+    pub fn close(&self) {
+        self.log.iter().for_each(AccessLog::close);
+        self.traces.iter().for_each(Traces::close);
     }
 
     /// Follows changed settings. The receiver of spans stays as it was.

@@ -21,9 +21,9 @@ use opentelemetry_otlp::{SpanExporter, WithExportConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanExporter as _, SpanLinks};
 use std::borrow::Cow;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 use thiserror::Error;
@@ -37,7 +37,8 @@ const BATCH: usize = 512;
 /// How long spans are gathered.
 const GATHER: Duration = Duration::from_secs(1);
 
-/// How long a receiver may take for a batch. The end of the process waits at most this long.
+/// How long a receiver may take for a batch. The end of the process waits at most for two: one that
+/// is under way, and the first that fails after it.
 const SEND: Duration = Duration::from_secs(3);
 
 /// Something that took time.
@@ -96,12 +97,25 @@ pub enum TraceError {
     Thread(#[from] std::io::Error),
 }
 
-/// Sends spans. Dropping it sends what is there.
+/// Sends spans. Dropping it does what [`Traces::close`] does.
 #[derive(Debug)]
 pub struct Traces {
-    queue: Option<SyncSender<Span>>,
-    dropped: Arc<AtomicU64>,
-    sender: Option<JoinHandle<()>>,
+    queue: SyncSender<Message>,
+    shared: Arc<Shared>,
+    sender: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    dropped: AtomicU64,
+    closing: AtomicBool,
+}
+
+/// What goes through the queue.
+#[derive(Debug)]
+enum Message {
+    Span(Span),
+    End,
 }
 
 impl Traces {
@@ -128,74 +142,114 @@ impl Traces {
                 ])
                 .build(),
         );
-        let scope = InstrumentationScope::builder("flyball").with_version(version).build();
-        let dropped = Arc::new(AtomicU64::new(0));
         let (queue, spans) = sync_channel(QUEUE);
-        let counted = Arc::clone(&dropped);
-        let sender = thread::Builder::new().name("spans".to_owned()).spawn(move || {
-            let mut reachable = true;
-            while let Some(batch) = gathered(&spans) {
-                let count = batch.len() as u64;
-                let batch = batch.into_iter().map(|span| data(span, &scope)).collect();
-                let sent = runtime.block_on(async {
-                    // A second bound, in case the exporter's own does not hold.
-                    tokio::time::timeout(2 * SEND, exporter.export(batch)).await
-                });
-                let error = match sent {
-                    Ok(Ok(())) => None,
-                    Ok(Err(error)) => Some(error.to_string()),
-                    Err(_) => Some("no answer in time".to_owned()),
-                };
-                // Said once per change, not once per batch.
-                match (&error, reachable) {
-                    (Some(error), true) => tracing::warn!(error, "spans cannot be sent"),
-                    (None, false) => tracing::info!("spans are sent again"),
-                    _ => {}
-                }
-                reachable = error.is_none();
-                counted.fetch_add(if reachable { 0 } else { count }, Relaxed);
-            }
-        })?;
-        Ok(Self { queue: Some(queue), dropped, sender: Some(sender) })
+        let shared = Arc::new(Shared::default());
+        let sender = Sender {
+            runtime,
+            exporter,
+            scope: InstrumentationScope::builder("flyball").with_version(version).build(),
+            shared: Arc::clone(&shared),
+            reachable: true,
+        };
+        let thread = thread::Builder::new().name("spans".to_owned());
+        let sender = thread.spawn(move || sender.run(&spans))?;
+        Ok(Self { queue, shared, sender: Mutex::new(Some(sender)) })
     }
 
     /// Takes a span, or drops and counts it if too many wait.
     pub fn send(&self, span: Span) {
-        let taken = self.queue.as_ref().is_some_and(|queue| queue.try_send(span).is_ok());
-        if !taken {
-            self.dropped.fetch_add(1, Relaxed);
+        if self.queue.try_send(Message::Span(span)).is_err() {
+            self.shared.dropped.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Sends what is there and ends. Spans that come later are dropped and counted.
+    pub fn close(&self) {
+        let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(sender) = sender {
+            self.shared.closing.store(true, Relaxed);
+            // Waits for room if the queue is full; the thread makes some. If it is gone, there is
+            // nobody to tell.
+            let _ = self.queue.send(Message::End);
+            // A panic of that thread has been reported already.
+            let _ = sender.join();
         }
     }
 
     /// Spans that were not sent.
     pub fn dropped(&self) -> u64 {
-        self.dropped.load(Relaxed)
+        self.shared.dropped.load(Relaxed)
     }
 }
 
 impl Drop for Traces {
     fn drop(&mut self) {
-        // Without a queue the thread sends what it has and ends.
-        drop(self.queue.take());
-        if let Some(sender) = self.sender.take() {
-            // A panic of that thread has been reported already.
-            let _ = sender.join();
-        }
+        self.close();
     }
 }
 
-/// The next spans, as soon as there are enough or the first has waited long enough. `None` when
-/// nobody can send any more.
-fn gathered(spans: &Receiver<Span>) -> Option<Vec<Span>> {
-    let mut batch = vec![spans.recv().ok()?];
-    let until = Instant::now() + GATHER;
-    while batch.len() < BATCH {
-        match spans.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            Ok(span) => batch.push(span),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+/// The thread that sends.
+struct Sender {
+    runtime: tokio::runtime::Runtime,
+    exporter: SpanExporter,
+    scope: InstrumentationScope,
+    shared: Arc<Shared>,
+    reachable: bool,
+}
+
+impl Sender {
+    fn run(mut self, queue: &Receiver<Message>) {
+        let mut more = true;
+        while more {
+            let batch;
+            (batch, more) = gathered(queue);
+            let count = batch.len() as u64;
+            // The end does not wait again for a receiver that did not answer.
+            let given_up = !self.reachable && self.shared.closing.load(Relaxed);
+            if count > 0 && (given_up || !self.send(batch)) {
+                self.shared.dropped.fetch_add(count, Relaxed);
+            }
         }
     }
-    Some(batch)
+
+    fn send(&mut self, batch: Vec<Span>) -> bool {
+        let batch = batch.into_iter().map(|span| data(span, &self.scope)).collect();
+        let sent = self.runtime.block_on(async {
+            // The exporter's own bound is for each of its tries.
+            tokio::time::timeout(SEND, self.exporter.export(batch)).await
+        });
+        let error = match sent {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(_) => Some("no answer in time".to_owned()),
+        };
+        // Said once per change, not once per batch.
+        match (&error, self.reachable) {
+            (Some(error), true) => tracing::warn!(error, "spans cannot be sent"),
+            (None, false) => tracing::info!("spans are sent again"),
+            _ => {}
+        }
+        self.reachable = error.is_none();
+        self.reachable
+    }
+}
+
+/// The next spans, as soon as there are enough or the first has waited long enough, and whether
+/// more may come.
+fn gathered(queue: &Receiver<Message>) -> (Vec<Span>, bool) {
+    let mut batch = match queue.recv() {
+        Ok(Message::Span(span)) => vec![span],
+        Ok(Message::End) | Err(_) => return (Vec::new(), false),
+    };
+    let until = Instant::now() + GATHER;
+    while batch.len() < BATCH {
+        match queue.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(Message::Span(span)) => batch.push(span),
+            Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => return (batch, false),
+            Err(RecvTimeoutError::Timeout) => break,
+        }
+    }
+    (batch, true)
 }
 
 fn data(span: Span, scope: &InstrumentationScope) -> SpanData {
