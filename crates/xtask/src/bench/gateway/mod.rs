@@ -21,7 +21,7 @@ use anyhow::Result;
 use bench::Bench;
 use clap::{Args as ClapArgs, ValueEnum};
 use cost::Shape;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 #[derive(ClapArgs)]
 pub(crate) struct Args {
@@ -37,6 +37,9 @@ pub(crate) struct Args {
     /// Only install the peers into the cache folder
     #[arg(long)]
     peers: bool,
+    /// Folder with `flyball` and the programs of `proving`; they are built if this is not given
+    #[arg(long)]
+    programs: Option<PathBuf>,
     /// Seed of the faults
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -73,7 +76,7 @@ pub(super) fn run(root: &Path, args: &Args) -> Result<()> {
     }
     let command = "cargo xtask bench gateway --figure";
     let mut page = Page::new(document::GATEWAY, command, args.figure);
-    let mut bench = Bench::new(root, args.quick)?;
+    let mut bench = Bench::new(root, args)?;
     for name in Name::value_variants().iter().copied() {
         if !args.only.is_empty() && !args.only.contains(&name) {
             continue;
