@@ -2,7 +2,9 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{backtest, check, emulate, explain, fit, gpus, plan, prices, trace};
+use crate::commands::{
+    backtest, check, collect, emulate, explain, fit, gateway, gpus, plan, prices, trace,
+};
 use crate::flags::Global;
 
 /// Decides how much accelerator capacity AI workloads get, and shows why
@@ -24,7 +26,9 @@ pub(crate) enum Command {
     Plan(plan::PlanArgs),
     Fit(fit::FitArgs),
     Backtest(Box<backtest::BacktestArgs>),
+    Collect(collect::CollectArgs),
     Emulate(Box<emulate::EmulateArgs>),
+    Gateway(gateway::GatewayArgs),
     Gpus(gpus::GpusArgs),
     Prices(prices::PricesArgs),
     Trace(trace::TraceArgs),

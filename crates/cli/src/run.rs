@@ -6,7 +6,9 @@ use std::path::Path;
 use clap::{CommandFactory, FromArgMatches, error::ErrorKind};
 
 use crate::args::{Cli, Command};
-use crate::commands::{backtest, check, emulate, explain, fit, gpus, plan, prices, trace, version};
+use crate::commands::{
+    backtest, check, collect, emulate, explain, fit, gateway, gpus, plan, prices, trace, version,
+};
 use crate::output::{Color, Exit, Failure, Format, Printer};
 
 pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Exit {
@@ -28,9 +30,11 @@ fn execute(cli: Cli, printer: Printer) -> Result<Exit, Failure> {
         Command::Check(args) => until_interrupted(check::run(&args, &cli.global.cluster, &printer)),
         Command::Explain(args) => explain::run(&args, &printer),
         Command::Backtest(args) => backtest::run(&args, &printer),
+        Command::Collect(args) => until_interrupted(collect::run(&args)),
         Command::Emulate(args) => until_interrupted(emulate::run(&args, &printer)),
         Command::Fit(args) => fit::run(&args, &printer),
         Command::Plan(args) => plan::run(&args, &printer),
+        Command::Gateway(args) => gateway::run(&args, &printer),
         Command::Gpus(args) => gpus::run(&args, &printer),
         Command::Prices(args) => prices::run(&args, &printer),
         Command::Trace(args) => until_interrupted(trace::run(&args, &cli.global.cluster, &printer)),

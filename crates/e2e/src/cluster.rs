@@ -1,13 +1,15 @@
 //! The connection, and the parts under test as the environment names them.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, LogParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::GroupVersionKind;
 use kube::{Client, Config};
+use std::io::Write as _;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 /// A cluster and what is tested on it.
 pub struct Cluster {
@@ -15,7 +17,9 @@ pub struct Cluster {
     pub kubeconfig: PathBuf,
     /// The image whose pods the stories run.
     pub image: String,
-    /// The same program, for use from outside.
+    /// The image with llama-server and its models.
+    pub llama: String,
+    /// Flyball's program, for use from outside.
     pub binary: PathBuf,
 }
 
@@ -29,6 +33,7 @@ impl Cluster {
             client: Client::try_from(config)?,
             kubeconfig,
             image: variable("FLYBALL_E2E_IMAGE")?,
+            llama: variable("FLYBALL_E2E_LLAMA")?,
             binary: PathBuf::from(variable("FLYBALL_E2E_BINARY")?),
         })
     }
@@ -52,6 +57,24 @@ pub fn dynamic(
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
         None => Api::all_with(client.clone(), &resource),
     }
+}
+
+/// Runs kubectl with `input` on its standard input; an error carries what it complained about.
+pub fn kubectl(cluster: &Cluster, args: &[&str], input: &str) -> Result<()> {
+    let program = std::env::var("FLYBALL_E2E_KUBECTL").unwrap_or_else(|_| "kubectl".into());
+    let mut child = Command::new(program)
+        .arg("--kubeconfig")
+        .arg(&cluster.kubeconfig)
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    child.stdin.take().context("no stdin")?.write_all(input.as_bytes())?;
+    let output = child.wait_with_output()?;
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "kubectl {}: {stderr}", args.join(" "));
+    Ok(())
 }
 
 /// The whole log of the only container of a Job's only pod.

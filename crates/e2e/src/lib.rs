@@ -7,9 +7,10 @@
 
 mod account;
 mod cluster;
+pub mod http;
 mod story;
 mod wait;
 
-pub use cluster::{Cluster, dynamic, job_exit, pod_log};
+pub use cluster::{Cluster, dynamic, job_exit, kubectl, pod_log};
 pub use story::{Story, in_namespace};
 pub use wait::until;

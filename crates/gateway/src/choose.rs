@@ -3,8 +3,7 @@
 use crate::fleet::{Endpoint, Millis, Model};
 use crate::scan::{BLOCK_BYTES, Scanned};
 use flyball_core::units::Tokens;
-use flyball_routing::{Ask, Availability, Weights, Why};
-use std::cell::RefCell;
+use flyball_routing::{Ask, Availability, Past, Weights, Why};
 use std::sync::Arc;
 
 /// Bytes of English text per token, for prompts that nobody has counted.
@@ -20,76 +19,83 @@ pub(crate) struct Chosen {
     pub(crate) endpoint: Arc<Endpoint>,
     /// Leading blocks that it hopefully has cached; `None` if it was chosen by load.
     pub(crate) hoped_blocks: Option<u32>,
+    /// Prompt tokens that it will have to read.
+    pub(crate) to_read: u64,
+    /// Tokens that it will hold in the end.
+    pub(crate) to_hold: u64,
 }
 
-/// The tokens that a request is taken to have: prompt and answer.
-pub(crate) fn tokens_of(scanned: &Scanned) -> (u64, u64) {
-    let prompt = (scanned.prompt_bytes / BYTES_PER_TOKEN).max(1);
-    let most = scanned.max_tokens.unwrap_or(USUAL_OUTPUT);
-    (prompt, most.saturating_mul(scanned.answers.unwrap_or(1)).min(1 << 20))
-}
-
-/// The engine for a request, other than those tried before; `None` if there is none.
-///
-/// If breakers keep everything closed, they are not asked: trying is better than refusing.
-pub(crate) fn choose(
-    model: &Model,
-    scanned: &Scanned,
+/// What is asked for each time that an engine is chosen for a request.
+pub(crate) struct Wish<'a> {
+    model: &'a Model,
+    prefixes: &'a [u64],
+    past: Past,
+    prompt: u64,
+    output: u64,
     key: u64,
-    tried: &[u32],
-    now: Millis,
-) -> Option<Chosen> {
-    SCRATCH.with_borrow_mut(|scratch| {
-        let mut attempt = |careful: bool| {
-            let usable = |e: &Endpoint| {
-                e.is_open() && !tried.contains(&e.slot) && (!careful || e.breaker.allows(now))
-            };
-            scratch.clear();
-            scratch.extend(model.endpoints.iter().map(|e| view(e, usable(e))));
-            let chosen = ask(model, scanned, key, scratch)?;
-            (!careful || chosen.endpoint.breaker.claim(now)).then_some(chosen)
+}
+
+impl<'a> Wish<'a> {
+    /// Of this request; it is remembered as seen.
+    pub(crate) fn new(model: &'a Model, scanned: &'a Scanned, key: u64) -> Self {
+        let prefixes = &scanned.prefixes;
+        let past = model.seen().look(prefixes, model.endpoints.len());
+        let prompt = (scanned.prompt_bytes / BYTES_PER_TOKEN).max(1);
+        let most = scanned.max_tokens.unwrap_or(USUAL_OUTPUT);
+        let output = most.saturating_mul(scanned.answers.unwrap_or(1)).min(1 << 20);
+        Self { model, prefixes, past, prompt, output, key }
+    }
+
+    /// The engine, other than those tried before; `None` if there is none.
+    ///
+    /// If breakers keep everything closed, they are not asked: trying is better than refusing.
+    pub(crate) fn choose(&self, tried: &[u32], now: Millis) -> Option<Chosen> {
+        let careful = || {
+            let chosen = self.ask(|e| e.breaker.allows(now) && !tried.contains(&e.slot))?;
+            chosen.endpoint.breaker.claim(now).then_some(chosen)
         };
         // The second careful one is for a race lost in `claim`.
-        attempt(true).or_else(|| attempt(true)).or_else(|| attempt(false))
-    })
-}
+        let chosen =
+            careful().or_else(careful).or_else(|| self.ask(|e| !tried.contains(&e.slot)))?;
+        self.model.seen().sent(self.prefixes, chosen.endpoint.key);
+        Some(chosen)
+    }
 
-thread_local! {
-    /// Filled anew for each choice, so that its memory is taken once.
-    static SCRATCH: RefCell<Vec<flyball_routing::Endpoint>> = const { RefCell::new(Vec::new()) };
-}
-
-fn ask(
-    model: &Model,
-    scanned: &Scanned,
-    key: u64,
-    views: &[flyball_routing::Endpoint],
-) -> Option<Chosen> {
-    let (prompt, output) = tokens_of(scanned);
-    let ask = Ask {
-        prefixes: &scanned.prefixes,
-        block_tokens: (BLOCK_BYTES as u64 / BYTES_PER_TOKEN) as u32,
-        seen_blocks: None,
-        prompt: Tokens::new(prompt),
-        expected_output: Tokens::new(output),
-        key,
-    };
-    let choice = flyball_routing::choose(views, &ask, &Weights::DEFAULT)?;
-    let hoped_blocks = match choice.why {
-        Why::Affinity { blocks } => Some(blocks),
-        Why::Overload | Why::LeastLoad => None,
-    };
-    Some(Chosen { endpoint: Arc::clone(&model.endpoints[choice.endpoint]), hoped_blocks })
+    fn ask(&self, usable: impl Fn(&Endpoint) -> bool) -> Option<Chosen> {
+        let ask = Ask {
+            prefixes: self.prefixes,
+            block_tokens: (BLOCK_BYTES as u64 / BYTES_PER_TOKEN) as u32,
+            past: self.past,
+            prompt: Tokens::new(self.prompt),
+            key: self.key,
+        };
+        let endpoints = &self.model.endpoints;
+        let of = |place: usize| {
+            let endpoint = &endpoints[place];
+            view(endpoint, endpoint.is_open() && usable(endpoint))
+        };
+        let choice = flyball_routing::choose(&self.model.ring, of, &ask, &Weights::DEFAULT)?;
+        let hoped_blocks = match choice.why {
+            Why::Affinity { blocks } => Some(blocks),
+            Why::Overload | Why::LeastLoad => None,
+        };
+        Some(Chosen {
+            endpoint: Arc::clone(&endpoints[choice.endpoint]),
+            hoped_blocks,
+            to_read: choice.to_read.get(),
+            to_hold: self.prompt + self.output,
+        })
+    }
 }
 
 fn view(endpoint: &Endpoint, usable: bool) -> flyball_routing::Endpoint {
-    let (unread, held) = endpoint.load();
+    let load = endpoint.load();
     flyball_routing::Endpoint {
         key: endpoint.key,
         availability: if usable { Availability::Serving } else { Availability::Unhealthy },
-        unread: Tokens::new(unread),
-        held: Tokens::new(held),
-        sent_since: Tokens::new(0),
+        unread: Tokens::new(load.unread_tokens),
+        held: Tokens::new(load.held_tokens),
+        kv_used_per_thousand: load.kv_used_per_thousand,
         cached_blocks: 0,
         speed_per_thousand: 1_000,
     }

@@ -15,7 +15,8 @@
 //! Beside them: `settings` (what a gateway is told), `discover` (where engines are), `collect` (what
 //! they report), `answer` (error bodies), `admin` (health, metrics).
 //!
-//! It writes nothing to Kubernetes and knows nothing of the governor. Start at [`serve`].
+//! It writes nothing to Kubernetes and knows nothing of the governor. Start at [`process`], which runs
+//! everything, or at [`serve`], the data plane.
 
 #![deny(missing_docs)]
 
@@ -30,6 +31,7 @@ pub mod fleet;
 mod forward;
 mod identify;
 pub mod meter;
+pub mod process;
 pub mod scan;
 pub mod serve;
 pub mod settings;

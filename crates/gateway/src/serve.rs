@@ -2,18 +2,20 @@
 
 use crate::accept::{self, Worker};
 use crate::admit::Room;
-use crate::fleet::{Endpoint, Fleet, Found, Listing, Millis};
+use crate::fleet::{Endpoint, Fleet, Listing, Millis};
 use crate::identify::Keys;
+use crate::meter::Engines;
 use crate::meter::Finished;
 use crate::settings::{Limits, Settings, Timeouts};
 use arc_swap::{ArcSwap, Guard};
+use http::HeaderValue;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::watch;
 
 /// Between two looks for idle connections.
@@ -28,6 +30,25 @@ pub trait Listener: Send + Sync {
     /// A request is over.
     fn finished(&self, finished: &Finished<'_>);
 
+    /// Something was refused that never became a request; the code is one that answers have.
+    fn refused(&self, code: &'static str) {
+        let _ = code;
+    }
+
+    /// An engine's breaker opened.
+    fn breaker_opened(&self) {}
+
+    /// The `traceparent` that an engine gets; the caller's own if `None`.
+    fn traceparent(
+        &self,
+        callers: Option<&str>,
+        request_id: &str,
+        started: SystemTime,
+    ) -> Option<HeaderValue> {
+        let _ = (callers, request_id, started);
+        None
+    }
+
     /// A request was cut off at an engine, which should now be free of it.
     fn cancelled(&self, endpoint: &Arc<Endpoint>);
 }
@@ -38,6 +59,17 @@ pub struct Running {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     address: SocketAddr,
+}
+
+/// What is inside a gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inside {
+    /// Requests.
+    pub requests: usize,
+    /// Bytes of bodies.
+    pub bytes: usize,
+    /// Connections of clients.
+    pub connections: usize,
 }
 
 /// What all threads share.
@@ -66,16 +98,6 @@ pub(crate) struct Open(Arc<Shared>);
 
 /// A try after a failed one, until its answer begins.
 pub(crate) struct Retry<'a>(&'a Shared);
-
-/// Runs a gateway until SIGTERM or SIGINT, then lets it finish.
-pub fn run(settings: &Settings) -> io::Result<()> {
-    let running = start(settings, Arc::new(Nobody))?;
-    running.list(&fixed(settings));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(asked_to_stop())?;
-    running.drain(Duration::from_millis(settings.timeouts.drain_ms));
-    Ok(())
-}
 
 /// Starts a gateway with nothing to serve yet; [`Running::list`] tells it where engines are.
 pub fn start(settings: &Settings, listener: Arc<dyn Listener>) -> io::Result<Running> {
@@ -150,26 +172,40 @@ impl Running {
         }));
     }
 
-    /// Requests inside, bytes held and connections open.
-    pub fn inside(&self) -> (usize, usize, usize) {
+    /// What is inside right now.
+    pub fn inside(&self) -> Inside {
         let room = &self.shared.room;
-        (room.requests(), room.bytes(), self.shared.connections.load(Ordering::Relaxed))
+        let connections = self.shared.connections.load(Ordering::Relaxed);
+        Inside { requests: room.requests(), bytes: room.bytes(), connections }
+    }
+
+    /// How many engines are in which state.
+    pub(crate) fn engines(&self) -> Engines {
+        let now = self.shared.now();
+        let mut engines = Engines::default();
+        for endpoint in self.shared.fleet.load().endpoints() {
+            let count = endpoint.count_in(&mut engines, now);
+            *count += 1;
+        }
+        engines
     }
 
     /// Takes no new connections, lets requests finish for so long, ends the rest with an error that
-    /// says so, and returns when all is done.
-    pub fn drain(self, within: Duration) {
+    /// says so, and returns when all is done, with how many had to be ended.
+    pub fn drain(&self, within: Duration) -> usize {
         self.shared.closing.send_replace(true);
         let until = Instant::now() + within;
         while Instant::now() < until && !self.threads.iter().all(JoinHandle::is_finished) {
             std::thread::sleep(Duration::from_millis(20));
         }
+        let left = self.shared.room.requests();
         self.shared.cut.store(true, Ordering::Relaxed);
         // Streams look once a second, and hang up with an event.
         let until = Instant::now() + Duration::from_secs(2);
         while Instant::now() < until && !self.threads.iter().all(JoinHandle::is_finished) {
             std::thread::sleep(Duration::from_millis(20));
         }
+        left
     }
 }
 
@@ -188,6 +224,23 @@ impl Shared {
 
     pub(crate) fn finished(&self, finished: &Finished<'_>) {
         self.listener.finished(finished);
+    }
+
+    pub(crate) fn refused(&self, code: &'static str) {
+        self.listener.refused(code);
+    }
+
+    pub(crate) fn breaker_opened(&self) {
+        self.listener.breaker_opened();
+    }
+
+    pub(crate) fn traceparent(
+        &self,
+        callers: Option<&str>,
+        request_id: &str,
+        started: SystemTime,
+    ) -> Option<HeaderValue> {
+        self.listener.traceparent(callers, request_id, started)
     }
 
     pub(crate) fn cancelled(&self, endpoint: &Arc<Endpoint>) {
@@ -242,39 +295,6 @@ impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shared").field("room", &self.room).finish_non_exhaustive()
     }
-}
-
-struct Nobody;
-
-impl Listener for Nobody {
-    fn finished(&self, _: &Finished<'_>) {}
-
-    fn cancelled(&self, _: &Arc<Endpoint>) {}
-}
-
-/// The engines whose addresses are in the settings.
-fn fixed(settings: &Settings) -> Listing {
-    let found = |model: &crate::settings::Model| {
-        let of = |address: &SocketAddr| Found {
-            name: address.to_string(),
-            address: *address,
-            draining: false,
-            engine: model.engine,
-        };
-        model.endpoints.iter().map(of).collect()
-    };
-    let models = settings.models.iter().map(|model| (model.name.clone(), found(model)));
-    Listing { models: models.collect() }
-}
-
-async fn asked_to_stop() -> io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    tokio::select! {
-        _ = term.recv() => {}
-        _ = int.recv() => {}
-    }
-    Ok(())
 }
 
 async fn sweep(worker: Arc<Worker>) {

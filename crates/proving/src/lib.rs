@@ -4,6 +4,7 @@
 //!   proxy in front of it. The emulator is for behaviour; this is for cost.
 //! - [`load`] asks: closed loop or open loop, small bodies or large ones, whole answers or streams.
 //!   It prints one JSON object; with a history it also writes one line per request.
+//! - [`replay`] plays a trace of conversations, so that caches and affinity have something to find.
 //! - [`faults`] is a TCP relay that breaks what it relays, by a seeded script.
 //! - [`history`] judges what happened from the written history alone.
 //!
@@ -14,5 +15,6 @@ pub mod faults;
 pub mod history;
 pub mod http;
 pub mod load;
+pub mod replay;
 pub mod sockets;
 pub mod upstream;

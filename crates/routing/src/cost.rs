@@ -4,24 +4,22 @@ use crate::endpoint::{Ask, Endpoint, Weights};
 
 /// What an endpoint already has to do.
 pub(crate) fn load(endpoint: &Endpoint, weights: &Weights) -> u64 {
-    let unread = endpoint.unread.get().saturating_add(endpoint.sent_since.get());
     let held = share(endpoint.held.get(), weights.held_per_thousand);
-    at_speed(unread.saturating_add(held), endpoint)
+    let used = u64::from(endpoint.kv_used_per_thousand.min(999));
+    let pressure = weights.half_full.get().saturating_mul(used) / (1_000 - used);
+    let all = endpoint.unread.get().saturating_add(held).saturating_add(pressure);
+    at_speed(all, endpoint)
 }
 
-/// What it would have to do with this request too, if it has so many leading blocks cached.
-pub(crate) fn with(endpoint: &Endpoint, ask: &Ask<'_>, weights: &Weights, blocks: u32) -> u64 {
-    let likely = blocks.min(ask.seen_blocks.unwrap_or(u32::MAX));
-    let tokens = |blocks: u32| u64::from(blocks) * u64::from(ask.block_tokens);
-    let hoped = share(tokens(likely), weights.belief_per_thousand);
-    let saved = tokens(endpoint.cached_blocks).max(hoped).min(ask.prompt.get());
-    let to_read = ask.prompt.get() - saved;
-    let to_hold = ask.prompt.get().saturating_add(ask.expected_output.get());
-    let held = share(to_hold, weights.held_per_thousand);
-    load(endpoint, weights).saturating_add(at_speed(to_read.saturating_add(held), endpoint))
+/// What it costs there, if so many tokens of the prompt are hoped to be cached.
+pub(crate) fn with(endpoint: &Endpoint, ask: &Ask<'_>, weights: &Weights, hoped: u64) -> u64 {
+    let known = u64::from(endpoint.cached_blocks) * u64::from(ask.block_tokens);
+    let to_read = ask.prompt.get().saturating_sub(known.max(hoped));
+    let missed = at_speed(to_read.saturating_mul(u64::from(weights.miss)), endpoint);
+    load(endpoint, weights).saturating_add(missed)
 }
 
-fn share(tokens: u64, per_thousand: u32) -> u64 {
+pub(crate) fn share(tokens: u64, per_thousand: u32) -> u64 {
     tokens.saturating_mul(u64::from(per_thousand)) / 1_000
 }
 

@@ -1,22 +1,27 @@
 //! Which endpoint a request goes to: a pure choice among endpoints by prefix, load and health.
 //!
 //! The gateway asks it for real requests and the simulator for virtual ones. It does no I/O and
-//! knows no clock and no randomness, and it remembers nothing between two requests.
+//! knows no clock and no randomness.
 //!
-//! 1. `affinity` names a few candidates for the prompt's prefixes. Every gateway names the same
-//!    ones, because they follow from names alone.
-//! 2. `cost` weighs what each candidate already has to do against what its cache may save.
-//! 3. [`choose()`] takes the cheapest, unless that one is overloaded: then the endpoint with the least
-//!    load of all.
+//! 1. [`Seen`] says what this gateway remembers of a prompt: how deep it was seen, where it went,
+//!    and which beginning everybody has.
+//! 2. [`Ring`] names the home of the first beginning that not everybody has. Every gateway names the
+//!    same one, because it follows from names alone.
+//! 3. `cost` weighs what an endpoint already has to do against what its cache may save.
+//! 4. [`choose()`] takes the cheapest of the home, the one that got the beginning last, and the least
+//!    loaded of some others. So a request leaves its home when that would cost more than a miss.
 //!
 //! Start at [`choose()`].
 
-mod affinity;
 mod choose;
 mod cost;
 mod endpoint;
+mod ring;
+mod seen;
 #[cfg(test)]
 mod tests;
 
 pub use choose::{Choice, Why, choose};
 pub use endpoint::{Ask, Availability, Endpoint, Weights};
+pub use ring::Ring;
+pub use seen::{Past, Seen};

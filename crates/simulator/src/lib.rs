@@ -7,6 +7,7 @@
 //! The simulator knows no Kubernetes client, no network and no wall clock. Every chance comes from
 //! a seed, so that the same seed gives the same bytes.
 
+pub mod affinity;
 pub mod chance;
 pub mod clairvoyant;
 pub mod cluster;

@@ -5,7 +5,7 @@
 
 use crate::cluster::{self, Command as Cluster};
 use crate::figures::{self, Op, Target};
-use crate::{accuracy, bench, e2e, engines, errors, image, process, tidy, tools};
+use crate::{accuracy, bench, e2e, engines, errors, fuzz, image, process, tidy, tools};
 use anyhow::{Context as _, Result, bail};
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -50,6 +50,9 @@ const CHECK: [Step; 9] = [
     Step { name: "advisories", run: advisories },
 ];
 
+/// Too long for every commit.
+const LONGER: [Step; 1] = [Step { name: "fuzz", run: a_minute_of_each }];
+
 const ON_A_CLUSTER: [Step; 8] = [
     Step { name: "engines", run: |ctx| done(engines::build(ctx.root).map(drop)) },
     Step { name: "real-engines", run: real_engines },
@@ -68,7 +71,7 @@ pub(crate) fn check(root: &Path) -> ExitCode {
 }
 
 pub(crate) fn run(root: &Path, args: &Args) -> Result<ExitCode> {
-    let steps: Vec<&Step> = CHECK.iter().chain(&ON_A_CLUSTER).collect();
+    let steps: Vec<&Step> = CHECK.iter().chain(&LONGER).chain(&ON_A_CLUSTER).collect();
     if let Some(unknown) = args.only.iter().find(|name| steps.iter().all(|s| s.name != *name)) {
         let known: Vec<&str> = steps.iter().map(|step| step.name).collect();
         bail!("there is no step `{unknown}`\n\nhint: the steps are {}", known.join(", "));
@@ -204,7 +207,7 @@ fn stories(ctx: &Context<'_>) -> Result<()> {
     e2e::run(ctx.root, &e2e::Args::own_cluster())
 }
 
-/// What `tests` skipped on a machine that had no engines yet.
+/// The gateway in front of llama-server on this machine.
 fn real_engines(ctx: &Context<'_>) -> Result<Outcome> {
     if !engines::are_cached(ctx.root)? {
         return Ok(Outcome::Skipped("the engines did not build".into()));
@@ -220,6 +223,10 @@ fn real_engines(ctx: &Context<'_>) -> Result<Outcome> {
 
 fn thousand_nodes(ctx: &Context<'_>) -> Result<()> {
     cluster::main(ctx.root, Cluster::Scale { nodes: 1000, figure: ctx.figure })
+}
+
+fn a_minute_of_each(ctx: &Context<'_>) -> Result<Outcome> {
+    Ok(fuzz::briefly(ctx.root)?.map_or(Outcome::Done, Outcome::Skipped))
 }
 
 fn done(result: Result<()>) -> Result<Outcome> {
@@ -255,6 +262,8 @@ fn tests(ctx: &Context<'_>) -> Result<Outcome> {
     let mut nextest = tools::nextest()?;
     nextest.current_dir(ctx.root).args(["run", "--workspace", "--locked"]);
     nextest.args(["--status-level", "fail", "--cargo-quiet"]);
+    // They have a step of their own, after the one that brings the engines.
+    nextest.args(["--filterset", "not test(real_engines)"]);
     process::run(&mut nextest)?;
     // nextest does not run the examples in the documentation.
     done(process::run(cargo(ctx).args([

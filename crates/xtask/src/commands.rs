@@ -1,6 +1,6 @@
 //! The command line: one variant per command.
 
-use crate::{accuracy, bench, checkout, ci, cluster, e2e, engines, figures, image, tidy};
+use crate::{accuracy, bench, checkout, ci, cluster, e2e, engines, figures, fuzz, image, tidy};
 use anyhow::Result;
 use clap::Parser;
 use std::process::ExitCode;
@@ -30,6 +30,8 @@ enum Task {
     Engines(engines::Args),
     /// Run the stories on a real cluster
     E2e(e2e::Args),
+    /// Run the fuzz targets
+    Fuzz(fuzz::Args),
     /// Before every commit: format, lints, tidy, tests, licences, documents
     Check,
     /// Everything CI runs, in its order, with a summary
@@ -49,6 +51,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         Task::Image { figure } => image::build(&root, figure).map(drop)?,
         Task::Engines(args) => engines::run(&root, &args)?,
         Task::E2e(args) => e2e::run(&root, &args)?,
+        Task::Fuzz(args) => fuzz::run(&root, &args)?,
     }
     Ok(ExitCode::SUCCESS)
 }

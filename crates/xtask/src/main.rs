@@ -14,6 +14,7 @@ mod e2e;
 mod engines;
 mod errors;
 mod figures;
+mod fuzz;
 mod image;
 mod oci;
 mod parallel;

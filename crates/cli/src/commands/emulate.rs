@@ -48,9 +48,9 @@ pub(crate) struct EmulateArgs {
     #[arg(default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     engines: u16,
 
-    /// Port of the first engine; the others have the next ones
+    /// Port of the first engine, and the others have the next ones; 0 for any that are free
     #[arg(long, value_name = "PORT", env = "FLYBALL_EMULATE_PORT", hide_env_values = true)]
-    #[arg(default_value_t = 8000, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(default_value_t = 8000)]
     port: u16,
 
     /// Address to listen on
@@ -240,7 +240,8 @@ async fn terminated() -> Result<(), Failure> {
 
 fn start(args: &EmulateArgs, models: &[String], speed: &Speed) -> Result<Vec<Running>, Failure> {
     let one = |index: u16| {
-        let port = args.port.checked_add(index).ok_or_else(|| {
+        let next = if args.port == 0 { 0 } else { index };
+        let port = args.port.checked_add(next).ok_or_else(|| {
             let what = format!(
                 "{} do not fit above port {}",
                 plural(args.engines.into(), "engine"),

@@ -2,9 +2,11 @@
 
 pub(crate) mod backtest;
 pub(crate) mod check;
+pub(crate) mod collect;
 pub(crate) mod emulate;
 pub(crate) mod explain;
 pub(crate) mod fit;
+pub(crate) mod gateway;
 pub(crate) mod gpus;
 pub(crate) mod plan;
 pub(crate) mod prices;

@@ -24,7 +24,7 @@ pub(crate) struct Failure {
 }
 
 /// Failures with a page in docs/errors. As with checks, a number never changes its meaning; the
-/// hundreds are the part of the product: 6 is planning, 7 replaying.
+/// hundreds are the part of the product: 6 is planning, 7 replaying, 8 the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailureCode {
     UnknownName,
@@ -35,11 +35,16 @@ pub(crate) enum FailureCode {
     Traffic,
     Policy,
     ReplicaCapacity,
+    GatewayFile,
+    GatewaySetting,
+    GatewayValue,
+    GatewayContradiction,
+    GatewayOpenDoor,
 }
 
 impl FailureCode {
     #[cfg(test)]
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 13] = [
         Self::UnknownName,
         Self::CatalogFile,
         Self::UnknownModel,
@@ -48,6 +53,11 @@ impl FailureCode {
         Self::Traffic,
         Self::Policy,
         Self::ReplicaCapacity,
+        Self::GatewayFile,
+        Self::GatewaySetting,
+        Self::GatewayValue,
+        Self::GatewayContradiction,
+        Self::GatewayOpenDoor,
     ];
 
     pub(crate) fn id(self) -> &'static str {
@@ -60,6 +70,11 @@ impl FailureCode {
             FailureCode::Traffic => "FLY-711",
             FailureCode::Policy => "FLY-712",
             FailureCode::ReplicaCapacity => "FLY-713",
+            FailureCode::GatewayFile => "FLY-801",
+            FailureCode::GatewaySetting => "FLY-802",
+            FailureCode::GatewayValue => "FLY-803",
+            FailureCode::GatewayContradiction => "FLY-804",
+            FailureCode::GatewayOpenDoor => "FLY-805",
         }
     }
 }

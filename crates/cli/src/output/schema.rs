@@ -8,7 +8,9 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
 
 use super::{API_VERSION, Envelope, Failure, failure::ErrorDocument};
-use crate::commands::{backtest, check, emulate, explain, fit, gpus, plan, prices, trace, version};
+use crate::commands::{
+    backtest, check, emulate, explain, fit, gateway, gpus, plan, prices, trace, version,
+};
 
 /// The schema of one answer. `apiVersion` and `kind` are fixed, so that a program can tell the
 /// answers apart by schema alone.
@@ -37,6 +39,7 @@ fn all() -> Vec<(&'static str, Value)> {
         ("plan-serve", schema::<plan::ServeAnswer>(plan::ServeAnswer::KIND)),
         ("plan-train", schema::<plan::TrainAnswer>(plan::TrainAnswer::KIND)),
         ("training-command", schema::<plan::TrainingCommand>(plan::TrainingCommand::KIND)),
+        ("gateway-settings", schema::<gateway::GatewaySettings>(gateway::GatewaySettings::KIND)),
         ("gpu", schema::<gpus::OnePart>(gpus::OnePart::KIND)),
         ("gpus", schema::<gpus::Parts>(gpus::Parts::KIND)),
         ("prices", schema::<prices::PriceList>(prices::PriceList::KIND)),

@@ -3,6 +3,7 @@
 mod backtest;
 mod catalog;
 mod check;
+mod emulate;
 mod flyball;
 mod plan;
 mod server;

@@ -7,6 +7,7 @@ fn help_of_every_command() {
     for (name, args) in [
         ("help", &["--help"][..]),
         ("help_backtest", &["backtest", "--help"]),
+        ("help_collect", &["collect", "--help"]),
         ("help_emulate", &["emulate", "--help"]),
         ("help_check", &["check", "--help"]),
         ("help_check_short", &["check", "-h"]),

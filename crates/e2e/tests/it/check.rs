@@ -1,7 +1,7 @@
 //! `flyball check` from outside and inside, with everything there and with Kueue taken away.
 
 use anyhow::{Context, Result, ensure};
-use flyball_e2e::{Cluster, Story, in_namespace, job_exit, pod_log, until};
+use flyball_e2e::{Cluster, Story, in_namespace, job_exit, kubectl, pod_log, until};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::Api;
 use serde_json::Value;
@@ -41,10 +41,10 @@ async fn check_from_outside_finds_everything() -> Result<()> {
 async fn check_runs_as_the_job_of_the_guide() -> Result<()> {
     in_namespace(&[], async |story| {
         let manifest = manifest_of_the_guide(story)?;
-        kubectl(story, &["apply", "--filename", "-"], &manifest)?;
+        kubectl(&story.cluster, &["apply", "--filename", "-"], &manifest)?;
         let told = wait_for_job(story).await;
         // Two of its objects are cluster-wide and do not go with the namespace.
-        kubectl(story, &["delete", "--wait=false", "--filename", "-"], &manifest)?;
+        kubectl(&story.cluster, &["delete", "--wait=false", "--filename", "-"], &manifest)?;
         told
     })
     .await
@@ -69,12 +69,13 @@ async fn wait_for_job(story: &Story) -> Result<()> {
 async fn check_says_that_kueue_is_missing_and_finds_it_again() -> Result<()> {
     in_namespace(&[], async |story| {
         let manifest = std::env::var("FLYBALL_E2E_KUEUE").context("FLYBALL_E2E_KUEUE")?;
-        let removed = kubectl(story, &["delete", "--filename", &manifest, "--timeout=90s"], "");
+        let removed =
+            kubectl(&story.cluster, &["delete", "--filename", &manifest, "--timeout=90s"], "");
         let without = check(&story.cluster, &[]);
         // Put back before anything is judged: later stories need it, whatever this one finds.
         let apply =
             ["apply", "--server-side", "--force-conflicts", "--field-manager=flyball-xtask"];
-        kubectl(story, &[&apply[..], &["--filename", &manifest]].concat(), "")?;
+        kubectl(&story.cluster, &[&apply[..], &["--filename", &manifest]].concat(), "")?;
         wait_for_kueue(&story.cluster).await?;
 
         removed?;
@@ -138,22 +139,4 @@ fn manifest_of_the_guide(story: &Story) -> Result<String> {
         .replace("namespace: default", &format!("namespace: {}", story.namespace))
         .replace("flyball-check", &story.namespace)
         .replace("flyball.test/flyball:dev", &story.cluster.image))
-}
-
-fn kubectl(story: &Story, args: &[&str], input: &str) -> Result<()> {
-    use std::io::Write;
-    let program = std::env::var("FLYBALL_E2E_KUBECTL").unwrap_or_else(|_| "kubectl".into());
-    let mut child = Command::new(program)
-        .arg("--kubeconfig")
-        .arg(&story.cluster.kubeconfig)
-        .args(args)
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::piped())
-        .spawn()?;
-    child.stdin.take().context("no stdin")?.write_all(input.as_bytes())?;
-    let output = child.wait_with_output()?;
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "kubectl {}: {stderr}", args.join(" "));
-    Ok(())
 }

@@ -1,5 +1,6 @@
 //! Stories on a real cluster, one file each. Run them with `cargo xtask e2e`.
 
 mod check;
+mod gateway;
 mod image;
 mod queue;

@@ -40,6 +40,8 @@ pub(crate) struct Work<'a> {
     pub(crate) output: u32,
     /// Whether it ends by itself before its limit.
     pub(crate) stops: bool,
+    /// Whether its tokens are of interest one by one.
+    pub(crate) stream: bool,
     pub(crate) request_id: Option<&'a str>,
 }
 
@@ -127,7 +129,7 @@ impl Core {
         let idle = inside.engine.next_event().is_none();
         inside.engine.submit(id, &arrival)?;
         inside.next_id += 1;
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(Progress::new(if work.stream { 1 } else { work.output }));
         let record = Record {
             id,
             request_id: work.request_id.map(log::name),
@@ -232,6 +234,10 @@ impl Core {
 
     fn abort(&self, id: u64) {
         let mut inside = self.lock();
+        // Most tickets are dropped after their last token.
+        if !inside.live.contains_key(&id) {
+            return;
+        }
         let now = self.now();
         inside.advance(now);
         let Some(live) = inside.live.get_mut(&id) else { return };

@@ -33,6 +33,8 @@ pub(super) struct Inside {
     pub(super) due: Vec<Arc<Progress>>,
     pub(super) stopped: bool,
     events: Vec<Event>,
+    /// Tokens that were out when they were last handed out.
+    generated: u64,
 }
 
 impl Inside {
@@ -47,6 +49,7 @@ impl Inside {
             due: Vec::new(),
             stopped: false,
             events: Vec::new(),
+            generated: 0,
         }
     }
 
@@ -71,6 +74,11 @@ impl Inside {
 
     /// Notes the tokens of those in the batch.
     fn hand_out(&mut self, now: f64) {
+        let generated = self.engine.tally().generated;
+        if generated == self.generated {
+            return;
+        }
+        self.generated = generated;
         for id in &self.running {
             let (Some(tokens), Some(live)) = (self.engine.emitted(*id), self.live.get_mut(id))
             else {

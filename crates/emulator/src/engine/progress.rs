@@ -12,6 +12,8 @@ pub(crate) struct Progress {
     emitted: AtomicU32,
     cached: AtomicU32,
     lost: AtomicBool,
+    /// Fewer tokens interest nobody.
+    wanted: u32,
     /// Whether it is in the list of those to wake.
     listed: AtomicBool,
     waker: AtomicWaker,
@@ -23,6 +25,11 @@ pub(crate) struct Progress {
 pub(crate) struct Lost;
 
 impl Progress {
+    /// Nothing is out, and nobody shall be woken before so many tokens are.
+    pub(super) fn new(wanted: u32) -> Self {
+        Self { wanted, ..Self::default() }
+    }
+
     /// Tokens out.
     pub(crate) fn emitted(&self) -> u32 {
         self.emitted.load(Ordering::Acquire)
@@ -57,7 +64,7 @@ impl Progress {
     /// So many tokens are out now. True if somebody should be woken and is not in the list yet.
     pub(super) fn set_emitted(&self, tokens: u32) -> bool {
         self.emitted.store(tokens, Ordering::Release);
-        !self.listed.swap(true, Ordering::AcqRel)
+        tokens >= self.wanted && !self.listed.swap(true, Ordering::AcqRel)
     }
 
     pub(super) fn set_cached(&self, tokens: u32) {
@@ -70,7 +77,8 @@ impl Progress {
     }
 
     pub(super) fn wake(&self) {
-        self.listed.store(false, Ordering::Release);
+        // A swap and not a store: it must see what was written before the last listing.
+        self.listed.swap(false, Ordering::AcqRel);
         self.waker.wake();
     }
 }

@@ -154,7 +154,8 @@ async fn infer(
     }
     let request_id = request_id.as_ref().and_then(|id| id.to_str().ok());
     let (prompt, output, stops) = (&asked.prompt, asked.output, asked.stops);
-    let work = Work { prompt, output, stops, request_id };
+    let stream = asked.stream && form != Form::Embeddings;
+    let work = Work { prompt, output, stops, stream, request_id };
     let mut ticket = shared.core.submit(&work).map_err(|refused| refusal(&refused))?;
     if flaws.ignore_aborts {
         ticket.keep();
@@ -169,7 +170,7 @@ async fn infer(
         stops,
         include_usage: asked.include_usage,
     };
-    if asked.stream && form != Form::Embeddings {
+    if stream {
         let close = Some(close).filter(|_| flaws.close_after_stream);
         let tokens = Tokens::new(ticket, answer, prompt.tokens, flaws.cut, close);
         let mut response = Response::new(AnswerBody::Tokens(Box::new(tokens)));

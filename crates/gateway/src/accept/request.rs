@@ -32,7 +32,7 @@ pub(crate) async fn answer(
         Some(surface) if request.method() == Method::POST => {
             ask(&worker, request, surface, request_id.clone()).await
         }
-        Some(_) => Problem::NoSuchMethod.answer(dialect),
+        Some(_) => refuse(&worker, &Problem::NoSuchMethod, dialect),
         None => other(&worker, &request, dialect),
     };
     if !response.headers().contains_key("x-request-id") {
@@ -47,13 +47,13 @@ pub(crate) async fn answer(
 /// What is not for an engine: the list of models.
 fn other(worker: &Worker, request: &Request<Incoming>, dialect: Dialect) -> Response<Payload> {
     let Some(rest) = request.uri().path().strip_prefix("/v1/models") else {
-        return Problem::NoSuchPath.answer(dialect);
+        return refuse(worker, &Problem::NoSuchPath, dialect);
     };
     if request.method() != Method::GET {
-        return Problem::NoSuchMethod.answer(dialect);
+        return refuse(worker, &Problem::NoSuchMethod, dialect);
     }
     if worker.shared.live().keys.identify(request.headers()).is_none() {
-        return Problem::NoKey.answer(dialect);
+        return refuse(worker, &Problem::NoKey, dialect);
     }
     let fleet = worker.shared.fleet();
     let model = |name: &str| serde_json::json!({"id": name, "object": "model", "created": 0, "owned_by": "flyball"});
@@ -64,9 +64,15 @@ fn other(worker: &Worker, request: &Request<Incoming>, dialect: Dialect) -> Resp
             json(StatusCode::OK, list.to_string())
         }
         Some(name) if fleet.model(name).is_some() => json(StatusCode::OK, model(name).to_string()),
-        Some(name) => Problem::NoModel { model: name.to_owned() }.answer(dialect),
-        None => Problem::NoSuchPath.answer(dialect),
+        Some(name) => refuse(worker, &Problem::NoModel { model: name.to_owned() }, dialect),
+        None => refuse(worker, &Problem::NoSuchPath, dialect),
     }
+}
+
+/// Refuses what never becomes a request.
+fn refuse(worker: &Worker, problem: &Problem, dialect: Dialect) -> Response<Payload> {
+    worker.shared.refused(problem.code());
+    problem.answer(dialect)
 }
 
 async fn ask(

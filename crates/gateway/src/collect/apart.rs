@@ -1,15 +1,14 @@
 //! A gateway's side when the collector is apart: it says what it has where, and hears what all
 //! engines have.
 
-use super::Standing;
 use super::rounds::Pace;
 use super::talk::{BYTES, Hello, News, PATH, Reply};
 use super::verifier::Verifier;
 use super::verify::Seen;
 use super::wire::{Problem, Question, Wire};
 use super::within::Crew;
-use crate::fleet::{Fleet, Report};
-use arc_swap::ArcSwap;
+use super::{Source, Standing};
+use crate::fleet::Report;
 use bytes::Bytes;
 use http::Method;
 use std::net::SocketAddr;
@@ -18,9 +17,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// One gateway, as the collector sees it.
 pub(super) struct Apart<'a> {
-    pub(super) fleet: &'a ArcSwap<Fleet>,
-    pub(super) verifier: &'a Verifier,
-    pub(super) standing: &'a Standing,
+    fleet: &'a Source,
+    verifier: &'a Verifier,
+    standing: &'a Standing,
     name: String,
     wire: Wire,
     crew: Crew,
@@ -29,7 +28,7 @@ pub(super) struct Apart<'a> {
 
 impl<'a> Apart<'a> {
     pub(super) fn new(
-        fleet: &'a ArcSwap<Fleet>,
+        fleet: &'a Source,
         verifier: &'a Verifier,
         standing: &'a Standing,
         collector: &str,
@@ -68,7 +67,7 @@ impl<'a> Apart<'a> {
         let sent = Instant::now();
         let reply = self.ask(pace, leaving).await;
         let came = Instant::now();
-        self.verifier.tidy(&self.fleet.load(), came);
+        self.verifier.tidy(&(self.fleet)(), came);
         let away = self.standing.away.swap(reply.is_err(), Ordering::Relaxed);
         let hurry = match reply {
             Ok(reply) => {
@@ -133,7 +132,7 @@ impl<'a> Apart<'a> {
         let Some(asked) = sent.checked_sub(ago(proof.sent_ago_ms)) else { return };
         let Some(answered) = came.checked_sub(ago(proof.came_ago_ms)) else { return };
         let seen = Seen { sent: asked, came: answered, has: proof.has, known: proof.known };
-        self.verifier.report(&self.fleet.load(), self.crew.of(address), &seen);
+        self.verifier.report(&(self.fleet)(), self.crew.of(address), &seen);
     }
 }
 

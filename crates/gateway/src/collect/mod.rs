@@ -31,8 +31,8 @@ pub use wire::Problem;
 
 use crate::fleet::Fleet;
 use apart::Apart;
-use arc_swap::ArcSwap;
 use rounds::{Pace, rounds};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use within::Within;
@@ -46,6 +46,9 @@ pub const HURRIED: Duration = Duration::from_millis(50);
 
 /// A report older than this is worth less than what the gateway counts itself: ten missed rounds.
 pub const OLD: Duration = Duration::from_secs(5);
+
+/// Gives the fleet as it is now.
+pub type Source = dyn Fn() -> Arc<Fleet> + Send + Sync;
 
 /// How collecting stands, for the page of metrics.
 #[derive(Debug, Default)]
@@ -73,7 +76,7 @@ impl Standing {
 /// Keeps a gateway's engines informed until `until`: asks them itself, or talks to the collector at
 /// `collector` (`http://host:port`).
 pub async fn run(
-    fleet: &ArcSwap<Fleet>,
+    fleet: &Source,
     verifier: &Verifier,
     standing: &Standing,
     collector: Option<&str>,

@@ -8,6 +8,7 @@ use super::page::{self, Load};
 use super::wire::{Problem, Question, Wire};
 use crate::settings::Engine;
 use bytes::Bytes;
+use futures::future::FutureExt as _;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use http::Method;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,9 +22,12 @@ const AT_ONCE: usize = 64;
 /// The largest page that is taken. vLLM's has some 100 KB.
 const PAGE_BYTES: usize = 1 << 20;
 
-/// An engine that does not answer is asked ever less often, up to this many intervals apart.
-/// Otherwise a rack that is gone would fill all [`AT_ONCE`] places with questions that wait.
-const SLOWEST: u32 = 32;
+/// Of these, how many may go to engines that did not answer last time. Otherwise a rack that is
+/// gone would fill all places with questions that wait.
+const AT_ONCE_DUBIOUS: usize = 32;
+
+/// An engine that does not answer is asked less often, up to this many intervals apart.
+const SLOWEST: u32 = 8;
 
 /// How often engines are asked.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +74,7 @@ pub(super) async fn rounds(office: &mut impl Office, pace: Pace) -> Infallible {
     let mut lines: BTreeMap<SocketAddr, Line> = BTreeMap::new();
     let mut due: BTreeSet<(Instant, SocketAddr)> = BTreeSet::new();
     let mut asking = FuturesUnordered::new();
+    let mut dubious = 0;
     loop {
         let now = Instant::now();
         if let Some(targets) = office.targets() {
@@ -92,18 +97,25 @@ pub(super) async fn rounds(office: &mut impl Office, pace: Pace) -> Infallible {
         while asking.len() < AT_ONCE && due.first().is_some_and(|(at, _)| *at <= now) {
             let Some((_, address)) = due.pop_first() else { break };
             let Some(line) = lines.get_mut(&address) else { continue };
-            line.due = None;
-            line.asked = Some(now);
+            if line.failures > 0 && dubious >= AT_ONCE_DUBIOUS {
+                line.due = Some(now + pace.interval);
+                due.insert((now + pace.interval, address));
+                continue;
+            }
+            dubious += usize::from(line.failures > 0);
+            (line.due, line.asked) = (None, Some(now));
             let wire = line.wire.take().unwrap_or_else(|| Wire::new(address.to_string()));
             office.asking(address);
-            asking.push(ask(wire, address, line.engine, pace.timeout));
+            let doubt = line.failures > 0;
+            asking.push(ask(wire, address, line.engine, pace.timeout).map(move |it| (it, doubt)));
         }
         let full = asking.len() >= AT_ONCE;
         // A new fleet is noticed after an interval at the latest.
         let soon = now + pace.interval;
         let next = due.first().filter(|_| !full).map_or(soon, |(at, _)| soon.min(*at));
         tokio::select! {
-            Some((wire, answer)) = asking.next() => {
+            Some(((wire, answer), doubt)) = asking.next() => {
+                dubious -= usize::from(doubt);
                 let address = answer.address;
                 if let Some(line) = lines.get_mut(&address) {
                     let at = line.back(wire, &answer, pace);
@@ -142,7 +154,8 @@ impl Line {
         self.wire = Some(wire);
         self.round += 1;
         self.failures = if answer.load.is_ok() { 0 } else { self.failures.saturating_add(1) };
-        let times = 2_u32.saturating_pow(self.failures.min(5)).min(SLOWEST);
+        // The first few failures are to be certain soon.
+        let times = 2_u32.saturating_pow(self.failures.saturating_sub(2).min(5)).min(SLOWEST);
         let pause = pace.interval * times;
         let pause = pause.mul_f64(0.9 + 0.2 * chance(answer.address, self.round));
         let due = (answer.sent + pause).max(answer.came);

@@ -7,9 +7,8 @@ use super::talk::{Hello, PATH, Reply};
 use super::wire::{Problem, Question, Wire};
 use super::within::Within;
 use super::{Standing, Told, Verifier};
-use crate::fleet::{Fleet, Found, Listing};
+use crate::fleet::{Fleet, Flight, Found, Listing};
 use crate::settings::Engine;
-use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body_util::Full;
@@ -95,7 +94,7 @@ fn question() -> Question {
     }
 }
 
-fn fleet(addresses: &[SocketAddr]) -> ArcSwap<Fleet> {
+fn fleet(addresses: &[SocketAddr]) -> Arc<Fleet> {
     let found = addresses.iter().map(|address| Found {
         name: address.to_string(),
         address: *address,
@@ -103,7 +102,12 @@ fn fleet(addresses: &[SocketAddr]) -> ArcSwap<Fleet> {
         engine: Engine::Vllm,
     });
     let models = BTreeMap::from([("m".to_owned(), found.collect())]);
-    ArcSwap::from_pointee(Fleet::default().after(&Listing { models }))
+    Arc::new(Fleet::default().after(&Listing { models }))
+}
+
+fn source(fleet: &Arc<Fleet>) -> impl Fn() -> Arc<Fleet> + Send + Sync + 'static {
+    let fleet = Arc::clone(fleet);
+    move || Arc::clone(&fleet)
 }
 
 fn witness() -> (Arc<Mutex<Vec<Told>>>, Verifier) {
@@ -158,7 +162,8 @@ async fn engines_are_asked_in_turn_and_their_reports_arrive() {
     let (tiny, address) = Tiny { running: AtomicU32::new(3), ..Tiny::default() }.start().await;
     let (_, verifier) = witness();
     let (fleet, standing) = (fleet(&[address]), Standing::default());
-    let mut office = Within::new(&fleet, &verifier, &standing);
+    let source = source(&fleet);
+    let mut office = Within::new(&source, &verifier, &standing);
     let pace = Pace { interval: Duration::from_millis(20), ..Pace::default() };
     let asked = until("asked", || tiny.asked.load(Ordering::SeqCst) >= 10);
     tokio::select! {
@@ -166,7 +171,7 @@ async fn engines_are_asked_in_turn_and_their_reports_arrive() {
         () = asked => {}
     }
     assert_eq!(tiny.connections.load(Ordering::SeqCst), 1);
-    let endpoint = format!("{:?}", fleet.load().endpoints().next().unwrap());
+    let endpoint = format!("{:?}", fleet.endpoints().next().unwrap());
     assert!(endpoint.contains("running: 3"), "{endpoint}");
 }
 
@@ -175,9 +180,10 @@ async fn a_cancel_is_timed_to_the_moment_at_which_the_slot_is_free() {
     let (tiny, address) = Tiny { running: AtomicU32::new(1), ..Tiny::default() }.start().await;
     let (told, verifier) = witness();
     let (fleet, standing) = (fleet(&[address]), Standing::default());
-    let mut office = Within::new(&fleet, &verifier, &standing);
+    let source = source(&fleet);
+    let mut office = Within::new(&source, &verifier, &standing);
     let story = async {
-        verifier.cancelled(fleet.load().endpoints().next().unwrap(), Instant::now());
+        verifier.cancelled(fleet.endpoints().next().unwrap(), Instant::now());
         let began = Instant::now();
         sleep(Duration::from_millis(120)).await;
         tiny.running.store(0, Ordering::SeqCst);
@@ -199,8 +205,9 @@ async fn an_engine_that_ignores_cancels_is_quarantined_within_six_seconds() {
     let (_, good) = Tiny::default().start().await;
     let (told, verifier) = witness();
     let (fleet, standing) = (fleet(&[deaf, good]), Standing::default());
-    let mut office = Within::new(&fleet, &verifier, &standing);
-    let endpoints: Vec<_> = fleet.load().endpoints().cloned().collect();
+    let source = source(&fleet);
+    let mut office = Within::new(&source, &verifier, &standing);
+    let endpoints: Vec<_> = fleet.endpoints().cloned().collect();
     let is_open =
         |address| endpoints.iter().find(|endpoint| endpoint.address == address).unwrap().is_open();
     let began = Instant::now();
@@ -218,6 +225,57 @@ async fn an_engine_that_ignores_cancels_is_quarantined_within_six_seconds() {
     assert_eq!(verifier.zombies(), 1);
     let told = told.lock().unwrap();
     assert!(matches!(told[..], [Told::Freed(_), Told::Quarantined(1)]), "{told:?}");
+}
+
+#[tokio::test]
+async fn an_engine_that_does_not_answer_is_lost_if_another_does() {
+    let (_, good) = Tiny::default().start().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let gone = listener.local_addr().unwrap();
+    drop(listener);
+    let (_, verifier) = witness();
+    let pace = Pace { interval: Duration::from_millis(20), ..Pace::default() };
+    for (addresses, lost) in [(vec![good, gone], true), (vec![gone], false)] {
+        let (fleet, standing) = (fleet(&addresses), Standing::default());
+        let source = source(&fleet);
+        let endpoint = fleet.endpoints().find(|e| e.address == gone).cloned().unwrap();
+        let mut office = Within::new(&source, &verifier, &standing);
+        tokio::select! {
+            never = rounds(&mut office, pace) => match never {},
+            () = until("lost", || endpoint.is_lost()), if lost => {}
+            () = sleep(Duration::from_millis(500)), if !lost => {}
+        }
+        assert_eq!(endpoint.is_open(), !lost);
+        assert!(fleet.endpoints().all(|e| e.address == gone || e.is_open()));
+    }
+}
+
+#[tokio::test]
+async fn what_two_models_have_at_one_engine_is_added_up() {
+    let (tiny, address) = Tiny { running: AtomicU32::new(3), ..Tiny::default() }.start().await;
+    let found = Found { name: "e".to_owned(), address, draining: false, engine: Engine::Vllm };
+    let models = ["a", "b"].map(|model| (model.to_owned(), vec![found.clone()]));
+    let listing = Listing { models: models.into_iter().collect() };
+    let fleet = Arc::new(Fleet::default().after(&listing));
+    let source = source(&fleet);
+    let endpoints: Vec<_> = fleet.endpoints().cloned().collect();
+    let _two = [0, 1].map(|i| Flight::begin(Arc::clone(&endpoints[i]), 0, 0));
+    let (told, verifier) = witness();
+    let standing = Standing::default();
+    let mut office = Within::new(&source, &verifier, &standing);
+    let story = async {
+        // Two are known, three are there: the cancelled one is not free.
+        verifier.cancelled(&endpoints[0], Instant::now());
+        sleep(Duration::from_millis(300)).await;
+        assert!(told.lock().unwrap().is_empty());
+        tiny.running.store(2, Ordering::SeqCst);
+        until("freed", || !told.lock().unwrap().is_empty()).await;
+    };
+    tokio::select! {
+        never = rounds(&mut office, Pace::default()) => match never {},
+        () = story => {}
+    }
+    assert_eq!(tiny.connections.load(Ordering::SeqCst), 1, "one engine is asked once");
 }
 
 /// A gateway that says what the test wants.
@@ -243,7 +301,8 @@ async fn one_collector_adds_up_what_all_gateways_have() {
     let (_out, listing) = watch::channel(Listing { models });
     let (told, verifier) = witness();
     let (fleet, standing) = (fleet(&[engine]), Standing::default());
-    let gateway = Apart::new(&fleet, &verifier, &standing, &collector);
+    let source = source(&fleet);
+    let gateway = Apart::new(&source, &verifier, &standing, &collector);
     let (leave, left) = tokio::sync::oneshot::channel::<()>();
     let story = async {
         let mut wire = Wire::new(collector.clone());
@@ -257,7 +316,7 @@ async fn one_collector_adds_up_what_all_gateways_have() {
         assert_eq!(standing.silent_engines(), 0);
         // One more runs, and nobody has it: it is ours, cancelled.
         tiny.running.store(4, Ordering::SeqCst);
-        verifier.cancelled(fleet.load().endpoints().next().unwrap(), Instant::now());
+        verifier.cancelled(fleet.endpoints().next().unwrap(), Instant::now());
         for _ in 0..6 {
             assert!(told.lock().unwrap().is_empty());
             say(&mut wire, 3, engine).await;
@@ -291,11 +350,12 @@ async fn a_collector_that_is_away_is_noticed_and_nothing_else_changes() {
     let (_, verifier) = witness();
     let engine = SocketAddr::from(([127, 0, 0, 1], 9));
     let (fleet, standing) = (fleet(&[engine]), Standing::default());
-    let gateway = Apart::new(&fleet, &verifier, &standing, &collector);
+    let source = source(&fleet);
+    let gateway = Apart::new(&source, &verifier, &standing, &collector);
     tokio::select! {
         () = gateway.talk(Pace::default(), std::future::pending()) => {}
         () = until("noticed", || standing.collector_away()) => {}
     }
     assert_eq!(standing.silent_engines(), 1);
-    assert!(fleet.load().endpoints().all(|endpoint| endpoint.is_open()));
+    assert!(fleet.endpoints().all(|endpoint| endpoint.is_open()));
 }

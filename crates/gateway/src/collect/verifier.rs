@@ -53,8 +53,8 @@ impl Verifier {
     }
 
     /// Requests in engines that were cancelled and should be gone.
-    pub fn zombies(&self) -> u64 {
-        self.cases().values().map(|case| u64::from(case.zombies())).sum()
+    pub fn zombies(&self) -> usize {
+        self.cases().values().map(|case| case.zombies() as usize).sum()
     }
 
     /// Engines with unproven cancels: they are asked often.

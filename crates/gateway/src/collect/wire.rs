@@ -39,6 +39,13 @@ pub enum Problem {
     Question(#[from] http::Error),
 }
 
+impl Problem {
+    /// Whether somebody is there and said something, if not what was asked for.
+    pub(super) const fn is_an_answer(&self) -> bool {
+        matches!(self, Self::Status(_) | Self::Body(_) | Self::Useless(_))
+    }
+}
+
 /// A place to ask, with its connection if there is one.
 #[derive(Debug)]
 pub(super) struct Wire {

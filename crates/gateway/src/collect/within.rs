@@ -1,20 +1,30 @@
 //! The collector inside a gateway: its own counts are all there is to know.
 
-use super::Standing;
 use super::rounds::{Answer, Office};
 use super::verifier::Verifier;
 use super::verify::Seen;
-use crate::fleet::{Endpoint, Fleet, Report};
+use super::wire::Problem;
+use super::{Source, Standing};
+use crate::fleet::{Endpoint, Fleet, Model, Report};
 use crate::settings::Engine;
-use arc_swap::ArcSwap;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// An engine is lost after so many questions in a row without any answer: about 2 s if nothing
+/// listens there, 4 s if it is frozen.
+const LOST: u32 = 3;
+
+/// Another engine that answered within this time shows that it is not us who cannot be reached.
+const LATELY: Duration = Duration::from_secs(2);
+
+/// From a cancel to the first question about it.
+const SETTLED: Duration = Duration::from_millis(2);
 
 /// Asks for one gateway.
 pub(super) struct Within<'a> {
-    fleet: &'a ArcSwap<Fleet>,
+    fleet: &'a Source,
     verifier: &'a Verifier,
     standing: &'a Standing,
     crew: Crew,
@@ -24,11 +34,7 @@ pub(super) struct Within<'a> {
 }
 
 impl<'a> Within<'a> {
-    pub(super) fn new(
-        fleet: &'a ArcSwap<Fleet>,
-        verifier: &'a Verifier,
-        standing: &'a Standing,
-    ) -> Self {
+    pub(super) fn new(fleet: &'a Source, verifier: &'a Verifier, standing: &'a Standing) -> Self {
         let (crew, before) = (Crew::default(), BTreeMap::new());
         Self { fleet, verifier, standing, crew, before, tidied: Instant::now() }
     }
@@ -51,6 +57,8 @@ impl Office for Within<'_> {
         let address = answer.address;
         let before = self.before.remove(&address).unwrap_or(0);
         let now = answer.came;
+        let answered = answer.load.as_ref().map_or_else(Problem::is_an_answer, |_| true);
+        self.crew.answered(address, now, answered);
         match answer.load {
             Ok(load) => {
                 let known = before.max(self.crew.in_flight(address));
@@ -65,7 +73,7 @@ impl Office for Within<'_> {
                         known: Some(known),
                     }),
                 );
-                self.verifier.report(&self.fleet.load(), self.crew.of(address), &seen);
+                self.verifier.report(&(self.fleet)(), self.crew.of(address), &seen);
             }
             Err(error) => {
                 tracing::debug!(%address, %error, "engine did not report");
@@ -74,13 +82,15 @@ impl Office for Within<'_> {
         }
         if now.duration_since(self.tidied) >= super::INTERVAL {
             self.tidied = now;
-            self.verifier.tidy(&self.fleet.load(), now);
+            self.verifier.tidy(&(self.fleet)(), now);
             self.standing.set_silent(self.crew.silent(now));
         }
     }
 
     async fn changed(&self) {
         self.verifier.wake.notified().await;
+        // A question in the very moment of a cancel would prove nothing.
+        tokio::time::sleep(SETTLED).await;
     }
 }
 
@@ -92,25 +102,30 @@ pub(super) struct Crew {
     engines: BTreeMap<SocketAddr, Member>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Member {
     endpoints: Vec<Arc<Endpoint>>,
     /// When it last reported.
     heard: Option<Instant>,
+    /// When it last answered, be it with a refusal.
+    answered: Option<Instant>,
+    /// Questions since then.
+    unanswered: u32,
 }
 
 impl Crew {
     /// Takes the fleet as it is now, and says whether it is another one.
-    pub(super) fn renew(&mut self, fleet: &ArcSwap<Fleet>) -> bool {
-        let fleet = fleet.load_full();
+    pub(super) fn renew(&mut self, fleet: &Source) -> bool {
+        let fleet = fleet();
         if self.fleet.as_ref().is_some_and(|old| Arc::ptr_eq(old, &fleet)) {
             return false;
         }
         let mut old = std::mem::take(&mut self.engines);
         for endpoint in fleet.endpoints() {
-            let heard = old.remove(&endpoint.address).and_then(|member| member.heard);
-            let none = || Member { endpoints: Vec::new(), heard };
-            let member = self.engines.entry(endpoint.address).or_insert_with(none);
+            let member = self.engines.entry(endpoint.address).or_insert_with(|| {
+                let before = old.remove(&endpoint.address).unwrap_or_default();
+                Member { endpoints: Vec::new(), ..before }
+            });
             member.endpoints.push(Arc::clone(endpoint));
         }
         self.fleet = Some(fleet);
@@ -134,6 +149,39 @@ impl Crew {
     pub(super) fn all_in_flight(&self) -> BTreeMap<SocketAddr, u32> {
         let all = self.engines.keys().map(|address| (*address, self.in_flight(*address)));
         all.filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// Takes note of whether an engine answers at all. One that does not is lost, but only if another
+    /// engine of the same model does answer: otherwise there is nothing better to try, and it may
+    /// well be our own network.
+    fn answered(&mut self, address: SocketAddr, now: Instant, answered: bool) {
+        let Some(member) = self.engines.get_mut(&address) else { return };
+        if answered {
+            (member.answered, member.unanswered) = (Some(now), 0);
+        } else {
+            member.unanswered = member.unanswered.saturating_add(1);
+        }
+        let suspect = member.unanswered >= LOST;
+        let Some(fleet) = &self.fleet else { return };
+        for endpoint in self.of(address) {
+            let lost = suspect && self.has_another(fleet, endpoint, now);
+            if lost != endpoint.is_lost() {
+                let engine = &*endpoint.name;
+                tracing::warn!(engine, lost, "engine does not answer, or does again");
+                endpoint.lose(lost);
+            }
+        }
+    }
+
+    /// Whether a model of this endpoint has an engine that answered lately.
+    fn has_another(&self, fleet: &Fleet, endpoint: &Arc<Endpoint>, now: Instant) -> bool {
+        let lately = |other: &Arc<Endpoint>| {
+            let answered = self.engines.get(&other.address).and_then(|member| member.answered);
+            other.address != endpoint.address
+                && answered.is_some_and(|at| now.saturating_duration_since(at) < LATELY)
+        };
+        let is_its = |model: &&Arc<Model>| model.endpoints.iter().any(|e| Arc::ptr_eq(e, endpoint));
+        fleet.models().filter(is_its).any(|model| model.endpoints.iter().any(lately))
     }
 
     /// Hands a report to the engine's endpoints. One that has not reported for long is taken to

@@ -15,7 +15,7 @@ use kube::api::{Api, DynamicObject, ListParams};
 use kube::{Client, Config, ResourceExt};
 use kube_runtime::WatchStreamExt as _;
 use kube_runtime::watcher::{self, Event, watcher};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::sync::mpsc::Sender;
 
@@ -46,6 +46,9 @@ pub async fn connect() -> Result<Client, Problem> {
     let mut config = Config::infer().await.map_err(|error| no(&error))?;
     config.read_timeout = Some(SILENCE);
     config.reset_reader_on_write = true;
+    // Watches pause between tries themselves; tries inside the client would hide for half a minute
+    // that the API server is unwell.
+    config.default_retry = false;
     // A credential plugin of a kubeconfig is a foreign program that may take its time.
     let client = tokio::task::spawn_blocking(move || Client::try_from(config)).await;
     client.map_err(|error| no(&error))?.map_err(|error| no(&error))
@@ -100,26 +103,26 @@ pub(super) async fn pools(
         tokio::select! {
             step = pool_pulse.next(&mut pool_stream, asked) => {
                 known.take(step.clone());
+                let all = known.whole().into_iter().flat_map(BTreeMap::values);
+                let wanted = pools::shared_selector(all);
+                if wanted != watched {
+                    // Other pods are asked for now; until they are listed, the old answer stays. So
+                    // this is told before the pool is.
+                    if to.send(Change::Pods(namespace.clone(), Step::Stale)).await.is_err() {
+                        return;
+                    }
+                    pod_stream = match &wanted {
+                        None => futures::stream::pending().boxed(),
+                        Some(labels) => {
+                            let api: Api<Pod> = Api::namespaced(client.clone(), &namespace);
+                            watcher(api, config().labels(labels)).default_backoff().boxed()
+                        }
+                    };
+                    watched = wanted;
+                }
                 if to.send(Change::Pools(namespace.clone(), step)).await.is_err() {
                     return;
                 }
-                let Some(all) = known.whole() else { continue };
-                let wanted = pools::shared_selector(all.values());
-                if wanted == watched {
-                    continue;
-                }
-                // Other pods are asked for now; until they are listed, the old answer stays.
-                if to.send(Change::Pods(namespace.clone(), Step::Stale)).await.is_err() {
-                    return;
-                }
-                pod_stream = match &wanted {
-                    None => futures::stream::pending().boxed(),
-                    Some(labels) => {
-                        let api: Api<Pod> = Api::namespaced(client.clone(), &namespace);
-                        watcher(api, config().labels(labels)).default_backoff().boxed()
-                    }
-                };
-                watched = wanted;
             }
             step = pod_pulse.next(&mut pod_stream, pools::member) => {
                 if to.send(Change::Pods(namespace.clone(), step)).await.is_err() {

@@ -11,7 +11,7 @@ use futures::stream::{FuturesUnordered, StreamExt as _};
 use kube::Client;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch as channel};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -32,17 +32,17 @@ const STEPS: usize = 1024;
 #[derive(Debug, Default)]
 pub struct Standing {
     unwell: AtomicI64,
-    doubted: AtomicI64,
+    doubted: AtomicUsize,
 }
 
 impl Standing {
     /// Watches that fail at the moment. What they listed last is used on.
-    pub fn failing_watches(&self) -> i64 {
-        self.unwell.load(Ordering::Relaxed)
+    pub fn failing_watches(&self) -> usize {
+        usize::try_from(self.unwell.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
     /// Models that seem to have lost all engines at once and keep them until that is confirmed.
-    pub fn doubted_models(&self) -> i64 {
+    pub fn doubted_models(&self) -> usize {
         self.doubted.load(Ordering::Relaxed)
     }
 
@@ -206,8 +206,7 @@ impl<'a> Desk<'a> {
             );
         }
         self.doubted.clone_from(doubted);
-        let count = i64::try_from(doubted.len()).unwrap_or(i64::MAX);
-        self.standing.doubted.store(count, Ordering::Relaxed);
+        self.standing.doubted.store(doubted.len(), Ordering::Relaxed);
         let wrong_ports = world.wrong_ports();
         for (model, ports) in &wrong_ports {
             if !self.wrong_ports.contains_key(model) {

@@ -52,20 +52,22 @@ impl Breaker {
         }
     }
 
-    /// No answer came. `sure` if the engine cannot be there at all: its port is closed.
-    pub(crate) fn failed(&self, now: Millis, sure: bool) {
+    /// No answer came. `sure` if the engine cannot be there at all: its port is closed. Returns
+    /// whether that opened the breaker.
+    pub(crate) fn failed(&self, now: Millis, sure: bool) -> bool {
         let more = if sure { FAILURES } else { 1 };
         let before = self.failures.fetch_add(more, Ordering::Relaxed);
         if before.saturating_add(more) < FAILURES {
-            return;
+            return false;
         }
         // Those that were under way when it opened say nothing new.
         if now.0 < self.closed_at.load(Ordering::Relaxed).saturating_sub(PROBE_MS) {
-            return;
+            return false;
         }
         let times = self.opened.fetch_add(1, Ordering::Relaxed).min(16);
         let pause = (FIRST_MS << times).min(LONGEST_MS);
         self.closed_at.store(now.0 + pause, Ordering::Relaxed);
+        true
     }
 }
 

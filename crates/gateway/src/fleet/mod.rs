@@ -12,12 +12,14 @@ mod flight;
 
 pub(crate) use flight::Flight;
 
+use crate::meter::Engines;
 use crate::settings::Engine;
 use breaker::Breaker;
+use flyball_routing::{Ring, Seen};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// All engines by model. Replaced as a whole.
 #[derive(Debug, Default)]
@@ -32,6 +34,19 @@ pub struct Model {
     pub name: Arc<str>,
     /// Its engines, in the order of their names.
     pub endpoints: Vec<Arc<Endpoint>>,
+    /// Who owns which prefix.
+    pub(crate) ring: Ring,
+    /// Which prompts were seen, and where they went.
+    seen: Arc<Mutex<Seen>>,
+}
+
+/// What an engine has to do, as far as this gateway knows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Load {
+    pub(crate) unread_tokens: u64,
+    pub(crate) held_tokens: u64,
+    /// Zero if unknown.
+    pub(crate) kv_used_per_thousand: u32,
 }
 
 /// What discovery found: every model with all its engines. A whole, not a difference.
@@ -71,6 +86,10 @@ pub struct Report {
 /// Tokens that a request of another gateway is taken to have: the mean prompt of chat traffic in the
 /// Azure traces is about a thousand.
 const FOREIGN_TOKENS: u64 = 1_024;
+
+/// Prefixes remembered per model: of the last few thousand prompts of 12,000 tokens. Half a MiB, of
+/// which only what is used is real.
+const SEEN_PREFIXES: usize = 65_536;
 
 static NEXT_SLOT: AtomicU32 = AtomicU32::new(0);
 
@@ -120,7 +139,13 @@ impl Fleet {
                 .map(|f| kept(f).unwrap_or_else(|| Arc::new(Endpoint::new(f))))
                 .collect();
             endpoints.sort_by(|a, b| a.name.cmp(&b.name));
-            (name.clone(), Arc::new(Model { name: name.as_str().into(), endpoints }))
+            let ring = Ring::new(endpoints.iter().map(|endpoint| endpoint.key));
+            let seen = before.map_or_else(
+                || Arc::new(Mutex::new(Seen::new(SEEN_PREFIXES))),
+                |before| Arc::clone(&before.seen),
+            );
+            let model = Model { name: name.as_str().into(), endpoints, ring, seen };
+            (name.clone(), Arc::new(model))
         });
         Self { models: models.collect() }
     }
@@ -138,6 +163,13 @@ impl Fleet {
     /// All engines of all models.
     pub fn endpoints(&self) -> impl Iterator<Item = &Arc<Endpoint>> {
         self.models.values().flat_map(|model| &model.endpoints)
+    }
+}
+
+impl Model {
+    /// The memory of prompts. Held for about a microsecond.
+    pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -202,15 +234,32 @@ impl Endpoint {
     }
 
     /// What routing goes by. Of what others sent, only counts are known; see [`FOREIGN_TOKENS`].
-    pub(crate) fn load(&self) -> (u64, u64) {
+    pub(crate) fn load(&self) -> Load {
         let own = self.in_flight();
         let (running, waiting) =
             (self.running.load(Ordering::Relaxed), self.waiting.load(Ordering::Relaxed));
         let foreign = u64::from((running + waiting).saturating_sub(own));
         let foreign_waiting = foreign.min(u64::from(waiting));
-        let unread = self.unread_tokens.load(Ordering::Relaxed) + foreign_waiting * FOREIGN_TOKENS;
-        let held = self.held_tokens.load(Ordering::Relaxed) + foreign * FOREIGN_TOKENS;
-        (unread, held)
+        let kv = self.kv_used_per_thousand.load(Ordering::Relaxed);
+        Load {
+            unread_tokens: self.unread_tokens.load(Ordering::Relaxed)
+                + foreign_waiting * FOREIGN_TOKENS,
+            held_tokens: self.held_tokens.load(Ordering::Relaxed) + foreign * FOREIGN_TOKENS,
+            kv_used_per_thousand: if kv == u32::MAX { 0 } else { kv },
+        }
+    }
+
+    /// The count of its state.
+    pub(crate) fn count_in<'a>(&self, engines: &'a mut Engines, now: Millis) -> &'a mut usize {
+        if self.is_lost() || !self.breaker.allows(now) {
+            &mut engines.broken
+        } else if self.quarantined.load(Ordering::Relaxed) {
+            &mut engines.quarantined
+        } else if self.draining.load(Ordering::Relaxed) {
+            &mut engines.draining
+        } else {
+            &mut engines.open
+        }
     }
 
     fn is(&self, found: &Found) -> bool {

@@ -16,7 +16,7 @@ pub(crate) use relay::Relay;
 
 use crate::accept::Worker;
 use crate::answer::{Payload, Problem};
-use crate::choose::{choose, tokens_of};
+use crate::choose::{Chosen, Wish};
 use crate::fleet::{Endpoint, Flight, Model};
 use crate::scan::Scanned;
 use attempt::{Began, Failed, Prepared, attempt};
@@ -45,24 +45,24 @@ pub(crate) async fn forward(
 ) -> Result<Response<Payload>, (Problem, Record)> {
     let timeouts = worker.shared.live().timeouts;
     let until = record.began() + Duration::from_millis(timeouts.first_byte_ms);
-    let key = worker.next_number();
+    let wish = Wish::new(&job.model, &job.scanned, worker.next_number());
+    let traceparent = record.traceparent_onward();
     let mut tried = Vec::new();
     let mut retry = None;
     loop {
-        let now = worker.shared.now();
-        let Some(chosen) = choose(&job.model, &job.scanned, key, &tried, now) else {
+        let Some(chosen) = wish.choose(&tried, worker.shared.now()) else {
             let problem = if tried.is_empty() { Problem::NoEndpoint } else { Problem::NoAnswer };
             return Err((problem, record));
         };
         record.hoped_blocks = chosen.hoped_blocks;
         record.chosen.get_or_insert(record.began().elapsed());
         record.endpoint = Some(Arc::clone(&chosen.endpoint));
-        let flight = flight(worker, &chosen.endpoint, &job.scanned);
+        let flight = flight(worker, &chosen);
         let prepared = Prepared {
             surface: record.surface,
             headers: &job.headers,
             request_id: &record.request_id,
-            traceparent: record.traceparent.as_ref(),
+            traceparent: traceparent.as_ref(),
             pieces: &job.pieces,
             connect: Duration::from_millis(timeouts.connect_ms),
             until,
@@ -73,7 +73,7 @@ pub(crate) async fn forward(
                 return Ok(answer(worker, began, flight.landed(), record, idle));
             }
             Err(failed) => {
-                flight.failed();
+                flight.failed(failed);
                 note(&chosen.endpoint, failed, worker);
                 if failed == Failed::TooLate {
                     return Err((Problem::TooLate, record));
@@ -113,12 +113,16 @@ fn answer(
 /// Tells the breaker.
 fn note(endpoint: &Arc<Endpoint>, failed: Failed, worker: &Worker) {
     let now = worker.shared.now();
-    match failed {
-        Failed::NotConnected => endpoint.breaker.failed(now, true),
-        Failed::Broken | Failed::TooLate | Failed::Lost => endpoint.breaker.failed(now, false),
+    let opened = match failed {
         // Full is no failure.
-        Failed::Said(429) => {}
-        Failed::Said(_) => endpoint.breaker.failed(now, false),
+        Failed::Said(429) => false,
+        Failed::NotConnected => endpoint.breaker.failed(now, true),
+        Failed::Said(_) | Failed::Broken | Failed::TooLate | Failed::Lost => {
+            endpoint.breaker.failed(now, false)
+        }
+    };
+    if opened {
+        worker.shared.breaker_opened();
     }
 }
 
@@ -128,10 +132,9 @@ struct Waiting<'a> {
     worker: &'a Worker,
 }
 
-fn flight<'a>(worker: &'a Worker, endpoint: &Arc<Endpoint>, scanned: &Scanned) -> Waiting<'a> {
-    let (prompt, output) = tokens_of(scanned);
-    let flight = Flight::begin(Arc::clone(endpoint), prompt, prompt + output);
-    Waiting { flight: Some(flight), worker }
+fn flight<'a>(worker: &'a Worker, chosen: &Chosen) -> Waiting<'a> {
+    let endpoint = Arc::clone(&chosen.endpoint);
+    Waiting { flight: Some(Flight::begin(endpoint, chosen.to_read, chosen.to_hold)), worker }
 }
 
 impl Waiting<'_> {
@@ -139,15 +142,24 @@ impl Waiting<'_> {
         self.flight.take().expect("taken only here and in `failed`, which both consume it")
     }
 
-    fn failed(mut self) {
-        self.flight = None;
+    fn failed(mut self, failed: Failed) {
+        let flight = self.flight.take();
+        // The engine may still work on what it was not given time for.
+        if let (Some(flight), Failed::Lost | Failed::TooLate) = (flight, failed) {
+            let endpoint = Arc::clone(flight.endpoint());
+            drop(flight);
+            self.worker.shared.cancelled(&endpoint);
+        }
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        if let Some(flight) = &self.flight {
-            self.worker.shared.cancelled(flight.endpoint());
+        if let Some(flight) = self.flight.take() {
+            let endpoint = Arc::clone(flight.endpoint());
+            // Counted out first: what an engine runs beyond our count is a zombie.
+            drop(flight);
+            self.worker.shared.cancelled(&endpoint);
         }
     }
 }

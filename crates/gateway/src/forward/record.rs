@@ -65,6 +65,14 @@ impl Record {
         }
     }
 
+    /// The `traceparent` that the engine gets.
+    pub(crate) fn traceparent_onward(&self) -> Option<HeaderValue> {
+        let callers = self.traceparent.as_ref();
+        let id = self.request_id.to_str().unwrap_or_default();
+        let said = callers.and_then(|value| value.to_str().ok());
+        self.shared.traceparent(said, id, self.started).or_else(|| callers.cloned())
+    }
+
     /// Since its head had arrived.
     pub(crate) fn age(&self) -> Duration {
         self.began.elapsed()

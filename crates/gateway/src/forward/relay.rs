@@ -36,7 +36,8 @@ pub(crate) struct Relay {
     worker: Arc<Worker>,
     body: Incoming,
     connection: Option<Connection>,
-    flight: Flight,
+    /// Until it is over.
+    flight: Option<Flight>,
     record: Record,
     ready: VecDeque<Bytes>,
     /// The beginning of an event whose end has not come.
@@ -54,17 +55,18 @@ impl Relay {
     pub(crate) fn new(
         worker: Arc<Worker>,
         began: Began,
-        flight: Flight,
+        mut flight: Flight,
         record: Record,
         idle: Duration,
     ) -> Self {
         let stream = began.watcher.is_some();
         let length = if stream { SizeHint::new() } else { began.body.size_hint() };
+        flight.has_read();
         let mut relay = Self {
             worker,
             body: began.body,
             connection: Some(began.connection),
-            flight,
+            flight: Some(flight),
             record,
             ready: VecDeque::new(),
             partial: BytesMut::new(),
@@ -76,7 +78,6 @@ impl Relay {
             look: None,
             over: false,
         };
-        relay.flight.has_read();
         relay.record.first = Some(relay.record.age());
         let pieces = began.first.len();
         for (place, piece) in began.first.into_iter().enumerate() {
@@ -188,7 +189,9 @@ impl Relay {
 
     fn end_whole(&mut self) {
         self.over = true;
-        self.flight.endpoint().breaker.succeeded();
+        if let Some(flight) = self.flight.take() {
+            flight.endpoint().breaker.succeeded();
+        }
         if let Some(connection) = self.connection.take() {
             self.worker.pool.put(connection);
         }
@@ -199,8 +202,7 @@ impl Relay {
     /// The answer cannot be finished: an event says so in a stream, and a cut connection otherwise.
     fn give_up(&mut self, problem: &Problem) -> io::Result<()> {
         self.over = true;
-        self.connection = None;
-        self.worker.shared.cancelled(self.flight.endpoint());
+        self.cut();
         self.account();
         self.record.finish(Outcome::Broken, Some(problem.code()));
         if self.watcher.is_none() {
@@ -217,7 +219,7 @@ impl Relay {
         let look = self.look.get_or_insert_with(|| Box::pin(tokio::time::sleep(LOOK)));
         while look.as_mut().poll(cx).is_ready() {
             let quiet = self.last_event.elapsed();
-            if quiet >= self.idle || (quiet >= LOST && self.flight.endpoint().is_lost()) {
+            if quiet >= self.idle || (quiet >= LOST && lost(self.flight.as_ref())) {
                 return Poll::Ready(Problem::BrokenStream);
             }
             if self.worker.shared.is_cut() {
@@ -226,6 +228,17 @@ impl Relay {
             look.as_mut().reset((Instant::now() + LOOK).into());
         }
         Poll::Pending
+    }
+
+    /// Cuts the connection, which tells the engine. It is counted out first: what an engine runs
+    /// beyond our count is a zombie.
+    fn cut(&mut self) {
+        self.connection = None;
+        if let Some(flight) = self.flight.take() {
+            let endpoint = Arc::clone(flight.endpoint());
+            drop(flight);
+            self.worker.shared.cancelled(&endpoint);
+        }
     }
 
     fn account(&mut self) {
@@ -245,12 +258,15 @@ impl Relay {
 impl Drop for Relay {
     fn drop(&mut self) {
         if !self.over {
-            // The client hung up. Cutting the connection tells the engine.
-            self.connection = None;
+            // The client hung up.
+            self.cut();
             self.account();
-            self.worker.shared.cancelled(self.flight.endpoint());
         }
     }
+}
+
+fn lost(flight: Option<&Flight>) -> bool {
+    flight.is_some_and(|flight| flight.endpoint().is_lost())
 }
 
 fn ends_between_events(piece: &[u8]) -> bool {

@@ -17,8 +17,13 @@ mod page;
 mod reason;
 mod series;
 mod span;
+
+#[cfg(test)]
+mod cost;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod traced;
 
 pub use now::{Engines, Now};
 pub use series::{CALLERS, MODELS};

@@ -13,6 +13,16 @@ pub struct Now {
     pub draining: bool,
     /// Engines by state.
     pub engines: Engines,
+    /// Requests in engines that were cancelled and should be gone.
+    pub zombies: usize,
+    /// Engines without a report that is young enough.
+    pub silent_engines: usize,
+    /// Whether the collector that was named does not answer.
+    pub collector_away: bool,
+    /// Watches of the API server that fail.
+    pub failing_watches: usize,
+    /// Models that seem to have lost all engines and keep them until that is confirmed.
+    pub doubted_models: usize,
 }
 
 /// How many engines are in which state. One in two states is counted in the later of the two.

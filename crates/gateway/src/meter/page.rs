@@ -110,6 +110,11 @@ impl Meter {
             (Metric::GatewayInFlight, exact(now.requests)),
             (Metric::GatewayHeld, exact(now.held_bytes)),
             (Metric::GatewayDraining, f64::from(u8::from(now.draining))),
+            (Metric::GatewayZombies, exact(now.zombies)),
+            (Metric::GatewaySilentEngines, exact(now.silent_engines)),
+            (Metric::GatewayCollectorAway, f64::from(u8::from(now.collector_away))),
+            (Metric::GatewayFailingWatches, exact(now.failing_watches)),
+            (Metric::GatewayDoubtedModels, exact(now.doubted_models)),
             (Metric::GatewayReloadSuccessful, f64::from(u8::from(reload.successful))),
             (Metric::GatewayReloadTime, reload.good_since_seconds()),
         ] {

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 const STARTED: Duration = Duration::from_millis(1_794_000_000_123);
 
-fn settings() -> Settings {
+pub(super) fn settings() -> Settings {
     let model = |name: &str| Model { name: name.to_owned(), ..Model::default() };
     let key = |name: &str| Key {
         name: name.to_owned(),
@@ -21,7 +21,7 @@ fn settings() -> Settings {
     }
 }
 
-fn request() -> Finished<'static> {
+pub(super) fn request() -> Finished<'static> {
     Finished {
         request_id: "req-1",
         traceparent: None,

@@ -8,3 +8,4 @@ mod http2;
 mod limits;
 mod passes;
 mod rig;
+mod smuggling;

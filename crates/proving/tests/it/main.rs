@@ -1,7 +1,11 @@
-//! Load, upstream and fault proxy with each other, over loopback.
+//! Load, upstream and fault proxy with each other, and the gateway with real engines, over loopback.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
 mod fates;
 mod load;
+mod proven;
+mod real_engines;
 
 use flyball_proving::upstream::{Upstream, serve};
 use std::net::SocketAddr;

@@ -8,7 +8,7 @@ use super::world::World;
 use crate::network::Felt;
 use crate::seconds::Seconds;
 use flyball_core::units::Tokens;
-use flyball_routing::{Ask, Availability, Endpoint, Weights, choose};
+use flyball_routing::{Ask, Availability, Endpoint, Ring, Weights, choose};
 use std::collections::VecDeque;
 
 /// A request that arrived.
@@ -117,16 +117,21 @@ impl World<'_> {
         let blocks =
             trace.blocks.get(asked.blocks.start as usize..asked.blocks.end as usize).unwrap_or(&[]);
         self.list_endpoints(model);
+        if !self.endpoints.iter().any(Endpoint::serves) {
+            return false;
+        }
         let ask = Ask {
             prefixes: blocks,
             block_tokens: trace.block_tokens,
-            seen_blocks: None,
+            past: self.models[model].seen.look(blocks, self.endpoints.len()),
             prompt: Tokens::new(asked.prompt.into()),
-            expected_output: Tokens::new(asked.output.into()),
             key: request as u64,
         };
-        let Some(choice) = choose(&self.endpoints, &ask, &Weights::DEFAULT) else { return false };
+        let ring = Ring::new(self.endpoints.iter().map(|endpoint| endpoint.key));
+        let endpoint = |place: usize| self.endpoints[place];
+        let Some(choice) = choose(&ring, endpoint, &ask, &Weights::DEFAULT) else { return false };
         let replica = self.endpoint_replicas[choice.endpoint];
+        self.models[model].seen.sent(blocks, replica as u64);
         let work = Work {
             prompt: asked.prompt,
             output: asked.output.max(1),
@@ -169,7 +174,7 @@ impl World<'_> {
                 availability: if serves { Availability::Serving } else { Availability::Draining },
                 unread: Tokens::new(there.unread),
                 held: Tokens::new(there.held),
-                sent_since: Tokens::ZERO,
+                kv_used_per_thousand: 0,
                 cached_blocks: 0,
                 speed_per_thousand: 1_000,
             });

@@ -14,7 +14,7 @@ use crate::chance::{Chance, Purpose, stream};
 use crate::policy::Policy;
 use crate::seconds::Seconds;
 use flyball_core::decision::Previous;
-use flyball_routing::Endpoint;
+use flyball_routing::{Endpoint, Seen};
 
 /// How long requests that are inside at the end are waited for. A request of a thousand tokens at a
 /// tenth of a second each takes under two minutes, and what is not served in ten more has missed.
@@ -70,6 +70,8 @@ pub(super) struct ModelState {
     /// The place of the next request in its trace.
     pub(super) next_arrival: usize,
     pub(super) held: Held,
+    /// What the router remembers of prompts.
+    pub(super) seen: Seen,
     /// Replicas that each variant should have.
     pub(super) desired: Vec<u32>,
     pub(super) account: Account,
@@ -85,11 +87,15 @@ pub(super) struct ModelState {
     pub(super) named: u32,
 }
 
+/// Prefixes that the router remembers of a model: a thousand conversations.
+const REMEMBERED: usize = 16_384;
+
 impl ModelState {
     fn new(setup: &ModelSetup) -> Self {
         Self {
             next_arrival: 0,
             held: Held::default(),
+            seen: Seen::new(REMEMBERED),
             desired: setup.variants.iter().map(|variant| variant.initial).collect(),
             account: Account::default(),
             arrived: 0,

@@ -14,7 +14,7 @@ pub mod lengths;
 pub mod load;
 pub mod prometheus;
 #[cfg(test)]
-mod real;
+pub(crate) mod real;
 pub mod reuse;
 pub mod shape;
 mod windows;

@@ -163,6 +163,16 @@ metrics! {
         "Engines by state: open, draining, quarantined (ignores hang-ups), broken (breaker is open)";
     GatewayDraining, Gateway, Gauge, Count, "flyball_gateway_draining", [],
         "1 from SIGTERM on, 0 before";
+    GatewayZombies, Gateway, Gauge, Count, "flyball_gateway_zombies", [],
+        "Requests in engines whose clients hung up more than a second ago";
+    GatewaySilentEngines, Gateway, Gauge, Count, "flyball_gateway_silent_engines", [],
+        "Engines without a load report of the last seconds; they are chosen by own counts";
+    GatewayCollectorAway, Gateway, Gauge, Count, "flyball_gateway_collector_away", [],
+        "1 if the collector named in the settings does not answer, 0 otherwise";
+    GatewayFailingWatches, Gateway, Gauge, Count, "flyball_gateway_failing_watches", [],
+        "Watches of the API server that fail; what they listed last is used on";
+    GatewayDoubtedModels, Gateway, Gauge, Count, "flyball_gateway_doubted_models", [],
+        "Models that seem to have lost all engines and keep them until that is confirmed";
     GatewayReloadSuccessful, Gateway, Gauge, Count,
         "flyball_gateway_config_last_reload_successful", [],
         "1 if the settings file as it is now is in use, 0 if it was refused and an older one is";

@@ -10,6 +10,7 @@ mod contenders;
 mod document;
 mod drills;
 mod gateway;
+mod gateway_emulator;
 mod pace;
 mod pool;
 mod sections;

@@ -17,15 +17,6 @@ use std::process::Command;
 pub(super) struct ServeArgs {
     #[arg(long, default_value_t = 8000)]
     port: u16,
-    /// The name that requests give
-    #[arg(long, default_value = "nano")]
-    model_name: String,
-    /// Seconds that streams in flight get after SIGTERM; vLLM's own default is 0, and stalls them
-    #[arg(long, default_value_t = 30)]
-    shutdown_timeout: u32,
-    /// The core to run on: two servers on one machine need two
-    #[arg(long, default_value_t = 0)]
-    core: u32,
     /// More options for `vllm serve`
     #[arg(last = true)]
     more: Vec<String>,
@@ -48,23 +39,11 @@ pub(super) fn ensure(pins: &Pins, root: &Path, shelf: &Shelf) -> Result<PathBuf>
 /// Becomes `vllm serve` on loopback; ends when that does.
 pub(super) fn serve(root: &Path, args: &ServeArgs) -> Result<()> {
     let (pins, shelf) = (Pins::read(root)?, Shelf::open()?);
-    let home = ensure(&pins, root, &shelf)?;
-    let model = models::nano(&pins, root, &shelf)?.join("nano-hf");
-    let mut command = Command::new(home.join("bin/python"));
-    command.args(["-m", "vllm.entrypoints.cli.main", "serve"]).arg(model);
-    command.args(["--host", "127.0.0.1", "--port", &args.port.to_string()]);
-    command.args(["--served-model-name", &args.model_name]);
-    // The default, 16 bits, ends in an illegal instruction on CPUs with AMX, and the one
-    // extension that we keep cannot do it at all.
-    command.args(["--dtype", "float32", "--enforce-eager"]);
-    // 64 blocks of 128 tokens: small enough that a burst of tests fills them.
-    command.args(["--max-model-len", "2048", "--max-num-seqs", "32"]);
-    command.args(["--num-gpu-blocks-override", "64"]);
-    command.args(["--shutdown-timeout", &args.shutdown_timeout.to_string()]);
-    command.args(&args.more);
-    command.env("HF_HUB_OFFLINE", "1").env("VLLM_NO_USAGE_STATS", "1");
-    command.env("VLLM_CPU_KVCACHE_SPACE", "1").env("OMP_NUM_THREADS", "1");
-    command.env("VLLM_CPU_OMP_THREADS_BIND", args.core.to_string());
+    ensure(&pins, root, &shelf)?;
+    shelf.show("nano-hf", &models::nano(&pins, root, &shelf)?.join("nano-hf"))?;
+    let mut command = Command::new("bash");
+    command.arg(root.join("cluster/engines/vllm.sh")).arg(shelf.shown());
+    command.arg(args.port.to_string()).args(&args.more);
     // Replaced and not started: a signal to this process then reaches vLLM itself.
     Err(std::os::unix::process::CommandExt::exec(&mut command)).context("could not start vLLM")
 }

@@ -22,6 +22,10 @@ use std::time::{Duration, Instant};
 /// What an engine may take for a cancel before that is a zombie.
 pub const GRACE: Duration = Duration::from_secs(1);
 
+/// A question must be sent this long after a cancel to say anything about it: whoever cancels tells
+/// us first and takes the request out of its counts then.
+const TOLD_FIRST: Duration = Duration::from_millis(1);
+
 /// Zombies that last so long put the engine into quarantine.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -143,7 +147,7 @@ impl Case {
             self.others.note(excess, seen.came);
         }
         let (others_least, others_most) = self.others.range();
-        let before = self.cancels.partition_point(|at| *at < seen.sent);
+        let before = self.cancels.partition_point(|at| *at + TOLD_FIRST < seen.sent);
         let kept = before.min(excess.saturating_sub(others_least) as usize);
         let freed = self.cancels.drain(..before - kept).map(|at| seen.came - at).collect();
         // The newest of those that were kept have it, beyond what others had at most.

@@ -3,9 +3,11 @@
 //! Programs are started as processes and watched from outside: load and bare upstream are those of
 //! `crates/proving`, CPU time and memory are what the kernel says. Sections in order: `small` and
 //! `large` (CPU per request), `chunks` (CPU per streamed chunk), `latency`, `streams` (10,000 at
-//! once), `faults`. Start at `cost.rs`; `contenders.rs` says who is measured, and the templates how
+//! once), `affinity`, `faults`, `emulator` (against the simulator). Start at `cost.rs`;
+//! `contenders.rs` says who is measured, and the templates how
 //! each is set up.
 
+mod affinity;
 mod bench;
 mod contenders;
 mod cost;
@@ -16,7 +18,7 @@ mod peers;
 mod running;
 mod streams;
 
-use super::{Measured, Page, document};
+use super::{Measured, Page, document, gateway_emulator};
 use anyhow::Result;
 use bench::Bench;
 use clap::{Args as ClapArgs, ValueEnum};
@@ -53,7 +55,9 @@ enum Name {
     Chunks,
     Latency,
     Streams,
+    Affinity,
     Faults,
+    Emulator,
 }
 
 impl Name {
@@ -64,7 +68,9 @@ impl Name {
             Self::Chunks => "CPU per streamed chunk",
             Self::Latency => "Added latency at half load",
             Self::Streams => "10,000 streams at once",
+            Self::Affinity => "Prompts that find their beginnings cached",
             Self::Faults => "Faults under load",
+            Self::Emulator => "The emulator against the simulator",
         }
     }
 }
@@ -76,24 +82,31 @@ pub(super) fn run(root: &Path, args: &Args) -> Result<()> {
     }
     let command = "cargo xtask bench gateway --figure";
     let mut page = Page::new(document::GATEWAY, command, args.figure);
-    let mut bench = Bench::new(root, args)?;
+    let mut bench = None;
     for name in Name::value_variants().iter().copied() {
         if !args.only.is_empty() && !args.only.contains(&name) {
             continue;
         }
-        let measured = section(&mut bench, args, name)?;
+        let measured = section(root, &mut bench, args, name)?;
         page.add(root, name as u8, name.title(), measured)?;
     }
     page.finish(root, args.quick)
 }
 
-fn section(bench: &mut Bench, args: &Args, name: Name) -> Result<Measured> {
+fn section(root: &Path, bench: &mut Option<Bench>, args: &Args, name: Name) -> Result<Measured> {
+    let ready = || match bench {
+        Some(bench) => Ok(bench),
+        none => Bench::new(root, args).map(|made| none.insert(made)),
+    };
     match name {
-        Name::Small => cost::measured(bench, Shape::Small),
-        Name::Large => cost::measured(bench, Shape::Large),
-        Name::Chunks => cost::measured(bench, Shape::Stream),
-        Name::Latency => latency::measured(bench),
-        Name::Streams => streams::measured(bench),
-        Name::Faults => faults::measured(bench, args.seed),
+        Name::Small => cost::measured(ready()?, Shape::Small),
+        Name::Large => cost::measured(ready()?, Shape::Large),
+        Name::Chunks => cost::measured(ready()?, Shape::Stream),
+        Name::Latency => latency::measured(ready()?),
+        Name::Streams => streams::measured(ready()?),
+        Name::Affinity => affinity::measured(ready()?, root),
+        Name::Faults => faults::measured(ready()?, args.seed),
+        // It needs none of the programs.
+        Name::Emulator => gateway_emulator::run(root, args.quick),
     }
 }

@@ -1,0 +1,263 @@
+//! The whole process: the data plane, and beside it one thread that finds engines, asks them how
+//! they are, follows the settings file and answers on the admin address.
+//!
+//! Start at [`run`].
+
+use crate::collect::{self, Told, Verifier};
+use crate::discover;
+use crate::fleet::{Endpoint, Listing};
+use crate::meter::{Finished, Meter, MeterError};
+use crate::serve::{self, Listener, Running};
+use crate::settings::reload::{self, Watched};
+use crate::settings::{Model, Settings};
+use crate::{accept, admin};
+use http::HeaderValue;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Notify, watch};
+
+/// From "not ready" to "takes no new connections": Kubernetes tells everybody in about this time.
+const SETTLE: Duration = Duration::from_secs(2);
+
+/// Before discovery that cannot begin is tried again.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// For a last word to the collector.
+const GOODBYE: Duration = Duration::from_secs(1);
+
+/// Why a gateway cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    /// The settings are no good.
+    #[error("the settings are refused: {}", .0.join("; "))]
+    Settings(Vec<String>),
+    /// An address cannot be listened on, or a certificate cannot be read.
+    #[error("{what}: {source}")]
+    Start {
+        /// What was tried.
+        what: &'static str,
+        /// What came of it.
+        source: io::Error,
+    },
+    /// Nothing can be counted.
+    #[error(transparent)]
+    Meter(#[from] MeterError),
+}
+
+/// Runs a gateway with the settings of this file until SIGTERM or SIGINT, then lets it finish.
+pub fn run(file: &Path, version: &'static str) -> Result<(), Problem> {
+    let (watched, settings) = Watched::open(file, SystemTime::now()).map_err(Problem::Settings)?;
+    settings.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
+    let meter = Arc::new(Meter::start(&settings, version, io::stdout())?);
+    let verifier = Arc::new(verifier(&meter));
+    let listener = Arc::new(Hub { meter: Arc::clone(&meter), verifier: Arc::clone(&verifier) });
+    let start = |what| move |source| Problem::Start { what, source };
+    let running = serve::start(&settings, listener).map_err(start("the gateway cannot listen"))?;
+    let process = Process {
+        running: Arc::new(running),
+        verifier,
+        models: watch::Sender::new(settings.clone()),
+        listing: watch::Sender::new(Listing::default()),
+        draining: AtomicBool::new(false),
+        ended: Notify::new(),
+        collecting: collect::Standing::default(),
+        discovering: discover::Standing::default(),
+        meter,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(start("no runtime"))?;
+    let drain = Duration::from_millis(settings.timeouts.drain_ms);
+    runtime.block_on(Arc::new(process).live(watched, &settings, version, drain))
+}
+
+/// What the thread beside the data plane needs.
+struct Process {
+    running: Arc<Running>,
+    meter: Arc<Meter>,
+    verifier: Arc<Verifier>,
+    models: watch::Sender<Settings>,
+    listing: watch::Sender<Listing>,
+    draining: AtomicBool,
+    /// All requests are over.
+    ended: Notify,
+    collecting: collect::Standing,
+    discovering: discover::Standing,
+}
+
+impl Process {
+    async fn live(
+        self: Arc<Self>,
+        watched: Watched,
+        settings: &Settings,
+        version: &'static str,
+        drain: Duration,
+    ) -> Result<(), Problem> {
+        let start = |what| move |source| Problem::Start { what, source };
+        let listener = accept::listener(settings.admin)
+            .map_err(start("the admin address cannot be listened on"))?;
+        let state = self.state(settings, version);
+        self.meter.look_at({
+            let process = Arc::clone(&self);
+            move || process.now()
+        });
+        tokio::spawn(admin::serve(listener, Arc::clone(&state)));
+        tokio::spawn(Arc::clone(&self).discover());
+        tokio::spawn(Arc::clone(&self).list());
+        let collecting = tokio::spawn(Arc::clone(&self).collect(settings.collector.clone()));
+        let process = Arc::clone(&self);
+        tokio::spawn(reload::watch(watched, move |settings, reload| {
+            if let Some(settings) = settings {
+                process.change(settings, &state);
+            }
+            process.meter.reloaded(reload.clone());
+        }));
+        tracing::info!(
+            listen = %self.running.address(), admin = %settings.admin,
+            models = settings.models.len(), keys = settings.keys.len(), "gateway serves"
+        );
+        stop().await.map_err(start("signals cannot be heard"))?;
+        self.draining.store(true, Ordering::Relaxed);
+        tracing::info!(requests = self.running.inside().requests, "gateway drains");
+        tokio::time::sleep(SETTLE.min(drain)).await;
+        let running = Arc::clone(&self.running);
+        // The admin address goes on answering meanwhile.
+        let left = tokio::task::spawn_blocking(move || running.drain(drain)).await.unwrap_or(0);
+        // Without a goodbye the collector would have to think that requests go on here.
+        self.ended.notify_one();
+        drop(tokio::time::timeout(GOODBYE, collecting).await);
+        tracing::info!(cut = left, "gateway ends");
+        Ok(())
+    }
+
+    fn state(self: &Arc<Self>, settings: &Settings, version: &'static str) -> Arc<admin::State> {
+        let process = Arc::clone(self);
+        let ready = move || process.ready();
+        Arc::new(admin::State::new(version, Arc::clone(&self.meter), settings.clone(), ready))
+    }
+
+    fn ready(&self) -> Result<(), &'static str> {
+        if self.draining.load(Ordering::Relaxed) {
+            return Err("draining");
+        }
+        let listed = discover::listed_once(&self.listing.borrow(), &self.models.borrow().models);
+        listed.then_some(()).ok_or("not every model's engines were listed yet")
+    }
+
+    fn now(&self) -> crate::meter::Now {
+        let inside = self.running.inside();
+        crate::meter::Now {
+            connections: inside.connections,
+            requests: inside.requests,
+            held_bytes: inside.bytes,
+            draining: self.draining.load(Ordering::Relaxed),
+            engines: self.running.engines(),
+            zombies: self.verifier.zombies(),
+            silent_engines: self.collecting.silent_engines(),
+            collector_away: self.collecting.collector_away(),
+            failing_watches: self.discovering.failing_watches(),
+            doubted_models: self.discovering.doubted_models(),
+        }
+    }
+
+    fn change(&self, settings: &Settings, state: &admin::State) {
+        self.running.change(settings);
+        self.meter.follow(settings);
+        state.follow(settings);
+        self.models.send_replace(settings.clone());
+    }
+
+    /// Looks for engines, anew when the models change. What was found before stays meanwhile.
+    async fn discover(self: Arc<Self>) {
+        let mut models = self.models.subscribe();
+        loop {
+            let wanted = models.borrow_and_update().models.clone();
+            let looking = discover::watch(&wanted, None, &self.listing, &self.discovering);
+            tokio::select! {
+                ended = looking => {
+                    let Err(error) = ended;
+                    tracing::error!(%error, "engines cannot be looked for; trying again");
+                    tokio::time::sleep(AGAIN).await;
+                }
+                () = differs(&mut models, &wanted) => {}
+            }
+        }
+    }
+
+    async fn list(self: Arc<Self>) {
+        let mut listings = self.listing.subscribe();
+        while listings.changed().await.is_ok() {
+            let listing = listings.borrow_and_update().clone();
+            self.running.list(&listing);
+        }
+    }
+
+    async fn collect(self: Arc<Self>, collector: Option<String>) {
+        let running = Arc::clone(&self.running);
+        let fleet = move || running.fleet();
+        let (collector, ended) = (collector.as_deref(), self.ended.notified());
+        collect::run(&fleet, &self.verifier, &self.collecting, collector, ended).await;
+    }
+}
+
+/// Who is told what happens in the data plane.
+struct Hub {
+    meter: Arc<Meter>,
+    verifier: Arc<Verifier>,
+}
+
+impl Listener for Hub {
+    fn finished(&self, finished: &Finished<'_>) {
+        self.meter.finished(finished);
+    }
+
+    fn refused(&self, code: &'static str) {
+        self.meter.refused(code);
+    }
+
+    fn cancelled(&self, endpoint: &Arc<Endpoint>) {
+        self.verifier.cancelled(endpoint, Instant::now());
+    }
+
+    fn breaker_opened(&self) {
+        self.meter.breaker_opened();
+    }
+
+    fn traceparent(
+        &self,
+        callers: Option<&str>,
+        request_id: &str,
+        started: SystemTime,
+    ) -> Option<HeaderValue> {
+        self.meter.traceparent(callers, request_id, started)
+    }
+}
+
+/// Waits until other models are wanted.
+async fn differs(models: &mut watch::Receiver<Settings>, wanted: &[Model]) {
+    // Its sender lives as long as the process.
+    let _ = models.wait_for(|now| now.models != wanted).await;
+}
+
+fn verifier(meter: &Arc<Meter>) -> Verifier {
+    let meter = Arc::clone(meter);
+    Verifier::new(move |told| match told {
+        Told::Freed(took) => meter.freed(took),
+        Told::Quarantined(zombies) => (0..zombies).for_each(|_| meter.cancel_ignored()),
+        Told::Unproven(_) | Told::Released => {}
+    })
+}
+
+async fn stop() -> io::Result<()> {
+    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = int.recv() => {}
+    }
+    Ok(())
+}

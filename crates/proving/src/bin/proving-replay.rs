@@ -1,0 +1,12 @@
+//! Plays a trace against gateways, and prints what came of it as one JSON object.
+#![expect(clippy::print_stdout, reason = "its answer is one JSON object")]
+
+use clap::Parser;
+use flyball_proving::replay::{Plan, run};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> anyhow::Result<()> {
+    let report = run(Plan::parse()).await?;
+    println!("{}", serde_json::to_string(&report)?);
+    Ok(())
+}

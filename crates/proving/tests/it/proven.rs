@@ -1,0 +1,171 @@
+//! Clients hang up; engines let go, or are found out.
+
+use flyball_emulator::{Emulator, Faults, Running as Engine, Settings as Emulated};
+use flyball_gateway::collect::{self, Standing, Told, Verifier};
+use flyball_gateway::fleet::{Endpoint, Found, Listing};
+use flyball_gateway::meter::Finished;
+use flyball_gateway::serve::{self, Listener, Running};
+use flyball_gateway::settings::{Engine as Kind, Settings};
+use serde_json::json;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+const LONG: Duration = Duration::from_secs(30);
+
+/// Tells the verifier of every cut.
+struct Ear(Arc<Verifier>);
+
+impl Listener for Ear {
+    fn finished(&self, _: &Finished<'_>) {}
+
+    fn cancelled(&self, endpoint: &Arc<Endpoint>) {
+        self.0.cancelled(endpoint, Instant::now());
+    }
+}
+
+/// A gateway that proves its cancels.
+struct Rig {
+    gateway: Arc<Running>,
+    verifier: Arc<Verifier>,
+    told: Arc<Mutex<Vec<Told>>>,
+}
+
+impl Rig {
+    fn start(engines: &[&Engine]) -> Self {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let notes = Arc::clone(&told);
+        let verifier = Arc::new(Verifier::new(move |one| notes.lock().unwrap().push(one)));
+        let mut settings = Settings { threads: 1, ..Settings::default() };
+        settings.listen.set_port(0);
+        let ear: Arc<dyn Listener> = Arc::new(Ear(Arc::clone(&verifier)));
+        let gateway = Arc::new(serve::start(&settings, ear).unwrap());
+        let found = engines.iter().map(|engine| Found {
+            name: engine.address.to_string(),
+            address: engine.address,
+            draining: false,
+            engine: Kind::Vllm,
+        });
+        gateway.list(&Listing { models: [("emulated".to_owned(), found.collect())].into() });
+        Self { gateway, verifier, told }
+    }
+
+    /// Runs the story while engines are asked.
+    async fn during<T>(&self, story: impl Future<Output = T>) -> T {
+        let (gateway, standing) = (Arc::clone(&self.gateway), Standing::default());
+        let fleet = move || gateway.fleet();
+        let asking = collect::run(&fleet, &self.verifier, &standing, None, std::future::pending());
+        tokio::select! {
+            () = asking => panic!("it has no end"),
+            told = story => told,
+        }
+    }
+
+    fn freed(&self) -> Vec<Duration> {
+        let told = self.told.lock().unwrap();
+        let freed = told.iter().filter_map(|told| match told {
+            Told::Freed(took) => Some(*took),
+            _ => None,
+        });
+        let mut freed: Vec<_> = freed.collect();
+        freed.sort();
+        freed
+    }
+
+    fn is_open(&self, address: SocketAddr) -> bool {
+        let fleet = self.gateway.fleet();
+        fleet.endpoints().find(|endpoint| endpoint.address == address).unwrap().is_open()
+    }
+}
+
+/// A stream of 2,000 tokens, which would take ten seconds, with its first event read.
+async fn stream(to: SocketAddr, number: usize) -> TcpStream {
+    let body = json!({
+        "model": "emulated",
+        "stream": true,
+        "max_tokens": 2000,
+        "messages": [{"role": "user", "content": format!("Question {number}: why?")}],
+    })
+    .to_string();
+    let mut connection = TcpStream::connect(to).await.unwrap();
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    connection.write_all(head.as_bytes()).await.unwrap();
+    let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
+    while !seen.windows(6).any(|six| six == b"data: ") {
+        let read = connection.read(&mut buffer).await.unwrap();
+        assert_ne!(read, 0, "{}", String::from_utf8_lossy(&seen));
+        seen.extend_from_slice(&buffer[..read]);
+    }
+    connection
+}
+
+async fn until(what: &str, holds: impl Fn() -> bool) {
+    let waiting = async {
+        while !holds() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    assert!(timeout(LONG, waiting).await.is_ok(), "{what}");
+}
+
+#[tokio::test]
+async fn an_engine_that_obeys_is_proven_to_within_a_quarter_of_a_second() {
+    let engine = Emulator::start(Emulated::quick()).unwrap();
+    let rig = Rig::start(&[&engine]);
+    let cancels = 200;
+    rig.during(async {
+        // Ten others go on, so that an engine is never simply empty.
+        let mut others = Vec::new();
+        for number in 0..10 {
+            others.push(stream(rig.gateway.address(), number).await);
+        }
+        for number in 0..cancels {
+            drop(stream(rig.gateway.address(), 10 + number).await);
+        }
+        until("all proven", || rig.freed().len() == cancels).await;
+        assert_eq!(rig.verifier.zombies(), 0);
+    })
+    .await;
+    let freed = rig.freed();
+    let (p50, p99) = (freed[cancels / 2], freed[cancels * 99 / 100]);
+    println!(
+        "cancel to free of {cancels}: p50 {p50:?}, p99 {p99:?}, most {:?}",
+        freed[cancels - 1]
+    );
+    assert!(p99 <= Duration::from_millis(250), "{p99:?}");
+    assert!(rig.is_open(engine.address));
+}
+
+#[tokio::test]
+async fn an_engine_that_ignores_hang_ups_is_kept_away_and_the_other_is_not() {
+    let deaf = Faults { ignore_aborts: true, ..Faults::default() };
+    let deaf = Emulator::start(Emulated { faults: deaf, ..Emulated::quick() }).unwrap();
+    let good = Emulator::start(Emulated::quick()).unwrap();
+    let rig = Rig::start(&[&deaf, &good]);
+    let took = rig
+        .during(async {
+            let began = Instant::now();
+            // Clients come and go, as they do; about half of them at each engine.
+            let mut number = 0;
+            while rig.is_open(deaf.address) {
+                assert!(began.elapsed() < LONG);
+                drop(stream(rig.gateway.address(), number).await);
+                number += 1;
+                sleep(Duration::from_millis(100)).await;
+            }
+            began.elapsed()
+        })
+        .await;
+    println!("an engine that ignores hang-ups was kept away after {took:?}");
+    // Five seconds from the first cancel there; the rest is for a slow machine.
+    assert!(took < Duration::from_secs(8), "{took:?}");
+    assert!(rig.is_open(good.address));
+    assert!(rig.verifier.zombies() > 0 && !rig.freed().is_empty());
+}

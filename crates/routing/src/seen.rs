@@ -1,0 +1,209 @@
+//! What a gateway remembers of the prompts it saw: how deep a prompt was seen before, where that
+//! went, and how much of its beginning everybody has.
+//!
+//! A table of fixed size without a clock: age is counted in prompts. A gateway with several threads
+//! keeps one per thread or puts it behind a lock; what it forgets makes guesses worse and nothing
+//! wrong.
+
+use crate::ring::{Short, score, short};
+
+/// What is remembered of a prompt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Past {
+    /// Leading blocks that were seen before, rounded down to a depth that is remembered.
+    pub(crate) seen: u32,
+    /// Leading blocks that so many prompts begin with that every endpoint soon has them.
+    pub(crate) common: u32,
+    /// The endpoint that the deepest of the seen blocks went to.
+    pub(crate) last: Short,
+}
+
+/// The memory.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    sets: Vec<[Entry; WAYS]>,
+    /// Prompts looked at, weighed like the counts: halved once in a round of the hand.
+    looks: u64,
+    /// The next set whose counts are halved.
+    hand: usize,
+}
+
+/// A prefix. The tag tells those of one set apart; of 32 bits, one prompt in 100 million is taken
+/// for another at some depth, and then gets a wrong guess, not a wrong answer.
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    tag: u32,
+    /// Prompts that began with it, halved once in a round.
+    count: u16,
+    /// The endpoint that the last of them went to.
+    last: Short,
+}
+
+/// Places where a prefix may stand.
+const WAYS: usize = 4;
+
+/// Prompts in a round of the hand. Long enough to see 1 in 500 often enough (8 of 4,096), short
+/// enough to forget yesterday's system prompt in a few minutes at ten requests per second.
+const ROUND: usize = 4_096;
+
+/// Fewer than this is chance and not commonness.
+const FEWEST: u64 = 8;
+
+/// A prefix is common if it brings more than one part in so many of what one endpoint gets: whoever
+/// owned it would be busy with little else.
+const PART: u64 = 2;
+
+impl Seen {
+    /// A memory of about so many prefixes, 8 bytes each. A prompt of 12,000 tokens takes 20 of them.
+    pub fn new(prefixes: usize) -> Self {
+        let sets = (prefixes / WAYS).next_power_of_two();
+        Self { sets: vec![[Entry::default(); WAYS]; sets], looks: 0, hand: 0 }
+    }
+
+    /// What is remembered of a prompt with these prefixes, for a choice among so many endpoints.
+    /// The prompt is counted.
+    pub fn look(&mut self, prefixes: &[u64], endpoints: usize) -> Past {
+        self.age();
+        self.looks += 1;
+        let often = FEWEST.max(self.looks / (PART * endpoints.max(1) as u64));
+        let mut past = Past::default();
+        let mut leading = true;
+        for blocks in depths(prefixes.len()) {
+            let (known, entry) = self.count(prefixes[blocks - 1]);
+            leading &= known;
+            if leading {
+                past.seen = blocks as u32;
+                past.last = entry.last;
+            }
+            if u64::from(entry.count) >= often {
+                past.common = blocks as u32;
+            }
+        }
+        past
+    }
+
+    /// A prompt with these prefixes went to the endpoint with this key.
+    pub fn sent(&mut self, prefixes: &[u64], key: u64) {
+        for blocks in depths(prefixes.len()) {
+            let (set, tag) = self.place(prefixes[blocks - 1]);
+            if let Some(entry) = self.sets[set].iter_mut().find(|entry| entry.tag == tag) {
+                entry.last = short(key);
+            }
+        }
+    }
+
+    /// Counts a prefix. Whether it was there, and what is known of it now.
+    fn count(&mut self, prefix: u64) -> (bool, Entry) {
+        let (set, tag) = self.place(prefix);
+        let set = &mut self.sets[set];
+        if let Some(entry) = set.iter_mut().find(|entry| entry.tag == tag) {
+            entry.count = entry.count.saturating_add(1);
+            return (true, *entry);
+        }
+        // The least seen goes.
+        let new = Entry { tag, count: 1, last: 0 };
+        if let Some(least) = set.iter_mut().min_by_key(|entry| entry.count) {
+            *least = new;
+        }
+        (false, new)
+    }
+
+    fn place(&self, prefix: u64) -> (usize, u32) {
+        let mixed = score(prefix, WAYS as u64);
+        // Zero is an empty place.
+        (mixed as usize & (self.sets.len() - 1), ((mixed >> 32) as u32).max(1))
+    }
+
+    /// Halves the counts of a few sets, so that all have had their turn after a round.
+    fn age(&mut self) {
+        for _ in 0..self.sets.len().div_ceil(ROUND) {
+            for entry in &mut self.sets[self.hand] {
+                entry.count /= 2;
+            }
+            self.hand = (self.hand + 1) % self.sets.len();
+            if self.hand == 0 {
+                self.looks /= 2;
+            }
+        }
+    }
+}
+
+/// Depths that are remembered, in order: each up to eight, then four to each doubling. What was
+/// seen is then told short by a fifth at most.
+fn depths(blocks: usize) -> impl Iterator<Item = usize> {
+    let next = |depth: &usize| Some(depth + ((1 << depth.ilog2()) / 4).max(1));
+    std::iter::successors(Some(1_usize), next).take_while(move |depth| *depth <= blocks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn conversation(number: u64, blocks: u64) -> Vec<u64> {
+        (0..blocks).map(|block| score(number, block)).collect()
+    }
+
+    #[test]
+    fn depths_are_close_enough() {
+        assert_eq!(depths(20).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20]);
+        assert_eq!(depths(0).count(), 0);
+    }
+
+    #[test]
+    fn a_prompt_is_remembered_as_deep_as_it_was_seen_and_where_it_went() {
+        let mut seen = Seen::new(1_024);
+        let prompt = conversation(1, 20);
+        assert_eq!(seen.look(&prompt[..10], 16), Past::default());
+        seen.sent(&prompt[..10], 77);
+        let longer = seen.look(&prompt, 16);
+        assert_eq!((longer.seen, longer.common, longer.last), (10, 0, short(77)));
+        assert_eq!(seen.look(&conversation(2, 20), 16), Past::default());
+    }
+
+    #[test]
+    fn what_everybody_begins_with_is_common_and_what_one_says_often_is_not() {
+        let mut seen = Seen::new(65_536);
+        let system = conversation(0, 3);
+        let mut last = Past::default();
+        for number in 0..2_000 {
+            // One in a hundred is the same conversation: less than half of a 16th.
+            let own = if number % 100 == 0 { 1 } else { number + 10 };
+            let prompt = [system.clone(), conversation(own, 5)].concat();
+            last = seen.look(&prompt, 16);
+        }
+        assert_eq!((last.seen, last.common), (3, 3));
+        let again = seen.look(&[system, conversation(1, 5)].concat(), 16);
+        assert_eq!((again.seen, again.common), (8, 3));
+    }
+
+    #[test]
+    fn what_nobody_says_any_more_is_no_longer_common() {
+        let mut seen = Seen::new(65_536);
+        let before = conversation(0, 1);
+        for _ in 0..1_000 {
+            seen.look(&before, 16);
+        }
+        assert_eq!(seen.look(&before, 16).common, 1);
+        for number in 1..4 * ROUND as u64 {
+            seen.look(&conversation(number, 1), 16);
+        }
+        assert_eq!(seen.look(&before, 16).common, 0);
+    }
+
+    proptest! {
+        #[test]
+        fn any_size_takes_any_prompts(
+            size in 0_usize..200,
+            prompts in prop::collection::vec(prop::collection::vec(0_u64..50, 0..40), 0..60),
+        ) {
+            let mut seen = Seen::new(size);
+            for prompt in prompts {
+                let past = seen.look(&prompt, 3);
+                prop_assert!(past.seen as usize <= prompt.len());
+                prop_assert!(past.common as usize <= prompt.len());
+                seen.sent(&prompt, 5);
+            }
+        }
+    }
+}

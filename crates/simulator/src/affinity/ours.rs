@@ -1,0 +1,116 @@
+//! The real choice, `flyball_routing::choose`, with what a gateway has for it.
+
+use super::{Asked, Picked, Router, Sight};
+use flyball_core::units::Tokens;
+use flyball_routing::{Ask, Availability, Endpoint, Ring, Seen, Weights, choose};
+
+/// What a gateway knows of what others sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Others {
+    /// What engines report: how many requests wait.
+    Reported,
+    /// What gateways tell each other as often as engines report: tokens that are still to be read.
+    Told,
+}
+
+/// One gateway with the real choice.
+#[derive(Clone, Debug)]
+pub struct Ours {
+    ring: Ring,
+    seen: Seen,
+    weights: Weights,
+    others: Others,
+    prefixes: Vec<u64>,
+    /// Prompt tokens of a usual request.
+    usual: f64,
+}
+
+/// Tokens in a block of the real gateway, which hashes 1,024 bytes of text.
+const BLOCK: u32 = 256;
+
+/// Prefixes that a gateway remembers: half a megabyte, and 3,000 prompts of 12,000 tokens.
+const REMEMBERED: usize = 65_536;
+
+/// A new prompt moves the mean by one part in so many.
+const PATIENCE: f64 = 64.0;
+
+impl Ours {
+    /// A gateway before so many engines, with the default weights.
+    pub fn new(engines: usize, others: Others) -> Self {
+        Self {
+            ring: Ring::new((0..engines as u64).map(name)),
+            seen: Seen::new(REMEMBERED),
+            weights: Weights::DEFAULT,
+            others,
+            prefixes: Vec::new(),
+            usual: 0.0,
+        }
+    }
+
+    /// The same with other weights.
+    #[must_use]
+    pub fn weighing(self, weights: Weights) -> Self {
+        Self { weights, ..self }
+    }
+
+    /// The blocks of the real gateway are shorter than those of the trace.
+    fn read_prefixes(&mut self, asked: &Asked<'_>) {
+        let parts = u64::from((asked.block_tokens / BLOCK).max(1));
+        let full = (asked.prompt / BLOCK) as usize;
+        let names = asked.blocks.iter().flat_map(|name| (0..parts).map(move |part| (name, part)));
+        let mut chain = 0_u64;
+        let prefixes = names.map(|(name, part)| {
+            // An odd multiplier and a turn: enough to tell chains of small numbers apart.
+            chain = (chain.rotate_left(5) ^ (name * parts + part + 1))
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            chain
+        });
+        self.prefixes.clear();
+        self.prefixes.extend(prefixes.take(full));
+    }
+}
+
+impl Router for Ours {
+    fn choose(&mut self, asked: &Asked<'_>, sight: &[Sight]) -> Picked {
+        self.read_prefixes(asked);
+        self.usual += (f64::from(asked.prompt) - self.usual) / PATIENCE;
+        let ask = Ask {
+            prefixes: &self.prefixes,
+            block_tokens: BLOCK,
+            past: self.seen.look(&self.prefixes, sight.len()),
+            prompt: Tokens::new(asked.prompt.into()),
+            key: asked.number,
+        };
+        let (others, usual) = (self.others, self.usual);
+        let endpoint = |place: usize| view(place, &sight[place], others, usual);
+        let Some(choice) = choose(&self.ring, endpoint, &ask, &self.weights) else {
+            return Picked { engine: 0, to_read: asked.prompt };
+        };
+        self.seen.sent(&self.prefixes, name(choice.endpoint as u64));
+        Picked { engine: choice.endpoint, to_read: choice.to_read.get() as u32 }
+    }
+}
+
+fn view(place: usize, engine: &Sight, others: Others, usual: f64) -> Endpoint {
+    let strangers = match others {
+        Others::Reported => {
+            let waiting = engine.report.waiting.saturating_sub(engine.unread_then);
+            (f64::from(waiting) * usual) as u64
+        }
+        Others::Told => engine.report.unread_tokens - engine.unread_tokens_then,
+    };
+    Endpoint {
+        key: name(place as u64),
+        availability: Availability::Serving,
+        unread: Tokens::new(engine.unread_tokens + strangers),
+        held: Tokens::new(engine.held_tokens),
+        kv_used_per_thousand: (engine.report.used_share * 1e3) as u32,
+        cached_blocks: 0,
+        speed_per_thousand: 1_000,
+    }
+}
+
+/// The key of an engine, as a hash of its name would be.
+const fn name(engine: u64) -> u64 {
+    (engine + 1).wrapping_mul(0xd6e8_feb8_6659_fd93)
+}

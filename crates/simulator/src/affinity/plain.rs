@@ -1,0 +1,52 @@
+//! Choices that know no prefixes.
+
+use super::{Asked, Picked, Router, Sight};
+use crate::chance::{self, Chance, Purpose};
+use rand::RngExt;
+
+/// One after the other.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RoundRobin {
+    next: usize,
+}
+
+/// Any.
+#[derive(Clone, Debug)]
+pub struct Random {
+    chance: Chance,
+}
+
+/// The one with the fewest requests of this gateway; of equals the first.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LeastLoad;
+
+impl Random {
+    /// The chances of one gateway.
+    pub fn new(gateway: u64) -> Self {
+        Self { chance: chance::stream(gateway, Purpose::Victims, 0) }
+    }
+}
+
+impl Router for RoundRobin {
+    fn choose(&mut self, asked: &Asked<'_>, sight: &[Sight]) -> Picked {
+        self.next = (self.next + 1) % sight.len();
+        Picked { engine: self.next, to_read: asked.prompt }
+    }
+}
+
+impl Router for Random {
+    fn choose(&mut self, asked: &Asked<'_>, sight: &[Sight]) -> Picked {
+        Picked { engine: self.chance.random_range(0..sight.len()), to_read: asked.prompt }
+    }
+}
+
+impl Router for LeastLoad {
+    fn choose(&mut self, asked: &Asked<'_>, sight: &[Sight]) -> Picked {
+        Picked { engine: least_in_flight(sight), to_read: asked.prompt }
+    }
+}
+
+pub(super) fn least_in_flight(sight: &[Sight]) -> usize {
+    let by_count = sight.iter().enumerate().min_by_key(|(_, engine)| engine.in_flight);
+    by_count.map_or(0, |(place, _)| place)
+}

@@ -1,0 +1,247 @@
+//! The run: arrivals, reports and engines in the order of time.
+
+use super::engines::Kind;
+use super::sight::{Report, Sight};
+use super::{Asked, Picked, Router};
+use crate::chance::{self, Chance, Purpose};
+use crate::cluster::StepSpeed;
+use crate::engine::{Arrival, Engine, Event, What};
+use crate::seconds::Seconds;
+use crate::traffic::Trace;
+use rand::RngExt;
+
+/// What is played.
+#[derive(Clone, Debug)]
+pub struct Setup<'a> {
+    /// Who asks what.
+    pub trace: &'a Trace,
+    /// How much faster than it was.
+    pub faster: f64,
+    /// What the engines are.
+    pub kind: &'a Kind,
+    /// How many.
+    pub engines: usize,
+    /// How often engines report.
+    pub report_every: Seconds,
+    /// For the gateway that a request comes to.
+    pub seed: u64,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Share of all prompt tokens that were in the chosen engine's cache.
+    pub hit_share: f64,
+    /// Tokens computed (prompt and answer) by the busiest engine over the mean of all.
+    pub max_over_mean: f64,
+    /// The same in windows of a minute: the 95th percentile over windows.
+    pub max_over_mean_minute_p95: f64,
+    /// Seconds to the first token: median, 95th percentile, mean.
+    pub ttft: [f64; 3],
+    /// Requests in an engine on average: running, and waiting.
+    pub inside: [f64; 2],
+    /// Preemptions.
+    pub preemptions: u64,
+    /// Requests that no engine could take.
+    pub refused: u64,
+}
+
+/// Plays the trace through one gateway per router, to the end of the last request.
+pub fn play<R: Router>(setup: &Setup<'_>, routers: &mut [R]) -> Outcome {
+    let mut world = World::new(setup, routers.len());
+    let mut spread = chance::stream(setup.seed, Purpose::Arrivals, 0);
+    let mut next_report = Seconds::ZERO;
+    let mut next_minute = Seconds::MINUTE;
+    for number in 0..setup.trace.requests.len() {
+        let at = setup.trace.requests[number].at / setup.faster;
+        while next_report <= at {
+            world.advance(next_report);
+            world.report(next_report);
+            next_report += setup.report_every;
+            if next_report >= next_minute {
+                world.end_minute();
+                next_minute += Seconds::MINUTE;
+            }
+        }
+        world.advance(at);
+        let gateway = pick(&mut spread, routers.len());
+        let asked = world.asked(number);
+        let picked = routers[gateway].choose(&asked, &world.sights[gateway]);
+        world.send(number, at, Place { gateway, picked });
+    }
+    world.advance(Seconds(f64::MAX));
+    world.outcome()
+}
+
+fn pick(chance: &mut Chance, among: usize) -> usize {
+    chance.random_range(0..among)
+}
+
+/// Where a request is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    gateway: usize,
+    picked: Picked,
+}
+
+struct World<'a> {
+    setup: &'a Setup<'a>,
+    engines: Vec<Engine<StepSpeed>>,
+    /// By gateway, then by engine.
+    sights: Vec<Vec<Sight>>,
+    places: Vec<Place>,
+    first: Vec<Option<f64>>,
+    hits: Vec<Option<u32>>,
+    events: Vec<Event>,
+    /// Tokens computed by each engine up to the last end of a minute.
+    before: Vec<u64>,
+    minutes: Vec<f64>,
+    refused: u64,
+    /// Reports, and the requests that they told of, running and waiting.
+    told: [u64; 3],
+}
+
+impl<'a> World<'a> {
+    fn new(setup: &'a Setup<'a>, gateways: usize) -> Self {
+        let requests = setup.trace.requests.len();
+        Self {
+            setup,
+            engines: (0..setup.engines).map(|_| setup.kind.engine()).collect(),
+            sights: vec![vec![Sight::default(); setup.engines]; gateways],
+            places: vec![Place::default(); requests],
+            first: vec![None; requests],
+            hits: vec![None; requests],
+            events: Vec::new(),
+            before: vec![0; setup.engines],
+            minutes: Vec::new(),
+            refused: 0,
+            told: [0; 3],
+        }
+    }
+
+    fn asked(&self, number: usize) -> Asked<'a> {
+        let trace = self.setup.trace;
+        let request = &trace.requests[number];
+        Asked {
+            number: number as u64,
+            prompt: request.prompt,
+            output: request.output.max(1),
+            blocks: trace.blocks_of(request),
+            block_tokens: trace.block_tokens,
+        }
+    }
+
+    fn advance(&mut self, until: Seconds) {
+        for engine in 0..self.engines.len() {
+            let events = &mut self.events;
+            self.engines[engine].advance(until, &mut |event| events.push(event));
+            for event in std::mem::take(&mut self.events) {
+                self.note(&event);
+            }
+        }
+    }
+
+    fn note(&mut self, event: &Event) {
+        let number = event.id as usize;
+        let Asked { prompt, output, .. } = self.asked(number);
+        let Place { gateway, picked: Picked { engine, to_read } } = self.places[number];
+        let sight = &mut self.sights[gateway][engine];
+        match event.what {
+            // Again after a preemption; only what was there at first counts.
+            What::Scheduled { cached } => {
+                self.hits[number].get_or_insert(cached);
+            }
+            What::FirstToken if self.first[number].is_none() => {
+                self.first[number] = Some(event.at.get());
+                sight.first_token(to_read, prompt, output);
+            }
+            What::Finished => sight.finished(prompt, output),
+            What::FirstToken | What::Preempted | What::Aborted => {}
+        }
+    }
+
+    fn report(&mut self, now: Seconds) {
+        for engine in 0..self.engines.len() {
+            let load = self.engines[engine].load(now);
+            let report = Report {
+                running: load.running,
+                waiting: load.waiting,
+                used_share: load.used_share,
+                unread_tokens: self.sights.iter().map(|seen| seen[engine].unread_tokens).sum(),
+            };
+            let told = [1, u64::from(load.running), u64::from(load.waiting)];
+            for (sum, one) in self.told.iter_mut().zip(told) {
+                *sum += one;
+            }
+            for gateway in &mut self.sights {
+                gateway[engine].reported(report);
+            }
+        }
+    }
+
+    fn send(&mut self, number: usize, at: Seconds, place: Place) {
+        let Place { gateway, picked: Picked { engine, to_read } } = place;
+        let Asked { prompt, output, blocks: names, block_tokens: name_tokens, .. } =
+            self.asked(number);
+        let arrival = Arrival { at, prompt, output, names, name_tokens };
+        if self.engines[engine].submit(number as u64, &arrival).is_err() {
+            self.refused += 1;
+            return;
+        }
+        self.places[number] = place;
+        self.sights[gateway][engine].sent(to_read);
+    }
+
+    fn end_minute(&mut self) {
+        let total: Vec<u64> = self.engines.iter().map(work).collect();
+        let done: Vec<u64> = total.iter().zip(&self.before).map(|(now, then)| now - then).collect();
+        self.minutes.push(max_over_mean(&done));
+        self.before = total;
+    }
+
+    fn outcome(mut self) -> Outcome {
+        let requests = &self.setup.trace.requests;
+        let played = requests.iter().zip(&self.hits).filter_map(|(r, hit)| hit.map(|h| (r, h)));
+        let (prompts, hits) = played.fold((0_u64, 0_u64), |(prompts, hits), (request, hit)| {
+            (prompts + u64::from(request.prompt), hits + u64::from(hit))
+        });
+        let waits = requests.iter().zip(&self.first);
+        let mut waits: Vec<f64> = waits
+            .filter_map(|(r, first)| first.map(|f| f - r.at.get() / self.setup.faster))
+            .collect();
+        waits.sort_by(f64::total_cmp);
+        self.minutes.sort_by(f64::total_cmp);
+        let work: Vec<u64> = self.engines.iter().map(work).collect();
+        Outcome {
+            hit_share: hits as f64 / prompts.max(1) as f64,
+            max_over_mean: max_over_mean(&work),
+            max_over_mean_minute_p95: at_share(&self.minutes, 0.95),
+            ttft: [
+                at_share(&waits, 0.5),
+                at_share(&waits, 0.95),
+                waits.iter().sum::<f64>() / waits.len().max(1) as f64,
+            ],
+            inside: [1, 2].map(|of| self.told[of] as f64 / self.told[0].max(1) as f64),
+            preemptions: self.engines.iter().map(|engine| engine.tally().preemptions).sum(),
+            refused: self.refused,
+        }
+    }
+}
+
+/// Tokens computed, of prompts and of answers.
+fn work(engine: &Engine<StepSpeed>) -> u64 {
+    let tally = engine.tally();
+    tally.computed_tokens + tally.generated
+}
+
+fn max_over_mean(values: &[u64]) -> f64 {
+    let most = values.iter().max().copied().unwrap_or(0) as f64;
+    let sum: u64 = values.iter().sum();
+    if sum == 0 { 1.0 } else { most * values.len() as f64 / sum as f64 }
+}
+
+/// The value below which this share of the sorted ones lies.
+fn at_share(sorted: &[f64], share: f64) -> f64 {
+    let place = (sorted.len() as f64 * share) as usize;
+    sorted.get(place.min(sorted.len().saturating_sub(1))).copied().unwrap_or(0.0)
+}

@@ -1,0 +1,85 @@
+//! Small worlds with one answer, and the real trace where it is.
+
+use super::*;
+use crate::seconds::Seconds;
+use crate::traffic::real::shared_trace;
+use crate::traffic::{Request, Trace};
+
+/// Conversations of a few turns, four blocks longer each time, after one block that all share.
+fn conversations(count: u64, turns: u32) -> Trace {
+    let mut trace = Trace { block_tokens: 512, ..Trace::default() };
+    for turn in 0..turns {
+        for number in 0..count {
+            let begin = trace.blocks.len() as u32;
+            let own = (0..u64::from(turn + 1) * 4).map(|block| 1 + number * 1_000 + block);
+            trace.blocks.extend(std::iter::once(0).chain(own));
+            let blocks = begin..trace.blocks.len() as u32;
+            let at = Seconds(f64::from(turn) * 120.0 + number as f64 * 0.5);
+            let prompt = blocks.len() as u32 * 512;
+            trace.requests.push(Request { at, prompt, output: 50, blocks, patience: None });
+        }
+    }
+    trace
+}
+
+fn kind() -> Kind {
+    Kind::vllm("llama-3.1-8b", "h100", 1).unwrap()
+}
+
+fn setup<'a>(trace: &'a Trace, kind: &'a Kind, engines: usize) -> Setup<'a> {
+    Setup { trace, faster: 1.0, kind, engines, report_every: Seconds(0.5), seed: 1 }
+}
+
+fn ours(gateways: usize, others: Others) -> Vec<Ours> {
+    vec![Ours::new(16, others); gateways]
+}
+
+#[test]
+fn gateways_that_know_nothing_of_each_other_find_what_one_would() {
+    let (trace, kind) = (conversations(60, 4), kind());
+    let setup = setup(&trace, &kind, 16);
+    let infinite = infinite_hit_share(&trace);
+    let one = play(&setup, &mut ours(1, Others::Reported));
+    let eight = play(&setup, &mut ours(8, Others::Reported));
+    assert!(one.hit_share > 0.95 * infinite, "{one:?} of {infinite}");
+    assert!(eight.hit_share > 0.95 * infinite, "{eight:?} of {infinite}");
+    // A tree of its own in each gateway knows one turn in eight.
+    let trees = play(&setup, &mut vec![CacheAware::default(); 8]);
+    assert!(trees.hit_share < 0.7 * infinite, "{trees:?}");
+    assert_eq!((eight.refused, one.refused), (0, 0));
+}
+
+#[test]
+fn chance_finds_what_all_share_and_one_engine_finds_all() {
+    let (trace, kind) = (conversations(60, 2), kind());
+    let random = play(&setup(&trace, &kind, 16), &mut [Random::new(1)]);
+    let all = play(&setup(&trace, &kind, 1), &mut [RoundRobin::default()]);
+    let infinite = infinite_hit_share(&trace);
+    // The block that all share is everywhere: 2 of the 6 that can be found in 14.
+    assert!(random.hit_share < 0.45 * infinite, "{random:?} of {infinite}");
+    // Of the last block one token is always computed, and with it its block of 16.
+    assert!((0.98..=1.0).contains(&(all.hit_share / infinite)), "{all:?} of {infinite}");
+    assert_eq!(all.max_over_mean, 1.0);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_outcome() {
+    let (trace, kind) = (conversations(20, 3), kind());
+    let setup = setup(&trace, &kind, 16);
+    let outcome = || play(&setup, &mut ours(4, Others::Told));
+    assert_eq!(outcome(), outcome());
+}
+
+#[test]
+fn mooncake_conversations_over_16_engines() {
+    let Some(trace) = shared_trace("mooncake_conversation.jsonl.gz") else { return };
+    let kind = Kind::vllm("llama-3.1-70b", "h200", 8).unwrap();
+    let setup = Setup { faster: 6.0, ..setup(&trace, &kind, 16) };
+    let one = play(&setup, &mut ours(1, Others::Reported));
+    let eight = play(&setup, &mut ours(8, Others::Reported));
+    let tree = play(&setup, &mut [CacheAware::default()]);
+    assert!(eight.hit_share >= 0.95 * one.hit_share, "{eight:?} and {one:?}");
+    assert!(eight.hit_share >= 0.9 * infinite_hit_share(&trace), "{eight:?}");
+    assert!(eight.max_over_mean.max(one.max_over_mean) <= 1.5, "{eight:?} and {one:?}");
+    assert!(one.ttft[1] <= 0.9 * tree.ttft[1], "{one:?} and {tree:?}");
+}
