@@ -191,9 +191,13 @@ impl Process {
 
     async fn list(self: Arc<Self>) {
         let mut listings = self.listing.subscribe();
-        while listings.changed().await.is_ok() {
+        loop {
+            // The first may have come before we looked.
             let listing = listings.borrow_and_update().clone();
             self.running.list(&listing);
+            if listings.changed().await.is_err() {
+                return;
+            }
         }
     }
 
