@@ -50,11 +50,16 @@ pub(super) struct Round {
 }
 
 impl Bench {
-    /// Builds the programs.
-    pub(super) fn new(root: &Path, quick: bool) -> Result<Self> {
-        build(root, &["--package", "flyball-proving", "--bins"])?;
-        build(root, &["--package", "flyball-cli"])?;
-        let programs = image::target_folder(root)?.join("release");
+    /// Builds the programs, unless they were built before.
+    pub(super) fn new(root: &Path, args: &super::Args) -> Result<Self> {
+        let programs = match &args.programs {
+            Some(folder) => folder.clone(),
+            None => {
+                build(root, &["--package", "flyball-proving", "--bins"])?;
+                build(root, &["--package", "flyball-cli"])?;
+                image::target_folder(root)?.join("release")
+            }
+        };
         let flyball = programs.join("flyball");
         let help = process::read(Command::new(&flyball).args(["gateway", "--help"]));
         let ours = match help {
@@ -63,6 +68,7 @@ impl Bench {
         };
         let folder = std::env::temp_dir().join(format!("flyball-bench-{}", std::process::id()));
         std::fs::create_dir_all(&folder)?;
+        let quick = args.quick;
         Ok(Self { quick, folder, peers: Peers::new()?, programs, ours, ports: Ports::new() })
     }
 

@@ -23,7 +23,7 @@ use anyhow::Result;
 use bench::Bench;
 use clap::{Args as ClapArgs, ValueEnum};
 use cost::Shape;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 #[derive(ClapArgs)]
 pub(crate) struct Args {
@@ -39,6 +39,9 @@ pub(crate) struct Args {
     /// Only install the peers into the cache folder
     #[arg(long)]
     peers: bool,
+    /// Folder with `flyball` and the programs of `proving`; they are built if this is not given
+    #[arg(long)]
+    programs: Option<PathBuf>,
     /// Seed of the faults
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -93,7 +96,7 @@ pub(super) fn run(root: &Path, args: &Args) -> Result<()> {
 fn section(root: &Path, bench: &mut Option<Bench>, args: &Args, name: Name) -> Result<Measured> {
     let ready = || match bench {
         Some(bench) => Ok(bench),
-        none => Bench::new(root, args.quick).map(|made| none.insert(made)),
+        none => Bench::new(root, args).map(|made| none.insert(made)),
     };
     match name {
         Name::Small => cost::measured(ready()?, Shape::Small),

@@ -1,12 +1,14 @@
 //! Programs that run beside the bench: started with their cores and limits, ended with it.
 
 use super::kernel;
+use crate::process;
 use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// Which cores a program may use.
@@ -28,6 +30,20 @@ pub(super) struct Running {
 
 /// Open files: 10,000 streams are 20,000 sockets at a proxy.
 const OPEN_FILES: u32 = 200_000;
+
+/// Open files that a program may have here: as many as wanted, or what this machine allows.
+pub(super) fn open_files() -> u32 {
+    static FOUND: OnceLock<u32> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        let wanted = format!("--nofile={OPEN_FILES}");
+        if process::read(Command::new("prlimit").args([&wanted, "true"])).is_ok() {
+            return OPEN_FILES;
+        }
+        let hard = ["--nofile", "--output", "HARD", "--noheadings", "--raw"];
+        let text = process::read(Command::new("prlimit").args(hard)).unwrap_or_default();
+        text.trim().parse().unwrap_or(1_024)
+    })
+}
 
 impl Running {
     /// Starts a command; what it prints goes to `NAME.log` in the folder.
@@ -98,13 +114,14 @@ impl Drop for Running {
 fn signal_to(pids: &[u32], signal: &str) -> Result<()> {
     let mut kill = Command::new("kill");
     kill.arg(format!("-{signal}")).args(pids.iter().map(u32::to_string));
-    crate::process::read(&mut kill).map(drop)
+    process::read(&mut kill).map(drop)
 }
 
-/// The same command with its cores and its open files, by util-linux.
+/// The same command with its cores and its open files, by util-linux; before others on a shared
+/// machine, where that is allowed.
 pub(super) fn wrapped(command: &Command, cores: Cores) -> Command {
-    let mut outer = Command::new("prlimit");
-    outer.arg(format!("--nofile={OPEN_FILES}"));
+    let mut outer = Command::new("nice");
+    outer.args(["-n", "-10", "prlimit"]).arg(format!("--nofile={}", open_files()));
     // One core cannot be shared out.
     let count = std::thread::available_parallelism().map_or(1, usize::from);
     match cores {

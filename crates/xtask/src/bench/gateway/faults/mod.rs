@@ -139,6 +139,8 @@ fn play(bench: &mut Bench, drill: &Drill, folder: &Path, seed: u64) -> Result<(V
         .lines()
         .map(serde_json::from_str)
         .collect::<Result<_, _>>()?;
+    let whole = verdict.ends.get("whole").copied().unwrap_or(0);
+    ensure!(2 * whole > verdict.requests, "most requests were not answered: {:?}", verdict.ends);
     let felt = match drill.bite {
         Bite::Streams => verdict.broken_openly > 0,
         Bite::Proxies => world.hit() > 0,
