@@ -136,7 +136,8 @@ impl Hopes {
         let own = past.common as usize + 1;
         let length = own.next_power_of_two().max(SHORTEST).min(ask.prefixes.len());
         let beginning = ask.prefixes.get(length.wrapping_sub(1)).filter(|_| length >= own);
-        let seen = if past.seen > past.common { tokens(past.seen) } else { 0 };
+        // Less than the beginning is what other families have too: it says nothing of this one.
+        let seen = if past.seen as usize >= length.max(own) { tokens(past.seen) } else { 0 };
         let home = if seen > 0 {
             share(seen, weights.home_per_thousand)
         } else {
