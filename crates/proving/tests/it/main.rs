@@ -1,6 +1,7 @@
 //! Load, upstream and fault proxy with each other, and the gateway with real engines, over loopback.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
+#![expect(clippy::print_stdout, reason = "some tests say what they measured")]
 
 mod fates;
 mod load;
