@@ -132,8 +132,8 @@ impl Shared {
         let outcome = client.ask(&message, habit, &mut tally.between).await;
         self.open.fetch_sub(1, Ordering::Relaxed);
         let ended = Instant::now();
+        let since = |at: Instant| at.saturating_duration_since(self.started).as_secs_f64();
         if let Some(history) = &self.history {
-            let since = |at: Instant| at.saturating_duration_since(self.started).as_secs_f64();
             history.write(&Record {
                 number,
                 habit: habit.name().to_owned(),
@@ -149,7 +149,8 @@ impl Shared {
                 note: outcome.note.clone(),
             });
         }
-        tally.count(due, ended, &outcome);
+        let warm = since(due) >= self.plan.warm_up_seconds;
+        tally.count(due, ended, &outcome, warm);
         if outcome.end == End::Refused || outcome.end == End::Unanswered {
             // A target that is gone is not asked a million times a second.
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
@@ -170,7 +171,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    fn count(&mut self, due: Instant, ended: Instant, outcome: &Outcome) {
+    fn count(&mut self, due: Instant, ended: Instant, outcome: &Outcome, warm: bool) {
         let nanos = |at: Instant| {
             u64::try_from(at.saturating_duration_since(due).as_nanos()).unwrap_or(u64::MAX)
         };
@@ -178,9 +179,9 @@ impl Tally {
         self.bytes += outcome.bytes;
         if outcome.end == End::Whole {
             self.answered += 1;
-            self.latency.record(nanos(ended));
-            if let Some(first) = outcome.first_byte {
-                self.first_byte.record(nanos(first));
+            if warm {
+                self.latency.record(nanos(ended));
+                outcome.first_byte.into_iter().for_each(|at| self.first_byte.record(nanos(at)));
             }
         } else {
             *self.otherwise.entry(outcome.end.name()).or_default() += 1;

@@ -26,6 +26,9 @@ pub struct Plan {
     /// How long new requests are made
     #[arg(long, default_value_t = 5.0)]
     pub seconds: f64,
+    /// Latencies of requests that are due earlier do not count: connections are made then
+    #[arg(long, default_value_t = 0.0)]
+    pub warm_up_seconds: f64,
     #[arg(long, default_value_t = 1024)]
     pub body_bytes: usize,
     /// Ask for streams

@@ -21,6 +21,8 @@ pub(super) struct Bench {
     programs: PathBuf,
     ours: Result<PathBuf, String>,
     pub(super) ports: Ports,
+    /// Load goes before all others on its core.
+    pub(super) hurries: bool,
 }
 
 /// What `proving-load` prints.
@@ -69,7 +71,15 @@ impl Bench {
         let folder = std::env::temp_dir().join(format!("flyball-bench-{}", std::process::id()));
         std::fs::create_dir_all(&folder)?;
         let quick = args.quick;
-        Ok(Self { quick, folder, peers: Peers::new()?, programs, ours, ports: Ports::new() })
+        Ok(Self {
+            quick,
+            folder,
+            peers: Peers::new()?,
+            programs,
+            ours,
+            ports: Ports::new(),
+            hurries: false,
+        })
     }
 
     /// A program of ours.
@@ -129,7 +139,13 @@ impl Bench {
     pub(super) fn load(&self, targets: &[SocketAddr], more: &[String]) -> Result<Report> {
         let mut command = Command::new(self.program("proving-load"));
         command.arg("--target").arg(joined(targets)).args(more);
-        let text = process::read(&mut running::wrapped(&command, Cores::First))?;
+        let mut command = running::wrapped(&command, Cores::First);
+        if self.hurries {
+            let mut first = Command::new("chrt");
+            first.args(["--fifo", "1"]).arg(command.get_program()).args(command.get_args());
+            command = first;
+        }
+        let text = process::read(&mut command)?;
         serde_json::from_str(&text).context("reading the report of the load")
     }
 
