@@ -31,6 +31,7 @@ pub(crate) struct Wish<'a> {
     prefixes: &'a [u64],
     past: Past,
     prompt: u64,
+    usual_prompt: u64,
     output: u64,
     key: u64,
 }
@@ -41,9 +42,10 @@ impl<'a> Wish<'a> {
         let prefixes = &scanned.prefixes;
         let past = model.seen().look(prefixes, model.endpoints.len());
         let prompt = (scanned.prompt_bytes / BYTES_PER_TOKEN).max(1);
+        let usual_prompt = model.prompt(prompt);
         let most = scanned.max_tokens.unwrap_or(USUAL_OUTPUT);
         let output = most.saturating_mul(scanned.answers.unwrap_or(1)).min(1 << 20);
-        Self { model, prefixes, past, prompt, output, key }
+        Self { model, prefixes, past, prompt, usual_prompt, output, key }
     }
 
     /// The engine, other than those tried before; `None` if there is none.
@@ -72,7 +74,7 @@ impl<'a> Wish<'a> {
         let endpoints = &self.model.endpoints;
         let of = |place: usize| {
             let endpoint = &endpoints[place];
-            view(endpoint, endpoint.is_open() && usable(endpoint))
+            view(endpoint, endpoint.is_open() && usable(endpoint), self.usual_prompt)
         };
         let choice = flyball_routing::choose(&self.model.ring, of, &ask, &Weights::DEFAULT)?;
         let hoped_blocks = match choice.why {
@@ -88,8 +90,8 @@ impl<'a> Wish<'a> {
     }
 }
 
-fn view(endpoint: &Endpoint, usable: bool) -> flyball_routing::Endpoint {
-    let load = endpoint.load();
+fn view(endpoint: &Endpoint, usable: bool, usual_prompt: u64) -> flyball_routing::Endpoint {
+    let load = endpoint.load(usual_prompt);
     flyball_routing::Endpoint {
         key: endpoint.key,
         availability: if usable { Availability::Serving } else { Availability::Unhealthy },

@@ -30,7 +30,7 @@ pub(crate) struct GatewayArgs {
 
     /// What is logged: a level, or a list such as info,flyball_gateway=debug
     #[arg(long, value_name = "FILTER", env = "FLYBALL_LOG", hide_env_values = true)]
-    #[arg(default_value = "info")]
+    #[arg(default_value = "info,kube_client=off,kube_runtime=off")]
     log: String,
 
     /// How a log line is written: text or json

@@ -38,6 +38,8 @@ pub struct Model {
     pub(crate) ring: Ring,
     /// Which prompts were seen, and where they went.
     seen: Arc<Mutex<Seen>>,
+    /// The mean prompt of late, in tokens.
+    usual_prompt: Arc<AtomicU64>,
 }
 
 /// What an engine has to do, as far as this gateway knows.
@@ -83,9 +85,8 @@ pub struct Report {
     pub known: Option<u32>,
 }
 
-/// Tokens that a request of another gateway is taken to have: the mean prompt of chat traffic in the
-/// Azure traces is about a thousand.
-const FOREIGN_TOKENS: u64 = 1_024;
+/// The mean prompt before any came: about that of chat traffic in the Azure traces.
+const FIRST_PROMPT: u64 = 1_024;
 
 /// Prefixes remembered per model: of the last few thousand prompts of 12,000 tokens. Half a MiB, of
 /// which only what is used is real.
@@ -144,7 +145,11 @@ impl Fleet {
                 || Arc::new(Mutex::new(Seen::new(SEEN_PREFIXES))),
                 |before| Arc::clone(&before.seen),
             );
-            let model = Model { name: name.as_str().into(), endpoints, ring, seen };
+            let usual_prompt = before.map_or_else(
+                || Arc::new(AtomicU64::new(FIRST_PROMPT)),
+                |before| Arc::clone(&before.usual_prompt),
+            );
+            let model = Model { name: name.as_str().into(), endpoints, ring, seen, usual_prompt };
             (name.clone(), Arc::new(model))
         });
         Self { models: models.collect() }
@@ -170,6 +175,15 @@ impl Model {
     /// The memory of prompts. Held for about a microsecond.
     pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A prompt of so many tokens came. Returns the mean of late, to which each adds a 64th.
+    pub(crate) fn prompt(&self, tokens: u64) -> u64 {
+        let before = self.usual_prompt.load(Ordering::Relaxed);
+        // Two threads may both write: one of two prompts is then not counted.
+        let after = (before * 63 + tokens.min(1 << 32)).div_ceil(64);
+        self.usual_prompt.store(after, Ordering::Relaxed);
+        after
     }
 }
 
@@ -233,8 +247,9 @@ impl Endpoint {
             && !self.is_lost()
     }
 
-    /// What routing goes by. Of what others sent, only counts are known; see [`FOREIGN_TOKENS`].
-    pub(crate) fn load(&self) -> Load {
+    /// What routing goes by. Of what others sent, only counts are known: each is taken
+    /// to be a usual prompt.
+    pub(crate) fn load(&self, usual_prompt: u64) -> Load {
         let own = self.in_flight();
         let (running, waiting) =
             (self.running.load(Ordering::Relaxed), self.waiting.load(Ordering::Relaxed));
@@ -243,8 +258,8 @@ impl Endpoint {
         let kv = self.kv_used_per_thousand.load(Ordering::Relaxed);
         Load {
             unread_tokens: self.unread_tokens.load(Ordering::Relaxed)
-                + foreign_waiting * FOREIGN_TOKENS,
-            held_tokens: self.held_tokens.load(Ordering::Relaxed) + foreign * FOREIGN_TOKENS,
+                + foreign_waiting * usual_prompt,
+            held_tokens: self.held_tokens.load(Ordering::Relaxed) + foreign * usual_prompt,
             kv_used_per_thousand: if kv == u32::MAX { 0 } else { kv },
         }
     }

@@ -31,6 +31,10 @@ const LOST: Duration = Duration::from_secs(3);
 /// Bytes at the end of a whole answer among which its usage stands.
 const TAIL_BYTES: usize = 4 << 10;
 
+/// Pieces that came at once are passed on together up to so many bytes. More would be copied for
+/// nothing: pieces of this size cost little each.
+const TOGETHER_BYTES: usize = 16 << 10;
+
 /// An answer under way to a client.
 pub(crate) struct Relay {
     worker: Arc<Worker>,
@@ -40,6 +44,7 @@ pub(crate) struct Relay {
     flight: Option<Flight>,
     record: Record,
     ready: VecDeque<Bytes>,
+    ready_bytes: usize,
     /// The beginning of an event whose end has not come.
     partial: BytesMut,
     watcher: Option<Watcher>,
@@ -69,6 +74,7 @@ impl Relay {
             flight: Some(flight),
             record,
             ready: VecDeque::new(),
+            ready_bytes: 0,
             partial: BytesMut::new(),
             watcher: began.watcher,
             tail: None,
@@ -94,13 +100,13 @@ impl Relay {
     /// The next piece for the client.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         loop {
-            if let Some(piece) = self.ready.pop_front() {
-                return Poll::Ready(Some(Ok(piece)));
-            }
-            if self.over {
-                return Poll::Ready(None);
+            if self.over || self.ready_bytes >= TOGETHER_BYTES {
+                return Poll::Ready(self.next_ready().map(Ok));
             }
             let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
+                if let Some(piece) = self.next_ready() {
+                    return Poll::Ready(Some(Ok(piece)));
+                }
                 match self.poll_quiet(cx) {
                     Poll::Pending => return Poll::Pending,
                     Poll::Ready(problem) => match self.give_up(&problem) {
@@ -157,7 +163,22 @@ impl Relay {
 
     fn queue(&mut self, piece: Bytes) {
         self.record.bytes_out += piece.len() as u64;
+        self.ready_bytes += piece.len();
         self.ready.push_back(piece);
+    }
+
+    /// What has come, as one piece: an engine that is ahead of us sends many at once, and each piece
+    /// costs a frame.
+    fn next_ready(&mut self) -> Option<Bytes> {
+        let bytes = std::mem::take(&mut self.ready_bytes);
+        if self.ready.len() < 2 || bytes > 2 * TOGETHER_BYTES {
+            let piece = self.ready.pop_front();
+            self.ready_bytes = bytes - piece.as_ref().map_or(0, Bytes::len);
+            return piece;
+        }
+        let mut together = BytesMut::with_capacity(bytes);
+        self.ready.drain(..).for_each(|piece| together.extend_from_slice(&piece));
+        Some(together.freeze())
     }
 
     /// Passes on what is whole, and keeps the beginning of what is not.

@@ -78,26 +78,21 @@ impl Walk {
     #[inline(always)]
     fn through(&mut self, window: &[u8; WINDOW], length: usize, depth_limit: u32) -> Step {
         // The bits of what is not read yet.
-        let mut ahead = u64::MAX << u32::from(self.escaped);
-        self.escaped = false;
+        let mut ahead = u64::MAX;
         loop {
             if self.in_string {
-                let mut bits = quotes_and_backslashes(window) & ahead;
-                loop {
-                    if bits == 0 {
-                        return Step::Through;
-                    }
-                    let place = bits.trailing_zeros();
-                    if window[place as usize] == b'"' {
-                        self.in_string = false;
-                        ahead = !1 << place;
-                        if self.depth == 1 {
-                            return Step::Ended(place as usize + 1);
-                        }
-                        break;
-                    }
-                    self.escaped = place as usize + 1 == length;
-                    bits &= !3 << place;
+                let (escaped, carried) = escapes(backslashes(window) & ahead, self.escaped);
+                let ends = quotes(window) & ahead & !escaped;
+                if ends == 0 {
+                    self.escaped =
+                        if length == WINDOW { carried } else { escaped >> length & 1 == 1 };
+                    return Step::Through;
+                }
+                let place = ends.trailing_zeros();
+                (self.in_string, self.escaped) = (false, false);
+                ahead = !1 << place;
+                if self.depth == 1 {
+                    return Step::Ended(place as usize + 1);
                 }
             }
             let mut bits = quotes_and_brackets(window) & ahead;
@@ -151,6 +146,33 @@ fn quotes_and_backslashes(window: &[u8; WINDOW]) -> u64 {
     mask(window, |bytes| bytes.simd_eq(quote) | bytes.simd_eq(backslash))
 }
 
+fn quotes(window: &[u8; WINDOW]) -> u64 {
+    let quote = u8x16::splat(b'"');
+    mask(window, |bytes| bytes.simd_eq(quote))
+}
+
+fn backslashes(window: &[u8; WINDOW]) -> u64 {
+    let backslash = u8x16::splat(b'\\');
+    mask(window, |bytes| bytes.simd_eq(backslash))
+}
+
+/// Which bytes are escaped, and whether the one behind the window is: those after an odd number of
+/// backslashes. Without a branch per backslash, because in code and dialogue they come every 20
+/// bytes and no predictor knows where (Langdale and Lemire, "Parsing gigabytes of JSON per second",
+/// 2019, section 3.1.1).
+#[inline(always)]
+const fn escapes(backslashes: u64, first_escaped: bool) -> (u64, bool) {
+    const EVEN: u64 = 0x5555_5555_5555_5555;
+    let first = first_escaped as u64;
+    // A backslash that is itself escaped begins nothing.
+    let backslashes = backslashes & !first;
+    let follows = backslashes << 1 | first;
+    let odd_starts = backslashes & !EVEN & !follows;
+    // Adding carries through each run; where it comes out tells whether the run was odd or even.
+    let (sums, carried) = odd_starts.overflowing_add(backslashes);
+    ((EVEN ^ (sums << 1)) & follows, carried)
+}
+
 fn quotes_and_brackets(window: &[u8; WINDOW]) -> u64 {
     // `[` and `{`, and `]` and `}`, differ in one bit.
     let (quote, bit) = (u8x16::splat(b'"'), u8x16::splat(0x20));
@@ -169,4 +191,26 @@ fn mask(window: &[u8; WINDOW], matches: impl Fn(u8x16) -> u8x16) -> u64 {
         bits |= u64::from(matches(u8x16::new(*lane)).to_bitmask()) << (16 * index);
     }
     bits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn escapes_are_what_counting_says(
+            backslashes in prop_oneof![any::<u64>(), any::<u64>().prop_map(|b| !(b & b << 1))],
+            first: bool,
+        ) {
+            let mut escaped = first;
+            let mut wanted = 0;
+            for place in 0..64 {
+                wanted |= u64::from(escaped) << place;
+                escaped = !escaped && backslashes >> place & 1 == 1;
+            }
+            prop_assert_eq!(escapes(backslashes, first), (wanted, escaped));
+        }
+    }
 }

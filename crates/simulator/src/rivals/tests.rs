@@ -168,13 +168,16 @@ proptest! {
         for name in NAMES {
             let mut fleet = Fleet::uniform(*name, &named(name, &facts()).expect("a rival"), 1);
             // What a fleet is found with may lie outside its bounds, and stays while it is blind.
-            let mut most = 20;
+            let (mut least, mut most) = (1, 20);
             for (tick, reading) in readings.iter().enumerate() {
                 let now = tick as f64 * fleet.interval().0;
                 let reading = Reading { ready: reading.ready.min(20), ..*reading };
                 let replicas = ask(&mut fleet, now, &[reading])[0];
-                most = if tick == 0 { most.max(reading.ready + reading.starting) } else { most };
-                prop_assert!((1..=most).contains(&replicas), "{name} orders {replicas}");
+                if tick == 0 {
+                    let found = reading.ready + reading.starting;
+                    (least, most) = (least.min(found), most.max(found));
+                }
+                prop_assert!((least..=most).contains(&replicas), "{name} orders {replicas}");
             }
         }
     }
