@@ -99,9 +99,10 @@ fn take(worker: &Arc<Worker>, stream: TcpStream, tls: Option<TlsAcceptor>) {
         if stream.set_nodelay(true).is_err() {
             return;
         }
+        // In boxes, so that a plain connection does not carry the room of an encrypted one.
         match tls {
             None => plain(worker, stream).await,
-            Some(tls) => encrypted(worker, stream, tls).await,
+            Some(tls) => Box::pin(encrypted(worker, stream, tls)).await,
         }
     });
 }
@@ -111,7 +112,11 @@ async fn plain(worker: Arc<Worker>, stream: TcpStream) {
     let mut start = [0; PREFACE.len()];
     let within = Duration::from_millis(timeouts.keep_alive_ms);
     let Ok(Ok(_)) = tokio::time::timeout(within, stream.peek(&mut start)).await else { return };
-    if start == *PREFACE { http2(worker, stream).await } else { http1(worker, stream).await }
+    if start == *PREFACE {
+        Box::pin(http2(worker, stream)).await;
+    } else {
+        Box::pin(http1(worker, stream)).await;
+    }
 }
 
 async fn encrypted(worker: Arc<Worker>, stream: TcpStream, tls: TlsAcceptor) {
@@ -119,7 +124,11 @@ async fn encrypted(worker: Arc<Worker>, stream: TcpStream, tls: TlsAcceptor) {
     let within = Duration::from_millis(timeouts.head_ms);
     let Ok(Ok(stream)) = tokio::time::timeout(within, tls.accept(stream)).await else { return };
     let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-    if is_http2 { http2(worker, stream).await } else { http1(worker, stream).await }
+    if is_http2 {
+        Box::pin(http2(worker, stream)).await;
+    } else {
+        Box::pin(http1(worker, stream)).await;
+    }
 }
 
 async fn http1<S: AsyncRead + AsyncWrite + Unpin>(worker: Arc<Worker>, stream: S) {

@@ -23,7 +23,7 @@ use attempt::{Began, Failed, Prepared, attempt};
 use bytes::Bytes;
 use http::{HeaderMap, Response};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Tries after the first. A third engine rarely knows more than the second.
 const RETRIES: u32 = 2;
@@ -44,14 +44,13 @@ pub(crate) async fn forward(
     mut record: Record,
 ) -> Result<Response<Payload>, (Problem, Record)> {
     let timeouts = worker.shared.live().timeouts;
-    let until = record.began() + Duration::from_millis(timeouts.first_byte_ms);
     let wish = Wish::new(&job.model, &job.scanned, worker.next_number());
     let traceparent = record.traceparent_onward();
     let mut tried = Vec::new();
     let mut retry = None;
+    let mut problem = Problem::NoEndpoint;
     loop {
         let Some(chosen) = wish.choose(&tried, worker.shared.now()) else {
-            let problem = if tried.is_empty() { Problem::NoEndpoint } else { Problem::NoAnswer };
             return Err((problem, record));
         };
         record.hoped_blocks = chosen.hoped_blocks;
@@ -65,27 +64,39 @@ pub(crate) async fn forward(
             traceparent: traceparent.as_ref(),
             pieces: &job.pieces,
             connect: Duration::from_millis(timeouts.connect_ms),
-            until,
+            until: Instant::now() + Duration::from_millis(timeouts.first_byte_ms),
         };
-        match attempt(&worker.pool, &chosen.endpoint, &prepared).await {
+        let failed = match attempt(&worker.pool, &chosen.endpoint, &prepared).await {
             Ok(began) => {
                 let idle = Duration::from_millis(timeouts.answer_idle_ms);
                 return Ok(answer(worker, began, flight.landed(), record, idle));
             }
-            Err(failed) => {
-                flight.failed(failed);
-                note(&chosen.endpoint, failed, worker);
-                if failed == Failed::TooLate {
-                    return Err((Problem::TooLate, record));
-                }
-                retry = retry.or_else(|| worker.shared.retry());
-                if record.retries >= RETRIES || retry.is_none() {
-                    return Err((Problem::NoAnswer, record));
-                }
-                record.retries += 1;
-                tried.push(chosen.endpoint.slot);
-            }
+            Err(failed) => failed,
+        };
+        flight.failed(failed);
+        note(&chosen.endpoint, failed, worker);
+        problem = problem_of(failed);
+        retry = retry.or_else(|| worker.shared.retry());
+        if record.retries >= retries_after(failed) || retry.is_none() {
+            return Err((problem, record));
         }
+        record.retries += 1;
+        tried.push(chosen.endpoint.slot);
+    }
+}
+
+const fn problem_of(failed: Failed) -> Problem {
+    match failed {
+        Failed::TooLate => Problem::TooLate,
+        _ => Problem::NoAnswer,
+    }
+}
+
+/// Silence costs the whole of `first_byte_ms`, so it is borne twice and not three times.
+const fn retries_after(failed: Failed) -> u32 {
+    match failed {
+        Failed::TooLate => 1,
+        _ => RETRIES,
     }
 }
 
