@@ -12,7 +12,7 @@
 //! `world` hold what the watches told, `settle` decides what to believe: all pure. `sources` talks to the API
 //! server. It knows nothing of load or health beyond what Kubernetes says.
 //!
-//! Start at [`watch`].
+//! Start at [`watch()`].
 
 mod mirror;
 mod place;

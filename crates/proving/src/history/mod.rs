@@ -1,7 +1,7 @@
 //! What happened to each request, as its client saw it, and what must hold of that.
 //!
 //! A history is a file with one JSON object per line. [`Writer`] writes it while the load runs,
-//! [`judge`] reads it afterwards and knows nothing else: not what was broken, not when, not who was
+//! [`judge()`] reads it afterwards and knows nothing else: not what was broken, not when, not who was
 //! in between. Start at [`Record`].
 
 mod judge;

@@ -5,7 +5,7 @@
 //! gateways a moment ago. Nothing else passes between gateways.
 //!
 //! It knows no autoscaling and no faults: [`crate::cluster`] has those, with one gateway that knows
-//! all. Start at [`play`]; [`Router`] is what a choice must be able to do, `ours` is the real one,
+//! all. Start at [`play()`]; [`Router`] is what a choice must be able to do, `ours` is the real one,
 //! `plain` and `tree` are what others do.
 
 mod engines;

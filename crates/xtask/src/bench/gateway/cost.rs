@@ -67,7 +67,7 @@ struct Row {
 }
 
 pub(super) fn measured(bench: &mut Bench, shape: Shape) -> Result<Measured> {
-    let (turns, seconds) = if bench.quick { (3, 2.0) } else { (9, 5.0) };
+    let (turns, seconds) = if bench.quick { (3, 2.0) } else { (5, 3.0) };
     let (_upstream, upstreams) = bench.upstream(CHUNKS, PACE_US)?;
     let streams = shape == Shape::Stream;
     let (mut started, mut skipped) = bench.start(&Contender::ALL, &upstreams, streams);
