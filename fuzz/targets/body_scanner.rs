@@ -2,26 +2,15 @@
 
 #![no_main]
 
+#[path = "../../crates/gateway/src/scan/guarded.rs"]
+mod guarded;
+
 use flyball_fuzz::scan::{Limits, Refused, Scanned, Scanner};
 use flyball_fuzz::{Input, Surface};
+use guarded::GUARDED;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use std::fmt;
-
-const GUARDED: [&str; 12] = [
-    "model",
-    "stream",
-    "stream_options",
-    "max_tokens",
-    "max_completion_tokens",
-    "max_output_tokens",
-    "n",
-    "best_of",
-    "cache_salt",
-    "user",
-    "prompt_cache_key",
-    "priority",
-];
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let Some(input) = Input::of(data) else { return };

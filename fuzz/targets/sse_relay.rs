@@ -3,6 +3,10 @@
 
 #![no_main]
 
+#[path = "../../crates/gateway/src/sse/client.rs"]
+mod client;
+
+use client::parse;
 use flyball_fuzz::Input;
 use flyball_fuzz::sse::{Watcher, usage_of, write_event};
 
@@ -47,34 +51,4 @@ fn one_event(bytes: &[u8]) {
     let read = parse(&write_event(Some(&text), &text));
     assert_eq!(read.len(), 1);
     assert_eq!(read[0].1, text.replace("\r\n", "\n").replace('\r', "\n"));
-}
-
-/// Name and data of each event that a client would dispatch.
-fn parse(stream: &[u8]) -> Vec<(String, String)> {
-    let text = String::from_utf8_lossy(stream);
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text).replace("\r\n", "\n");
-    let mut lines: Vec<&str> = text.split(['\r', '\n']).collect();
-    lines.pop();
-    let (mut events, mut name, mut data) = (Vec::new(), String::new(), String::new());
-    for line in lines {
-        if line.is_empty() {
-            if let Some(data) = data.strip_suffix('\n') {
-                events.push((name.clone(), data.to_owned()));
-            }
-            name.clear();
-            data.clear();
-            continue;
-        }
-        let (field, value) = line.split_once(':').unwrap_or((line, ""));
-        let value = value.strip_prefix(' ').unwrap_or(value);
-        match field {
-            "event" => value.clone_into(&mut name),
-            "data" => {
-                data.push_str(value);
-                data.push('\n');
-            }
-            _ => {}
-        }
-    }
-    events
 }

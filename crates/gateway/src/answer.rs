@@ -4,6 +4,7 @@
 use crate::accept::Busy;
 use crate::forward::Relay;
 use crate::scan::Refused;
+use crate::sse::write_event;
 use crate::surface::Surface;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -176,11 +177,11 @@ impl Problem {
 
     /// Its event, for a stream that has begun.
     pub(crate) fn event(&self, dialect: Dialect) -> Bytes {
-        let data = self.body(dialect);
-        Bytes::from(match dialect {
-            Dialect::OpenAi => format!("data: {data}\n\n"),
-            Dialect::Anthropic => format!("event: error\ndata: {data}\n\n"),
-        })
+        let name = match dialect {
+            Dialect::OpenAi => None,
+            Dialect::Anthropic => Some("error"),
+        };
+        write_event(name, &self.body(dialect))
     }
 
     /// The whole answer.

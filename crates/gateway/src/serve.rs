@@ -2,7 +2,7 @@
 
 use crate::accept::{self, Worker};
 use crate::admit::Room;
-use crate::fleet::{Endpoint, Fleet, Listing, Millis};
+use crate::fleet::{Endpoint, Fleet, Flight, Listing, Millis};
 use crate::identify::Keys;
 use crate::meter::Engines;
 use crate::meter::Finished;
@@ -79,7 +79,7 @@ pub(crate) struct Shared {
     pub(crate) room: Arc<Room>,
     connections: AtomicUsize,
     retries: AtomicUsize,
-    listener: Arc<dyn Listener>,
+    pub(crate) listener: Arc<dyn Listener>,
     began: Instant,
     closing: watch::Sender<bool>,
     cut: AtomicBool,
@@ -222,29 +222,12 @@ impl Shared {
         Millis(self.began.elapsed().as_millis() as u64)
     }
 
-    pub(crate) fn finished(&self, finished: &Finished<'_>) {
-        self.listener.finished(finished);
-    }
-
-    pub(crate) fn refused(&self, code: &'static str) {
-        self.listener.refused(code);
-    }
-
-    pub(crate) fn breaker_opened(&self) {
-        self.listener.breaker_opened();
-    }
-
-    pub(crate) fn traceparent(
-        &self,
-        callers: Option<&str>,
-        request_id: &str,
-        started: SystemTime,
-    ) -> Option<HeaderValue> {
-        self.listener.traceparent(callers, request_id, started)
-    }
-
-    pub(crate) fn cancelled(&self, endpoint: &Arc<Endpoint>) {
-        self.listener.cancelled(endpoint);
+    /// Ends a flight whose connection was cut, and says so. It is counted out first: what an engine
+    /// runs beyond our count is a zombie.
+    pub(crate) fn cancelled(&self, flight: Flight) {
+        let endpoint = Arc::clone(flight.endpoint());
+        drop(flight);
+        self.listener.cancelled(&endpoint);
     }
 
     /// Tells when no new requests are taken.

@@ -18,6 +18,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use io::{ClientIo, Clock};
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -47,11 +48,8 @@ impl Worker {
 
     /// A number that no other request of this thread has, and hardly any other of all gateways.
     pub(crate) fn next_number(&self) -> u64 {
-        // SplitMix64 (Steele, Lea and Flood 2014).
-        let mut z = self.numbers.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        xxhash_rust::xxh3::xxh3_64(&number.to_le_bytes())
     }
 }
 
@@ -135,7 +133,7 @@ async fn http1<S: AsyncRead + AsyncWrite + Unpin>(worker: Arc<Worker>, stream: S
     let live = worker.shared.live();
     let clock = Arc::new(Clock::new());
     let io = TokioIo::new(ClientIo::new(stream, Arc::clone(&clock), &live.timeouts));
-    let mut closing = worker.shared.closing();
+    let closing = worker.shared.closing();
     let service = service_fn(move |request| {
         let busy = Busy::begin(&clock);
         request::answer(Arc::clone(&worker), request, Some(busy))
@@ -145,13 +143,7 @@ async fn http1<S: AsyncRead + AsyncWrite + Unpin>(worker: Arc<Worker>, stream: S
         .max_buf_size(live.limits.head_bytes.max(8_192))
         .auto_date_header(false)
         .serve_connection(io, service);
-    let mut connection = std::pin::pin!(connection);
-    tokio::select! {
-        _ = connection.as_mut() => return,
-        _ = closing.wait_for(|closing| *closing) => {}
-    }
-    connection.as_mut().graceful_shutdown();
-    let _ = connection.await;
+    until_closing(connection, http1::Connection::graceful_shutdown, closing).await;
 }
 
 async fn http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(worker: Arc<Worker>, stream: S) {
@@ -160,7 +152,7 @@ async fn http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(worker: Arc<W
     // Many streams share it: pings find out whether anybody is there, not silence.
     clock.stay_busy();
     let io = TokioIo::new(ClientIo::new(stream, clock, &live.timeouts));
-    let mut closing = worker.shared.closing();
+    let closing = worker.shared.closing();
     let service = service_fn(move |request| request::answer(Arc::clone(&worker), request, None));
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
@@ -177,11 +169,20 @@ async fn http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(worker: Arc<W
         .keep_alive_timeout(Duration::from_secs(10))
         .auto_date_header(false)
         .serve_connection(io, service);
+    until_closing(connection, http2::Connection::graceful_shutdown, closing).await;
+}
+
+/// Serves a connection to its end; when the door closes, only what it has.
+async fn until_closing<C: Future>(
+    connection: C,
+    finish: impl FnOnce(Pin<&mut C>),
+    mut closing: watch::Receiver<bool>,
+) {
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
         _ = connection.as_mut() => return,
         _ = closing.wait_for(|closing| *closing) => {}
     }
-    connection.as_mut().graceful_shutdown();
+    finish(connection.as_mut());
     let _ = connection.await;
 }

@@ -71,7 +71,7 @@ fn other(worker: &Worker, request: &Request<Incoming>, dialect: Dialect) -> Resp
 
 /// Refuses what never becomes a request.
 fn refuse(worker: &Worker, problem: &Problem, dialect: Dialect) -> Response<Payload> {
-    worker.shared.refused(problem.code());
+    worker.shared.listener.refused(problem.code());
     problem.answer(dialect)
 }
 

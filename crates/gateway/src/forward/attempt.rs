@@ -35,10 +35,17 @@ pub(crate) struct Prepared<'a> {
 /// An answer that has begun.
 pub(crate) struct Began {
     pub(crate) head: Parts,
+    pub(crate) stream: Stream,
+}
+
+/// What follows the head.
+pub(crate) struct Stream {
     pub(crate) body: Incoming,
     pub(crate) connection: Connection,
     /// Pieces that came already, with the first event among them; empty if nothing was awaited.
     pub(crate) first: Vec<Bytes>,
+    /// Whether these end between two events.
+    pub(crate) between_events: bool,
     /// Watches the answer, if it is a stream of events.
     pub(crate) watcher: Option<Watcher>,
 }
@@ -95,35 +102,37 @@ async fn on(
     if status >= 500 || status == 429 {
         return Err(Failed::Said(status));
     }
-    if !is_event_stream(&response) {
-        let (head, body) = response.into_parts();
-        return Ok(Began { head, body, connection, first: Vec::new(), watcher: None });
+    let is_event_stream = is_event_stream(&response);
+    let (head, body) = response.into_parts();
+    let (first, between_events, watcher) = (Vec::new(), true, None);
+    let mut stream = Stream { body, connection, first, between_events, watcher };
+    if is_event_stream {
+        stream.await_event(endpoint, prepared).await?;
     }
-    let (head, mut body) = response.into_parts();
-    let mut watcher = Watcher::new(prepared.surface);
-    let first = first_event(endpoint, prepared.until, &mut body, &mut watcher).await?;
-    Ok(Began { head, body, connection, first, watcher: Some(watcher) })
+    Ok(Began { head, stream })
 }
 
-/// Reads up to the first event. What breaks before it can be tried elsewhere unseen.
-async fn first_event(
-    endpoint: &Arc<Endpoint>,
-    until: Instant,
-    body: &mut Incoming,
-    watcher: &mut Watcher,
-) -> Result<Vec<Bytes>, Failed> {
-    let mut held = Vec::with_capacity(1);
-    let mut bytes = 0;
-    loop {
-        let frame = watched(endpoint, until, body.frame()).await?;
-        let Some(Ok(frame)) = frame else { return Err(Failed::Broken) };
-        let Ok(piece) = frame.into_data() else { continue };
-        watcher.feed(&piece).map_err(|_| Failed::Broken)?;
-        bytes += piece.len();
-        held.push(piece);
-        let seen = watcher.seen();
-        if seen.events > 0 || seen.ended || bytes > HELD_BYTES {
-            return Ok(held);
+impl Stream {
+    /// Reads up to the first event. What breaks before it can be tried elsewhere unseen.
+    async fn await_event(
+        &mut self,
+        endpoint: &Arc<Endpoint>,
+        prepared: &Prepared<'_>,
+    ) -> Result<(), Failed> {
+        let watcher = self.watcher.insert(Watcher::new(prepared.surface));
+        let mut bytes = 0;
+        loop {
+            let frame = watched(endpoint, prepared.until, self.body.frame()).await?;
+            let Some(Ok(frame)) = frame else { return Err(Failed::Broken) };
+            let Ok(piece) = frame.into_data() else { continue };
+            let progress = watcher.feed(&piece).map_err(|_| Failed::Broken)?;
+            self.between_events = progress.between_events;
+            bytes += piece.len();
+            self.first.push(piece);
+            let seen = watcher.seen();
+            if seen.events > 0 || seen.ended || bytes > HELD_BYTES {
+                return Ok(());
+            }
         }
     }
 }

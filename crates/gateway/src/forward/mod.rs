@@ -107,7 +107,7 @@ fn answer(
     mut record: Record,
     idle: Duration,
 ) -> Response<Payload> {
-    let mut head = began.head.clone();
+    let Began { mut head, stream } = began;
     outgoing::clean(&mut head.headers);
     head.headers.insert("x-request-id", record.request_id.clone());
     // The version and the reason phrase were the engine's.
@@ -117,7 +117,7 @@ fn answer(
     if let Some(place) = &mut record.place {
         place.let_go();
     }
-    let relay = Relay::new(Arc::clone(worker), began, flight, record, idle);
+    let relay = Relay::new(Arc::clone(worker), stream, flight, record, idle);
     Response::from_parts(head, Payload::relay(relay))
 }
 
@@ -133,7 +133,7 @@ fn note(endpoint: &Arc<Endpoint>, failed: Failed, worker: &Worker) {
         }
     };
     if opened {
-        worker.shared.breaker_opened();
+        worker.shared.listener.breaker_opened();
     }
 }
 
@@ -157,9 +157,7 @@ impl Waiting<'_> {
         let flight = self.flight.take();
         // The engine may still work on what it was not given time for.
         if let (Some(flight), Failed::Lost | Failed::TooLate) = (flight, failed) {
-            let endpoint = Arc::clone(flight.endpoint());
-            drop(flight);
-            self.worker.shared.cancelled(&endpoint);
+            self.worker.shared.cancelled(flight);
         }
     }
 }
@@ -167,10 +165,7 @@ impl Waiting<'_> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         if let Some(flight) = self.flight.take() {
-            let endpoint = Arc::clone(flight.endpoint());
-            // Counted out first: what an engine runs beyond our count is a zombie.
-            drop(flight);
-            self.worker.shared.cancelled(&endpoint);
+            self.worker.shared.cancelled(flight);
         }
     }
 }

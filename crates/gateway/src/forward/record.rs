@@ -70,7 +70,7 @@ impl Record {
         let callers = self.traceparent.as_ref();
         let id = self.request_id.to_str().unwrap_or_default();
         let said = callers.and_then(|value| value.to_str().ok());
-        self.shared.traceparent(said, id, self.started).or_else(|| callers.cloned())
+        self.shared.listener.traceparent(said, id, self.started).or_else(|| callers.cloned())
     }
 
     /// Since its head had arrived.
@@ -95,7 +95,7 @@ impl Record {
         if std::mem::replace(&mut self.over, true) {
             return;
         }
-        self.shared.finished(&Finished {
+        self.shared.listener.finished(&Finished {
             request_id: self.request_id.to_str().unwrap_or_default(),
             traceparent: self.traceparent.as_ref().and_then(|value| value.to_str().ok()),
             caller: self.caller.as_ref().map_or("", |caller| &caller.name),

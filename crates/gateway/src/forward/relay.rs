@@ -3,7 +3,7 @@
 //! Of a stream, only whole events are passed on: if the engine breaks off in the middle of one, the
 //! client reads a whole error event and not the half of something else.
 
-use super::attempt::Began;
+use super::attempt::Stream;
 use super::connection::Connection;
 use super::record::Record;
 use crate::accept::Worker;
@@ -59,24 +59,24 @@ pub(crate) struct Relay {
 impl Relay {
     pub(crate) fn new(
         worker: Arc<Worker>,
-        began: Began,
+        stream: Stream,
         mut flight: Flight,
         record: Record,
         idle: Duration,
     ) -> Self {
-        let stream = began.watcher.is_some();
-        let length = if stream { SizeHint::new() } else { began.body.size_hint() };
+        let Stream { body, connection, first, between_events, watcher } = stream;
+        let length = if watcher.is_some() { SizeHint::new() } else { body.size_hint() };
         flight.has_read();
         let mut relay = Self {
             worker,
-            body: began.body,
-            connection: Some(began.connection),
+            body,
+            connection: Some(connection),
             flight: Some(flight),
             record,
             ready: VecDeque::new(),
             ready_bytes: 0,
             partial: BytesMut::new(),
-            watcher: began.watcher,
+            watcher,
             tail: None,
             length,
             idle,
@@ -85,11 +85,10 @@ impl Relay {
             over: false,
         };
         relay.record.first = Some(relay.record.age());
-        let pieces = began.first.len();
-        for (place, piece) in began.first.into_iter().enumerate() {
+        let pieces = first.len();
+        for (place, piece) in first.into_iter().enumerate() {
             // The watcher has seen these; only the last may end within an event.
-            let whole = place + 1 < pieces || ends_between_events(&piece);
-            relay.pass(piece, whole);
+            relay.pass(piece, place + 1 < pieces || between_events);
         }
         if relay.watcher.is_none() && relay.body.is_end_stream() {
             relay.end_whole();
@@ -251,14 +250,11 @@ impl Relay {
         Poll::Pending
     }
 
-    /// Cuts the connection, which tells the engine. It is counted out first: what an engine runs
-    /// beyond our count is a zombie.
+    /// Cuts the connection, which tells the engine.
     fn cut(&mut self) {
         self.connection = None;
         if let Some(flight) = self.flight.take() {
-            let endpoint = Arc::clone(flight.endpoint());
-            drop(flight);
-            self.worker.shared.cancelled(&endpoint);
+            self.worker.shared.cancelled(flight);
         }
     }
 
@@ -288,10 +284,6 @@ impl Drop for Relay {
 
 fn lost(flight: Option<&Flight>) -> bool {
     flight.is_some_and(|flight| flight.endpoint().is_lost())
-}
-
-fn ends_between_events(piece: &[u8]) -> bool {
-    last_boundary(piece) == piece.len()
 }
 
 /// The place after the last event that is whole; 0 if there is none.

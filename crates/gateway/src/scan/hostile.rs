@@ -1,28 +1,13 @@
 //! Bodies that somebody writes to be read in two ways, or to cost more than they should.
 
+use super::guarded::GUARDED;
 use super::tests::{scan, scan_as};
 use super::{Limits, Refused, Scanner};
 use crate::surface::Surface;
 
 #[test]
 fn a_guarded_key_stands_once() {
-    let guarded = [
-        "model",
-        "stream",
-        "stream_options",
-        "max_tokens",
-        "max_completion_tokens",
-        "max_output_tokens",
-        "n",
-        "best_of",
-        "cache_salt",
-        "user",
-        "prompt_cache_key",
-        "priority",
-        "tools",
-        "messages",
-    ];
-    for key in guarded {
+    for key in GUARDED.into_iter().chain(["tools", "messages"]) {
         let body = format!(r#"{{"{key}":null,"other":1,"{key}":null}}"#);
         assert_eq!(scan(&body), Err(Refused::Twice { key }));
     }

@@ -17,6 +17,8 @@ mod scanner;
 mod windows;
 
 #[cfg(test)]
+mod guarded;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod properties;

@@ -15,6 +15,8 @@ mod watcher;
 mod write;
 
 #[cfg(test)]
+mod client;
+#[cfg(test)]
 mod properties;
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,6 @@ mod contenders;
 mod document;
 mod drills;
 mod gateway;
-mod gateway_emulator;
 mod pace;
 mod pool;
 mod sections;

@@ -11,6 +11,7 @@ mod affinity;
 mod bench;
 mod contenders;
 mod cost;
+mod emulator;
 mod faults;
 mod kernel;
 mod latency;
@@ -18,7 +19,7 @@ mod peers;
 mod running;
 mod streams;
 
-use super::{Measured, Page, document, gateway_emulator};
+use super::{Measured, Page, document};
 use anyhow::Result;
 use bench::Bench;
 use clap::{Args as ClapArgs, ValueEnum};
@@ -107,6 +108,6 @@ fn section(root: &Path, bench: &mut Option<Bench>, args: &Args, name: Name) -> R
         Name::Affinity => affinity::measured(ready()?, root),
         Name::Faults => faults::measured(ready()?, args.seed),
         // It needs none of the programs.
-        Name::Emulator => gateway_emulator::run(root, args.quick),
+        Name::Emulator => emulator::run(root, args.quick),
     }
 }

@@ -3,7 +3,7 @@
 //! The comparison itself is `crates/emulator/examples/agreement.rs`, started as a process; here its
 //! answer becomes a table and the figure.
 
-use super::{Measured, measure, sources};
+use crate::bench::{Measured, measure, sources};
 use crate::figures::Op;
 use crate::{image, process};
 use anyhow::{Context, Result};
