@@ -189,6 +189,7 @@ mod tests {
             name: "search".to_owned(),
             sha256: "canary".repeat(8),
             requests_per_minute: Some(5),
+            ..Key::default()
         });
         settings.telemetry.otlp = Some("https://user:canary@tempo:4317".to_owned());
         let meter = Arc::new(Meter::quiet(&settings));

@@ -54,6 +54,23 @@ pub(crate) enum Problem {
     },
     /// The model has no engine that may get requests.
     NoEndpoint,
+    /// Engines are busy, and a turn would come too late.
+    Overloaded {
+        /// Whole seconds until it is worth trying again.
+        retry_after_s: u64,
+    },
+    /// As many wait as may.
+    QueueFull {
+        /// Whole seconds until it is worth trying again.
+        retry_after_s: u64,
+    },
+    /// It waited for a turn as long as it may.
+    QueueTimeout,
+    /// The model was woken, and no engine came in time.
+    WakeTimeout {
+        /// Whole seconds until it is worth trying again.
+        retry_after_s: u64,
+    },
     /// Engines were tried, and none answered.
     NoAnswer,
     /// No engine began to answer in time.
@@ -80,6 +97,10 @@ impl Problem {
             Self::BodyBroken => "body_broken",
             Self::NoModel { .. } => "model_not_found",
             Self::NoEndpoint => "no_engine",
+            Self::Overloaded { .. } => "overloaded",
+            Self::QueueFull { .. } => "queue_full",
+            Self::QueueTimeout => "queue_timeout",
+            Self::WakeTimeout { .. } => "wake_timeout",
             Self::NoAnswer => "engine_failed",
             Self::TooLate => "engine_timeout",
             Self::BrokenStream => "stream_broken",
@@ -93,21 +114,33 @@ impl Problem {
             Self::NoSuchMethod => StatusCode::METHOD_NOT_ALLOWED,
             Self::Encoded => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::NoKey => StatusCode::UNAUTHORIZED,
-            Self::TooFast { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Self::TooFast { .. }
+            | Self::Overloaded { .. }
+            | Self::QueueFull { .. }
+            | Self::QueueTimeout => StatusCode::TOO_MANY_REQUESTS,
             Self::Body(Refused::TooLong { .. }) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Body(_) | Self::BodyBroken => StatusCode::BAD_REQUEST,
             Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::NoAnswer | Self::BrokenStream => StatusCode::BAD_GATEWAY,
             Self::TooLate => StatusCode::GATEWAY_TIMEOUT,
-            Self::Full | Self::NoEndpoint | Self::Draining => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Full | Self::NoEndpoint | Self::WakeTimeout { .. } | Self::Draining => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
         }
     }
 
     /// Seconds after which it is worth trying again; `None` if that will not help.
     pub(crate) const fn retry_after_s(&self) -> Option<u64> {
         match self {
-            Self::TooFast { retry_after_s } => Some(*retry_after_s),
-            Self::Full | Self::NoEndpoint | Self::NoAnswer | Self::Draining => Some(1),
+            Self::TooFast { retry_after_s }
+            | Self::Overloaded { retry_after_s }
+            | Self::QueueFull { retry_after_s }
+            | Self::WakeTimeout { retry_after_s } => Some(*retry_after_s),
+            Self::Full
+            | Self::NoEndpoint
+            | Self::QueueTimeout
+            | Self::NoAnswer
+            | Self::Draining => Some(1),
             _ => None,
         }
     }
@@ -136,6 +169,19 @@ impl Problem {
                 format!("there is no model `{model}`; GET /v1/models lists those that there are")
             }
             Self::NoEndpoint => "no engine of this model may get requests now; try again".into(),
+            Self::Overloaded { retry_after_s } => format!(
+                "the engines of this model are busy, and your turn would come too late; try again \
+                 in {retry_after_s} s"
+            ),
+            Self::QueueFull { retry_after_s } => format!(
+                "as many requests wait for this model as may; try again in {retry_after_s} s"
+            ),
+            Self::QueueTimeout => {
+                "the engines of this model were busy for as long as you may wait; try again".into()
+            }
+            Self::WakeTimeout { retry_after_s } => {
+                format!("the model was asleep and is not up yet; try again in {retry_after_s} s")
+            }
             Self::NoAnswer => "no engine of this model answered; try again".into(),
             Self::TooLate => "no engine of this model began to answer in time; try again".into(),
             Self::BrokenStream => {

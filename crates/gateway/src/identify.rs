@@ -147,7 +147,10 @@ mod tests {
     fn keys(secret: &str) -> Keys {
         let digest: [u8; 32] = Sha256::digest(secret).into();
         let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        Keys::new(&[Key { name: "team".into(), sha256, requests_per_minute: Some(60) }], None)
+        Keys::new(
+            &[Key { name: "team".into(), sha256, requests_per_minute: Some(60), ..Key::default() }],
+            None,
+        )
     }
 
     fn with(name: &'static str, value: &str) -> HeaderMap {

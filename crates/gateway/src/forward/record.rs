@@ -4,7 +4,7 @@ use crate::admit::Place;
 use crate::answer::Problem;
 use crate::fleet::Endpoint;
 use crate::identify::Caller;
-use crate::meter::{Finished, Outcome};
+use crate::meter::{Finish, Finished, Outcome};
 use crate::serve::Shared;
 use crate::sse::Usage;
 use crate::surface::Surface;
@@ -28,6 +28,14 @@ pub(crate) struct Record {
     pub(crate) stream: bool,
     pub(crate) first: Option<Duration>,
     pub(crate) chosen: Option<Duration>,
+    pub(crate) queued: Duration,
+    pub(crate) held: bool,
+    pub(crate) split: Option<Arc<str>>,
+    pub(crate) mirrored: bool,
+    pub(crate) cached: bool,
+    pub(crate) hedged: bool,
+    pub(crate) continued: u32,
+    pub(crate) finish: Option<Finish>,
     pub(crate) retries: u32,
     pub(crate) hoped_blocks: Option<u32>,
     pub(crate) usage: Usage,
@@ -55,6 +63,14 @@ impl Record {
             stream: false,
             first: None,
             chosen: None,
+            queued: Duration::ZERO,
+            held: false,
+            split: None,
+            mirrored: false,
+            cached: false,
+            hedged: false,
+            continued: 0,
+            finish: None,
             retries: 0,
             hoped_blocks: None,
             usage: Usage::default(),
@@ -110,6 +126,14 @@ impl Record {
             took: self.age(),
             first: self.first,
             chosen: self.chosen,
+            queued: self.queued,
+            held: self.held,
+            split: self.split.as_deref(),
+            mirrored: self.mirrored,
+            cached: self.cached,
+            hedged: self.hedged,
+            continued: self.continued,
+            finish: self.finish,
             retries: self.retries,
             hoped_blocks: self.hoped_blocks,
             usage: self.usage,

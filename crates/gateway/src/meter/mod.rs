@@ -103,6 +103,22 @@ pub struct Finished<'a> {
     pub first: Option<Duration>,
     /// From its head to the moment at which an engine was chosen: what the gateway itself took.
     pub chosen: Option<Duration>,
+    /// How long it waited for a turn; zero if it did not have to.
+    pub queued: Duration,
+    /// Whether it waited for a model that had no engine.
+    pub held: bool,
+    /// The name that was asked for, if it is one that stands for several models.
+    pub split: Option<&'a str>,
+    /// Whether it is a copy whose answer nobody gets.
+    pub mirrored: bool,
+    /// Whether the answer was a kept one.
+    pub cached: bool,
+    /// Whether a second engine was asked before the first had begun to answer.
+    pub hedged: bool,
+    /// Times that another engine continued what one had begun.
+    pub continued: u32,
+    /// Why the answer ended, if it told.
+    pub finish: Option<Finish>,
     /// Times that another engine was tried.
     pub retries: u32,
     /// Leading blocks that the choice hoped to find cached; none if it went by load.
@@ -145,6 +161,49 @@ impl Outcome {
             Self::Failed => "failed",
             Self::Broken => "broken",
             Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// Why an answer ended, in the words of OpenAI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Finish {
+    /// By itself.
+    Stop,
+    /// At its limit.
+    Length,
+    /// With a call of a tool.
+    ToolCalls,
+    /// Withheld.
+    ContentFilter,
+    /// For another reason.
+    Other,
+}
+
+impl Finish {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Stop, Self::Length, Self::ToolCalls, Self::ContentFilter, Self::Other];
+
+    /// Its name in metrics and logs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Length => "length",
+            Self::ToolCalls => "tool_calls",
+            Self::ContentFilter => "content_filter",
+            Self::Other => "other",
+        }
+    }
+
+    /// From the word of an engine, in any of the dialects.
+    pub fn of(word: &str) -> Self {
+        match word {
+            "stop" | "end_turn" | "stop_sequence" | "completed" => Self::Stop,
+            "length" | "max_tokens" | "max_output_tokens" | "incomplete" => Self::Length,
+            "tool_calls" | "function_call" | "tool_use" => Self::ToolCalls,
+            "content_filter" | "refusal" => Self::ContentFilter,
+            _ => Self::Other,
         }
     }
 }

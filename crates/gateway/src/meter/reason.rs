@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The codes of `answer::Problem`. The last stands for what is not in this list, so that a code
 /// that is forgotten here is still counted.
-const CODES: [&str; 17] = [
+const CODES: [&str; 21] = [
     "no_such_path",
     "no_such_method",
     "encoded_body",
@@ -17,6 +17,10 @@ const CODES: [&str; 17] = [
     "body_broken",
     "model_not_found",
     "no_engine",
+    "overloaded",
+    "queue_full",
+    "queue_timeout",
+    "wake_timeout",
     "engine_failed",
     "engine_timeout",
     "stream_broken",
@@ -60,6 +64,10 @@ mod tests {
             Problem::BodyBroken,
             Problem::NoModel { model: String::new() },
             Problem::NoEndpoint,
+            Problem::Overloaded { retry_after_s: 1 },
+            Problem::QueueFull { retry_after_s: 1 },
+            Problem::QueueTimeout,
+            Problem::WakeTimeout { retry_after_s: 1 },
             Problem::NoAnswer,
             Problem::TooLate,
             Problem::BrokenStream,

@@ -9,11 +9,7 @@ const STARTED: Duration = Duration::from_millis(1_794_000_000_123);
 
 pub(super) fn settings() -> Settings {
     let model = |name: &str| Model { name: name.to_owned(), ..Model::default() };
-    let key = |name: &str| Key {
-        name: name.to_owned(),
-        sha256: "0".repeat(64),
-        requests_per_minute: None,
-    };
+    let key = |name: &str| Key { name: name.to_owned(), sha256: "0".repeat(64), ..Key::default() };
     Settings {
         models: vec![model("qwen"), model("llama")],
         keys: vec![key("search"), key("chatbot")],
@@ -37,6 +33,14 @@ pub(super) fn request() -> Finished<'static> {
         took: Duration::from_millis(1_100),
         first: Some(Duration::from_millis(100)),
         chosen: Some(Duration::from_micros(40)),
+        queued: Duration::ZERO,
+        held: false,
+        split: None,
+        mirrored: false,
+        cached: false,
+        hedged: false,
+        continued: 0,
+        finish: Some(Finish::Stop),
         retries: 1,
         hoped_blocks: Some(3),
         usage: Usage { input: 1_000, cached: 768, output: 101 },

@@ -1,7 +1,7 @@
 //! What no single setting shows: settings that contradict each other, and a door left open.
 
 use super::problem::{Code, Problem};
-use super::{Limits, Model, Settings, Timeouts};
+use super::{Limits, Model, Settings, Split, Sticky, Timeouts, Waker};
 use std::collections::BTreeMap;
 
 /// What contradicts. `wrong` are paths of settings that are known to be wrong already and were
@@ -31,6 +31,12 @@ pub(super) fn check(settings: &Settings, wrong: &[&str]) -> Vec<Problem> {
     problems.extend(doubles("keys", "name", settings.keys.iter().map(|key| key.name.as_str())));
     let hashes: Vec<_> = settings.keys.iter().map(|key| key.sha256.to_lowercase()).collect();
     problems.extend(doubles("keys", "sha256", hashes.iter().map(String::as_str)));
+    if sound(&["splits", "models"]) {
+        problems.extend(splits(settings));
+    }
+    if sound(&["waker"]) {
+        problems.extend(settings.waker.as_ref().and_then(waker));
+    }
     if sound(&["limits"]) {
         problems.extend(limits(&settings.limits));
     }
@@ -90,6 +96,67 @@ fn doubles<'a>(section: &str, field: &str, values: impl Iterator<Item = &'a str>
         }
     }
     problems
+}
+
+fn splits(settings: &Settings) -> Vec<Problem> {
+    let names = settings.splits.iter().map(|split| split.name.as_str());
+    let mut problems = doubles("splits", "name", names);
+    let is_model = |name: &str| settings.models.iter().any(|model| model.name == name);
+    let contradiction = |path: String, what: &str, hint: &str| {
+        Problem::new(Code::Contradiction, path, what.to_owned(), hint.to_owned())
+    };
+    for (index, split) in settings.splits.iter().enumerate() {
+        let path = format!("splits[{index}]");
+        if is_model(&split.name) {
+            let what = "is the name of a model too, so that nobody could tell which is meant";
+            problems.push(contradiction(format!("{path}.name"), what, "give it a name of its own"));
+        }
+        if split.arms.iter().all(|arm| arm.weight == 0) {
+            let what = "all weights are 0, so that no request can go anywhere";
+            problems.push(contradiction(format!("{path}.arms"), what, "give one arm a weight"));
+        }
+        if (split.sticky == Sticky::Header) != split.sticky_header.is_some() {
+            let what = "`header` and sticky_header go together";
+            let hint = "give both, or none of the two";
+            problems.push(contradiction(format!("{path}.sticky"), what, hint));
+        }
+        let arms = split.arms.iter().map(|arm| arm.model.as_str());
+        problems.extend(doubles(&format!("{path}.arms"), "model", arms));
+        for (path, _) in models_of(&path, split).filter(|(_, name)| !is_model(name)) {
+            problems.push(contradiction(path, "is no model", "name one of [[models]]"));
+        }
+        for (number, rule) in split.rules.iter().enumerate() {
+            let path = format!("{path}.rules[{number}]");
+            if !split.arms.iter().any(|arm| arm.model == rule.arm) {
+                let hint = "name the model of one of the arms";
+                problems.push(contradiction(format!("{path}.arm"), "is no arm", hint));
+            }
+            if rule.caller.is_none() && rule.header.is_none() {
+                let hint = "give a caller or a header";
+                problems.push(contradiction(path, "fits every request", hint));
+            } else if rule.value.is_some() && rule.header.is_none() {
+                let hint = "name the header that has it";
+                problems.push(contradiction(format!("{path}.value"), "is of no header", hint));
+            }
+        }
+    }
+    problems
+}
+
+/// Each model that a split names, with its place.
+fn models_of<'a>(path: &'a str, split: &'a Split) -> impl Iterator<Item = (String, &'a str)> {
+    let arms = split.arms.iter().enumerate();
+    let arms = arms.map(move |(n, arm)| (format!("{path}.arms[{n}].model"), arm.model.as_str()));
+    let mirror = split.mirror.iter();
+    arms.chain(mirror.map(move |mirror| (format!("{path}.mirror.model"), mirror.model.as_str())))
+}
+
+fn waker(waker: &Waker) -> Option<Problem> {
+    (waker.url.is_some() == waker.folder.is_some()).then(|| {
+        let what = "nobody is told, or two are";
+        let hint = "give exactly one of url and folder";
+        Problem::new(Code::Contradiction, "waker", what, hint)
+    })
 }
 
 fn limits(limits: &Limits) -> Vec<Problem> {

@@ -1,21 +1,25 @@
 //! What a gateway is told: one struct, read from one TOML file, unknown keys refused, all problems
 //! reported at once.
 //!
-//! `fields` lists every setting, `parse` holds a file against that list, `check` finds what
+//! `sections` lists every setting, `parse` holds a file against that list, `check` finds what
 //! contradicts, `reload` takes in a changed file while the gateway runs. It opens no file except in
 //! `reload`, and nothing that it says contains a key.
 //!
 //! Start at [`Settings::parse`].
 
 mod check;
+mod defaults;
 mod fields;
 mod parse;
 mod problem;
 pub mod reload;
+mod sections;
+mod split;
 #[cfg(test)]
 mod tests;
 
 pub use problem::{Code, Problem};
+pub use split::{Arm, Mirror, Rule, Split, Sticky};
 
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -46,6 +50,8 @@ pub struct Settings {
     pub keys: Vec<Key>,
     /// What is served, and where.
     pub models: Vec<Model>,
+    /// Names that stand for several models.
+    pub splits: Vec<Split>,
     /// What requests may cost.
     pub limits: Limits,
     /// How long things may take.
@@ -53,6 +59,12 @@ pub struct Settings {
     /// Where another gateway's or the operator's collector of engine loads is. Without, this gateway
     /// asks the engines itself.
     pub collector: Option<String>,
+    /// Who is told that a model is wanted which has no engine. Without, requests for it are refused.
+    pub waker: Option<Waker>,
+    /// What is done about slow and broken answers.
+    pub recovery: Recovery,
+    /// Answers that are kept.
+    pub response_cache: ResponseCache,
     /// Logs and traces.
     pub telemetry: Telemetry,
 }
@@ -68,7 +80,7 @@ pub struct Tls {
 }
 
 /// A key that opens the door.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Key {
     /// Who holds it, as logs and metrics say it.
@@ -79,10 +91,16 @@ pub struct Key {
     pub sha256: String,
     /// Requests per minute; unlimited without.
     pub requests_per_minute: Option<u32>,
+    /// Its part of an engine when there is not enough for all.
+    pub weight: u32,
+    /// Who waits for whom.
+    pub priority: Priority,
+    /// Callers of one group share what engines have cached; without, a caller shares with nobody.
+    pub cache_group: Option<String>,
 }
 
 /// A model, and where its engines are. Exactly one of `endpoints`, `service` and `pool` is said.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Model {
     /// The name that clients say. Goes to the engine as it is.
@@ -96,6 +114,77 @@ pub struct Model {
     pub pool: Option<String>,
     /// What the engines are.
     pub engine: Engine,
+    /// The longest wait for a turn. Whoever would wait longer is told so at once.
+    pub queue_ms: u64,
+    /// The longest wait for a model that is being woken.
+    pub hold_ms: u64,
+    /// How engines are chosen.
+    pub policy: Policy,
+    /// Policies that are scored on its requests without choosing by them.
+    pub shadow: Vec<Policy>,
+    /// Whether answers that would be the same again are kept and given again.
+    pub cache_responses: bool,
+}
+
+/// Who waits for whom: nobody of a later kind gets a turn while one of an earlier kind waits.
+#[derive(
+    Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq, PartialOrd, Ord, Hash,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Priority {
+    /// Before all others.
+    High,
+    /// As usual.
+    #[default]
+    Normal,
+    /// Work that can wait, and is the first to be turned away.
+    Low,
+}
+
+/// How an engine is chosen for a request.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(rename_all = "kebab-case")]
+pub enum Policy {
+    /// By what an engine may have cached, and by load.
+    #[default]
+    Prefix,
+    /// By load alone.
+    LeastLoad,
+    /// One after the other.
+    RoundRobin,
+}
+
+/// Who is told that a model is wanted which has no engine. Exactly one of the two is said.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Waker {
+    /// Gets a POST with a JSON body that names the model.
+    pub url: Option<String>,
+    /// A folder in which a file is written that names the model.
+    pub folder: Option<PathBuf>,
+    /// Before it is told again that the model is still wanted.
+    pub again_ms: u64,
+}
+
+/// What is done about slow and broken answers.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Recovery {
+    /// Prompt tokens that may be sent a second time because the first engine is slow, in thousandths
+    /// of all. 0 turns it off.
+    pub hedge_per_thousand: u32,
+    /// Whether a stream that broke off is continued by another engine.
+    pub continue_streams: bool,
+}
+
+/// Answers that are kept.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct ResponseCache {
+    /// Bytes of all that are kept.
+    pub bytes: usize,
+    /// How long one is kept.
+    pub ttl_s: u64,
 }
 
 /// A kind of engine: how its load is read and how it is told to stop.
@@ -125,6 +214,8 @@ pub struct Limits {
     pub connections: usize,
     /// Requests at once.
     pub in_flight: usize,
+    /// Requests that wait for one model, held ones among them.
+    pub queued: usize,
     /// Streams at once on one HTTP/2 connection.
     pub streams_per_connection: u32,
     /// Answers to one request (`n`, `best_of`).
@@ -163,6 +254,9 @@ pub struct Telemetry {
     pub otlp: Option<String>,
     /// Traces kept of those that the caller did not decide on, in thousandths.
     pub sampled_per_thousand: u32,
+    /// A file to which a line is added for every act that is not a request: changed settings, wake
+    /// calls, quarantines, the end. On standard error without.
+    pub audit_log: Option<PathBuf>,
 }
 
 impl Settings {
@@ -174,58 +268,5 @@ impl Settings {
     /// What is allowed and yet worth a word.
     pub fn warnings(&self) -> Vec<String> {
         check::warnings(self)
-    }
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
-            admin: SocketAddr::from(([127, 0, 0, 1], 9090)),
-            threads: 0,
-            open: false,
-            tls: None,
-            keys: Vec::new(),
-            models: Vec::new(),
-            limits: Limits::default(),
-            timeouts: Timeouts::default(),
-            collector: None,
-            telemetry: Telemetry::default(),
-        }
-    }
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            body_bytes: 32 << 20,
-            held_bytes: 1 << 30,
-            head_bytes: 64 << 10,
-            connections: 20_000,
-            in_flight: 20_000,
-            streams_per_connection: 256,
-            answers: 16,
-        }
-    }
-}
-
-impl Default for Timeouts {
-    fn default() -> Self {
-        Self {
-            head_ms: 10_000,
-            body_idle_ms: 30_000,
-            connect_ms: 1_000,
-            first_byte_ms: 120_000,
-            answer_idle_ms: 60_000,
-            client_idle_ms: 60_000,
-            keep_alive_ms: 75_000,
-            drain_ms: 30_000,
-        }
-    }
-}
-
-impl Default for Telemetry {
-    fn default() -> Self {
-        Self { access_log: true, otlp: None, sampled_per_thousand: 10 }
     }
 }

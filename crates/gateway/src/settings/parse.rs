@@ -1,8 +1,9 @@
 //! From a file's text to settings, or to everything that is wrong with it.
 
 use super::check;
-use super::fields::{Field, Kind, ROOT, Section};
+use super::fields::{Field, Kind, Section};
 use super::problem::{Code, Problem};
+use super::sections::ROOT;
 use super::{MAX_BYTES, Settings};
 use serde::Deserialize as _;
 use std::collections::{BTreeMap, BTreeSet};
@@ -236,6 +237,16 @@ fn takes(kind: Kind, value: &DeValue<'_>) -> bool {
         Kind::Pool => text.is_some_and(is_namespaced),
         Kind::Url => text.is_some_and(is_url),
         Kind::Word(words) => text.is_some_and(|text| words.contains(&text)),
+        Kind::Words(words) => match value {
+            DeValue::Array(items) => {
+                items.len() <= words.len()
+                    && items.iter().all(|item| takes(Kind::Word(words), item.get_ref()))
+            }
+            _ => false,
+        },
+        Kind::Header => text.is_some_and(|text| {
+            http::HeaderName::from_bytes(text.as_bytes()).is_ok_and(|name| name.as_str() == text)
+        }),
         Kind::Section(_) | Kind::Sections(..) => false,
     }
 }

@@ -1,4 +1,5 @@
-use super::fields::{Kind, ROOT, Section};
+use super::fields::{Kind, Section};
+use super::sections::ROOT;
 use super::*;
 use proptest::prelude::*;
 
@@ -111,6 +112,31 @@ fn settings_that_contradict_each_other_are_refused() {
 }
 
 #[test]
+fn splits_name_models_and_arms_that_there_are() {
+    let split = |rest: &str| format!("[[splits]]\nname = \"chat\"\n{rest}");
+    let arm = "[[splits.arms]]\nmodel = \"qwen\"\nweight = 9\n";
+    assert!(Settings::parse(&format!("{MODEL}{}", split(arm))).is_ok());
+    refused(&split("arms = []"), &["splits[0].arms: all weights are 0"]);
+    refused(
+        "[[splits]]\nname = \"qwen\"\n[[splits.arms]]\nmodel = \"qwen\"\nweight = 1",
+        &["splits[0].name: is the name of a model too"],
+    );
+    let other = "[[splits.arms]]\nmodel = \"other\"\nweight = 1";
+    refused(&split(other), &["splits[0].arms[0].model: is no model"]);
+    refused(&split(&format!("sticky = \"header\"\n{arm}")), &["splits[0].sticky: `header` and"]);
+    let rules = "[[splits.rules]]\narm = \"b\"\nvalue = \"x\"";
+    refused(
+        &split(&format!("{arm}{rules}")),
+        &["splits[0].rules[0]: fits every", "splits[0].rules[0].arm: is no arm"],
+    );
+    let mirror = "[splits.mirror]\nmodel = \"b\"\nper_thousand = 1";
+    refused(&split(&format!("{arm}{mirror}")), &["splits[0].mirror.model: is no model"]);
+    refused("[waker]\nagain_ms = 5", &["waker: nobody is told"]);
+    let header = "sticky = \"header\"\nsticky_header = \"X-Session\"\n";
+    refused(&split(&format!("{header}{arm}")), &["splits[0].sticky_header: a text of 9 bytes"]);
+}
+
+#[test]
 fn a_limit_is_a_limit() {
     let taken = |name: &str, value: u64| {
         let section = if name == "answers" { "limits" } else { "telemetry" };
@@ -180,6 +206,13 @@ fn the_list_of_settings_is_that_of_the_structs() {
         tls: Some(Tls::default()),
         keys: vec![Key::default()],
         models: vec![Model::default()],
+        splits: vec![Split {
+            arms: vec![Arm::default()],
+            rules: vec![Rule::default()],
+            mirror: Some(Mirror::default()),
+            ..Split::default()
+        }],
+        waker: Some(Waker::default()),
         ..Settings::default()
     };
     let value = serde_json::to_value(&settings).unwrap();
@@ -265,10 +298,19 @@ fn section(text: &mut String, of: &Section, defaults: &serde_json::Value) {
     }
     for field in of.fields {
         match field.kind {
+            Kind::Section(inner) if field.name == "waker" => {
+                let waker = serde_json::to_value(Waker::default()).unwrap();
+                section(text, inner, &waker);
+            }
             Kind::Section(inner) => section(text, inner, &defaults[field.name]),
             Kind::Sections(inner, _) => {
-                let engine = serde_json::to_value(Model::default()).unwrap();
-                section(text, inner, &engine);
+                let defaults = match field.name {
+                    "models" => serde_json::to_value(Model::default()),
+                    "keys" => serde_json::to_value(Key::default()),
+                    "splits" => serde_json::to_value(Split::default()),
+                    _ => Ok(serde_json::Value::Null),
+                };
+                section(text, inner, &defaults.unwrap());
             }
             _ => {}
         }

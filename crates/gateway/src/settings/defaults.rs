@@ -1,0 +1,113 @@
+//! What holds where a file says nothing.
+
+use super::{
+    Engine, Key, Limits, Model, Policy, Priority, Recovery, ResponseCache, Settings, Telemetry,
+    Timeouts, Waker,
+};
+use std::net::SocketAddr;
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            admin: SocketAddr::from(([127, 0, 0, 1], 9090)),
+            threads: 0,
+            open: false,
+            tls: None,
+            keys: Vec::new(),
+            models: Vec::new(),
+            splits: Vec::new(),
+            limits: Limits::default(),
+            timeouts: Timeouts::default(),
+            collector: None,
+            waker: None,
+            recovery: Recovery::default(),
+            response_cache: ResponseCache::default(),
+            telemetry: Telemetry::default(),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes: 32 << 20,
+            held_bytes: 1 << 30,
+            head_bytes: 64 << 10,
+            connections: 20_000,
+            in_flight: 20_000,
+            queued: 4_096,
+            streams_per_connection: 256,
+            answers: 16,
+        }
+    }
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            head_ms: 10_000,
+            body_idle_ms: 30_000,
+            connect_ms: 1_000,
+            first_byte_ms: 120_000,
+            answer_idle_ms: 60_000,
+            client_idle_ms: 60_000,
+            keep_alive_ms: 75_000,
+            drain_ms: 30_000,
+        }
+    }
+}
+
+impl Default for Telemetry {
+    fn default() -> Self {
+        Self { access_log: true, otlp: None, sampled_per_thousand: 10, audit_log: None }
+    }
+}
+
+impl Default for Key {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            sha256: String::new(),
+            requests_per_minute: None,
+            weight: 1,
+            priority: Priority::default(),
+            cache_group: None,
+        }
+    }
+}
+
+impl Default for Model {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            endpoints: Vec::new(),
+            service: None,
+            pool: None,
+            engine: Engine::default(),
+            queue_ms: 10_000,
+            hold_ms: 300_000,
+            policy: Policy::default(),
+            shadow: Vec::new(),
+            cache_responses: false,
+        }
+    }
+}
+
+impl Default for Recovery {
+    fn default() -> Self {
+        Self { hedge_per_thousand: 20, continue_streams: true }
+    }
+}
+
+impl Default for ResponseCache {
+    fn default() -> Self {
+        Self { bytes: 64 << 20, ttl_s: 3_600 }
+    }
+}
+
+impl Default for Waker {
+    fn default() -> Self {
+        Self { url: None, folder: None, again_ms: 120_000 }
+    }
+}

@@ -1,0 +1,311 @@
+//! Every setting. The reference is written from this list, and the file is checked against it; tests
+//! hold it against the structs.
+
+use super::fields::{Kind, Section, field, required, time};
+
+const GIB: u64 = 1 << 30;
+
+/// A name of a model may be a path; a label in Prometheus should stay readable.
+const NAME_BYTES: usize = 256;
+
+/// Models, keys and engines of one model: what one cluster carries (10^4 each) and a bit.
+const MANY: usize = 20_000;
+
+pub(super) const ROOT: Section = Section {
+    title: "At the top",
+    fields: &[
+        field("listen", Kind::Address, "Where clients connect."),
+        field(
+            "admin",
+            Kind::Address,
+            "Where health and metrics are. Another address, because nobody outside needs them.",
+        ),
+        field("threads", Kind::Count(0, 1_024), "Threads that serve; 0 means one per core."),
+        field(
+            "open",
+            Kind::Flag,
+            "Serve without keys on an address that others can reach. Without it, such settings are \
+             refused.",
+        ),
+        field(
+            "collector",
+            Kind::Url,
+            "Where another gateway's or the operator's collector of \
+            engine loads is. Without, this gateway asks the engines itself.",
+        ),
+        field("tls", Kind::Section(&TLS), "Certificate and key; plain HTTP without."),
+        field(
+            "keys",
+            Kind::Sections(&KEY, MANY),
+            "Who may ask. Nobody is asked for a key without.",
+        ),
+        field("models", Kind::Sections(&MODEL, MANY), "What is served, and where."),
+        field(
+            "splits",
+            Kind::Sections(&SPLIT, MANY),
+            "Names that stand for several models: canaries and mirrors.",
+        ),
+        field(
+            "waker",
+            Kind::Section(&WAKER),
+            "Who is told that a model is wanted which has no engine. Without, requests for it are \
+             refused.",
+        ),
+        field("recovery", Kind::Section(&RECOVERY), "What is done about slow and broken answers."),
+        field("response_cache", Kind::Section(&RESPONSE_CACHE), "Answers that are kept."),
+        field("limits", Kind::Section(&LIMITS), "What requests may cost."),
+        field("timeouts", Kind::Section(&TIMEOUTS), "How long things may take."),
+        field("telemetry", Kind::Section(&TELEMETRY), "Logs and traces."),
+    ],
+};
+
+const TLS: Section = Section {
+    title: "`[tls]`",
+    fields: &[
+        required("certificate", Kind::File, "PEM file with the chain, the server's own first."),
+        required("key", Kind::File, "PEM file with the private key."),
+    ],
+};
+
+const KEY: Section = Section {
+    title: "`[[keys]]`",
+    fields: &[
+        required("name", Kind::Name(NAME_BYTES), "Who holds it, as logs and metrics say it."),
+        required(
+            "sha256",
+            Kind::Sha256,
+            "SHA-256 of the key in hexadecimal, so that this file opens nothing: \
+             `printf %s \"$KEY\" | sha256sum`.",
+        ),
+        field(
+            "requests_per_minute",
+            Kind::Count(1, u32::MAX as u64),
+            "Requests per minute; unlimited without.",
+        ),
+        field(
+            "weight",
+            Kind::Count(1, 1_000),
+            "Its part of the engines when there is not enough for all.",
+        ),
+        field(
+            "priority",
+            Kind::Word(&["high", "normal", "low"]),
+            "Who waits for whom. A request may lower its own with `x-flyball-priority`.",
+        ),
+        field(
+            "cache_group",
+            Kind::Name(NAME_BYTES),
+            "Callers of one group share what engines have cached; without, a caller shares with \
+             nobody.",
+        ),
+    ],
+};
+
+const MODEL: Section = Section {
+    title: "`[[models]]`",
+    fields: &[
+        required(
+            "name",
+            Kind::Name(NAME_BYTES),
+            "The name that clients say. Goes to the engine as it is.",
+        ),
+        field("endpoints", Kind::Addresses, "Addresses of engines."),
+        field(
+            "service",
+            Kind::Service,
+            "`namespace/name:port` of a Service; its EndpointSlices are watched. The port is a \
+             number or a name.",
+        ),
+        field("pool", Kind::Pool, "`namespace/name` of an `InferencePool`; its pods are watched."),
+        field(
+            "engine",
+            Kind::Word(&["vllm", "sglang", "llama-cpp"]),
+            "What the engines are: how their load is read.",
+        ),
+        time(
+            "queue_ms",
+            "The longest wait for a turn. Whoever would wait longer is told so at once.",
+        ),
+        time("hold_ms", "The longest wait for a model that is being woken."),
+        field(
+            "policy",
+            Kind::Word(POLICIES),
+            "How engines are chosen: by what they may have cached and by load, by load alone, or \
+             one after the other.",
+        ),
+        field(
+            "shadow",
+            Kind::Words(POLICIES),
+            "Policies that are scored on its requests without choosing by them.",
+        ),
+        field(
+            "cache_responses",
+            Kind::Flag,
+            "Keep answers that would be the same again (temperature 0, one answer), and give them \
+             again to the same caller or cache group.",
+        ),
+    ],
+};
+
+const POLICIES: &[&str] = &["prefix", "least-load", "round-robin"];
+
+/// Arms and rules of one split: a person reads them.
+const ARMS: usize = 64;
+
+const SPLIT: Section = Section {
+    title: "`[[splits]]`",
+    fields: &[
+        required("name", Kind::Name(NAME_BYTES), "The name that clients say."),
+        required("arms", Kind::Sections(&ARM, ARMS), "The models behind it."),
+        field(
+            "sticky",
+            Kind::Word(&["none", "caller", "user", "header"]),
+            "What keeps requests on one arm: nothing, who asks, the body's `user` or \
+             `prompt_cache_key`, or a header's value.",
+        ),
+        field("sticky_header", Kind::Header, "The header, if `sticky` is `header`."),
+        field(
+            "rules",
+            Kind::Sections(&RULE, ARMS),
+            "Requests that go to one arm whatever the weights say. The first that fits counts.",
+        ),
+        field("mirror", Kind::Section(&MIRROR), "Where copies go, whose answers nobody gets."),
+    ],
+};
+
+const ARM: Section = Section {
+    title: "`[[splits.arms]]`",
+    fields: &[
+        required("model", Kind::Name(NAME_BYTES), "A model of these settings."),
+        required("weight", Kind::Count(0, 1_000_000), "Its part of all weights."),
+        field(
+            "known_as",
+            Kind::Name(NAME_BYTES),
+            "The name that its engines know the model by, if it is not the one that clients say.",
+        ),
+    ],
+};
+
+const RULE: Section = Section {
+    title: "`[[splits.rules]]`",
+    fields: &[
+        field("caller", Kind::Name(NAME_BYTES), "A caller, by the name of its key."),
+        field("header", Kind::Header, "A header that must be there."),
+        field("value", Kind::Name(NAME_BYTES), "The value that it must have."),
+        required("arm", Kind::Name(NAME_BYTES), "The model of the arm."),
+    ],
+};
+
+const MIRROR: Section = Section {
+    title: "`[splits.mirror]`",
+    fields: &[
+        required("model", Kind::Name(NAME_BYTES), "A model of these settings."),
+        required(
+            "per_thousand",
+            Kind::Count(1, 1_000),
+            "Requests that are copied, in thousandths.",
+        ),
+        field(
+            "known_as",
+            Kind::Name(NAME_BYTES),
+            "The name that its engines know the model by, if it is not the one that clients say.",
+        ),
+    ],
+};
+
+const WAKER: Section = Section {
+    title: "`[waker]`",
+    fields: &[
+        field("url", Kind::Url, "Gets a POST with a JSON body that names the model."),
+        field("folder", Kind::File, "A folder in which a file is written that names the model."),
+        time("again_ms", "Before it is told again that the model is still wanted."),
+    ],
+};
+
+const RECOVERY: Section = Section {
+    title: "`[recovery]`",
+    fields: &[
+        field(
+            "hedge_per_thousand",
+            Kind::Count(0, 1_000),
+            "Prompt tokens that may be sent a second time because the first engine is slow, in \
+             thousandths of all. 0 turns it off.",
+        ),
+        field(
+            "continue_streams",
+            Kind::Flag,
+            "Whether a stream that broke off is continued by another engine.",
+        ),
+    ],
+};
+
+const RESPONSE_CACHE: Section = Section {
+    title: "`[response_cache]`",
+    fields: &[
+        field("bytes", Kind::Count(1 << 20, 64 * GIB), "Bytes of all that are kept."),
+        field("ttl_s", Kind::Count(1, 30 * 24 * 60 * 60), "Seconds that one is kept."),
+    ],
+};
+
+const LIMITS: Section = Section {
+    title: "`[limits]`",
+    fields: &[
+        field("body_bytes", Kind::Count(1_024, GIB), "Bytes of a body."),
+        field(
+            "held_bytes",
+            Kind::Count(1_024, 1_024 * GIB),
+            "Bytes of all bodies that are held at once.",
+        ),
+        field("head_bytes", Kind::Count(8 << 10, 1 << 20), "Bytes of a request's head."),
+        field("connections", Kind::Count(1, 10_000_000), "Connections at once."),
+        field("in_flight", Kind::Count(1, 10_000_000), "Requests at once."),
+        field(
+            "queued",
+            Kind::Count(1, 1_000_000),
+            "Requests that wait for one model, held ones among them.",
+        ),
+        field(
+            "streams_per_connection",
+            Kind::Count(1, 10_000),
+            "Streams at once on one HTTP/2 connection.",
+        ),
+        field("answers", Kind::Count(1, 10_000), "Answers to one request (`n`, `best_of`)."),
+    ],
+};
+
+const TIMEOUTS: Section = Section {
+    title: "`[timeouts]`, in milliseconds",
+    fields: &[
+        time("head_ms", "From the first byte of a head to its last."),
+        time("body_idle_ms", "Between two pieces of a body."),
+        time("connect_ms", "To connect to an engine."),
+        time("first_byte_ms", "From the last byte sent to an engine to the first that comes back."),
+        time("answer_idle_ms", "Between two pieces of an answer that carry something."),
+        time("client_idle_ms", "A client that reads nothing of what is there for it."),
+        time("keep_alive_ms", "A connection without a request."),
+        time("drain_ms", "From SIGTERM to the end, whatever still runs."),
+    ],
+};
+
+const TELEMETRY: Section = Section {
+    title: "`[telemetry]`",
+    fields: &[
+        field("access_log", Kind::Flag, "One line of JSON per request on standard output."),
+        field(
+            "otlp",
+            Kind::Url,
+            "An OTLP (gRPC) receiver, for example `http://127.0.0.1:4317`; no traces without.",
+        ),
+        field(
+            "sampled_per_thousand",
+            Kind::Count(0, 1_000),
+            "Traces kept of those that the caller did not decide on, in thousandths.",
+        ),
+        field(
+            "audit_log",
+            Kind::File,
+            "A file to which a line is added for every act that is not a request: changed settings, \
+             wake calls, quarantines, the end. On standard error without.",
+        ),
+    ],
+};
