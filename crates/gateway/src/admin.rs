@@ -4,6 +4,7 @@
 //! keys are left out, and so is what an address carries before an `@`. Start at [`answer`], which
 //! is the whole of it without a network.
 
+use crate::admit::Demand;
 use crate::meter::Meter;
 use crate::settings::Settings;
 use arc_swap::ArcSwap;
@@ -35,21 +36,24 @@ pub struct State {
     metrics: Metrics,
     settings: ArcSwap<Settings>,
     ready: Box<dyn Fn() -> Result<(), &'static str> + Send + Sync>,
+    demand: Box<dyn Fn() -> Vec<Demand> + Send + Sync>,
 }
 
 impl State {
-    /// `ready` says whether requests should come, or why not.
+    /// `ready` says whether requests should come, or why not; `demand` what is wanted of each model.
     pub fn new(
         version: &'static str,
         meter: Arc<Meter>,
         settings: Settings,
         ready: impl Fn() -> Result<(), &'static str> + Send + Sync + 'static,
+        demand: impl Fn() -> Vec<Demand> + Send + Sync + 'static,
     ) -> Self {
         Self {
             metrics: Metrics::new(version).with(Arc::clone(&meter)),
             meter,
             settings: ArcSwap::from_pointee(settings),
             ready: Box::new(ready),
+            demand: Box::new(demand),
         }
     }
 
@@ -113,9 +117,13 @@ pub fn answer(path: &str, state: &State) -> Response<Full<Bytes>> {
             Ok(page) => with(StatusCode::OK, CONTENT_TYPE, page),
             Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "metrics cannot be written\n"),
         },
+        "/demand" => {
+            let demand = serde_json::json!({"version": 1, "models": (state.demand)()});
+            with(StatusCode::OK, "application/json", format!("{demand:#}\n"))
+        }
         "/config" => with(StatusCode::OK, "application/json", config(state)),
         _ => {
-            let paths = "there are /healthz, /readyz, /metrics and /config\n";
+            let paths = "there are /healthz, /readyz, /metrics, /demand and /config\n";
             text(StatusCode::NOT_FOUND, paths)
         }
     }
@@ -194,7 +202,7 @@ mod tests {
         settings.telemetry.otlp = Some("https://user:canary@tempo:4317".to_owned());
         let meter = Arc::new(Meter::quiet(&settings));
         let ready = move || ready.load(Ordering::Relaxed).then_some(()).ok_or("no model is listed");
-        State::new("1.2.3", meter, settings, ready)
+        State::new("1.2.3", meter, settings, ready, Vec::new)
     }
 
     async fn said(path: &str, state: &State) -> (u16, String) {

@@ -1,7 +1,7 @@
 //! What the gateway itself answers: errors in the words of the interface that was asked, and the
 //! bodies of all answers.
 
-use crate::accept::Busy;
+use crate::accept::{Busy, Held};
 use crate::forward::Relay;
 use crate::scan::Refused;
 use crate::sse::write_event;
@@ -192,18 +192,31 @@ impl Problem {
     }
 
     /// What kind of error an official client makes of it.
-    const fn kind(&self, dialect: Dialect) -> &'static str {
-        match (dialect, self.status().as_u16()) {
+    fn kind(&self, dialect: Dialect) -> &'static str {
+        match (dialect, self.status_in(dialect).as_u16()) {
             (_, 401) => "authentication_error",
             (Dialect::OpenAi, 429) => "rate_limit_exceeded",
             (Dialect::Anthropic, 429) => "rate_limit_error",
             (Dialect::OpenAi, 503) => "service_unavailable_error",
-            (Dialect::Anthropic, 503) => "overloaded_error",
+            (Dialect::Anthropic, 503 | 529) => "overloaded_error",
             (Dialect::OpenAi, 502 | 504) => "server_error",
             (Dialect::Anthropic, 502 | 504) => "api_error",
             (Dialect::Anthropic, 404) => "not_found_error",
             (Dialect::Anthropic, 413) => "request_too_large",
             _ => "invalid_request_error",
+        }
+    }
+
+    /// The status as the interface says it: Anthropic has one of its own for a model that is
+    /// overloaded, and keeps 429 for what the caller itself used up.
+    fn status_in(&self, dialect: Dialect) -> StatusCode {
+        let overloaded =
+            matches!(self, Self::Overloaded { .. } | Self::QueueFull { .. } | Self::QueueTimeout);
+        match dialect {
+            Dialect::Anthropic if overloaded => {
+                StatusCode::from_u16(529).expect("a number of three digits")
+            }
+            _ => self.status(),
         }
     }
 
@@ -232,7 +245,7 @@ impl Problem {
 
     /// The whole answer.
     pub(crate) fn answer(&self, dialect: Dialect) -> Response<Payload> {
-        let mut response = json(self.status(), self.body(dialect));
+        let mut response = json(self.status_in(dialect), self.body(dialect));
         let headers = response.headers_mut();
         headers.insert("x-flyball-reason", HeaderValue::from_static(self.code()));
         if let Some(seconds) = self.retry_after_s() {
@@ -267,6 +280,7 @@ pub(crate) struct Payload {
 enum What {
     Whole(Option<Bytes>),
     Relay(Box<Relay>),
+    Held(Box<Held>),
 }
 
 impl Payload {
@@ -276,6 +290,10 @@ impl Payload {
 
     pub(crate) fn relay(relay: Relay) -> Self {
         Self { what: What::Relay(Box::new(relay)), busy: None }
+    }
+
+    pub(crate) fn held(held: Held) -> Self {
+        Self { what: What::Held(Box::new(held)), busy: None }
     }
 
     /// Keeps the connection busy until this body is gone.
@@ -296,6 +314,7 @@ impl Body for Payload {
         match &mut self.what {
             What::Whole(body) => Poll::Ready(body.take().map(|body| Ok(Frame::data(body)))),
             What::Relay(relay) => relay.poll_next(cx).map(|next| next.map(|n| n.map(Frame::data))),
+            What::Held(held) => held.poll_next(cx).map(|next| next.map(|n| n.map(Frame::data))),
         }
     }
 
@@ -303,6 +322,7 @@ impl Body for Payload {
         match &self.what {
             What::Whole(body) => body.as_ref().is_none_or(Bytes::is_empty),
             What::Relay(relay) => relay.is_over(),
+            What::Held(held) => held.is_over(),
         }
     }
 
@@ -310,6 +330,7 @@ impl Body for Payload {
         match &self.what {
             What::Whole(body) => SizeHint::with_exact(body.as_ref().map_or(0, Bytes::len) as u64),
             What::Relay(relay) => relay.size_hint(),
+            What::Held(_) => SizeHint::new(),
         }
     }
 }

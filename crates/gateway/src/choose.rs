@@ -1,5 +1,6 @@
 //! Asks routing for an engine, with what this gateway knows.
 
+use crate::admit::Turn;
 use crate::fleet::{Endpoint, Millis, Model};
 use crate::scan::{BLOCK_BYTES, Scanned};
 use flyball_core::units::Tokens;
@@ -48,17 +49,24 @@ impl<'a> Wish<'a> {
         Self { model, prefixes, past, prompt, usual_prompt, output, key }
     }
 
-    /// The engine, other than those tried before; `None` if there is none.
+    /// The engine, other than those tried before; `None` if there is none. Those that the turn allows
+    /// come first: it was given because there was one, but that may have changed.
     ///
     /// If breakers keep everything closed, they are not asked: trying is better than refusing.
-    pub(crate) fn choose(&self, tried: &[u32], now: Millis) -> Option<Chosen> {
-        let careful = || {
-            let chosen = self.ask(|e| e.breaker.allows(now) && !tried.contains(&e.slot))?;
+    pub(crate) fn choose(&self, tried: &[u32], now: Millis, turn: Option<&Turn>) -> Option<Chosen> {
+        let careful = |allows: &dyn Fn(&Endpoint) -> bool| {
+            let usable =
+                |e: &Endpoint| e.breaker.allows(now) && !tried.contains(&e.slot) && allows(e);
+            let chosen = self.ask(usable)?;
             chosen.endpoint.breaker.claim(now).then_some(chosen)
         };
-        // The second careful one is for a race lost in `claim`.
-        let chosen =
-            careful().or_else(careful).or_else(|| self.ask(|e| !tried.contains(&e.slot)))?;
+        let allowed = |e: &Endpoint| turn.is_none_or(|turn| turn.allows(e));
+        let any = |_: &Endpoint| true;
+        // The second careful one without a turn is for a race lost in `claim`.
+        let chosen = careful(&allowed)
+            .or_else(|| careful(&any))
+            .or_else(|| careful(&any))
+            .or_else(|| self.ask(|e| !tried.contains(&e.slot)))?;
         self.model.seen().sent(self.prefixes, chosen.endpoint.key);
         Some(chosen)
     }

@@ -1,6 +1,6 @@
 //! Says who asks: a key's hash is looked up, and nothing else is ever done with a key.
 
-use crate::settings::Key;
+use crate::settings::{Key, Priority};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use sha2::{Digest as _, Sha256};
@@ -25,6 +25,12 @@ pub(crate) struct Keys {
 pub(crate) struct Caller {
     /// As logs and metrics say it; empty if nobody is asked for a key.
     pub(crate) name: Arc<str>,
+    /// A number of its own, the same on every gateway.
+    pub(crate) number: u64,
+    /// Its part when there is not enough for all.
+    pub(crate) weight: u32,
+    /// Who waits for whom.
+    pub(crate) priority: Priority,
     /// What its rate leaves.
     pub(crate) rate: Option<Rate>,
 }
@@ -56,7 +62,7 @@ impl Keys {
             let same = before.and_then(|b| b.callers.get(&digest)).filter(|c| c.is(key));
             Some((digest, same.map_or_else(|| Arc::new(Caller::new(key)), Arc::clone)))
         });
-        let anyone = Arc::new(Caller { name: "".into(), rate: None });
+        let anyone = Arc::new(Caller::new(&Key::default()));
         Self { callers: callers.collect(), anyone }
     }
 
@@ -76,11 +82,18 @@ impl Keys {
 
 impl Caller {
     fn new(key: &Key) -> Self {
-        Self { name: key.name.as_str().into(), rate: key.requests_per_minute.map(Rate::new) }
+        Self {
+            name: key.name.as_str().into(),
+            number: xxhash_rust::xxh3::xxh3_64(key.name.as_bytes()),
+            weight: key.weight,
+            priority: key.priority,
+            rate: key.requests_per_minute.map(Rate::new),
+        }
     }
 
     fn is(&self, key: &Key) -> bool {
         *self.name == *key.name
+            && (self.weight, self.priority) == (key.weight, key.priority)
             && self.rate.as_ref().map(|rate| rate.per_minute) == key.requests_per_minute
     }
 }

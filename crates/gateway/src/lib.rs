@@ -13,7 +13,7 @@
 //! 6. `meter` counts what was used, once per request, however it ended.
 //!
 //! Beside them: `settings` (what a gateway is told), `discover` (where engines are), `collect` (what
-//! they report), `answer` (error bodies), `admin` (health, metrics).
+//! they report), `wake` (who is told that a model is wanted), `answer` (error bodies), `admin` (health, metrics).
 //!
 //! It writes nothing to Kubernetes and knows nothing of the governor. Start at [`process`], which runs
 //! everything, or at [`serve`], the data plane.
@@ -37,5 +37,8 @@ pub mod serve;
 pub mod settings;
 pub mod sse;
 mod surface;
+pub mod wake;
+pub(crate) mod wire;
 
+pub use admit::Demand;
 pub use surface::Surface;

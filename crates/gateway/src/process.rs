@@ -10,6 +10,7 @@ use crate::meter::{Finished, Meter, MeterError};
 use crate::serve::{self, Listener, Running};
 use crate::settings::reload::{self, Watched};
 use crate::settings::{Model, Settings};
+use crate::wake::{self, Bell, Hook};
 use crate::{accept, admin};
 use http::HeaderValue;
 use std::io;
@@ -54,7 +55,9 @@ pub fn run(file: &Path, version: &'static str) -> Result<(), Problem> {
     settings.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     let meter = Arc::new(Meter::start(&settings, version, io::stdout())?);
     let verifier = Arc::new(verifier(&meter));
-    let listener = Arc::new(Hub { meter: Arc::clone(&meter), verifier: Arc::clone(&verifier) });
+    let (bell, calls) = wake::bell();
+    let (meter_of, verifier_of) = (Arc::clone(&meter), Arc::clone(&verifier));
+    let listener = Arc::new(Hub { meter: meter_of, verifier: verifier_of, bell });
     let start = |what| move |source| Problem::Start { what, source };
     let running = serve::start(&settings, listener).map_err(start("the gateway cannot listen"))?;
     let process = Process {
@@ -73,7 +76,13 @@ pub fn run(file: &Path, version: &'static str) -> Result<(), Problem> {
         .build()
         .map_err(start("no runtime"))?;
     let drain = Duration::from_millis(settings.timeouts.drain_ms);
-    runtime.block_on(Arc::new(process).live(watched, &settings, version, drain))
+    let process = Arc::new(process);
+    runtime.block_on(async {
+        if let Some(hook) = settings.waker.as_ref().and_then(Hook::of) {
+            tokio::spawn(wake::answer(calls, hook, called));
+        }
+        process.live(watched, &settings, version, drain).await
+    })
 }
 
 /// What the thread beside the data plane needs.
@@ -140,7 +149,10 @@ impl Process {
     fn state(self: &Arc<Self>, settings: &Settings, version: &'static str) -> Arc<admin::State> {
         let process = Arc::clone(self);
         let ready = move || process.ready();
-        Arc::new(admin::State::new(version, Arc::clone(&self.meter), settings.clone(), ready))
+        let running = Arc::clone(&self.running);
+        let demand = move || running.demand();
+        let meter = Arc::clone(&self.meter);
+        Arc::new(admin::State::new(version, meter, settings.clone(), ready, demand))
     }
 
     fn ready(&self) -> Result<(), &'static str> {
@@ -215,6 +227,7 @@ impl Process {
 struct Hub {
     meter: Arc<Meter>,
     verifier: Arc<Verifier>,
+    bell: Bell,
 }
 
 impl Listener for Hub {
@@ -230,6 +243,15 @@ impl Listener for Hub {
         self.verifier.cancelled(endpoint, Instant::now());
     }
 
+    fn wake(&self, model: &Arc<str>) {
+        if !self.bell.ring(model) {
+            tracing::error!(
+                model = &**model,
+                "too many calls to wake models wait; will call again"
+            );
+        }
+    }
+
     fn breaker_opened(&self) {
         self.meter.breaker_opened();
     }
@@ -241,6 +263,19 @@ impl Listener for Hub {
         started: SystemTime,
     ) -> Option<HeaderValue> {
         self.meter.traceparent(callers, request_id, started)
+    }
+}
+
+/// What became of a call to wake a model.
+fn called(called: &wake::Called) {
+    match &called.problem {
+        None => tracing::info!(model = called.model, "model is being woken"),
+        Some(problem) => tracing::error!(
+            model = called.model,
+            problem,
+            "nobody could be told that the model is wanted; it is \
+             called again after waker.again_ms"
+        ),
     }
 }
 

@@ -1,14 +1,15 @@
 //! Runs a gateway: threads, what they share, and how it ends.
 
 use crate::accept::{self, Worker};
-use crate::admit::Room;
+use crate::admit::{Demand, Room};
 use crate::fleet::{Endpoint, Fleet, Flight, Listing, Millis};
 use crate::identify::Keys;
 use crate::meter::Engines;
 use crate::meter::Finished;
-use crate::settings::{Limits, Settings, Timeouts};
+use crate::settings::{self, Limits, Settings, Timeouts};
 use arc_swap::{ArcSwap, Guard};
 use http::HeaderValue;
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::net::SocketAddr;
@@ -20,6 +21,9 @@ use tokio::sync::watch;
 
 /// Between two looks for idle connections.
 const SWEEP: Duration = Duration::from_secs(2);
+
+/// Between two looks at those who wait.
+const PULSE: Duration = Duration::from_millis(25);
 
 /// Requests that may be tried again at once, beyond a fifth of those under way: a brown-out must
 /// not double its own load.
@@ -33,6 +37,11 @@ pub trait Listener: Send + Sync {
     /// Something was refused that never became a request; the code is one that answers have.
     fn refused(&self, code: &'static str) {
         let _ = code;
+    }
+
+    /// A model is wanted that has no engine.
+    fn wake(&self, model: &Arc<str>) {
+        let _ = model;
     }
 
     /// An engine's breaker opened.
@@ -91,6 +100,18 @@ pub(crate) struct Live {
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
     pub(crate) keys: Keys,
+    /// Before a model that does not come is called again; `None` if nobody can call it.
+    pub(crate) again: Option<Duration>,
+    rules: BTreeMap<String, Rules>,
+}
+
+/// What holds for one model.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    /// The longest wait for a turn.
+    pub(crate) queue: Duration,
+    /// The longest wait for a model that is woken.
+    pub(crate) hold: Duration,
 }
 
 /// An open connection of a client.
@@ -101,11 +122,7 @@ pub(crate) struct Retry<'a>(&'a Shared);
 
 /// Starts a gateway with nothing to serve yet; [`Running::list`] tells it where engines are.
 pub fn start(settings: &Settings, listener: Arc<dyn Listener>) -> io::Result<Running> {
-    let live = Live {
-        limits: settings.limits,
-        timeouts: settings.timeouts,
-        keys: Keys::new(&settings.keys, None),
-    };
+    let live = Live::new(settings, None);
     let shared = Arc::new(Shared {
         live: ArcSwap::from_pointee(live),
         fleet: ArcSwap::from_pointee(Fleet::default()),
@@ -135,6 +152,9 @@ pub fn start(settings: &Settings, listener: Arc<dyn Listener>) -> io::Result<Run
         let work = move || {
             runtime.block_on(async move {
                 tokio::spawn(sweep(Arc::clone(&worker)));
+                if number == 0 {
+                    tokio::spawn(pulse(Arc::clone(&worker)));
+                }
                 accept::accept(worker, listener, tls, shared.closing()).await;
                 shared.emptied().await;
             });
@@ -165,11 +185,7 @@ impl Running {
     /// Takes in other limits, timeouts and keys. Connections keep what they began with.
     pub fn change(&self, settings: &Settings) {
         let before = self.shared.live.load();
-        self.shared.live.store(Arc::new(Live {
-            limits: settings.limits,
-            timeouts: settings.timeouts,
-            keys: Keys::new(&settings.keys, Some(&before.keys)),
-        }));
+        self.shared.live.store(Arc::new(Live::new(settings, Some(&before))));
     }
 
     /// What is inside right now.
@@ -177,6 +193,11 @@ impl Running {
         let room = &self.shared.room;
         let connections = self.shared.connections.load(Ordering::Relaxed);
         Inside { requests: room.requests(), bytes: room.bytes(), connections }
+    }
+
+    /// What is wanted of each model.
+    pub fn demand(&self) -> Vec<Demand> {
+        self.shared.fleet().models().map(|model| model.gate.demand(&model.name)).collect()
     }
 
     /// How many engines are in which state.
@@ -206,6 +227,34 @@ impl Running {
             std::thread::sleep(Duration::from_millis(20));
         }
         left
+    }
+}
+
+impl Live {
+    fn new(settings: &Settings, before: Option<&Self>) -> Self {
+        let rules = settings.models.iter().map(|model| (model.name.clone(), Rules::of(model)));
+        Self {
+            limits: settings.limits,
+            timeouts: settings.timeouts,
+            keys: Keys::new(&settings.keys, before.map(|before| &before.keys)),
+            again: settings.waker.as_ref().map(|waker| Duration::from_millis(waker.again_ms)),
+            rules: rules.collect(),
+        }
+    }
+
+    /// What holds for a model; the defaults if the settings have just lost it.
+    pub(crate) fn rules(&self, model: &str) -> Rules {
+        let rules = self.rules.get(model).copied();
+        rules.unwrap_or_else(|| Rules::of(&settings::Model::default()))
+    }
+}
+
+impl Rules {
+    const fn of(model: &settings::Model) -> Self {
+        Self {
+            queue: Duration::from_millis(model.queue_ms),
+            hold: Duration::from_millis(model.hold_ms),
+        }
     }
 }
 
@@ -277,6 +326,22 @@ impl Drop for Retry<'_> {
 impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shared").field("room", &self.room).finish_non_exhaustive()
+    }
+}
+
+/// Looks after those who wait: who has waited long enough, and for whom there is room now. What
+/// happens at an engine is seen at once; this is for what happens by the clock.
+async fn pulse(worker: Arc<Worker>) {
+    loop {
+        tokio::time::sleep(PULSE).await;
+        let shared = &worker.shared;
+        let (again, ending) = (shared.live().again, shared.is_cut());
+        for model in shared.fleet().models().filter(|model| model.gate.waiting() > 0) {
+            model.endpoints.iter().for_each(|endpoint| endpoint.trust());
+            if model.gate.pulse(again, ending) {
+                shared.listener.wake(&model.name);
+            }
+        }
     }
 }
 

@@ -11,11 +11,14 @@
 //! 4. [`choose()`] takes the cheapest of the home, the one that got the beginning last, and the least
 //!    loaded of some others. So a request leaves its home when that would cost more than a miss.
 //!
+//! Beside it, [`fair`] says whose request is next when there is not enough for all.
+//!
 //! Start at [`choose()`].
 
 mod choose;
 mod cost;
 mod endpoint;
+pub mod fair;
 mod ring;
 mod seen;
 #[cfg(test)]

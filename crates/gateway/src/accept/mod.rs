@@ -2,12 +2,15 @@
 //!
 //! Each thread has a listener, connections and a pool of its own; the kernel spreads new connections
 //! over them. `io` is the clock of a connection, `tls` its encryption, `request` what happens to one
-//! request.
+//! request, `turn` its wait for a turn, `held` what a stream hears meanwhile.
 
+mod held;
 mod io;
 mod request;
 mod tls;
+mod turn;
 
+pub(crate) use held::Held;
 pub(crate) use io::Busy;
 pub(crate) use tls::acceptor;
 

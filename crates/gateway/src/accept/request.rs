@@ -1,9 +1,9 @@
 //! What happens to one request, phase by phase.
 
-use super::{Busy, Worker};
+use super::{Busy, Worker, turn};
 use crate::admit::Place;
 use crate::answer::{Dialect, Payload, Problem, json};
-use crate::forward::{Job, Record, forward};
+use crate::forward::{Job, Record};
 use crate::identify::Left;
 use crate::scan::{Limits, Scanned, Scanner};
 use crate::serve::Live;
@@ -85,7 +85,7 @@ async fn ask(
     record.traceparent = request.headers().get("traceparent").cloned();
     let mut left = None;
     let answered = match admitted(worker, request, &mut record, &mut left).await {
-        Ok(job) => forward(worker, job, record).await,
+        Ok(job) => turn::turn(worker, job, record).await,
         Err(problem) => Err((problem, record)),
     };
     let mut response = answered.unwrap_or_else(|(problem, mut record)| {

@@ -5,10 +5,10 @@ use super::rounds::Pace;
 use super::talk::{BYTES, Hello, News, PATH, Reply};
 use super::verifier::Verifier;
 use super::verify::Seen;
-use super::wire::{Problem, Question, Wire};
 use super::within::Crew;
 use super::{Source, Standing};
 use crate::fleet::Report;
+use crate::wire::{Problem, Question, Wire};
 use bytes::Bytes;
 use http::Method;
 use std::net::SocketAddr;
@@ -104,7 +104,7 @@ impl<'a> Apart<'a> {
         let body = serde_json::to_vec(&hello).map_err(|_| Problem::Useless("cannot be written"))?;
         let question = Question {
             method: Method::POST,
-            path: PATH,
+            path: PATH.into(),
             body: Bytes::from(body),
             limit: BYTES,
             timeout: pace.timeout,

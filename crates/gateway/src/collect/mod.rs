@@ -20,14 +20,13 @@ mod talk;
 mod tests;
 mod verifier;
 pub mod verify;
-mod wire;
 mod within;
 
 pub use crate::fleet::Report;
+pub use crate::wire::Problem;
 pub use page::{Load, read};
 pub use serve::{Ended, serve};
 pub use verifier::{Told, Verifier};
-pub use wire::Problem;
 
 use crate::fleet::Fleet;
 use apart::Apart;

@@ -5,8 +5,8 @@
 //! [`Office`] says whom to ask and takes what they say.
 
 use super::page::{self, Load};
-use super::wire::{Problem, Question, Wire};
 use crate::settings::Engine;
+use crate::wire::{Problem, Question, Wire};
 use bytes::Bytes;
 use futures::future::FutureExt as _;
 use futures::stream::{FuturesUnordered, StreamExt as _};
@@ -172,7 +172,7 @@ async fn ask(
 ) -> (Wire, Answer) {
     let question = Question {
         method: Method::GET,
-        path: "/metrics",
+        path: "/metrics".into(),
         body: Bytes::new(),
         limit: PAGE_BYTES,
         timeout,

@@ -265,7 +265,7 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collect::wire::Problem;
+    use crate::wire::Problem;
 
     fn engine() -> SocketAddr {
         SocketAddr::from(([10, 0, 0, 1], 8000))

@@ -4,11 +4,11 @@ use super::apart::Apart;
 use super::rounds::{Pace, rounds};
 use super::serve::collect;
 use super::talk::{Hello, PATH, Reply};
-use super::wire::{Problem, Question, Wire};
 use super::within::Within;
 use super::{Standing, Told, Verifier};
 use crate::fleet::{Fleet, Flight, Found, Listing};
 use crate::settings::Engine;
+use crate::wire::{Problem, Question, Wire};
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body_util::Full;
@@ -87,7 +87,7 @@ impl Tiny {
 fn question() -> Question {
     Question {
         method: Method::GET,
-        path: "/metrics",
+        path: "/metrics".into(),
         body: Bytes::new(),
         limit: 1 << 20,
         timeout: Duration::from_secs(5),
@@ -259,7 +259,7 @@ async fn what_two_models_have_at_one_engine_is_added_up() {
     let fleet = Arc::new(Fleet::default().after(&listing));
     let source = source(&fleet);
     let endpoints: Vec<_> = fleet.endpoints().cloned().collect();
-    let _two = [0, 1].map(|i| Flight::begin(Arc::clone(&endpoints[i]), 0, 0));
+    let _two = [0, 1].map(|i| Flight::begin(Arc::clone(&endpoints[i]), 0, 0, true));
     let (told, verifier) = witness();
     let standing = Standing::default();
     let mut office = Within::new(&source, &verifier, &standing);
@@ -286,7 +286,7 @@ async fn say(wire: &mut Wire, in_flight: u32, engine: SocketAddr) -> Reply {
         ..Hello::default()
     };
     let body = Bytes::from(serde_json::to_vec(&hello).unwrap());
-    let question = Question { method: Method::POST, path: PATH, body, ..question() };
+    let question = Question { method: Method::POST, path: PATH.into(), body, ..question() };
     serde_json::from_slice(&wire.ask(&question).await.unwrap()).unwrap()
 }
 

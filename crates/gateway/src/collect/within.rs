@@ -3,10 +3,10 @@
 use super::rounds::{Answer, Office};
 use super::verifier::Verifier;
 use super::verify::Seen;
-use super::wire::Problem;
 use super::{Source, Standing};
 use crate::fleet::{Endpoint, Fleet, Model, Report};
 use crate::settings::Engine;
+use crate::wire::Problem;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;

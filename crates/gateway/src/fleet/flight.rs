@@ -3,39 +3,70 @@
 use super::Endpoint;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 /// A request under way at an engine. Its counts go when it is dropped, however it ended.
 #[derive(Debug)]
 pub(crate) struct Flight {
     endpoint: Arc<Endpoint>,
-    unread_tokens: u64,
+    /// Its prompt, until that is read.
+    unread_tokens: Option<u64>,
     held_tokens: u64,
+    /// All that the engine had to read when this came, its own included.
+    to_read: u64,
+    began: Instant,
 }
 
 impl Flight {
-    /// Counts a request with so many prompt tokens to read, which will hold so many.
-    pub(crate) fn begin(endpoint: Arc<Endpoint>, unread_tokens: u64, held_tokens: u64) -> Self {
+    /// Counts a request with so many prompt tokens to read, which will hold so many. Of a stream the
+    /// first token will tell when they are read.
+    pub(crate) fn begin(
+        endpoint: Arc<Endpoint>,
+        unread_tokens: u64,
+        held_tokens: u64,
+        stream: bool,
+    ) -> Self {
+        let began = Instant::now();
         endpoint.in_flight.fetch_add(1, Ordering::Relaxed);
-        endpoint.unread_tokens.fetch_add(unread_tokens, Ordering::Relaxed);
         endpoint.held_tokens.fetch_add(held_tokens, Ordering::Relaxed);
-        Self { endpoint, unread_tokens, held_tokens }
+        let to_read = if stream {
+            endpoint.reading.begin(unread_tokens)
+        } else {
+            endpoint.reading.begin_whole(unread_tokens, began);
+            0
+        };
+        let unread_tokens = stream.then_some(unread_tokens);
+        Self { endpoint, unread_tokens, held_tokens, to_read, began }
     }
 
     /// The prompt is read: the first token is there.
     pub(crate) fn has_read(&mut self) {
-        let unread = std::mem::take(&mut self.unread_tokens);
-        self.endpoint.unread_tokens.fetch_sub(unread, Ordering::Relaxed);
+        if self.unread_tokens.is_some() {
+            self.endpoint.reading.learn(self.to_read, self.began.elapsed());
+        }
+        self.forget_unread();
     }
 
     /// Where it is under way.
     pub(crate) const fn endpoint(&self) -> &Arc<Endpoint> {
         &self.endpoint
     }
+
+    /// When it was sent.
+    pub(crate) const fn began(&self) -> Instant {
+        self.began
+    }
+
+    fn forget_unread(&mut self) {
+        if let Some(unread) = self.unread_tokens.take() {
+            self.endpoint.reading.end(unread);
+        }
+    }
 }
 
 impl Drop for Flight {
     fn drop(&mut self) {
-        self.has_read();
+        self.forget_unread();
         self.endpoint.held_tokens.fetch_sub(self.held_tokens, Ordering::Relaxed);
         self.endpoint.in_flight.fetch_sub(1, Ordering::Relaxed);
     }

@@ -9,17 +9,24 @@
 
 mod breaker;
 mod flight;
+mod reading;
+mod window;
 
 pub(crate) use flight::Flight;
 
+use crate::admit::Gate;
 use crate::meter::Engines;
 use crate::settings::Engine;
 use breaker::Breaker;
+use flyball_routing::fair::Reported;
 use flyball_routing::{Ring, Seen};
+use reading::Reading;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use window::Learned;
 
 /// All engines by model. Replaced as a whole.
 #[derive(Debug, Default)]
@@ -40,6 +47,8 @@ pub struct Model {
     seen: Arc<Mutex<Seen>>,
     /// The mean prompt of late, in tokens.
     usual_prompt: Arc<AtomicU64>,
+    /// Where requests wait for a turn.
+    pub(crate) gate: Arc<Gate>,
 }
 
 /// What an engine has to do, as far as this gateway knows.
@@ -118,7 +127,8 @@ pub struct Endpoint {
     quarantined: AtomicBool,
     lost: AtomicBool,
     in_flight: AtomicU32,
-    unread_tokens: AtomicU64,
+    window: Learned,
+    reading: Reading,
     held_tokens: AtomicU64,
     running: AtomicU32,
     waiting: AtomicU32,
@@ -149,7 +159,11 @@ impl Fleet {
                 || Arc::new(AtomicU64::new(FIRST_PROMPT)),
                 |before| Arc::clone(&before.usual_prompt),
             );
-            let model = Model { name: name.as_str().into(), endpoints, ring, seen, usual_prompt };
+            let gate =
+                before.map_or_else(|| Arc::new(Gate::new()), |before| Arc::clone(&before.gate));
+            gate.list(endpoints.clone());
+            let name_of = name.as_str().into();
+            let model = Model { name: name_of, endpoints, ring, seen, usual_prompt, gate };
             (name.clone(), Arc::new(model))
         });
         Self { models: models.collect() }
@@ -203,7 +217,8 @@ impl Endpoint {
             draining: AtomicBool::new(found.draining),
             quarantined: AtomicBool::new(false),
             in_flight: AtomicU32::new(0),
-            unread_tokens: AtomicU64::new(0),
+            window: Learned::default(),
+            reading: Reading::default(),
             held_tokens: AtomicU64::new(0),
             running: AtomicU32::new(0),
             waiting: AtomicU32::new(0),
@@ -217,6 +232,39 @@ impl Endpoint {
         self.waiting.store(report.waiting, Ordering::Relaxed);
         let kv = report.kv_used_per_thousand.unwrap_or(u32::MAX);
         self.kv_used_per_thousand.store(kv, Ordering::Relaxed);
+        let reported = Reported {
+            own: self.in_flight(),
+            running: report.running,
+            waiting: report.waiting,
+            kv_used_per_thousand: report.kv_used_per_thousand.unwrap_or(0),
+        };
+        self.window.reported(&reported, Instant::now());
+    }
+
+    /// Requests of this gateway that it may have at once.
+    pub fn window(&self) -> u32 {
+        self.window.limit()
+    }
+
+    /// Prompt tokens of this gateway's requests that it has not read.
+    pub fn unread_tokens(&self) -> u64 {
+        self.reading.tokens(Instant::now())
+    }
+
+    /// Whether it may be given another request.
+    pub(crate) fn has_room(&self) -> bool {
+        self.is_open() && self.in_flight() < self.window() && self.reading.has_room(Instant::now())
+    }
+
+    /// The same with a quarter more than its window.
+    pub(crate) fn has_some_room(&self) -> bool {
+        let window = self.window();
+        self.in_flight() < window + window / 4 + 1 && self.reading.has_room(Instant::now())
+    }
+
+    /// Lets the window of an engine grow that never tells anything.
+    pub(crate) fn trust(&self) {
+        self.window.unreported(self.in_flight(), Instant::now());
     }
 
     /// Requests that this gateway has under way at it.
@@ -257,8 +305,7 @@ impl Endpoint {
         let foreign_waiting = foreign.min(u64::from(waiting));
         let kv = self.kv_used_per_thousand.load(Ordering::Relaxed);
         Load {
-            unread_tokens: self.unread_tokens.load(Ordering::Relaxed)
-                + foreign_waiting * usual_prompt,
+            unread_tokens: self.unread_tokens() + foreign_waiting * usual_prompt,
             held_tokens: self.held_tokens.load(Ordering::Relaxed) + foreign * usual_prompt,
             kv_used_per_thousand: if kv == u32::MAX { 0 } else { kv },
         }

@@ -50,13 +50,16 @@ pub(crate) async fn forward(
     let mut retry = None;
     let mut problem = Problem::NoEndpoint;
     loop {
-        let Some(chosen) = wish.choose(&tried, worker.shared.now()) else {
+        let Some(chosen) = wish.choose(&tried, worker.shared.now(), record.turn.as_ref()) else {
             return Err((problem, record));
         };
         record.hoped_blocks = chosen.hoped_blocks;
         record.chosen.get_or_insert(record.began().elapsed());
         record.endpoint = Some(Arc::clone(&chosen.endpoint));
-        let flight = flight(worker, &chosen);
+        let flight = flight(worker, &chosen, record.stream);
+        if let Some(turn) = &mut record.turn {
+            turn.begun();
+        }
         let prepared = Prepared {
             surface: record.surface,
             headers: &job.headers,
@@ -143,9 +146,10 @@ struct Waiting<'a> {
     worker: &'a Worker,
 }
 
-fn flight<'a>(worker: &'a Worker, chosen: &Chosen) -> Waiting<'a> {
+fn flight<'a>(worker: &'a Worker, chosen: &Chosen, stream: bool) -> Waiting<'a> {
     let endpoint = Arc::clone(&chosen.endpoint);
-    Waiting { flight: Some(Flight::begin(endpoint, chosen.to_read, chosen.to_hold)), worker }
+    let flight = Flight::begin(endpoint, chosen.to_read, chosen.to_hold, stream);
+    Waiting { flight: Some(flight), worker }
 }
 
 impl Waiting<'_> {

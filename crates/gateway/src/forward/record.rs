@@ -1,6 +1,6 @@
 //! What is known of a request so far, handed to the meter once, however it ends.
 
-use crate::admit::Place;
+use crate::admit::{Place, Turn};
 use crate::answer::Problem;
 use crate::fleet::Endpoint;
 use crate::identify::Caller;
@@ -44,6 +44,10 @@ pub(crate) struct Record {
     pub(crate) bytes_out: u64,
     /// Its place among the requests at once.
     pub(crate) place: Option<Place>,
+    /// Its turn at the engines.
+    pub(crate) turn: Option<Turn>,
+    /// When the engine that answered got it.
+    pub(crate) sent: Option<Instant>,
 }
 
 impl Record {
@@ -78,6 +82,8 @@ impl Record {
             bytes_in: 0,
             bytes_out: 0,
             place: None,
+            turn: None,
+            sent: None,
         }
     }
 
@@ -110,6 +116,9 @@ impl Record {
     pub(crate) fn finish(&mut self, outcome: Outcome, reason: Option<&'static str>) {
         if std::mem::replace(&mut self.over, true) {
             return;
+        }
+        if let (Some(turn), Some(sent)) = (self.turn.take(), self.sent) {
+            turn.spend(self.usage, sent.elapsed());
         }
         self.shared.listener.finished(&Finished {
             request_id: self.request_id.to_str().unwrap_or_default(),

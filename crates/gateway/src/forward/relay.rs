@@ -67,6 +67,11 @@ impl Relay {
         let Stream { body, connection, first, between_events, watcher } = stream;
         let length = if watcher.is_some() { SizeHint::new() } else { body.size_hint() };
         flight.has_read();
+        if let Some(turn) = &record.turn {
+            turn.has_read();
+        }
+        let mut record = record;
+        record.sent = Some(flight.began());
         let mut relay = Self {
             worker,
             body,

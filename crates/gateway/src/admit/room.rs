@@ -1,5 +1,5 @@
-//! Says whether there is room: requests at once, bytes held at once. Who gets it first when there
-//! is none is not decided here yet: what does not fit is refused at once.
+//! Room inside the gateway: requests at once, bytes held at once. What does not fit is refused at
+//! once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -9,6 +9,7 @@ use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::client::conn::http1::{self, Connection, SendRequest};
 use hyper_util::rt::TokioIo;
+use std::borrow::Cow;
 use std::pin::Pin;
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -41,14 +42,14 @@ pub enum Problem {
 
 impl Problem {
     /// Whether somebody is there and said something, if not what was asked for.
-    pub(super) const fn is_an_answer(&self) -> bool {
+    pub(crate) const fn is_an_answer(&self) -> bool {
         matches!(self, Self::Status(_) | Self::Body(_) | Self::Useless(_))
     }
 }
 
 /// A place to ask, with its connection if there is one.
 #[derive(Debug)]
-pub(super) struct Wire {
+pub(crate) struct Wire {
     /// Host and port.
     authority: String,
     open: Option<Open>,
@@ -56,14 +57,14 @@ pub(super) struct Wire {
 
 /// What is asked.
 #[derive(Clone, Debug)]
-pub(super) struct Question {
-    pub(super) method: Method,
-    pub(super) path: &'static str,
-    pub(super) body: Bytes,
+pub(crate) struct Question {
+    pub(crate) method: Method,
+    pub(crate) path: Cow<'static, str>,
+    pub(crate) body: Bytes,
     /// The largest answer that is taken.
-    pub(super) limit: usize,
+    pub(crate) limit: usize,
     /// For all of it, from connecting to the last byte.
-    pub(super) timeout: Duration,
+    pub(crate) timeout: Duration,
 }
 
 #[derive(Debug)]
@@ -73,12 +74,12 @@ struct Open {
 }
 
 impl Wire {
-    pub(super) const fn new(authority: String) -> Self {
+    pub(crate) const fn new(authority: String) -> Self {
         Self { authority, open: None }
     }
 
     /// Asks and returns the body of the answer.
-    pub(super) async fn ask(&mut self, question: &Question) -> Result<Bytes, Problem> {
+    pub(crate) async fn ask(&mut self, question: &Question) -> Result<Bytes, Problem> {
         let answer = tokio::time::timeout(question.timeout, self.try_twice(question)).await;
         let answer = answer.unwrap_or(Err(Problem::Late));
         if answer.is_err() {
@@ -106,7 +107,7 @@ impl Wire {
     async fn once(&mut self, mut open: Open, question: &Question) -> Result<Bytes, Problem> {
         let request = Request::builder()
             .method(question.method.clone())
-            .uri(question.path)
+            .uri(&*question.path)
             .header(header::HOST, &self.authority)
             .header(header::CONTENT_TYPE, "application/json")
             .body(Full::new(question.body.clone()))?;

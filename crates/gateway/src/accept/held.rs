@@ -1,0 +1,164 @@
+//! The answer to a stream's request while its model wakes: comments, so that nobody in between thinks
+//! that it is dead, and then what the engine says.
+//!
+//! The status has gone out by then. What goes wrong later is said as an event.
+
+use super::Worker;
+use super::turn::wait;
+use crate::admit::InLine;
+use crate::answer::{Dialect, Payload, Problem};
+use crate::forward::{Job, Record};
+use bytes::{Bytes, BytesMut};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderValue, Response};
+use http_body::Body as _;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tokio::time::Sleep;
+
+/// Between two comments. Load balancers and clients that cut silent connections do so after 30 s or
+/// more.
+const COMMENT: Duration = Duration::from_secs(5);
+
+type Work = Pin<Box<dyn Future<Output = Result<Response<Payload>, (Problem, Record)>> + Send>>;
+
+/// A body that waits.
+pub(crate) struct Held {
+    state: State,
+    dialect: Dialect,
+    since: Instant,
+    eta: Option<Duration>,
+    comment: Pin<Box<Sleep>>,
+}
+
+enum State {
+    /// The model wakes.
+    Waits(Work),
+    /// An engine answers with events.
+    Events(Box<Payload>),
+    /// An engine answers with something else, which becomes one event.
+    Whole(Box<Payload>, BytesMut),
+    Over,
+}
+
+/// Bytes of an answer that becomes an event. Errors are short.
+const WHOLE_BYTES: usize = 64 << 10;
+
+impl Held {
+    pub(super) fn answer(
+        worker: &Arc<Worker>,
+        line: InLine,
+        job: Job,
+        record: Record,
+    ) -> Response<Payload> {
+        let (eta, dialect) = (line.eta, Dialect::of(record.surface.path()));
+        let worker = Arc::clone(worker);
+        let work: Work = Box::pin(async move { wait(&worker, line, job, record).await });
+        let held = Self {
+            state: State::Waits(work),
+            dialect,
+            since: Instant::now(),
+            eta,
+            // The first one goes out with the head.
+            comment: Box::pin(tokio::time::sleep(Duration::ZERO)),
+        };
+        let mut response = Response::new(Payload::held(held));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        headers.insert("x-flyball-held", HeaderValue::from_static("true"));
+        if let Some(eta) = eta {
+            headers.insert("x-flyball-eta-s", HeaderValue::from(eta.as_secs().max(1)));
+        }
+        response
+    }
+
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        loop {
+            match &mut self.state {
+                State::Waits(work) => match work.as_mut().poll(cx) {
+                    Poll::Pending => return self.poll_comment(cx).map(|text| Some(Ok(text))),
+                    Poll::Ready(answered) => {
+                        if let Some(event) = self.answered(answered) {
+                            return Poll::Ready(Some(Ok(event)));
+                        }
+                    }
+                },
+                State::Events(payload) => {
+                    let next = std::task::ready!(Pin::new(payload.as_mut()).poll_frame(cx));
+                    let next = next.map(|frame| frame.map(|f| f.into_data().unwrap_or_default()));
+                    if next.is_none() {
+                        self.state = State::Over;
+                    }
+                    return Poll::Ready(next);
+                }
+                State::Whole(payload, text) => {
+                    let next = std::task::ready!(Pin::new(payload.as_mut()).poll_frame(cx));
+                    match next {
+                        Some(Ok(frame)) => {
+                            let piece = frame.into_data().unwrap_or_default();
+                            let left = WHOLE_BYTES.saturating_sub(text.len());
+                            text.extend_from_slice(&piece[..piece.len().min(left)]);
+                        }
+                        Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                        None => {
+                            let event = crate::sse::write_event(None, &one_line(text));
+                            self.state = State::Over;
+                            return Poll::Ready(Some(Ok(event)));
+                        }
+                    }
+                }
+                State::Over => return Poll::Ready(None),
+            }
+        }
+    }
+
+    pub(crate) const fn is_over(&self) -> bool {
+        matches!(self.state, State::Over)
+    }
+
+    /// Goes on with what came of the wait. An event, if nothing else comes.
+    fn answered(
+        &mut self,
+        answered: Result<Response<Payload>, (Problem, Record)>,
+    ) -> Option<Bytes> {
+        match answered {
+            Ok(response) => {
+                let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+                let events = kind.is_some_and(|kind| kind.starts_with(b"text/event-stream"));
+                let payload = Box::new(response.into_body());
+                self.state = match events {
+                    true => State::Events(payload),
+                    false => State::Whole(payload, BytesMut::new()),
+                };
+                None
+            }
+            Err((problem, mut record)) => {
+                record.refuse(&problem);
+                self.state = State::Over;
+                Some(problem.event(self.dialect))
+            }
+        }
+    }
+
+    fn poll_comment(&mut self, cx: &mut Context<'_>) -> Poll<Bytes> {
+        std::task::ready!(self.comment.as_mut().poll(cx));
+        self.comment.as_mut().reset((Instant::now() + COMMENT).into());
+        // Asks to be woken at the next one.
+        let _ = self.comment.as_mut().poll(cx);
+        let waited = self.since.elapsed();
+        let text = match self.eta.map(|eta| eta.saturating_sub(waited).as_secs()) {
+            Some(0) => ": the model is waking up; it should be there any moment\n\n".to_owned(),
+            Some(left) => format!(": the model is waking up; about {left} s to go\n\n"),
+            None => format!(": the model is waking up; {} s so far\n\n", waited.as_secs()),
+        };
+        Poll::Ready(text.into())
+    }
+}
+
+fn one_line(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).replace(['\r', '\n'], " ")
+}

@@ -1,0 +1,137 @@
+//! Between what was read and what is sent: the wait for a turn.
+
+use super::Worker;
+use super::held::Held;
+use crate::admit::{Ask, Entered, InLine};
+use crate::answer::{Payload, Problem};
+use crate::choose::BYTES_PER_TOKEN;
+use crate::forward::{Job, Record, forward};
+use crate::serve::Live;
+use crate::settings::Priority;
+use flyball_routing::fair::Class;
+use http::{HeaderMap, Response};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Headers in which a request says how long it would wait for a turn, in milliseconds; the second is
+/// llm-d's.
+const WAIT: [&str; 2] = ["x-flyball-wait-ms", "x-llm-d-slo-ttft-ms"];
+
+/// The header in which a request makes itself less urgent than its caller is.
+const PRIORITY: &str = "x-flyball-priority";
+
+/// Waits for a turn, if there is need to, and gets an answer.
+pub(super) async fn turn(
+    worker: &Arc<Worker>,
+    job: Job,
+    mut record: Record,
+) -> Result<Response<Payload>, (Problem, Record)> {
+    let ask = ask(&worker.shared.live(), &job, &record);
+    let (entered, call) = match job.model.gate.enter(&ask) {
+        Ok(entered) => entered,
+        Err(problem) => return Err((problem, record)),
+    };
+    if call {
+        worker.shared.listener.wake(&job.model.name);
+    }
+    match entered {
+        Entered::Now(turn) => {
+            record.turn = Some(turn);
+            forward(worker, job, record).await
+        }
+        Entered::Waits(line) if line.held && job.scanned.stream => {
+            Ok(Held::answer(worker, line, job, record))
+        }
+        Entered::Waits(line) => wait(worker, line, job, record).await,
+    }
+}
+
+/// Stands in line, then goes on.
+pub(super) async fn wait(
+    worker: &Arc<Worker>,
+    line: InLine,
+    mut job: Job,
+    mut record: Record,
+) -> Result<Response<Payload>, (Problem, Record)> {
+    let since = Instant::now();
+    record.held = line.held;
+    let told = line.turn().await;
+    record.queued = since.elapsed();
+    match told {
+        Ok(turn) => record.turn = Some(turn),
+        Err(problem) => return Err((problem, record)),
+    }
+    // Engines may have come and gone meanwhile.
+    if let Some(model) = worker.shared.fleet().model(&job.model.name) {
+        job.model = Arc::clone(model);
+    }
+    forward(worker, job, record).await
+}
+
+fn ask(live: &Live, job: &Job, record: &Record) -> Ask {
+    let rules = live.rules(&job.model.name);
+    let (number, weight, priority) = record
+        .caller
+        .as_ref()
+        .map_or((0, 1, Priority::Normal), |caller| (caller.number, caller.weight, caller.priority));
+    Ask {
+        caller: number,
+        weight,
+        class: class(&job.headers, priority),
+        prompt_tokens: (job.scanned.prompt_bytes / BYTES_PER_TOKEN).max(1),
+        most_output: job.scanned.max_tokens,
+        wait: wanted_wait(&job.headers).map_or(rules.queue, |wanted| wanted.min(rules.queue)),
+        hold: live.again.is_some().then_some(rules.hold),
+        again: live.again.unwrap_or(Duration::MAX),
+        most_waiting: live.limits.queued,
+    }
+}
+
+/// A request may be less urgent than its caller, never more.
+fn class(headers: &HeaderMap, callers: Priority) -> Class {
+    let said = headers.get(PRIORITY).and_then(|value| match value.as_bytes() {
+        b"high" => Some(Priority::High),
+        b"normal" => Some(Priority::Normal),
+        b"low" => Some(Priority::Low),
+        _ => None,
+    });
+    match said.map_or(callers, |said| said.max(callers)) {
+        Priority::High => Class::High,
+        Priority::Normal => Class::Normal,
+        Priority::Low => Class::Low,
+    }
+}
+
+fn wanted_wait(headers: &HeaderMap) -> Option<Duration> {
+    let said = WAIT.iter().find_map(|name| headers.get(*name))?;
+    Some(Duration::from_millis(said.to_str().ok()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn with(name: &'static str, value: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(name.parse().unwrap(), HeaderValue::from_static(value))])
+    }
+
+    #[test]
+    fn a_request_can_only_make_itself_less_urgent() {
+        let low = with(PRIORITY, "low");
+        assert_eq!(class(&low, Priority::High), Class::Low);
+        let high = with(PRIORITY, "high");
+        assert_eq!(class(&high, Priority::Low), Class::Low);
+        assert_eq!(class(&HeaderMap::new(), Priority::High), Class::High);
+        assert_eq!(class(&with(PRIORITY, "urgent"), Priority::Normal), Class::Normal);
+    }
+
+    #[test]
+    fn a_wait_is_read_in_both_spellings() {
+        for name in WAIT {
+            assert_eq!(wanted_wait(&with(name, "250")), Some(Duration::from_millis(250)));
+        }
+        assert_eq!(wanted_wait(&with(WAIT[0], "soon")), None);
+        assert_eq!(wanted_wait(&HeaderMap::new()), None);
+    }
+}

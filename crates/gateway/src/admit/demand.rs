@@ -1,0 +1,89 @@
+//! The state of a queue: what callers feel, and what scaling goes by.
+
+use serde::Serialize;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// What is wanted of one model. The small interface that an operator reads, as JSON from `/demand` on
+/// the admin address; the same numbers are metrics.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Demand {
+    /// The model.
+    pub model: String,
+    /// Engines that may get requests.
+    pub engines: usize,
+    /// Requests that wait for a turn.
+    pub waiting: usize,
+    /// Those of them that wait for an engine to come up.
+    pub held: usize,
+    /// Prompt tokens of all that wait.
+    pub backlog_tokens: u64,
+    /// What they will probably cost, in the time of a prompt token.
+    pub backlog_cost: u64,
+    /// How long the first has waited.
+    pub oldest_ms: u64,
+    /// How long a usual request would wait that came now, as far as known.
+    pub wait_ms: Option<u64>,
+    /// When an engine will probably be up, if the model is being woken and that was ever measured.
+    pub eta_ms: Option<u64>,
+    /// Whether the model was called and has not come.
+    pub waking: bool,
+    /// Requests under way at engines.
+    pub in_flight: u64,
+    /// Prompt tokens under way that no engine has read.
+    pub unread_tokens: u64,
+    /// Requests that this gateway may have under way at once, as learned from the engines.
+    pub window: u64,
+    /// Requests that came since the gateway began.
+    pub arrived: u64,
+    /// Their prompt tokens.
+    pub arrived_tokens: u64,
+    /// Cost of all that ended, as it was and not as it was thought.
+    pub spent_cost: u64,
+    /// Requests that were turned away.
+    pub shed: u64,
+    /// Calls to wake it.
+    pub wake_calls: u64,
+}
+
+/// Sums of one queue.
+#[derive(Debug, Default)]
+pub(super) struct Sums {
+    arrived: AtomicU64,
+    arrived_tokens: AtomicU64,
+    spent_cost: AtomicU64,
+    shed: AtomicU64,
+    wake_calls: AtomicU64,
+}
+
+impl Sums {
+    pub(super) fn arrive(&self, tokens: u64) {
+        self.arrived.fetch_add(1, Relaxed);
+        self.arrived_tokens.fetch_add(tokens, Relaxed);
+    }
+
+    pub(super) fn spend(&self, cost: u64) {
+        self.spent_cost.fetch_add(cost, Relaxed);
+    }
+
+    pub(super) fn shed(&self) {
+        self.shed.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn called(&self) {
+        self.wake_calls.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn fill(&self, demand: &mut Demand) {
+        demand.arrived = self.arrived.load(Relaxed);
+        demand.arrived_tokens = self.arrived_tokens.load(Relaxed);
+        demand.spent_cost = self.spent_cost.load(Relaxed);
+        demand.shed = self.shed.load(Relaxed);
+        demand.wake_calls = self.wake_calls.load(Relaxed);
+    }
+}
+
+pub(super) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,336 @@
+//! The one queue of a model.
+
+use super::demand::{Demand, Sums, millis};
+use super::line::{Line, Shard, Told, Waiter};
+use super::turn::{InLine, Turn};
+use crate::answer::Problem;
+use crate::fleet::Endpoint;
+use crate::sse::Usage;
+use arc_swap::ArcSwap;
+use flyball_core::units::Tokens;
+use flyball_routing::fair::{Asked, Class, Cost};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// Part of the longest wait that a guess may reach, in tenths. A guess is off by a tenth or two, and
+/// to be turned away late is worse than at once.
+const GUESS_TENTHS: u32 = 8;
+
+/// Tokens of an answer before any came.
+const FIRST_OUTPUT: u64 = 256;
+
+/// The queue of a model. Lives as long as the model is served, whatever becomes of its engines.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    line: Mutex<Line>,
+    /// As many as stand in line; read without the lock.
+    waiting: AtomicUsize,
+    /// Turns that were granted and have not begun at an engine.
+    granted: AtomicUsize,
+    endpoints: ArcSwap<Vec<Arc<Endpoint>>>,
+    sums: Sums,
+    /// Mean tokens of answers of late.
+    usual_output: AtomicU64,
+    /// Mean part of prompts that was not cached, in thousandths.
+    usual_read: AtomicU64,
+}
+
+/// A request at the gate.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask {
+    pub(crate) caller: u64,
+    pub(crate) weight: u32,
+    pub(crate) class: Class,
+    pub(crate) prompt_tokens: u64,
+    /// The most that it may write, if it says so.
+    pub(crate) most_output: Option<u64>,
+    /// The longest wait for a turn.
+    pub(crate) wait: Duration,
+    /// The longest wait for a model that is woken; `None` if nobody can wake it.
+    pub(crate) hold: Option<Duration>,
+    /// Before it is called again.
+    pub(crate) again: Duration,
+    /// How many may wait.
+    pub(crate) most_waiting: usize,
+}
+
+/// What became of a request at the gate.
+#[derive(Debug)]
+pub(crate) enum Entered {
+    /// It may go on.
+    Now(Turn),
+    /// It stands in line.
+    Waits(InLine),
+}
+
+impl Gate {
+    pub(crate) fn new() -> Self {
+        Self {
+            line: Mutex::new(Line::new(Instant::now())),
+            waiting: AtomicUsize::new(0),
+            granted: AtomicUsize::new(0),
+            endpoints: ArcSwap::default(),
+            sums: Sums::default(),
+            usual_output: AtomicU64::new(FIRST_OUTPUT),
+            usual_read: AtomicU64::new(1_000),
+        }
+    }
+
+    /// Asks for a turn. The second is whether the model is to be called.
+    pub(crate) fn enter(self: &Arc<Self>, ask: &Ask) -> Result<(Entered, bool), Problem> {
+        let now = Instant::now();
+        self.sums.arrive(ask.prompt_tokens);
+        let asked = self.asked(ask);
+        let endpoints = self.endpoints.load();
+        let mut line = self.lock();
+        line.fade(now);
+        line.shares.wants(asked.caller, asked.weight, asked.cost);
+        let is_up = endpoints.iter().any(|endpoint| endpoint.is_open());
+        if is_up && line.queue.is_empty() {
+            let shard = line.shard(asked.caller, &endpoints);
+            let granted = self.granted.load(Relaxed);
+            // In a caller's half the grants of others are not counted: one too many at most.
+            let spoken_for = if shard == Shard::All { granted } else { 0 };
+            if line.rooms(&endpoints, shard, spoken_for + 1) > spoken_for {
+                drop(line);
+                return Ok((Entered::Now(self.grant(asked, ask.prompt_tokens, shard)), false));
+            }
+        }
+        let refused = self.refusal(&line, ask, &asked, is_up, now);
+        if let Some(problem) = refused {
+            drop(line);
+            self.sums.shed();
+            return Err(problem);
+        }
+        let (told, hears) = oneshot::channel();
+        let wait = if is_up { ask.wait } else { ask.hold.unwrap_or(ask.wait) };
+        let waiter = Waiter {
+            told,
+            since: now,
+            until: now + wait,
+            held: !is_up,
+            prompt_tokens: ask.prompt_tokens,
+        };
+        let ticket = line.queue.push(&asked, waiter);
+        self.waiting.store(line.queue.len(), Relaxed);
+        let call = !is_up && line.wake.wanted(now, ask.again);
+        if call {
+            self.sums.called();
+        }
+        let eta = if is_up { None } else { line.wake.eta(now) };
+        self.advance(&mut line, &endpoints, now);
+        drop(line);
+        let waits = InLine {
+            gate: Arc::clone(self),
+            asked,
+            prompt_tokens: ask.prompt_tokens,
+            ticket,
+            hears: Some(hears),
+            held: !is_up,
+            eta,
+        };
+        Ok((Entered::Waits(waits), call))
+    }
+
+    /// The model's engines are these now.
+    pub(crate) fn list(&self, endpoints: Vec<Arc<Endpoint>>) {
+        self.endpoints.store(Arc::new(endpoints));
+        let endpoints = self.endpoints.load();
+        let mut line = self.lock();
+        self.advance(&mut line, &endpoints, Instant::now());
+    }
+
+    /// Something has changed at the engines: lets go who can.
+    pub(crate) fn stir(&self) {
+        if self.waiting() == 0 {
+            return;
+        }
+        let endpoints = self.endpoints.load();
+        let mut line = self.lock();
+        self.advance(&mut line, &endpoints, Instant::now());
+    }
+
+    /// Some time has passed: tells those who have waited too long, lets go who can, and says whether
+    /// the model is to be called again. If the gateway is about to end, nobody waits any longer.
+    pub(crate) fn pulse(&self, again: Option<Duration>, ending: bool) -> bool {
+        let now = Instant::now();
+        let endpoints = self.endpoints.load();
+        let mut line = self.lock();
+        line.fade(now);
+        let retry_after_s = line.wake.eta(now).map_or(1, |eta| eta.as_secs().max(1));
+        for waiter in line.queue.remove_where(|waiter| ending || waiter.until <= now) {
+            let problem = match (ending, waiter.held) {
+                (true, _) => Problem::Draining,
+                (false, true) => Problem::WakeTimeout { retry_after_s },
+                (false, false) => Problem::QueueTimeout,
+            };
+            self.sums.shed();
+            // Whoever does not hear it has hung up.
+            let _ = waiter.told.send(Told::Never(problem));
+        }
+        self.advance(&mut line, &endpoints, now);
+        let is_up = endpoints.iter().any(|endpoint| endpoint.is_open());
+        let Some(again) = again.filter(|_| !is_up && !line.queue.is_empty()) else { return false };
+        let call = line.wake.wanted(now, again);
+        if call {
+            self.sums.called();
+        }
+        call
+    }
+
+    /// How many stand in line.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.load(Relaxed)
+    }
+
+    /// What is wanted of the model.
+    pub(crate) fn demand(&self, model: &str) -> Demand {
+        let now = Instant::now();
+        let endpoints = self.endpoints.load();
+        let line = self.lock();
+        let (mut held, mut backlog_tokens, mut oldest) = (0, 0_u64, Duration::ZERO);
+        line.queue.each(|waiter| {
+            held += usize::from(waiter.held);
+            backlog_tokens += waiter.prompt_tokens;
+            oldest = oldest.max(now.saturating_duration_since(waiter.since));
+        });
+        let mut demand = Demand {
+            model: model.to_owned(),
+            engines: endpoints.iter().filter(|endpoint| endpoint.is_open()).count(),
+            waiting: line.queue.len(),
+            held,
+            backlog_tokens,
+            backlog_cost: line.queue.cost().0,
+            oldest_ms: millis(oldest),
+            wait_ms: match line.queue.is_empty() {
+                true => Some(0),
+                false => line.pace.time_of(line.queue.cost()).map(millis),
+            },
+            eta_ms: line.wake.eta(now).filter(|_| line.wake.is_waking()).map(millis),
+            waking: line.wake.is_waking(),
+            in_flight: endpoints.iter().map(|endpoint| u64::from(endpoint.in_flight())).sum(),
+            unread_tokens: endpoints.iter().map(|endpoint| endpoint.unread_tokens()).sum(),
+            window: endpoints.iter().map(|endpoint| u64::from(endpoint.window())).sum(),
+            arrived: 0,
+            arrived_tokens: 0,
+            spent_cost: 0,
+            shed: 0,
+            wake_calls: 0,
+        };
+        drop(line);
+        self.sums.fill(&mut demand);
+        demand
+    }
+
+    /// A request has ended at its engine, and this is what it used and how long it took. Where the
+    /// engine did not tell, what was thought of the prompt stays.
+    pub(super) fn spend(&self, asked: &Asked, prompt_tokens: u64, told: Usage, took: Duration) {
+        let is_told = told.input > 0;
+        let cached = || {
+            let read = prompt_tokens.saturating_mul(self.usual_read.load(Relaxed)) / 1_000;
+            prompt_tokens.saturating_sub(read)
+        };
+        let usage = match is_told {
+            true => told,
+            false => Usage { input: prompt_tokens, cached: cached(), ..told },
+        };
+        let read = usage.input.saturating_sub(usage.cached);
+        let held = usage.input.saturating_add(usage.output / 2);
+        let [read_tokens, written, held] = [read, usage.output, held].map(Tokens::new);
+        let actual = Cost::of(read_tokens, written, held, millis(took));
+        self.sums.spend(actual.0);
+        if is_told {
+            learn(&self.usual_output, usage.output);
+            learn(&self.usual_read, read * 1_000 / usage.input);
+        }
+        if self.waiting() > 0 {
+            self.lock().queue.charge(asked.class, asked.caller, asked.cost, actual);
+        }
+    }
+
+    /// A granted turn has begun at an engine, or never will.
+    pub(super) fn ungrant(&self) {
+        self.granted.fetch_sub(1, Relaxed);
+        self.stir();
+    }
+
+    /// Takes one out of line; whether it was still there.
+    pub(super) fn leave(&self, ticket: flyball_routing::fair::Ticket) -> bool {
+        let mut line = self.lock();
+        let was_there = line.queue.remove(ticket).is_some();
+        self.settle(&mut line);
+        was_there
+    }
+
+    fn grant(self: &Arc<Self>, asked: Asked, prompt_tokens: u64, shard: Shard) -> Turn {
+        self.granted.fetch_add(1, Relaxed);
+        Turn::new(Arc::clone(self), asked, prompt_tokens, shard)
+    }
+
+    fn asked(&self, ask: &Ask) -> Asked {
+        let usual = self.usual_output.load(Relaxed);
+        let output = ask.most_output.map_or(usual, |most| most.min(usual.saturating_mul(2)));
+        let read = ask.prompt_tokens.saturating_mul(self.usual_read.load(Relaxed)) / 1_000;
+        let cost = Cost::of(Tokens::new(read), Tokens::new(output), Tokens::new(0), 0);
+        Asked { class: ask.class, caller: ask.caller, weight: ask.weight, cost }
+    }
+
+    fn refusal(
+        &self,
+        line: &Line,
+        ask: &Ask,
+        asked: &Asked,
+        is_up: bool,
+        now: Instant,
+    ) -> Option<Problem> {
+        let seconds = |time: Duration| time.as_secs().max(1);
+        if !is_up && ask.hold.is_none() {
+            return Some(Problem::NoEndpoint);
+        }
+        let wait = line.pace.time_of(line.queue.ahead(asked)).unwrap_or_default();
+        if line.queue.len() >= ask.most_waiting {
+            let eta = if is_up { wait } else { line.wake.eta(now).unwrap_or_default() };
+            return Some(Problem::QueueFull { retry_after_s: seconds(eta) });
+        }
+        (is_up && wait > ask.wait * GUESS_TENTHS / 10)
+            .then(|| Problem::Overloaded { retry_after_s: seconds(wait.saturating_sub(ask.wait)) })
+    }
+
+    /// Lets go all that can.
+    fn advance(&self, line: &mut Line, endpoints: &[Arc<Endpoint>], now: Instant) {
+        if endpoints.iter().any(|endpoint| endpoint.is_open()) {
+            line.wake.came(now);
+        }
+        while let Some((asked, waiter, shard)) = line.next(endpoints, self.granted.load(Relaxed)) {
+            self.granted.fetch_add(1, Relaxed);
+            if waiter.told.send(Told::Go(shard)).is_err() {
+                // Hung up, and not yet out of line.
+                self.granted.fetch_sub(1, Relaxed);
+                continue;
+            }
+            if !line.queue.is_empty() {
+                line.pace.turn(asked.cost, now);
+            }
+        }
+        self.settle(line);
+    }
+
+    fn settle(&self, line: &mut Line) {
+        self.waiting.store(line.queue.len(), Relaxed);
+        if line.queue.is_empty() {
+            line.pace.pause();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A mean to which each adds a 32nd. Two threads may both write; one is then not counted.
+fn learn(mean: &AtomicU64, value: u64) {
+    let before = mean.load(Relaxed);
+    mean.store((before * 31 + value.min(1 << 40)).div_ceil(32), Relaxed);
+}

@@ -1,0 +1,139 @@
+//! What is behind a gate's lock: who waits, who has had how much, how fast it goes.
+
+use super::pace::Pace;
+use super::wake::Wake;
+use crate::answer::Problem;
+use crate::fleet::Endpoint;
+use flyball_routing::fair::{Asked, Queue, Shares, in_shard, shard_edge};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// After so long, what callers had is worth half: a flood is known as one within seconds, and
+/// forgotten within half a minute.
+const FADE: Duration = Duration::from_secs(5);
+
+/// Engines that are looked at for room. Of more, so many in a row from a place that moves on.
+const LOOKS: usize = 256;
+
+/// One that waits.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    pub(super) told: oneshot::Sender<Told>,
+    pub(super) since: Instant,
+    pub(super) until: Instant,
+    /// Whether it came when there was no engine.
+    pub(super) held: bool,
+    pub(super) prompt_tokens: u64,
+}
+
+/// What one that waits is told.
+#[derive(Debug)]
+pub(super) enum Told {
+    /// It is its turn. It has been counted as granted.
+    Go(Shard),
+    /// It has waited in vain.
+    Never(Problem),
+}
+
+/// The engines that a caller keeps to: all, or its half.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shard {
+    All,
+    Half { caller: u64, edge: u64 },
+}
+
+impl Shard {
+    pub(crate) fn has(self, endpoint: &Endpoint) -> bool {
+        match self {
+            Self::All => true,
+            Self::Half { caller, edge } => in_shard(caller, endpoint.key, edge),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) queue: Queue<Waiter>,
+    pub(super) shares: Shares,
+    pub(super) pace: Pace,
+    pub(super) wake: Wake,
+    faded: Instant,
+    look_from: usize,
+}
+
+impl Line {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            queue: Queue::new(),
+            shares: Shares::default(),
+            pace: Pace::default(),
+            wake: Wake::default(),
+            faded: now,
+            look_from: 0,
+        }
+    }
+
+    /// Forgets what is long ago.
+    pub(super) fn fade(&mut self, now: Instant) {
+        // Not more often than it can matter after a long rest.
+        for _ in 0..8 {
+            if now.saturating_duration_since(self.faded) < FADE {
+                return;
+            }
+            self.faded += FADE;
+            self.shares.fade();
+            self.queue.forgive();
+        }
+        self.faded = now;
+    }
+
+    /// The engines that a caller keeps to now.
+    pub(super) fn shard(&self, caller: u64, endpoints: &[Arc<Endpoint>]) -> Shard {
+        shard_of(&self.shares, caller, endpoints)
+    }
+
+    /// Engines with room, up to so many.
+    pub(super) fn rooms(
+        &mut self,
+        endpoints: &[Arc<Endpoint>],
+        shard: Shard,
+        most: usize,
+    ) -> usize {
+        let from = self.look_from % endpoints.len().max(1);
+        if endpoints.len() > LOOKS {
+            self.look_from = from + LOOKS;
+        }
+        let round = endpoints[from..].iter().chain(&endpoints[..from]).take(LOOKS);
+        round.filter(|endpoint| shard.has(endpoint) && endpoint.has_room()).take(most).count()
+    }
+
+    /// The next that can go, given that so many of the engines with room are spoken for.
+    pub(super) fn next(
+        &mut self,
+        endpoints: &[Arc<Endpoint>],
+        granted: usize,
+    ) -> Option<(Asked, Waiter, Shard)> {
+        if self.queue.is_empty() || self.rooms(endpoints, Shard::All, granted + 1) <= granted {
+            return None;
+        }
+        let Self { queue, shares, .. } = self;
+        let can_go = |caller: u64, _: &Waiter| match shard_of(shares, caller, endpoints) {
+            Shard::All => true,
+            half @ Shard::Half { .. } => {
+                endpoints.iter().take(LOOKS).any(|e| half.has(e) && e.has_room())
+            }
+        };
+        let (asked, waiter) = queue.next(can_go)?;
+        let shard = shard_of(shares, asked.caller, endpoints);
+        Some((asked, waiter, shard))
+    }
+}
+
+fn shard_of(shares: &Shares, caller: u64, endpoints: &[Arc<Endpoint>]) -> Shard {
+    if endpoints.len() < 2 || !shares.is_over(caller) {
+        return Shard::All;
+    }
+    let edge = shard_edge(caller, endpoints.iter().map(|endpoint| endpoint.key));
+    Shard::Half { caller, edge }
+}

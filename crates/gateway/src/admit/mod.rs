@@ -1,0 +1,25 @@
+//! Says whether there is room, and whose turn it is.
+//!
+//! 1. [`Place`] is room inside the gateway itself.
+//! 2. [`Gate`] is the one queue of a model. A request that finds an engine with room and nobody
+//!    waiting passes without a stop; others stand in line until it is their [`Turn`], until they have
+//!    waited long enough, or until their client hangs up. Whoever would wait too long is told so at
+//!    once. If the model has no engine at all, requests are held while somebody wakes it.
+//! 3. [`Demand`] is the queue's state: what callers feel, and what scaling goes by.
+//!
+//! Who is next is decided by `flyball_routing::fair`, which is pure; here are locks, clocks and tasks.
+
+mod demand;
+mod gate;
+mod line;
+mod pace;
+mod room;
+#[cfg(test)]
+mod tests;
+mod turn;
+mod wake;
+
+pub use demand::Demand;
+pub(crate) use gate::{Ask, Entered, Gate};
+pub(crate) use room::{Place, Room};
+pub(crate) use turn::{InLine, Turn};

@@ -1,0 +1,108 @@
+//! One that stands in line, and one whose turn it is.
+
+use super::gate::Gate;
+use super::line::{Shard, Told};
+use crate::answer::Problem;
+use crate::fleet::Endpoint;
+use crate::sse::Usage;
+use flyball_routing::fair::{Asked, Ticket};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// One that stands in line. Dropped, it has left.
+#[derive(Debug)]
+pub(crate) struct InLine {
+    pub(super) gate: Arc<Gate>,
+    pub(super) asked: Asked,
+    pub(super) prompt_tokens: u64,
+    pub(super) ticket: Ticket,
+    pub(super) hears: Option<oneshot::Receiver<Told>>,
+    /// Whether there was no engine when it came.
+    pub(crate) held: bool,
+    /// When there will probably be one.
+    pub(crate) eta: Option<Duration>,
+}
+
+/// A turn of one request: from the gate to its end. Dropped, it is over.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    gate: Arc<Gate>,
+    asked: Asked,
+    prompt_tokens: u64,
+    shard: Shard,
+    begun: bool,
+}
+
+impl InLine {
+    /// Waits for the turn. However long that takes, the gate tells in the end.
+    pub(crate) async fn turn(mut self) -> Result<Turn, Problem> {
+        let Some(hears) = self.hears.as_mut() else { return Err(Problem::NoEndpoint) };
+        let told = hears.await;
+        self.hears = None;
+        match told {
+            Ok(Told::Go(shard)) => {
+                Ok(Turn::new(Arc::clone(&self.gate), self.asked, self.prompt_tokens, shard))
+            }
+            Ok(Told::Never(problem)) => Err(problem),
+            // The gate is gone, and with it the model.
+            Err(_) => Err(Problem::NoEndpoint),
+        }
+    }
+}
+
+impl Drop for InLine {
+    fn drop(&mut self) {
+        let Some(mut hears) = self.hears.take() else { return };
+        // Either it is still in line, or it was told something that nobody will hear.
+        if !self.gate.leave(self.ticket)
+            && let Ok(Told::Go(_)) = hears.try_recv()
+        {
+            self.gate.ungrant();
+        }
+    }
+}
+
+impl Turn {
+    pub(super) const fn new(
+        gate: Arc<Gate>,
+        asked: Asked,
+        prompt_tokens: u64,
+        shard: Shard,
+    ) -> Self {
+        Self { gate, asked, prompt_tokens, shard, begun: false }
+    }
+
+    /// Whether an engine may be taken: one of those that the caller keeps to, with room. A little
+    /// more than its window is let pass, so that a prompt need not leave its home for one place.
+    pub(crate) fn allows(&self, endpoint: &Endpoint) -> bool {
+        self.shard.has(endpoint) && endpoint.has_some_room()
+    }
+
+    /// It is counted at an engine now.
+    pub(crate) fn begun(&mut self) {
+        if !std::mem::replace(&mut self.begun, true) {
+            self.gate.ungrant();
+        }
+    }
+
+    /// Its first token is there, so that its engine can read another prompt.
+    pub(crate) fn has_read(&self) {
+        self.gate.stir();
+    }
+
+    /// It has ended at its engine, and used so much.
+    pub(crate) fn spend(&self, usage: Usage, took: Duration) {
+        self.gate.spend(&self.asked, self.prompt_tokens, usage, took);
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if self.begun {
+            self.gate.stir();
+        } else {
+            self.gate.ungrant();
+        }
+    }
+}

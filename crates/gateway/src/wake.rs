@@ -1,0 +1,174 @@
+//! Tells somebody that a model is wanted which has no engine.
+//!
+//! A gateway never starts an engine itself. It calls [`Waker`] once per sleep, whoever that is: a URL,
+//! a folder that something watches, later the operator. The queue sees to it that it is once.
+
+use crate::settings;
+use crate::wire::{Question, Wire};
+use bytes::Bytes;
+use http::{Method, Uri};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// Calls that wait to be made. One per model and sleep, so that this is many models at once.
+const CALLS: usize = 1_024;
+
+/// For one try of a call.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Tries of a call, with twice the pause each time: 15 s in all, then the queue calls again.
+const TRIES: u32 = 4;
+
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Whoever can see to it that a model gets an engine.
+pub trait Waker: Send {
+    /// The model is wanted. To be called again if it fails.
+    fn wake(&mut self, model: &str) -> impl Future<Output = Result<(), String>> + Send;
+}
+
+/// The waker that the settings name.
+#[derive(Debug)]
+pub struct Hook(Way);
+
+#[derive(Debug)]
+enum Way {
+    /// A POST to a place and its path.
+    Url { wire: Wire, path: String },
+    /// A file per model.
+    Folder(PathBuf),
+}
+
+/// Where calls are put.
+#[derive(Clone, Debug)]
+pub struct Bell(mpsc::Sender<String>);
+
+/// What became of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Called {
+    /// The model.
+    pub model: String,
+    /// Why it failed, if it did.
+    pub problem: Option<String>,
+}
+
+impl Hook {
+    /// The one of these settings.
+    pub fn of(settings: &settings::Waker) -> Option<Self> {
+        if let Some(folder) = &settings.folder {
+            return Some(Self(Way::Folder(folder.clone())));
+        }
+        let uri: Uri = settings.url.as_ref()?.parse().ok()?;
+        let host = uri.host()?;
+        let authority = format!("{host}:{}", uri.port_u16().unwrap_or(80));
+        let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+        Some(Self(Way::Url { wire: Wire::new(authority), path }))
+    }
+}
+
+impl Waker for Hook {
+    async fn wake(&mut self, model: &str) -> Result<(), String> {
+        let body = serde_json::json!({"model": model}).to_string();
+        match &mut self.0 {
+            Way::Url { wire, path } => {
+                let question = Question {
+                    method: Method::POST,
+                    path: path.clone().into(),
+                    body: Bytes::from(body),
+                    limit: 64 << 10,
+                    timeout: TIMEOUT,
+                };
+                wire.ask(&question).await.map(drop).map_err(|problem| problem.to_string())
+            }
+            Way::Folder(folder) => write(folder, model, &body).map_err(|error| error.to_string()),
+        }
+    }
+}
+
+/// A new bell, and what rings when it is pressed.
+pub fn bell() -> (Bell, mpsc::Receiver<String>) {
+    let (send, calls) = mpsc::channel(CALLS);
+    (Bell(send), calls)
+}
+
+impl Bell {
+    /// The model is wanted. False if too many calls wait.
+    pub fn ring(&self, model: &str) -> bool {
+        self.0.try_send(model.to_owned()).is_ok()
+    }
+}
+
+/// Makes calls until there is no bell any more, and tells what became of each.
+pub async fn answer(
+    mut calls: mpsc::Receiver<String>,
+    mut waker: impl Waker,
+    mut told: impl FnMut(&Called),
+) {
+    while let Some(model) = calls.recv().await {
+        let mut called = waker.wake(&model).await;
+        for again in 1..TRIES {
+            if called.is_ok() {
+                break;
+            }
+            tokio::time::sleep(PAUSE * (1 << (again - 1))).await;
+            called = waker.wake(&model).await;
+        }
+        told(&Called { model, problem: called.err() });
+    }
+}
+
+/// Written beside and renamed, so that nobody reads half of it. The name is a hash: models have
+/// slashes in theirs.
+fn write(folder: &Path, model: &str, body: &str) -> std::io::Result<()> {
+    let name = format!("{:016x}", xxhash_rust::xxh3::xxh3_64(model.as_bytes()));
+    let (half, whole) = (folder.join(format!(".{name}")), folder.join(format!("{name}.json")));
+    std::fs::write(&half, body)?;
+    std::fs::rename(half, whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Flaky {
+        fails: u32,
+        calls: Vec<String>,
+    }
+
+    impl Waker for &mut Flaky {
+        async fn wake(&mut self, model: &str) -> Result<(), String> {
+            self.calls.push(model.to_owned());
+            let fails = self.fails > 0;
+            self.fails = self.fails.saturating_sub(1);
+            if fails { Err("away".to_owned()) } else { Ok(()) }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_fails_is_made_again_and_not_for_ever() {
+        for (fails, calls, problem) in [(0, 1, None), (2, 3, None), (9, 4, Some("away"))] {
+            let mut flaky = Flaky { fails, calls: Vec::new() };
+            let (bell, heard) = bell();
+            assert!(bell.ring("m"));
+            drop(bell);
+            let mut told = Vec::new();
+            answer(heard, &mut flaky, |called| told.push(called.clone())).await;
+            assert_eq!(flaky.calls.len(), calls);
+            assert_eq!(told, [Called { model: "m".into(), problem: problem.map(str::to_owned) }]);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_folder_gets_a_file_that_names_the_model() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut hook = Hook(Way::Folder(folder.path().to_owned()));
+        hook.wake("org/model").await.unwrap();
+        hook.wake("org/model").await.unwrap();
+        let files: Vec<_> = std::fs::read_dir(folder.path()).unwrap().flatten().collect();
+        assert_eq!(files.len(), 1);
+        let text = std::fs::read_to_string(files[0].path()).unwrap();
+        assert_eq!(text, r#"{"model":"org/model"}"#);
+        assert!(Hook(Way::Folder("/no/such/folder".into())).wake("m").await.is_err());
+    }
+}

@@ -1,0 +1,21 @@
+//! Whose turn it is: one queue for all callers of a model, fair in the cost of GPU time.
+//!
+//! - [`Queue`] is a deficit round robin (Shreedhar and Varghese 1995) over callers, in classes of
+//!   strict priority. What a request costs is a guess until it ends; the difference is charged then.
+//! - [`Cost`] is what a request costs: prompt tokens that had to be read, tokens written, and the
+//!   cache held meanwhile.
+//! - [`Shares`] says who has lately had more than its share while others wanted something too, and
+//!   [`shard_edge`] which engines such a caller keeps to.
+//! - [`Window`] is how much an engine may be given at once, learned from what it reports.
+
+mod cost;
+mod queue;
+mod shares;
+#[cfg(test)]
+mod tests;
+mod window;
+
+pub use cost::Cost;
+pub use queue::{Asked, Class, Queue, Ticket};
+pub use shares::{Shares, in_shard, shard_edge};
+pub use window::{Reported, Window};
