@@ -4,6 +4,7 @@ mod breaks;
 mod cancels;
 mod drains;
 mod engine;
+mod holds;
 mod http2;
 mod limits;
 mod passes;

@@ -22,6 +22,7 @@ pub(crate) struct Rig {
 pub(crate) struct Heard {
     finished: Mutex<Vec<Line>>,
     cancelled: Mutex<u32>,
+    woken: Mutex<Vec<String>>,
 }
 
 /// A request that was over, as far as tests look at it.
@@ -32,6 +33,7 @@ pub(crate) struct Line {
     pub(crate) retries: u32,
     pub(crate) model: Option<String>,
     pub(crate) output: u64,
+    pub(crate) held: bool,
 }
 
 impl Listener for Heard {
@@ -42,7 +44,12 @@ impl Listener for Heard {
             retries: finished.retries,
             model: finished.model.map(str::to_owned),
             output: finished.usage.output,
+            held: finished.held,
         });
+    }
+
+    fn wake(&self, model: &Arc<str>) {
+        self.woken.lock().expect("no thread panicked").push(model.to_string());
     }
 
     fn cancelled(&self, _: &Arc<Endpoint>) {
@@ -65,6 +72,13 @@ impl Rig {
         let heard = Arc::new(Heard::default());
         let gateway = serve::start(&settings, Arc::clone(&heard) as Arc<dyn Listener>)
             .expect("loopback works");
+        let rig = Self { gateway, heard };
+        rig.list(addresses);
+        rig
+    }
+
+    /// From now on the model's engines are here.
+    pub(crate) fn list(&self, addresses: &[SocketAddr]) {
         let found = |address: &SocketAddr| Found {
             name: address.to_string(),
             address: *address,
@@ -72,8 +86,12 @@ impl Rig {
             engine: Kind::Vllm,
         };
         let models = [("m".to_owned(), addresses.iter().map(found).collect())];
-        gateway.list(&Listing { models: models.into() });
-        Self { gateway, heard }
+        self.gateway.list(&Listing { models: models.into() });
+    }
+
+    /// The models that were called.
+    pub(crate) fn woken(&self) -> Vec<String> {
+        self.heard.woken.lock().expect("no thread panicked").clone()
     }
 
     pub(crate) async fn connect(&self) -> TcpStream {
