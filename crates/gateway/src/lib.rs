@@ -30,6 +30,7 @@ pub mod discover;
 pub mod fleet;
 mod forward;
 mod identify;
+pub mod invariants;
 pub mod meter;
 pub mod process;
 pub mod scan;

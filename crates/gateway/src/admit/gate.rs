@@ -5,6 +5,7 @@ use super::line::{Line, Shard, Told, Waiter};
 use super::turn::{InLine, Turn};
 use crate::answer::Problem;
 use crate::fleet::Endpoint;
+use crate::invariants::{Invariant, give_back};
 use crate::sse::Usage;
 use arc_swap::ArcSwap;
 use flyball_core::units::Tokens;
@@ -190,6 +191,7 @@ impl Gate {
         let now = Instant::now();
         let endpoints = self.endpoints.load();
         let line = self.lock();
+        Invariant::Line.hold(line.queue.len() == self.waiting());
         let (mut held, mut backlog_tokens, mut oldest) = (0, 0_u64, Duration::ZERO);
         line.queue.each(|waiter| {
             held += usize::from(waiter.held);
@@ -252,7 +254,7 @@ impl Gate {
 
     /// A granted turn has begun at an engine, or never will.
     pub(super) fn ungrant(&self) {
-        self.granted.fetch_sub(1, Relaxed);
+        give_back!(self.granted, 1, Invariant::Grants);
         self.stir();
     }
 
@@ -307,7 +309,7 @@ impl Gate {
             self.granted.fetch_add(1, Relaxed);
             if waiter.told.send(Told::Go(shard)).is_err() {
                 // Hung up, and not yet out of line.
-                self.granted.fetch_sub(1, Relaxed);
+                give_back!(self.granted, 1, Invariant::Grants);
                 continue;
             }
             if !line.queue.is_empty() {

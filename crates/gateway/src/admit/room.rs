@@ -1,6 +1,7 @@
 //! Room inside the gateway: requests at once, bytes held at once. What does not fit is refused at
 //! once.
 
+use crate::invariants::{Invariant, give_back};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -47,14 +48,14 @@ impl Place {
 
     /// Its bytes are not held any more.
     pub(crate) fn let_go(&mut self) {
-        self.room.bytes.fetch_sub(std::mem::take(&mut self.bytes), Ordering::Relaxed);
+        give_back!(self.room.bytes, std::mem::take(&mut self.bytes), Invariant::Bytes);
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         self.let_go();
-        self.room.requests.fetch_sub(1, Ordering::Relaxed);
+        give_back!(self.room.requests, 1, Invariant::Requests);
     }
 }
 

@@ -1,6 +1,7 @@
 //! What one request adds to an engine's counts while it is under way.
 
 use super::Endpoint;
+use crate::invariants::{Invariant, give_back};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -67,7 +68,7 @@ impl Flight {
 impl Drop for Flight {
     fn drop(&mut self) {
         self.forget_unread();
-        self.endpoint.held_tokens.fetch_sub(self.held_tokens, Ordering::Relaxed);
-        self.endpoint.in_flight.fetch_sub(1, Ordering::Relaxed);
+        give_back!(self.endpoint.held_tokens, self.held_tokens, Invariant::Flights);
+        give_back!(self.endpoint.in_flight, 1, Invariant::Flights);
     }
 }

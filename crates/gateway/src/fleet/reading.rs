@@ -4,6 +4,7 @@
 //! its end; its prompt is taken to be read after the time that this takes at the learned speed.
 
 use std::sync::LazyLock;
+use crate::invariants::{Invariant, give_back};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -44,8 +45,8 @@ impl Reading {
 
     /// It was read, or never will be.
     pub(super) fn end(&self, tokens: u64) {
-        self.prompts.fetch_sub(1, Relaxed);
-        self.tokens.fetch_sub(tokens, Relaxed);
+        give_back!(self.prompts, 1, Invariant::Unread);
+        give_back!(self.tokens, tokens, Invariant::Unread);
     }
 
     /// A prompt is to be read whose end nobody will tell.

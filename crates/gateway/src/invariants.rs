@@ -1,0 +1,97 @@
+//! What must hold at every moment in a gateway, counted when it does not.
+//!
+//! All are balances: what was taken comes back once, however a request ends. They are checked where
+//! something comes back, because that is where a balance breaks; tests and soaks look that the sums are
+//! zero when nothing is under way. A broken one is counted and the sum put right, so that a mistake of
+//! ours refuses nobody.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// An invariant of the gateway. The list is also in `docs/invariants.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Invariant {
+    /// `GW-01`
+    Requests,
+    /// `GW-02`
+    Bytes,
+    /// `GW-03`
+    Flights,
+    /// `GW-04`
+    Unread,
+    /// `GW-05`
+    Grants,
+    /// `GW-06`
+    Line,
+}
+
+impl Invariant {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Requests, Self::Bytes, Self::Flights, Self::Unread, Self::Grants, Self::Line];
+
+    /// Its id, which is also a metric's label.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Requests => "GW-01",
+            Self::Bytes => "GW-02",
+            Self::Flights => "GW-03",
+            Self::Unread => "GW-04",
+            Self::Grants => "GW-05",
+            Self::Line => "GW-06",
+        }
+    }
+
+    /// What must hold.
+    pub const fn statement(self) -> &'static str {
+        match self {
+            Self::Requests => "A request gives its place in the gateway back once.",
+            Self::Bytes => "Bytes of bodies are let go as often as they were held.",
+            Self::Flights => "An engine's requests under way end as often as they began.",
+            Self::Unread => "A prompt that an engine was to read is read or given up once.",
+            Self::Grants => "A turn that was granted begins at an engine or is given back, once.",
+            Self::Line => "As many are counted in a queue as stand in it.",
+        }
+    }
+
+    /// How often it did not hold.
+    pub fn broken(self) -> u64 {
+        BROKEN[self as usize].load(Relaxed)
+    }
+
+    pub(crate) fn hold(self, holds: bool) {
+        if !holds {
+            BROKEN[self as usize].fetch_add(1, Relaxed);
+            debug_assert!(holds, "{}: {}", self.id(), self.statement());
+        }
+    }
+}
+
+static BROKEN: [AtomicU64; Invariant::ALL.len()] = [const { AtomicU64::new(0) }; 6];
+
+/// Takes from a count what was once added to it.
+macro_rules! give_back {
+    ($count:expr, $less:expr, $invariant:expr) => {{
+        let less = $less;
+        let before = $count.fetch_sub(less, std::sync::atomic::Ordering::Relaxed);
+        if before < less {
+            $count.fetch_add(less - before, std::sync::atomic::Ordering::Relaxed);
+        }
+        $invariant.hold(before >= less);
+    }};
+}
+
+pub(crate) use give_back;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_that_of_the_document() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/invariants.md");
+        let text = std::fs::read_to_string(file).unwrap();
+        let listed: Vec<_> = text.lines().filter(|line| line.starts_with("| GW-")).collect();
+        let ours = Invariant::ALL.map(|one| format!("| {} | {} |", one.id(), one.statement()));
+        assert_eq!(listed, ours);
+    }
+}
