@@ -92,7 +92,7 @@ impl Gate {
         if is_up && line.queue.is_empty() {
             let shard = line.shard(asked.caller, &endpoints);
             let granted = self.granted.load(Relaxed);
-            // In a caller's half the grants of others are not counted: one too many at most.
+            // In a caller's own engines the grants of others are not counted: one too many at most.
             let spoken_for = if shard == Shard::All { granted } else { 0 };
             if line.rooms(&endpoints, shard, spoken_for + 1) > spoken_for {
                 drop(line);

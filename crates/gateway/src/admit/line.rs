@@ -36,18 +36,18 @@ pub(super) enum Told {
     Never(Problem),
 }
 
-/// The engines that a caller keeps to: all, or its half.
+/// The engines that a caller keeps to: all, or its share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shard {
     All,
-    Half { caller: u64, edge: u64 },
+    Own { caller: u64, edge: u64 },
 }
 
 impl Shard {
     pub(crate) fn has(self, endpoint: &Endpoint) -> bool {
         match self {
             Self::All => true,
-            Self::Half { caller, edge } => in_shard(caller, endpoint.key, edge),
+            Self::Own { caller, edge } => in_shard(caller, endpoint.key, edge),
         }
     }
 }
@@ -120,8 +120,8 @@ impl Line {
         let Self { queue, shares, .. } = self;
         let can_go = |caller: u64, _: &Waiter| match shard_of(shares, caller, endpoints) {
             Shard::All => true,
-            half @ Shard::Half { .. } => {
-                endpoints.iter().take(LOOKS).any(|e| half.has(e) && e.has_room())
+            own @ Shard::Own { .. } => {
+                endpoints.iter().take(LOOKS).any(|e| own.has(e) && e.has_room())
             }
         };
         let (asked, waiter) = queue.next(can_go)?;
@@ -131,9 +131,9 @@ impl Line {
 }
 
 fn shard_of(shares: &Shares, caller: u64, endpoints: &[Arc<Endpoint>]) -> Shard {
-    if endpoints.len() < 2 || !shares.is_over(caller) {
+    let Some(share) = shares.exceeded(caller).filter(|_| endpoints.len() > 1) else {
         return Shard::All;
-    }
-    let edge = shard_edge(caller, endpoints.iter().map(|endpoint| endpoint.key));
-    Shard::Half { caller, edge }
+    };
+    let edge = shard_edge(caller, share, endpoints.iter().map(|endpoint| endpoint.key));
+    Shard::Own { caller, edge }
 }

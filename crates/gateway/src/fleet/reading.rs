@@ -3,8 +3,8 @@
 //! Of a stream, the first token tells that its prompt was read. A whole answer tells nothing until
 //! its end; its prompt is taken to be read after the time that this takes at the learned speed.
 
-use std::sync::LazyLock;
 use crate::invariants::{Invariant, give_back};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 

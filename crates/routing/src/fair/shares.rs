@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// Callers that are told apart. Beyond, newcomers count as one.
 const CALLERS: usize = 1_024;
 
-/// Engines up to which exactly half are named; beyond, about half.
+/// Engines up to which exactly so many are named; beyond, about so many.
 const EXACT: usize = 256;
 
 /// Who had less lately wants nothing now. A request of chat counts for two fadings; against a share of
@@ -45,38 +45,40 @@ impl Shares {
         self.total = self.had.values().map(|had| had.cost).sum();
     }
 
-    /// Whether a caller wants more than half as much again as its share while others want something
-    /// too.
-    pub fn is_over(&self, caller: u64) -> bool {
-        let Some(own) = self.had.get(&caller) else { return false };
+    /// A caller's share in thousandths, if it wants more than half as much again while others want
+    /// something too.
+    pub fn exceeded(&self, caller: u64) -> Option<u32> {
+        let own = self.had.get(&caller)?;
         let counts = |had: &&Had| had.cost >= ACTIVE;
         let weights: u64 = self.had.values().filter(counts).map(|had| u64::from(had.weight)).sum();
         if weights <= u64::from(own.weight) {
-            return false;
+            return None;
         }
         let share = u128::from(self.total) * u128::from(own.weight) / u128::from(weights);
-        u128::from(own.cost) * 2 > share * 3
+        let is_over = u128::from(own.cost) * 2 > share * 3;
+        is_over.then_some((u64::from(own.weight) * 1_000 / weights) as u32)
     }
 }
 
-/// The edge of a caller's half of the engines with these keys: those whose score for the caller is
-/// not above it. Every gateway names the same half (shuffle sharding), so that a caller who floods
-/// leaves the other half to others, whichever gateways it comes through. All of them if there is but
-/// one.
-pub fn shard_edge(caller: u64, keys: impl ExactSizeIterator<Item = u64>) -> u64 {
+/// The edge of a caller's own engines among those with these keys: its share of them, and at least a
+/// quarter, whose score for the caller is not above it. Every gateway names the same ones (shuffle
+/// sharding), so that a caller who floods leaves the others to others, whichever gateways it comes
+/// through. All of them if there is but one.
+pub fn shard_edge(caller: u64, share: u32, keys: impl ExactSizeIterator<Item = u64>) -> u64 {
+    let share = u64::from(share.clamp(250, 1_000));
     let count = keys.len();
     if count > EXACT {
-        return u64::MAX / 2;
+        return u64::MAX / 1_000 * share;
     }
     let mut scores: Vec<u64> = keys.map(|key| score(caller, key)).collect();
     if scores.len() < 2 {
         return u64::MAX;
     }
-    let middle = scores.len() / 2 - 1;
-    *scores.select_nth_unstable(middle).1
+    let kept = (scores.len() as u64 * share / 1_000).max(1) as usize;
+    *scores.select_nth_unstable(kept - 1).1
 }
 
-/// Whether an engine is in the half that ends at this edge.
+/// Whether an engine is one of those up to this edge.
 pub fn in_shard(caller: u64, key: u64, edge: u64) -> bool {
     score(caller, key) <= edge
 }

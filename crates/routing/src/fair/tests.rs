@@ -87,24 +87,28 @@ fn what_is_ahead_is_a_share_and_not_all() {
 fn only_who_wants_more_than_its_share_is_over_it() {
     let mut shares = Shares::default();
     shares.wants(1, 1, Cost(1_000_000));
-    assert!(!shares.is_over(1), "nobody else wants anything");
+    assert_eq!(shares.exceeded(1), None, "nobody else wants anything");
     for caller in 2..11 {
         shares.wants(caller, 1, Cost(20_000));
     }
-    assert!(shares.is_over(1));
-    assert!(!(2..11).any(|caller| shares.is_over(caller)));
+    assert_eq!(shares.exceeded(1), Some(100));
+    assert!((2..11).all(|caller| shares.exceeded(caller).is_none()));
     (0..40).for_each(|_| shares.fade());
-    assert!(!shares.is_over(1));
+    assert_eq!(shares.exceeded(1), None);
 }
 
 #[test]
-fn a_shard_is_half_of_the_engines_and_the_same_for_everybody() {
+fn a_shard_is_a_share_of_the_engines_and_the_same_for_everybody() {
     let keys: Vec<u64> = (0..9).map(|n| crate::ring::score(7, n)).collect();
-    let edge = shard_edge(42, keys.iter().copied());
-    assert_eq!(keys.iter().filter(|key| in_shard(42, **key, edge)).count(), 4);
-    let reversed = shard_edge(42, keys.iter().rev().copied());
-    assert_eq!(edge, reversed);
-    assert_eq!(shard_edge(42, [3_u64].into_iter()), u64::MAX);
+    for (share, engines) in [(100, 2), (500, 4), (1_000, 9)] {
+        let edge = shard_edge(42, share, keys.iter().copied());
+        assert_eq!(keys.iter().filter(|key| in_shard(42, **key, edge)).count(), engines);
+        assert_eq!(shard_edge(42, share, keys.iter().rev().copied()), edge);
+    }
+    assert_eq!(shard_edge(42, 500, [3_u64].into_iter()), u64::MAX);
+    let many = shard_edge(42, 500, (0..10_000_u32).map(|n| crate::ring::score(7, u64::from(n))));
+    let kept = (0..10_000).filter(|n| in_shard(42, crate::ring::score(7, *n), many)).count();
+    assert!((4_800..5_200).contains(&kept), "{kept}");
 }
 
 /// An engine that runs so many at once.
