@@ -27,6 +27,7 @@ mod answer;
 mod choose;
 pub mod collect;
 pub mod discover;
+mod edit;
 pub mod fleet;
 mod forward;
 mod identify;
