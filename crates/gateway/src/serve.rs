@@ -4,11 +4,14 @@ use crate::accept::{self, Worker};
 use crate::admit::Room;
 use crate::fleet::{Endpoint, Fleet, Flight, Listing, Millis};
 use crate::identify::Keys;
+use crate::kept::Kept;
 use crate::meter::Engines;
 use crate::meter::Finished;
-use crate::settings::{Limits, Settings, Timeouts};
+use crate::settings::{Limits, Model, Settings, Timeouts};
+use crate::split::Splits;
 use arc_swap::{ArcSwap, Guard};
 use http::HeaderValue;
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::net::SocketAddr;
@@ -34,6 +37,9 @@ pub trait Listener: Send + Sync {
     fn refused(&self, code: &'static str) {
         let _ = code;
     }
+
+    /// A copy for a mirror was not sent, because there was no room.
+    fn copy_dropped(&self) {}
 
     /// An engine's breaker opened.
     fn breaker_opened(&self) {}
@@ -70,6 +76,8 @@ pub struct Inside {
     pub bytes: usize,
     /// Connections of clients.
     pub connections: usize,
+    /// Bytes of answers that are kept.
+    pub kept_bytes: usize,
 }
 
 /// What all threads share.
@@ -77,6 +85,7 @@ pub(crate) struct Shared {
     live: ArcSwap<Live>,
     fleet: ArcSwap<Fleet>,
     pub(crate) room: Arc<Room>,
+    pub(crate) kept: Kept,
     connections: AtomicUsize,
     retries: AtomicUsize,
     pub(crate) listener: Arc<dyn Listener>,
@@ -91,6 +100,9 @@ pub(crate) struct Live {
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
     pub(crate) keys: Keys,
+    pub(crate) splits: Splits,
+    /// By name.
+    pub(crate) models: BTreeMap<String, Model>,
 }
 
 /// An open connection of a client.
@@ -101,15 +113,11 @@ pub(crate) struct Retry<'a>(&'a Shared);
 
 /// Starts a gateway with nothing to serve yet; [`Running::list`] tells it where engines are.
 pub fn start(settings: &Settings, listener: Arc<dyn Listener>) -> io::Result<Running> {
-    let live = Live {
-        limits: settings.limits,
-        timeouts: settings.timeouts,
-        keys: Keys::new(&settings.keys, None),
-    };
     let shared = Arc::new(Shared {
-        live: ArcSwap::from_pointee(live),
+        live: ArcSwap::from_pointee(Live::new(settings, None)),
         fleet: ArcSwap::from_pointee(Fleet::default()),
         room: Arc::default(),
+        kept: Kept::new(&settings.response_cache),
         connections: AtomicUsize::new(0),
         retries: AtomicUsize::new(0),
         listener,
@@ -162,21 +170,19 @@ impl Running {
         self.shared.fleet.load_full()
     }
 
-    /// Takes in other limits, timeouts and keys. Connections keep what they began with.
+    /// Takes in other limits, timeouts, keys, splits and settings of models. Connections keep what they began with.
     pub fn change(&self, settings: &Settings) {
         let before = self.shared.live.load();
-        self.shared.live.store(Arc::new(Live {
-            limits: settings.limits,
-            timeouts: settings.timeouts,
-            keys: Keys::new(&settings.keys, Some(&before.keys)),
-        }));
+        self.shared.live.store(Arc::new(Live::new(settings, Some(&before))));
+        self.shared.kept.follow(&settings.response_cache);
     }
 
     /// What is inside right now.
     pub fn inside(&self) -> Inside {
         let room = &self.shared.room;
         let connections = self.shared.connections.load(Ordering::Relaxed);
-        Inside { requests: room.requests(), bytes: room.bytes(), connections }
+        let kept_bytes = self.shared.kept.bytes();
+        Inside { requests: room.requests(), bytes: room.bytes(), connections, kept_bytes }
     }
 
     /// How many engines are in which state.
@@ -206,6 +212,20 @@ impl Running {
             std::thread::sleep(Duration::from_millis(20));
         }
         left
+    }
+}
+
+impl Live {
+    /// Of these settings; what goes on counting does so.
+    fn new(settings: &Settings, before: Option<&Self>) -> Self {
+        let models = settings.models.iter().map(|model| (model.name.clone(), model.clone()));
+        Self {
+            limits: settings.limits,
+            timeouts: settings.timeouts,
+            keys: Keys::new(&settings.keys, before.map(|before| &before.keys)),
+            splits: Splits::new(&settings.splits, before.map(|before| &before.splits)),
+            models: models.collect(),
+        }
     }
 }
 

@@ -11,6 +11,8 @@
 //! 4. [`choose()`] takes the cheapest of the home, the one that got the beginning last, and the least
 //!    loaded of some others. So a request leaves its home when that would cost more than a miss.
 //!
+//! Before all of these, [`split`] says which of several models a name stands for this time.
+//!
 //! Start at [`choose()`].
 
 mod choose;
@@ -18,6 +20,7 @@ mod cost;
 mod endpoint;
 mod ring;
 mod seen;
+pub mod split;
 #[cfg(test)]
 mod tests;
 

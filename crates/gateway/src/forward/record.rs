@@ -4,6 +4,7 @@ use crate::admit::Place;
 use crate::answer::Problem;
 use crate::fleet::Endpoint;
 use crate::identify::Caller;
+use crate::kept::Gather;
 use crate::meter::{Finish, Finished, Outcome};
 use crate::serve::Shared;
 use crate::sse::Usage;
@@ -44,6 +45,8 @@ pub(crate) struct Record {
     pub(crate) bytes_out: u64,
     /// Its place among the requests at once.
     pub(crate) place: Option<Place>,
+    /// Its answer, if that is to be kept.
+    pub(crate) keep: Option<Gather>,
 }
 
 impl Record {
@@ -78,7 +81,18 @@ impl Record {
             bytes_in: 0,
             bytes_out: 0,
             place: None,
+            keep: None,
         }
+    }
+
+    /// That of a copy, which nobody asked for.
+    pub(crate) fn copy(&self) -> Self {
+        let mut copy = Self::new(Arc::clone(&self.shared), self.surface, self.request_id.clone());
+        copy.mirrored = true;
+        copy.split = self.split.clone();
+        copy.stream = self.stream;
+        copy.bytes_in = self.bytes_in;
+        copy
     }
 
     /// The `traceparent` that the engine gets.

@@ -8,7 +8,7 @@ const PARTS: usize = 3;
 
 /// The hashes of a prompt, part by part. What they are chained with is known only when it is known
 /// who asks and where the request goes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Blocks {
     parts: [Part; PARTS],
     /// The bytes of the block that is not whole yet.
@@ -17,7 +17,7 @@ pub struct Blocks {
 }
 
 /// What one key holds.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Part {
     /// One per whole block, each for itself. As many as the body's limit has KiB at most.
     hashes: Vec<u64>,
