@@ -1,5 +1,6 @@
 //! Says who asks: a key's hash is looked up, and nothing else is ever done with a key.
 
+use crate::salt::Salt;
 use crate::settings::{Key, Priority};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
@@ -33,6 +34,8 @@ pub(crate) struct Caller {
     pub(crate) priority: Priority,
     /// What its rate leaves.
     pub(crate) rate: Option<Rate>,
+    /// What keeps its caches from others; none if nobody is asked for a key: there is one tenant.
+    pub(crate) salt: Option<Salt>,
 }
 
 /// Requests per minute, as a bucket that fills evenly (GCRA): one number, no timer.
@@ -62,8 +65,7 @@ impl Keys {
             let same = before.and_then(|b| b.callers.get(&digest)).filter(|c| c.is(key));
             Some((digest, same.map_or_else(|| Arc::new(Caller::new(key)), Arc::clone)))
         });
-        let anyone = Arc::new(Caller::new(&Key::default()));
-        Self { callers: callers.collect(), anyone }
+        Self { callers: callers.collect(), anyone: Arc::new(Caller::anyone()) }
     }
 
     /// Who sends these headers; `None` if the key is missing or wrong.
@@ -88,13 +90,19 @@ impl Caller {
             weight: key.weight,
             priority: key.priority,
             rate: key.requests_per_minute.map(Rate::new),
+            salt: Some(Salt::of(key)),
         }
+    }
+
+    fn anyone() -> Self {
+        Self { salt: None, ..Self::new(&Key::default()) }
     }
 
     fn is(&self, key: &Key) -> bool {
         *self.name == *key.name
             && (self.weight, self.priority) == (key.weight, key.priority)
             && self.rate.as_ref().map(|rate| rate.per_minute) == key.requests_per_minute
+            && self.salt == Some(Salt::of(key))
     }
 }
 
@@ -186,6 +194,24 @@ mod tests {
             assert_eq!(name(&with("authorization", value)), None, "{value:?}");
         }
         assert_eq!(name(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn a_caller_that_changes_is_another_and_one_that_stays_keeps_its_rate() {
+        let before = keys("secret");
+        let (digest, caller) = before.callers.first_key_value().expect("one");
+        let sha256: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let key =
+            Key { name: "team".into(), sha256, requests_per_minute: Some(60), ..Key::default() };
+        let stays = |key: &Key| {
+            let after = Keys::new(std::slice::from_ref(key), Some(&before));
+            Arc::ptr_eq(&after.callers[digest], caller)
+        };
+        assert!(stays(&key));
+        assert!(!stays(&Key { weight: 2, ..key.clone() }));
+        assert!(!stays(&Key { priority: Priority::Low, ..key.clone() }));
+        assert!(!stays(&Key { cache_group: Some("g".into()), ..key.clone() }));
+        assert!(!stays(&Key { requests_per_minute: None, ..key }));
     }
 
     #[test]

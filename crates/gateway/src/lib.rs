@@ -7,10 +7,12 @@
 //!    few keys it needs out of the body while that arrives, and hashes the prompt block by block.
 //! 2. `identify` says who asks.
 //! 3. `admit` says whether there is room.
-//! 4. `choose` asks `flyball-routing` for an engine of the `fleet`.
-//! 5. `forward` sends the very bytes on, tries again where that is safe, relays the answer while
+//! 4. `aim` finds the model behind a name (`split`) and makes the request as its engines get it
+//!    (`salt`, `edit`). `kept` may have its answer, and `mirror` may send a copy.
+//! 5. `choose` asks `flyball-routing` for an engine of the `fleet`.
+//! 6. `forward` sends the bytes on, tries again where that is safe, relays the answer while
 //!    `sse` watches it, and carries a hang-up to the engine.
-//! 6. `meter` counts what was used, once per request, however it ended.
+//! 7. `meter` counts what was used, once per request, however it ended.
 //!
 //! Beside them: `settings` (what a gateway is told), `discover` (where engines are), `collect` (what
 //! they report), `wake` (who is told that a model is wanted), `answer` (error bodies), `admin` (health, metrics).
@@ -23,19 +25,25 @@
 mod accept;
 pub mod admin;
 mod admit;
+mod aim;
 mod answer;
 mod choose;
 pub mod collect;
 pub mod discover;
+mod edit;
 pub mod fleet;
 mod forward;
 mod identify;
 pub mod invariants;
+mod kept;
 pub mod meter;
+mod mirror;
 pub mod process;
+mod salt;
 pub mod scan;
 pub mod serve;
 pub mod settings;
+mod split;
 pub mod sse;
 mod surface;
 pub mod wake;

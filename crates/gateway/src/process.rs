@@ -169,6 +169,7 @@ impl Process {
             connections: inside.connections,
             requests: inside.requests,
             held_bytes: inside.bytes,
+            kept_bytes: inside.kept_bytes,
             draining: self.draining.load(Ordering::Relaxed),
             engines: self.running.engines(),
             zombies: self.verifier.zombies(),
@@ -237,6 +238,10 @@ impl Listener for Hub {
 
     fn refused(&self, code: &'static str) {
         self.meter.refused(code);
+    }
+
+    fn copy_dropped(&self) {
+        self.meter.copy_dropped();
     }
 
     fn cancelled(&self, endpoint: &Arc<Endpoint>) {

@@ -4,9 +4,11 @@ use crate::accept::{self, Worker};
 use crate::admit::{Demand, Room};
 use crate::fleet::{Endpoint, Fleet, Flight, Listing, Millis};
 use crate::identify::Keys;
+use crate::kept::Kept;
 use crate::meter::Engines;
 use crate::meter::Finished;
-use crate::settings::{self, Limits, Settings, Timeouts};
+use crate::settings::{Limits, Model, Settings, Timeouts};
+use crate::split::Splits;
 use arc_swap::{ArcSwap, Guard};
 use http::HeaderValue;
 use std::collections::BTreeMap;
@@ -44,6 +46,9 @@ pub trait Listener: Send + Sync {
         let _ = model;
     }
 
+    /// A copy for a mirror was not sent, because there was no room.
+    fn copy_dropped(&self) {}
+
     /// An engine's breaker opened.
     fn breaker_opened(&self) {}
 
@@ -79,6 +84,8 @@ pub struct Inside {
     pub bytes: usize,
     /// Connections of clients.
     pub connections: usize,
+    /// Bytes of answers that are kept.
+    pub kept_bytes: usize,
 }
 
 /// What all threads share.
@@ -86,6 +93,7 @@ pub(crate) struct Shared {
     live: ArcSwap<Live>,
     fleet: ArcSwap<Fleet>,
     pub(crate) room: Arc<Room>,
+    pub(crate) kept: Kept,
     connections: AtomicUsize,
     retries: AtomicUsize,
     pub(crate) listener: Arc<dyn Listener>,
@@ -100,18 +108,11 @@ pub(crate) struct Live {
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
     pub(crate) keys: Keys,
+    pub(crate) splits: Splits,
     /// Before a model that does not come is called again; `None` if nobody can call it.
     pub(crate) again: Option<Duration>,
-    rules: BTreeMap<String, Rules>,
-}
-
-/// What holds for one model.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rules {
-    /// The longest wait for a turn.
-    pub(crate) queue: Duration,
-    /// The longest wait for a model that is woken.
-    pub(crate) hold: Duration,
+    /// By name.
+    pub(crate) models: BTreeMap<String, Model>,
 }
 
 /// An open connection of a client.
@@ -122,11 +123,11 @@ pub(crate) struct Retry<'a>(&'a Shared);
 
 /// Starts a gateway with nothing to serve yet; [`Running::list`] tells it where engines are.
 pub fn start(settings: &Settings, listener: Arc<dyn Listener>) -> io::Result<Running> {
-    let live = Live::new(settings, None);
     let shared = Arc::new(Shared {
-        live: ArcSwap::from_pointee(live),
+        live: ArcSwap::from_pointee(Live::new(settings, None)),
         fleet: ArcSwap::from_pointee(Fleet::default()),
         room: Arc::default(),
+        kept: Kept::new(&settings.response_cache),
         connections: AtomicUsize::new(0),
         retries: AtomicUsize::new(0),
         listener,
@@ -182,17 +183,19 @@ impl Running {
         self.shared.fleet.load_full()
     }
 
-    /// Takes in other limits, timeouts and keys. Connections keep what they began with.
+    /// Takes in other limits, timeouts, keys, splits and settings of models. Connections keep what they began with.
     pub fn change(&self, settings: &Settings) {
         let before = self.shared.live.load();
         self.shared.live.store(Arc::new(Live::new(settings, Some(&before))));
+        self.shared.kept.follow(&settings.response_cache);
     }
 
     /// What is inside right now.
     pub fn inside(&self) -> Inside {
         let room = &self.shared.room;
         let connections = self.shared.connections.load(Ordering::Relaxed);
-        Inside { requests: room.requests(), bytes: room.bytes(), connections }
+        let kept_bytes = self.shared.kept.bytes();
+        Inside { requests: room.requests(), bytes: room.bytes(), connections, kept_bytes }
     }
 
     /// What is wanted of each model.
@@ -231,29 +234,16 @@ impl Running {
 }
 
 impl Live {
+    /// Of these settings; what goes on counting does so.
     fn new(settings: &Settings, before: Option<&Self>) -> Self {
-        let rules = settings.models.iter().map(|model| (model.name.clone(), Rules::of(model)));
+        let models = settings.models.iter().map(|model| (model.name.clone(), model.clone()));
         Self {
             limits: settings.limits,
             timeouts: settings.timeouts,
             keys: Keys::new(&settings.keys, before.map(|before| &before.keys)),
             again: settings.waker.as_ref().map(|waker| Duration::from_millis(waker.again_ms)),
-            rules: rules.collect(),
-        }
-    }
-
-    /// What holds for a model; the defaults if the settings have just lost it.
-    pub(crate) fn rules(&self, model: &str) -> Rules {
-        let rules = self.rules.get(model).copied();
-        rules.unwrap_or_else(|| Rules::of(&settings::Model::default()))
-    }
-}
-
-impl Rules {
-    const fn of(model: &settings::Model) -> Self {
-        Self {
-            queue: Duration::from_millis(model.queue_ms),
-            hold: Duration::from_millis(model.hold_ms),
+            splits: Splits::new(&settings.splits, before.map(|before| &before.splits)),
+            models: models.collect(),
         }
     }
 }

@@ -11,7 +11,8 @@
 //! 4. [`choose()`] takes the cheapest of the home, the one that got the beginning last, and the least
 //!    loaded of some others. So a request leaves its home when that would cost more than a miss.
 //!
-//! Beside it, [`fair`] says whose request is next when there is not enough for all.
+//! Before it, [`split`] says which of several models a name stands for this time, and [`fair`] whose
+//! request is next when there is not enough for all.
 //!
 //! Start at [`choose()`].
 
@@ -21,6 +22,7 @@ mod endpoint;
 pub mod fair;
 mod ring;
 mod seen;
+pub mod split;
 #[cfg(test)]
 mod tests;
 

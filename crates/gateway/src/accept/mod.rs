@@ -15,6 +15,7 @@ pub(crate) use io::Busy;
 pub(crate) use tls::acceptor;
 
 use crate::forward::Pool;
+use crate::mirror;
 use crate::serve::Shared;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -27,7 +28,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
 /// Headers of one request.
@@ -41,12 +42,15 @@ const PREFACE: &[u8; 4] = b"PRI ";
 pub(crate) struct Worker {
     pub(crate) shared: Arc<Shared>,
     pub(crate) pool: Pool,
+    /// Room for copies.
+    pub(crate) copies: Arc<Semaphore>,
     numbers: AtomicU64,
 }
 
 impl Worker {
     pub(crate) fn new(shared: Arc<Shared>, seed: u64) -> Self {
-        Self { shared, pool: Pool::default(), numbers: AtomicU64::new(seed) }
+        let copies = Arc::new(Semaphore::new(mirror::COPIES));
+        Self { shared, pool: Pool::default(), copies, numbers: AtomicU64::new(seed) }
     }
 
     /// A number that no other request of this thread has, and hardly any other of all gateways.

@@ -2,13 +2,14 @@
 
 use super::{Busy, Worker, turn};
 use crate::admit::Place;
+use crate::aim::{Aim, Aimed, Read};
 use crate::answer::{Dialect, Payload, Problem, json};
-use crate::forward::{Job, Record};
+use crate::forward::Record;
 use crate::identify::Left;
-use crate::scan::{Limits, Scanned, Scanner};
+use crate::scan::{Limits, Scanner};
 use crate::serve::Live;
 use crate::surface::Surface;
-use bytes::Bytes;
+use crate::{kept, mirror};
 use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
@@ -52,18 +53,22 @@ fn other(worker: &Worker, request: &Request<Incoming>, dialect: Dialect) -> Resp
     if request.method() != Method::GET {
         return refuse(worker, &Problem::NoSuchMethod, dialect);
     }
-    if worker.shared.live().keys.identify(request.headers()).is_none() {
+    let live = worker.shared.live();
+    if live.keys.identify(request.headers()).is_none() {
         return refuse(worker, &Problem::NoKey, dialect);
     }
     let fleet = worker.shared.fleet();
     let model = |name: &str| serde_json::json!({"id": name, "object": "model", "created": 0, "owned_by": "flyball"});
     match rest.strip_prefix('/') {
         None if rest.is_empty() => {
-            let data: Vec<_> = fleet.models().map(|m| model(&m.name)).collect();
+            let names = fleet.models().map(|m| &*m.name).chain(live.splits.names());
+            let data: Vec<_> = names.map(model).collect();
             let list = serde_json::json!({"object": "list", "data": data});
             json(StatusCode::OK, list.to_string())
         }
-        Some(name) if fleet.model(name).is_some() => json(StatusCode::OK, model(name).to_string()),
+        Some(name) if fleet.model(name).is_some() || live.splits.get(name).is_some() => {
+            json(StatusCode::OK, model(name).to_string())
+        }
         Some(name) => refuse(worker, &Problem::NoModel { model: name.to_owned() }, dialect),
         None => refuse(worker, &Problem::NoSuchPath, dialect),
     }
@@ -85,7 +90,7 @@ async fn ask(
     record.traceparent = request.headers().get("traceparent").cloned();
     let mut left = None;
     let answered = match admitted(worker, request, &mut record, &mut left).await {
-        Ok(job) => turn::turn(worker, job, record).await,
+        Ok(aimed) => answered(worker, aimed, record).await,
         Err(problem) => Err((problem, record)),
     };
     let mut response = answered.unwrap_or_else(|(problem, mut record)| {
@@ -98,13 +103,29 @@ async fn ask(
     response
 }
 
-/// Identifies, admits and reads.
+/// Answers a request that knows where it goes: with what is kept, or with what an engine says.
+async fn answered(
+    worker: &Arc<Worker>,
+    aimed: Aimed,
+    mut record: Record,
+) -> Result<Response<Payload>, (Problem, Record)> {
+    let Aimed { job, copy, .. } = aimed;
+    if let Some(answer) = kept::look(&worker.shared, &job, &mut record) {
+        return Ok(answer);
+    }
+    if let Some(copy) = copy {
+        mirror::send(worker, copy, &record);
+    }
+    turn::turn(worker, job, record).await
+}
+
+/// Identifies, admits, reads and aims.
 async fn admitted(
     worker: &Arc<Worker>,
     request: Request<Incoming>,
     record: &mut Record,
     left: &mut Option<Left>,
-) -> Result<Job, Problem> {
+) -> Result<Aimed, Problem> {
     let live = worker.shared.live();
     let caller = live.keys.identify(request.headers()).ok_or(Problem::NoKey)?;
     record.caller = Some(Arc::clone(caller));
@@ -121,16 +142,15 @@ async fn admitted(
     let mut place =
         Place::take(Arc::clone(&worker.shared.room), live.limits.in_flight).ok_or(Problem::Full)?;
     let (head, body) = request.into_parts();
-    let (scanned, pieces) = read(&live, body, record, &mut place).await?;
-    record.stream = scanned.stream;
+    let read = read(&live, body, record, &mut place).await?;
+    record.stream = read.scanned.stream;
     let fleet = worker.shared.fleet();
-    let Some(model) = fleet.model(&scanned.model) else {
-        return Err(Problem::NoModel { model: scanned.model });
-    };
-    record.model = Some(Arc::clone(&model.name));
-    let model = Arc::clone(model);
+    let aim = Aim { live: &live, fleet: &fleet, caller, surface: record.surface };
+    let aimed = aim.at(head.headers, read)?;
+    record.split = aimed.split.clone();
+    record.model = Some(Arc::clone(&aimed.job.model.name));
     record.place = Some(place);
-    Ok(Job { headers: head.headers, scanned, pieces, model })
+    Ok(aimed)
 }
 
 /// Reads a body and what it says.
@@ -139,7 +159,7 @@ async fn read(
     mut body: Incoming,
     record: &mut Record,
     place: &mut Place,
-) -> Result<(Scanned, Arc<[Bytes]>), Problem> {
+) -> Result<Read, Problem> {
     let limit = live.limits.body_bytes;
     let limits = Limits { body_bytes: limit, ..Limits::DEFAULT };
     if body.size_hint().lower() > limit as u64 {
@@ -161,12 +181,12 @@ async fn read(
             pieces.push(piece);
         }
     }
-    let scanned = scanner.finish().map_err(Problem::Body)?;
+    let (scanned, blocks) = scanner.end().map_err(Problem::Body)?;
     if scanned.answers.is_some_and(|answers| answers > live.limits.answers) {
         let wanted = "no more than the gateway allows";
         return Err(Problem::Body(crate::scan::Refused::Wrong { key: "n", wanted }));
     }
-    Ok((scanned, pieces.into()))
+    Ok(Read { scanned, blocks, pieces: pieces.into() })
 }
 
 /// The caller's own id, if it is plain; one of ours otherwise.

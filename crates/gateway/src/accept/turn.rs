@@ -7,7 +7,7 @@ use crate::answer::{Payload, Problem};
 use crate::choose::BYTES_PER_TOKEN;
 use crate::forward::{Job, Record, forward};
 use crate::serve::Live;
-use crate::settings::Priority;
+use crate::settings::{Model, Priority};
 use flyball_routing::fair::Class;
 use http::{HeaderMap, Response};
 use std::sync::Arc;
@@ -69,7 +69,11 @@ pub(super) async fn wait(
 }
 
 fn ask(live: &Live, job: &Job, record: &Record) -> Ask {
-    let rules = live.rules(&job.model.name);
+    let of = live.models.get(&*job.model.name);
+    let millis = |time: fn(&Model) -> u64| {
+        Duration::from_millis(of.map_or_else(|| time(&Model::default()), time))
+    };
+    let (queue, hold) = (millis(|model| model.queue_ms), millis(|model| model.hold_ms));
     let (number, weight, priority) = record
         .caller
         .as_ref()
@@ -80,8 +84,8 @@ fn ask(live: &Live, job: &Job, record: &Record) -> Ask {
         class: class(&job.headers, priority),
         prompt_tokens: (job.scanned.prompt_bytes / BYTES_PER_TOKEN).max(1),
         most_output: job.scanned.max_tokens,
-        wait: wanted_wait(&job.headers).map_or(rules.queue, |wanted| wanted.min(rules.queue)),
-        hold: live.again.is_some().then_some(rules.hold),
+        wait: wanted_wait(&job.headers).map_or(queue, |wanted| wanted.min(queue)),
+        hold: live.again.is_some().then_some(hold),
         again: live.again.unwrap_or(Duration::MAX),
         most_waiting: live.limits.queued,
     }

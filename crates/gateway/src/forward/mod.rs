@@ -18,6 +18,7 @@ use crate::accept::Worker;
 use crate::answer::{Payload, Problem};
 use crate::choose::{Chosen, Wish};
 use crate::fleet::{Endpoint, Flight, Model};
+use crate::kept;
 use crate::scan::Scanned;
 use attempt::{Began, Failed, Prepared, attempt};
 use bytes::Bytes;
@@ -34,6 +35,8 @@ pub(crate) struct Job {
     pub(crate) scanned: Scanned,
     pub(crate) pieces: Arc<[Bytes]>,
     pub(crate) model: Arc<Model>,
+    /// By what its answer is kept, if it is.
+    pub(crate) kept: Option<kept::Key>,
 }
 
 /// Gets an answer, from the best engine that gives one. The record is kept by the answer's body;
@@ -80,7 +83,8 @@ pub(crate) async fn forward(
         note(&chosen.endpoint, failed, worker);
         problem = problem_of(failed);
         retry = retry.or_else(|| worker.shared.retry());
-        if record.retries >= retries_after(failed) || retry.is_none() {
+        // A copy must not take a retry from a client.
+        if record.mirrored || record.retries >= retries_after(failed) || retry.is_none() {
             return Err((problem, record));
         }
         record.retries += 1;
@@ -112,6 +116,9 @@ fn answer(
 ) -> Response<Payload> {
     let Began { mut head, stream } = began;
     outgoing::clean(&mut head.headers);
+    if let Some(keep) = &mut record.keep {
+        keep.head(head.status, &head.headers);
+    }
     head.headers.insert("x-request-id", record.request_id.clone());
     // The version and the reason phrase were the engine's.
     head.version = http::Version::default();

@@ -4,6 +4,7 @@ use crate::admit::{Place, Turn};
 use crate::answer::Problem;
 use crate::fleet::Endpoint;
 use crate::identify::Caller;
+use crate::kept::Gather;
 use crate::meter::{Finish, Finished, Outcome};
 use crate::serve::Shared;
 use crate::sse::Usage;
@@ -48,6 +49,8 @@ pub(crate) struct Record {
     pub(crate) turn: Option<Turn>,
     /// When the engine that answered got it.
     pub(crate) sent: Option<Instant>,
+    /// Its answer, if that is to be kept.
+    pub(crate) keep: Option<Gather>,
 }
 
 impl Record {
@@ -84,7 +87,18 @@ impl Record {
             place: None,
             turn: None,
             sent: None,
+            keep: None,
         }
+    }
+
+    /// That of a copy, which nobody asked for.
+    pub(crate) fn copy(&self) -> Self {
+        let mut copy = Self::new(Arc::clone(&self.shared), self.surface, self.request_id.clone());
+        copy.mirrored = true;
+        copy.split = self.split.clone();
+        copy.stream = self.stream;
+        copy.bytes_in = self.bytes_in;
+        copy
     }
 
     /// The `traceparent` that the engine gets.

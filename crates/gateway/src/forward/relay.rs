@@ -166,6 +166,9 @@ impl Relay {
     }
 
     fn queue(&mut self, piece: Bytes) {
+        if let Some(keep) = &mut self.record.keep {
+            keep.add(&piece);
+        }
         self.record.bytes_out += piece.len() as u64;
         self.ready_bytes += piece.len();
         self.ready.push_back(piece);
@@ -221,7 +224,17 @@ impl Relay {
             self.worker.pool.put(connection);
         }
         self.account();
+        self.keep();
         self.record.finish(Outcome::Answered, None);
+    }
+
+    /// Keeps a whole answer, if it is one of those.
+    fn keep(&mut self) {
+        let Some(keep) = self.record.keep.take() else { return };
+        let erred = self.watcher.as_ref().is_some_and(|watcher| watcher.seen().error);
+        if !erred && self.record.continued == 0 {
+            keep.keep();
+        }
     }
 
     /// The answer cannot be finished: an event says so in a stream, and a cut connection otherwise.

@@ -216,6 +216,7 @@ struct Totals {
     choices: [AtomicU64; 2],
     chosen: Histogram,
     estimated: AtomicU64,
+    copies_dropped: AtomicU64,
     received_bytes: AtomicU64,
     sent_bytes: AtomicU64,
     freed: Histogram,
@@ -233,6 +234,7 @@ impl Meter {
             choices: Default::default(),
             chosen: Histogram::new(&histogram::CHOSEN),
             estimated: AtomicU64::new(0),
+            copies_dropped: AtomicU64::new(0),
             received_bytes: AtomicU64::new(0),
             sent_bytes: AtomicU64::new(0),
             freed: Histogram::new(&histogram::FREED),
@@ -296,11 +298,14 @@ impl Meter {
             model.count(finished);
         }
         self.count_capped(0, own);
-        let (caller, own) = names.caller(finished.caller);
-        if let Some(caller) = caller {
-            caller.count(finished);
+        // Nobody asked for a copy.
+        if !finished.mirrored {
+            let (caller, own) = names.caller(finished.caller);
+            if let Some(caller) = caller {
+                caller.count(finished);
+            }
+            self.count_capped(1, own);
         }
-        self.count_capped(1, own);
         drop(names);
         self.count(finished);
         let ids = self.traces.is_some().then(|| self.ids(finished)).filter(|i| i.server.sampled);
@@ -326,6 +331,11 @@ impl Meter {
     /// An engine kept a cancelled request.
     pub fn cancel_ignored(&self) {
         self.totals.cancels_ignored.fetch_add(1, Relaxed);
+    }
+
+    /// A copy for a mirror was not sent.
+    pub fn copy_dropped(&self) {
+        self.totals.copies_dropped.fetch_add(1, Relaxed);
     }
 
     /// A breaker opened.

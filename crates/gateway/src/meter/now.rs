@@ -9,6 +9,8 @@ pub struct Now {
     pub requests: usize,
     /// Bytes of bodies that are held.
     pub held_bytes: usize,
+    /// Bytes of answers that are kept.
+    pub kept_bytes: usize,
     /// Whether we finish what we have and take nothing new.
     pub draining: bool,
     /// Engines by state.

@@ -56,12 +56,15 @@ impl Meter {
         page.counter(Metric::GatewayRequests, requests)?;
         let retries = names.models.iter().map(|(name, model)| ([name], get(&model.retries)));
         page.counter(Metric::GatewayRetries, retries)?;
+        let cached = names.models.iter().map(|(name, model)| ([name], get(&model.cached)));
+        page.counter(Metric::GatewayCached, cached)?;
         let refused = self.totals.refused.all().map(|(code, count)| ([code], count));
         page.counter(Metric::GatewayRefused, refused)?;
         let choices = ["affinity", "load"].into_iter().zip(&self.totals.choices);
         page.counter(Metric::GatewayChoices, choices.map(|(by, count)| ([by], get(count))))?;
         page.histogram(Metric::GatewayChosen, [(NO_LABELS, self.totals.chosen.sizes())])?;
         for (metric, count) in [
+            (Metric::GatewayCopiesDropped, &self.totals.copies_dropped),
             (Metric::GatewayEstimated, &self.totals.estimated),
             (Metric::GatewayReceived, &self.totals.received_bytes),
             (Metric::GatewaySent, &self.totals.sent_bytes),
@@ -109,6 +112,7 @@ impl Meter {
             (Metric::GatewayConnections, exact(now.connections)),
             (Metric::GatewayInFlight, exact(now.requests)),
             (Metric::GatewayHeld, exact(now.held_bytes)),
+            (Metric::GatewayKept, exact(now.kept_bytes)),
             (Metric::GatewayDraining, f64::from(u8::from(now.draining))),
             (Metric::GatewayZombies, exact(now.zombies)),
             (Metric::GatewaySilentEngines, exact(now.silent_engines)),

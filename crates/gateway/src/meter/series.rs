@@ -42,6 +42,7 @@ pub(super) struct Model {
     /// By outcome and class of status.
     pub(super) requests: [[AtomicU64; 3]; 5],
     pub(super) retries: AtomicU64,
+    pub(super) cached: AtomicU64,
     pub(super) operations: [Operation; 3],
 }
 
@@ -96,6 +97,7 @@ impl Default for Model {
         Self {
             requests: Default::default(),
             retries: AtomicU64::new(0),
+            cached: AtomicU64::new(0),
             operations: std::array::from_fn(|_| Operation {
                 duration: Histogram::new(&DURATION),
                 first: Histogram::new(&FIRST),
@@ -113,8 +115,11 @@ impl Model {
         if finished.retries > 0 {
             self.retries.fetch_add(u64::from(finished.retries), Relaxed);
         }
-        // A quick error says nothing about how long answers take.
-        if finished.status < 400 {
+        if finished.cached {
+            self.cached.fetch_add(1, Relaxed);
+        }
+        // A quick error or a kept answer says nothing about how long answers take.
+        if finished.status < 400 && !finished.cached {
             self.operations[operation_index(finished.surface)].count(finished);
         }
     }

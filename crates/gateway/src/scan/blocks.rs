@@ -6,9 +6,10 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 /// The keys that hold a prompt, on the interface that has most.
 const PARTS: usize = 3;
 
-/// The hashes of a prompt, part by part.
-#[derive(Debug)]
-pub(super) struct Blocks {
+/// The hashes of a prompt, part by part. What they are chained with is known only when it is known
+/// who asks and where the request goes.
+#[derive(Clone, Debug)]
+pub struct Blocks {
     parts: [Part; PARTS],
     /// The bytes of the block that is not whole yet.
     carry: Box<[u8; BLOCK_BYTES]>,
@@ -16,7 +17,7 @@ pub(super) struct Blocks {
 }
 
 /// What one key holds.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Part {
     /// One per whole block, each for itself. As many as the body's limit has KiB at most.
     hashes: Vec<u64>,
@@ -56,7 +57,7 @@ impl Blocks {
 
     /// Chains all of it. Two prompts share a hash only if everything before the block's end is
     /// equal, so the rest of a part goes into the hashes of the parts behind it.
-    pub(super) fn chain(self, model: &str, cache_salt: Option<&str>) -> Vec<u64> {
+    pub fn chain(&self, model: &str, cache_salt: Option<&str>) -> Vec<u64> {
         let mut chained = Vec::with_capacity(self.parts.iter().map(|p| p.hashes.len()).sum());
         let mut link = xxh3_64(model.as_bytes());
         if let Some(salt) = cache_salt {

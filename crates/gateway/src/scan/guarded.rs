@@ -2,7 +2,7 @@
 //! fuzzing hold it against.
 
 /// Each may stand once.
-pub(super) const GUARDED: [&str; 12] = [
+pub(super) const GUARDED: [&str; 14] = [
     "model",
     "stream",
     "stream_options",
@@ -15,4 +15,6 @@ pub(super) const GUARDED: [&str; 12] = [
     "user",
     "prompt_cache_key",
     "priority",
+    "temperature",
+    "seed",
 ];

@@ -18,7 +18,7 @@ fn a_guarded_key_stands_once() {
 
 #[test]
 fn other_keys_may_stand_twice_as_engines_allow_it() {
-    assert!(scan(r#"{"model":"m","seed":1,"seed":2,"logit":{"model":1,"model":2}}"#).is_ok());
+    assert!(scan(r#"{"model":"m","top_k":1,"top_k":2,"logit":{"model":1,"model":2}}"#).is_ok());
     // A prompt of another interface is just a key.
     assert!(scan(r#"{"model":"m","prompt":1,"prompt":2}"#).is_ok());
 }

@@ -1,9 +1,12 @@
 //! The guarded keys and what their values must be.
 
-use super::{Refused, Scanned};
+use super::scanner::Sink;
+use super::{Marks, Refused, Scanned};
 use serde::Deserialize;
 use serde::de::{self, Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use std::fmt;
+use std::ops::Range;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// A key that may stand once: the gateway acts on it, or an engine does in a way that matters to
 /// others.
@@ -21,6 +24,8 @@ pub(super) enum Guarded {
     User,
     PromptCacheKey,
     Priority,
+    Temperature,
+    Seed,
 }
 
 /// A value that is read, as it stands in the body.
@@ -32,10 +37,16 @@ pub(super) struct Said {
     pub max_tokens: Option<u64>,
     pub answers: Option<u64>,
     pub cache_salt: Option<String>,
+    pub greedy: bool,
+    pub seeded: bool,
+    pub user: Option<u64>,
+    pub prompt_cache_key: Option<u64>,
+    pub model_at: Range<usize>,
+    pub cache_salt_at: Option<Range<usize>>,
 }
 
 impl Guarded {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 14] = [
         Self::Model,
         Self::Stream,
         Self::StreamOptions,
@@ -48,6 +59,8 @@ impl Guarded {
         Self::User,
         Self::PromptCacheKey,
         Self::Priority,
+        Self::Temperature,
+        Self::Seed,
     ];
 
     /// The longest name has 21 bytes.
@@ -69,12 +82,18 @@ impl Guarded {
             Self::User => "user",
             Self::PromptCacheKey => "prompt_cache_key",
             Self::Priority => "priority",
+            Self::Temperature => "temperature",
+            Self::Seed => "seed",
         }
     }
 
-    /// Whether its value is read. The others only stand once.
-    pub(super) const fn is_read(self) -> bool {
-        !matches!(self, Self::User | Self::PromptCacheKey | Self::Priority)
+    /// Where its value goes.
+    pub(super) const fn sink(self) -> Sink {
+        match self {
+            Self::User | Self::PromptCacheKey | Self::Temperature | Self::Seed => Sink::Loose(self),
+            Self::Priority => Sink::Nothing,
+            _ => Sink::Value(self),
+        }
     }
 
     /// The refusal of a value that is none of its kind.
@@ -92,7 +111,17 @@ impl Guarded {
 
 impl Said {
     /// Takes a value as it stands in the body. `null` says nothing.
-    pub(super) fn take(&mut self, key: Guarded, raw: &[u8]) -> Result<(), Refused> {
+    pub(super) fn take(
+        &mut self,
+        key: Guarded,
+        raw: &[u8],
+        at: Range<usize>,
+    ) -> Result<(), Refused> {
+        match key {
+            Guarded::Model => self.model_at = at,
+            Guarded::CacheSalt => self.cache_salt_at = Some(at),
+            _ => {}
+        }
         if raw == b"null" {
             return Ok(());
         }
@@ -116,26 +145,48 @@ impl Said {
                 let answers = digits(raw).ok_or_else(|| key.wrong())?;
                 self.answers = Some(self.answers.map_or(answers, |said| said.max(answers)));
             }
-            Guarded::User | Guarded::PromptCacheKey | Guarded::Priority => {}
+            Guarded::User
+            | Guarded::PromptCacheKey
+            | Guarded::Priority
+            | Guarded::Temperature
+            | Guarded::Seed => {}
         }
         Ok(())
     }
 
-    pub(super) fn into_scanned(
-        self,
-        prompt_bytes: u64,
-        prefixes: impl FnOnce(&str, Option<&str>) -> Vec<u64>,
-    ) -> Result<Scanned, Refused> {
-        let model = self.model.ok_or(Refused::NoModel)?;
+    /// Takes a value that engines judge and not we, or the beginning of one. `null` says nothing.
+    pub(super) fn take_loosely(&mut self, key: Guarded, raw: &[u8], whole: bool) {
+        if raw == b"null" {
+            return;
+        }
+        match key {
+            Guarded::User => self.user = Some(xxh3_64(raw)),
+            Guarded::PromptCacheKey => self.prompt_cache_key = Some(xxh3_64(raw)),
+            // What is no number says nothing here: some engines take it, and none takes it for 0.
+            Guarded::Temperature => {
+                let number = serde_json::from_slice(raw);
+                self.greedy = whole && number.is_ok_and(|said: f64| said == 0.0);
+            }
+            Guarded::Seed => self.seeded = true,
+            _ => {}
+        }
+    }
+
+    /// All of it, without prefixes.
+    pub(super) fn into_scanned(self, open: usize, prompt_bytes: u64) -> Result<Scanned, Refused> {
         Ok(Scanned {
-            prefixes: prefixes(&model, self.cache_salt.as_deref()),
-            model,
+            model: self.model.ok_or(Refused::NoModel)?,
             stream: self.stream,
             include_usage: self.include_usage,
             max_tokens: self.max_tokens,
             answers: self.answers,
             cache_salt: self.cache_salt,
+            greedy: self.greedy,
+            seeded: self.seeded,
+            session: self.user.or(self.prompt_cache_key),
+            marks: Marks { open, model: self.model_at, cache_salt: self.cache_salt_at },
             prompt_bytes,
+            prefixes: Vec::new(),
         })
     }
 }

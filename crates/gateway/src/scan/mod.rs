@@ -7,7 +7,8 @@
 //! and no clock.
 //!
 //! `scanner` walks the grammar, `windows` goes through long values 64 bytes at a time, `keys` says
-//! what a guarded value must be, `blocks` hashes the prompt.
+//! what a guarded value must be, `blocks` hashes the prompt. It also marks the few places at which the
+//! gateway may change a body; `edit` does that.
 //!
 //! Start at [`Scanner`].
 
@@ -25,7 +26,10 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
+pub use blocks::Blocks;
 pub use scanner::Scanner;
+
+use std::ops::Range;
 
 /// Bytes of prompt text in one block of affinity: about 256 tokens of English.
 pub const BLOCK_BYTES: usize = 1024;
@@ -63,12 +67,31 @@ pub struct Scanned {
     pub answers: Option<u64>,
     /// A salt that the caller sets for prefix caches.
     pub cache_salt: Option<String>,
+    /// Whether a temperature of 0 is said: the same request would get the same answer again.
+    pub greedy: bool,
+    /// Whether a `seed` is said.
+    pub seeded: bool,
+    /// A hash of what `user` says, or else `prompt_cache_key`, as it is written.
+    pub session: Option<u64>,
+    /// Places in the body at which it may be changed.
+    pub marks: Marks,
     /// Bytes of the values that hold the prompt.
     pub prompt_bytes: u64,
     /// Hashes of the prompt's leading blocks of [`BLOCK_BYTES`], each over everything before its
     /// end and the model and salt too. The blocks of the prompt's keys follow each other in the
     /// order of [`crate::Surface::prompt_keys`], whatever their order in the body.
     pub prefixes: Vec<u64>,
+}
+
+/// Places in a body, in bytes from its beginning.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// Right behind the first bracket. A member follows, because `model` must stand.
+    pub open: usize,
+    /// The value of `model`, with its quotes.
+    pub model: Range<usize>,
+    /// The value of `cache_salt`, if that key stands, whatever it says.
+    pub cache_salt: Option<Range<usize>>,
 }
 
 /// Why a body is refused. All of them are the client's to mend.

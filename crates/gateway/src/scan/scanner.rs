@@ -21,6 +21,10 @@ pub struct Scanner {
     /// One bit per guarded key: those of [`Guarded`], then those of the prompt.
     seen: u32,
     sink: Sink,
+    /// Right behind the first bracket.
+    open: usize,
+    /// Where the current value begins.
+    value_begins: usize,
     /// The guarded value that is being read; at most `value_bytes` and its quotes.
     value: Vec<u8>,
     said: Said,
@@ -41,6 +45,8 @@ impl Scanner {
             key: Name { bytes: [0; KEY_BYTES], len: 0, begins: 0 },
             seen: 0,
             sink: Sink::Nothing,
+            open: 0,
+            value_begins: 0,
             value: Vec::new(),
             said: Said::default(),
             prompt_bytes: 0,
@@ -57,16 +63,22 @@ impl Scanner {
         self.walk(piece).inspect_err(|refused| self.refused = Some(refused.clone()))
     }
 
-    /// The body has ended.
+    /// The body has ended. Its prefixes are chained with the model and salt that it says.
     pub fn finish(self) -> Result<Scanned, Refused> {
+        let (mut scanned, blocks) = self.end()?;
+        scanned.prefixes = blocks.chain(&scanned.model, scanned.cache_salt.as_deref());
+        Ok(scanned)
+    }
+
+    /// The same without prefixes, for who knows better what to chain them with.
+    pub fn end(self) -> Result<(Scanned, Blocks), Refused> {
         if let Some(refused) = self.refused {
             return Err(refused);
         }
         if self.state != State::End {
             return Err(Refused::NotJson { what: "it ends too early", at: self.at });
         }
-        let blocks = self.blocks;
-        self.said.into_scanned(self.prompt_bytes, |model, salt| blocks.chain(model, salt))
+        Ok((self.said.into_scanned(self.open, self.prompt_bytes)?, self.blocks))
     }
 
     fn walk(&mut self, piece: &[u8]) -> Result<(), Refused> {
@@ -94,7 +106,10 @@ impl Scanner {
             return Ok(next + 1);
         }
         self.state = match (self.state, byte) {
-            (State::Start, b'{') => State::FirstKey,
+            (State::Start, b'{') => {
+                self.open = self.at + next + 1;
+                State::FirstKey
+            }
             (State::FirstKey | State::NextKey, b'"') => {
                 self.key.len = 0;
                 self.key.begins = self.at + next;
@@ -104,10 +119,14 @@ impl Scanner {
             (State::Colon, b':') => State::Value,
             (State::AfterValue, b',') => State::NextKey,
             (State::Value, b'"' | b'{' | b'[') => {
+                self.value_begins = self.at + next;
                 self.state = State::Deep(Walk::into_value());
                 return Ok(next);
             }
-            (State::Value, byte) if is_scalar(byte) => State::Scalar,
+            (State::Value, byte) if is_scalar(byte) => {
+                self.value_begins = self.at + next;
+                State::Scalar
+            }
             (state, _) => {
                 return Err(Refused::NotJson { what: state.complaint(), at: self.at + next });
             }
@@ -139,8 +158,7 @@ impl Scanner {
         }
         let prompt_keys = self.surface.prompt_keys();
         let (bit, name, sink) = if let Some(key) = Guarded::named(name) {
-            let sink = if key.is_read() { Sink::Value(key) } else { Sink::Nothing };
-            (key as u32, key.name(), sink)
+            (key as u32, key.name(), key.sink())
         } else if let Some(part) = prompt_keys.iter().position(|key| key.as_bytes() == name) {
             (16 + part as u32, prompt_keys[part], Sink::Prompt(part))
         } else {
@@ -158,7 +176,7 @@ impl Scanner {
         let to = length.map_or(piece.len(), |length| from + length);
         self.pour(&piece[from..to], &piece[from..to])?;
         if length.is_some() {
-            self.value_ended()?;
+            self.value_ended(self.at + to)?;
         }
         Ok(to)
     }
@@ -179,7 +197,7 @@ impl Scanner {
         // Without the mark of its end, so that a longer conversation begins with all of this one.
         let grows = if piece[end - 1] == b'}' { end } else { end - 1 };
         self.pour(&piece[from..end], &piece[from..grows])?;
-        self.value_ended()?;
+        self.value_ended(self.at + end)?;
         Ok(end)
     }
 
@@ -193,6 +211,10 @@ impl Scanner {
                 }
                 self.value.extend_from_slice(bytes);
             }
+            Sink::Loose(_) => {
+                let room = (self.limits.value_bytes + 2).saturating_sub(self.value.len());
+                self.value.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            }
             Sink::Prompt(part) => {
                 self.prompt_bytes += bytes.len() as u64;
                 self.blocks.feed(part, growing);
@@ -201,11 +223,16 @@ impl Scanner {
         Ok(())
     }
 
-    fn value_ended(&mut self) -> Result<(), Refused> {
+    fn value_ended(&mut self, end: usize) -> Result<(), Refused> {
         match self.sink {
             Sink::Nothing => {}
             Sink::Value(key) => {
-                self.said.take(key, &self.value)?;
+                self.said.take(key, &self.value, self.value_begins..end)?;
+                self.value.clear();
+            }
+            Sink::Loose(key) => {
+                let whole = end - self.value_begins == self.value.len();
+                self.said.take_loosely(key, &self.value, whole);
                 self.value.clear();
             }
             Sink::Prompt(part) => self.blocks.end(part),
@@ -256,9 +283,11 @@ impl State {
 
 /// Where a value's bytes go.
 #[derive(Clone, Copy, Debug)]
-enum Sink {
+pub(super) enum Sink {
     Nothing,
     Value(Guarded),
+    /// It may be of any kind and length, and what is beyond the limit is left out.
+    Loose(Guarded),
     Prompt(usize),
 }
 

@@ -33,6 +33,10 @@ fn what_a_body_says_is_read() {
             max_tokens: Some(9),
             answers: Some(2),
             cache_salt: Some("s".into()),
+            greedy: false,
+            seeded: false,
+            session: None,
+            marks: scanned.marks.clone(),
             prompt_bytes: r#"[{"role":"user","content":"a \"b\" ]}"}]"#.len() as u64,
             prefixes: Vec::new(),
         }
@@ -43,9 +47,46 @@ fn what_a_body_says_is_read() {
 fn null_says_nothing() {
     let scanned =
         scan(r#"{"model":"m","stream":null,"max_tokens":null,"n":null,"stream_options":null}"#);
-    assert_eq!(scanned.unwrap(), Scanned { model: "m".into(), ..Scanned::default() });
+    let scanned = scanned.unwrap();
+    let marks = scanned.marks.clone();
+    assert_eq!(scanned, Scanned { model: "m".into(), marks, ..Scanned::default() });
     assert_eq!(scan(r#"{"model":null}"#), Err(Refused::NoModel));
     assert_eq!(scan("{}"), Err(Refused::NoModel));
+}
+
+#[test]
+fn only_a_temperature_that_is_the_number_0_is_greedy() {
+    for (said, greedy) in [
+        ("0", true),
+        ("0.0", true),
+        ("-0", true),
+        ("0e7", true),
+        ("1", false),
+        ("1e-3", false),
+        ("\"0\"", false),
+        ("null", false),
+        ("false", false),
+        ("[0]", false),
+    ] {
+        let body = format!(r#"{{"model":"m","temperature":{said},"seed":{said}}}"#);
+        let scanned = scan(&body).unwrap();
+        assert_eq!((scanned.greedy, scanned.seeded), (greedy, said != "null"), "{said}");
+    }
+    assert!(!scan(r#"{"model":"m"}"#).unwrap().greedy);
+    let nearly = format!(r#"{{"model":"m","temperature":0.{}1}}"#, "0".repeat(600));
+    assert!(!scan(&nearly).unwrap().greedy);
+}
+
+#[test]
+fn the_user_is_the_session_before_the_cache_key_and_may_be_anything() {
+    let session = |members: &str| scan(&format!(r#"{{"model":"m"{members}}}"#)).unwrap().session;
+    assert_eq!(session(""), None);
+    assert_eq!(session(r#","user":null"#), None);
+    let (user, key) = (session(r#","user":"u""#), session(r#","prompt_cache_key":"k""#));
+    assert!(user.is_some() && key.is_some() && user != key);
+    assert_eq!(session(r#","prompt_cache_key":"k","user":"u""#), user);
+    let long = "x".repeat(10_000);
+    assert!(session(&format!(r#","user":{{"a":["{long}"]}}"#)).is_some());
 }
 
 #[test]

@@ -135,6 +135,10 @@ metrics! {
         "Tokens used, by the name of the key that was shown";
     GatewayRetries, Gateway, Counter, Count, "flyball_gateway_retries_total", ["model"],
         "Times that another engine was tried";
+    GatewayCached, Gateway, Counter, Count, "flyball_gateway_cached_total", ["model"],
+        "Requests that got a kept answer; no engine worked for them";
+    GatewayCopiesDropped, Gateway, Counter, Count, "flyball_gateway_copies_dropped_total", [],
+        "Copies for a mirror that were not sent because there was no room";
     GatewayRefused, Gateway, Counter, Count, "flyball_gateway_refused_total", ["reason"],
         "Requests that got no whole answer of an engine, by the reason that `x-flyball-reason` says";
     GatewayChoices, Gateway, Counter, Count, "flyball_gateway_choices_total", ["by"],
@@ -159,6 +163,8 @@ metrics! {
         "Requests under way";
     GatewayHeld, Gateway, Gauge, Bytes, "flyball_gateway_held_bytes", [],
         "Bytes of request bodies held in memory";
+    GatewayKept, Gateway, Gauge, Bytes, "flyball_gateway_kept_bytes", [],
+        "Bytes of kept answers";
     GatewayEngines, Gateway, Gauge, Count, "flyball_gateway_engines", ["state"],
         "Engines by state: open, draining, quarantined (ignores hang-ups), broken (breaker is open)";
     GatewayDraining, Gateway, Gauge, Count, "flyball_gateway_draining", [],

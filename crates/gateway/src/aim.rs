@@ -1,0 +1,119 @@
+//! Finds the model behind the name that was asked for, and makes the request as its engines get it:
+//! with the salt of its caller, and with the name that they know the model by.
+
+use crate::answer::Problem;
+use crate::edit::Edits;
+use crate::fleet::{Fleet, Model};
+use crate::forward::Job;
+use crate::identify::Caller;
+use crate::kept;
+use crate::salt;
+use crate::scan::{Blocks, Scanned};
+use crate::serve::Live;
+use crate::split::{Asks, Dealt};
+use crate::surface::Surface;
+use bytes::Bytes;
+use http::HeaderMap;
+use std::sync::Arc;
+
+/// A body that was read.
+#[derive(Clone, Debug)]
+pub(crate) struct Read {
+    /// What it says, without prefixes.
+    pub(crate) scanned: Scanned,
+    pub(crate) blocks: Blocks,
+    pub(crate) pieces: Arc<[Bytes]>,
+}
+
+/// A request that knows where it goes.
+pub(crate) struct Aimed {
+    pub(crate) job: Job,
+    /// The name that was asked for, if it is one that stands for several models.
+    pub(crate) split: Option<Arc<str>>,
+    /// The same for the mirror, if this one is copied.
+    pub(crate) copy: Option<Job>,
+}
+
+/// What a request is aimed by.
+#[derive(Clone, Copy)]
+pub(crate) struct Aim<'a> {
+    pub(crate) live: &'a Live,
+    pub(crate) fleet: &'a Fleet,
+    pub(crate) caller: &'a Caller,
+    pub(crate) surface: Surface,
+}
+
+impl Aim<'_> {
+    /// Of this request.
+    pub(crate) fn at(self, headers: HeaderMap, read: Read) -> Result<Aimed, Problem> {
+        let split = self.live.splits.get(&read.scanned.model);
+        let asks =
+            Asks { caller: &self.caller.name, headers: &headers, session: read.scanned.session };
+        let dealt = split.and_then(|split| split.deal(asks));
+        let (name, known_as) = match &dealt {
+            Some(Dealt { arm, .. }) => (&arm.model, arm.known_as.as_deref()),
+            None => (&read.scanned.model, None),
+        };
+        let Some(model) = self.fleet.model(name) else {
+            return Err(Problem::NoModel { model: read.scanned.model });
+        };
+        let mirror = dealt.and_then(|dealt| dealt.copy);
+        let copy = mirror.and_then(|mirror| {
+            let model = self.fleet.model(&mirror.model)?;
+            let known_as = mirror.known_as.as_deref();
+            Some(Job { kept: None, ..self.job(model, known_as, headers.clone(), read.clone()) })
+        });
+        let split = split.map(|split| Arc::clone(&split.name));
+        Ok(Aimed { job: self.job(model, known_as, headers, read), split, copy })
+    }
+
+    fn job(
+        self,
+        model: &Arc<Model>,
+        known_as: Option<&str>,
+        headers: HeaderMap,
+        read: Read,
+    ) -> Job {
+        let Read { mut scanned, blocks, pieces } = read;
+        let kept = self.kept(model, known_as, &headers, &scanned, &pieces);
+        let takes_salt = salt::is_taken(self.engine_of(model), self.surface);
+        let clients = scanned.cache_salt.as_deref();
+        let salt = self.caller.salt.as_ref().filter(|_| takes_salt).map(|salt| salt.with(clients));
+        let mut edits = Edits::new(&scanned.marks);
+        if let Some(salt) = &salt {
+            edits.cache_salt(salt);
+        }
+        if let Some(name) = known_as {
+            edits.model(name);
+        }
+        let pieces = edits.on(&pieces);
+        // By the arm and not by the name that was asked for, so that all ways to an engine agree on
+        // what it has cached.
+        scanned.prefixes = blocks.chain(&model.name, salt.as_deref().or(clients));
+        Job { headers, scanned, pieces, model: Arc::clone(model), kept }
+    }
+
+    /// By what its answer is kept, if it is.
+    fn kept(
+        self,
+        model: &Model,
+        known_as: Option<&str>,
+        headers: &HeaderMap,
+        scanned: &Scanned,
+        pieces: &[Bytes],
+    ) -> Option<kept::Key> {
+        let opted = self.live.models.get(&*model.name).is_some_and(|model| model.cache_responses);
+        if !opted || !kept::may_be(self.surface, scanned, headers, pieces) {
+            return None;
+        }
+        let salt = self.caller.salt.as_ref().map_or("", |salt| salt.own());
+        let names = [salt, self.surface.path(), &model.name, known_as.unwrap_or_default()];
+        Some(kept::Key::of(names, headers, pieces))
+    }
+
+    /// By the settings; engines themselves are asked where those say nothing.
+    fn engine_of(self, model: &Model) -> crate::settings::Engine {
+        let said = self.live.models.get(&*model.name).map(|model| model.engine);
+        said.or_else(|| model.endpoints.first().map(|found| found.engine)).unwrap_or_default()
+    }
+}

@@ -1,0 +1,191 @@
+//! Changes a few places of a body and leaves the rest as the very bytes that came.
+//!
+//! Nothing is parsed and nothing is copied but what is put in: the new pieces are slices of the old
+//! ones. The places are those that `scan` marked, so they are known to be whole values at the top.
+
+use crate::scan::Marks;
+use bytes::Bytes;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Changes that are to be made to one body. At most one of each kind.
+#[derive(Debug)]
+pub(crate) struct Edits<'a> {
+    marks: &'a Marks,
+    /// Places that do not overlap, in no order, and what stands there afterwards.
+    list: Vec<(Range<usize>, Bytes)>,
+}
+
+impl<'a> Edits<'a> {
+    /// None yet, of a body with these marks.
+    pub(crate) const fn new(marks: &'a Marks) -> Self {
+        Self { marks, list: Vec::new() }
+    }
+
+    /// `model` says this.
+    pub(crate) fn model(&mut self, name: &str) {
+        self.list.push((self.marks.model.clone(), quoted(name).into()));
+    }
+
+    /// `cache_salt` says this, whatever it said before.
+    pub(crate) fn cache_salt(&mut self, salt: &str) {
+        let salt = quoted(salt);
+        self.list.push(match &self.marks.cache_salt {
+            Some(place) => (place.clone(), salt.into()),
+            None => {
+                let open = self.marks.open;
+                (open..open, format!(r#""cache_salt":{salt},"#).into())
+            }
+        });
+    }
+
+    /// The body with these changes.
+    pub(crate) fn on(mut self, pieces: &Arc<[Bytes]>) -> Arc<[Bytes]> {
+        if self.list.is_empty() {
+            return Arc::clone(pieces);
+        }
+        self.list.sort_unstable_by_key(|(place, _)| place.start);
+        let mut made = Vec::with_capacity(pieces.len() + 2 * self.list.len());
+        let mut rest = Rest { pieces, begins: 0, at: 0 };
+        for (place, with) in self.list {
+            rest.move_to(place.start, |kept| made.push(kept));
+            made.push(with);
+            rest.move_to(place.end, drop);
+        }
+        rest.move_to(usize::MAX, |kept| made.push(kept));
+        made.into()
+    }
+}
+
+/// What of a body was not gone through yet.
+struct Rest<'a> {
+    pieces: &'a [Bytes],
+    /// Where in the body the first piece begins.
+    begins: usize,
+    /// Up to where everything was.
+    at: usize,
+}
+
+impl Rest<'_> {
+    /// Goes up to a place, or to the end, and hands over what it passes.
+    fn move_to(&mut self, place: usize, mut passed: impl FnMut(Bytes)) {
+        while let [piece, behind @ ..] = self.pieces {
+            let ends = self.begins + piece.len();
+            let to = place.min(ends);
+            if self.at < to {
+                passed(piece.slice(self.at - self.begins..to - self.begins));
+                self.at = to;
+            }
+            if place < ends {
+                return;
+            }
+            (self.pieces, self.begins) = (behind, ends);
+        }
+    }
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scan::{Limits, Scanner};
+    use crate::surface::Surface;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use serde_json::{Map, Value, json};
+
+    fn pieces(body: &str, cuts: &[usize]) -> Arc<[Bytes]> {
+        let body = Bytes::copy_from_slice(body.as_bytes());
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (body.len() + 1)).collect();
+        cuts.sort_unstable();
+        cuts.push(body.len());
+        let mut from = 0;
+        let cut = |to: usize| body.slice(std::mem::replace(&mut from, to)..to);
+        cuts.into_iter().map(cut).collect()
+    }
+
+    fn marks(pieces: &[Bytes]) -> Marks {
+        let mut scanner = Scanner::new(Surface::Chat, Limits::DEFAULT);
+        pieces.iter().for_each(|piece| scanner.feed(piece).unwrap());
+        scanner.finish().unwrap().marks
+    }
+
+    fn text(pieces: &[Bytes]) -> String {
+        String::from_utf8(pieces.concat()).unwrap()
+    }
+
+    #[test]
+    fn what_is_not_changed_stays_as_it_is_written() {
+        let body = "\n{ \"a\" : 1.50,\"model\":\"m\" ,\"cache_salt\": null }\n";
+        let pieces = pieces(body, &[3, 20, 21]);
+        let marks = marks(&pieces);
+        let mut edits = Edits::new(&marks);
+        edits.cache_salt("s");
+        edits.model("o\"n");
+        let wanted = "\n{ \"a\" : 1.50,\"model\":\"o\\\"n\" ,\"cache_salt\": \"s\" }\n";
+        assert_eq!(text(&edits.on(&pieces)), wanted);
+        assert_eq!(text(&Edits::new(&marks).on(&pieces)), body);
+    }
+
+    #[test]
+    fn a_missing_salt_stands_first() {
+        let pieces = pieces(r#" { "model":"m"}"#, &[]);
+        let marks = marks(&pieces);
+        let mut edits = Edits::new(&marks);
+        edits.cache_salt("s");
+        assert_eq!(text(&edits.on(&pieces)), r#" {"cache_salt":"s", "model":"m"}"#);
+    }
+
+    fn member() -> impl Strategy<Value = (String, Value)> {
+        let key = prop_oneof![
+            2 => Just("cache_salt".to_owned()),
+            3 => "x[a-z]{0,6}",
+        ];
+        let value = prop_oneof![
+            Just(Value::Null),
+            "[ -~é\n]{0,30}".prop_map(Value::from),
+            Just(json!({"model": "not me", "cache_salt": [1, "{"]})),
+        ];
+        (key, value)
+            .prop_filter("not a salt", |(key, value)| key != "cache_salt" || !value.is_object())
+    }
+
+    proptest! {
+        #[test]
+        fn only_the_changed_members_differ_wherever_the_pieces_are_cut(
+            members in vec(member(), 0..6),
+            place: usize,
+            cuts in vec(any::<usize>(), 0..10),
+            space in proptest::sample::select(vec!["", " ", "\r\n "]),
+            model in proptest::option::of("[ -~é]{0,20}"),
+            salt in proptest::option::of("[0-9a-f]{1,32}"),
+        ) {
+            let mut members: Map<String, Value> = members.into_iter().collect();
+            members.remove("model");
+            let mut written: Vec<String> =
+                members.iter().map(|(key, value)| format!("{space}{}:{space}{value}{space}", Value::from(key.as_str()))).collect();
+            members.insert("model".to_owned(), "m".into());
+            written.insert(place % (written.len() + 1), format!("{space}\"model\":{space}\"m\""));
+            let body = format!("{space}{{{}}}{space}", written.join(","));
+            let pieces = pieces(&body, &cuts);
+            let marks = marks(&pieces);
+            let mut edits = Edits::new(&marks);
+            if let Some(model) = &model {
+                edits.model(model);
+                members.insert("model".to_owned(), model.as_str().into());
+            }
+            if let Some(salt) = &salt {
+                edits.cache_salt(salt);
+                members.insert("cache_salt".to_owned(), salt.as_str().into());
+            }
+            let made = text(&edits.on(&pieces));
+            prop_assert_eq!(serde_json::from_str::<Value>(&made).unwrap(), Value::from(members));
+            // A reader that takes the first of two keys reads the same.
+            let salts = made.matches("\"cache_salt\":").count();
+            prop_assert!(salts <= 1 + body.matches("not me").count(), "{}", made);
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Collects an answer while it goes to its client.
+
+use super::{ANSWER_BYTES, Answer, Key};
+use crate::serve::Shared;
+use bytes::BytesMut;
+use http::{HeaderMap, StatusCode};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// An answer that is to be kept if it ends well. Dropped before, nothing is kept.
+pub(crate) struct Gather {
+    shared: Arc<Shared>,
+    key: Key,
+    head: Option<(StatusCode, HeaderMap)>,
+    /// Copied, because a piece keeps the whole buffer alive into which it was read.
+    body: BytesMut,
+    /// Too long, or too much is being gathered.
+    spilled: bool,
+}
+
+impl Gather {
+    pub(super) fn new(shared: Arc<Shared>, key: Key) -> Self {
+        Self { shared, key, head: None, body: BytesMut::new(), spilled: false }
+    }
+
+    /// The answer's head, without what belongs to one request only.
+    pub(crate) fn head(&mut self, status: StatusCode, headers: &HeaderMap) {
+        self.head = status.is_success().then(|| (status, headers.clone()));
+    }
+
+    /// More of the answer.
+    pub(crate) fn add(&mut self, piece: &[u8]) {
+        if self.spilled || self.head.is_none() {
+            return;
+        }
+        let kept = &self.shared.kept;
+        let gathered = kept.gathered.fetch_add(piece.len(), Relaxed) + piece.len();
+        self.body.extend_from_slice(piece);
+        if self.body.len() > ANSWER_BYTES || gathered > kept.most_bytes.load(Relaxed) {
+            self.let_go();
+            self.spilled = true;
+        }
+    }
+
+    /// The answer has ended well: it is kept.
+    pub(crate) fn keep(mut self) {
+        let Some((status, headers)) = self.head.take().filter(|_| !self.spilled) else { return };
+        // In a buffer of its own length, which is what is counted.
+        let body = bytes::Bytes::copy_from_slice(&self.body);
+        self.shared.kept.put(self.key, Answer { status, headers, body }, self.shared.now());
+    }
+
+    fn let_go(&mut self) {
+        let body = std::mem::take(&mut self.body);
+        self.shared.kept.gathered.fetch_sub(body.len(), Relaxed);
+    }
+}
+
+impl Drop for Gather {
+    fn drop(&mut self) {
+        self.let_go();
+    }
+}

@@ -1,0 +1,47 @@
+//! Sends copies of requests to a model whose answers nobody gets.
+//!
+//! A copy goes its own way: no client waits for it or fails with it. It takes room of its own, so copies
+//! are the first that there is no room for, and those are dropped and counted.
+
+use crate::accept::Worker;
+use crate::admit::Place;
+use crate::forward::{Job, Record, forward};
+use http_body_util::BodyExt as _;
+use std::sync::Arc;
+use tokio::sync::OwnedSemaphorePermit;
+
+/// Copies under way on one thread. At 10 s each these are 6 a second: enough to judge a model by,
+/// and not enough to be felt.
+pub(crate) const COPIES: usize = 64;
+
+/// Sends a copy of a request, if there is room.
+pub(crate) fn send(worker: &Arc<Worker>, job: Job, of: &Record) {
+    let Some((permit, place)) = room(worker, &job) else {
+        worker.shared.listener.copy_dropped();
+        return;
+    };
+    let mut record = of.copy();
+    record.model = Some(Arc::clone(&job.model.name));
+    record.place = Some(place);
+    let worker = Arc::clone(worker);
+    tokio::spawn(async move {
+        let _permit = permit;
+        match forward(&worker, job, record).await {
+            Ok(response) => {
+                // Its end is in the record, whatever it was.
+                let mut body = response.into_body();
+                while let Some(Ok(_)) = body.frame().await {}
+            }
+            Err((problem, mut record)) => record.refuse(&problem),
+        }
+    });
+}
+
+/// Half of all that requests may take is theirs alone.
+fn room(worker: &Worker, job: &Job) -> Option<(OwnedSemaphorePermit, Place)> {
+    let permit = Arc::clone(&worker.copies).try_acquire_owned().ok()?;
+    let limits = worker.shared.live().limits;
+    let mut place = Place::take(Arc::clone(&worker.shared.room), limits.in_flight.div_ceil(2))?;
+    let bytes = job.pieces.iter().map(bytes::Bytes::len).sum();
+    place.hold(bytes, limits.held_bytes / 2).then_some((permit, place))
+}
