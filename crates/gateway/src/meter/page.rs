@@ -1,7 +1,7 @@
 //! What the meter has for the page of metrics.
 
-use super::series::{CLASSES, OPERATIONS, Operation, TOKEN_TYPES};
-use super::{Meter, Outcome};
+use super::series::{CLASSES, Model, OPERATIONS, Operation, TOKEN_TYPES};
+use super::{Finish, Meter, Outcome};
 use flyball_telemetry::metrics::{Metric, Page, Sizes, Source};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,6 +12,7 @@ impl Source for Meter {
     fn write(&self, page: &mut Page<'_>) -> fmt::Result {
         self.gen_ai(page)?;
         self.requests(page)?;
+        self.ways(page)?;
         self.callers(page)?;
         self.engines(page)?;
         self.itself(page)
@@ -67,6 +68,34 @@ impl Meter {
             (Metric::GatewaySent, &self.totals.sent_bytes),
         ] {
             page.counter(metric, [(NO_LABELS, get(count))])?;
+        }
+        Ok(())
+    }
+
+    /// How requests came to their engine and how their answers ended.
+    fn ways(&self, page: &mut Page<'_>) -> fmt::Result {
+        let names = self.names.load();
+        let finish = names.models.iter().flat_map(|(name, model)| {
+            let by_reason = Finish::ALL.iter().zip(&model.finish);
+            by_reason.map(move |(reason, count)| ([&**name, reason.name()], get(count)))
+        });
+        page.counter(Metric::GatewayFinish, finish)?;
+        let arms = names.arms.iter().flat_map(|(split, arms)| {
+            arms.iter().map(move |(model, count)| ([&**split, &**model], get(count)))
+        });
+        page.counter(Metric::GatewaySplitRequests, arms)?;
+        let waits = names.models.iter().map(|(name, model)| ([name], model.waits.sizes()));
+        page.histogram(Metric::GatewayQueueWait, waits)?;
+        let counts: [(Metric, fn(&Model) -> &AtomicU64); 5] = [
+            (Metric::GatewayMirrored, |model| &model.mirrored),
+            (Metric::GatewayHeldRequests, |model| &model.held),
+            (Metric::GatewayHedged, |model| &model.hedged),
+            (Metric::GatewayContinued, |model| &model.continued),
+            (Metric::GatewayKept, |model| &model.kept),
+        ];
+        for (metric, count) in counts {
+            let each = names.models.iter().map(|(name, model)| ([name], get(count(model))));
+            page.counter(metric, each)?;
         }
         Ok(())
     }

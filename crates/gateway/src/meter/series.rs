@@ -4,19 +4,22 @@
 //! [`MODELS`] and [`CALLERS`]; a request then finds its counts by one search in a sorted map that
 //! nobody locks.
 
-use super::histogram::{DURATION, FIRST, Histogram, PER_TOKEN, TOKENS};
-use super::{Finished, Outcome};
+use super::histogram::{DURATION, FIRST, Histogram, PER_TOKEN, TOKENS, WAIT};
+use super::{Finish, Finished, Outcome};
 use crate::settings::Settings;
 use crate::surface::Surface;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Models with counts of their own: at about 60 series each, what one Prometheus takes easily.
+/// Models with counts of their own: at about 100 series each, what one Prometheus takes easily.
 pub const MODELS: usize = 1_000;
 
 /// Callers with counts of their own.
 pub const CALLERS: usize = 1_000;
+
+/// Arms of all splits together with counts of their own.
+pub const ARMS: usize = 1_000;
 
 /// The label of names beyond the cap.
 pub(super) const OTHER: &str = "other";
@@ -42,6 +45,14 @@ pub(super) struct Model {
     /// By outcome and class of status.
     pub(super) requests: [[AtomicU64; 3]; 5],
     pub(super) retries: AtomicU64,
+    /// By [`Finish::ALL`].
+    pub(super) finish: [AtomicU64; 5],
+    pub(super) mirrored: AtomicU64,
+    pub(super) held: AtomicU64,
+    pub(super) hedged: AtomicU64,
+    pub(super) continued: AtomicU64,
+    pub(super) kept: AtomicU64,
+    pub(super) waits: Histogram,
     pub(super) operations: [Operation; 3],
 }
 
@@ -66,6 +77,8 @@ pub(super) struct Caller {
 pub(super) struct Names {
     pub(super) models: BTreeMap<Box<str>, Arc<Model>>,
     pub(super) callers: BTreeMap<Box<str>, Arc<Caller>>,
+    /// By the name of a split and the model of an arm.
+    pub(super) arms: BTreeMap<Box<str>, BTreeMap<Box<str>, Arc<AtomicU64>>>,
 }
 
 impl Names {
@@ -77,12 +90,18 @@ impl Names {
         Self {
             models: kept(models, &before.models, MODELS, [UNKNOWN, OTHER]),
             callers: kept(callers, &before.callers, CALLERS, [NOBODY, OTHER]),
+            arms: arms(settings, before),
         }
     }
 
     /// The counts of a model, and whether it has its own.
     pub(super) fn model(&self, name: Option<&str>) -> (Option<&Model>, bool) {
         found(&self.models, name.unwrap_or(UNKNOWN))
+    }
+
+    /// The count of the arm that a request went to, if it asked for a split.
+    pub(super) fn arm(&self, split: Option<&str>, model: Option<&str>) -> Option<&AtomicU64> {
+        Some(self.arms.get(split?)?.get(model?)?)
     }
 
     /// The counts of a caller, and whether it has its own.
@@ -96,6 +115,13 @@ impl Default for Model {
         Self {
             requests: Default::default(),
             retries: AtomicU64::new(0),
+            finish: Default::default(),
+            mirrored: AtomicU64::new(0),
+            held: AtomicU64::new(0),
+            hedged: AtomicU64::new(0),
+            continued: AtomicU64::new(0),
+            kept: AtomicU64::new(0),
+            waits: Histogram::new(&WAIT),
             operations: std::array::from_fn(|_| Operation {
                 duration: Histogram::new(&DURATION),
                 first: Histogram::new(&FIRST),
@@ -113,9 +139,36 @@ impl Model {
         if finished.retries > 0 {
             self.retries.fetch_add(u64::from(finished.retries), Relaxed);
         }
+        if let Some(finish) = finished.finish {
+            self.finish[finish_index(finish)].fetch_add(1, Relaxed);
+        }
+        // Whoever was refused before it had to wait says nothing about waits.
+        if finished.chosen.is_some() || !finished.queued.is_zero() {
+            self.waits.add_time(finished.queued);
+        }
+        self.count_rare(finished);
         // A quick error says nothing about how long answers take.
         if finished.status < 400 {
             self.operations[operation_index(finished.surface)].count(finished);
+        }
+    }
+}
+
+impl Model {
+    /// What most requests have nothing of: a look at a flag costs less than adding zero.
+    fn count_rare(&self, finished: &Finished<'_>) {
+        for (count, is_so) in [
+            (&self.mirrored, finished.mirrored),
+            (&self.held, finished.held),
+            (&self.hedged, finished.hedged),
+            (&self.kept, finished.cached),
+        ] {
+            if is_so {
+                count.fetch_add(1, Relaxed);
+            }
+        }
+        if finished.continued > 0 {
+            self.continued.fetch_add(u64::from(finished.continued), Relaxed);
         }
     }
 }
@@ -180,6 +233,22 @@ fn kept<'a, T: Default>(
         .collect()
 }
 
+/// Every arm of every split, up to [`ARMS`].
+fn arms(
+    settings: &Settings,
+    before: &Names,
+) -> BTreeMap<Box<str>, BTreeMap<Box<str>, Arc<AtomicU64>>> {
+    let mut arms = BTreeMap::<Box<str>, BTreeMap<Box<str>, Arc<AtomicU64>>>::new();
+    let named = settings.splits.iter().flat_map(|split| {
+        split.arms.iter().map(|arm| (split.name.as_str(), arm.model.as_str()))
+    });
+    for (split, model) in named.take(ARMS) {
+        let count = before.arms.get(split).and_then(|arms| arms.get(model)).cloned();
+        arms.entry(split.into()).or_default().insert(model.into(), count.unwrap_or_default());
+    }
+    arms
+}
+
 fn found<'a, T>(counts: &'a BTreeMap<Box<str>, Arc<T>>, name: &str) -> (Option<&'a T>, bool) {
     match counts.get(name) {
         Some(own) => (Some(own.as_ref()), true),
@@ -194,6 +263,16 @@ const fn outcome_index(outcome: Outcome) -> usize {
         Outcome::Failed => 2,
         Outcome::Broken => 3,
         Outcome::Cancelled => 4,
+    }
+}
+
+const fn finish_index(finish: Finish) -> usize {
+    match finish {
+        Finish::Stop => 0,
+        Finish::Length => 1,
+        Finish::ToolCalls => 2,
+        Finish::ContentFilter => 3,
+        Finish::Other => 4,
     }
 }
 
@@ -224,6 +303,9 @@ mod tests {
         }
         for (index, outcome) in Outcome::ALL.into_iter().enumerate() {
             assert_eq!(outcome_index(outcome), index);
+        }
+        for (index, finish) in Finish::ALL.into_iter().enumerate() {
+            assert_eq!(finish_index(finish), index);
         }
         for (status, class) in [(200, "2xx"), (404, "4xx"), (499, "4xx"), (503, "5xx")] {
             assert_eq!(CLASSES[class_index(status)], class);
