@@ -13,7 +13,7 @@
 //! 6. `meter` counts what was used, once per request, however it ended.
 //!
 //! Beside them: `settings` (what a gateway is told), `discover` (where engines are), `collect` (what
-//! they report), `answer` (error bodies), `admin` (health, metrics).
+//! they report), `answer` (error bodies), `admin` (health, metrics), `state` (one look at all of it).
 //!
 //! It writes nothing to Kubernetes and knows nothing of the governor. Start at [`process`], which runs
 //! everything, or at [`serve`], the data plane.
@@ -36,6 +36,7 @@ pub mod scan;
 pub mod serve;
 pub mod settings;
 pub mod sse;
+pub mod state;
 mod surface;
 
 pub use surface::Surface;

@@ -4,8 +4,7 @@ use crate::accept::{self, Worker};
 use crate::admit::Room;
 use crate::fleet::{Endpoint, Fleet, Flight, Listing, Millis};
 use crate::identify::Keys;
-use crate::meter::Engines;
-use crate::meter::Finished;
+use crate::meter::{Engines, Finished, ModelNow, Queue};
 use crate::settings::{Limits, Settings, Timeouts};
 use arc_swap::{ArcSwap, Guard};
 use http::HeaderValue;
@@ -184,10 +183,23 @@ impl Running {
         let now = self.shared.now();
         let mut engines = Engines::default();
         for endpoint in self.shared.fleet.load().endpoints() {
-            let count = endpoint.count_in(&mut engines, now);
-            *count += 1;
+            engines.add(endpoint.state(now));
         }
         engines
+    }
+
+    /// What is known of the engines of these models, and who waits for them.
+    pub(crate) fn glance<'a>(&self, models: impl Iterator<Item = &'a str>) -> Vec<ModelNow> {
+        let (now, fleet) = (self.shared.now(), self.shared.fleet.load());
+        models
+            .map(|name| ModelNow {
+                name: name.into(),
+                engines: fleet.model(name).map_or_else(Vec::new, |model| {
+                    model.endpoints.iter().map(|endpoint| endpoint.glance(now)).collect()
+                }),
+                queue: Queue::default(),
+            })
+            .collect()
     }
 
     /// Takes no new connections, lets requests finish for so long, ends the rest with an error that

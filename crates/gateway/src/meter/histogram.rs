@@ -54,8 +54,19 @@ pub(super) const CHOSEN: Bounds = micros(&[
 
 /// For a turn: from not at all to a model that is woken from nothing.
 pub(super) const WAIT: Bounds = micros(&[
-    1_000, 10_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000,
-    30_000_000, 60_000_000, 300_000_000,
+    1_000,
+    10_000,
+    50_000,
+    100_000,
+    250_000,
+    500_000,
+    1_000_000,
+    2_500_000,
+    5_000_000,
+    10_000_000,
+    30_000_000,
+    60_000_000,
+    300_000_000,
 ]);
 
 /// From a hang-up to a free slot; 250 ms is what we promise for 99 of 100.

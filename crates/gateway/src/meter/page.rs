@@ -1,7 +1,7 @@
 //! What the meter has for the page of metrics.
 
 use super::series::{CLASSES, Model, OPERATIONS, Operation, TOKEN_TYPES};
-use super::{Finish, Meter, Outcome};
+use super::{EngineState, Finish, Meter, ModelNow, Now, Outcome};
 use flyball_telemetry::metrics::{Metric, Page, Sizes, Source};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -15,7 +15,9 @@ impl Source for Meter {
         self.ways(page)?;
         self.callers(page)?;
         self.engines(page)?;
-        self.itself(page)
+        let now = self.now.get().map(|look| look()).unwrap_or_default();
+        self.models_now(&now, page)?;
+        self.itself(&now, page)
     }
 }
 
@@ -123,15 +125,29 @@ impl Meter {
         page.counter(Metric::GatewayBreakerOpened, [(NO_LABELS, opened)])
     }
 
-    fn itself(&self, page: &mut Page<'_>) -> fmt::Result {
-        let now = self.now.get().map(|look| look()).unwrap_or_default();
-        let states = [
-            ("open", now.engines.open),
-            ("draining", now.engines.draining),
-            ("quarantined", now.engines.quarantined),
-            ("broken", now.engines.broken),
+    /// Who waits for which model, and what it has.
+    fn models_now(&self, now: &Now, page: &mut Page<'_>) -> fmt::Result {
+        let names = self.names.load();
+        let shown = || now.models.iter().filter(|model| names.models.contains_key(&*model.name));
+        let engines = shown().flat_map(|model| {
+            let by_state = model.by_state();
+            EngineState::ALL.map(|state| ([&*model.name, state.name()], exact(by_state.of(state))))
+        });
+        page.gauge(Metric::GatewayModelEngines, engines)?;
+        let gauges: [(Metric, fn(&ModelNow) -> f64); 4] = [
+            (Metric::GatewayQueued, |model| exact(model.queue.waiting)),
+            (Metric::GatewayHolding, |model| exact(model.queue.held)),
+            (Metric::GatewayBacklog, |model| long(model.queue.backlog_tokens)),
+            (Metric::GatewayOldestWait, |model| model.queue.oldest.as_secs_f64()),
         ];
-        let engines = states.map(|(state, count)| ([state], exact(count)));
+        for (metric, value) in gauges {
+            page.gauge(metric, shown().map(|model| ([&*model.name], value(model))))?;
+        }
+        Ok(())
+    }
+
+    fn itself(&self, now: &Now, page: &mut Page<'_>) -> fmt::Result {
+        let engines = EngineState::ALL.map(|state| ([state.name()], exact(now.engines.of(state))));
         page.gauge(Metric::GatewayEngines, engines)?;
         let reload = self.reload.load();
         for (metric, value) in [
@@ -158,6 +174,11 @@ impl Meter {
 
 fn get(count: &AtomicU64) -> u64 {
     count.load(Relaxed)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a last digit of many does not matter here")]
+const fn long(count: u64) -> f64 {
+    count as f64
 }
 
 #[expect(clippy::cast_precision_loss, reason = "gauges count what fits into memory")]

@@ -5,12 +5,14 @@
 //! nobody locks.
 
 use super::histogram::{DURATION, FIRST, Histogram, PER_TOKEN, TOKENS, WAIT};
+use super::recent::Recent;
 use super::{Finish, Finished, Outcome};
 use crate::settings::Settings;
 use crate::surface::Surface;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::SystemTime;
 
 /// Models with counts of their own: at about 100 series each, what one Prometheus takes easily.
 pub const MODELS: usize = 1_000;
@@ -53,6 +55,7 @@ pub(super) struct Model {
     pub(super) continued: AtomicU64,
     pub(super) kept: AtomicU64,
     pub(super) waits: Histogram,
+    pub(super) recent: Recent,
     pub(super) operations: [Operation; 3],
 }
 
@@ -70,6 +73,7 @@ pub(super) struct Operation {
 pub(super) struct Caller {
     pub(super) requests: [AtomicU64; 5],
     pub(super) tokens: [AtomicU64; 3],
+    pub(super) recent: Recent,
 }
 
 /// Which name has which counts. Replaced as a whole when settings change.
@@ -122,6 +126,7 @@ impl Default for Model {
             continued: AtomicU64::new(0),
             kept: AtomicU64::new(0),
             waits: Histogram::new(&WAIT),
+            recent: Recent::default(),
             operations: std::array::from_fn(|_| Operation {
                 duration: Histogram::new(&DURATION),
                 first: Histogram::new(&FIRST),
@@ -133,9 +138,9 @@ impl Default for Model {
 }
 
 impl Model {
-    pub(super) fn count(&self, finished: &Finished<'_>) {
-        self.requests[outcome_index(finished.outcome)][class_index(finished.status)]
-            .fetch_add(1, Relaxed);
+    pub(super) fn count(&self, finished: &Finished<'_>, ended: SystemTime) {
+        self.recent.count(finished, ended);
+        self.requests[finished.outcome.index()][class_index(finished.status)].fetch_add(1, Relaxed);
         if finished.retries > 0 {
             self.retries.fetch_add(u64::from(finished.retries), Relaxed);
         }
@@ -181,12 +186,9 @@ impl Operation {
         }
         if let Some(first) = first {
             self.first.add_time(*first);
-            if finished.stream && *outcome == Outcome::Answered && usage.output > 1 {
-                // In nanoseconds, because a division of microseconds by thousands of tokens loses
-                // too much.
-                let rest = took.saturating_sub(*first).as_nanos() / u128::from(usage.output - 1);
-                self.per_token.add(u64::try_from(rest / 1_000).unwrap_or(u64::MAX >> 20));
-            }
+        }
+        if let Some(per_token) = finished.per_token() {
+            self.per_token.add_time(per_token);
         }
         let told = usage.input > 0;
         for (histogram, (count, counts)) in self.tokens.iter().zip([
@@ -209,8 +211,9 @@ impl Operation {
 }
 
 impl Caller {
-    pub(super) fn count(&self, finished: &Finished<'_>) {
-        self.requests[outcome_index(finished.outcome)].fetch_add(1, Relaxed);
+    pub(super) fn count(&self, finished: &Finished<'_>, ended: SystemTime) {
+        self.recent.count(finished, ended);
+        self.requests[finished.outcome.index()].fetch_add(1, Relaxed);
         let usage = finished.usage;
         for (sum, count) in self.tokens.iter().zip([usage.input, usage.cached, usage.output]) {
             if count > 0 {
@@ -239,9 +242,10 @@ fn arms(
     before: &Names,
 ) -> BTreeMap<Box<str>, BTreeMap<Box<str>, Arc<AtomicU64>>> {
     let mut arms = BTreeMap::<Box<str>, BTreeMap<Box<str>, Arc<AtomicU64>>>::new();
-    let named = settings.splits.iter().flat_map(|split| {
-        split.arms.iter().map(|arm| (split.name.as_str(), arm.model.as_str()))
-    });
+    let named = settings
+        .splits
+        .iter()
+        .flat_map(|split| split.arms.iter().map(|arm| (split.name.as_str(), arm.model.as_str())));
     for (split, model) in named.take(ARMS) {
         let count = before.arms.get(split).and_then(|arms| arms.get(model)).cloned();
         arms.entry(split.into()).or_default().insert(model.into(), count.unwrap_or_default());
@@ -253,16 +257,6 @@ fn found<'a, T>(counts: &'a BTreeMap<Box<str>, Arc<T>>, name: &str) -> (Option<&
     match counts.get(name) {
         Some(own) => (Some(own.as_ref()), true),
         None => (counts.get(OTHER).map(AsRef::as_ref), false),
-    }
-}
-
-const fn outcome_index(outcome: Outcome) -> usize {
-    match outcome {
-        Outcome::Answered => 0,
-        Outcome::Refused => 1,
-        Outcome::Failed => 2,
-        Outcome::Broken => 3,
-        Outcome::Cancelled => 4,
     }
 }
 
@@ -302,7 +296,7 @@ mod tests {
             assert_eq!(OPERATIONS[operation_index(surface)], surface.operation());
         }
         for (index, outcome) in Outcome::ALL.into_iter().enumerate() {
-            assert_eq!(outcome_index(outcome), index);
+            assert_eq!(outcome.index(), index);
         }
         for (index, finish) in Finish::ALL.into_iter().enumerate() {
             assert_eq!(finish_index(finish), index);
