@@ -121,12 +121,19 @@ pub fn answer(path: &str, state: &State) -> Response<Full<Bytes>> {
             let demand = serde_json::json!({"version": 1, "models": (state.demand)()});
             with(StatusCode::OK, "application/json", format!("{demand:#}\n"))
         }
+        "/state" => with(StatusCode::OK, "application/json", glance(state)),
         "/config" => with(StatusCode::OK, "application/json", config(state)),
         _ => {
-            let paths = "there are /healthz, /readyz, /metrics, /demand and /config\n";
+            let paths = "there are /healthz, /readyz, /metrics, /demand, /state and /config\n";
             text(StatusCode::NOT_FOUND, paths)
         }
     }
+}
+
+fn glance(state: &State) -> String {
+    let now = state.meter.state(SystemTime::now());
+    // Numbers, texts and lists of them can always be written.
+    serde_json::to_string(&now).unwrap_or_default() + "\n"
 }
 
 fn config(state: &State) -> String {
@@ -239,6 +246,9 @@ mod tests {
         assert_eq!(value["settings"]["telemetry"]["otlp"], "https://(hidden)@tempo:4317");
         assert_eq!(value["reload"]["successful"], false);
         assert_eq!(value["reload"]["goodSince"], "1970-01-01T00:00:00Z");
+        let (_, look) = said("/state", &state).await;
+        let look: crate::state::State = serde_json::from_str(&look).unwrap();
+        assert_eq!((look.version, look.troubles[0].what.as_str()), (1, "reload-failed"));
         let (_, page) = said("/metrics", &state).await;
         assert!(page.contains("\nflyball_gateway_config_last_reload_successful 0.0\n"), "{page}");
     }

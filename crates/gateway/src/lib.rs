@@ -15,7 +15,8 @@
 //! 7. `meter` counts what was used, once per request, however it ended.
 //!
 //! Beside them: `settings` (what a gateway is told), `discover` (where engines are), `collect` (what
-//! they report), `wake` (who is told that a model is wanted), `answer` (error bodies), `admin` (health, metrics).
+//! they report), `wake` (who is told that a model is wanted), `answer` (error bodies), `admin` (health,
+//! metrics), `state` (one look at all of it), `invariants` (what must hold).
 //!
 //! It writes nothing to Kubernetes and knows nothing of the governor. Start at [`process`], which runs
 //! everything, or at [`serve`], the data plane.
@@ -45,6 +46,7 @@ pub mod serve;
 pub mod settings;
 mod split;
 pub mod sse;
+pub mod state;
 mod surface;
 pub mod wake;
 pub(crate) mod wire;

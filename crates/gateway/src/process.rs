@@ -177,6 +177,9 @@ impl Process {
             collector_away: self.collecting.collector_away(),
             failing_watches: self.discovering.failing_watches(),
             doubted_models: self.discovering.doubted_models(),
+            models: self
+                .running
+                .glance(self.models.borrow().models.iter().map(|model| model.name.as_str())),
         }
     }
 

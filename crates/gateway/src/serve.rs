@@ -5,8 +5,7 @@ use crate::admit::{Demand, Room};
 use crate::fleet::{Endpoint, Fleet, Flight, Listing, Millis};
 use crate::identify::Keys;
 use crate::kept::Kept;
-use crate::meter::Engines;
-use crate::meter::Finished;
+use crate::meter::{Engines, Finished, ModelNow};
 use crate::settings::{Limits, Model, Settings, Timeouts};
 use crate::split::Splits;
 use arc_swap::{ArcSwap, Guard};
@@ -208,10 +207,23 @@ impl Running {
         let now = self.shared.now();
         let mut engines = Engines::default();
         for endpoint in self.shared.fleet.load().endpoints() {
-            let count = endpoint.count_in(&mut engines, now);
-            *count += 1;
+            engines.add(endpoint.state(now));
         }
         engines
+    }
+
+    /// What is known of the engines of these models, and who waits for them.
+    pub(crate) fn glance<'a>(&self, models: impl Iterator<Item = &'a str>) -> Vec<ModelNow> {
+        let (now, fleet) = (self.shared.now(), self.shared.fleet.load());
+        models
+            .map(|name| ModelNow {
+                name: name.into(),
+                engines: fleet.model(name).map_or_else(Vec::new, |model| {
+                    model.endpoints.iter().map(|endpoint| endpoint.glance(now)).collect()
+                }),
+                queue: fleet.model(name).map(|model| model.gate.demand(name)).unwrap_or_default(),
+            })
+            .collect()
     }
 
     /// Takes no new connections, lets requests finish for so long, ends the rest with an error that

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// What is wanted of one model. The small interface that an operator reads, as JSON from `/demand` on
 /// the admin address; the same numbers are metrics.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Demand {
     /// The model.

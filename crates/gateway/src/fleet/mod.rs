@@ -15,7 +15,7 @@ mod window;
 pub(crate) use flight::Flight;
 
 use crate::admit::Gate;
-use crate::meter::Engines;
+use crate::meter::{EngineNow, EngineState};
 use crate::settings::Engine;
 use breaker::Breaker;
 use flyball_routing::fair::Reported;
@@ -130,6 +130,8 @@ pub struct Endpoint {
     window: Learned,
     reading: Reading,
     held_tokens: AtomicU64,
+    /// Whether it ever told of its load.
+    reported: AtomicBool,
     running: AtomicU32,
     waiting: AtomicU32,
     kv_used_per_thousand: AtomicU32,
@@ -220,6 +222,7 @@ impl Endpoint {
             window: Learned::default(),
             reading: Reading::default(),
             held_tokens: AtomicU64::new(0),
+            reported: AtomicBool::new(false),
             running: AtomicU32::new(0),
             waiting: AtomicU32::new(0),
             kv_used_per_thousand: AtomicU32::new(u32::MAX),
@@ -232,6 +235,7 @@ impl Endpoint {
         self.waiting.store(report.waiting, Ordering::Relaxed);
         let kv = report.kv_used_per_thousand.unwrap_or(u32::MAX);
         self.kv_used_per_thousand.store(kv, Ordering::Relaxed);
+        self.reported.store(true, Ordering::Relaxed);
         let reported = Reported {
             own: self.in_flight(),
             running: report.running,
@@ -311,16 +315,32 @@ impl Endpoint {
         }
     }
 
-    /// The count of its state.
-    pub(crate) fn count_in<'a>(&self, engines: &'a mut Engines, now: Millis) -> &'a mut usize {
+    /// Whether it may get requests.
+    pub(crate) fn state(&self, now: Millis) -> EngineState {
         if self.is_lost() || !self.breaker.allows(now) {
-            &mut engines.broken
+            EngineState::Broken
         } else if self.quarantined.load(Ordering::Relaxed) {
-            &mut engines.quarantined
+            EngineState::Quarantined
         } else if self.draining.load(Ordering::Relaxed) {
-            &mut engines.draining
+            EngineState::Draining
         } else {
-            &mut engines.open
+            EngineState::Open
+        }
+    }
+
+    /// What is known of it.
+    pub(crate) fn glance(&self, now: Millis) -> EngineNow {
+        let reported = |count: &AtomicU32| {
+            self.reported.load(Ordering::Relaxed).then(|| count.load(Ordering::Relaxed))
+        };
+        EngineNow {
+            name: Arc::clone(&self.name),
+            address: self.address,
+            state: self.state(now),
+            in_flight: self.in_flight(),
+            running: reported(&self.running),
+            waiting: reported(&self.waiting),
+            kv_used_per_thousand: reported(&self.kv_used_per_thousand).filter(|kv| *kv != u32::MAX),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::accept::Worker;
 use crate::answer::{Dialect, Problem};
 use crate::fleet::Flight;
 use crate::meter::Outcome;
-use crate::sse::{Usage, Watcher, usage_of};
+use crate::sse::{Usage, Watcher, finish_of, usage_of};
 use bytes::{Bytes, BytesMut};
 use http_body::{Body as _, SizeHint};
 use hyper::body::Incoming;
@@ -280,6 +280,10 @@ impl Relay {
         let told = match &self.watcher {
             Some(watcher) => watcher.seen().usage,
             None => self.tail.as_deref().and_then(usage_of),
+        };
+        self.record.finish = match &self.watcher {
+            Some(watcher) => watcher.seen().finish,
+            None => self.tail.as_deref().and_then(|tail| finish_of(self.record.surface, tail)),
         };
         self.record.estimated = told.is_none();
         self.record.usage = told.unwrap_or_else(|| Usage {

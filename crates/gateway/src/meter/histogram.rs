@@ -52,6 +52,23 @@ pub(super) const CHOSEN: Bounds = micros(&[
     10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 100_000, 1_000_000, 10_000_000,
 ]);
 
+/// For a turn: from not at all to a model that is woken from nothing.
+pub(super) const WAIT: Bounds = micros(&[
+    1_000,
+    10_000,
+    50_000,
+    100_000,
+    250_000,
+    500_000,
+    1_000_000,
+    2_500_000,
+    5_000_000,
+    10_000_000,
+    30_000_000,
+    60_000_000,
+    300_000_000,
+]);
+
 /// From a hang-up to a free slot; 250 ms is what we promise for 99 of 100.
 pub(super) const FREED: Bounds = micros(&[
     5_000, 10_000, 25_000, 50_000, 100_000, 175_000, 250_000, 500_000, 1_000_000, 2_500_000,
@@ -124,7 +141,7 @@ mod tests {
 
     #[test]
     fn bounds_rise() {
-        for bounds in [&DURATION, &FIRST, &PER_TOKEN, &TOKENS, &CHOSEN, &FREED] {
+        for bounds in [&DURATION, &FIRST, &PER_TOKEN, &TOKENS, &CHOSEN, &WAIT, &FREED] {
             assert!(bounds.uppers.is_sorted_by(|a, b| a < b), "{bounds:?}");
         }
     }

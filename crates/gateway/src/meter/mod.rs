@@ -8,15 +8,19 @@
 //! are put together by hand, and no text is allocated unless a request is sampled.
 //!
 //! Start at [`Meter`], which is told of each [`Finished`] request. `series` has the counts by model
-//! and caller, `page` shows them, `log` writes lines, `span` makes spans.
+//! and caller, `page` shows them, `recent` has the last minute and `glance` shows it, `log` writes
+//! lines, `span` makes spans.
 
+mod glance;
 mod histogram;
 mod log;
 mod now;
 mod page;
 mod reason;
+mod recent;
 mod series;
 mod span;
+mod spread;
 
 #[cfg(test)]
 mod cost;
@@ -25,8 +29,9 @@ mod tests;
 #[cfg(test)]
 mod traced;
 
-pub use now::{Engines, Now};
-pub use series::{CALLERS, MODELS};
+pub use now::{EngineNow, EngineState, Engines, ModelNow, Now};
+pub use series::{ARMS, CALLERS, MODELS};
+pub use spread::quantile;
 
 use crate::settings::Settings;
 use crate::settings::reload::Reload;
@@ -133,6 +138,22 @@ pub struct Finished<'a> {
     pub bytes_out: u64,
 }
 
+impl Finished<'_> {
+    /// When it was over.
+    pub fn ended(&self) -> SystemTime {
+        self.started.checked_add(self.took).unwrap_or(self.started)
+    }
+
+    /// The mean time of a token after the first, of a stream that came whole.
+    pub fn per_token(&self) -> Option<Duration> {
+        let first = self.first.filter(|_| self.stream && self.outcome == Outcome::Answered)?;
+        let tokens = self.usage.output.checked_sub(1).filter(|tokens| *tokens > 0)?;
+        // In nanoseconds, because a division of microseconds by thousands of tokens loses too much.
+        let nanos = self.took.saturating_sub(first).as_nanos() / u128::from(tokens);
+        Some(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
+    }
+}
+
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
@@ -152,6 +173,17 @@ impl Outcome {
     /// All of them.
     pub const ALL: [Self; 5] =
         [Self::Answered, Self::Refused, Self::Failed, Self::Broken, Self::Cancelled];
+
+    /// Its place in [`Self::ALL`].
+    pub(crate) const fn index(self) -> usize {
+        match self {
+            Self::Answered => 0,
+            Self::Refused => 1,
+            Self::Failed => 2,
+            Self::Broken => 3,
+            Self::Cancelled => 4,
+        }
+    }
 
     /// Its name in metrics and logs.
     pub const fn name(self) -> &'static str {
@@ -292,22 +324,26 @@ impl Meter {
 
     /// A request is over. Its reason, if any, is counted; do not call [`Self::refused`] too.
     pub fn finished(&self, finished: &Finished<'_>) {
+        let ended = finished.ended();
         let names = self.names.load();
         let (model, own) = names.model(finished.model);
         if let Some(model) = model {
-            model.count(finished);
+            model.count(finished, ended);
         }
         self.count_capped(0, own);
-        // Nobody asked for a copy.
+        // A copy is nobody's request: its caller neither asked for it nor gets its answer.
         if !finished.mirrored {
             let (caller, own) = names.caller(finished.caller);
             if let Some(caller) = caller {
-                caller.count(finished);
+                caller.count(finished, ended);
             }
             self.count_capped(1, own);
+            if let Some(arm) = names.arm(finished.split, finished.model) {
+                arm.fetch_add(1, Relaxed);
+            }
+            self.count(finished, ended);
         }
         drop(names);
-        self.count(finished);
         let ids = self.traces.is_some().then(|| self.ids(finished)).filter(|i| i.server.sampled);
         if let Some(log) = self.log.as_ref().filter(|_| self.log_on.load(Relaxed)) {
             log.line(finished, ids.map(|ids| ids.server.trace_id));
@@ -320,7 +356,7 @@ impl Meter {
     /// Something was refused that never became a request: a path that is not ours, a head that
     /// cannot be read. The code is one of those that answers have.
     pub fn refused(&self, code: &'static str) {
-        self.totals.refused.count(code);
+        self.totals.refused.count(code, SystemTime::now());
     }
 
     /// A cancelled request's slot was seen free this long after the hang-up.
@@ -371,10 +407,10 @@ impl Meter {
         HeaderValue::try_from(ids.client.header()).ok()
     }
 
-    fn count(&self, finished: &Finished<'_>) {
+    fn count(&self, finished: &Finished<'_>, ended: SystemTime) {
         let totals = &self.totals;
         if let Some(code) = finished.reason {
-            self.refused(code);
+            totals.refused.count(code, ended);
         }
         if let Some(chosen) = finished.chosen {
             totals.chosen.add_time(chosen);

@@ -1,7 +1,11 @@
-//! What is under way right now. The data plane counts it anyway; the page asks.
+//! What is under way right now. The data plane counts it anyway; the pages ask.
+
+use crate::admit::Demand;
+use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// What is under way right now.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Now {
     /// Connections of clients.
     pub connections: usize,
@@ -25,6 +29,8 @@ pub struct Now {
     pub failing_watches: usize,
     /// Models that seem to have lost all engines and keep them until that is confirmed.
     pub doubted_models: usize,
+    /// Every model of the settings.
+    pub models: Vec<ModelNow>,
 }
 
 /// How many engines are in which state. One in two states is counted in the later of the two.
@@ -38,4 +44,93 @@ pub struct Engines {
     pub quarantined: usize,
     /// They keep failing.
     pub broken: usize,
+}
+
+/// One model.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModelNow {
+    /// The name that clients say.
+    pub name: Arc<str>,
+    /// Its engines.
+    pub engines: Vec<EngineNow>,
+    /// Who waits for it.
+    pub queue: Demand,
+}
+
+/// One engine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineNow {
+    /// The same on every gateway.
+    pub name: Arc<str>,
+    /// Where it answers.
+    pub address: SocketAddr,
+    /// Whether it may get requests.
+    pub state: EngineState,
+    /// Requests that this gateway has under way at it.
+    pub in_flight: u32,
+    /// Requests that it says it works on; unknown until it reports.
+    pub running: Option<u32>,
+    /// Requests that it says wait in it.
+    pub waiting: Option<u32>,
+    /// Share of its KV cache that it says is in use, in thousandths.
+    pub kv_used_per_thousand: Option<u32>,
+}
+
+/// Whether an engine may get requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EngineState {
+    /// It may.
+    Open,
+    /// It finishes what it has.
+    Draining,
+    /// It ignores hang-ups.
+    Quarantined,
+    /// It keeps failing, or does not answer at all.
+    Broken,
+}
+
+impl EngineState {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Open, Self::Draining, Self::Quarantined, Self::Broken];
+
+    /// Its name in metrics and pages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Draining => "draining",
+            Self::Quarantined => "quarantined",
+            Self::Broken => "broken",
+        }
+    }
+}
+
+impl Engines {
+    /// One more in this state.
+    pub const fn add(&mut self, state: EngineState) {
+        *match state {
+            EngineState::Open => &mut self.open,
+            EngineState::Draining => &mut self.draining,
+            EngineState::Quarantined => &mut self.quarantined,
+            EngineState::Broken => &mut self.broken,
+        } += 1;
+    }
+
+    /// How many are in this state.
+    pub const fn of(&self, state: EngineState) -> usize {
+        match state {
+            EngineState::Open => self.open,
+            EngineState::Draining => self.draining,
+            EngineState::Quarantined => self.quarantined,
+            EngineState::Broken => self.broken,
+        }
+    }
+}
+
+impl ModelNow {
+    /// Its engines by state.
+    pub fn by_state(&self) -> Engines {
+        let mut engines = Engines::default();
+        self.engines.iter().for_each(|engine| engines.add(engine.state));
+        engines
+    }
 }

@@ -1,7 +1,8 @@
 //! What the meter has for the page of metrics.
 
-use super::series::{CLASSES, OPERATIONS, Operation, TOKEN_TYPES};
-use super::{Meter, Outcome};
+use super::series::{CLASSES, Model, OPERATIONS, Operation, TOKEN_TYPES};
+use super::{EngineState, Finish, Meter, ModelNow, Now, Outcome};
+use crate::invariants::Invariant;
 use flyball_telemetry::metrics::{Metric, Page, Sizes, Source};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,9 +13,12 @@ impl Source for Meter {
     fn write(&self, page: &mut Page<'_>) -> fmt::Result {
         self.gen_ai(page)?;
         self.requests(page)?;
+        self.ways(page)?;
         self.callers(page)?;
         self.engines(page)?;
-        self.itself(page)
+        let now = self.now.get().map(|look| look()).unwrap_or_default();
+        self.models_now(&now, page)?;
+        self.itself(&now, page)
     }
 }
 
@@ -56,8 +60,6 @@ impl Meter {
         page.counter(Metric::GatewayRequests, requests)?;
         let retries = names.models.iter().map(|(name, model)| ([name], get(&model.retries)));
         page.counter(Metric::GatewayRetries, retries)?;
-        let cached = names.models.iter().map(|(name, model)| ([name], get(&model.cached)));
-        page.counter(Metric::GatewayCached, cached)?;
         let refused = self.totals.refused.all().map(|(code, count)| ([code], count));
         page.counter(Metric::GatewayRefused, refused)?;
         let choices = ["affinity", "load"].into_iter().zip(&self.totals.choices);
@@ -70,6 +72,34 @@ impl Meter {
             (Metric::GatewaySent, &self.totals.sent_bytes),
         ] {
             page.counter(metric, [(NO_LABELS, get(count))])?;
+        }
+        Ok(())
+    }
+
+    /// How requests came to their engine and how their answers ended.
+    fn ways(&self, page: &mut Page<'_>) -> fmt::Result {
+        let names = self.names.load();
+        let finish = names.models.iter().flat_map(|(name, model)| {
+            let by_reason = Finish::ALL.iter().zip(&model.finish);
+            by_reason.map(move |(reason, count)| ([&**name, reason.name()], get(count)))
+        });
+        page.counter(Metric::GatewayFinish, finish)?;
+        let arms = names.arms.iter().flat_map(|(split, arms)| {
+            arms.iter().map(move |(model, count)| ([&**split, &**model], get(count)))
+        });
+        page.counter(Metric::GatewaySplitRequests, arms)?;
+        let waits = names.models.iter().map(|(name, model)| ([name], model.waits.sizes()));
+        page.histogram(Metric::GatewayQueueWait, waits)?;
+        let counts: [(Metric, fn(&Model) -> &AtomicU64); 5] = [
+            (Metric::GatewayMirrored, |model| &model.mirrored),
+            (Metric::GatewayHeldRequests, |model| &model.held),
+            (Metric::GatewayHedged, |model| &model.hedged),
+            (Metric::GatewayContinued, |model| &model.continued),
+            (Metric::GatewayKept, |model| &model.kept),
+        ];
+        for (metric, count) in counts {
+            let each = names.models.iter().map(|(name, model)| ([name], get(count(model))));
+            page.counter(metric, each)?;
         }
         Ok(())
     }
@@ -97,22 +127,49 @@ impl Meter {
         page.counter(Metric::GatewayBreakerOpened, [(NO_LABELS, opened)])
     }
 
-    fn itself(&self, page: &mut Page<'_>) -> fmt::Result {
-        let now = self.now.get().map(|look| look()).unwrap_or_default();
-        let states = [
-            ("open", now.engines.open),
-            ("draining", now.engines.draining),
-            ("quarantined", now.engines.quarantined),
-            ("broken", now.engines.broken),
+    /// Who waits for which model, and what it has.
+    fn models_now(&self, now: &Now, page: &mut Page<'_>) -> fmt::Result {
+        let names = self.names.load();
+        let shown = || now.models.iter().filter(|model| names.models.contains_key(&*model.name));
+        let engines = shown().flat_map(|model| {
+            let by_state = model.by_state();
+            EngineState::ALL.map(|state| ([&*model.name, state.name()], exact(by_state.of(state))))
+        });
+        page.gauge(Metric::GatewayModelEngines, engines)?;
+        let gauges: [(Metric, fn(&ModelNow) -> f64); 6] = [
+            (Metric::GatewayQueued, |model| exact(model.queue.waiting)),
+            (Metric::GatewayHolding, |model| exact(model.queue.held)),
+            (Metric::GatewayBacklog, |model| long(model.queue.backlog_tokens)),
+            (Metric::GatewayOldestWait, |model| long(model.queue.oldest_ms) / 1_000.0),
+            (Metric::GatewayBacklogCost, |model| long(model.queue.backlog_cost)),
+            (Metric::GatewayWindow, |model| long(model.queue.window)),
         ];
-        let engines = states.map(|(state, count)| ([state], exact(count)));
+        for (metric, value) in gauges {
+            page.gauge(metric, shown().map(|model| ([&*model.name], value(model))))?;
+        }
+        let counters: [(Metric, fn(&ModelNow) -> u64); 5] = [
+            (Metric::GatewayArrived, |model| model.queue.arrived),
+            (Metric::GatewayArrivedTokens, |model| model.queue.arrived_tokens),
+            (Metric::GatewayCost, |model| model.queue.spent_cost),
+            (Metric::GatewayShed, |model| model.queue.shed),
+            (Metric::GatewayWakeCalls, |model| model.queue.wake_calls),
+        ];
+        for (metric, value) in counters {
+            page.counter(metric, shown().map(|model| ([&*model.name], value(model))))?;
+        }
+        let broken = Invariant::ALL.map(|invariant| ([invariant.id()], invariant.broken()));
+        page.counter(Metric::GatewayInvariantBroken, broken)
+    }
+
+    fn itself(&self, now: &Now, page: &mut Page<'_>) -> fmt::Result {
+        let engines = EngineState::ALL.map(|state| ([state.name()], exact(now.engines.of(state))));
         page.gauge(Metric::GatewayEngines, engines)?;
         let reload = self.reload.load();
         for (metric, value) in [
             (Metric::GatewayConnections, exact(now.connections)),
             (Metric::GatewayInFlight, exact(now.requests)),
             (Metric::GatewayHeld, exact(now.held_bytes)),
-            (Metric::GatewayKept, exact(now.kept_bytes)),
+            (Metric::GatewayKeptBytes, exact(now.kept_bytes)),
             (Metric::GatewayDraining, f64::from(u8::from(now.draining))),
             (Metric::GatewayZombies, exact(now.zombies)),
             (Metric::GatewaySilentEngines, exact(now.silent_engines)),
@@ -133,6 +190,11 @@ impl Meter {
 
 fn get(count: &AtomicU64) -> u64 {
     count.load(Relaxed)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a last digit of many does not matter here")]
+const fn long(count: u64) -> f64 {
+    count as f64
 }
 
 #[expect(clippy::cast_precision_loss, reason = "gauges count what fits into memory")]

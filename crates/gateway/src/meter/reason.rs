@@ -1,6 +1,8 @@
 //! Why no engine answered: the codes of `answer::Problem`, each with its count.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use super::recent::{SHOWN, is_shown, slot};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::SystemTime;
 
 /// The codes of `answer::Problem`. The last stands for what is not in this list, so that a code
 /// that is forgotten here is still counted.
@@ -28,19 +30,45 @@ const CODES: [&str; 21] = [
     "other",
 ];
 
-/// Counts by reason.
+/// Counts by reason, since the start and in the last minute.
 #[derive(Debug, Default)]
-pub(super) struct Reasons([AtomicU64; CODES.len()]);
+pub(super) struct Reasons {
+    all: [AtomicU64; CODES.len()],
+    slots: [Slot; SHOWN as usize],
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    number: AtomicU64,
+    counts: [AtomicU32; CODES.len()],
+}
 
 impl Reasons {
-    pub(super) fn count(&self, code: &str) {
+    pub(super) fn count(&self, code: &str, when: SystemTime) {
         // A short list, and only requests that go wrong come here.
         let at = CODES.iter().position(|known| *known == code).unwrap_or(CODES.len() - 1);
-        self.0[at].fetch_add(1, Relaxed);
+        self.all[at].fetch_add(1, Relaxed);
+        let (number, place) = slot(when);
+        let slot = &self.slots[place];
+        if slot.number.swap(number, Relaxed) != number {
+            slot.counts.iter().for_each(|count| count.store(0, Relaxed));
+        }
+        slot.counts[at].fetch_add(1, Relaxed);
+    }
+
+    /// Those that were counted in the last minute.
+    pub(super) fn recent(&self, now: SystemTime) -> Vec<(&'static str, u64)> {
+        let mut sums = [0; CODES.len()];
+        for slot in self.slots.iter().filter(|slot| is_shown(slot.number.load(Relaxed), now)) {
+            for (sum, count) in sums.iter_mut().zip(&slot.counts) {
+                *sum += u64::from(count.load(Relaxed));
+            }
+        }
+        CODES.into_iter().zip(sums).filter(|(_, sum)| *sum > 0).collect()
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        CODES.iter().zip(&self.0).map(|(code, count)| (*code, count.load(Relaxed)))
+        CODES.iter().zip(&self.all).map(|(code, count)| (*code, count.load(Relaxed)))
     }
 }
 
@@ -77,7 +105,12 @@ mod tests {
             assert!(CODES.contains(&problem.code()), "{}", problem.code());
         }
         let reasons = Reasons::default();
-        reasons.count("of another time");
+        let at = |seconds| SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        reasons.count("of another time", at(1_000));
         assert_eq!(reasons.all().last(), Some(("other", 1)));
+        assert_eq!(reasons.recent(at(1_059)), [("other", 1)]);
+        assert_eq!(reasons.recent(at(1_065)), []);
+        reasons.count("overloaded", at(1_065));
+        assert_eq!(reasons.recent(at(1_065)), [("overloaded", 1)]);
     }
 }

@@ -4,19 +4,24 @@
 //! [`MODELS`] and [`CALLERS`]; a request then finds its counts by one search in a sorted map that
 //! nobody locks.
 
-use super::histogram::{DURATION, FIRST, Histogram, PER_TOKEN, TOKENS};
-use super::{Finished, Outcome};
+use super::histogram::{DURATION, FIRST, Histogram, PER_TOKEN, TOKENS, WAIT};
+use super::recent::Recent;
+use super::{Finish, Finished, Outcome};
 use crate::settings::Settings;
 use crate::surface::Surface;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::SystemTime;
 
-/// Models with counts of their own: at about 60 series each, what one Prometheus takes easily.
+/// Models with counts of their own: at about 100 series each, what one Prometheus takes easily.
 pub const MODELS: usize = 1_000;
 
 /// Callers with counts of their own.
 pub const CALLERS: usize = 1_000;
+
+/// Arms of all splits together with counts of their own.
+pub const ARMS: usize = 1_000;
 
 /// The label of names beyond the cap.
 pub(super) const OTHER: &str = "other";
@@ -42,7 +47,15 @@ pub(super) struct Model {
     /// By outcome and class of status.
     pub(super) requests: [[AtomicU64; 3]; 5],
     pub(super) retries: AtomicU64,
-    pub(super) cached: AtomicU64,
+    /// By [`Finish::ALL`].
+    pub(super) finish: [AtomicU64; 5],
+    pub(super) mirrored: AtomicU64,
+    pub(super) held: AtomicU64,
+    pub(super) hedged: AtomicU64,
+    pub(super) continued: AtomicU64,
+    pub(super) kept: AtomicU64,
+    pub(super) waits: Histogram,
+    pub(super) recent: Recent,
     pub(super) operations: [Operation; 3],
 }
 
@@ -60,6 +73,7 @@ pub(super) struct Operation {
 pub(super) struct Caller {
     pub(super) requests: [AtomicU64; 5],
     pub(super) tokens: [AtomicU64; 3],
+    pub(super) recent: Recent,
 }
 
 /// Which name has which counts. Replaced as a whole when settings change.
@@ -67,6 +81,8 @@ pub(super) struct Caller {
 pub(super) struct Names {
     pub(super) models: BTreeMap<Box<str>, Arc<Model>>,
     pub(super) callers: BTreeMap<Box<str>, Arc<Caller>>,
+    /// By the name of a split and the model of an arm.
+    pub(super) arms: BTreeMap<Box<str>, BTreeMap<Box<str>, Arc<AtomicU64>>>,
 }
 
 impl Names {
@@ -78,12 +94,18 @@ impl Names {
         Self {
             models: kept(models, &before.models, MODELS, [UNKNOWN, OTHER]),
             callers: kept(callers, &before.callers, CALLERS, [NOBODY, OTHER]),
+            arms: arms(settings, before),
         }
     }
 
     /// The counts of a model, and whether it has its own.
     pub(super) fn model(&self, name: Option<&str>) -> (Option<&Model>, bool) {
         found(&self.models, name.unwrap_or(UNKNOWN))
+    }
+
+    /// The count of the arm that a request went to, if it asked for a split.
+    pub(super) fn arm(&self, split: Option<&str>, model: Option<&str>) -> Option<&AtomicU64> {
+        Some(self.arms.get(split?)?.get(model?)?)
     }
 
     /// The counts of a caller, and whether it has its own.
@@ -97,7 +119,14 @@ impl Default for Model {
         Self {
             requests: Default::default(),
             retries: AtomicU64::new(0),
-            cached: AtomicU64::new(0),
+            finish: Default::default(),
+            mirrored: AtomicU64::new(0),
+            held: AtomicU64::new(0),
+            hedged: AtomicU64::new(0),
+            continued: AtomicU64::new(0),
+            kept: AtomicU64::new(0),
+            waits: Histogram::new(&WAIT),
+            recent: Recent::default(),
             operations: std::array::from_fn(|_| Operation {
                 duration: Histogram::new(&DURATION),
                 first: Histogram::new(&FIRST),
@@ -109,18 +138,42 @@ impl Default for Model {
 }
 
 impl Model {
-    pub(super) fn count(&self, finished: &Finished<'_>) {
-        self.requests[outcome_index(finished.outcome)][class_index(finished.status)]
-            .fetch_add(1, Relaxed);
+    pub(super) fn count(&self, finished: &Finished<'_>, ended: SystemTime) {
+        self.recent.count(finished, ended);
+        self.requests[finished.outcome.index()][class_index(finished.status)].fetch_add(1, Relaxed);
         if finished.retries > 0 {
             self.retries.fetch_add(u64::from(finished.retries), Relaxed);
         }
-        if finished.cached {
-            self.cached.fetch_add(1, Relaxed);
+        if let Some(finish) = finished.finish {
+            self.finish[finish_index(finish)].fetch_add(1, Relaxed);
         }
+        // Whoever was refused before it had to wait says nothing about waits.
+        if finished.chosen.is_some() || !finished.queued.is_zero() {
+            self.waits.add_time(finished.queued);
+        }
+        self.count_rare(finished);
         // A quick error or a kept answer says nothing about how long answers take.
         if finished.status < 400 && !finished.cached {
             self.operations[operation_index(finished.surface)].count(finished);
+        }
+    }
+}
+
+impl Model {
+    /// What most requests have nothing of: a look at a flag costs less than adding zero.
+    fn count_rare(&self, finished: &Finished<'_>) {
+        for (count, is_so) in [
+            (&self.mirrored, finished.mirrored),
+            (&self.held, finished.held),
+            (&self.hedged, finished.hedged),
+            (&self.kept, finished.cached),
+        ] {
+            if is_so {
+                count.fetch_add(1, Relaxed);
+            }
+        }
+        if finished.continued > 0 {
+            self.continued.fetch_add(u64::from(finished.continued), Relaxed);
         }
     }
 }
@@ -133,12 +186,9 @@ impl Operation {
         }
         if let Some(first) = first {
             self.first.add_time(*first);
-            if finished.stream && *outcome == Outcome::Answered && usage.output > 1 {
-                // In nanoseconds, because a division of microseconds by thousands of tokens loses
-                // too much.
-                let rest = took.saturating_sub(*first).as_nanos() / u128::from(usage.output - 1);
-                self.per_token.add(u64::try_from(rest / 1_000).unwrap_or(u64::MAX >> 20));
-            }
+        }
+        if let Some(per_token) = finished.per_token() {
+            self.per_token.add_time(per_token);
         }
         let told = usage.input > 0;
         for (histogram, (count, counts)) in self.tokens.iter().zip([
@@ -161,8 +211,9 @@ impl Operation {
 }
 
 impl Caller {
-    pub(super) fn count(&self, finished: &Finished<'_>) {
-        self.requests[outcome_index(finished.outcome)].fetch_add(1, Relaxed);
+    pub(super) fn count(&self, finished: &Finished<'_>, ended: SystemTime) {
+        self.recent.count(finished, ended);
+        self.requests[finished.outcome.index()].fetch_add(1, Relaxed);
         let usage = finished.usage;
         for (sum, count) in self.tokens.iter().zip([usage.input, usage.cached, usage.output]) {
             if count > 0 {
@@ -185,6 +236,23 @@ fn kept<'a, T: Default>(
         .collect()
 }
 
+/// Every arm of every split, up to [`ARMS`].
+fn arms(
+    settings: &Settings,
+    before: &Names,
+) -> BTreeMap<Box<str>, BTreeMap<Box<str>, Arc<AtomicU64>>> {
+    let mut arms = BTreeMap::<Box<str>, BTreeMap<Box<str>, Arc<AtomicU64>>>::new();
+    let named = settings
+        .splits
+        .iter()
+        .flat_map(|split| split.arms.iter().map(|arm| (split.name.as_str(), arm.model.as_str())));
+    for (split, model) in named.take(ARMS) {
+        let count = before.arms.get(split).and_then(|arms| arms.get(model)).cloned();
+        arms.entry(split.into()).or_default().insert(model.into(), count.unwrap_or_default());
+    }
+    arms
+}
+
 fn found<'a, T>(counts: &'a BTreeMap<Box<str>, Arc<T>>, name: &str) -> (Option<&'a T>, bool) {
     match counts.get(name) {
         Some(own) => (Some(own.as_ref()), true),
@@ -192,13 +260,13 @@ fn found<'a, T>(counts: &'a BTreeMap<Box<str>, Arc<T>>, name: &str) -> (Option<&
     }
 }
 
-const fn outcome_index(outcome: Outcome) -> usize {
-    match outcome {
-        Outcome::Answered => 0,
-        Outcome::Refused => 1,
-        Outcome::Failed => 2,
-        Outcome::Broken => 3,
-        Outcome::Cancelled => 4,
+const fn finish_index(finish: Finish) -> usize {
+    match finish {
+        Finish::Stop => 0,
+        Finish::Length => 1,
+        Finish::ToolCalls => 2,
+        Finish::ContentFilter => 3,
+        Finish::Other => 4,
     }
 }
 
@@ -228,7 +296,10 @@ mod tests {
             assert_eq!(OPERATIONS[operation_index(surface)], surface.operation());
         }
         for (index, outcome) in Outcome::ALL.into_iter().enumerate() {
-            assert_eq!(outcome_index(outcome), index);
+            assert_eq!(outcome.index(), index);
+        }
+        for (index, finish) in Finish::ALL.into_iter().enumerate() {
+            assert_eq!(finish_index(finish), index);
         }
         for (status, class) in [(200, "2xx"), (404, "4xx"), (499, "4xx"), (503, "5xx")] {
             assert_eq!(CLASSES[class_index(status)], class);

@@ -1,5 +1,6 @@
 use super::*;
-use crate::settings::{Key, Model};
+use crate::Demand;
+use crate::settings::{Arm, Key, Model, Split};
 use flyball_telemetry::metrics::{Metric, Metrics, Part};
 use std::collections::BTreeSet;
 use std::io;
@@ -13,6 +14,13 @@ pub(super) fn settings() -> Settings {
     Settings {
         models: vec![model("qwen"), model("llama")],
         keys: vec![key("search"), key("chatbot")],
+        splits: vec![Split {
+            name: "chat".to_owned(),
+            arms: ["qwen", "llama"]
+                .map(|model| Arm { model: model.to_owned(), weight: 1, known_as: None })
+                .to_vec(),
+            ..Split::default()
+        }],
         ..Settings::default()
     }
 }
@@ -48,6 +56,24 @@ pub(super) fn request() -> Finished<'static> {
         bytes_in: 4_096,
         bytes_out: 20_000,
     }
+}
+
+/// One model with an engine, and somebody who waits for it.
+fn now() -> Now {
+    let engine = EngineNow {
+        name: "e1".into(),
+        address: ([10, 0, 0, 1], 8000).into(),
+        state: EngineState::Open,
+        in_flight: 2,
+        running: Some(3),
+        waiting: None,
+        kv_used_per_thousand: Some(250),
+    };
+    let queue = Demand { waiting: 5, oldest_ms: 1_500, ..Demand::default() };
+    let qwen = ModelNow { name: "qwen".into(), engines: vec![engine], queue };
+    // Beyond the cap, or in settings that have just come: no series.
+    let stranger = ModelNow { name: "stranger".into(), ..ModelNow::default() };
+    Now { models: vec![qwen, stranger], ..Now::default() }
 }
 
 fn page(meter: &Arc<Meter>) -> String {
@@ -88,13 +114,20 @@ fn a_request_is_counted_once_in_every_place() {
     meter.finished(&request());
     meter.freed(Duration::from_millis(30));
     let engines = Engines { open: 3, broken: 1, ..Engines::default() };
-    meter.look_at(move || Now { requests: 2, engines, ..Now::default() });
+    meter.look_at(move || Now { requests: 2, engines, ..now() });
     let page = page(&meter);
     let chat = r#"gen_ai_operation_name="chat",gen_ai_request_model="qwen""#;
     for line in [
         r#"flyball_gateway_requests_total{model="qwen",outcome="answered",status_class="2xx"} 1"#,
         r#"flyball_gateway_requests_total{model="llama",outcome="answered",status_class="2xx"} 0"#,
         r#"flyball_gateway_retries_total{model="qwen"} 1"#,
+        r#"flyball_gateway_finish_total{model="qwen",reason="stop"} 1"#,
+        r#"flyball_gateway_finish_total{model="qwen",reason="length"} 0"#,
+        r#"flyball_gateway_split_requests_total{split="chat",model="qwen"} 0"#,
+        r#"flyball_gateway_queue_wait_seconds_count{model="qwen"} 1"#,
+        r#"flyball_gateway_queued{model="qwen"} 5.0"#,
+        r#"flyball_gateway_oldest_wait_seconds{model="qwen"} 1.5"#,
+        r#"flyball_gateway_model_engines{model="qwen",state="open"} 1.0"#,
         r#"flyball_gateway_caller_requests_total{caller="search",outcome="answered"} 1"#,
         r#"flyball_gateway_caller_tokens_total{caller="search",token_type="cached"} 768"#,
         r#"flyball_gateway_choices_total{by="affinity"} 1"#,
@@ -117,7 +150,9 @@ fn a_request_is_counted_once_in_every_place() {
 
 #[test]
 fn everything_listed_is_written_and_everything_written_is_listed() {
-    let page = page(&Arc::new(Meter::quiet(&settings())));
+    let meter = Arc::new(Meter::quiet(&settings()));
+    meter.look_at(now);
+    let page = page(&meter);
     let families: BTreeSet<_> = page
         .lines()
         .filter_map(|line| line.strip_prefix("# TYPE "))
@@ -137,6 +172,79 @@ fn everything_listed_is_written_and_everything_written_is_listed() {
         let labelled = metric.labels().iter().all(|l| found.contains(&format!("{l}=\"")));
         assert!(!found.is_empty() && labelled, "{}: {found}", metric.name());
     }
+}
+
+#[test]
+fn what_is_special_about_a_request_is_counted() {
+    let meter = Arc::new(Meter::quiet(&settings()));
+    let split = Finished { split: Some("chat"), ..request() };
+    meter.finished(&Finished { held: true, queued: Duration::from_secs(40), ..split });
+    meter.finished(&Finished { hedged: true, continued: 2, ..split });
+    meter.finished(&Finished { cached: true, model: Some("llama"), ..split });
+    meter.finished(&Finished { split: Some("nobody's"), ..request() });
+    // A copy is counted where it went, and for nobody who asked.
+    let lost = Outcome::Failed;
+    meter.finished(&Finished { mirrored: true, reason: Some("no_engine"), outcome: lost, ..split });
+    let page = page(&meter);
+    for line in [
+        r#"flyball_gateway_split_requests_total{split="chat",model="qwen"} 2"#,
+        r#"flyball_gateway_split_requests_total{split="chat",model="llama"} 1"#,
+        r#"flyball_gateway_held_requests_total{model="qwen"} 1"#,
+        r#"flyball_gateway_hedged_total{model="qwen"} 1"#,
+        r#"flyball_gateway_continued_total{model="qwen"} 2"#,
+        r#"flyball_gateway_kept_answers_total{model="llama"} 1"#,
+        r#"flyball_gateway_mirrored_total{model="qwen"} 1"#,
+        r#"flyball_gateway_queue_wait_seconds_bucket{le="30.0",model="qwen"} 3"#,
+        r#"flyball_gateway_queue_wait_seconds_bucket{le="60.0",model="qwen"} 4"#,
+        r#"flyball_gateway_refused_total{reason="no_engine"} 0"#,
+        r#"flyball_gateway_caller_requests_total{caller="search",outcome="failed"} 0"#,
+    ] {
+        assert!(page.lines().any(|found| found == line), "{line} not in\n{page}");
+    }
+    assert!(!page.contains("nobody's"));
+}
+
+#[test]
+fn one_look_shows_models_callers_and_refusals_of_the_last_minute() {
+    let meter = Meter::quiet(&settings());
+    meter.look_at(|| Now { zombies: 2, ..now() });
+    let full = Finished { reason: Some("overloaded"), status: 529, first: None, ..request() };
+    (0..30).for_each(|_| meter.finished(&request()));
+    meter.finished(&Finished { outcome: Outcome::Refused, caller: "chatbot", ..full });
+    let state = meter.state(request().ended() + Duration::from_secs(5));
+    let [qwen, stranger] = &state.models[..] else { panic!("{state:?}") };
+    assert_eq!((qwen.engines[0].running, qwen.engines[0].waiting), (Some(3), None));
+    assert_eq!((qwen.engines[0].kv_used, qwen.queue.waiting), (Some(0.25), 5));
+    assert_eq!((qwen.last_minute.answered, qwen.last_minute.refused), (30, 1));
+    assert_eq!(qwen.last_minute.hit_rate(), Some(0.768));
+    let p95 = qwen.last_minute.first_token.p95_seconds.unwrap();
+    assert!((0.1..=0.125).contains(&p95), "{p95}");
+    assert!(qwen.requests_per_second > 1.0, "{}", qwen.requests_per_second);
+    assert_eq!(stranger.last_minute, crate::state::Minute::default());
+    let callers: Vec<_> = state.callers.iter().map(|caller| caller.name.as_str()).collect();
+    assert_eq!(callers, ["chatbot", "search"]);
+    assert_eq!((state.refusals[0].reason.as_str(), state.refusals[0].count), ("overloaded", 1));
+    assert_eq!((state.troubles[0].what.as_str(), state.troubles[0].count), ("zombies", 2));
+    let later = meter.state(request().ended() + Duration::from_secs(70));
+    assert!(later.callers.is_empty() && later.refusals.is_empty());
+}
+
+#[test]
+fn the_slowest_and_the_heaviest_callers_are_shown_and_no_others() {
+    let mut settings = settings();
+    let name = |n: u64| format!("caller-{n:03}");
+    let key = |n| Key { name: name(n), ..Key::default() };
+    settings.keys = (0..100).map(key).collect();
+    let meter = Meter::quiet(&settings);
+    for n in 0..100 {
+        let usage = Usage { input: 1_000 - n, ..Usage::default() };
+        let first = Some(Duration::from_millis(if n < 90 { 10 } else { 100 }));
+        meter.finished(&Finished { caller: &name(n), usage, first, ..request() });
+    }
+    let shown: Vec<_> =
+        meter.state(request().ended()).callers.into_iter().map(|c| c.name).collect();
+    let expected: Vec<_> = (0..10).chain(90..100).map(name).collect();
+    assert_eq!(shown, expected);
 }
 
 #[test]
@@ -175,6 +283,7 @@ fn names_of_settings_are_capped_and_those_that_stay_keep_their_counts() {
     let meter = Arc::new(Meter::quiet(&settings));
     meter.finished(&request());
     settings.models.truncate(1);
+    settings.splits.clear();
     let name = |n: usize| Model { name: format!("model-{n}"), ..Model::default() };
     settings.models.extend((0..2 * MODELS).map(name));
     // A model of this name shares the counts of the rest and does not double a series.

@@ -5,10 +5,11 @@
 //! after SIGTERM still sends them (engines.md section 4).
 //!
 //! `watcher` walks lines and events, `kept` holds a line that comes in pieces, `told` reads the JSON
-//! of the few events that matter, `write` makes events of our own.
+//! of the few events that matter, `finish` finds out why an answer ended, `write` makes events of our own.
 //!
 //! Start at [`Watcher`].
 
+mod finish;
 mod kept;
 mod told;
 mod watcher;
@@ -21,9 +22,12 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
+pub use finish::finish_of;
 pub use told::usage_of;
 pub use watcher::Watcher;
 pub use write::write_event;
+
+use crate::meter::Finish;
 
 /// What an answer said about itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,6 +41,8 @@ pub struct Seen {
     pub ended: bool,
     /// Whether an event carried an error.
     pub error: bool,
+    /// Why it ended, if it told.
+    pub finish: Option<Finish>,
 }
 
 /// Tokens that an answer cost, in its own words.

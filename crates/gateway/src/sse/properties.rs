@@ -22,6 +22,8 @@ fn line() -> impl Strategy<Value = String> {
         ": comment",
         ":",
         "data: {\"choices\":[]}",
+        "data: {\"stop_reason\":null}",
+        "data: {\"stop_reason\":\"end_turn\"}",
         "data:{\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":1}}",
         "data: {\"error\":{}}",
         "data: [DONE]",

@@ -1,4 +1,5 @@
 use super::{Broken, Progress, Seen, Usage, Watcher, usage_of};
+use crate::meter::Finish;
 use crate::surface::Surface;
 
 fn watch(surface: Surface, stream: &str) -> Seen {
@@ -10,7 +11,8 @@ fn watch(surface: Surface, stream: &str) -> Seen {
 const CHAT: &str = concat!(
     "data: {\"id\":\"1\",\"choices\":[{\"delta\":{\"role\":\"assistant\"}}],\"usage\":null}\n\n",
     ": keep-alive\n\n",
-    "data: {\"id\":\"1\",\"choices\":[{\"delta\":{\"content\":\"usage\"}}],\"usage\":null}\n\n",
+    "data: {\"id\":\"1\",\"choices\":[{\"delta\":{\"content\":\"usage\"},\"finish_reason\":\"stop\"}],",
+    "\"usage\":null}\n\n",
     "data: {\"id\":\"1\",\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":3,",
     "\"total_tokens\":10,\"prompt_tokens_details\":{\"cached_tokens\":5}}}\n\n",
     "data: [DONE]\n\n",
@@ -24,7 +26,8 @@ const MESSAGES: &str = concat!(
     "event: content_block_delta\n",
     "data: {\"type\":\"content_block_delta\",\"delta\":{\"text\":\"\\\"usage\\\":{}\"}}\n\n",
     "event: message_delta\n",
-    "data: {\"type\":\"message_delta\",\"delta\":{},\"usage\":{\"output_tokens\":15}}\n\n",
+    "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"max_tokens\"},",
+    "\"usage\":{\"output_tokens\":15}}\n\n",
     "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
 );
 
@@ -35,7 +38,7 @@ const RESPONSES: &str = concat!(
     "data: {\"type\":\"response.output_text.delta\",\"delta\":\"hi\"}\n\n",
     "event: response.completed\n",
     "data: {\"type\":\"response.completed\",\"response\":{\"error\":null,",
-    "\"tools\":[{\"parameters\":{\"usage\":{\"input_tokens\":1}}}],",
+    "\"incomplete_details\":null,\"tools\":[{\"parameters\":{\"usage\":{\"input_tokens\":1}}}],",
     "\"usage\":{\"input_tokens\":9,\"input_tokens_details\":{\"cached_tokens\":8},",
     "\"output_tokens\":2}}}\n\n",
 );
@@ -43,7 +46,7 @@ const RESPONSES: &str = concat!(
 #[test]
 fn a_chat_is_understood() {
     let usage = Some(Usage { input: 7, cached: 5, output: 3 });
-    let expected = Seen { events: 3, usage, ended: true, error: false };
+    let expected = Seen { events: 3, usage, ended: true, error: false, finish: Some(Finish::Stop) };
     assert_eq!(watch(Surface::Chat, CHAT), expected);
     assert_eq!(watch(Surface::Completions, CHAT), expected);
 }
@@ -51,15 +54,27 @@ fn a_chat_is_understood() {
 #[test]
 fn anthropics_messages_are_understood() {
     let usage = Some(Usage { input: 129, cached: 100, output: 15 });
-    let expected = Seen { events: 3, usage, ended: true, error: false };
+    let expected =
+        Seen { events: 3, usage, ended: true, error: false, finish: Some(Finish::Length) };
     assert_eq!(watch(Surface::Messages, MESSAGES), expected);
 }
 
 #[test]
 fn responses_are_understood() {
     let usage = Some(Usage { input: 9, cached: 8, output: 2 });
-    let expected = Seen { events: 3, usage, ended: true, error: false };
+    let expected = Seen { events: 3, usage, ended: true, error: false, finish: Some(Finish::Stop) };
     assert_eq!(watch(Surface::Responses, RESPONSES), expected);
+}
+
+#[test]
+fn an_incomplete_response_says_why() {
+    let incomplete = RESPONSES.replace("response.completed", "response.incomplete");
+    assert_eq!(watch(Surface::Responses, &incomplete).finish, Some(Finish::Length));
+    let withheld = incomplete.replace(
+        "\"incomplete_details\":null",
+        "\"incomplete_details\":{\"reason\":\"content_filter\"}",
+    );
+    assert_eq!(watch(Surface::Responses, &withheld).finish, Some(Finish::ContentFilter));
 }
 
 #[test]

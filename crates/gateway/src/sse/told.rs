@@ -117,7 +117,9 @@ impl Counts {
 /// Whether the JSON may tell of tokens used. Inside a string the quotes would have backslashes.
 pub(super) fn mentions_usage(json: &[u8]) -> bool {
     // OpenAI writes `"usage":null` into every event but the last.
-    USAGE.find_iter(json).any(|at| member(json, at).is_some_and(|value| value.starts_with(b"{")))
+    USAGE
+        .find_iter(json)
+        .any(|at| member(json, at, USAGE.needle()).is_some_and(|value| value.starts_with(b"{")))
 }
 
 /// Whether the JSON may be an error.
@@ -127,8 +129,10 @@ pub(super) fn mentions_error(json: &[u8]) -> bool {
 
 /// The last `usage` of a text that is only the end of a JSON document.
 pub(super) fn last_usage(text: &[u8]) -> Option<Counts> {
-    let read =
-        |at| Counts::deserialize(&mut serde_json::Deserializer::from_slice(member(text, at)?)).ok();
+    let read = |at| {
+        let value = member(text, at, USAGE.needle())?;
+        Counts::deserialize(&mut serde_json::Deserializer::from_slice(value)).ok()
+    };
     let mut places: Vec<usize> = Vec::new();
     for at in USAGE.find_iter(text) {
         // Nobody says it this often but to make us look.
@@ -144,9 +148,9 @@ pub(super) fn last_usage(text: &[u8]) -> Option<Counts> {
 static USAGE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(br#""usage""#));
 static ERROR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(br#""error""#));
 
-/// What follows the colon behind the key `"usage"` at this place.
-fn member(json: &[u8], at: usize) -> Option<&[u8]> {
-    let behind = json[at + br#""usage""#.len()..].trim_ascii_start();
+/// What follows the colon behind the key, quotes and all, at this place.
+pub(super) fn member<'a>(json: &'a [u8], at: usize, key: &[u8]) -> Option<&'a [u8]> {
+    let behind = json.get(at + key.len()..)?.trim_ascii_start();
     Some(behind.strip_prefix(b":")?.trim_ascii_start())
 }
 

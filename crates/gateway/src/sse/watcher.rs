@@ -1,8 +1,10 @@
 //! Lines and events of a stream.
 
+use super::finish::{Ending, incomplete_reason};
 use super::kept::Kept;
 use super::told::{Counts, Told, last_usage, mentions_error, mentions_usage};
 use super::{Broken, Progress, Seen};
+use crate::meter::Finish;
 use crate::surface::Surface;
 
 /// The longest name of a field that is let through. Those in use have five bytes at most.
@@ -16,6 +18,7 @@ pub struct Watcher {
     surface: Surface,
     seen: Seen,
     counts: Counts,
+    ending: Ending,
     /// No line has ended yet.
     at_start: bool,
     /// The last byte was a carriage return; a line feed that follows belongs to it.
@@ -38,6 +41,7 @@ impl Watcher {
             surface,
             seen: Seen::default(),
             counts: Counts::default(),
+            ending: Ending::default(),
             at_start: true,
             after_return: false,
             line_bytes: 0,
@@ -147,6 +151,9 @@ impl Watcher {
             self.event.kind = Kind::End;
             return;
         }
+        if let Some(finish) = self.ending.look(self.surface, json) {
+            self.seen.finish = Some(finish);
+        }
         // Few events tell anything of what is wanted here, so few are read.
         let nameless = self.event.kind == Kind::Unnamed
             && matches!(self.surface, Surface::Responses | Surface::Messages);
@@ -170,6 +177,9 @@ impl Watcher {
                 self.event.name(kind.as_bytes());
             }
         }
+        if let Some(reason) = self.event.finish.and_then(|_| incomplete_reason(json)) {
+            self.event.finish = Some(Finish::of(reason));
+        }
     }
 
     /// An empty line: what came since the last one counts now, as it does for the client.
@@ -179,6 +189,7 @@ impl Watcher {
             return;
         }
         self.seen.error |= event.error;
+        self.seen.finish = event.finish.or(self.seen.finish);
         match event.kind {
             Kind::Unnamed | Kind::Other => self.seen.events += 1,
             Kind::LastWord => {
@@ -199,6 +210,8 @@ struct Event {
     has_data: bool,
     kind: Kind,
     error: bool,
+    /// What its name says about why the answer ended.
+    finish: Option<Finish>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -219,7 +232,14 @@ impl Event {
     fn name(&mut self, name: &[u8]) {
         self.kind = match name {
             b"message_stop" => Kind::End,
-            b"response.completed" | b"response.incomplete" => Kind::LastWord,
+            b"response.completed" => {
+                self.finish = Some(Finish::Stop);
+                Kind::LastWord
+            }
+            b"response.incomplete" => {
+                self.finish = Some(Finish::Length);
+                Kind::LastWord
+            }
             b"response.failed" => {
                 self.error = true;
                 Kind::LastWord

@@ -135,10 +135,52 @@ metrics! {
         "Tokens used, by the name of the key that was shown";
     GatewayRetries, Gateway, Counter, Count, "flyball_gateway_retries_total", ["model"],
         "Times that another engine was tried";
-    GatewayCached, Gateway, Counter, Count, "flyball_gateway_cached_total", ["model"],
-        "Requests that got a kept answer; no engine worked for them";
     GatewayCopiesDropped, Gateway, Counter, Count, "flyball_gateway_copies_dropped_total", [],
         "Copies for a mirror that were not sent because there was no room";
+    GatewayFinish, Gateway, Counter, Count, "flyball_gateway_finish_total", ["model", "reason"],
+        "Answers that told why they ended: stop, length, tool_calls, content_filter, other";
+    GatewaySplitRequests, Gateway, Counter, Count, "flyball_gateway_split_requests_total",
+        ["split", "model"],
+        "Requests for a name that stands for several models, by the model that got them";
+    GatewayMirrored, Gateway, Counter, Count, "flyball_gateway_mirrored_total", ["model"],
+        "Copies of requests, whose answers nobody gets, by the model that got them";
+    GatewayQueueWait, Gateway, Histogram, Seconds, "flyball_gateway_queue_wait_seconds", ["model"],
+        "How long requests waited for a turn, those that did not wait among them";
+    GatewayHeldRequests, Gateway, Counter, Count, "flyball_gateway_held_requests_total", ["model"],
+        "Requests that waited for a model which had no engine";
+    GatewayHedged, Gateway, Counter, Count, "flyball_gateway_hedged_total", ["model"],
+        "Requests for which a second engine was asked before the first had begun to answer";
+    GatewayContinued, Gateway, Counter, Count, "flyball_gateway_continued_total", ["model"],
+        "Times that another engine continued an answer which had broken off";
+    GatewayKept, Gateway, Counter, Count, "flyball_gateway_kept_answers_total", ["model"],
+        "Requests that got an answer which had been kept";
+    GatewayQueued, Gateway, Gauge, Count, "flyball_gateway_queued", ["model"],
+        "Requests that wait for a turn";
+    GatewayHolding, Gateway, Gauge, Count, "flyball_gateway_holding", ["model"],
+        "Requests that wait for a model which has no engine";
+    GatewayBacklog, Gateway, Gauge, Count, "flyball_gateway_backlog_tokens", ["model"],
+        "Prompt tokens of all requests that wait";
+    GatewayOldestWait, Gateway, Gauge, Seconds, "flyball_gateway_oldest_wait_seconds", ["model"],
+        "How long the oldest of those that wait has waited; 0 if none waits";
+    GatewayBacklogCost, Gateway, Gauge, Count, "flyball_gateway_backlog_cost", ["model"],
+        "What all requests that wait will probably cost, in the GPU time of a prompt token";
+    GatewayWindow, Gateway, Gauge, Count, "flyball_gateway_window", ["model"],
+        "Requests that this gateway may have at the model's engines at once, learned from their reports";
+    GatewayArrived, Gateway, Counter, Count, "flyball_gateway_arrived_total", ["model"],
+        "Requests that asked for a turn, whatever became of them";
+    GatewayArrivedTokens, Gateway, Counter, Count, "flyball_gateway_arrived_tokens_total", ["model"],
+        "Their prompt tokens, counted by us";
+    GatewayCost, Gateway, Counter, Count, "flyball_gateway_cost_total", ["model"],
+        "What requests that ended have cost, in the GPU time of a prompt token";
+    GatewayShed, Gateway, Counter, Count, "flyball_gateway_shed_total", ["model"],
+        "Requests that were turned away at the queue, or had waited in vain";
+    GatewayWakeCalls, Gateway, Counter, Count, "flyball_gateway_wake_calls_total", ["model"],
+        "Calls to wake the model";
+    GatewayInvariantBroken, Gateway, Counter, Count, "flyball_gateway_invariant_broken_total",
+        ["invariant"],
+        "Times that something did not hold which must; docs/invariants.md has the list";
+    GatewayModelEngines, Gateway, Gauge, Count, "flyball_gateway_model_engines", ["model", "state"],
+        "Engines of a model by state, as flyball_gateway_engines has them";
     GatewayRefused, Gateway, Counter, Count, "flyball_gateway_refused_total", ["reason"],
         "Requests that got no whole answer of an engine, by the reason that `x-flyball-reason` says";
     GatewayChoices, Gateway, Counter, Count, "flyball_gateway_choices_total", ["by"],
@@ -163,7 +205,7 @@ metrics! {
         "Requests under way";
     GatewayHeld, Gateway, Gauge, Bytes, "flyball_gateway_held_bytes", [],
         "Bytes of request bodies held in memory";
-    GatewayKept, Gateway, Gauge, Bytes, "flyball_gateway_kept_bytes", [],
+    GatewayKeptBytes, Gateway, Gauge, Bytes, "flyball_gateway_kept_bytes", [],
         "Bytes of kept answers";
     GatewayEngines, Gateway, Gauge, Count, "flyball_gateway_engines", ["state"],
         "Engines by state: open, draining, quarantined (ignores hang-ups), broken (breaker is open)";
