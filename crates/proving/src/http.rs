@@ -66,6 +66,13 @@ pub fn request_head(bytes: &[u8]) -> Result<Option<(Head, &str, &str)>, BadHead>
     }
 }
 
+/// The value of a header in a whole head of an answer. The name is in small letters.
+pub fn header_of<'a>(head: &'a [u8], name: &str) -> Option<&'a str> {
+    let text = std::str::from_utf8(head).ok()?;
+    let lines = text.split("\r\n").skip(1).filter_map(|line| line.split_once(':'));
+    lines.filter(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim()).next()
+}
+
 fn framing(
     headers: &[httparse::Header<'_>],
     otherwise: Framing,
@@ -258,6 +265,14 @@ mod tests {
         let (head, method, path) = request_head(text).unwrap().unwrap();
         assert_eq!((method, path, head.framing), ("POST", "/v1", Framing::Chunked));
         assert!(head.closes);
+    }
+
+    #[test]
+    fn a_header_is_found_whatever_its_letters() {
+        let head = b"HTTP/1.1 429 Busy\r\nX-Flyball-Reason: queue_full\r\nretry-after: 2\r\n\r\n";
+        assert_eq!(header_of(head, "x-flyball-reason"), Some("queue_full"));
+        assert_eq!(header_of(head, "retry-after"), Some("2"));
+        assert_eq!(header_of(head, "reason"), None);
     }
 
     proptest! {

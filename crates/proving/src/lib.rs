@@ -4,13 +4,16 @@
 //!   proxy in front of it. The emulator is for behaviour; this is for cost.
 //! - [`load`] asks: closed loop or open loop, small bodies or large ones, whole answers or streams.
 //!   It prints one JSON object; with a history it also writes one line per request.
+//! - [`callers`] asks as several callers do who share engines, and says what each of them got.
 //! - [`replay`] plays a trace of conversations, so that caches and affinity have something to find.
 //! - [`faults`] is a TCP relay that breaks what it relays, by a seeded script.
 //! - [`history`] judges what happened from the written history alone.
 //!
 //! Nothing here knows what is between load and upstream: nginx, a peer or our gateway. The programs
-//! are started by `cargo xtask bench gateway`. Start at [`load::Plan`].
+//! are started by `cargo xtask bench gateway` and
+//! `cargo xtask bench admission`. Start at [`load::Plan`].
 
+pub mod callers;
 pub mod faults;
 pub mod history;
 pub mod http;

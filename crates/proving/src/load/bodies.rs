@@ -16,6 +16,7 @@ pub struct Bodies {
     path: String,
     host: String,
     opening: String,
+    streams: bool,
     rests: Vec<Bytes>,
 }
 
@@ -26,6 +27,8 @@ pub struct Message {
     pub start: Vec<u8>,
     /// The rest of the body.
     pub rest: Bytes,
+    /// Whether it asks for a stream.
+    pub streams: bool,
 }
 
 impl Bodies {
@@ -46,6 +49,7 @@ impl Bodies {
             path: plan.path.clone(),
             host: plan.target.first().map(ToString::to_string).unwrap_or_default(),
             opening,
+            streams: plan.stream,
             rests: rests.collect(),
         }
     }
@@ -60,7 +64,7 @@ impl Bodies {
              content-length: {length}\r\n\r\n{}{number:016x} ",
             self.path, self.host, self.opening
         );
-        Message { start: start.into_bytes(), rest: rest.clone() }
+        Message { start: start.into_bytes(), rest: rest.clone(), streams: self.streams }
     }
 }
 

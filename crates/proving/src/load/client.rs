@@ -2,9 +2,10 @@
 
 use super::bodies::Message;
 use super::histogram::Histogram;
+use super::named::Named;
 use super::plan::Plan;
 use crate::history::End;
-use crate::http::{BodyReader, Finder, HEAD_BYTES, Head, answer_head};
+use crate::http::{BodyReader, Finder, HEAD_BYTES, Head, answer_head, header_of};
 use crate::sockets;
 use bytes::Buf;
 use std::io;
@@ -24,6 +25,11 @@ pub enum Habit {
         /// How many.
         after_events: u64,
     },
+    /// Hangs up so long after it began to ask, unless it was answered by then.
+    Leaves {
+        /// How long.
+        after: Duration,
+    },
     /// Waits between small reads.
     Slow,
     /// Closes its sending side once it has asked.
@@ -35,7 +41,7 @@ impl Habit {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
-            Self::Cancels { .. } => "cancels",
+            Self::Cancels { .. } | Self::Leaves { .. } => "cancels",
             Self::Slow => "slow",
             Self::HalfCloses => "half-closes",
         }
@@ -48,6 +54,8 @@ pub struct Outcome {
     pub end: End,
     /// Of the answer; 0 without one.
     pub status: u16,
+    /// When the last byte of the request was out.
+    pub asked: Option<Instant>,
     pub first_byte: Option<Instant>,
     pub first_event: Option<Instant>,
     pub events: u64,
@@ -56,6 +64,10 @@ pub struct Outcome {
     pub tries: u32,
     /// What an unusual end said.
     pub note: Option<String>,
+    /// The answer's `x-flyball-reason`, if it was no success.
+    pub reason: Option<String>,
+    /// The model that the answer named, if that was asked for.
+    pub model: Option<String>,
 }
 
 /// One client.
@@ -64,12 +76,12 @@ pub struct Client {
     next_target: usize,
     source: u8,
     deadline: Duration,
-    streams: bool,
     connection: Option<TcpStream>,
     buffer: Vec<u8>,
     events: Finder,
     done: Finder,
     error: Finder,
+    named: Option<Named>,
 }
 
 /// Bytes kept of an answer that is no success.
@@ -85,18 +97,32 @@ const MOST_TRIES: u32 = 4;
 impl Client {
     /// The `index`-th client of a plan.
     pub fn new(plan: &Plan, index: usize) -> Self {
+        let deadline = Duration::from_secs_f64(plan.deadline_seconds);
+        let mut client = Self::to(plan.target.clone(), index, deadline);
+        client.source = (index % usize::from(plan.sources.max(1))) as u8;
+        client
+    }
+
+    /// A client that connects to the `first` of these, and where that fails to the next.
+    pub fn to(targets: Vec<SocketAddr>, first: usize, deadline: Duration) -> Self {
         Self {
-            targets: plan.target.clone(),
-            next_target: index,
-            source: (index % usize::from(plan.sources.max(1))) as u8,
-            deadline: Duration::from_secs_f64(plan.deadline_seconds),
-            streams: plan.stream,
+            targets,
+            next_target: first,
+            source: 0,
+            deadline,
             connection: None,
             buffer: Vec::new(),
             events: Finder::new(b"data: "),
             done: Finder::new(b"data: [DONE]"),
             error: Finder::new(b"\"error\":"),
+            named: None,
         }
+    }
+
+    /// Looks for the model's name in every answer.
+    pub fn naming(mut self) -> Self {
+        self.named = Some(Named::default());
+        self
     }
 
     /// Asks, and reads the answer to its end.
@@ -106,7 +132,15 @@ impl Client {
         habit: Habit,
         between: &mut Histogram,
     ) -> Outcome {
-        let deadline = Instant::now() + self.deadline;
+        let begun = Instant::now();
+        let leaves = match habit {
+            Habit::Leaves { after } => after < self.deadline,
+            _ => false,
+        };
+        let deadline = match habit {
+            Habit::Leaves { after } if leaves => begun + after,
+            _ => begun + self.deadline,
+        };
         let mut tries = 0;
         loop {
             tries += 1;
@@ -115,7 +149,8 @@ impl Client {
             let asked = self.ask_once(message, habit, between, &mut outcome);
             match timeout_at(deadline, asked).await {
                 Ok(Ok(closes)) => {
-                    if closes || outcome.end != End::Whole {
+                    // Who is refused in order keeps its connection.
+                    if closes || !matches!(outcome.end, End::Whole | End::Status) {
                         self.connection = None;
                     }
                     return outcome;
@@ -136,7 +171,7 @@ impl Client {
                 }
                 Err(_) => {
                     self.connection = None;
-                    outcome.end = End::Hung;
+                    outcome.end = if leaves { End::Cancelled } else { End::Hung };
                     return outcome;
                 }
             }
@@ -159,6 +194,7 @@ impl Client {
         };
         outcome.end = End::Unanswered;
         send(&mut connection, message).await?;
+        outcome.asked = Some(Instant::now());
         match habit {
             Habit::Cancels { after_events: 0 } => return Ok(outcome.cancelled()),
             Habit::HalfCloses => connection.shutdown().await?,
@@ -179,12 +215,17 @@ impl Client {
         };
         outcome.status = head.status;
         outcome.end = End::Broken;
+        if head.status != 200 {
+            let reason = header_of(&self.buffer[..head.bytes], "x-flyball-reason");
+            outcome.reason = reason.map(str::to_owned);
+        }
         self.buffer.drain(..head.bytes);
-        self.read_body(&mut connection, &head, habit, between, outcome).await?;
+        let streams = message.streams;
+        self.read_body(&mut connection, &head, streams, habit, between, outcome).await?;
         if outcome.end == End::Cancelled {
             return Ok(true);
         }
-        outcome.end = self.judge(&head, outcome);
+        outcome.end = self.judge(&head, streams, outcome);
         let closes = head.closes || habit == Habit::HalfCloses;
         self.connection = Some(connection);
         Ok(closes)
@@ -200,18 +241,25 @@ impl Client {
         &mut self,
         connection: &mut TcpStream,
         head: &Head,
+        streams: bool,
         habit: Habit,
         between: &mut Histogram,
         outcome: &mut Outcome,
     ) -> io::Result<()> {
         let mut body = BodyReader::new(head.framing);
         let (events, done, error) = (&mut self.events, &mut self.done, &mut self.error);
-        let watches = self.streams || head.status != 200;
+        let watches = streams || head.status != 200;
+        if let Some(named) = &mut self.named {
+            named.reset();
+        }
         [&mut *events, &mut *done, &mut *error].into_iter().for_each(Finder::reset);
         let mut last: Option<Instant> = None;
         loop {
             let used = body.feed(&self.buffer, |content| {
                 outcome.bytes += content.len() as u64;
+                if let Some(named) = &mut self.named {
+                    named.feed(content);
+                }
                 if watches {
                     events.feed(content);
                     done.feed(content);
@@ -223,7 +271,7 @@ impl Client {
             });
             let used = used.map_err(io::Error::other)?;
             self.buffer.drain(..used);
-            if self.streams && events.count > outcome.events {
+            if streams && events.count > outcome.events {
                 let now = Instant::now();
                 outcome.first_event.get_or_insert(now);
                 if let Some(last) = last.replace(now) {
@@ -232,6 +280,7 @@ impl Client {
             }
             outcome.events = events.count;
             if body.is_done() {
+                outcome.model = self.named.as_mut().and_then(Named::take);
                 return Ok(());
             }
             match habit {
@@ -255,10 +304,10 @@ impl Client {
     }
 
     /// How an answer that was framed whole ended.
-    fn judge(&self, head: &Head, outcome: &Outcome) -> End {
+    fn judge(&self, head: &Head, streams: bool, outcome: &Outcome) -> End {
         if head.status != 200 {
             End::Status
-        } else if !self.streams || self.done.count > 0 {
+        } else if !streams || self.done.count > 0 {
             End::Whole
         } else if self.error.count > 0 {
             End::ErrorEvent
@@ -274,12 +323,15 @@ impl Outcome {
         Self {
             end: End::Refused,
             status: 0,
+            asked: None,
             first_byte: None,
             first_event: None,
             events: 0,
             bytes: 0,
             tries,
             note: None,
+            reason: None,
+            model: None,
         }
     }
 

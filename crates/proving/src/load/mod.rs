@@ -9,6 +9,7 @@
 mod bodies;
 mod client;
 mod histogram;
+mod named;
 mod open;
 mod plan;
 

@@ -1,4 +1,4 @@
-//! `docs/benchmarks.md` and `docs/benchmarks-gateway.md`: sections that are measured apart and kept
+//! `docs/benchmarks.md`, `docs/benchmarks-gateway.md` and `docs/benchmarks-admission.md`: sections that are measured apart and kept
 //! together.
 //!
 //! Each section is kept in a JSON file beside its page with its date, so that a run of one of them
@@ -37,6 +37,17 @@ Written by `cargo xtask bench gateway --figure`; do not edit. Everything runs on
 loopback, in one run: the gateway with everything on, and the others at their fastest reasonable
 settings (`crates/xtask/src/bench/gateway/templates`). Figures against their targets:
 `cargo xtask figures`.
+",
+};
+
+pub(super) const ADMISSION: Document = Document {
+    kept: "docs/benchmarks-admission.json",
+    page: "docs/benchmarks-admission.md",
+    head: "# Benchmarks of admission
+
+Written by `cargo xtask bench admission --figure`; do not edit. Callers, gateways and emulated
+engines share one machine and its loopback; peers get the same load in the same run. Figures against
+their targets: `cargo xtask figures`.
 ",
 };
 

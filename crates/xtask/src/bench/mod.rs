@@ -1,10 +1,12 @@
 //! `cargo xtask bench`: what the simulator, the governor and the gateway are worth, in numbers.
 //!
-//! `gateway` has a folder of its own. `backtest` is here; its sections in order: `truth` (the engine against real runs), `speed`, `cells` (one model against
+//! `gateway` and `admission` have folders of their own, and `programs` what both start. `backtest` is
+//! here; its sections in order: `truth` (the engine against real runs), `speed`, `cells` (one model against
 //! every rival), `pool` (three models on shared accelerators, and lent training), `ramp` (a
 //! published ramp), `drills` (faults). Each prints its table; `--figure` writes the figures and
 //! `docs/benchmarks.md`. Traces are read in place, beside the checkout, and never copied.
 
+mod admission;
 mod cells;
 mod contenders;
 mod document;
@@ -12,6 +14,7 @@ mod drills;
 mod gateway;
 mod pace;
 mod pool;
+mod programs;
 mod sections;
 mod sources;
 mod speed;
@@ -33,6 +36,8 @@ pub(crate) enum Command {
     Backtest(Args),
     /// The gateway beside nginx, `HAProxy` and other routers, and under faults
     Gateway(gateway::Args),
+    /// Admission: fairness, overload, splits, and an hour of everything at once
+    Admission(admission::Args),
 }
 
 #[derive(ClapArgs)]
@@ -152,6 +157,7 @@ pub(crate) fn run(root: &Path, command: &Command) -> Result<()> {
     match command {
         Command::Backtest(args) => backtest(root, args),
         Command::Gateway(args) => gateway::run(root, args),
+        Command::Admission(args) => admission::run(root, args),
     }
 }
 

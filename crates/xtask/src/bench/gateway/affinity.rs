@@ -11,6 +11,7 @@
 
 use super::bench::Bench;
 use super::running::{Cores, Running, get};
+use crate::bench::programs::page::total;
 use crate::bench::{Measured, measure, sources};
 use crate::figures::Op;
 use crate::process;
@@ -225,7 +226,7 @@ fn run(
 
 fn engines(bench: &mut Bench) -> Result<(Running, Vec<SocketAddr>)> {
     let ours = bench.ours().clone().map_err(anyhow::Error::msg)?;
-    let addresses = row(bench)?;
+    let addresses = bench.ports.row(ENGINES)?;
     let mut command = Command::new(ours);
     command.args(["emulate", "--model", MODEL, "--gpu", ACCELERATOR]);
     command.args(["--tp", &TENSOR.to_string(), "--engines", &ENGINES.to_string()]);
@@ -233,19 +234,6 @@ fn engines(bench: &mut Bench) -> Result<(Running, Vec<SocketAddr>)> {
     let mut running = Running::start("engines", &command, Cores::All, &bench.folder)?;
     running.ready(addresses[ENGINES - 1], "/health", Duration::from_secs(60))?;
     Ok((running, addresses))
-}
-
-/// Free ports in a row, as `emulate` takes them.
-fn row(bench: &mut Bench) -> Result<Vec<SocketAddr>> {
-    let mut row: Vec<SocketAddr> = Vec::new();
-    while row.len() < ENGINES {
-        let next = bench.ports.next()?;
-        if row.last().is_some_and(|last| last.port() + 1 != next.port()) {
-            row.clear();
-        }
-        row.push(next);
-    }
-    Ok(row)
 }
 
 fn gateways(bench: &mut Bench, count: usize, engines: &[SocketAddr]) -> Result<Doors> {
@@ -275,13 +263,8 @@ fn gateways(bench: &mut Bench, count: usize, engines: &[SocketAddr]) -> Result<D
 /// One router with its own defaults on the command line: 0.3, 64, 1.5.
 fn sglang(bench: &mut Bench, engines: &[SocketAddr]) -> Result<Doors> {
     let (listen, spare) = (bench.ports.next()?, bench.ports.next()?);
-    let program = bench.peers.folder_of("sglang-router")?.join("bin/sglang-router");
-    let mut command = Command::new(program);
-    command.args(["launch", "--host", "127.0.0.1", "--port", &listen.port().to_string()]);
-    command.args(["--prometheus-port", &spare.port().to_string()]);
-    command.args(["--policy", "cache_aware", "--log-level", "error"]);
-    command.args(["--max-concurrent-requests", "60000"]);
-    command.arg("--worker-urls").args(engines.iter().map(|engine| format!("http://{engine}")));
+    let name = "sglang-router";
+    let command = bench.peers.router(name, listen, spare, "cache_aware", engines)?;
     let mut running = Running::start("sglang-affinity", &command, Cores::All, &bench.folder)?;
     running.ready(listen, "/v1/models", Duration::from_secs(120))?;
     Ok((vec![running], vec![listen]))
@@ -303,27 +286,4 @@ fn counts(engine: SocketAddr) -> Result<Counts> {
         hits: sum("vllm:prefix_cache_hits_total")?,
         generated: sum("vllm:generation_tokens_total")?,
     })
-}
-
-/// The sum over all labels of a metric.
-fn total(page: &str, name: &str) -> Option<f64> {
-    let values = page.lines().filter_map(|line| {
-        let rest = line.strip_prefix(name)?;
-        rest.starts_with(['{', ' ']).then(|| rest.rsplit(' ').next()?.parse::<f64>().ok())?
-    });
-    values.fold(None, |sum, value| Some(sum.unwrap_or(0.0) + value))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_metric_is_summed_over_its_labels() {
-        let page = "# TYPE a_total counter\na_total{x=\"1\"} 2\na_total{x=\"2\"} 3.5\n\
-                    a_total_more 9\nb 4\n";
-        assert_eq!(total(page, "a_total"), Some(5.5));
-        assert_eq!(total(page, "b"), Some(4.0));
-        assert_eq!(total(page, "c"), None);
-    }
 }

@@ -4,7 +4,8 @@ use super::contenders::{Contender, Place, Started};
 use super::kernel::{self, Cpu, TICK_NANOS};
 use super::peers::Peers;
 use super::running::{self, Cores, Ports, Running};
-use crate::{image, process};
+use crate::bench::programs;
+use crate::process;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -54,22 +55,14 @@ pub(super) struct Round {
 impl Bench {
     /// Builds the programs, unless they were built before.
     pub(super) fn new(root: &Path, args: &super::Args) -> Result<Self> {
-        let programs = match &args.programs {
-            Some(folder) => folder.clone(),
-            None => {
-                build(root, &["--package", "flyball-proving", "--bins"])?;
-                build(root, &["--package", "flyball-cli"])?;
-                image::target_folder(root)?.join("release")
-            }
-        };
+        let programs = programs::folder(root, args.programs.as_deref())?;
         let flyball = programs.join("flyball");
         let help = process::read(Command::new(&flyball).args(["gateway", "--help"]));
         let ours = match help {
             Ok(_) => Ok(flyball),
             Err(_) => Err("`flyball gateway` does not exist yet".to_owned()),
         };
-        let folder = std::env::temp_dir().join(format!("flyball-bench-{}", std::process::id()));
-        std::fs::create_dir_all(&folder)?;
+        let folder = programs::scratch("bench")?;
         let quick = args.quick;
         Ok(Self {
             quick,
@@ -178,12 +171,6 @@ fn spent(name: &str, before: Cpu, after: Cpu) -> u64 {
         return fine.max(coarse);
     }
     fine
-}
-
-fn build(root: &Path, what: &[&str]) -> Result<()> {
-    let mut cargo = Command::new("cargo");
-    cargo.current_dir(root).args(["build", "--release", "--locked", "--quiet"]).args(what);
-    process::run(&mut cargo)
 }
 
 fn joined(addresses: &[SocketAddr]) -> String {

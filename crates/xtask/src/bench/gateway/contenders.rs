@@ -91,7 +91,6 @@ impl Contender {
         address: SocketAddr,
         spare: SocketAddr,
     ) -> Result<Command> {
-        let urls = place.upstreams.iter().map(|upstream| format!("http://{upstream}"));
         match self {
             Self::Ours => ours(place, folder, address, spare),
             Self::Nginx => {
@@ -132,18 +131,9 @@ impl Contender {
                 Ok(command)
             }
             Self::VllmRouter | Self::SglangRouter => {
-                let bin = place.peers.folder_of(self.name())?.join("bin");
-                let mut command = Command::new(bin.join(self.name()));
-                if self == Self::SglangRouter {
-                    command.arg("launch");
-                }
-                command.args(["--host", "127.0.0.1", "--port", &address.port().to_string()]);
-                command.args(["--prometheus-port", &spare.port().to_string()]);
                 // Their cheapest policy; with `cache_aware` they keep a tree of every prompt's text.
-                command.args(["--policy", "round_robin", "--log-level", "error"]);
-                command.args(["--max-concurrent-requests", "60000"]);
-                command.arg("--worker-urls").args(urls);
-                Ok(command)
+                let policy = "round_robin";
+                place.peers.router(self.name(), address, spare, policy, place.upstreams)
             }
             Self::Litellm => litellm(place, folder, address),
         }

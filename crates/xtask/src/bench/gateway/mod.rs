@@ -13,12 +13,10 @@ mod contenders;
 mod cost;
 mod emulator;
 mod faults;
-mod kernel;
 mod latency;
-mod peers;
-mod running;
 mod streams;
 
+use super::programs::{kernel, peers, running};
 use super::{Measured, Page, document};
 use anyhow::Result;
 use bench::Bench;

@@ -1,7 +1,8 @@
 //! What a drill is played in: engines without a GPU, a fault proxy before each, two gateways.
 
 use super::super::bench::Bench;
-use super::super::running::{Cores, Ports, Running, get};
+use super::super::running::{Cores, Ports, Running};
+use crate::bench::programs::page::json;
 use anyhow::{Context, Result, ensure};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -139,10 +140,10 @@ impl World {
             if engine.is_none() {
                 continue;
             }
-            let state: serde_json::Value = body(*address, "/emulator/state")?;
+            let state: serde_json::Value = json(*address, "/emulator/state")?;
             let unix = jiff::Timestamp::now().as_microsecond() as f64 / 1e6;
             let now = state["now"].as_f64().context("an engine without a clock")?;
-            let log = body(*address, "/emulator/log")?;
+            let log = json(*address, "/emulator/log")?;
             let records = log.as_array().cloned().unwrap_or_default();
             // Its clock runs at the speed of its emulation.
             logs.push((unix - now / SPEED, records));
@@ -166,9 +167,3 @@ impl World {
 
 /// Of the emulation, as told to the engines.
 pub(super) const SPEED: f64 = 0.25;
-
-fn body(address: SocketAddr, path: &str) -> Result<serde_json::Value> {
-    let answer = get(address, path)?;
-    let (_, body) = answer.split_once("\r\n\r\n").context("an answer without a body")?;
-    serde_json::from_str(body).with_context(|| format!("reading {path} of an engine"))
-}

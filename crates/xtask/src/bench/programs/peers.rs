@@ -3,11 +3,12 @@
 
 use crate::{cluster, process};
 use anyhow::{Context, Result, ensure};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Where the peers are.
-pub(super) struct Peers {
+pub(in crate::bench) struct Peers {
     folder: PathBuf,
 }
 
@@ -26,12 +27,12 @@ const PACKAGES: [(&str, &[&str]); 2] = [
 ];
 
 impl Peers {
-    pub(super) fn new() -> Result<Self> {
+    pub(in crate::bench) fn new() -> Result<Self> {
         Ok(Self { folder: cluster::Layout::new()?.cache().join("peers") })
     }
 
     /// Installs what is missing and says how that went.
-    pub(super) fn install(&self) {
+    pub(in crate::bench) fn install(&self) {
         let names = PACKAGES.iter().map(|(name, _)| *name).chain(WHEELS.map(|(name, ..)| name));
         for name in names {
             match self.folder_of(name) {
@@ -42,7 +43,7 @@ impl Peers {
     }
 
     /// The folder of an installed peer; installs it if it is not.
-    pub(super) fn folder_of(&self, name: &str) -> Result<PathBuf> {
+    pub(in crate::bench) fn folder_of(&self, name: &str) -> Result<PathBuf> {
         if let Some((_, packages)) = PACKAGES.iter().find(|(package, _)| *package == name) {
             let folder = self.folder.join(name);
             return once(&folder, name, || unpack(&folder, packages));
@@ -53,8 +54,29 @@ impl Peers {
         once(&folder, name, || environment(&folder, &format!("{name}{extra}=={version}")))
     }
 
+    /// One of the two routers, with its own defaults except for the policy and room for all.
+    pub(in crate::bench) fn router(
+        &self,
+        name: &str,
+        listen: SocketAddr,
+        spare: SocketAddr,
+        policy: &str,
+        engines: &[SocketAddr],
+    ) -> Result<Command> {
+        let mut command = Command::new(self.folder_of(name)?.join("bin").join(name));
+        if name == "sglang-router" {
+            command.arg("launch");
+        }
+        command.args(["--host", "127.0.0.1", "--port", &listen.port().to_string()]);
+        command.args(["--prometheus-port", &spare.port().to_string()]);
+        command.args(["--policy", policy, "--log-level", "error"]);
+        command.args(["--max-concurrent-requests", "60000"]);
+        command.arg("--worker-urls").args(engines.iter().map(|engine| format!("http://{engine}")));
+        Ok(command)
+    }
+
     /// Its version, for the page.
-    pub(super) fn version_of(&self, name: &str) -> String {
+    pub(in crate::bench) fn version_of(&self, name: &str) -> String {
         if let Some((.., version)) = WHEELS.iter().find(|(wheel, ..)| *wheel == name) {
             return (*version).to_owned();
         }

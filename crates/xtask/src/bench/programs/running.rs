@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// Which cores a program may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cores {
+pub(in crate::bench) enum Cores {
     /// The first: load and upstream.
     First,
     /// The second: whoever is measured, alone.
@@ -23,16 +23,16 @@ pub(super) enum Cores {
 }
 
 /// A program that ends with this value.
-pub(super) struct Running {
+pub(in crate::bench) struct Running {
     child: Child,
-    pub(super) name: String,
+    pub(in crate::bench) name: String,
 }
 
 /// Open files: 10,000 streams are 20,000 sockets at a proxy.
 const OPEN_FILES: u32 = 200_000;
 
 /// Open files that a program may have here: as many as wanted, or what this machine allows.
-pub(super) fn open_files() -> u32 {
+pub(in crate::bench) fn open_files() -> u32 {
     static FOUND: OnceLock<u32> = OnceLock::new();
     *FOUND.get_or_init(|| {
         let wanted = format!("--nofile={OPEN_FILES}");
@@ -47,7 +47,7 @@ pub(super) fn open_files() -> u32 {
 
 impl Running {
     /// Starts a command; what it prints goes to `NAME.log` in the folder.
-    pub(super) fn start(
+    pub(in crate::bench) fn start(
         name: &str,
         command: &Command,
         cores: Cores,
@@ -60,18 +60,18 @@ impl Running {
         Ok(Self { child, name: name.to_owned() })
     }
 
-    pub(super) fn pid(&self) -> u32 {
+    pub(in crate::bench) fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// Sends a signal, such as `TERM`, to the program itself.
-    pub(super) fn signal(&self, signal: &str) -> Result<()> {
+    pub(in crate::bench) fn signal(&self, signal: &str) -> Result<()> {
         signal_to(&[self.pid()], signal)
     }
 
     /// Puts it and everything below it before all others. On a shared machine a wait of 40 ms for
     /// a core is common, and it is not the program's.
-    pub(super) fn hurry(&self) -> Result<()> {
+    pub(in crate::bench) fn hurry(&self) -> Result<()> {
         for pid in kernel::tree(self.pid()) {
             let mut chrt = Command::new("chrt");
             chrt.args(["--fifo", "--all-tasks", "--pid", "1", &pid.to_string()]);
@@ -81,7 +81,7 @@ impl Running {
     }
 
     /// Waits for its end.
-    pub(super) fn wait(&mut self, most: Duration) -> Result<bool> {
+    pub(in crate::bench) fn wait(&mut self, most: Duration) -> Result<bool> {
         let until = Instant::now() + most;
         while Instant::now() < until {
             if self.child.try_wait()?.is_some() {
@@ -93,7 +93,12 @@ impl Running {
     }
 
     /// Waits until it answers on a path.
-    pub(super) fn ready(&mut self, address: SocketAddr, path: &str, most: Duration) -> Result<()> {
+    pub(in crate::bench) fn ready(
+        &mut self,
+        address: SocketAddr,
+        path: &str,
+        most: Duration,
+    ) -> Result<()> {
         let until = Instant::now() + most;
         loop {
             if let Some(status) = self.child.try_wait()? {
@@ -130,7 +135,7 @@ fn signal_to(pids: &[u32], signal: &str) -> Result<()> {
 
 /// The same command with its cores and its open files, by util-linux; before others on a shared
 /// machine, where that is allowed.
-pub(super) fn wrapped(command: &Command, cores: Cores) -> Command {
+pub(in crate::bench) fn wrapped(command: &Command, cores: Cores) -> Command {
     let mut outer = Command::new("nice");
     outer.args(["-n", "-10", "prlimit"]).arg(format!("--nofile={}", open_files()));
     // One core cannot be shared out.
@@ -154,26 +159,40 @@ pub(super) fn wrapped(command: &Command, cores: Cores) -> Command {
 }
 
 /// The whole answer to a GET.
-pub(super) fn get(address: SocketAddr, path: &str) -> Result<String> {
+pub(in crate::bench) fn get(address: SocketAddr, path: &str) -> Result<String> {
+    ask(address, &format!("GET {path}"), "")
+}
+
+/// The whole answer to a POST of JSON.
+pub(in crate::bench) fn post(address: SocketAddr, path: &str, body: &str) -> Result<String> {
+    ask(address, &format!("POST {path}"), body)
+}
+
+fn ask(address: SocketAddr, what: &str, body: &str) -> Result<String> {
     let wait = Duration::from_secs(2);
     let mut stream = TcpStream::connect_timeout(&address, wait)?;
     stream.set_read_timeout(Some(wait))?;
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n")?;
+    write!(
+        stream,
+        "{what} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
 /// Ports that nobody listens on, below those that the kernel gives to outgoing connections.
-pub(super) struct Ports(u16);
+pub(in crate::bench) struct Ports(u16);
 
 impl Ports {
-    pub(super) fn new() -> Self {
+    pub(in crate::bench) fn new() -> Self {
         // Two runs side by side start apart.
         Self(20_000 + (std::process::id() % 100) as u16 * 100)
     }
 
-    pub(super) fn next(&mut self) -> Result<SocketAddr> {
+    pub(in crate::bench) fn next(&mut self) -> Result<SocketAddr> {
         for _ in 0..10_000 {
             let address = SocketAddr::from(([127, 0, 0, 1], self.0));
             self.0 = if self.0 >= 32_000 { 20_000 } else { self.0 + 1 };
@@ -182,5 +201,18 @@ impl Ports {
             }
         }
         bail!("no free port between 20000 and 32000")
+    }
+
+    /// Free ports in a row, as `emulate` takes them.
+    pub(in crate::bench) fn row(&mut self, count: usize) -> Result<Vec<SocketAddr>> {
+        let mut row: Vec<SocketAddr> = Vec::new();
+        while row.len() < count {
+            let next = self.next()?;
+            if row.last().is_some_and(|last| last.port() + 1 != next.port()) {
+                row.clear();
+            }
+            row.push(next);
+        }
+        Ok(row)
     }
 }

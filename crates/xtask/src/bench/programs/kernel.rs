@@ -6,18 +6,18 @@ use std::fs;
 
 /// CPU time of a tree of processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Cpu {
+pub(in crate::bench) struct Cpu {
     /// Time on a CPU of all living threads, in nanoseconds, as the scheduler counts it.
-    pub(super) scheduler_nanos: u64,
+    pub(in crate::bench) scheduler_nanos: u64,
     /// User and system time, threads that ended included, in ticks of 10 ms: the check.
-    pub(super) ticks: u64,
+    pub(in crate::bench) ticks: u64,
 }
 
 /// Linux counts `utime` and `stime` in hundredths of a second on every platform we build for.
-pub(super) const TICK_NANOS: u64 = 10_000_000;
+pub(in crate::bench) const TICK_NANOS: u64 = 10_000_000;
 
 /// The process and everything below it.
-pub(super) fn tree(root: u32) -> Vec<u32> {
+pub(in crate::bench) fn tree(root: u32) -> Vec<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -36,7 +36,7 @@ pub(super) fn tree(root: u32) -> Vec<u32> {
 }
 
 /// CPU time of the process and everything below it.
-pub(super) fn cpu(root: u32) -> Result<Cpu> {
+pub(in crate::bench) fn cpu(root: u32) -> Result<Cpu> {
     let mut sum = Cpu::default();
     for pid in tree(root) {
         // A child may end between listing and reading; the root may not.
@@ -57,11 +57,20 @@ pub(super) fn cpu(root: u32) -> Result<Cpu> {
 }
 
 /// The most memory that the process and everything below it held, in bytes.
-pub(super) fn peak_memory(root: u32) -> Result<u64> {
+pub(in crate::bench) fn peak_memory(root: u32) -> Result<u64> {
+    memory(root, "VmHWM:")
+}
+
+/// The memory that the process and everything below it hold now, in bytes.
+pub(in crate::bench) fn resident_memory(root: u32) -> Result<u64> {
+    memory(root, "VmRSS:")
+}
+
+fn memory(root: u32, name: &str) -> Result<u64> {
     let mut sum = 0;
     for pid in tree(root) {
         let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
         let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
         sum += kilobytes.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0) << 10;
     }
@@ -69,8 +78,13 @@ pub(super) fn peak_memory(root: u32) -> Result<u64> {
     Ok(sum)
 }
 
+/// Files and sockets that a process has open.
+pub(in crate::bench) fn open_files(pid: u32) -> usize {
+    fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().count()
+}
+
 /// Forgets the peak, so that the next one is of what comes.
-pub(super) fn reset_peak(root: u32) -> Result<()> {
+pub(in crate::bench) fn reset_peak(root: u32) -> Result<()> {
     for pid in tree(root) {
         fs::write(format!("/proc/{pid}/clear_refs"), "5")
             .with_context(|| format!("resetting the peak of process {pid}"))?;

@@ -1,0 +1,89 @@
+//! What breaks in which minute.
+
+use super::world::World;
+use crate::bench::admission::rig::Rig;
+use crate::bench::programs::running::post;
+use anyhow::{Result, ensure};
+use std::fmt::Write;
+use std::ops::Range;
+
+/// From the start of its minute to when it is mended, in seconds.
+pub(super) const DURING: Range<u64> = 5..25;
+
+/// One thing that breaks for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// An engine's process is killed, and started again when it is mended.
+    Kill,
+    /// An engine is told by POST to misbehave.
+    Told(&'static str),
+    /// The fault proxies do it by their script, which has a rule for that minute.
+    Network(&'static str),
+}
+
+/// One after the other, minute by minute.
+const FAULTS: [Fault; 10] = [
+    Fault::Kill,
+    Fault::Network("action = \"reset\"\nafter_bytes = 2000\nshare = 0.5"),
+    Fault::Told(r#"{"stall_after_tokens":6,"share":0.3}"#),
+    Fault::Told(r#"{"truncate_after_tokens":5,"share":0.4}"#),
+    Fault::Network("action = \"delay\"\nmilliseconds = 50\njitter_milliseconds = 300"),
+    Fault::Told(r#"{"hang":true,"share":0.5}"#),
+    Fault::Told(r#"{"error_chance":0.5}"#),
+    Fault::Network("action = \"refuse\"\nshare = 0.7"),
+    Fault::Told(r#"{"ignore_aborts":true}"#),
+    Fault::Told(r#"{"draining":true}"#),
+];
+
+impl Fault {
+    /// Of this minute.
+    pub(super) fn of(minute: u64) -> Self {
+        FAULTS[minute as usize % FAULTS.len()]
+    }
+
+    pub(super) fn begin(self, world: &mut World, engine: usize) -> Result<()> {
+        match self {
+            Self::Kill => world.kill(engine),
+            Self::Told(faults) => tell(world, engine, faults),
+            Self::Network(_) => Ok(()),
+        }
+    }
+
+    pub(super) fn end(self, rig: &Rig, world: &mut World, engine: usize) -> Result<()> {
+        match self {
+            Self::Kill => world.restart(rig, engine),
+            Self::Told(_) => tell(world, engine, "{}"),
+            Self::Network(_) => Ok(()),
+        }
+    }
+}
+
+fn tell(world: &World, engine: usize, faults: &str) -> Result<()> {
+    let answer = post(world.engine(engine), "/emulator/faults", faults)?;
+    ensure!(answer.starts_with("HTTP/1.1 200"), "an engine does not take {faults}: {answer}");
+    Ok(())
+}
+
+/// The proxies' script for a run of so many seconds.
+pub(super) fn script(seed: u64, seconds: f64) -> String {
+    let mut text = format!("seed = {seed}\n");
+    for minute in 0..(seconds / 60.0).ceil() as u64 {
+        if let Fault::Network(rule) = Fault::of(minute) {
+            let (from, to) = (60 * minute + DURING.start, 60 * minute + DURING.end);
+            let _ = writeln!(text, "[[rules]]\nduring = \"{from}s..{to}s\"\n{rule}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flyball_simulator::network::Script;
+
+    #[test]
+    fn an_hour_has_a_script_that_can_be_played() {
+        let script = Script::from_toml(&script(1, 3_600.0)).unwrap();
+        assert_eq!(script.rules.len(), 18);
+    }
+}
