@@ -4,7 +4,8 @@ use crate::engine::Engine;
 use flyball_gateway::fleet::{Endpoint, Found, Listing};
 use flyball_gateway::meter::{Finished, Outcome};
 use flyball_gateway::serve::{self, Listener, Running};
-use flyball_gateway::settings::{Engine as Kind, Settings};
+use flyball_gateway::settings::{Engine as Kind, Key, Settings};
+use sha2::{Digest as _, Sha256};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,6 +23,7 @@ pub(crate) struct Rig {
 pub(crate) struct Heard {
     finished: Mutex<Vec<Line>>,
     cancelled: Mutex<u32>,
+    copies_dropped: Mutex<u32>,
 }
 
 /// A request that was over, as far as tests look at it.
@@ -32,6 +34,10 @@ pub(crate) struct Line {
     pub(crate) retries: u32,
     pub(crate) model: Option<String>,
     pub(crate) output: u64,
+    pub(crate) caller: String,
+    pub(crate) split: Option<String>,
+    pub(crate) mirrored: bool,
+    pub(crate) cached: bool,
 }
 
 impl Listener for Heard {
@@ -42,7 +48,15 @@ impl Listener for Heard {
             retries: finished.retries,
             model: finished.model.map(str::to_owned),
             output: finished.usage.output,
+            caller: finished.caller.to_owned(),
+            split: finished.split.map(str::to_owned),
+            mirrored: finished.mirrored,
+            cached: finished.cached,
         });
+    }
+
+    fn copy_dropped(&self) {
+        *self.copies_dropped.lock().expect("no thread panicked") += 1;
     }
 
     fn cancelled(&self, _: &Arc<Endpoint>) {
@@ -59,6 +73,11 @@ impl Rig {
 
     /// The same, on addresses.
     pub(crate) fn on(addresses: &[SocketAddr], change: impl FnOnce(&mut Settings)) -> Self {
+        Self::of(&[("m", addresses)], change)
+    }
+
+    /// The same, for these models.
+    pub(crate) fn of(models: &[(&str, &[SocketAddr])], change: impl FnOnce(&mut Settings)) -> Self {
         let mut settings = Settings { threads: 1, ..Settings::default() };
         settings.listen.set_port(0);
         change(&mut settings);
@@ -71,8 +90,10 @@ impl Rig {
             draining: false,
             engine: Kind::Vllm,
         };
-        let models = [("m".to_owned(), addresses.iter().map(found).collect())];
-        gateway.list(&Listing { models: models.into() });
+        let listed = |(name, addresses): &(&str, &[SocketAddr])| {
+            ((*name).to_owned(), addresses.iter().map(found).collect())
+        };
+        gateway.list(&Listing { models: models.iter().map(listed).collect() });
         Self { gateway, heard }
     }
 
@@ -107,6 +128,10 @@ impl Rig {
         tokio::time::timeout(Duration::from_secs(10), waiting).await.expect("so many finished")
     }
 
+    pub(crate) fn copies_dropped(&self) -> u32 {
+        *self.heard.copies_dropped.lock().expect("no thread panicked")
+    }
+
     pub(crate) fn cancelled(&self) -> u32 {
         *self.heard.cancelled.lock().expect("no thread panicked")
     }
@@ -115,6 +140,24 @@ impl Rig {
 /// A chat request that closes its connection.
 pub(crate) fn chat(body: &str) -> String {
     post("/v1/chat/completions", "connection: close\r\n", body)
+}
+
+/// A chat request of whoever holds this key, with these headers too.
+pub(crate) fn chat_of(secret: &str, headers: &str, body: &str) -> String {
+    let headers = format!("connection: close\r\nx-api-key: {secret}\r\n{headers}");
+    post("/v1/chat/completions", &headers, body)
+}
+
+/// The key of a caller whose secret is its name.
+pub(crate) fn key(name: &str, cache_group: Option<&str>) -> Key {
+    let sha256 = Sha256::digest(name).iter().map(|byte| format!("{byte:02x}")).collect();
+    let cache_group = cache_group.map(str::to_owned);
+    Key { name: name.to_owned(), sha256, cache_group, ..Key::default() }
+}
+
+/// The body of a request or an answer.
+pub(crate) fn body_of(message: &str) -> &str {
+    message.split_once("\r\n\r\n").expect("a head").1
 }
 
 /// A POST.
