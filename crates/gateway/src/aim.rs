@@ -76,9 +76,10 @@ impl Aim<'_> {
     ) -> Job {
         let Read { mut scanned, blocks, pieces } = read;
         let kept = self.kept(model, known_as, &headers, &scanned, &pieces);
-        let takes_salt = salt::is_taken(self.engine_of(model), self.surface);
         let clients = scanned.cache_salt.as_deref();
-        let salt = self.caller.salt.as_ref().filter(|_| takes_salt).map(|salt| salt.with(clients));
+        let salt = self.caller.salt.as_ref();
+        let salt = salt.filter(|_| salt::is_taken(self.engine_of(model), self.surface));
+        let salt = salt.map(|salt| salt.with(clients));
         let mut edits = Edits::new(&scanned.marks);
         if let Some(salt) = &salt {
             edits.cache_salt(salt);

@@ -37,7 +37,7 @@ pub(crate) fn send(worker: &Arc<Worker>, job: Job, of: &Record) {
     });
 }
 
-/// Half of all that requests may take is theirs alone.
+/// Half of all that may be held is for clients alone.
 fn room(worker: &Worker, job: &Job) -> Option<(OwnedSemaphorePermit, Place)> {
     let permit = Arc::clone(&worker.copies).try_acquire_owned().ok()?;
     let limits = worker.shared.live().limits;

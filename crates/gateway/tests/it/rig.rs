@@ -4,7 +4,8 @@ use crate::engine::Engine;
 use flyball_gateway::fleet::{Endpoint, Found, Listing};
 use flyball_gateway::meter::{Finished, Outcome};
 use flyball_gateway::serve::{self, Listener, Running};
-use flyball_gateway::settings::{Engine as Kind, Settings};
+use flyball_gateway::settings::{Engine as Kind, Key, Settings};
+use sha2::{Digest as _, Sha256};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,6 +24,7 @@ pub(crate) struct Heard {
     finished: Mutex<Vec<Line>>,
     cancelled: Mutex<u32>,
     woken: Mutex<Vec<String>>,
+    copies_dropped: Mutex<u32>,
 }
 
 /// A request that was over, as far as tests look at it.
@@ -34,6 +36,10 @@ pub(crate) struct Line {
     pub(crate) model: Option<String>,
     pub(crate) output: u64,
     pub(crate) held: bool,
+    pub(crate) caller: String,
+    pub(crate) split: Option<String>,
+    pub(crate) mirrored: bool,
+    pub(crate) cached: bool,
 }
 
 impl Listener for Heard {
@@ -45,11 +51,19 @@ impl Listener for Heard {
             model: finished.model.map(str::to_owned),
             output: finished.usage.output,
             held: finished.held,
+            caller: finished.caller.to_owned(),
+            split: finished.split.map(str::to_owned),
+            mirrored: finished.mirrored,
+            cached: finished.cached,
         });
     }
 
     fn wake(&self, model: &Arc<str>) {
         self.woken.lock().expect("no thread panicked").push(model.to_string());
+    }
+
+    fn copy_dropped(&self) {
+        *self.copies_dropped.lock().expect("no thread panicked") += 1;
     }
 
     fn cancelled(&self, _: &Arc<Endpoint>) {
@@ -66,6 +80,11 @@ impl Rig {
 
     /// The same, on addresses.
     pub(crate) fn on(addresses: &[SocketAddr], change: impl FnOnce(&mut Settings)) -> Self {
+        Self::of(&[("m", addresses)], change)
+    }
+
+    /// The same, for these models.
+    pub(crate) fn of(models: &[(&str, &[SocketAddr])], change: impl FnOnce(&mut Settings)) -> Self {
         let mut settings = Settings { threads: 1, ..Settings::default() };
         settings.listen.set_port(0);
         change(&mut settings);
@@ -73,20 +92,26 @@ impl Rig {
         let gateway = serve::start(&settings, Arc::clone(&heard) as Arc<dyn Listener>)
             .expect("loopback works");
         let rig = Self { gateway, heard };
-        rig.list(addresses);
+        rig.list_of(models);
         rig
     }
 
-    /// From now on the model's engines are here.
+    /// From now on the engines of model `m` are here.
     pub(crate) fn list(&self, addresses: &[SocketAddr]) {
+        self.list_of(&[("m", addresses)]);
+    }
+
+    fn list_of(&self, models: &[(&str, &[SocketAddr])]) {
         let found = |address: &SocketAddr| Found {
             name: address.to_string(),
             address: *address,
             draining: false,
             engine: Kind::Vllm,
         };
-        let models = [("m".to_owned(), addresses.iter().map(found).collect())];
-        self.gateway.list(&Listing { models: models.into() });
+        let listed = |(name, addresses): &(&str, &[SocketAddr])| {
+            ((*name).to_owned(), addresses.iter().map(found).collect())
+        };
+        self.gateway.list(&Listing { models: models.iter().map(listed).collect() });
     }
 
     /// The models that were called.
@@ -125,6 +150,10 @@ impl Rig {
         tokio::time::timeout(Duration::from_secs(10), waiting).await.expect("so many finished")
     }
 
+    pub(crate) fn copies_dropped(&self) -> u32 {
+        *self.heard.copies_dropped.lock().expect("no thread panicked")
+    }
+
     pub(crate) fn cancelled(&self) -> u32 {
         *self.heard.cancelled.lock().expect("no thread panicked")
     }
@@ -133,6 +162,24 @@ impl Rig {
 /// A chat request that closes its connection.
 pub(crate) fn chat(body: &str) -> String {
     post("/v1/chat/completions", "connection: close\r\n", body)
+}
+
+/// A chat request of whoever holds this key, with these headers too.
+pub(crate) fn chat_of(secret: &str, headers: &str, body: &str) -> String {
+    let headers = format!("connection: close\r\nx-api-key: {secret}\r\n{headers}");
+    post("/v1/chat/completions", &headers, body)
+}
+
+/// The key of a caller whose secret is its name.
+pub(crate) fn key(name: &str, cache_group: Option<&str>) -> Key {
+    let sha256 = Sha256::digest(name).iter().map(|byte| format!("{byte:02x}")).collect();
+    let cache_group = cache_group.map(str::to_owned);
+    Key { name: name.to_owned(), sha256, cache_group, ..Key::default() }
+}
+
+/// The body of a request or an answer.
+pub(crate) fn body_of(message: &str) -> &str {
+    message.split_once("\r\n\r\n").expect("a head").1
 }
 
 /// A POST.
