@@ -174,7 +174,9 @@ impl Running {
     /// Takes in where engines are.
     pub fn list(&self, listing: &Listing) {
         let before = self.shared.fleet.load();
-        self.shared.fleet.store(Arc::new(before.after(listing)));
+        let after = Arc::new(before.after(listing));
+        self.shared.fleet.store(Arc::clone(&after));
+        after.open();
     }
 
     /// The engines that it knows.

@@ -163,12 +163,17 @@ impl Fleet {
             );
             let gate =
                 before.map_or_else(|| Arc::new(Gate::new()), |before| Arc::clone(&before.gate));
-            gate.list(endpoints.clone());
             let name_of = name.as_str().into();
             let model = Model { name: name_of, endpoints, ring, seen, usual_prompt, gate };
             (name.clone(), Arc::new(model))
         });
         Self { models: models.collect() }
+    }
+
+    /// Tells every queue where its engines are. To be called once the fleet is in use: whoever is let
+    /// go by it looks for an engine there.
+    pub(crate) fn open(&self) {
+        self.models.values().for_each(|model| model.gate.list(model.endpoints.clone()));
     }
 
     /// The model of this name.
