@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// Longer than any answer of a story takes.
-const LIMIT: Duration = Duration::from_secs(90);
+/// Longer than any answer of a story is silent: one waits a minute for its engine.
+const LIMIT: Duration = Duration::from_secs(240);
 
 /// An answer that is being read, on a connection of its own. Dropped, it hangs up.
 pub struct Answer {
@@ -61,6 +61,13 @@ impl Answer {
         let events = self.data().filter_map(|data| serde_json::from_str::<Value>(data).ok());
         let texts = events.map(|e| e["choices"][0]["delta"]["content"].as_str().map(str::to_owned));
         texts.flatten().collect()
+    }
+
+    /// Comments that a stream had before its first event.
+    pub fn comments_before_events(&self) -> usize {
+        let before = self.text.split("data: ").next().unwrap_or_default();
+        let body = before.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        body.lines().filter(|line| line.starts_with(':')).count()
     }
 
     fn status(&self) -> Result<u16> {

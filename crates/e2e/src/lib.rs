@@ -7,10 +7,12 @@
 
 mod account;
 mod cluster;
+mod figures;
 pub mod http;
 mod story;
 mod wait;
 
 pub use cluster::{Cluster, dynamic, job_exit, kubectl, pod_log};
+pub use figures::figure;
 pub use story::{Story, in_namespace};
 pub use wait::until;

@@ -1,6 +1,6 @@
 //! Runs the stories of `crates/e2e` on a real cluster: ours, or any other by its kubeconfig.
 
-use crate::{cluster, engines, image, process, tools};
+use crate::{cluster, engines, figures, image, process, tools};
 use anyhow::Result;
 use std::path::Path;
 
@@ -16,6 +16,9 @@ pub(crate) struct Args {
     /// Name of the image with llama-server and its models
     #[arg(long, default_value = engines::IMAGE)]
     llama: String,
+    /// Write the figures that stories measure
+    #[arg(long)]
+    figure: bool,
     /// Run only stories whose name contains this
     story: Option<String>,
 }
@@ -27,6 +30,7 @@ impl Args {
             kubeconfig: None,
             image: image::NAME.into(),
             llama: engines::IMAGE.into(),
+            figure: false,
             story: None,
         }
     }
@@ -53,10 +57,37 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
             // Lets a story take Kueue away and put it back.
             let (kubectl, kueue) = cluster::kueue_installer(root, &layout)?;
             stories.env("FLYBALL_E2E_KUBECTL", kubectl).env("FLYBALL_E2E_KUEUE", kueue);
+            // One of them asks with the official client.
+            stories.env("FLYBALL_E2E_PYTHON", engines::clients_python(root)?);
         }
     }
     stories.env("FLYBALL_E2E_IMAGE", &args.image).env("FLYBALL_E2E_BINARY", &built.program);
     stories.env("FLYBALL_E2E_LLAMA", &args.llama);
     stories.args(&args.story);
-    process::run(&mut stories)
+    let noted = std::env::temp_dir().join(format!("flyball-figures-{}", std::process::id()));
+    if args.figure {
+        stories.env("FLYBALL_E2E_FIGURES", &noted);
+    }
+    let ended = process::run(&mut stories);
+    // A story that failed has measured too.
+    if let Ok(text) = std::fs::read_to_string(&noted) {
+        std::fs::remove_file(&noted)?;
+        text.lines().try_for_each(record)?;
+    }
+    ended
+}
+
+/// A figure, as a story notes it.
+#[derive(serde::Deserialize)]
+struct Noted {
+    name: String,
+    value: f64,
+    unit: String,
+    target: String,
+}
+
+fn record(line: &str) -> Result<()> {
+    let Noted { name, value, unit, target } = serde_json::from_str(line)?;
+    let command = "cargo xtask e2e --figure";
+    figures::write(&name, value, &unit, target.parse()?, command).map(drop)
 }

@@ -2,5 +2,6 @@
 
 mod check;
 mod gateway;
+mod hold;
 mod image;
 mod queue;

@@ -40,7 +40,8 @@ const EMBEDDINGS: &str = "nano-embeddings";
 /// The keys that `clients.py` holds, and the requests a minute of each.
 const KEYS: [(&str, Option<u32>); 2] = [("test-key", None), ("test-key-limited", Some(1))];
 
-fn environment(root: &Path) -> Result<PathBuf> {
+/// The interpreter that has the official clients.
+pub(crate) fn environment(root: &Path) -> Result<PathBuf> {
     let packages = Pins::read(root)?.clients.packages;
     let made_from = packages.join(" ");
     let part = Part { name: "clients", version: "1", made_from: &[&made_from] };

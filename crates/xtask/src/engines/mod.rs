@@ -14,6 +14,7 @@ mod python;
 mod shelf;
 mod vllm;
 
+pub(crate) use clients::environment as clients_python;
 pub(crate) use llama::IMAGE;
 
 use anyhow::Result;

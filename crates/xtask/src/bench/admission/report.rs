@@ -68,7 +68,7 @@ impl Account {
 impl Counts {
     /// Refused by status and reason, as a line says it.
     pub(super) fn refusals(&self) -> String {
-        let all = self.shed.iter().map(|(name, count)| (name, count));
+        let all = self.shed.iter();
         let all = all.chain(self.otherwise.iter());
         let all: Vec<String> = all.map(|(name, count)| format!("{name}: {count}")).collect();
         if all.is_empty() { "none".to_owned() } else { all.join(", ") }
