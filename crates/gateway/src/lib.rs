@@ -13,7 +13,8 @@
 //! 6. `meter` counts what was used, once per request, however it ended.
 //!
 //! Beside them: `settings` (what a gateway is told), `discover` (where engines are), `collect` (what
-//! they report), `answer` (error bodies), `admin` (health, metrics), `state` (one look at all of it).
+//! they report), `answer` (error bodies), `admin` (health, metrics), `state` (one look at all of
+//! it), `audit` (what was done to it).
 //!
 //! It writes nothing to Kubernetes and knows nothing of the governor. Start at [`process`], which runs
 //! everything, or at [`serve`], the data plane.
@@ -24,6 +25,7 @@ mod accept;
 pub mod admin;
 mod admit;
 mod answer;
+pub mod audit;
 mod choose;
 pub mod collect;
 pub mod discover;

@@ -122,6 +122,7 @@ async fn admitted(
         Place::take(Arc::clone(&worker.shared.room), live.limits.in_flight).ok_or(Problem::Full)?;
     let (head, body) = request.into_parts();
     let (scanned, pieces) = read(&live, body, record, &mut place).await?;
+    record.read = Some(record.age());
     record.stream = scanned.stream;
     let fleet = worker.shared.fleet();
     let Some(model) = fleet.model(&scanned.model) else {

@@ -57,6 +57,7 @@ pub(crate) async fn forward(
         record.chosen.get_or_insert(record.began().elapsed());
         record.endpoint = Some(Arc::clone(&chosen.endpoint));
         let flight = flight(worker, &chosen);
+        let began = Instant::now();
         let prepared = Prepared {
             surface: record.surface,
             headers: &job.headers,
@@ -74,6 +75,7 @@ pub(crate) async fn forward(
             Err(failed) => failed,
         };
         flight.failed(failed);
+        record.tried(&chosen.endpoint, began, failed.name());
         note(&chosen.endpoint, failed, worker);
         problem = problem_of(failed);
         retry = retry.or_else(|| worker.shared.retry());

@@ -4,7 +4,7 @@ use crate::admit::Place;
 use crate::answer::Problem;
 use crate::fleet::Endpoint;
 use crate::identify::Caller;
-use crate::meter::{Finish, Finished, Outcome};
+use crate::meter::{Finish, Finished, Outcome, Try};
 use crate::serve::Shared;
 use crate::sse::Usage;
 use crate::surface::Surface;
@@ -26,6 +26,7 @@ pub(crate) struct Record {
     pub(crate) endpoint: Option<Arc<Endpoint>>,
     pub(crate) status: u16,
     pub(crate) stream: bool,
+    pub(crate) read: Option<Duration>,
     pub(crate) first: Option<Duration>,
     pub(crate) chosen: Option<Duration>,
     pub(crate) queued: Duration,
@@ -37,6 +38,8 @@ pub(crate) struct Record {
     pub(crate) continued: u32,
     pub(crate) finish: Option<Finish>,
     pub(crate) retries: u32,
+    /// As many as there are retries and one: nothing is allocated unless something fails.
+    tries: Vec<Try>,
     pub(crate) hoped_blocks: Option<u32>,
     pub(crate) usage: Usage,
     pub(crate) estimated: bool,
@@ -61,6 +64,7 @@ impl Record {
             endpoint: None,
             status: 0,
             stream: false,
+            read: None,
             first: None,
             chosen: None,
             queued: Duration::ZERO,
@@ -72,6 +76,7 @@ impl Record {
             continued: 0,
             finish: None,
             retries: 0,
+            tries: Vec::new(),
             hoped_blocks: None,
             usage: Usage::default(),
             estimated: true,
@@ -99,6 +104,13 @@ impl Record {
         self.began
     }
 
+    /// An engine was tried since then and gave no answer.
+    pub(crate) fn tried(&mut self, endpoint: &Endpoint, since: Instant, why: &'static str) {
+        let began = since.saturating_duration_since(self.began);
+        let endpoint = Arc::clone(&endpoint.name);
+        self.tries.push(Try { endpoint, began, ended: self.age(), why });
+    }
+
     /// It is over with an answer of our own.
     pub(crate) fn refuse(&mut self, problem: &Problem) {
         self.status = problem.status().as_u16();
@@ -124,6 +136,7 @@ impl Record {
             stream: self.stream,
             started: self.started,
             took: self.age(),
+            read: self.read,
             first: self.first,
             chosen: self.chosen,
             queued: self.queued,
@@ -135,6 +148,7 @@ impl Record {
             continued: self.continued,
             finish: self.finish,
             retries: self.retries,
+            tries: &self.tries,
             hoped_blocks: self.hoped_blocks,
             usage: self.usage,
             estimated: self.estimated,
