@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    backtest, check, collect, emulate, explain, fit, gateway, gpus, plan, prices, trace,
+    backtest, check, collect, emulate, explain, fit, gateway, gpus, plan, prices, top, trace,
 };
 use crate::flags::Global;
 
@@ -31,6 +31,7 @@ pub(crate) enum Command {
     Gateway(gateway::GatewayArgs),
     Gpus(gpus::GpusArgs),
     Prices(prices::PricesArgs),
+    Top(top::TopArgs),
     Trace(trace::TraceArgs),
     /// Show the version of this command
     Version,

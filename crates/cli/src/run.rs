@@ -7,7 +7,8 @@ use clap::{CommandFactory, FromArgMatches, error::ErrorKind};
 
 use crate::args::{Cli, Command};
 use crate::commands::{
-    backtest, check, collect, emulate, explain, fit, gateway, gpus, plan, prices, trace, version,
+    backtest, check, collect, emulate, explain, fit, gateway, gpus, plan, prices, top, trace,
+    version,
 };
 use crate::output::{Color, Exit, Failure, Format, Printer};
 
@@ -37,6 +38,7 @@ fn execute(cli: Cli, printer: Printer) -> Result<Exit, Failure> {
         Command::Gateway(args) => gateway::run(&args, &printer),
         Command::Gpus(args) => gpus::run(&args, &printer),
         Command::Prices(args) => prices::run(&args, &printer),
+        Command::Top(args) => until_interrupted(top::run(&args, &cli.global.cluster, &printer)),
         Command::Trace(args) => until_interrupted(trace::run(&args, &cli.global.cluster, &printer)),
         Command::Version => Ok(version::run(&printer)),
     }

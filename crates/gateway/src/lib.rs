@@ -16,7 +16,8 @@
 //!
 //! Beside them: `settings` (what a gateway is told), `discover` (where engines are), `collect` (what
 //! they report), `wake` (who is told that a model is wanted), `answer` (error bodies), `admin` (health,
-//! metrics), `state` (one look at all of it), `invariants` (what must hold).
+//! metrics), `state` (one look at all of it), `audit` (what was done to it), `invariants` (what must
+//! hold).
 //!
 //! It writes nothing to Kubernetes and knows nothing of the governor. Start at [`process`], which runs
 //! everything, or at [`serve`], the data plane.
@@ -28,6 +29,7 @@ pub mod admin;
 mod admit;
 mod aim;
 mod answer;
+pub mod audit;
 mod choose;
 pub mod collect;
 pub mod discover;

@@ -3,6 +3,7 @@
 //!
 //! Start at [`run`].
 
+use crate::audit::Audit;
 use crate::collect::{self, Told, Verifier};
 use crate::discover;
 use crate::fleet::{Endpoint, Listing};
@@ -54,7 +55,10 @@ pub fn run(file: &Path, version: &'static str) -> Result<(), Problem> {
     let (watched, settings) = Watched::open(file, SystemTime::now()).map_err(Problem::Settings)?;
     settings.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     let meter = Arc::new(Meter::start(&settings, version, io::stdout())?);
-    let verifier = Arc::new(verifier(&meter));
+    let audit = Audit::open(settings.telemetry.audit_log.as_deref())
+        .map_err(|source| Problem::Start { what: "the audit log cannot be written", source })?;
+    let audit = Arc::new(audit);
+    let verifier = Arc::new(verifier(&meter, &audit));
     let (bell, calls) = wake::bell();
     let (meter_of, verifier_of) = (Arc::clone(&meter), Arc::clone(&verifier));
     let listener = Arc::new(Hub { meter: meter_of, verifier: verifier_of, bell });
@@ -70,6 +74,7 @@ pub fn run(file: &Path, version: &'static str) -> Result<(), Problem> {
         collecting: collect::Standing::default(),
         discovering: discover::Standing::default(),
         meter,
+        audit,
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -79,7 +84,8 @@ pub fn run(file: &Path, version: &'static str) -> Result<(), Problem> {
     let process = Arc::new(process);
     runtime.block_on(async {
         if let Some(hook) = settings.waker.as_ref().and_then(Hook::of) {
-            tokio::spawn(wake::answer(calls, hook, called));
+            let audit = Arc::clone(&process.audit);
+            tokio::spawn(wake::answer(calls, hook, move |call| called(call, &audit)));
         }
         process.live(watched, &settings, version, drain).await
     })
@@ -89,6 +95,7 @@ pub fn run(file: &Path, version: &'static str) -> Result<(), Problem> {
 struct Process {
     running: Arc<Running>,
     meter: Arc<Meter>,
+    audit: Arc<Audit>,
     verifier: Arc<Verifier>,
     models: watch::Sender<Settings>,
     listing: watch::Sender<Listing>,
@@ -121,6 +128,7 @@ impl Process {
         let collecting = tokio::spawn(Arc::clone(&self).collect(settings.collector.clone()));
         let process = Arc::clone(&self);
         tokio::spawn(reload::watch(watched, move |settings, reload| {
+            process.audit.settings(&process.models.borrow(), settings, reload);
             if let Some(settings) = settings {
                 process.change(settings, &state);
             }
@@ -133,6 +141,7 @@ impl Process {
         stop().await.map_err(start("signals cannot be heard"))?;
         self.draining.store(true, Ordering::Relaxed);
         tracing::info!(requests = self.running.inside().requests, "gateway drains");
+        self.audit.drain_begins(self.running.inside().requests);
         tokio::time::sleep(SETTLE.min(drain)).await;
         let running = Arc::clone(&self.running);
         // The admin address goes on answering meanwhile.
@@ -141,6 +150,7 @@ impl Process {
         self.ended.notify_one();
         drop(tokio::time::timeout(GOODBYE, collecting).await);
         tracing::info!(cut = left, "gateway ends");
+        self.audit.drain_ended(left);
         // The page looks at us and we hold the meter, so it is not dropped by itself.
         self.meter.close();
         Ok(())
@@ -275,7 +285,8 @@ impl Listener for Hub {
 }
 
 /// What became of a call to wake a model.
-fn called(called: &wake::Called) {
+fn called(called: &wake::Called, audit: &Audit) {
+    audit.wake(&called.model, called.problem.as_deref().unwrap_or("told"));
     match &called.problem {
         None => tracing::info!(model = called.model, "model is being woken"),
         Some(problem) => tracing::error!(
@@ -293,12 +304,16 @@ async fn differs(models: &mut watch::Receiver<Settings>, wanted: &[Model]) {
     let _ = models.wait_for(|now| now.models != wanted).await;
 }
 
-fn verifier(meter: &Arc<Meter>) -> Verifier {
-    let meter = Arc::clone(meter);
+fn verifier(meter: &Arc<Meter>, audit: &Arc<Audit>) -> Verifier {
+    let (meter, audit) = (Arc::clone(meter), Arc::clone(audit));
     Verifier::new(move |told| match told {
         Told::Freed(took) => meter.freed(took),
-        Told::Quarantined(zombies) => (0..zombies).for_each(|_| meter.cancel_ignored()),
-        Told::Unproven(_) | Told::Released => {}
+        Told::Quarantined { engine, zombies } => {
+            (0..zombies).for_each(|_| meter.cancel_ignored());
+            audit.quarantined(&engine, zombies);
+        }
+        Told::Released { engine } => audit.released(&engine),
+        Told::Unproven(_) => {}
     })
 }
 

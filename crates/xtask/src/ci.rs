@@ -5,7 +5,7 @@
 
 use crate::cluster::{self, Command as Cluster};
 use crate::figures::{self, Op, Target};
-use crate::{accuracy, bench, e2e, engines, errors, fuzz, image, process, tidy, tools};
+use crate::{accuracy, bench, dashboards, e2e, engines, errors, fuzz, image, process, tidy, tools};
 use anyhow::{Context as _, Result, bail};
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -38,13 +38,14 @@ enum Outcome {
     Skipped(String),
 }
 
-const CHECK: [Step; 9] = [
+const CHECK: [Step; 10] = [
     Step { name: "format", run: format },
     Step { name: "tidy", run: rules },
     Step { name: "clippy", run: clippy },
     Step { name: "tests", run: tests },
     Step { name: "accuracy", run: |ctx| done(accuracy::check(ctx.root)) },
     Step { name: "bench", run: |ctx| done(bench::quick(ctx.root)) },
+    Step { name: "dashboards", run: boards },
     Step { name: "documents", run: documents },
     Step { name: "licences", run: licences },
     Step { name: "advisories", run: advisories },
@@ -280,6 +281,11 @@ fn documents(ctx: &Context<'_>) -> Result<Outcome> {
     let args =
         ["doc", "--workspace", "--no-deps", "--document-private-items", "--locked", "--quiet"];
     done(process::run(cargo(ctx).env("RUSTDOCFLAGS", "-D warnings").args(args)))
+}
+
+fn boards(ctx: &Context<'_>) -> Result<Outcome> {
+    println!("{}", dashboards::check(ctx.root)?);
+    Ok(Outcome::Done)
 }
 
 fn licences(ctx: &Context<'_>) -> Result<Outcome> {

@@ -1,6 +1,8 @@
 //! The command line: one variant per command.
 
-use crate::{accuracy, bench, checkout, ci, cluster, e2e, engines, figures, fuzz, image, tidy};
+use crate::{
+    accuracy, bench, checkout, ci, cluster, dashboards, e2e, engines, figures, fuzz, image, tidy,
+};
 use anyhow::Result;
 use clap::Parser;
 use std::process::ExitCode;
@@ -15,6 +17,8 @@ enum Task {
     /// Measure the simulator and the governor
     #[command(subcommand)]
     Bench(bench::Command),
+    /// Write the Grafana boards, and hold boards and alert rules against the metrics that exist
+    Dashboards(dashboards::Args),
     /// Show the measured figures against their targets, or record one
     Figures(figures::Args),
     /// A real Kubernetes on this machine, for tests
@@ -42,6 +46,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     let root = checkout::root()?;
     match Task::parse() {
         Task::Tidy => return tidy::run(&root),
+        Task::Dashboards(args) => return dashboards::run(&root, &args),
         Task::Figures(args) => return figures::run(&root, args),
         Task::Accuracy(args) => accuracy::run(&root, &args)?,
         Task::Bench(command) => bench::run(&root, &command)?,

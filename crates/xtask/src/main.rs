@@ -10,6 +10,7 @@ mod checkout;
 mod ci;
 mod cluster;
 mod commands;
+mod dashboards;
 mod e2e;
 mod engines;
 mod errors;

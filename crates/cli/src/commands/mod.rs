@@ -10,5 +10,6 @@ pub(crate) mod gateway;
 pub(crate) mod gpus;
 pub(crate) mod plan;
 pub(crate) mod prices;
+pub(crate) mod top;
 pub(crate) mod trace;
 pub(crate) mod version;

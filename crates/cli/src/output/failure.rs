@@ -40,11 +40,12 @@ pub(crate) enum FailureCode {
     GatewayValue,
     GatewayContradiction,
     GatewayOpenDoor,
+    GatewayState,
 }
 
 impl FailureCode {
     #[cfg(test)]
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::UnknownName,
         Self::CatalogFile,
         Self::UnknownModel,
@@ -58,6 +59,7 @@ impl FailureCode {
         Self::GatewayValue,
         Self::GatewayContradiction,
         Self::GatewayOpenDoor,
+        Self::GatewayState,
     ];
 
     pub(crate) fn id(self) -> &'static str {
@@ -75,6 +77,7 @@ impl FailureCode {
             FailureCode::GatewayValue => "FLY-803",
             FailureCode::GatewayContradiction => "FLY-804",
             FailureCode::GatewayOpenDoor => "FLY-805",
+            FailureCode::GatewayState => "FLY-806",
         }
     }
 }

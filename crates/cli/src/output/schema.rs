@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{API_VERSION, Envelope, Failure, failure::ErrorDocument};
 use crate::commands::{
-    backtest, check, emulate, explain, fit, gateway, gpus, plan, prices, trace, version,
+    backtest, check, emulate, explain, fit, gateway, gpus, plan, prices, top, trace, version,
 };
 
 /// The schema of one answer. `apiVersion` and `kind` are fixed, so that a program can tell the
@@ -43,6 +43,7 @@ fn all() -> Vec<(&'static str, Value)> {
         ("gpu", schema::<gpus::OnePart>(gpus::OnePart::KIND)),
         ("gpus", schema::<gpus::Parts>(gpus::Parts::KIND)),
         ("prices", schema::<prices::PriceList>(prices::PriceList::KIND)),
+        ("top", schema::<top::Top>(top::Top::KIND)),
         ("trace", schema::<trace::TraceReport>(trace::TraceReport::KIND)),
         ("trace-conversion", schema::<trace::Converted>(trace::Converted::KIND)),
         ("version", schema::<version::VersionAnswer>(version::VersionAnswer::KIND)),

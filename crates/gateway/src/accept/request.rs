@@ -143,6 +143,7 @@ async fn admitted(
         Place::take(Arc::clone(&worker.shared.room), live.limits.in_flight).ok_or(Problem::Full)?;
     let (head, body) = request.into_parts();
     let read = read(&live, body, record, &mut place).await?;
+    record.read = Some(record.age());
     record.stream = read.scanned.stream;
     let fleet = worker.shared.fleet();
     let aim = Aim { live: &live, fleet: &fleet, caller, surface: record.surface };

@@ -224,7 +224,7 @@ async fn an_engine_that_ignores_cancels_is_quarantined_within_six_seconds() {
     assert!(is_open(good));
     assert_eq!(verifier.zombies(), 1);
     let told = told.lock().unwrap();
-    assert!(matches!(told[..], [Told::Freed(_), Told::Quarantined(1)]), "{told:?}");
+    assert!(matches!(told[..], [Told::Freed(_), Told::Quarantined { zombies: 1, .. }]), "{told:?}");
 }
 
 #[tokio::test]

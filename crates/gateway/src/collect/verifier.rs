@@ -10,16 +10,24 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// What is told to whoever counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
     /// A cancel let go of its slot after this long.
     Freed(Duration),
     /// This many cancels could not be proven either way: the engine does not report.
     Unproven(usize),
-    /// An engine ignores cancels, which left this many zombies, and gets nothing new.
-    Quarantined(u32),
+    /// An engine ignores cancels and gets nothing new.
+    Quarantined {
+        /// Its name.
+        engine: Arc<str>,
+        /// Requests that it kept.
+        zombies: u32,
+    },
     /// An engine may have requests again.
-    Released,
+    Released {
+        /// Its name.
+        engine: Arc<str>,
+    },
 }
 
 /// All engines' cancels. Engines are told apart by address: two models may share one.
@@ -94,7 +102,7 @@ impl Verifier {
                     hint,
                     "engine ignores cancels; it gets nothing new"
                 );
-                (self.tell)(Told::Quarantined(zombies));
+                (self.tell)(Told::Quarantined { engine: Arc::clone(&first.name), zombies });
             }
             Some(Change::Spared) => {
                 let hint = "half of the model's engines are kept away already";
@@ -102,7 +110,7 @@ impl Verifier {
             }
             Some(Change::Released) => {
                 tracing::info!(engine, "engine has no zombies any more; it gets requests again");
-                (self.tell)(Told::Released);
+                (self.tell)(Told::Released { engine: Arc::clone(&first.name) });
             }
             None => {}
         }

@@ -65,6 +65,20 @@ pub(crate) enum Failed {
     TooLate,
 }
 
+impl Failed {
+    /// Its name in traces.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::NotConnected => "not_connected",
+            Self::Broken => "broken",
+            Self::Said(429) => "said_429",
+            Self::Said(_) => "said_5xx",
+            Self::Lost => "lost",
+            Self::TooLate => "too_late",
+        }
+    }
+}
+
 /// One try.
 pub(crate) async fn attempt(
     pool: &Pool,

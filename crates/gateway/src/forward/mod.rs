@@ -60,6 +60,7 @@ pub(crate) async fn forward(
         record.chosen.get_or_insert(record.began().elapsed());
         record.endpoint = Some(Arc::clone(&chosen.endpoint));
         let flight = flight(worker, &chosen, record.stream);
+        let began = Instant::now();
         if let Some(turn) = &mut record.turn {
             turn.begun();
         }
@@ -80,6 +81,7 @@ pub(crate) async fn forward(
             Err(failed) => failed,
         };
         flight.failed(failed);
+        record.tried(&chosen.endpoint, began, failed.name());
         note(&chosen.endpoint, failed, worker);
         problem = problem_of(failed);
         retry = retry.or_else(|| worker.shared.retry());

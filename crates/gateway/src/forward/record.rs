@@ -5,7 +5,7 @@ use crate::answer::Problem;
 use crate::fleet::Endpoint;
 use crate::identify::Caller;
 use crate::kept::Gather;
-use crate::meter::{Finish, Finished, Outcome};
+use crate::meter::{Finish, Finished, Outcome, Try};
 use crate::serve::Shared;
 use crate::sse::Usage;
 use crate::surface::Surface;
@@ -27,6 +27,7 @@ pub(crate) struct Record {
     pub(crate) endpoint: Option<Arc<Endpoint>>,
     pub(crate) status: u16,
     pub(crate) stream: bool,
+    pub(crate) read: Option<Duration>,
     pub(crate) first: Option<Duration>,
     pub(crate) chosen: Option<Duration>,
     pub(crate) queued: Duration,
@@ -38,6 +39,8 @@ pub(crate) struct Record {
     pub(crate) continued: u32,
     pub(crate) finish: Option<Finish>,
     pub(crate) retries: u32,
+    /// As many as there are retries and one: nothing is allocated unless something fails.
+    tries: Vec<Try>,
     pub(crate) hoped_blocks: Option<u32>,
     pub(crate) usage: Usage,
     pub(crate) estimated: bool,
@@ -68,6 +71,7 @@ impl Record {
             endpoint: None,
             status: 0,
             stream: false,
+            read: None,
             first: None,
             chosen: None,
             queued: Duration::ZERO,
@@ -79,6 +83,7 @@ impl Record {
             continued: 0,
             finish: None,
             retries: 0,
+            tries: Vec::new(),
             hoped_blocks: None,
             usage: Usage::default(),
             estimated: true,
@@ -119,6 +124,13 @@ impl Record {
         self.began
     }
 
+    /// An engine was tried since then and gave no answer.
+    pub(crate) fn tried(&mut self, endpoint: &Endpoint, since: Instant, why: &'static str) {
+        let began = since.saturating_duration_since(self.began);
+        let endpoint = Arc::clone(&endpoint.name);
+        self.tries.push(Try { endpoint, began, ended: self.age(), why });
+    }
+
     /// It is over with an answer of our own.
     pub(crate) fn refuse(&mut self, problem: &Problem) {
         self.status = problem.status().as_u16();
@@ -147,6 +159,7 @@ impl Record {
             stream: self.stream,
             started: self.started,
             took: self.age(),
+            read: self.read,
             first: self.first,
             chosen: self.chosen,
             queued: self.queued,
@@ -158,6 +171,7 @@ impl Record {
             continued: self.continued,
             finish: self.finish,
             retries: self.retries,
+            tries: &self.tries,
             hoped_blocks: self.hoped_blocks,
             usage: self.usage,
             estimated: self.estimated,

@@ -8,7 +8,7 @@
 //! is cut and its control characters are escaped, so that no client writes lines or terminal codes
 //! into somebody's log (reliability.md T-23).
 
-use super::Finished;
+use super::{Finish, Finished};
 use std::cell::Cell;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -165,6 +165,9 @@ fn write_line(line: &mut Vec<u8>, finished: &Finished<'_>, trace_id: Option<u128
     if let Some(blocks) = finished.hoped_blocks {
         number(line, "flyball.hoped_blocks", blocks.into());
     }
+    optional(line, "gen_ai.response.finish_reasons", finished.finish.map(Finish::name));
+    optional(line, "flyball.split", finished.split);
+    special(line, finished);
     number(line, "gen_ai.usage.input_tokens", usage.input);
     number(line, "gen_ai.usage.cache_read.input_tokens", usage.cached);
     number(line, "gen_ai.usage.output_tokens", usage.output);
@@ -172,6 +175,25 @@ fn write_line(line: &mut Vec<u8>, finished: &Finished<'_>, trace_id: Option<u128
     number(line, "http.request.body.size", finished.bytes_in);
     number(line, "http.response.body.size", finished.bytes_out);
     line.extend_from_slice(b"}\n");
+}
+
+/// What most requests have nothing of, and then do not speak of.
+fn special(line: &mut Vec<u8>, finished: &Finished<'_>) {
+    let queued = Some(finished.queued).filter(|queued| !queued.is_zero());
+    seconds(line, "flyball.queued_seconds", queued);
+    for (name, is_so) in [
+        ("flyball.held", finished.held),
+        ("flyball.mirrored", finished.mirrored),
+        ("flyball.cached", finished.cached),
+        ("flyball.hedged", finished.hedged),
+    ] {
+        if is_so {
+            flag(line, name, true);
+        }
+    }
+    if finished.continued > 0 {
+        number(line, "flyball.continued", finished.continued.into());
+    }
 }
 
 fn key(line: &mut Vec<u8>, name: &'static str) {

@@ -104,6 +104,8 @@ pub struct Finished<'a> {
     pub started: SystemTime,
     /// From its head to its last byte.
     pub took: Duration,
+    /// From its head to the last byte of its body, if that came.
+    pub read: Option<Duration>,
     /// From its head to the first event of a stream, or the first byte of another answer.
     pub first: Option<Duration>,
     /// From its head to the moment at which an engine was chosen: what the gateway itself took.
@@ -126,6 +128,8 @@ pub struct Finished<'a> {
     pub finish: Option<Finish>,
     /// Times that another engine was tried.
     pub retries: u32,
+    /// The tries that failed, in order.
+    pub tries: &'a [Try],
     /// Leading blocks that the choice hoped to find cached; none if it went by load.
     pub hoped_blocks: Option<u32>,
     /// Tokens used.
@@ -136,6 +140,19 @@ pub struct Finished<'a> {
     pub bytes_in: u64,
     /// Bytes of the answer.
     pub bytes_out: u64,
+}
+
+/// A try at an engine that gave no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Try {
+    /// The engine.
+    pub endpoint: Arc<str>,
+    /// From the request's head to its beginning.
+    pub began: Duration,
+    /// From the request's head to its end.
+    pub ended: Duration,
+    /// Why it failed, from a closed list.
+    pub why: &'static str,
 }
 
 impl Finished<'_> {
@@ -331,7 +348,7 @@ impl Meter {
             model.count(finished, ended);
         }
         self.count_capped(0, own);
-        // A copy is nobody's request: its caller neither asked for it nor gets its answer.
+        // Nobody asked for a copy.
         if !finished.mirrored {
             let (caller, own) = names.caller(finished.caller);
             if let Some(caller) = caller {
@@ -349,7 +366,7 @@ impl Meter {
             log.line(finished, ids.map(|ids| ids.server.trace_id));
         }
         if let (Some(traces), Some(ids)) = (&self.traces, ids) {
-            span::spans(finished, &ids).into_iter().flatten().for_each(|span| traces.send(span));
+            span::spans(finished, &ids).into_iter().for_each(|span| traces.send(span));
         }
     }
 

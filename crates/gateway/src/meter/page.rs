@@ -95,7 +95,7 @@ impl Meter {
             (Metric::GatewayHeldRequests, |model| &model.held),
             (Metric::GatewayHedged, |model| &model.hedged),
             (Metric::GatewayContinued, |model| &model.continued),
-            (Metric::GatewayKept, |model| &model.kept),
+            (Metric::GatewayCached, |model| &model.cached),
         ];
         for (metric, count) in counts {
             let each = names.models.iter().map(|(name, model)| ([name], get(count(model))));

@@ -93,7 +93,7 @@ impl Slot {
                 sum.fetch_add(count, Relaxed);
             }
         }
-        if finished.status >= 400 {
+        if finished.status >= 400 || finished.cached {
             return;
         }
         if let Some(first) = finished.first {

@@ -2,6 +2,10 @@
 //!
 //! The engine hears of the trace long before, so the ids must be the same both times. They are a
 //! hash of the request's id, its start and a secret of this process: nothing is carried along.
+//!
+//! Under the server's span stand the phases in order: the body is read, the request waits for a turn
+//! or for a model that is woken, an engine is chosen, some tries may fail, and the client's span is
+//! the one that brings the answer, with the wait for its first token and the stream that follows.
 
 use super::{Finished, Outcome};
 use flyball_telemetry::traces::{Context, Side, Span, Value};
@@ -17,6 +21,8 @@ pub(super) struct Ids {
     pub(super) client: Context,
     /// Who called us.
     pub(super) parent: Option<u64>,
+    /// What the others are made of.
+    hash: u128,
 }
 
 impl Ids {
@@ -36,20 +42,103 @@ impl Ids {
         let hash = xxh3_128_with_seed(request_id.as_bytes(), seed);
         let trace_id = parent.map_or(hash.max(1), |parent| parent.trace_id);
         let sampled = parent.map_or(hash % 1_000 < u128::from(per_thousand), |p| p.sampled);
-        let span = |seed: u64| Context {
-            trace_id,
-            span_id: xxh3_64_with_seed(&hash.to_le_bytes(), seed).max(1),
-            sampled,
-        };
-        Self { server: span(0), client: span(1), parent: parent.map(|parent| parent.span_id) }
+        let span = |number| Context { trace_id, span_id: span_id(hash, number), sampled };
+        let parent = parent.map(|parent| parent.span_id);
+        Self { server: span(0), client: span(1), parent, hash }
+    }
+
+    /// Of a phase. The first two numbers are those of the server's and the client's.
+    fn phase(&self, number: u64) -> Context {
+        Context { span_id: span_id(self.hash, number + 2), ..self.server }
     }
 }
 
-/// What a receiver is told about a request.
-pub(super) fn spans(finished: &Finished<'_>, ids: &Ids) -> [Option<Span>; 2] {
+/// What a receiver is told about a request: its span, the client's and those of its phases.
+pub(super) fn spans(finished: &Finished<'_>, ids: &Ids) -> Vec<Span> {
     let at = |offset: Duration| finished.started.checked_add(offset).unwrap_or(finished.started);
     let end = at(finished.took);
-    let error = error_type(finished);
+    let events = [("flyball.chosen", finished.chosen), ("flyball.first", finished.first)];
+    let mut spans = vec![Span {
+        context: ids.server,
+        parent: ids.parent,
+        side: Side::Server,
+        name: finished.surface.path().into(),
+        start: finished.started,
+        end,
+        attributes: server_attributes(finished),
+        events: events.into_iter().filter_map(|(name, when)| Some((name, at(when?)))).collect(),
+        error: error_type(finished),
+    }];
+    let start = at(answering_since(finished));
+    spans.extend(client(finished, ids, start, end));
+    for (number, phase) in phases(finished).into_iter().enumerate() {
+        spans.push(Span {
+            context: ids.phase(number as u64),
+            parent: Some(if phase.of_answer { ids.client } else { ids.server }.span_id),
+            side: Side::Inside,
+            name: phase.name.into(),
+            start: at(phase.from),
+            end: at(phase.to),
+            attributes: phase.attributes,
+            events: Vec::new(),
+            error: phase.error,
+        });
+    }
+    spans
+}
+
+/// A part of a request's time, counted from its head.
+struct Phase {
+    name: &'static str,
+    from: Duration,
+    to: Duration,
+    /// Whether it is a part of what the engine that answered took.
+    of_answer: bool,
+    attributes: Vec<(&'static str, Value)>,
+    error: Option<&'static str>,
+}
+
+impl Phase {
+    const fn new(name: &'static str, from: Duration, to: Duration) -> Self {
+        Self { name, from, to, of_answer: false, attributes: Vec::new(), error: None }
+    }
+}
+
+/// Those that the request came to, in order.
+fn phases(finished: &Finished<'_>) -> Vec<Phase> {
+    let Finished { read, queued, held, chosen, first, took, .. } = *finished;
+    let mut phases = Vec::with_capacity(6 + finished.tries.len());
+    phases.push(Phase::new("read", Duration::ZERO, read.unwrap_or(took)));
+    let Some(read) = read else { return phases };
+    let waited = read + queued;
+    if !queued.is_zero() {
+        phases.push(Phase::new(if held { "hold" } else { "queue" }, read, waited));
+    }
+    let Some(chosen) = chosen else { return phases };
+    // Whoever waits is given an engine at the end of the wait.
+    phases.push(Phase::new("choose", waited.min(chosen), chosen));
+    for one in finished.tries {
+        let mut phase = Phase::new("attempt", one.began, one.ended);
+        phase.attributes.push(("server.address", owned(&one.endpoint)));
+        phase.error = Some(one.why);
+        phases.push(phase);
+    }
+    if let Some(first) = first {
+        let since = answering_since(finished).min(first);
+        for (name, from, to) in [("first token", since, first), ("stream", first, took)] {
+            phases.push(Phase { of_answer: true, ..Phase::new(name, from, to.max(from)) });
+        }
+    }
+    phases
+}
+
+/// When the engine that answered was asked.
+fn answering_since(finished: &Finished<'_>) -> Duration {
+    let last_try = finished.tries.last().map(|one| one.ended);
+    last_try.or(finished.chosen).unwrap_or_default().min(finished.took)
+}
+
+fn server_attributes(finished: &Finished<'_>) -> Vec<(&'static str, Value)> {
     let mut attributes = gen_ai(finished);
     attributes.extend([
         ("http.request.method", text("POST")),
@@ -63,34 +152,29 @@ pub(super) fn spans(finished: &Finished<'_>, ids: &Ids) -> [Option<Span>; 2] {
         ("flyball.retries", Value::Count(finished.retries.into())),
         ("flyball.usage.estimated", Value::Flag(finished.estimated)),
     ]);
-    if let Some(reason) = finished.reason {
-        attributes.push(("flyball.reason", text(reason)));
-    }
-    if !finished.caller.is_empty() {
-        attributes.push(("flyball.caller", owned(finished.caller)));
+    let texts = [
+        ("flyball.reason", finished.reason),
+        ("flyball.caller", Some(finished.caller).filter(|caller| !caller.is_empty())),
+        ("flyball.endpoint", finished.endpoint),
+        ("flyball.split", finished.split),
+        ("error.type", error_type(finished)),
+    ];
+    attributes.extend(texts.into_iter().filter_map(|(name, value)| Some((name, owned(value?)))));
+    let flags = [
+        ("flyball.mirrored", finished.mirrored),
+        ("flyball.cached", finished.cached),
+        ("flyball.hedged", finished.hedged),
+    ];
+    attributes.extend(
+        flags.into_iter().filter(|(_, is_so)| *is_so).map(|(name, _)| (name, Value::Flag(true))),
+    );
+    if finished.continued > 0 {
+        attributes.push(("flyball.continued", Value::Count(finished.continued.into())));
     }
     if let Some(blocks) = finished.hoped_blocks {
         attributes.push(("flyball.hoped_blocks", Value::Count(blocks.into())));
     }
-    if let Some(endpoint) = finished.endpoint {
-        attributes.push(("flyball.endpoint", owned(endpoint)));
-    }
-    if let Some(error) = error {
-        attributes.push(("error.type", text(error)));
-    }
-    let events = [("flyball.chosen", finished.chosen), ("flyball.first", finished.first)];
-    let server = Span {
-        context: ids.server,
-        parent: ids.parent,
-        side: Side::Server,
-        name: finished.surface.path().into(),
-        start: finished.started,
-        end,
-        attributes,
-        events: events.into_iter().filter_map(|(name, when)| Some((name, at(when?)))).collect(),
-        error,
-    };
-    [Some(server), client(finished, ids, at(finished.chosen.unwrap_or_default()), end)]
+    attributes
 }
 
 /// The part in which an engine had the request.
@@ -125,6 +209,10 @@ fn gen_ai(finished: &Finished<'_>) -> Vec<(&'static str, Value)> {
     if let Some(model) = finished.model {
         attributes.push(("gen_ai.request.model", owned(model)));
     }
+    if let Some(finish) = finished.finish {
+        // A list, because a request may have several answers; we know of one.
+        attributes.push(("gen_ai.response.finish_reasons", text(finish.name())));
+    }
     if let Some(first) = finished.first {
         attributes
             .push(("gen_ai.response.time_to_first_chunk", Value::Seconds(first.as_secs_f64())));
@@ -142,6 +230,10 @@ const fn error_type(finished: &Finished<'_>) -> Option<&'static str> {
             None => Some(finished.outcome.name()),
         },
     }
+}
+
+fn span_id(hash: u128, number: u64) -> u64 {
+    xxh3_64_with_seed(&hash.to_le_bytes(), number).max(1)
 }
 
 const fn text(words: &'static str) -> Value {

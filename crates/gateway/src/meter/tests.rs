@@ -39,6 +39,7 @@ pub(super) fn request() -> Finished<'static> {
         stream: true,
         started: SystemTime::UNIX_EPOCH + STARTED,
         took: Duration::from_millis(1_100),
+        read: Some(Duration::from_micros(15)),
         first: Some(Duration::from_millis(100)),
         chosen: Some(Duration::from_micros(40)),
         queued: Duration::ZERO,
@@ -50,6 +51,7 @@ pub(super) fn request() -> Finished<'static> {
         continued: 0,
         finish: Some(Finish::Stop),
         retries: 1,
+        tries: &[],
         hoped_blocks: Some(3),
         usage: Usage { input: 1_000, cached: 768, output: 101 },
         estimated: false,
@@ -192,7 +194,7 @@ fn what_is_special_about_a_request_is_counted() {
         r#"flyball_gateway_held_requests_total{model="qwen"} 1"#,
         r#"flyball_gateway_hedged_total{model="qwen"} 1"#,
         r#"flyball_gateway_continued_total{model="qwen"} 2"#,
-        r#"flyball_gateway_kept_answers_total{model="llama"} 1"#,
+        r#"flyball_gateway_cached_total{model="llama"} 1"#,
         r#"flyball_gateway_mirrored_total{model="qwen"} 1"#,
         r#"flyball_gateway_queue_wait_seconds_bucket{le="30.0",model="qwen"} 3"#,
         r#"flyball_gateway_queue_wait_seconds_bucket{le="60.0",model="qwen"} 4"#,
@@ -333,6 +335,7 @@ fn a_line_is_json_with_the_names_of_opentelemetry() {
         "flyball.chosen_seconds": 0.000_04,
         "flyball.retries": 1,
         "flyball.hoped_blocks": 3,
+        "gen_ai.response.finish_reasons": "stop",
         "gen_ai.usage.input_tokens": 1000,
         "gen_ai.usage.cache_read.input_tokens": 768,
         "gen_ai.usage.output_tokens": 101,
@@ -343,6 +346,35 @@ fn a_line_is_json_with_the_names_of_opentelemetry() {
     assert_eq!(lines[0], expected);
     assert!(lines[1].get("gen_ai.request.model").is_none(), "{}", lines[1]);
     assert_eq!(lines.len(), 2);
+}
+
+#[test]
+fn a_line_speaks_of_what_was_special() {
+    let captured = Captured::default();
+    let meter = Meter::start(&settings(), "1.2.3", captured.clone()).unwrap();
+    meter.finished(&Finished {
+        queued: Duration::from_millis(1_500),
+        held: true,
+        hedged: true,
+        cached: true,
+        mirrored: true,
+        continued: 2,
+        split: Some("chat"),
+        ..request()
+    });
+    drop(meter);
+    let line: serde_json::Value = serde_json::from_str(&captured.text()).unwrap();
+    for (name, value) in [
+        ("queued_seconds", serde_json::json!(1.5)),
+        ("held", true.into()),
+        ("hedged", true.into()),
+        ("cached", true.into()),
+        ("mirrored", true.into()),
+        ("continued", 2.into()),
+        ("split", "chat".into()),
+    ] {
+        assert_eq!(line[format!("flyball.{name}")], value, "{name}");
+    }
 }
 
 #[test]

@@ -109,6 +109,9 @@ async fn a_receiver_gets_the_spans_that_the_engine_was_told_of() {
         "10.0.0.1:8000",
         "flyball.outcome",
         "flyball.first",
+        "choose",
+        "first token",
+        "stream",
     ] {
         assert!(holds(&bytes, text.as_bytes()), "{text} is not there");
     }
@@ -131,6 +134,59 @@ async fn whoever_began_a_trace_decides_and_else_the_ratio() {
     let all =
         |meter: &Meter| meter.finished(&Finished { traceparent: Some("garbage"), ..request() });
     assert!(!sent(all, 1_000).await.is_empty());
+}
+
+/// Name, parent and the span of time in milliseconds of each span but the first two.
+fn phases(finished: &Finished<'_>) -> Vec<(String, &'static str, u128, u128)> {
+    let ids = Ids::of(None, "r", finished.started, 7, 1_000);
+    let spans = span::spans(finished, &ids);
+    let mut seen: Vec<u64> = spans.iter().map(|span| span.context.span_id).collect();
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!(seen.len(), spans.len(), "two spans have one id");
+    let since = |at: SystemTime| at.duration_since(finished.started).unwrap().as_millis();
+    let inside = spans.iter().filter(|span| span.side == flyball_telemetry::traces::Side::Inside);
+    inside
+        .map(|span| {
+            let parent = span.parent.unwrap();
+            let parent = if parent == ids.client.span_id { "client" } else { "server" };
+            (span.name.to_string(), parent, since(span.start), since(span.end))
+        })
+        .collect()
+}
+
+#[test]
+fn every_phase_has_its_span_in_order() {
+    let ms = Duration::from_millis;
+    let tries = [Try { endpoint: "e1".into(), began: ms(60), ended: ms(80), why: "broken" }];
+    let request = Finished {
+        read: Some(ms(10)),
+        queued: ms(40),
+        chosen: Some(ms(55)),
+        tries: &tries,
+        first: Some(ms(100)),
+        ..request()
+    };
+    let shown = phases(&request);
+    let shown: Vec<_> =
+        shown.iter().map(|(name, of, from, to)| (name.as_str(), *of, *from, *to)).collect();
+    let expected = [
+        ("read", "server", 0, 10),
+        ("queue", "server", 10, 50),
+        ("choose", "server", 50, 55),
+        ("attempt", "server", 60, 80),
+        ("first token", "client", 80, 100),
+        ("stream", "client", 100, 1_100),
+    ];
+    assert_eq!(shown, expected);
+    assert_eq!(phases(&Finished { held: true, ..request })[1].0, "hold");
+    // Refused while it waited, and while its body came.
+    let waits = Finished { chosen: None, first: None, tries: &[], ..request };
+    assert_eq!(phases(&waits).len(), 2);
+    assert_eq!(
+        phases(&Finished { read: None, ..waits }),
+        [("read".to_owned(), "server", 0, 1_100)]
+    );
 }
 
 #[test]

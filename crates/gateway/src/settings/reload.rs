@@ -186,6 +186,7 @@ fn needs_restart(first: &Settings, new: &Settings) -> Vec<&'static str> {
         ("tls", first.tls != new.tls),
         ("collector", first.collector != new.collector),
         ("telemetry.otlp", first.telemetry.otlp != new.telemetry.otlp),
+        ("telemetry.audit_log", first.telemetry.audit_log != new.telemetry.audit_log),
     ]
     .into_iter()
     .filter_map(|(name, differs)| differs.then_some(name))

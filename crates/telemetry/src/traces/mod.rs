@@ -71,6 +71,8 @@ pub enum Side {
     Server,
     /// That calls.
     Client,
+    /// Neither: a part of what one side does.
+    Inside,
 }
 
 /// A value of an attribute.
@@ -276,6 +278,7 @@ fn data(span: Span, scope: &InstrumentationScope) -> SpanData {
         span_kind: match span.side {
             Side::Server => SpanKind::Server,
             Side::Client => SpanKind::Client,
+            Side::Inside => SpanKind::Internal,
         },
         name: span.name,
         start_time: span.start,

@@ -1,0 +1,67 @@
+//! `flyball top`: what gateways do right now.
+//!
+//! `fetch` asks gateways, `answer` is what they said together, `view` shows it as tables. With
+//! `--watch`, `live` asks again and again and listens to keys, and `screen` draws.
+
+mod answer;
+mod fetch;
+mod live;
+mod screen;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+use clap::Args;
+use clap::builder::BoolishValueParser;
+
+use crate::flags::{ClusterArgs, time_above_zero};
+use crate::output::{Exit, Failure, Format, Printer};
+pub(crate) use answer::Top;
+
+/// Show what gateways do right now: models, engines, queues, the slowest callers
+///
+/// Rates are of the last ten seconds, everything else is of the last minute or of this moment.
+/// `!` marks what needs a look. Several gateways are added up; times are those of all requests of
+/// all of them.
+#[derive(Debug, Args)]
+pub(crate) struct TopArgs {
+    /// Admin address of a gateway; may be given several times
+    #[arg(
+        long = "gateway",
+        value_name = "URL",
+        env = "FLYBALL_TOP_GATEWAY",
+        hide_env_values = true
+    )]
+    #[arg(default_value = "http://127.0.0.1:9090", value_delimiter = ',')]
+    gateways: Vec<http::Uri>,
+
+    /// Stay, and show it anew all the time; q ends, ? shows the keys
+    #[arg(short, long, env = "FLYBALL_TOP_WATCH")]
+    #[arg(hide_env_values = true, value_parser = BoolishValueParser::new())]
+    watch: bool,
+
+    /// With --watch: time between two looks
+    #[arg(long, value_name = "TIME", env = "FLYBALL_TOP_EVERY", hide_env_values = true)]
+    #[arg(default_value = "1s", value_parser = time_above_zero)]
+    every: Duration,
+}
+
+pub(crate) async fn run(
+    args: &TopArgs,
+    cluster: &ClusterArgs,
+    printer: &Printer,
+) -> Result<Exit, Failure> {
+    let gateways = fetch::Gateways::new(&args.gateways, cluster.timeout).await?;
+    if !args.watch {
+        return gateways.look().await.map(|top| printer.answer(&top));
+    }
+    if printer.format != Format::Table || !std::io::stdout().is_terminal() {
+        return Err(Failure::new(Exit::Usage, "--watch needs a terminal")
+            .because("it draws on the whole screen")
+            .hint("without --watch every form of output works, also into a pipe"));
+    }
+    live::run(&gateways, args.every).await
+}

@@ -1,0 +1,231 @@
+//! The audit log: a line of JSON for every act that is not a request, so that one can see later who
+//! or what changed the gateway, and when.
+//!
+//! Acts are rare (a person, a wake call, an engine that misbehaves), so a line is written at once
+//! and under a lock. It never holds a key, a hash of one or a value of the settings: of changed
+//! settings it says which sections changed. Start at [`Audit`].
+
+use crate::settings::Settings;
+use crate::settings::reload::Reload;
+use serde::Serialize;
+use std::fmt;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+/// Bytes of a text in a line: names are shorter, lists of problems are cut.
+const TEXT_BYTES: usize = 512;
+
+/// Writes the lines. One for all threads.
+pub struct Audit {
+    out: Mutex<Box<dyn Write + Send>>,
+}
+
+/// One line, in the order in which it is written.
+#[derive(Serialize)]
+struct Line<'a> {
+    time: String,
+    act: &'static str,
+    what: &'a str,
+    outcome: &'a str,
+}
+
+impl Audit {
+    /// One that adds to this file, or writes to standard error without one.
+    pub fn open(file: Option<&Path>) -> io::Result<Self> {
+        Ok(match file {
+            Some(file) => Self::to(OpenOptions::new().create(true).append(true).open(file)?),
+            None => Self::to(io::stderr()),
+        })
+    }
+
+    /// One that writes here.
+    pub fn to(out: impl Write + Send + 'static) -> Self {
+        Self { out: Mutex::new(Box::new(out)) }
+    }
+
+    /// The settings file had changed. `before` are those in use until now, `after` the new ones if
+    /// they are good.
+    pub fn settings(&self, before: &Settings, after: Option<&Settings>, reload: &Reload) {
+        match after {
+            Some(after) => {
+                let outcome = match reload.needs_restart.join(", ") {
+                    none if none.is_empty() => "accepted".to_owned(),
+                    some => format!("accepted; needs a restart: {some}"),
+                };
+                self.line("settings", &changed(before, after).join(", "), &outcome);
+            }
+            // The problems name places and rules, never what stands in the file.
+            None => {
+                let outcome = format!("refused: {}", reload.problems.join("; "));
+                self.line("settings", "", &outcome);
+            }
+        }
+    }
+
+    /// A model without an engine was asked for, and whoever wakes it was told; `outcome` is what
+    /// came of that.
+    pub fn wake(&self, model: &str, outcome: &str) {
+        self.line("wake", model, outcome);
+    }
+
+    /// An engine gets nothing new because it ignores hang-ups.
+    pub fn quarantined(&self, engine: &str, zombies: u32) {
+        self.line("quarantine", engine, &format!("begun with {zombies} requests left behind"));
+    }
+
+    /// An engine gets requests again.
+    pub fn released(&self, engine: &str) {
+        self.line("quarantine", engine, "ended");
+    }
+
+    /// The gateway takes nothing new from now on.
+    pub fn drain_begins(&self, requests: usize) {
+        self.line("drain", &format!("{requests} requests under way"), "begun");
+    }
+
+    /// The gateway ends.
+    pub fn drain_ended(&self, cut: usize) {
+        self.line("drain", &format!("{cut} requests cut off"), "ended");
+    }
+
+    fn line(&self, act: &'static str, what: &str, outcome: &str) {
+        let time = jiff::Timestamp::try_from(SystemTime::now()).unwrap_or_default().to_string();
+        let line = Line { time, act, what: short(what), outcome: short(outcome) };
+        // Texts can always be written as JSON.
+        let mut text = serde_json::to_string(&line).unwrap_or_default();
+        text.push('\n');
+        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        // In one call: lines of two processes that share a file do not mix.
+        if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            drop(out);
+            tracing::error!(%error, act, what, outcome, "audit log cannot be written");
+        }
+    }
+}
+
+impl fmt::Debug for Audit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Audit").finish_non_exhaustive()
+    }
+}
+
+/// The sections that differ.
+fn changed(before: &Settings, after: &Settings) -> Vec<&'static str> {
+    // Named one by one, so that a new section is not forgotten here.
+    let Settings {
+        listen,
+        admin,
+        threads,
+        open,
+        tls,
+        keys,
+        models,
+        splits,
+        limits,
+        timeouts,
+        collector,
+        waker,
+        recovery,
+        response_cache,
+        telemetry,
+    } = before;
+    [
+        ("listen", *listen != after.listen),
+        ("admin", *admin != after.admin),
+        ("threads", *threads != after.threads),
+        ("open", *open != after.open),
+        ("tls", *tls != after.tls),
+        ("keys", *keys != after.keys),
+        ("models", *models != after.models),
+        ("splits", *splits != after.splits),
+        ("limits", *limits != after.limits),
+        ("timeouts", *timeouts != after.timeouts),
+        ("collector", *collector != after.collector),
+        ("waker", *waker != after.waker),
+        ("recovery", *recovery != after.recovery),
+        ("response_cache", *response_cache != after.response_cache),
+        ("telemetry", *telemetry != after.telemetry),
+    ]
+    .into_iter()
+    .filter_map(|(name, differs)| differs.then_some(name))
+    .collect()
+}
+
+fn short(text: &str) -> &str {
+    &text[..text.floor_char_boundary(TEXT_BYTES)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Key;
+
+    fn lines(file: &Path) -> Vec<serde_json::Value> {
+        let text = std::fs::read_to_string(file).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    #[test]
+    fn acts_are_added_to_the_file_without_a_secret() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("audit.jsonl");
+        let before = Settings::default();
+        let mut after = before.clone();
+        let sha256 = "canary".repeat(10);
+        after.keys.push(Key { name: "search".to_owned(), sha256, ..Key::default() });
+        after.limits.in_flight = 7;
+        let mut reload = Reload::good(SystemTime::now());
+        let audit = Audit::open(Some(&file)).unwrap();
+        audit.settings(&before, Some(&after), &reload);
+        reload.needs_restart = vec!["listen"];
+        audit.settings(&before, Some(&before), &reload);
+        reload.problems = vec!["FLY-802 line 3: x is no setting".to_owned()];
+        audit.settings(&before, None, &reload);
+        // Another process, later.
+        let audit = Audit::open(Some(&file)).unwrap();
+        audit.wake("qwen", "told, 202");
+        audit.quarantined("e1", 2);
+        audit.released("e1");
+        audit.drain_begins(3);
+        audit.drain_ended(0);
+        let lines = lines(&file);
+        let said: Vec<_> = lines
+            .iter()
+            .map(|line| ["act", "what", "outcome"].map(|key| line[key].as_str().unwrap()))
+            .collect();
+        let expected = [
+            ["settings", "keys, limits", "accepted"],
+            ["settings", "", "accepted; needs a restart: listen"],
+            ["settings", "", "refused: FLY-802 line 3: x is no setting"],
+            ["wake", "qwen", "told, 202"],
+            ["quarantine", "e1", "begun with 2 requests left behind"],
+            ["quarantine", "e1", "ended"],
+            ["drain", "3 requests under way", "begun"],
+            ["drain", "0 requests cut off", "ended"],
+        ];
+        assert_eq!(said, expected);
+        assert!(lines.iter().all(|line| line["time"].as_str().unwrap().ends_with('Z')));
+        assert!(!std::fs::read_to_string(&file).unwrap().contains("canary"));
+    }
+
+    #[test]
+    fn a_line_is_one_line_and_has_a_bound() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("audit.jsonl");
+        let audit = Audit::open(Some(&file)).unwrap();
+        audit.wake(&"é\n\"".repeat(5_000), "told\n{}");
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert_eq!(text.lines().count(), 1, "{text}");
+        // At worst every byte is escaped as six.
+        assert!(text.len() < 12 * TEXT_BYTES, "{}", text.len());
+        assert_eq!(lines(&file)[0]["outcome"], "told\n{}");
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_said_at_the_start() {
+        assert!(Audit::open(Some(Path::new("/nonexistent/audit.jsonl"))).is_err());
+    }
+}
