@@ -6,6 +6,7 @@
 
 use crate::meter::Meter;
 use crate::settings::Settings;
+use crate::shadow::Shadows;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use flyball_telemetry::metrics::{CONTENT_TYPE, Metrics};
@@ -35,6 +36,7 @@ pub struct State {
     metrics: Metrics,
     settings: ArcSwap<Settings>,
     ready: Box<dyn Fn() -> Result<(), &'static str> + Send + Sync>,
+    shadows: Option<Arc<Shadows>>,
 }
 
 impl State {
@@ -50,7 +52,16 @@ impl State {
             meter,
             settings: ArcSwap::from_pointee(settings),
             ready: Box::new(ready),
+            shadows: None,
         }
+    }
+
+    /// Tells also which policies would have been better.
+    #[must_use]
+    pub fn with_shadows(mut self, shadows: Arc<Shadows>) -> Self {
+        self.metrics = self.metrics.with(Arc::clone(&shadows));
+        self.shadows = Some(shadows);
+        self
     }
 
     /// These settings are in use now.
@@ -114,8 +125,12 @@ pub fn answer(path: &str, state: &State) -> Response<Full<Bytes>> {
             Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "metrics cannot be written\n"),
         },
         "/config" => with(StatusCode::OK, "application/json", config(state)),
+        "/shadow" => {
+            let json = state.shadows.as_ref().map_or_else(|| "{}\n".to_owned(), |all| all.json());
+            with(StatusCode::OK, "application/json", json)
+        }
         _ => {
-            let paths = "there are /healthz, /readyz, /metrics and /config\n";
+            let paths = "there are /healthz, /readyz, /metrics, /config and /shadow\n";
             text(StatusCode::NOT_FOUND, paths)
         }
     }

@@ -13,7 +13,8 @@
 //! 6. `meter` counts what was used, once per request, however it ended.
 //!
 //! Beside them: `settings` (what a gateway is told), `discover` (where engines are), `collect` (what
-//! they report), `answer` (error bodies), `admin` (health, metrics).
+//! they report), `answer` (error bodies), `admin` (health, metrics), `shadow` (which policy would have
+//! been better).
 //!
 //! It writes nothing to Kubernetes and knows nothing of the governor. Start at [`process`], which runs
 //! everything, or at [`serve`], the data plane.
@@ -35,6 +36,7 @@ pub mod process;
 pub mod scan;
 pub mod serve;
 pub mod settings;
+pub mod shadow;
 pub mod sse;
 mod surface;
 

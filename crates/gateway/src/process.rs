@@ -140,7 +140,8 @@ impl Process {
     fn state(self: &Arc<Self>, settings: &Settings, version: &'static str) -> Arc<admin::State> {
         let process = Arc::clone(self);
         let ready = move || process.ready();
-        Arc::new(admin::State::new(version, Arc::clone(&self.meter), settings.clone(), ready))
+        let state = admin::State::new(version, Arc::clone(&self.meter), settings.clone(), ready);
+        Arc::new(state.with_shadows(self.running.shadows()))
     }
 
     fn ready(&self) -> Result<(), &'static str> {

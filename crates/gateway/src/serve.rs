@@ -7,8 +7,11 @@ use crate::identify::Keys;
 use crate::meter::Engines;
 use crate::meter::Finished;
 use crate::settings::{Limits, Settings, Timeouts};
+use crate::shadow::Shadows;
 use arc_swap::{ArcSwap, Guard};
+use flyball_routing::Policy;
 use http::HeaderValue;
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::net::SocketAddr;
@@ -77,6 +80,7 @@ pub(crate) struct Shared {
     live: ArcSwap<Live>,
     fleet: ArcSwap<Fleet>,
     pub(crate) room: Arc<Room>,
+    pub(crate) shadows: Arc<Shadows>,
     connections: AtomicUsize,
     retries: AtomicUsize,
     pub(crate) listener: Arc<dyn Listener>,
@@ -91,6 +95,8 @@ pub(crate) struct Live {
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
     pub(crate) keys: Keys,
+    /// How engines are chosen, by model, where that is not the usual way.
+    policies: BTreeMap<Box<str>, Policy>,
 }
 
 /// An open connection of a client.
@@ -105,11 +111,13 @@ pub fn start(settings: &Settings, listener: Arc<dyn Listener>) -> io::Result<Run
         limits: settings.limits,
         timeouts: settings.timeouts,
         keys: Keys::new(&settings.keys, None),
+        policies: policies(settings),
     };
     let shared = Arc::new(Shared {
         live: ArcSwap::from_pointee(live),
         fleet: ArcSwap::from_pointee(Fleet::default()),
         room: Arc::default(),
+        shadows: Arc::new(Shadows::new(settings)),
         connections: AtomicUsize::new(0),
         retries: AtomicUsize::new(0),
         listener,
@@ -154,7 +162,9 @@ impl Running {
     /// Takes in where engines are.
     pub fn list(&self, listing: &Listing) {
         let before = self.shared.fleet.load();
-        self.shared.fleet.store(Arc::new(before.after(listing)));
+        let after = Arc::new(before.after(listing));
+        self.shared.shadows.list(&after);
+        self.shared.fleet.store(after);
     }
 
     /// The engines that it knows.
@@ -162,14 +172,21 @@ impl Running {
         self.shared.fleet.load_full()
     }
 
-    /// Takes in other limits, timeouts and keys. Connections keep what they began with.
+    /// What is known of policies that were not chosen by.
+    pub fn shadows(&self) -> Arc<Shadows> {
+        Arc::clone(&self.shared.shadows)
+    }
+
+    /// Takes in other limits, timeouts, keys and policies. Connections keep what they began with.
     pub fn change(&self, settings: &Settings) {
         let before = self.shared.live.load();
         self.shared.live.store(Arc::new(Live {
             limits: settings.limits,
             timeouts: settings.timeouts,
             keys: Keys::new(&settings.keys, Some(&before.keys)),
+            policies: policies(settings),
         }));
+        self.shared.shadows.follow(settings);
     }
 
     /// What is inside right now.
@@ -207,6 +224,18 @@ impl Running {
         }
         left
     }
+}
+
+impl Live {
+    /// How engines of a model are chosen.
+    pub(crate) fn policy(&self, model: &str) -> Policy {
+        self.policies.get(model).copied().unwrap_or_default()
+    }
+}
+
+fn policies(settings: &Settings) -> BTreeMap<Box<str>, Policy> {
+    let all = settings.models.iter().map(|model| (model.name.as_str().into(), model.policy.into()));
+    all.filter(|(_, policy)| *policy != Policy::default()).collect()
 }
 
 impl Shared {

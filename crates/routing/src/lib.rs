@@ -11,17 +11,23 @@
 //! 4. [`choose()`] takes the cheapest of the home, the one that got the beginning last, and the least
 //!    loaded of some others. So a request leaves its home when that would cost more than a miss.
 //!
+//! [`Policy`] names this way and two plain ones. [`shadow`] says which of them would have been
+//! better, without choosing by them.
+//!
 //! Start at [`choose()`].
 
 mod choose;
 mod cost;
 mod endpoint;
+mod policy;
 mod ring;
 mod seen;
+pub mod shadow;
 #[cfg(test)]
 mod tests;
 
 pub use choose::{Choice, Why, choose};
 pub use endpoint::{Ask, Availability, Endpoint, Weights};
+pub use policy::{Policy, least_load, round_robin};
 pub use ring::Ring;
 pub use seen::{Past, Seen};

@@ -40,6 +40,8 @@ pub struct Model {
     seen: Arc<Mutex<Seen>>,
     /// The mean prompt of late, in tokens.
     usual_prompt: Arc<AtomicU64>,
+    /// Requests that had a turn, where engines take turns.
+    turns: Arc<AtomicU64>,
 }
 
 /// What an engine has to do, as far as this gateway knows.
@@ -149,7 +151,9 @@ impl Fleet {
                 || Arc::new(AtomicU64::new(FIRST_PROMPT)),
                 |before| Arc::clone(&before.usual_prompt),
             );
-            let model = Model { name: name.as_str().into(), endpoints, ring, seen, usual_prompt };
+            let turns = before.map_or_else(Arc::default, |before| Arc::clone(&before.turns));
+            let label = name.as_str().into();
+            let model = Model { name: label, endpoints, ring, seen, usual_prompt, turns };
             (name.clone(), Arc::new(model))
         });
         Self { models: models.collect() }
@@ -184,6 +188,11 @@ impl Model {
         let after = (before * 63 + tokens.min(1 << 32)).div_ceil(64);
         self.usual_prompt.store(after, Ordering::Relaxed);
         after
+    }
+
+    /// The next turn.
+    pub(crate) fn turn(&self) -> u64 {
+        self.turns.fetch_add(1, Ordering::Relaxed)
     }
 }
 
@@ -224,6 +233,11 @@ impl Endpoint {
         self.in_flight.load(Ordering::Relaxed)
     }
 
+    /// Share of its cache that it reports as used; `None` if it does not tell.
+    pub(crate) fn kv_used_per_thousand(&self) -> Option<u32> {
+        Some(self.kv_used_per_thousand.load(Ordering::Relaxed)).filter(|used| *used != u32::MAX)
+    }
+
     /// Keeps new requests away, or lets them come again: for engines that ignore hang-ups.
     pub fn quarantine(&self, on: bool) {
         self.quarantined.store(on, Ordering::Relaxed);
@@ -255,12 +269,11 @@ impl Endpoint {
             (self.running.load(Ordering::Relaxed), self.waiting.load(Ordering::Relaxed));
         let foreign = u64::from((running + waiting).saturating_sub(own));
         let foreign_waiting = foreign.min(u64::from(waiting));
-        let kv = self.kv_used_per_thousand.load(Ordering::Relaxed);
         Load {
             unread_tokens: self.unread_tokens.load(Ordering::Relaxed)
                 + foreign_waiting * usual_prompt,
             held_tokens: self.held_tokens.load(Ordering::Relaxed) + foreign * usual_prompt,
-            kv_used_per_thousand: if kv == u32::MAX { 0 } else { kv },
+            kv_used_per_thousand: self.kv_used_per_thousand().unwrap_or(0),
         }
     }
 
