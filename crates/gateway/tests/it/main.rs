@@ -7,5 +7,6 @@ mod engine;
 mod http2;
 mod limits;
 mod passes;
+mod policies;
 mod rig;
 mod smuggling;

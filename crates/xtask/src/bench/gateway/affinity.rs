@@ -36,11 +36,11 @@ pub(super) const ENGINES: usize = 16;
 const GATEWAYS: usize = 8;
 
 /// Times faster than the trace was, as the engines see it.
-pub(super) const FASTER: f64 = 6.0;
+const FASTER: f64 = 6.0;
 
 /// Times faster than its own time that everything runs in real time: 12,000 requests in five
 /// minutes.
-pub(super) const SPEED_UP: f64 = 2.0;
+const SPEED_UP: f64 = 2.0;
 
 /// Requests of the short form.
 pub(super) const QUICK: usize = 2_000;
@@ -62,6 +62,8 @@ pub(super) struct Report {
 pub(super) struct Part {
     pub(super) skip: usize,
     pub(super) requests: usize,
+    /// Times faster than it was, by the clock.
+    pub(super) faster: f64,
 }
 
 /// One way through real programs.
@@ -208,10 +210,11 @@ fn run(
     name: &'static str,
     start: &dyn Fn(&mut Bench, &[SocketAddr]) -> Result<Doors>,
 ) -> Result<Real> {
-    let (_engines, addresses) = engines(bench)?;
+    let (_engines, addresses) = engines(bench, SPEED_UP)?;
     let (_doors, targets) = start(bench, &addresses)?;
     let requests = if bench.quick { QUICK } else { usize::MAX };
-    played(bench, path, name, Part { skip: 0, requests }, &addresses, &targets)
+    let part = Part { skip: 0, requests, faster: FASTER * SPEED_UP };
+    played(bench, path, name, part, &addresses, &targets)
 }
 
 /// Plays a part of the trace against doors that stand before fresh engines.
@@ -225,7 +228,7 @@ pub(super) fn played(
 ) -> Result<Real> {
     let mut command = Command::new(bench.program("proving-replay"));
     command.arg("--trace").arg(path).args(["--model", MODEL]);
-    command.args(["--faster", &(FASTER * SPEED_UP).to_string()]);
+    command.args(["--faster", &part.faster.to_string()]);
     let joined: Vec<String> = targets.iter().map(ToString::to_string).collect();
     command.arg("--target").arg(joined.join(","));
     command.args(["--skip", &part.skip.to_string(), "--requests", &part.requests.to_string()]);
@@ -247,13 +250,14 @@ pub(super) fn played(
     Ok(Real { name, report, hit_share: hits / queries.max(1.0), max_over_mean: most / mean })
 }
 
-pub(super) fn engines(bench: &mut Bench) -> Result<(Running, Vec<SocketAddr>)> {
+/// Starts engines whose time goes so many times faster than the clock.
+pub(super) fn engines(bench: &mut Bench, speed_up: f64) -> Result<(Running, Vec<SocketAddr>)> {
     let ours = bench.ours().clone().map_err(anyhow::Error::msg)?;
     let addresses = row(bench)?;
     let mut command = Command::new(ours);
     command.args(["emulate", "--model", MODEL, "--gpu", ACCELERATOR]);
     command.args(["--tp", &TENSOR.to_string(), "--engines", &ENGINES.to_string()]);
-    command.args(["--port", &addresses[0].port().to_string(), "--speed-up", &SPEED_UP.to_string()]);
+    command.args(["--port", &addresses[0].port().to_string(), "--speed-up", &speed_up.to_string()]);
     let mut running = Running::start("engines", &command, Cores::All, &bench.folder)?;
     running.ready(addresses[ENGINES - 1], "/health", Duration::from_secs(60))?;
     Ok((running, addresses))
