@@ -4,7 +4,7 @@ use super::*;
 use crate::fleet::{Endpoint, Found, Listing};
 use crate::settings::{Engine, Model, Policy as Set};
 use flyball_core::units::Tokens;
-use flyball_telemetry::metrics::Metrics;
+use flyball_telemetry::metrics::{Metric, Metrics};
 use std::time::Duration;
 
 fn settings(names: &[&str], policy: Set, shadow: &[Set]) -> Settings {
@@ -105,14 +105,15 @@ fn a_report_is_told_as_json_and_as_metrics() {
     assert!(model["measuredTtftSeconds"].as_f64() > Some(0.1), "{model:#}");
     assert_eq!(model["engines"]["cacheTokens"], serde_json::Value::Null, "nobody told");
     let page = Metrics::new("1").with(Arc::new(shadows)).encode().unwrap();
-    for line in [
-        "flyball_gateway_shadow_regret_seconds{model=\"m\",policy=\"prefix\"} ",
-        "flyball_gateway_shadow_ttft_seconds{model=\"m\",policy=\"round-robin\"} ",
-        "flyball_gateway_shadow_hit_share{model=\"m\",policy=\"prefix\"} ",
-        "flyball_gateway_shadow_prediction_error{model=\"m\"} ",
-        "flyball_gateway_shadow_dropped_total 0",
-    ] {
-        assert!(page.contains(line), "{line}\n{page}");
+    let ours = |metric: &&Metric| metric.name().starts_with("flyball_gateway_shadow_");
+    for metric in Metric::ALL.iter().filter(ours) {
+        let labels = match metric.labels() {
+            [] => " 0",
+            ["model"] => "{model=\"m\"} ",
+            _ => "{model=\"m\",policy=\"prefix\"} ",
+        };
+        let line = format!("{}{labels}", metric.name());
+        assert!(page.contains(&line), "{line}\n{page}");
     }
 }
 
