@@ -7,6 +7,7 @@
 use crate::admit::Demand;
 use crate::meter::Meter;
 use crate::settings::Settings;
+use crate::shadow::Shadows;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use flyball_telemetry::metrics::{CONTENT_TYPE, Metrics};
@@ -37,6 +38,7 @@ pub struct State {
     settings: ArcSwap<Settings>,
     ready: Box<dyn Fn() -> Result<(), &'static str> + Send + Sync>,
     demand: Box<dyn Fn() -> Vec<Demand> + Send + Sync>,
+    shadows: Option<Arc<Shadows>>,
 }
 
 impl State {
@@ -54,7 +56,16 @@ impl State {
             settings: ArcSwap::from_pointee(settings),
             ready: Box::new(ready),
             demand: Box::new(demand),
+            shadows: None,
         }
+    }
+
+    /// Tells also which policies would have been better.
+    #[must_use]
+    pub fn with_shadows(mut self, shadows: Arc<Shadows>) -> Self {
+        self.metrics = self.metrics.with(Arc::clone(&shadows));
+        self.shadows = Some(shadows);
+        self
     }
 
     /// These settings are in use now.
@@ -123,8 +134,13 @@ pub fn answer(path: &str, state: &State) -> Response<Full<Bytes>> {
         }
         "/state" => with(StatusCode::OK, "application/json", glance(state)),
         "/config" => with(StatusCode::OK, "application/json", config(state)),
+        "/shadow" => {
+            let json = state.shadows.as_ref().map_or_else(|| "{}\n".to_owned(), |all| all.json());
+            with(StatusCode::OK, "application/json", json)
+        }
         _ => {
-            let paths = "there are /healthz, /readyz, /metrics, /demand, /state and /config\n";
+            let paths =
+                "there are /healthz, /readyz, /metrics, /demand, /state, /config and /shadow\n";
             text(StatusCode::NOT_FOUND, paths)
         }
     }

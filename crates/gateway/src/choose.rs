@@ -4,11 +4,15 @@ use crate::admit::Turn;
 use crate::fleet::{Endpoint, Millis, Model};
 use crate::scan::{BLOCK_BYTES, Scanned};
 use flyball_core::units::Tokens;
-use flyball_routing::{Ask, Availability, Past, Weights, Why};
+use flyball_routing::shadow::Arrival;
+use flyball_routing::{Ask, Availability, Past, Policy, Weights, Why};
 use std::sync::Arc;
 
 /// Bytes of English text per token, for prompts that nobody has counted.
 pub(crate) const BYTES_PER_TOKEN: u64 = 4;
+
+/// Tokens in a block of affinity.
+pub(crate) const BLOCK_TOKENS: u32 = (BLOCK_BYTES as u64 / BYTES_PER_TOKEN) as u32;
 
 /// Tokens of an answer, if nobody said the most: about the mean of chat traffic in the Azure traces
 /// (211 to 300).
@@ -29,6 +33,7 @@ pub(crate) struct Chosen {
 /// What is asked for each time that an engine is chosen for a request.
 pub(crate) struct Wish<'a> {
     model: &'a Model,
+    policy: Policy,
     prefixes: &'a [u64],
     past: Past,
     prompt: u64,
@@ -39,14 +44,25 @@ pub(crate) struct Wish<'a> {
 
 impl<'a> Wish<'a> {
     /// Of this request; it is remembered as seen.
-    pub(crate) fn new(model: &'a Model, scanned: &'a Scanned, key: u64) -> Self {
+    pub(crate) fn new(model: &'a Model, policy: Policy, scanned: &'a Scanned, key: u64) -> Self {
         let prefixes = &scanned.prefixes;
         let past = model.seen().look(prefixes, model.endpoints.len());
         let prompt = (scanned.prompt_bytes / BYTES_PER_TOKEN).max(1);
         let usual_prompt = model.prompt(prompt);
         let most = scanned.max_tokens.unwrap_or(USUAL_OUTPUT);
         let output = most.saturating_mul(scanned.answers.unwrap_or(1)).min(1 << 20);
-        Self { model, prefixes, past, prompt, usual_prompt, output, key }
+        Self { model, policy, prefixes, past, prompt, usual_prompt, output, key }
+    }
+
+    /// The same, for policies that only watch.
+    pub(crate) fn arrival(&self) -> Arrival<'a> {
+        Arrival {
+            prefixes: self.prefixes,
+            block_tokens: BLOCK_TOKENS,
+            prompt: Tokens::new(self.prompt),
+            output: Tokens::new(self.output),
+            key: self.key,
+        }
     }
 
     /// The engine, other than those tried before; `None` if there is none. Those that the turn allows
@@ -74,7 +90,7 @@ impl<'a> Wish<'a> {
     fn ask(&self, usable: impl Fn(&Endpoint) -> bool) -> Option<Chosen> {
         let ask = Ask {
             prefixes: self.prefixes,
-            block_tokens: (BLOCK_BYTES as u64 / BYTES_PER_TOKEN) as u32,
+            block_tokens: BLOCK_TOKENS,
             past: self.past,
             prompt: Tokens::new(self.prompt),
             key: self.key,
@@ -84,10 +100,11 @@ impl<'a> Wish<'a> {
             let endpoint = &endpoints[place];
             view(endpoint, endpoint.is_open() && usable(endpoint), self.usual_prompt)
         };
-        let choice = flyball_routing::choose(&self.model.ring, of, &ask, &Weights::DEFAULT)?;
+        let (ring, turn) = (&self.model.ring, || self.model.turn());
+        let choice = self.policy.choose(ring, of, &ask, &Weights::DEFAULT, turn)?;
         let hoped_blocks = match choice.why {
             Why::Affinity { blocks } => Some(blocks),
-            Why::Overload | Why::LeastLoad => None,
+            Why::Overload | Why::LeastLoad | Why::Turn => None,
         };
         Some(Chosen {
             endpoint: Arc::clone(&endpoints[choice.endpoint]),

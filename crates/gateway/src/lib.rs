@@ -16,8 +16,8 @@
 //!
 //! Beside them: `settings` (what a gateway is told), `discover` (where engines are), `collect` (what
 //! they report), `wake` (who is told that a model is wanted), `answer` (error bodies), `admin` (health,
-//! metrics), `state` (one look at all of it), `audit` (what was done to it), `invariants` (what must
-//! hold).
+//! metrics), `state` (one look at all of it), `audit` (what was done to it), `shadow` (which policy would
+//! have been better), `invariants` (what must hold).
 //!
 //! It writes nothing to Kubernetes and knows nothing of the governor. Start at [`process`], which runs
 //! everything, or at [`serve`], the data plane.
@@ -46,6 +46,7 @@ mod salt;
 pub mod scan;
 pub mod serve;
 pub mod settings;
+pub mod shadow;
 mod split;
 pub mod sse;
 pub mod state;

@@ -162,7 +162,8 @@ impl Process {
         let running = Arc::clone(&self.running);
         let demand = move || running.demand();
         let meter = Arc::clone(&self.meter);
-        Arc::new(admin::State::new(version, meter, settings.clone(), ready, demand))
+        let state = admin::State::new(version, meter, settings.clone(), ready, demand);
+        Arc::new(state.with_shadows(self.running.shadows()))
     }
 
     fn ready(&self) -> Result<(), &'static str> {

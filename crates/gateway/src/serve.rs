@@ -7,8 +7,10 @@ use crate::identify::Keys;
 use crate::kept::Kept;
 use crate::meter::{Engines, Finished, ModelNow};
 use crate::settings::{Limits, Model, Settings, Timeouts};
+use crate::shadow::Shadows;
 use crate::split::Splits;
 use arc_swap::{ArcSwap, Guard};
+use flyball_routing::Policy;
 use http::HeaderValue;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -93,6 +95,7 @@ pub(crate) struct Shared {
     fleet: ArcSwap<Fleet>,
     pub(crate) room: Arc<Room>,
     pub(crate) kept: Kept,
+    pub(crate) shadows: Arc<Shadows>,
     connections: AtomicUsize,
     retries: AtomicUsize,
     pub(crate) listener: Arc<dyn Listener>,
@@ -127,6 +130,7 @@ pub fn start(settings: &Settings, listener: Arc<dyn Listener>) -> io::Result<Run
         fleet: ArcSwap::from_pointee(Fleet::default()),
         room: Arc::default(),
         kept: Kept::new(&settings.response_cache),
+        shadows: Arc::new(Shadows::new(settings)),
         connections: AtomicUsize::new(0),
         retries: AtomicUsize::new(0),
         listener,
@@ -175,6 +179,7 @@ impl Running {
     pub fn list(&self, listing: &Listing) {
         let before = self.shared.fleet.load();
         let after = Arc::new(before.after(listing));
+        self.shared.shadows.list(&after);
         self.shared.fleet.store(Arc::clone(&after));
         after.open();
     }
@@ -184,11 +189,18 @@ impl Running {
         self.shared.fleet.load_full()
     }
 
-    /// Takes in other limits, timeouts, keys, splits and settings of models. Connections keep what they began with.
+    /// What is known of policies that were not chosen by.
+    pub fn shadows(&self) -> Arc<Shadows> {
+        Arc::clone(&self.shared.shadows)
+    }
+
+    /// Takes in other limits, timeouts, keys, splits and settings of models. Connections keep what they
+    /// began with.
     pub fn change(&self, settings: &Settings) {
         let before = self.shared.live.load();
         self.shared.live.store(Arc::new(Live::new(settings, Some(&before))));
         self.shared.kept.follow(&settings.response_cache);
+        self.shared.shadows.follow(settings);
     }
 
     /// What is inside right now.
@@ -259,6 +271,11 @@ impl Live {
             splits: Splits::new(&settings.splits, before.map(|before| &before.splits)),
             models: models.collect(),
         }
+    }
+
+    /// How engines of a model are chosen.
+    pub(crate) fn policy(&self, model: &str) -> Policy {
+        self.models.get(model).map_or_else(Policy::default, |model| model.policy.into())
     }
 }
 

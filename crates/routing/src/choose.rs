@@ -30,12 +30,14 @@ pub enum Why {
     Overload,
     /// The prompt has no beginning of its own to go by, so the least loaded was taken.
     LeastLoad,
+    /// It was its turn.
+    Turn,
 }
 
 /// The most endpoints that are looked at for the least load. Up to so many, all of them; of more,
 /// so many draws by the request's key. Of 32 draws the best is among the 7 % least loaded nine
 /// times in ten (0.93^32 = 0.1), and gateways that know the same do not all take the same one.
-const LOOKS: usize = 32;
+pub(crate) const LOOKS: usize = 32;
 
 /// Blocks of the shortest beginning that has a home, where prompts are as long: 1,024 tokens of the
 /// gateway's blocks. Most system prompts are shorter, so that families are told apart before anybody

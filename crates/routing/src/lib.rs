@@ -12,7 +12,8 @@
 //!    loaded of some others. So a request leaves its home when that would cost more than a miss.
 //!
 //! Before it, [`split`] says which of several models a name stands for this time, and [`fair`] whose
-//! request is next when there is not enough for all.
+//! request is next when there is not enough for all. [`Policy`] names this way and two plain ones, and
+//! [`shadow`] says which of them would have been better, without choosing by them.
 //!
 //! Start at [`choose()`].
 
@@ -20,13 +21,16 @@ mod choose;
 mod cost;
 mod endpoint;
 pub mod fair;
+mod policy;
 mod ring;
 mod seen;
+pub mod shadow;
 pub mod split;
 #[cfg(test)]
 mod tests;
 
 pub use choose::{Choice, Why, choose};
 pub use endpoint::{Ask, Availability, Endpoint, Weights};
+pub use policy::{Policy, least_load, round_robin};
 pub use ring::Ring;
 pub use seen::{Past, Seen};

@@ -49,6 +49,8 @@ pub struct Model {
     usual_prompt: Arc<AtomicU64>,
     /// Where requests wait for a turn.
     pub(crate) gate: Arc<Gate>,
+    /// Requests that had a turn, where engines take turns.
+    turns: Arc<AtomicU64>,
 }
 
 /// What an engine has to do, as far as this gateway knows.
@@ -163,8 +165,9 @@ impl Fleet {
             );
             let gate =
                 before.map_or_else(|| Arc::new(Gate::new()), |before| Arc::clone(&before.gate));
-            let name_of = name.as_str().into();
-            let model = Model { name: name_of, endpoints, ring, seen, usual_prompt, gate };
+            let turns = before.map_or_else(Arc::default, |before| Arc::clone(&before.turns));
+            let label = name.as_str().into();
+            let model = Model { name: label, endpoints, ring, seen, usual_prompt, gate, turns };
             (name.clone(), Arc::new(model))
         });
         Self { models: models.collect() }
@@ -205,6 +208,11 @@ impl Model {
         let after = (before * 63 + tokens.min(1 << 32)).div_ceil(64);
         self.usual_prompt.store(after, Ordering::Relaxed);
         after
+    }
+
+    /// The next turn.
+    pub(crate) fn turn(&self) -> u64 {
+        self.turns.fetch_add(1, Ordering::Relaxed)
     }
 }
 
@@ -281,6 +289,11 @@ impl Endpoint {
         self.in_flight.load(Ordering::Relaxed)
     }
 
+    /// Share of its cache that it reports as used; `None` if it does not tell.
+    pub(crate) fn kv_used_per_thousand(&self) -> Option<u32> {
+        Some(self.kv_used_per_thousand.load(Ordering::Relaxed)).filter(|used| *used != u32::MAX)
+    }
+
     /// Keeps new requests away, or lets them come again: for engines that ignore hang-ups.
     pub fn quarantine(&self, on: bool) {
         self.quarantined.store(on, Ordering::Relaxed);
@@ -312,11 +325,10 @@ impl Endpoint {
             (self.running.load(Ordering::Relaxed), self.waiting.load(Ordering::Relaxed));
         let foreign = u64::from((running + waiting).saturating_sub(own));
         let foreign_waiting = foreign.min(u64::from(waiting));
-        let kv = self.kv_used_per_thousand.load(Ordering::Relaxed);
         Load {
             unread_tokens: self.unread_tokens() + foreign_waiting * usual_prompt,
             held_tokens: self.held_tokens.load(Ordering::Relaxed) + foreign * usual_prompt,
-            kv_used_per_thousand: if kv == u32::MAX { 0 } else { kv },
+            kv_used_per_thousand: self.kv_used_per_thousand().unwrap_or(0),
         }
     }
 

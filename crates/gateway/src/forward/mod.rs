@@ -46,8 +46,10 @@ pub(crate) async fn forward(
     job: Job,
     mut record: Record,
 ) -> Result<Response<Payload>, (Problem, Record)> {
-    let timeouts = worker.shared.live().timeouts;
-    let wish = Wish::new(&job.model, &job.scanned, worker.next_number());
+    let live = worker.shared.live();
+    let (timeouts, policy) = (live.timeouts, live.policy(&job.model.name));
+    drop(live);
+    let wish = Wish::new(&job.model, policy, &job.scanned, worker.next_number());
     let traceparent = record.traceparent_onward();
     let mut tried = Vec::new();
     let mut retry = None;
@@ -57,6 +59,11 @@ pub(crate) async fn forward(
             return Err((problem, record));
         };
         record.hoped_blocks = chosen.hoped_blocks;
+        if record.chosen.is_none() {
+            let engine = chosen.endpoint.key;
+            record.followed =
+                worker.shared.shadows.arrived(&job.model.name, &wish.arrival(), engine);
+        }
         record.chosen.get_or_insert(record.began().elapsed());
         record.endpoint = Some(Arc::clone(&chosen.endpoint));
         let flight = flight(worker, &chosen, record.stream);
@@ -126,6 +133,7 @@ fn answer(
     head.version = http::Version::default();
     head.extensions.clear();
     record.status = head.status.as_u16();
+    record.begin_in_shadow();
     if let Some(place) = &mut record.place {
         place.let_go();
     }

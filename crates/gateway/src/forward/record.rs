@@ -7,6 +7,7 @@ use crate::identify::Caller;
 use crate::kept::Gather;
 use crate::meter::{Finish, Finished, Outcome, Try};
 use crate::serve::Shared;
+use crate::shadow::Followed;
 use crate::sse::Usage;
 use crate::surface::Surface;
 use http::HeaderValue;
@@ -46,6 +47,8 @@ pub(crate) struct Record {
     pub(crate) estimated: bool,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
+    /// Whether policies that only watch are told of it.
+    pub(crate) followed: Option<Followed>,
     /// Its place among the requests at once.
     pub(crate) place: Option<Place>,
     /// Its turn at the engines.
@@ -89,6 +92,7 @@ impl Record {
             estimated: true,
             bytes_in: 0,
             bytes_out: 0,
+            followed: None,
             place: None,
             turn: None,
             sent: None,
@@ -131,6 +135,13 @@ impl Record {
         self.tries.push(Try { endpoint, began, ended: self.age(), why });
     }
 
+    /// Its answer begins. What policies that only watch learn from is streams at the first try.
+    pub(crate) fn begin_in_shadow(&self) {
+        if self.stream && self.status == 200 && self.retries == 0 {
+            self.followed.iter().for_each(|followed| self.shared.shadows.first(followed));
+        }
+    }
+
     /// It is over with an answer of our own.
     pub(crate) fn refuse(&mut self, problem: &Problem) {
         self.status = problem.status().as_u16();
@@ -145,6 +156,10 @@ impl Record {
         }
         if let (Some(turn), Some(sent)) = (self.turn.take(), self.sent) {
             turn.spend(self.usage, sent.elapsed());
+        }
+        if let Some(followed) = self.followed.take() {
+            let whole = self.stream && outcome == Outcome::Answered && self.usage.output > 0;
+            self.shared.shadows.end(&followed, whole.then_some(self.usage.output));
         }
         self.shared.listener.finished(&Finished {
             request_id: self.request_id.to_str().unwrap_or_default(),

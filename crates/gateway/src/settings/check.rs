@@ -65,6 +65,11 @@ pub(super) fn warnings(settings: &Settings) -> Vec<String> {
     if reachable && settings.keys.is_empty() && settings.open {
         warnings.push(format!("everybody who reaches {} may use every model", settings.listen));
     }
+    let shadowed = settings.models.iter().filter(|model| !model.shadow.is_empty()).count();
+    if shadowed > crate::shadow::MODELS {
+        let most = crate::shadow::MODELS;
+        warnings.push(format!("{shadowed} models list shadow; only the first {most} are scored"));
+    }
     warnings
 }
 

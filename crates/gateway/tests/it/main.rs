@@ -9,6 +9,7 @@ mod http2;
 mod keeps;
 mod limits;
 mod passes;
+mod policies;
 mod rig;
 mod salts;
 mod smuggling;

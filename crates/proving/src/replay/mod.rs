@@ -40,7 +40,10 @@ pub struct Plan {
     /// How many times faster than the trace was
     #[arg(long, default_value_t = 1.0)]
     pub faster: f64,
-    /// Only the first so many requests
+    /// Without the first so many requests; the next one comes at once
+    #[arg(long, default_value_t = 0)]
+    pub skip: usize,
+    /// Only so many requests
     #[arg(long, default_value_t = usize::MAX)]
     pub requests: usize,
     /// Requests under way at once; one beyond these fails, and is counted
@@ -143,7 +146,11 @@ fn read(plan: &Plan) -> Result<Trace> {
         bail!("{} holds rates and not requests", plan.trace.display());
     };
     ensure!(trace.block_tokens > 0, "{} names no blocks of prompts", plan.trace.display());
+    trace.requests.drain(..plan.skip.min(trace.requests.len()));
     trace.requests.truncate(plan.requests);
+    if let Some(begin) = trace.requests.first().map(|first| first.at) {
+        trace.requests.iter_mut().for_each(|request| request.at = request.at - begin);
+    }
     Ok(trace)
 }
 

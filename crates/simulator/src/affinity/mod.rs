@@ -6,12 +6,13 @@
 //!
 //! It knows no autoscaling and no faults: [`crate::cluster`] has those, with one gateway that knows
 //! all. Start at [`play()`]; [`Router`] is what a choice must be able to do, `ours` is the real one,
-//! `plain` and `tree` are what others do.
+//! `shadowed` the same with other policies scored beside it, `plain` and `tree` are what others do.
 
 mod engines;
 mod ours;
 mod plain;
 mod play;
+mod shadowed;
 mod sight;
 #[cfg(test)]
 mod tests;
@@ -21,9 +22,11 @@ pub use engines::Kind;
 pub use ours::{Others, Ours};
 pub use plain::{LeastLoad, Random, RoundRobin};
 pub use play::{Outcome, Setup, play};
+pub use shadowed::Shadowed;
 pub use sight::{Report, Sight};
 pub use tree::CacheAware;
 
+use crate::seconds::Seconds;
 use crate::traffic::Trace;
 
 /// A request as a gateway sees it.
@@ -31,6 +34,8 @@ use crate::traffic::Trace;
 pub struct Asked<'a> {
     /// Its number, which is its place in the trace.
     pub number: u64,
+    /// When it came.
+    pub at: Seconds,
     /// Tokens of its prompt.
     pub prompt: u32,
     /// Tokens that it will generate. No gateway knows them before.
@@ -54,6 +59,22 @@ pub struct Picked {
 pub trait Router {
     /// The engine for a request among those in `sight`, which is never empty.
     fn choose(&mut self, asked: &Asked<'_>, sight: &[Sight]) -> Picked;
+
+    /// What became of a request that it sent. These come in the order of time.
+    fn happened(&mut self, happened: &Happened) {
+        let _ = happened;
+    }
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Happened {
+    /// Its number.
+    pub number: u64,
+    /// When.
+    pub at: Seconds,
+    /// Tokens of its answer if it is over; none if its first token came.
+    pub output: Option<u32>,
 }
 
 /// Share of all prompt tokens that a cache without end, shared by all engines, would have had.

@@ -1,8 +1,8 @@
-//! The real choice, `flyball_routing::choose`, with what a gateway has for it.
+//! The real choices, `flyball_routing::Policy`, with what a gateway has for them.
 
 use super::{Asked, Picked, Router, Sight};
 use flyball_core::units::Tokens;
-use flyball_routing::{Ask, Availability, Endpoint, Ring, Seen, Weights, choose};
+use flyball_routing::{Ask, Availability, Endpoint, Policy, Ring, Seen, Weights};
 
 /// What a gateway knows of what others sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,20 +13,22 @@ pub enum Others {
     Told,
 }
 
-/// One gateway with the real choice.
+/// One gateway with a real choice.
 #[derive(Clone, Debug)]
 pub struct Ours {
     ring: Ring,
     seen: Seen,
     weights: Weights,
+    policy: Policy,
+    turn: u64,
     others: Others,
-    prefixes: Vec<u64>,
+    pub(super) prefixes: Vec<u64>,
     /// Prompt tokens of a usual request.
     usual: f64,
 }
 
 /// Tokens in a block of the real gateway, which hashes 1,024 bytes of text.
-const BLOCK: u32 = 256;
+pub(super) const BLOCK: u32 = 256;
 
 /// Prefixes that a gateway remembers: half a megabyte, and 3,000 prompts of 12,000 tokens.
 const REMEMBERED: usize = 65_536;
@@ -35,16 +37,24 @@ const REMEMBERED: usize = 65_536;
 const PATIENCE: f64 = 64.0;
 
 impl Ours {
-    /// A gateway before so many engines, with the default weights.
+    /// A gateway before so many engines, with the default policy and weights.
     pub fn new(engines: usize, others: Others) -> Self {
         Self {
             ring: Ring::new((0..engines as u64).map(name)),
             seen: Seen::new(REMEMBERED),
             weights: Weights::DEFAULT,
+            policy: Policy::Prefix,
+            turn: 0,
             others,
             prefixes: Vec::new(),
             usual: 0.0,
         }
+    }
+
+    /// The same with another policy.
+    #[must_use]
+    pub fn choosing(self, policy: Policy) -> Self {
+        Self { policy, ..self }
     }
 
     /// The same with other weights.
@@ -83,7 +93,10 @@ impl Router for Ours {
         };
         let (others, usual) = (self.others, self.usual);
         let endpoint = |place: usize| view(place, &sight[place], others, usual);
-        let Some(choice) = choose(&self.ring, endpoint, &ask, &self.weights) else {
+        self.turn += 1;
+        let (policy, turn) = (self.policy, self.turn);
+        let choice = policy.choose(&self.ring, endpoint, &ask, &self.weights, || turn);
+        let Some(choice) = choice else {
             return Picked { engine: 0, to_read: asked.prompt };
         };
         self.seen.sent(&self.prefixes, name(choice.endpoint as u64));
@@ -111,6 +124,6 @@ fn view(place: usize, engine: &Sight, others: Others, usual: f64) -> Endpoint {
 }
 
 /// The key of an engine, as a hash of its name would be.
-const fn name(engine: u64) -> u64 {
+pub(super) const fn name(engine: u64) -> u64 {
     (engine + 1).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }

@@ -2,12 +2,13 @@
 
 use super::{Asked, Picked, Router, Sight};
 use crate::chance::{self, Chance, Purpose};
+use flyball_routing::round_robin;
 use rand::RngExt;
 
-/// One after the other.
+/// One after the other: the real `flyball_routing::round_robin`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RoundRobin {
-    next: usize,
+    turn: u64,
 }
 
 /// Any.
@@ -29,8 +30,9 @@ impl Random {
 
 impl Router for RoundRobin {
     fn choose(&mut self, asked: &Asked<'_>, sight: &[Sight]) -> Picked {
-        self.next = (self.next + 1) % sight.len();
-        Picked { engine: self.next, to_read: asked.prompt }
+        self.turn += 1;
+        let engine = round_robin(sight.len(), |_| true, self.turn).unwrap_or(0);
+        Picked { engine, to_read: asked.prompt }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::engines::Kind;
 use super::sight::{Report, Sight};
-use super::{Asked, Picked, Router};
+use super::{Asked, Happened, Picked, Router};
 use crate::chance::{self, Chance, Purpose};
 use crate::cluster::StepSpeed;
 use crate::engine::{Arrival, Engine, Event, What};
@@ -56,6 +56,7 @@ pub fn play<R: Router>(setup: &Setup<'_>, routers: &mut [R]) -> Outcome {
         let at = setup.trace.requests[number].at / setup.faster;
         while next_report <= at {
             world.advance(next_report);
+            world.tell(routers);
             world.report(next_report);
             next_report += setup.report_every;
             if next_report >= next_minute {
@@ -64,12 +65,14 @@ pub fn play<R: Router>(setup: &Setup<'_>, routers: &mut [R]) -> Outcome {
             }
         }
         world.advance(at);
+        world.tell(routers);
         let gateway = pick(&mut spread, routers.len());
         let asked = world.asked(number);
         let picked = routers[gateway].choose(&asked, &world.sights[gateway]);
         world.send(number, at, Place { gateway, picked });
     }
     world.advance(Seconds(f64::MAX));
+    world.tell(routers);
     world.outcome()
 }
 
@@ -93,6 +96,8 @@ struct World<'a> {
     first: Vec<Option<f64>>,
     hits: Vec<Option<u32>>,
     events: Vec<Event>,
+    /// What gateways are to be told, each by its number.
+    happened: Vec<(usize, Happened)>,
     /// Tokens computed by each engine up to the last end of a minute.
     before: Vec<u64>,
     minutes: Vec<f64>,
@@ -112,6 +117,7 @@ impl<'a> World<'a> {
             first: vec![None; requests],
             hits: vec![None; requests],
             events: Vec::new(),
+            happened: Vec::new(),
             before: vec![0; setup.engines],
             minutes: Vec::new(),
             refused: 0,
@@ -124,6 +130,7 @@ impl<'a> World<'a> {
         let request = &trace.requests[number];
         Asked {
             number: number as u64,
+            at: request.at / self.setup.faster,
             prompt: request.prompt,
             output: request.output.max(1),
             blocks: trace.blocks_of(request),
@@ -154,9 +161,23 @@ impl<'a> World<'a> {
             What::FirstToken if self.first[number].is_none() => {
                 self.first[number] = Some(event.at.get());
                 sight.first_token(to_read, prompt, output);
+                let happened = Happened { number: event.id, at: event.at, output: None };
+                self.happened.push((gateway, happened));
             }
-            What::Finished => sight.finished(prompt, output),
+            What::Finished => {
+                sight.finished(prompt, output);
+                let happened = Happened { number: event.id, at: event.at, output: Some(output) };
+                self.happened.push((gateway, happened));
+            }
             What::FirstToken | What::Preempted | What::Aborted => {}
+        }
+    }
+
+    fn tell<R: Router>(&mut self, routers: &mut [R]) {
+        // Engines advance one after the other.
+        self.happened.sort_by(|(_, a), (_, b)| a.at.get().total_cmp(&b.at.get()));
+        for (gateway, happened) in self.happened.drain(..) {
+            routers[gateway].happened(&happened);
         }
     }
 

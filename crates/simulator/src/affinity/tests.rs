@@ -4,6 +4,7 @@ use super::*;
 use crate::seconds::Seconds;
 use crate::traffic::real::shared_trace;
 use crate::traffic::{Request, Trace};
+use flyball_routing::Policy;
 
 /// Conversations of a few turns, four blocks longer each time, after one block that all share.
 fn conversations(count: u64, turns: u32) -> Trace {
@@ -65,6 +66,53 @@ fn the_same_seed_gives_the_same_outcome() {
     let setup = setup(&trace, &kind, 16);
     let outcome = || play(&setup, &mut ours(4, Others::Told));
     assert_eq!(outcome(), outcome());
+}
+
+/// Whether the shadow report ranks policies by mean wait as truly routing with each does, whichever
+/// is live meanwhile. Prints both.
+#[expect(clippy::print_stdout, reason = "where it fails, the figures say why")]
+fn ranks_right(setup: &Setup<'_>) -> bool {
+    let routed = |policy| {
+        let ours = Ours::new(setup.engines, Others::Reported).choosing(policy);
+        play(setup, &mut [ours])
+    };
+    let outcomes = Policy::ALL.map(|policy| (policy, routed(policy)));
+    let ranked = |mut list: Vec<(Policy, f64)>| {
+        list.sort_by(|a, b| a.1.total_cmp(&b.1));
+        list.into_iter().map(|(policy, _)| policy).collect::<Vec<_>>()
+    };
+    let truly = ranked(outcomes.iter().map(|(policy, one)| (*policy, one.ttft[2])).collect());
+    Policy::ALL.into_iter().all(|live| {
+        let mut shadowed = [Shadowed::new(setup.engines, live, &Policy::ALL)];
+        play(setup, &mut shadowed);
+        let report = shadowed[0].judge();
+        println!("{live:?} live: error {:?}, {:?}", report.error, report.rates);
+        for one in &report.policies {
+            let truth = outcomes.iter().find(|(policy, _)| *policy == one.policy);
+            println!("  {one:?}, truly {:?}", truth.map(|(_, o)| (o.ttft[2], o.hit_share)));
+        }
+        let all = report.policies.iter().map(|one| (one.policy, one.first_seconds));
+        ranked(all.collect()) == truly
+    })
+}
+
+#[test]
+fn the_shadow_report_ranks_policies_as_full_engines_do() {
+    // A number of conversations that turns of 8 do not meet again, at two thirds of what engines
+    // bear without hits.
+    let (trace, kind) = (conversations(243, 6), kind());
+    assert!(ranks_right(&Setup { faster: 16.0, ..setup(&trace, &kind, 8) }));
+}
+
+#[test]
+fn the_shadow_report_is_right_on_the_half_of_mooncake_that_nothing_was_tuned_on() {
+    let Some(mut trace) = shared_trace("mooncake_conversation.jsonl.gz") else { return };
+    trace.requests.drain(..trace.requests.len() / 2);
+    let begin = trace.requests[0].at;
+    trace.requests.iter_mut().for_each(|request| request.at = request.at - begin);
+    let kind = Kind::vllm("llama-3.1-70b", "h200", 8).unwrap();
+    // At 73 % of what engines bear. At 55 %, prefix and least load are one per cent apart.
+    assert!(ranks_right(&Setup { faster: 8.0, ..setup(&trace, &kind, 16) }));
 }
 
 #[test]

@@ -231,6 +231,22 @@ metrics! {
         "Requests counted under `other` because there are more names than the label may have";
     GatewayDropped, Gateway, Counter, Count, "flyball_gateway_telemetry_dropped_total", ["signal"],
         "Lines of the access log and spans that found their queue full";
+    GatewayShadowRegret, Gateway, Gauge, Seconds, "flyball_gateway_shadow_regret_seconds",
+        ["model", "policy"],
+        "Seconds by which first tokens came later than they would have with this policy, on average";
+    GatewayShadowRegretMargin, Gateway, Gauge, Seconds,
+        "flyball_gateway_shadow_regret_margin_seconds", ["model", "policy"],
+        "How far the regret may be off by chance alone, 19 times of 20";
+    GatewayShadowFirst, Gateway, Gauge, Seconds, "flyball_gateway_shadow_ttft_seconds",
+        ["model", "policy"],
+        "Mean time to the first token as predicted with this policy";
+    GatewayShadowHitShare, Gateway, Gauge, Count, "flyball_gateway_shadow_hit_share",
+        ["model", "policy"],
+        "Share of prompt tokens that would have been cached with this policy, as predicted";
+    GatewayShadowError, Gateway, Gauge, Count, "flyball_gateway_shadow_prediction_error", ["model"],
+        "Median of how far predictions of the live policy are off, as a part of what was measured";
+    GatewayShadowDropped, Gateway, Counter, Count, "flyball_gateway_shadow_dropped_total", [],
+        "Arrivals, first tokens and ends that shadow policies were not told of: their queue was full";
 }
 
 impl Metric {

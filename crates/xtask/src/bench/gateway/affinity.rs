@@ -30,10 +30,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-const MODEL: &str = "llama-3.1-70b";
+pub(super) const MODEL: &str = "llama-3.1-70b";
 const ACCELERATOR: &str = "h200";
 const TENSOR: u32 = 8;
-const ENGINES: usize = 16;
+pub(super) const ENGINES: usize = 16;
 const GATEWAYS: usize = 8;
 
 /// Times faster than the trace was, as the engines see it.
@@ -44,25 +44,35 @@ const FASTER: f64 = 6.0;
 const SPEED_UP: f64 = 2.0;
 
 /// Requests of the short form.
-const QUICK: usize = 2_000;
+pub(super) const QUICK: usize = 2_000;
 
 /// What `proving-replay` prints.
 #[derive(Debug, Deserialize)]
-struct Report {
-    requests: u64,
-    answered: u64,
+pub(super) struct Report {
+    pub(super) requests: u64,
+    pub(super) answered: u64,
     ttft_p50_ms: f64,
-    ttft_p95_ms: f64,
+    pub(super) ttft_p95_ms: f64,
+    pub(super) ttft_mean_ms: f64,
     shared_share: f64,
-    late_p99_ms: f64,
+    pub(super) late_p99_ms: f64,
+}
+
+/// Which requests of the trace are played.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) skip: usize,
+    pub(super) requests: usize,
+    /// Times faster than it was, by the clock.
+    pub(super) faster: f64,
 }
 
 /// One way through real programs.
-struct Real {
+pub(super) struct Real {
     name: &'static str,
-    report: Report,
+    pub(super) report: Report,
     /// Share of prompt tokens that engines found cached.
-    hit_share: f64,
+    pub(super) hit_share: f64,
     /// Tokens computed by the busiest engine over the mean.
     max_over_mean: f64,
 }
@@ -123,7 +133,7 @@ pub(super) fn measured(bench: &mut Bench, root: &Path) -> Result<Measured> {
 /// The table of all policies in virtual time.
 fn virtual_time(path: &Path) -> Result<String> {
     let trace = trace(path)?;
-    let kind = Kind::vllm(MODEL, ACCELERATOR, TENSOR).context("the catalogue lacks the engine")?;
+    let kind = kind()?;
     let infinite = infinite_hit_share(&trace);
     let mut text = format!(
         "Mooncake's conversation trace ({} requests), {FASTER} times faster, over {ENGINES} engines: \
@@ -162,6 +172,11 @@ fn virtual_time(path: &Path) -> Result<String> {
     Ok(text)
 }
 
+/// What the engines are.
+pub(super) fn kind() -> Result<Kind> {
+    Kind::vllm(MODEL, ACCELERATOR, TENSOR).context("the catalogue lacks the engine")
+}
+
 fn several<R>(count: usize, make: impl Fn() -> R) -> Vec<R> {
     (0..count).map(|_| make()).collect()
 }
@@ -178,7 +193,7 @@ fn line(text: &mut String, name: &str, gateways: usize, outcome: &Outcome, infin
     );
 }
 
-fn trace(path: &Path) -> Result<Trace> {
+pub(super) fn trace(path: &Path) -> Result<Trace> {
     let mut loaded = load::open(path)?;
     match loaded.parts.pop().map(|part| part.traffic) {
         Some(Traffic::Trace(trace)) => Ok(trace),
@@ -196,16 +211,28 @@ fn run(
     name: &'static str,
     start: &dyn Fn(&mut Bench, &[SocketAddr]) -> Result<Doors>,
 ) -> Result<Real> {
-    let (_engines, addresses) = engines(bench)?;
+    let (_engines, addresses) = engines(bench, SPEED_UP)?;
     let (_doors, targets) = start(bench, &addresses)?;
+    let requests = if bench.quick { QUICK } else { usize::MAX };
+    let part = Part { skip: 0, requests, faster: FASTER * SPEED_UP };
+    played(bench, path, name, part, &addresses, &targets)
+}
+
+/// Plays a part of the trace against doors that stand before fresh engines.
+pub(super) fn played(
+    bench: &Bench,
+    path: &Path,
+    name: &'static str,
+    part: Part,
+    addresses: &[SocketAddr],
+    targets: &[SocketAddr],
+) -> Result<Real> {
     let mut command = Command::new(bench.program("proving-replay"));
     command.arg("--trace").arg(path).args(["--model", MODEL]);
-    command.args(["--faster", &(FASTER * SPEED_UP).to_string()]);
+    command.args(["--faster", &part.faster.to_string()]);
     let joined: Vec<String> = targets.iter().map(ToString::to_string).collect();
     command.arg("--target").arg(joined.join(","));
-    if bench.quick {
-        command.args(["--requests", &QUICK.to_string()]);
-    }
+    command.args(["--skip", &part.skip.to_string(), "--requests", &part.requests.to_string()]);
     let report: Report = serde_json::from_str(&process::read(&mut command)?)
         .context("reading the report of the replay")?;
     ensure!(
@@ -224,40 +251,58 @@ fn run(
     Ok(Real { name, report, hit_share: hits / queries.max(1.0), max_over_mean: most / mean })
 }
 
-fn engines(bench: &mut Bench) -> Result<(Running, Vec<SocketAddr>)> {
+/// Starts engines whose time goes so many times faster than the clock.
+pub(super) fn engines(bench: &mut Bench, speed_up: f64) -> Result<(Running, Vec<SocketAddr>)> {
     let ours = bench.ours().clone().map_err(anyhow::Error::msg)?;
     let addresses = bench.ports.row(ENGINES)?;
     let mut command = Command::new(ours);
     command.args(["emulate", "--model", MODEL, "--gpu", ACCELERATOR]);
     command.args(["--tp", &TENSOR.to_string(), "--engines", &ENGINES.to_string()]);
-    command.args(["--port", &addresses[0].port().to_string(), "--speed-up", &SPEED_UP.to_string()]);
+    command.args(["--port", &addresses[0].port().to_string(), "--speed-up", &speed_up.to_string()]);
     let mut running = Running::start("engines", &command, Cores::All, &bench.folder)?;
     running.ready(addresses[ENGINES - 1], "/health", Duration::from_secs(60))?;
     Ok((running, addresses))
 }
 
 fn gateways(bench: &mut Bench, count: usize, engines: &[SocketAddr]) -> Result<Doors> {
-    let ours = bench.ours().clone().map_err(anyhow::Error::msg)?;
-    let quoted: Vec<String> = engines.iter().map(|engine| format!("\"{engine}\"")).collect();
     let mut doors = (Vec::new(), Vec::new());
     for number in 0..count {
-        let (listen, admin) = (bench.ports.next()?, bench.ports.next()?);
-        let config = format!(
-            "listen = \"{listen}\"\nadmin = \"{admin}\"\nthreads = 1\n\n[[models]]\nname = \
-             \"{MODEL}\"\nendpoints = [{}]\n",
-            quoted.join(", ")
-        );
-        let name = format!("gateway-{number}");
-        let file: PathBuf = bench.folder.join(format!("{name}.toml"));
-        std::fs::write(&file, config)?;
-        let mut command = Command::new(&ours);
-        command.arg("gateway").arg("--config").arg(file);
-        let mut running = Running::start(&name, &command, Cores::All, &bench.folder)?;
-        running.ready(admin, "/readyz", Duration::from_secs(60))?;
-        doors.0.push(running);
-        doors.1.push(listen);
+        let door = gateway(bench, &format!("gateway-{number}"), engines, "")?;
+        doors.0.push(door.running);
+        doors.1.push(door.listen);
     }
     Ok(doors)
+}
+
+/// A gateway that listens.
+pub(super) struct Door {
+    running: Running,
+    pub(super) listen: SocketAddr,
+    pub(super) admin: SocketAddr,
+}
+
+/// Starts a gateway before these engines, with more settings of the model.
+pub(super) fn gateway(
+    bench: &mut Bench,
+    name: &str,
+    engines: &[SocketAddr],
+    more: &str,
+) -> Result<Door> {
+    let ours = bench.ours().clone().map_err(anyhow::Error::msg)?;
+    let quoted: Vec<String> = engines.iter().map(|engine| format!("\"{engine}\"")).collect();
+    let (listen, admin) = (bench.ports.next()?, bench.ports.next()?);
+    let config = format!(
+        "listen = \"{listen}\"\nadmin = \"{admin}\"\nthreads = 1\n\n[[models]]\nname = \
+         \"{MODEL}\"\nendpoints = [{}]\n{more}",
+        quoted.join(", ")
+    );
+    let file: PathBuf = bench.folder.join(format!("{name}.toml"));
+    std::fs::write(&file, config)?;
+    let mut command = Command::new(&ours);
+    command.arg("gateway").arg("--config").arg(file);
+    let mut running = Running::start(name, &command, Cores::All, &bench.folder)?;
+    running.ready(admin, "/readyz", Duration::from_secs(60))?;
+    Ok(Door { running, listen, admin })
 }
 
 /// One router with its own defaults on the command line: 0.3, 64, 1.5.

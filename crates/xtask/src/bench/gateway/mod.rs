@@ -3,9 +3,8 @@
 //! Programs are started as processes and watched from outside: load and bare upstream are those of
 //! `crates/proving`, CPU time and memory are what the kernel says. Sections in order: `small` and
 //! `large` (CPU per request), `chunks` (CPU per streamed chunk), `latency`, `streams` (10,000 at
-//! once), `affinity`, `faults`, `emulator` (against the simulator). Start at `cost.rs`;
-//! `contenders.rs` says who is measured, and the templates how
-//! each is set up.
+//! once), `affinity`, `faults`, `emulator` (against the simulator), `regret` (of shadow policies).
+//! Start at `cost.rs`; `contenders.rs` says who is measured, and the templates how each is set up.
 
 mod affinity;
 mod bench;
@@ -14,6 +13,7 @@ mod cost;
 mod emulator;
 mod faults;
 mod latency;
+mod regret;
 mod streams;
 
 use super::programs::{kernel, peers, running};
@@ -57,6 +57,7 @@ enum Name {
     Affinity,
     Faults,
     Emulator,
+    Regret,
 }
 
 impl Name {
@@ -70,6 +71,7 @@ impl Name {
             Self::Affinity => "Prompts that find their beginnings cached",
             Self::Faults => "Faults under load",
             Self::Emulator => "The emulator against the simulator",
+            Self::Regret => "Which policy would have been better",
         }
     }
 }
@@ -105,6 +107,7 @@ fn section(root: &Path, bench: &mut Option<Bench>, args: &Args, name: Name) -> R
         Name::Streams => streams::measured(ready()?),
         Name::Affinity => affinity::measured(ready()?, root),
         Name::Faults => faults::measured(ready()?, args.seed),
+        Name::Regret => regret::measured(ready()?, root),
         // It needs none of the programs.
         Name::Emulator => emulator::run(root, args.quick),
     }

@@ -1,0 +1,191 @@
+//! Which policy would have been better: a thread that scores policies on a model's requests without
+//! choosing by them.
+//!
+//! The data plane tells it when requests arrive, when their first token comes and when they end, only
+//! of models whose settings list `shadow`; nobody waits for it, and what finds its queue full is
+//! counted and left out. The thread hands all of it to a [`Trial`](flyball_routing::shadow::Trial),
+//! which does the thinking, and keeps what that says for the metrics and for `/shadow`.
+//!
+//! Memory: at most [`MODELS`] models at 59 MiB each (see `flyball_routing::shadow`), and a queue of
+//! [`QUEUED`] messages, in which a prompt of 12,000 tokens takes half a KiB and the longest that counts
+//! 32 KiB.
+//!
+//! What it does not know: other gateways (each scores its own part, against engines that look as slow as
+//! all of them make it), the wait for a turn before an engine is chosen, and retries. Start at
+//! [`Shadows`].
+
+mod desk;
+mod page;
+#[cfg(test)]
+mod tests;
+
+use crate::fleet::Fleet;
+use crate::settings::{self, Settings};
+use arc_swap::ArcSwap;
+use desk::{Desk, Message, What};
+use flyball_routing::Policy;
+use flyball_routing::shadow::{Arrival, Report};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
+
+/// Models that are scored; of more, the first in the settings. Four at 59 MiB are the most that something
+/// beside the work should cost.
+pub const MODELS: usize = 4;
+
+/// Messages that wait: a second of 1,000 requests with a beginning, a first token and an end, and a
+/// few more.
+const QUEUED: usize = 4_096;
+
+/// Blocks of a prompt that count: a million tokens.
+const MOST_BLOCKS: usize = 4_096;
+
+/// Scores policies beside the live one.
+#[derive(Debug)]
+pub struct Shadows {
+    known: Arc<Known>,
+    /// To the thread, once there is one.
+    queue: OnceLock<SyncSender<Message>>,
+    next: AtomicU64,
+}
+
+/// What the data plane and the thread both see.
+#[derive(Debug)]
+struct Known {
+    /// Models that are scored.
+    wanted: ArcSwap<Wanted>,
+    fleet: ArcSwap<Fleet>,
+    reports: Mutex<BTreeMap<Arc<str>, Report>>,
+    dropped: AtomicU64,
+}
+
+type Wanted = BTreeMap<Arc<str>, Arc<Line>>;
+
+/// How a model is scored.
+#[derive(Debug, PartialEq, Eq)]
+struct Line {
+    live: Policy,
+    others: Vec<Policy>,
+}
+
+/// A request that is followed.
+#[derive(Debug)]
+pub(crate) struct Followed {
+    model: Arc<str>,
+    number: u64,
+}
+
+impl Shadows {
+    /// For these settings; the thread begins when a model wants it.
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let known = Known {
+            wanted: ArcSwap::default(),
+            fleet: ArcSwap::default(),
+            reports: Mutex::default(),
+            dropped: AtomicU64::new(0),
+        };
+        let shadows =
+            Self { known: Arc::new(known), queue: OnceLock::new(), next: AtomicU64::new(0) };
+        shadows.follow(settings);
+        shadows
+    }
+
+    /// Takes in other settings.
+    pub(crate) fn follow(&self, settings: &Settings) {
+        let shadowed = settings.models.iter().filter(|model| !model.shadow.is_empty());
+        let line = |model: &settings::Model| Line {
+            live: model.policy.into(),
+            others: model.shadow.iter().map(|policy| (*policy).into()).collect(),
+        };
+        let wanted: Wanted = shadowed
+            .take(MODELS)
+            .map(|model| (model.name.as_str().into(), Arc::new(line(model))))
+            .collect();
+        if !wanted.is_empty() && self.queue.get().is_none() {
+            self.start();
+        }
+        self.known.wanted.store(Arc::new(wanted));
+    }
+
+    /// These engines are there now.
+    pub(crate) fn list(&self, fleet: &Arc<Fleet>) {
+        self.known.fleet.store(Arc::clone(fleet));
+    }
+
+    /// A request was given to the engine with this key. `None` unless its model is scored.
+    pub(crate) fn arrived(
+        &self,
+        model: &Arc<str>,
+        arrival: &Arrival<'_>,
+        engine: u64,
+    ) -> Option<Followed> {
+        // Nearly always empty.
+        let wanted = self.known.wanted.load();
+        if wanted.is_empty() || !wanted.contains_key(model) {
+            return None;
+        }
+        let followed =
+            Followed { model: Arc::clone(model), number: self.next.fetch_add(1, Relaxed) };
+        let blocks = arrival.prefixes.len().min(MOST_BLOCKS);
+        let what = What::Arrived {
+            prefixes: arrival.prefixes[..blocks].into(),
+            block_tokens: arrival.block_tokens,
+            prompt: arrival.prompt,
+            output: arrival.output,
+            key: arrival.key,
+            engine,
+        };
+        self.send(&followed, what).then_some(followed)
+    }
+
+    /// Its first token came.
+    pub(crate) fn first(&self, followed: &Followed) {
+        self.send(followed, What::First);
+    }
+
+    /// It is over, with so many tokens if it got all of its answer.
+    pub(crate) fn end(&self, followed: &Followed, output: Option<u64>) {
+        self.send(followed, What::End { output });
+    }
+
+    fn send(&self, followed: &Followed, what: What) -> bool {
+        let Followed { model, number } = followed;
+        let message =
+            Message { at: Instant::now(), model: Arc::clone(model), number: *number, what };
+        let sent = self.queue.get().is_some_and(|queue| queue.try_send(message).is_ok());
+        if !sent {
+            self.known.dropped.fetch_add(1, Relaxed);
+        }
+        sent
+    }
+
+    /// The thread ends when this value does.
+    fn start(&self) {
+        let (sender, receiver) = sync_channel(QUEUED);
+        let desk = Desk::new(Arc::clone(&self.known), Instant::now());
+        let thread = std::thread::Builder::new().name("gateway-shadow".to_owned());
+        match thread.spawn(move || desk.run(&receiver)) {
+            // Two threads cannot begin: settings come from one place.
+            Ok(_) => drop(self.queue.set(sender)),
+            Err(error) => tracing::error!(%error, "shadow policies have no thread"),
+        }
+    }
+}
+
+impl Known {
+    fn reports(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Report>> {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl From<settings::Policy> for Policy {
+    fn from(policy: settings::Policy) -> Self {
+        match policy {
+            settings::Policy::Prefix => Self::Prefix,
+            settings::Policy::LeastLoad => Self::LeastLoad,
+            settings::Policy::RoundRobin => Self::RoundRobin,
+        }
+    }
+}

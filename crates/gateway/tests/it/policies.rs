@@ -1,0 +1,68 @@
+//! Engines are chosen by the policy of their model, and others are scored beside it.
+
+use crate::engine::{Does, Engine};
+use crate::rig::{Rig, STREAM, chat};
+use flyball_gateway::settings::{Model, Policy};
+use std::time::Duration;
+
+fn streams() -> Does {
+    let pieces = vec!["data: {\"a\":1}\n\n", "data: {\"a\":2}\n\n", "data: [DONE]\n\n"];
+    Does::Streams(pieces, Duration::ZERO)
+}
+
+fn model(policy: Policy, shadow: &[Policy]) -> Model {
+    Model { name: "m".to_owned(), policy, shadow: shadow.to_vec(), ..Model::default() }
+}
+
+#[tokio::test]
+async fn engines_take_turns_where_the_settings_say_so_and_others_are_scored() {
+    let engines = [Engine::start(streams()).await, Engine::start(streams()).await];
+    let all: Vec<&Engine> = engines.iter().collect();
+    let rig = Rig::start(&all, |settings| {
+        settings.models = vec![model(Policy::RoundRobin, &[Policy::Prefix])];
+    });
+    for _ in 0..40 {
+        assert!(rig.whole(&chat(STREAM)).await.contains("[DONE]"));
+    }
+    assert_eq!(engines.each_ref().map(|engine| engine.requests().len()), [20, 20]);
+    // Scored: those after the 32 whose first tokens say what engines are like.
+    let scored = async {
+        loop {
+            let told: serde_json::Value =
+                serde_json::from_str(&rig.gateway.shadows().json()).expect("JSON");
+            if told["models"][0]["requests"].as_u64() > Some(0) {
+                return told;
+            }
+            assert!(rig.whole(&chat(STREAM)).await.contains("[DONE]"));
+        }
+    };
+    let told = tokio::time::timeout(Duration::from_secs(20), scored).await.expect("a report");
+    assert_eq!(told["models"][0]["policies"][1]["policy"], "prefix", "{told}");
+    assert_eq!(told["dropped"], 0);
+}
+
+#[tokio::test]
+async fn a_changed_policy_holds_from_the_next_request_on() {
+    let engines = [Engine::start(streams()).await, Engine::start(streams()).await];
+    let all: Vec<&Engine> = engines.iter().collect();
+    let rig = Rig::start(&all, |settings| settings.models = vec![model(Policy::Prefix, &[])]);
+    let long = format!(
+        r#"{{"model":"m","stream":true,"messages":[{{"role":"user","content":"{}"}}]}}"#,
+        "word ".repeat(2_000)
+    );
+    for _ in 0..8 {
+        rig.whole(&chat(&long)).await;
+    }
+    let mut counts = engines.each_ref().map(|engine| engine.requests().len());
+    counts.sort_unstable();
+    assert_eq!(counts, [0, 8], "a prompt stays where it is");
+    let mut settings = flyball_gateway::settings::Settings::default();
+    settings.models = vec![model(Policy::RoundRobin, &[])];
+    rig.gateway.change(&settings);
+    for _ in 0..8 {
+        rig.whole(&chat(&long)).await;
+    }
+    let mut counts = engines.each_ref().map(|engine| engine.requests().len());
+    counts.sort_unstable();
+    assert_eq!(counts, [4, 12]);
+}
