@@ -164,6 +164,7 @@ impl Process {
             collector_away: self.collecting.collector_away(),
             failing_watches: self.discovering.failing_watches(),
             doubted_models: self.discovering.doubted_models(),
+            recoveries: self.running.recoveries(),
         }
     }
 

@@ -3,10 +3,10 @@
 use crate::accept::{self, Worker};
 use crate::admit::Room;
 use crate::fleet::{Endpoint, Fleet, Flight, Listing, Millis};
+use crate::forward::Recovered;
 use crate::identify::Keys;
-use crate::meter::Engines;
-use crate::meter::Finished;
-use crate::settings::{Limits, Settings, Timeouts};
+use crate::meter::{Engines, Finished, Recoveries};
+use crate::settings::{Limits, Recovery, Settings, Timeouts};
 use arc_swap::{ArcSwap, Guard};
 use http::HeaderValue;
 use std::hash::{BuildHasher as _, RandomState};
@@ -79,6 +79,7 @@ pub(crate) struct Shared {
     pub(crate) room: Arc<Room>,
     connections: AtomicUsize,
     retries: AtomicUsize,
+    pub(crate) recovered: Recovered,
     pub(crate) listener: Arc<dyn Listener>,
     began: Instant,
     closing: watch::Sender<bool>,
@@ -90,6 +91,7 @@ pub(crate) struct Shared {
 pub(crate) struct Live {
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
+    pub(crate) recovery: Recovery,
     pub(crate) keys: Keys,
 }
 
@@ -104,6 +106,7 @@ pub fn start(settings: &Settings, listener: Arc<dyn Listener>) -> io::Result<Run
     let live = Live {
         limits: settings.limits,
         timeouts: settings.timeouts,
+        recovery: settings.recovery,
         keys: Keys::new(&settings.keys, None),
     };
     let shared = Arc::new(Shared {
@@ -112,6 +115,7 @@ pub fn start(settings: &Settings, listener: Arc<dyn Listener>) -> io::Result<Run
         room: Arc::default(),
         connections: AtomicUsize::new(0),
         retries: AtomicUsize::new(0),
+        recovered: Recovered::default(),
         listener,
         began: Instant::now(),
         closing: watch::Sender::new(false),
@@ -168,6 +172,7 @@ impl Running {
         self.shared.live.store(Arc::new(Live {
             limits: settings.limits,
             timeouts: settings.timeouts,
+            recovery: settings.recovery,
             keys: Keys::new(&settings.keys, Some(&before.keys)),
         }));
     }
@@ -177,6 +182,15 @@ impl Running {
         let room = &self.shared.room;
         let connections = self.shared.connections.load(Ordering::Relaxed);
         Inside { requests: room.requests(), bytes: room.bytes(), connections }
+    }
+
+    /// What was done about slow and broken answers so far.
+    pub fn recoveries(&self) -> Recoveries {
+        let recovered = &self.shared.recovered;
+        Recoveries {
+            hedges: recovered.hedges.load(Ordering::Relaxed),
+            hedges_won: recovered.hedges_won.load(Ordering::Relaxed),
+        }
     }
 
     /// How many engines are in which state.

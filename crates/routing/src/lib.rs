@@ -10,6 +10,7 @@
 //! 3. `cost` weighs what an endpoint already has to do against what its cache may save.
 //! 4. [`choose()`] takes the cheapest of the home, the one that got the beginning last, and the least
 //!    loaded of some others. So a request leaves its home when that would cost more than a miss.
+//! 5. [`second()`] names another one for a request whose first is slow, if it has as much cached.
 //!
 //! Start at [`choose()`].
 
@@ -17,6 +18,7 @@ mod choose;
 mod cost;
 mod endpoint;
 mod ring;
+mod second;
 mod seen;
 #[cfg(test)]
 mod tests;
@@ -24,4 +26,5 @@ mod tests;
 pub use choose::{Choice, Why, choose};
 pub use endpoint::{Ask, Availability, Endpoint, Weights};
 pub use ring::Ring;
+pub use second::second;
 pub use seen::{Past, Seen};

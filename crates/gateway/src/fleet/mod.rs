@@ -9,6 +9,7 @@
 
 mod breaker;
 mod flight;
+mod pace;
 
 pub(crate) use flight::Flight;
 
@@ -16,6 +17,7 @@ use crate::meter::Engines;
 use crate::settings::Engine;
 use breaker::Breaker;
 use flyball_routing::{Ring, Seen};
+use pace::Pace;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -40,6 +42,8 @@ pub struct Model {
     seen: Arc<Mutex<Seen>>,
     /// The mean prompt of late, in tokens.
     usual_prompt: Arc<AtomicU64>,
+    /// How long answers take to begin.
+    pub(crate) pace: Arc<Pace>,
 }
 
 /// What an engine has to do, as far as this gateway knows.
@@ -149,7 +153,9 @@ impl Fleet {
                 || Arc::new(AtomicU64::new(FIRST_PROMPT)),
                 |before| Arc::clone(&before.usual_prompt),
             );
-            let model = Model { name: name.as_str().into(), endpoints, ring, seen, usual_prompt };
+            let pace = before.map(|before| Arc::clone(&before.pace)).unwrap_or_default();
+            let name_of = name.as_str().into();
+            let model = Model { name: name_of, endpoints, ring, seen, usual_prompt, pace };
             (name.clone(), Arc::new(model))
         });
         Self { models: models.collect() }

@@ -1,16 +1,19 @@
 //! Sends a request on and brings its answer back.
 //!
 //! A try that fails before the first byte has reached the client is made again elsewhere, unseen:
-//! `attempt` is one try, `relay` what follows when one has begun. `connection` keeps connections to
+//! `attempt` is one try, `hedge` asks a second engine where the first is slow, `relay` is what follows
+//! when one has begun. `connection` keeps connections to
 //! engines and cuts them when a client hangs up. `outgoing` is the request as the engine gets it.
 
 mod attempt;
 mod connection;
+mod hedge;
 mod outgoing;
 mod record;
 mod relay;
 
 pub(crate) use connection::Pool;
+pub(crate) use hedge::Recovered;
 pub(crate) use record::Record;
 pub(crate) use relay::Relay;
 
@@ -19,8 +22,10 @@ use crate::answer::{Payload, Problem};
 use crate::choose::{Chosen, Wish};
 use crate::fleet::{Endpoint, Flight, Model};
 use crate::scan::Scanned;
-use attempt::{Began, Failed, Prepared, attempt};
+use crate::surface::Surface;
+use attempt::{Began, Failed, Prepared};
 use bytes::Bytes;
+use hedge::{Ended, Race};
 use http::{HeaderMap, Response};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -43,8 +48,13 @@ pub(crate) async fn forward(
     job: Job,
     mut record: Record,
 ) -> Result<Response<Payload>, (Problem, Record)> {
-    let timeouts = worker.shared.live().timeouts;
+    let (timeouts, recovery) = {
+        let live = worker.shared.live();
+        (live.timeouts, live.recovery)
+    };
     let wish = Wish::new(&job.model, &job.scanned, worker.next_number());
+    worker.shared.recovered.budget.earn(wish.prompt(), recovery.hedge_per_thousand);
+    let may_hedge = recovery.hedge_per_thousand > 0 && record.surface != Surface::Embeddings;
     let traceparent = record.traceparent_onward();
     let mut tried = Vec::new();
     let mut retry = None;
@@ -53,10 +63,8 @@ pub(crate) async fn forward(
         let Some(chosen) = wish.choose(&tried, worker.shared.now()) else {
             return Err((problem, record));
         };
-        record.hoped_blocks = chosen.hoped_blocks;
         record.chosen.get_or_insert(record.began().elapsed());
-        record.endpoint = Some(Arc::clone(&chosen.endpoint));
-        let flight = flight(worker, &chosen);
+        record.sent_to(&chosen);
         let prepared = Prepared {
             surface: record.surface,
             headers: &job.headers,
@@ -66,15 +74,30 @@ pub(crate) async fn forward(
             connect: Duration::from_millis(timeouts.connect_ms),
             until: Instant::now() + Duration::from_millis(timeouts.first_byte_ms),
         };
-        let failed = match attempt(&worker.pool, &chosen.endpoint, &prepared).await {
-            Ok(began) => {
+        let race = Race {
+            worker,
+            model: &job.model,
+            wish: &wish,
+            prepared: &prepared,
+            stream: job.scanned.stream,
+            may_hedge: may_hedge && record.retries == 0,
+        };
+        let Ended { answer, second, second_won } = race.run(&chosen).await;
+        record.hedged |= second.is_some();
+        if let Some(second) = second {
+            tried.push(second.endpoint.slot);
+            if second_won {
+                wish.went_to(&second);
+                record.sent_to(&second);
+            }
+        }
+        let failed = match answer {
+            Ok((began, flight)) => {
                 let idle = Duration::from_millis(timeouts.answer_idle_ms);
-                return Ok(answer(worker, began, flight.landed(), record, idle));
+                return Ok(self::answer(worker, began, flight, record, idle));
             }
             Err(failed) => failed,
         };
-        flight.failed(failed);
-        note(&chosen.endpoint, failed, worker);
         problem = problem_of(failed);
         retry = retry.or_else(|| worker.shared.retry());
         if record.retries >= retries_after(failed) || retry.is_none() {

@@ -23,6 +23,17 @@ pub struct Now {
     pub failing_watches: usize,
     /// Models that seem to have lost all engines and keep them until that is confirmed.
     pub doubted_models: usize,
+    /// What was done about slow and broken answers so far.
+    pub recoveries: Recoveries,
+}
+
+/// What was done about slow and broken answers, since the gateway began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recoveries {
+    /// Requests for which a second engine was asked before the first had begun to answer.
+    pub hedges: u64,
+    /// Of those, whose answer came from the second one.
+    pub hedges_won: u64,
 }
 
 /// How many engines are in which state. One in two states is counted in the later of the two.

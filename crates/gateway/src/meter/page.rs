@@ -1,7 +1,7 @@
 //! What the meter has for the page of metrics.
 
 use super::series::{CLASSES, OPERATIONS, Operation, TOKEN_TYPES};
-use super::{Meter, Outcome};
+use super::{Meter, Outcome, Recoveries};
 use flyball_telemetry::metrics::{Metric, Page, Sizes, Source};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -119,6 +119,12 @@ impl Meter {
             (Metric::GatewayReloadTime, reload.good_since_seconds()),
         ] {
             page.gauge(metric, [(NO_LABELS, value)])?;
+        }
+        let Recoveries { hedges, hedges_won } = now.recoveries;
+        for (metric, count) in
+            [(Metric::GatewayHedges, hedges), (Metric::GatewayHedgesWon, hedges_won)]
+        {
+            page.counter(metric, [(NO_LABELS, count)])?;
         }
         let capped = ["model", "caller"].into_iter().zip(&self.totals.capped);
         page.counter(Metric::GatewayLabelsCapped, capped.map(|(label, n)| ([label], get(n))))?;

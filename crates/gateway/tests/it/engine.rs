@@ -11,6 +11,8 @@ use tokio::net::{TcpListener, TcpStream};
 pub(crate) enum Does {
     /// Answers with this status and body.
     Answers(u16, &'static str),
+    /// The same, after a while.
+    Waits(Duration, u16, &'static str),
     /// Sends these pieces as a stream, so far apart, and ends it properly.
     Streams(Vec<&'static str>, Duration),
     /// Sends these pieces as a stream and cuts the connection.
@@ -97,6 +99,10 @@ async fn answer(stream: &mut TcpStream, seen: &Mutex<Seen>, does: Does) -> bool 
                 "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\nserver: x\r\ncontent-length: {length}\r\n\r\n{body}"
             );
             stream.write_all(head.as_bytes()).await.is_ok()
+        }
+        Does::Waits(while_, status, body) => {
+            tokio::time::sleep(while_).await;
+            Box::pin(answer(stream, seen, Does::Answers(status, body))).await
         }
         Does::Streams(pieces, apart) => {
             if !send(stream, seen, &pieces, apart).await {

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 fn key(secret: &str, requests_per_minute: Option<u32>) -> Key {
     let sha256 = Sha256::digest(secret).iter().map(|byte| format!("{byte:02x}")).collect();
-    Key { name: "team".into(), sha256, requests_per_minute }
+    Key { name: "team".into(), sha256, requests_per_minute, ..Key::default() }
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ mod breaks;
 mod cancels;
 mod drains;
 mod engine;
+mod hedges;
 mod http2;
 mod limits;
 mod passes;

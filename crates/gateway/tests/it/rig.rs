@@ -32,6 +32,7 @@ pub(crate) struct Line {
     pub(crate) retries: u32,
     pub(crate) model: Option<String>,
     pub(crate) output: u64,
+    pub(crate) hedged: bool,
 }
 
 impl Listener for Heard {
@@ -42,6 +43,7 @@ impl Listener for Heard {
             retries: finished.retries,
             model: finished.model.map(str::to_owned),
             output: finished.usage.output,
+            hedged: finished.hedged,
         });
     }
 
@@ -105,6 +107,11 @@ impl Rig {
             }
         };
         tokio::time::timeout(Duration::from_secs(10), waiting).await.expect("so many finished")
+    }
+
+    /// Requests that engines are thought to have.
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.gateway.fleet().endpoints().map(|endpoint| endpoint.in_flight()).sum()
     }
 
     pub(crate) fn cancelled(&self) -> u32 {

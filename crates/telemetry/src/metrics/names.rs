@@ -135,6 +135,10 @@ metrics! {
         "Tokens used, by the name of the key that was shown";
     GatewayRetries, Gateway, Counter, Count, "flyball_gateway_retries_total", ["model"],
         "Times that another engine was tried";
+    GatewayHedges, Gateway, Counter, Count, "flyball_gateway_hedges_total", [],
+        "Requests for which a second engine was asked because the first was slow to begin";
+    GatewayHedgesWon, Gateway, Counter, Count, "flyball_gateway_hedges_won_total", [],
+        "Of those, requests whose answer came from the second engine";
     GatewayRefused, Gateway, Counter, Count, "flyball_gateway_refused_total", ["reason"],
         "Requests that got no whole answer of an engine, by the reason that `x-flyball-reason` says";
     GatewayChoices, Gateway, Counter, Count, "flyball_gateway_choices_total", ["by"],
