@@ -190,6 +190,7 @@ impl Running {
         Recoveries {
             hedges: recovered.hedges.load(Ordering::Relaxed),
             hedges_won: recovered.hedges_won.load(Ordering::Relaxed),
+            continued: recovered.continued.load(Ordering::Relaxed),
         }
     }
 

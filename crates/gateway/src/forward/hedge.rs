@@ -23,6 +23,8 @@ pub(crate) struct Recovered {
     pub(crate) hedges: AtomicU64,
     /// Of those, whose answer came from the second one.
     pub(crate) hedges_won: AtomicU64,
+    /// Times that another engine went on with what one had begun.
+    pub(crate) continued: AtomicU64,
 }
 
 /// The most that is saved up: two of the longest prompts, so that a quiet hour does not pay for a

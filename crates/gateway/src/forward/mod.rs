@@ -2,11 +2,12 @@
 //!
 //! A try that fails before the first byte has reached the client is made again elsewhere, unseen:
 //! `attempt` is one try, `hedge` asks a second engine where the first is slow, `relay` is what follows
-//! when one has begun. `connection` keeps connections to
+//! when one has begun, `continued` goes on elsewhere with what broke off. `connection` keeps connections to
 //! engines and cuts them when a client hangs up. `outgoing` is the request as the engine gets it.
 
 mod attempt;
 mod connection;
+mod continued;
 mod hedge;
 mod outgoing;
 mod record;
@@ -22,11 +23,13 @@ use crate::answer::{Payload, Problem};
 use crate::choose::{Chosen, Wish};
 use crate::fleet::{Endpoint, Flight, Model};
 use crate::scan::Scanned;
+use crate::settings::Recovery;
 use crate::surface::Surface;
 use attempt::{Began, Failed, Prepared};
 use bytes::Bytes;
+use continued::Kept;
 use hedge::{Ended, Race};
-use http::{HeaderMap, Response};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -94,7 +97,8 @@ pub(crate) async fn forward(
         let failed = match answer {
             Ok((began, flight)) => {
                 let idle = Duration::from_millis(timeouts.answer_idle_ms);
-                return Ok(self::answer(worker, began, flight, record, idle));
+                let kept = kept(worker, job, &began, &record, traceparent, recovery);
+                return Ok(self::answer(worker, began, flight, record, idle, kept));
             }
             Err(failed) => failed,
         };
@@ -129,6 +133,7 @@ fn answer(
     flight: Flight,
     mut record: Record,
     idle: Duration,
+    kept: Option<Kept>,
 ) -> Response<Payload> {
     let Began { mut head, stream } = began;
     outgoing::clean(&mut head.headers);
@@ -137,11 +142,27 @@ fn answer(
     head.version = http::Version::default();
     head.extensions.clear();
     record.status = head.status.as_u16();
-    if let Some(place) = &mut record.place {
+    if let Some(place) = record.place.as_mut().filter(|_| kept.is_none()) {
         place.let_go();
     }
-    let relay = Relay::new(Arc::clone(worker), stream, flight, record, idle);
+    let relay = Relay::new(Arc::clone(worker), stream, flight, record, idle, kept);
     Response::from_parts(head, Payload::relay(relay))
+}
+
+/// What is kept of a request in case its stream breaks off. Bodies that are kept count as held; if
+/// that is half of what may be, the room is for those who still wait for an answer.
+fn kept(
+    worker: &Worker,
+    job: Job,
+    began: &Began,
+    record: &Record,
+    traceparent: Option<HeaderValue>,
+    recovery: Recovery,
+) -> Option<Kept> {
+    let is_stream = began.head.status == StatusCode::OK && began.stream.watcher.is_some();
+    let has_room = worker.shared.room.bytes() <= worker.shared.live().limits.held_bytes / 2;
+    let may = recovery.continue_streams && is_stream && has_room;
+    may.then(|| Kept::of(job, record.surface, &record.request_id, traceparent)).flatten()
 }
 
 /// Tells the breaker.

@@ -34,6 +34,8 @@ pub struct Recoveries {
     pub hedges: u64,
     /// Of those, whose answer came from the second one.
     pub hedges_won: u64,
+    /// Times that another engine went on with what one had begun.
+    pub continued: u64,
 }
 
 /// How many engines are in which state. One in two states is counted in the later of the two.

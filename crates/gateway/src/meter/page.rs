@@ -120,10 +120,12 @@ impl Meter {
         ] {
             page.gauge(metric, [(NO_LABELS, value)])?;
         }
-        let Recoveries { hedges, hedges_won } = now.recoveries;
-        for (metric, count) in
-            [(Metric::GatewayHedges, hedges), (Metric::GatewayHedgesWon, hedges_won)]
-        {
+        let Recoveries { hedges, hedges_won, continued } = now.recoveries;
+        for (metric, count) in [
+            (Metric::GatewayHedges, hedges),
+            (Metric::GatewayHedgesWon, hedges_won),
+            (Metric::GatewayContinued, continued),
+        ] {
             page.counter(metric, [(NO_LABELS, count)])?;
         }
         let capped = ["model", "caller"].into_iter().zip(&self.totals.capped);

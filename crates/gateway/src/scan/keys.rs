@@ -124,6 +124,7 @@ impl Said {
     pub(super) fn into_scanned(
         self,
         prompt_bytes: u64,
+        plain: bool,
         prefixes: impl FnOnce(&str, Option<&str>) -> Vec<u64>,
     ) -> Result<Scanned, Refused> {
         let model = self.model.ok_or(Refused::NoModel)?;
@@ -135,6 +136,7 @@ impl Said {
             max_tokens: self.max_tokens,
             answers: self.answers,
             cache_salt: self.cache_salt,
+            plain,
             prompt_bytes,
         })
     }

@@ -7,12 +7,13 @@
 //! and no clock.
 //!
 //! `scanner` walks the grammar, `windows` goes through long values 64 bytes at a time, `keys` says
-//! what a guarded value must be, `blocks` hashes the prompt.
+//! what a guarded value must be, `plain` which keys leave an answer plain text, `blocks` hashes the prompt.
 //!
 //! Start at [`Scanner`].
 
 mod blocks;
 mod keys;
+mod plain;
 mod scanner;
 mod windows;
 
@@ -63,6 +64,9 @@ pub struct Scanned {
     pub answers: Option<u64>,
     /// A salt that the caller sets for prefix caches.
     pub cache_salt: Option<String>,
+    /// Whether nothing is said that shapes the answer in a way that another engine could not go on
+    /// with: no tools, no schema, nothing unknown.
+    pub plain: bool,
     /// Bytes of the values that hold the prompt.
     pub prompt_bytes: u64,
     /// Hashes of the prompt's leading blocks of [`BLOCK_BYTES`], each over everything before its

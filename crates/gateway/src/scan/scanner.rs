@@ -2,6 +2,7 @@
 
 use super::blocks::Blocks;
 use super::keys::{Guarded, Said};
+use super::plain::is_plain;
 use super::windows::{Stuck, Walk};
 use super::{Limits, Refused, Scanned};
 use crate::surface::Surface;
@@ -26,6 +27,8 @@ pub struct Scanner {
     said: Said,
     prompt_bytes: u64,
     blocks: Blocks,
+    /// A key stands there that may shape the answer.
+    shaped: bool,
     /// Once refused, always refused.
     refused: Option<Refused>,
 }
@@ -45,6 +48,7 @@ impl Scanner {
             said: Said::default(),
             prompt_bytes: 0,
             blocks: Blocks::new(),
+            shaped: false,
             refused: None,
         }
     }
@@ -65,8 +69,8 @@ impl Scanner {
         if self.state != State::End {
             return Err(Refused::NotJson { what: "it ends too early", at: self.at });
         }
-        let blocks = self.blocks;
-        self.said.into_scanned(self.prompt_bytes, |model, salt| blocks.chain(model, salt))
+        let (blocks, plain) = (self.blocks, !self.shaped);
+        self.said.into_scanned(self.prompt_bytes, plain, |model, salt| blocks.chain(model, salt))
     }
 
     fn walk(&mut self, piece: &[u8]) -> Result<(), Refused> {
@@ -132,7 +136,10 @@ impl Scanner {
     /// Says where the value goes.
     fn key_ended(&mut self) -> Result<Sink, Refused> {
         // A key that was cut at the limit may end in half a character.
-        let Some(name) = self.key.whole() else { return Ok(Sink::Nothing) };
+        let Some(name) = self.key.whole() else {
+            self.shaped = true;
+            return Ok(Sink::Nothing);
+        };
         if name.iter().any(|byte| *byte < 0x20) || str::from_utf8(name).is_err() {
             let what = "a key that is not text";
             return Err(Refused::NotJson { what, at: self.key.begins });
@@ -142,8 +149,10 @@ impl Scanner {
             let sink = if key.is_read() { Sink::Value(key) } else { Sink::Nothing };
             (key as u32, key.name(), sink)
         } else if let Some(part) = prompt_keys.iter().position(|key| key.as_bytes() == name) {
+            self.shaped |= prompt_keys[part] == "tools";
             (16 + part as u32, prompt_keys[part], Sink::Prompt(part))
         } else {
+            self.shaped |= !is_plain(name);
             return Ok(Sink::Nothing);
         };
         if self.seen & 1 << bit != 0 {

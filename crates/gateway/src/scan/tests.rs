@@ -33,6 +33,7 @@ fn what_a_body_says_is_read() {
             max_tokens: Some(9),
             answers: Some(2),
             cache_salt: Some("s".into()),
+            plain: false,
             prompt_bytes: r#"[{"role":"user","content":"a \"b\" ]}"}]"#.len() as u64,
             prefixes: Vec::new(),
         }
@@ -43,9 +44,21 @@ fn what_a_body_says_is_read() {
 fn null_says_nothing() {
     let scanned =
         scan(r#"{"model":"m","stream":null,"max_tokens":null,"n":null,"stream_options":null}"#);
-    assert_eq!(scanned.unwrap(), Scanned { model: "m".into(), ..Scanned::default() });
+    assert_eq!(scanned.unwrap(), Scanned { model: "m".into(), plain: true, ..Scanned::default() });
     assert_eq!(scan(r#"{"model":null}"#), Err(Refused::NoModel));
     assert_eq!(scan("{}"), Err(Refused::NoModel));
+}
+
+#[test]
+fn keys_that_shape_an_answer_are_noticed_and_unknown_ones_too() {
+    let with = |key: &str| scan(&format!(r#"{{"model":"m","messages":[],"{key}":[]}}"#)).unwrap();
+    for key in ["temperature", "seed", "stop", "user", "top_k"] {
+        assert!(with(key).plain, "{key}");
+    }
+    let long = "x".repeat(100);
+    for key in ["tools", "logprobs", "response_format", "guided_json", "new_in_2027", &long] {
+        assert!(!with(key).plain, "{key}");
+    }
 }
 
 #[test]

@@ -5,10 +5,11 @@
 //! after SIGTERM still sends them (engines.md section 4).
 //!
 //! `watcher` walks lines and events, `kept` holds a line that comes in pieces, `told` reads the JSON
-//! of the few events that matter, `write` makes events of our own.
+//! of the few events that matter, `data` finds the data of events that are whole, `write` makes events of our own.
 //!
 //! Start at [`Watcher`].
 
+mod data;
 mod kept;
 mod told;
 mod watcher;
@@ -21,6 +22,7 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use data::data_of;
 pub use told::usage_of;
 pub use watcher::Watcher;
 pub use write::write_event;

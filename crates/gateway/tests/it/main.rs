@@ -2,6 +2,7 @@
 
 mod breaks;
 mod cancels;
+mod continues;
 mod drains;
 mod engine;
 mod hedges;
@@ -10,3 +11,4 @@ mod limits;
 mod passes;
 mod rig;
 mod smuggling;
+mod tale;

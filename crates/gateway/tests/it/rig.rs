@@ -33,6 +33,7 @@ pub(crate) struct Line {
     pub(crate) model: Option<String>,
     pub(crate) output: u64,
     pub(crate) hedged: bool,
+    pub(crate) continued: u32,
 }
 
 impl Listener for Heard {
@@ -44,6 +45,7 @@ impl Listener for Heard {
             model: finished.model.map(str::to_owned),
             output: finished.usage.output,
             hedged: finished.hedged,
+            continued: finished.continued,
         });
     }
 

@@ -139,6 +139,8 @@ metrics! {
         "Requests for which a second engine was asked because the first was slow to begin";
     GatewayHedgesWon, Gateway, Counter, Count, "flyball_gateway_hedges_won_total", [],
         "Of those, requests whose answer came from the second engine";
+    GatewayContinued, Gateway, Counter, Count, "flyball_gateway_continued_total", [],
+        "Times that another engine went on with a stream that had broken off";
     GatewayRefused, Gateway, Counter, Count, "flyball_gateway_refused_total", ["reason"],
         "Requests that got no whole answer of an engine, by the reason that `x-flyball-reason` says";
     GatewayChoices, Gateway, Counter, Count, "flyball_gateway_choices_total", ["by"],
