@@ -95,13 +95,14 @@ async fn completions_go_on_behind_their_prompt_and_limits_shrink() {
 }
 
 #[tokio::test]
-async fn whoever_stalls_or_says_that_it_failed_has_broken_off_too() {
+async fn whoever_sends_garbage_or_says_that_it_failed_has_broken_off_too() {
     let said =
-        r#"data: {"id":"first","created":5,"choices":[{"index":0,"delta":{"content":" w0"}}]}"#;
-    let failed = format!("{said}\n\ndata: {{\"error\":{{\"code\":500}}}}\n\ndata: [DONE]\n\n");
-    let failed: &'static str = failed.leak();
-    let garbage: &'static str = format!("{said}\n\n\0\n\n").leak();
-    for first in [Does::Cuts(vec![failed]), Does::Cuts(vec![garbage])] {
+        "data: {\"id\":\"first\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" w0\"}}]}\n\n";
+    let failed = "data: {\"error\":{\"code\":500}}\n\ndata: [DONE]\n\n";
+    let together: &'static str = format!("{said}{failed}").leak();
+    for first in
+        [vec![together], vec![said, failed], vec![said, "\0 is no event\n\n"]].map(Does::Cuts)
+    {
         let request = chat(&body(json!({})));
         let (answer, rig, _bad, _good) = beside_a_whole_one(first, &request).await;
         assert_eq!(read(&answer).1, WHOLE.whole(), "{answer}");
@@ -118,7 +119,7 @@ async fn what_cannot_be_continued_ends_with_the_error_of_before() {
         json!({"response_format": {"type": "json_object"}}),
         json!({"logprobs": true}),
         json!({"presence_penalty": 1}),
-        json!({"stop": [" w1000"]}),
+        json!({"stop": [" w2, the end"]}),
         json!({"max_tokens": 3}),
     ] {
         let request = chat(&body(more.clone()));

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 #![expect(clippy::print_stdout, reason = "some tests say what they measured")]
 
+mod continued;
 mod fates;
 mod load;
 mod proven;
