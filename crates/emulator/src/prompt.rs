@@ -13,9 +13,45 @@ pub struct Prompt {
     /// Names of its full blocks. Each depends on all bytes before it, so that prompts which begin
     /// alike, and only these, begin with the same names.
     pub names: Vec<u64>,
-    /// Depends on every byte.
+    /// Depends on every byte and on the salt.
     pub hash: u64,
+    /// Depends on every byte, and can be carried on.
+    pub heard: Heard,
 }
+
+/// A hash of a text that more text can be added to: a polynomial, so that where texts are cut makes
+/// no difference.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Heard(pub(crate) u64);
+
+impl Heard {
+    /// Adds text.
+    pub(crate) fn hear(&mut self, text: &[u8]) {
+        // One more than the byte, so that a zero counts too. Eight at once, because one waits for
+        // the other otherwise.
+        let (eights, rest) = text.as_chunks::<8>();
+        for eight in eights {
+            let sum = eight.iter().zip(POWERS).fold(0_u64, |sum, (byte, power)| {
+                sum.wrapping_add((u64::from(*byte) + 1).wrapping_mul(power))
+            });
+            self.0 = self.0.wrapping_mul(power(8)).wrapping_add(sum);
+        }
+        for byte in rest {
+            self.0 = self.0.wrapping_mul(BASE).wrapping_add(u64::from(*byte) + 1);
+        }
+    }
+}
+
+/// Odd, and with bits all over: the one of PCG's generators.
+const BASE: u64 = 6_364_136_223_846_793_005;
+
+const fn power(exponent: u32) -> u64 {
+    BASE.wrapping_pow(exponent)
+}
+
+/// What the first of eight bytes is worth, the second, and so on.
+const POWERS: [u64; 8] =
+    [power(7), power(6), power(5), power(4), power(3), power(2), power(1), power(0)];
 
 /// Reads a prompt piece by piece. Where the pieces are cut makes no difference.
 #[derive(Clone, Debug)]
@@ -26,6 +62,7 @@ pub struct Reader {
     chain: u64,
     /// Bytes after the last full block.
     rest: Vec<u8>,
+    heard: Heard,
 }
 
 impl Reader {
@@ -33,11 +70,13 @@ impl Reader {
     pub fn new(block_tokens: u32, salt: &str) -> Self {
         let block_bytes = (block_tokens as usize).max(1) * BYTES_PER_TOKEN;
         let chain = xxh3_64_with_seed(salt.as_bytes(), 0);
-        Self { block_bytes, names: Vec::new(), chain, rest: Vec::with_capacity(block_bytes) }
+        let rest = Vec::with_capacity(block_bytes);
+        Self { block_bytes, names: Vec::new(), chain, rest, heard: Heard::default() }
     }
 
     /// The next bytes.
     pub fn push(&mut self, mut bytes: &[u8]) {
+        self.heard.hear(bytes);
         if !self.rest.is_empty() {
             let missing = (self.block_bytes - self.rest.len()).min(bytes.len());
             self.rest.extend_from_slice(&bytes[..missing]);
@@ -56,12 +95,17 @@ impl Reader {
         }
     }
 
+    /// Tokens that were read so far, at least one.
+    pub fn tokens(&self) -> u32 {
+        let bytes = self.names.len() * self.block_bytes + self.rest.len();
+        u32::try_from(bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(u32::MAX).max(1)
+    }
+
     /// All was read.
     pub fn finish(self) -> Prompt {
-        let bytes = self.names.len() * self.block_bytes + self.rest.len();
-        let tokens = u32::try_from(bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(u32::MAX).max(1);
+        let tokens = self.tokens();
         let hash = xxh3_64_with_seed(&self.rest, self.chain);
-        Prompt { tokens, names: self.names, hash }
+        Prompt { tokens, names: self.names, hash, heard: self.heard }
     }
 }
 

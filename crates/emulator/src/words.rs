@@ -1,5 +1,6 @@
 //! Answers: one word a token, the same for the same prompt.
 
+use crate::prompt::Heard;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Letters only, so that none needs an escape in JSON.
@@ -12,14 +13,31 @@ const WORDS: [&str; 64] = [
     " them", " these", " so", " some", " her", " would", " make", " like",
 ];
 
-/// The word of a token of the answer to a prompt.
-pub(crate) fn word(prompt: u64, token: u32) -> &'static str {
-    WORDS[(xxh3_64_with_seed(&token.to_le_bytes(), prompt) % 64) as usize]
+/// Says the words that follow a text. Each depends on all bytes before it and on nothing else, as
+/// with a real model at temperature 0: whoever is given the text so far goes on as if nothing had
+/// happened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Voice {
+    heard: Heard,
 }
 
-/// The first so many words.
-pub(crate) fn text(prompt: u64, tokens: u32) -> String {
-    (0..tokens).map(|token| word(prompt, token)).collect()
+impl Voice {
+    /// After this text.
+    pub(crate) const fn after(heard: Heard) -> Self {
+        Self { heard }
+    }
+
+    /// The next word.
+    pub(crate) fn word(&mut self) -> &'static str {
+        let word = WORDS[(xxh3_64_with_seed(&self.heard.0.to_le_bytes(), 0) % 64) as usize];
+        self.heard.hear(word.as_bytes());
+        word
+    }
+
+    /// The next so many words.
+    pub(crate) fn text(mut self, tokens: u32) -> String {
+        (0..tokens).map(|_| self.word()).collect()
+    }
 }
 
 /// A length between the two, drawn by prompt and seed.
@@ -49,6 +67,24 @@ mod tests {
     #[test]
     fn words_need_no_escape() {
         assert!(WORDS.iter().all(|word| word.bytes().all(|b| b == b' ' || b.is_ascii_lowercase())));
+    }
+
+    #[test]
+    fn whoever_is_given_the_text_so_far_goes_on() {
+        let after = |text: &str| {
+            let mut heard = Heard::default();
+            heard.hear(text.as_bytes());
+            Voice::after(heard)
+        };
+        let whole = after("once upon").text(50);
+        for cut in [0, 1, 7, 49] {
+            let begun = after("once upon").text(cut);
+            let rest = after(&format!("once upon{begun}")).text(50 - cut);
+            assert_eq!(format!("{begun}{rest}"), whole, "{cut}");
+        }
+        assert_ne!(after("once upom").text(50), whole);
+        let different: std::collections::BTreeSet<&str> = whole.split(' ').collect();
+        assert!(different.len() > 20, "{whole}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::fleet::{Endpoint, Millis, Model};
 use crate::scan::{BLOCK_BYTES, Scanned};
 use flyball_core::units::Tokens;
 use flyball_routing::shadow::Arrival;
-use flyball_routing::{Ask, Availability, Past, Policy, Weights, Why};
+use flyball_routing::{Ask, Availability, Choice, Past, Policy, Weights, Why};
 use std::sync::Arc;
 
 /// Bytes of English text per token, for prompts that nobody has counted.
@@ -83,35 +83,78 @@ impl<'a> Wish<'a> {
             .or_else(|| careful(&any))
             .or_else(|| careful(&any))
             .or_else(|| self.ask(|e| !tried.contains(&e.slot)))?;
-        self.model.seen().sent(self.prefixes, chosen.endpoint.key);
+        self.went_to(&chosen);
         Some(chosen)
     }
 
-    fn ask(&self, usable: impl Fn(&Endpoint) -> bool) -> Option<Chosen> {
-        let ask = Ask {
-            prefixes: self.prefixes,
-            block_tokens: BLOCK_TOKENS,
-            past: self.past,
-            prompt: Tokens::new(self.prompt),
-            key: self.key,
+    /// Remembers where its prompt went.
+    pub(crate) fn went_to(&self, chosen: &Chosen) {
+        self.model.seen().sent(self.prefixes, chosen.endpoint.key);
+    }
+
+    /// Another engine for a request whose first one is slow, if one is thought to have as much of
+    /// the prompt.
+    pub(crate) fn second(&self, first: &Chosen, now: Millis) -> Option<Chosen> {
+        let endpoints = &self.model.endpoints;
+        let place = endpoints.iter().position(|e| e.slot == first.endpoint.slot)?;
+        let of = |place: usize| {
+            let endpoint = &endpoints[place];
+            view(endpoint, endpoint.is_open() && endpoint.breaker.allows(now), self.usual_prompt)
         };
+        let (ring, weights) = (&self.model.ring, &Weights::DEFAULT);
+        let choice = flyball_routing::second(ring, of, &self.said(), weights, place)?;
+        let chosen = self.chosen(&choice);
+        chosen.endpoint.breaker.claim(now).then_some(chosen)
+    }
+
+    /// Tokens of the prompt, as far as bytes tell.
+    pub(crate) const fn prompt(&self) -> u64 {
+        self.prompt
+    }
+
+    /// Tokens that are written before the first byte comes.
+    pub(crate) const fn to_write(&self, stream: bool) -> u64 {
+        if stream { 0 } else { self.output }
+    }
+
+    /// Tokens that an engine has to read.
+    pub(crate) fn unread(&self, endpoint: &Endpoint) -> u64 {
+        endpoint.load(self.usual_prompt).unread_tokens
+    }
+
+    fn ask(&self, usable: impl Fn(&Endpoint) -> bool) -> Option<Chosen> {
         let endpoints = &self.model.endpoints;
         let of = |place: usize| {
             let endpoint = &endpoints[place];
             view(endpoint, endpoint.is_open() && usable(endpoint), self.usual_prompt)
         };
         let (ring, turn) = (&self.model.ring, || self.model.turn());
-        let choice = self.policy.choose(ring, of, &ask, &Weights::DEFAULT, turn)?;
+        let choice = self.policy.choose(ring, of, &self.said(), &Weights::DEFAULT, turn)?;
+        Some(self.chosen(&choice))
+    }
+
+    /// What routing is told of it.
+    fn said(&self) -> Ask<'_> {
+        Ask {
+            prefixes: self.prefixes,
+            block_tokens: BLOCK_TOKENS,
+            past: self.past,
+            prompt: Tokens::new(self.prompt),
+            key: self.key,
+        }
+    }
+
+    fn chosen(&self, choice: &Choice) -> Chosen {
         let hoped_blocks = match choice.why {
             Why::Affinity { blocks } => Some(blocks),
             Why::Overload | Why::LeastLoad | Why::Turn => None,
         };
-        Some(Chosen {
-            endpoint: Arc::clone(&endpoints[choice.endpoint]),
+        Chosen {
+            endpoint: Arc::clone(&self.model.endpoints[choice.endpoint]),
             hoped_blocks,
             to_read: choice.to_read.get(),
             to_hold: self.prompt + self.output,
-        })
+        }
     }
 }
 

@@ -191,6 +191,7 @@ impl Process {
             models: self
                 .running
                 .glance(self.models.borrow().models.iter().map(|model| model.name.as_str())),
+            recoveries: self.running.recoveries(),
         }
     }
 

@@ -3,10 +3,11 @@
 use crate::accept::{self, Worker};
 use crate::admit::{Demand, Room};
 use crate::fleet::{Endpoint, Fleet, Flight, Listing, Millis};
+use crate::forward::Recovered;
 use crate::identify::Keys;
 use crate::kept::Kept;
-use crate::meter::{Engines, Finished, ModelNow};
-use crate::settings::{Limits, Model, Settings, Timeouts};
+use crate::meter::{Engines, Finished, ModelNow, Recoveries};
+use crate::settings::{Limits, Model, Recovery, Settings, Timeouts};
 use crate::shadow::Shadows;
 use crate::split::Splits;
 use arc_swap::{ArcSwap, Guard};
@@ -98,6 +99,7 @@ pub(crate) struct Shared {
     pub(crate) shadows: Arc<Shadows>,
     connections: AtomicUsize,
     retries: AtomicUsize,
+    pub(crate) recovered: Recovered,
     pub(crate) listener: Arc<dyn Listener>,
     began: Instant,
     closing: watch::Sender<bool>,
@@ -109,6 +111,7 @@ pub(crate) struct Shared {
 pub(crate) struct Live {
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
+    pub(crate) recovery: Recovery,
     pub(crate) keys: Keys,
     pub(crate) splits: Splits,
     /// Before a model that does not come is called again; `None` if nobody can call it.
@@ -133,6 +136,7 @@ pub fn start(settings: &Settings, listener: Arc<dyn Listener>) -> io::Result<Run
         shadows: Arc::new(Shadows::new(settings)),
         connections: AtomicUsize::new(0),
         retries: AtomicUsize::new(0),
+        recovered: Recovered::default(),
         listener,
         began: Instant::now(),
         closing: watch::Sender::new(false),
@@ -216,6 +220,16 @@ impl Running {
         self.shared.fleet().models().map(|model| model.gate.demand(&model.name)).collect()
     }
 
+    /// What was done about slow and broken answers so far.
+    pub fn recoveries(&self) -> Recoveries {
+        let recovered = &self.shared.recovered;
+        Recoveries {
+            hedges: recovered.hedges.load(Ordering::Relaxed),
+            hedges_won: recovered.hedges_won.load(Ordering::Relaxed),
+            continued: recovered.continued.load(Ordering::Relaxed),
+        }
+    }
+
     /// How many engines are in which state.
     pub(crate) fn engines(&self) -> Engines {
         let now = self.shared.now();
@@ -266,6 +280,7 @@ impl Live {
         Self {
             limits: settings.limits,
             timeouts: settings.timeouts,
+            recovery: settings.recovery,
             keys: Keys::new(&settings.keys, before.map(|before| &before.keys)),
             again: settings.waker.as_ref().map(|waker| Duration::from_millis(waker.again_ms)),
             splits: Splits::new(&settings.splits, before.map(|before| &before.splits)),

@@ -120,18 +120,18 @@ impl Candidate {
 
 /// Tokens of a prompt that endpoints are hoped to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Hopes {
+pub(crate) struct Hopes {
     /// The shortest beginning that is not common: what its prompts share makes them one family,
     /// and all of the family have the same home. Powers of two, because all gateways must take the
     /// same length although their counts differ a little.
-    beginning: Option<u64>,
-    everywhere: u64,
-    home: u64,
-    last: u64,
+    pub(crate) beginning: Option<u64>,
+    pub(crate) everywhere: u64,
+    pub(crate) home: u64,
+    pub(crate) last: u64,
 }
 
 impl Hopes {
-    fn new(ask: &Ask<'_>, weights: &Weights) -> Self {
+    pub(crate) fn new(ask: &Ask<'_>, weights: &Weights) -> Self {
         let past = &ask.past;
         let tokens = |blocks: u32| u64::from(blocks) * u64::from(ask.block_tokens);
         let everywhere = tokens(past.common);

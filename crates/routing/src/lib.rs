@@ -10,6 +10,7 @@
 //! 3. `cost` weighs what an endpoint already has to do against what its cache may save.
 //! 4. [`choose()`] takes the cheapest of the home, the one that got the beginning last, and the least
 //!    loaded of some others. So a request leaves its home when that would cost more than a miss.
+//! 5. [`second()`] names another one for a request whose first is slow, if it has as much cached.
 //!
 //! Before it, [`split`] says which of several models a name stands for this time, and [`fair`] whose
 //! request is next when there is not enough for all. [`Policy`] names this way and two plain ones, and
@@ -23,6 +24,7 @@ mod endpoint;
 pub mod fair;
 mod policy;
 mod ring;
+mod second;
 mod seen;
 pub mod shadow;
 pub mod split;
@@ -33,4 +35,5 @@ pub use choose::{Choice, Why, choose};
 pub use endpoint::{Ask, Availability, Endpoint, Weights};
 pub use policy::{Policy, least_load, round_robin};
 pub use ring::Ring;
+pub use second::second;
 pub use seen::{Past, Seen};

@@ -3,7 +3,7 @@
 use super::embeddings;
 use super::errors::Problem;
 use super::{Asked, Form};
-use crate::prompt::Reader;
+use crate::prompt::{Prompt, Reader};
 use crate::words;
 use http::StatusCode;
 use serde_json::Value;
@@ -48,7 +48,10 @@ pub(crate) fn read(form: Form, body: &[u8], defaults: &Defaults) -> Result<Asked
             inputs = embeddings::inputs(&value["input"], defaults.block_tokens)?;
         }
     }
-    let prompt = reader.finish();
+    let mut prompt = reader.finish();
+    if form == Form::Chat {
+        begun_answer(&value, &mut prompt, defaults.block_tokens)?;
+    }
     let most = most_tokens(form, &value, defaults)?;
     let (output, stops) = match number(&value, "min_tokens")? {
         Some(least) if form != Form::Embeddings && least < most => {
@@ -78,6 +81,32 @@ pub(crate) fn read(form: Form, body: &[u8], defaults: &Defaults) -> Result<Asked
         inputs,
         embedding: embeddings::Wish::read(&value)?,
     })
+}
+
+/// A last message of the assistant is gone on with if that is asked for (`continue_final_message`,
+/// as vLLM and SGLang have it); else it is over, and something else is said.
+fn begun_answer(value: &Value, prompt: &mut Prompt, block_tokens: u32) -> Result<(), Problem> {
+    let continues = flag(value, "continue_final_message")?;
+    if continues && flag(value, "add_generation_prompt")? {
+        let message = "cannot stand with `add_generation_prompt`";
+        return Err(Problem::field("continue_final_message", message));
+    }
+    let last = value["messages"].as_array().and_then(|messages| messages.last());
+    let Some(last) = last.filter(|last| last["role"] == "assistant") else { return Ok(()) };
+    if !continues {
+        prompt.heard.hear(b"\0");
+        return Ok(());
+    }
+    // Its words were tokens when they were written, and are the same when they are read.
+    let mut others = Reader::new(block_tokens, "");
+    let messages = value["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    messages.split_last().into_iter().for_each(|(_, before)| {
+        before.iter().for_each(|message| push(message, &mut others));
+    });
+    let said = last["content"].as_str().unwrap_or_default().split_whitespace().count();
+    prompt.tokens = others.tokens().saturating_add(u32::try_from(said).unwrap_or(u32::MAX));
+    prompt.names.truncate((prompt.tokens / block_tokens.max(1)) as usize);
+    Ok(())
 }
 
 /// The limit of the answer.
@@ -213,6 +242,27 @@ mod tests {
     fn tokens_by_number_count_as_tokens() {
         let asked = ask(Form::Completions, r#"{"prompt":[1,2,3,4,5]}"#).unwrap();
         assert_eq!(asked.prompt.tokens, 5);
+    }
+
+    #[test]
+    fn an_answer_that_was_begun_is_gone_on_with_only_if_asked() {
+        let chat = |said: &str, more: &str| {
+            let body = format!(
+                r#"{{"messages":[{{"role":"user","content":"hello"}},
+                    {{"role":"assistant","content":"{said}"}}]{more}}}"#
+            );
+            ask(Form::Chat, &body).unwrap().prompt
+        };
+        let plain = ask(Form::Completions, r#"{"prompt":"hello many words"}"#).unwrap().prompt;
+        let flag = r#","continue_final_message":true,"add_generation_prompt":false"#;
+        let continued = chat(" many words", flag);
+        assert_eq!(continued.heard, plain.heard);
+        // Two for `hello`, and each word was a token.
+        assert_eq!(continued.tokens, 4);
+        assert_ne!(chat(" many words", "").heard, plain.heard);
+        let both = r#"{"messages":[{"content":"x"}],"continue_final_message":true,
+            "add_generation_prompt":true}"#;
+        assert!(ask(Form::Chat, both).is_err());
     }
 
     #[test]

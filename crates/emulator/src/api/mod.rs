@@ -49,8 +49,8 @@ pub(crate) struct Answer {
     pub(crate) model: String,
     /// Seconds since 1970.
     pub(crate) created: u64,
-    /// The prompt's hash, from which all words come.
-    pub(crate) seed: u64,
+    /// What says all words.
+    pub(crate) voice: words::Voice,
     pub(crate) output: u32,
     pub(crate) stops: bool,
     pub(crate) include_usage: bool,
@@ -127,7 +127,7 @@ impl Answer {
     }
 
     fn text(&self) -> String {
-        words::text(self.seed, self.output)
+        self.voice.text(self.output)
     }
 }
 

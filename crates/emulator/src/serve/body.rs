@@ -3,7 +3,7 @@
 use crate::api::{Answer, Frame as Event, Usage};
 use crate::engine::Ticket;
 use crate::faults::{Cut, How};
-use crate::words;
+use crate::words::Voice;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use std::pin::Pin;
@@ -43,6 +43,7 @@ pub(crate) enum AnswerBody {
 pub(crate) struct Tokens {
     pub(super) ticket: Ticket,
     pub(super) answer: Answer,
+    voice: Voice,
     pub(super) prompt: u32,
     pub(super) event: Event,
     pub(super) cut: Option<Cut>,
@@ -79,7 +80,8 @@ impl Tokens {
         let event = answer.frame();
         // A stream that ends before its cut is whole.
         let cut = cut.filter(|cut| cut.after_tokens < answer.output);
-        Self { ticket, answer, prompt, event, cut, close, sent: 0, at: At::Start }
+        let voice = answer.voice;
+        Self { ticket, answer, voice, prompt, event, cut, close, sent: 0, at: At::Start }
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
@@ -116,7 +118,7 @@ impl Tokens {
         let last = self.cut.map_or(self.answer.output, |cut| cut.after_tokens);
         let until = emitted.min(last);
         for token in self.sent..until {
-            self.event.write(token, words::word(self.answer.seed, token), &mut text);
+            self.event.write(token, self.voice.word(), &mut text);
         }
         self.sent = emitted;
         match self.cut {

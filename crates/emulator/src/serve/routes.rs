@@ -7,6 +7,7 @@ use crate::api::{Answer, Asked, Form, Usage, ask, embeddings};
 use crate::engine::{Refused, Ticket, Work};
 use crate::faults::{Fate, Faults, Flaws, How};
 use crate::metrics;
+use crate::words::Voice;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Method, Request, Response, StatusCode};
@@ -165,7 +166,7 @@ async fn infer(
         id: format!("{:016x}{:x}", prompt.hash, ticket.id()),
         model: asked.model.clone(),
         created: seconds(),
-        seed: prompt.hash,
+        voice: Voice::after(prompt.heard),
         output,
         stops,
         include_usage: asked.include_usage,

@@ -7,6 +7,7 @@ use crate::fleet::Endpoint;
 use crate::sse::Usage;
 use flyball_routing::fair::{Asked, Ticket};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -31,7 +32,7 @@ pub(crate) struct Turn {
     asked: Asked,
     prompt_tokens: u64,
     shard: Shard,
-    begun: bool,
+    begun: AtomicBool,
 }
 
 impl InLine {
@@ -70,7 +71,7 @@ impl Turn {
         prompt_tokens: u64,
         shard: Shard,
     ) -> Self {
-        Self { gate, asked, prompt_tokens, shard, begun: false }
+        Self { gate, asked, prompt_tokens, shard, begun: AtomicBool::new(false) }
     }
 
     /// Whether an engine may be taken: one of those that the caller keeps to, with room. A little
@@ -80,8 +81,8 @@ impl Turn {
     }
 
     /// It is counted at an engine now.
-    pub(crate) fn begun(&mut self) {
-        if !std::mem::replace(&mut self.begun, true) {
+    pub(crate) fn begun(&self) {
+        if !self.begun.swap(true, Ordering::Relaxed) {
             self.gate.ungrant();
         }
     }
@@ -99,7 +100,7 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        if self.begun {
+        if *self.begun.get_mut() {
             self.gate.stir();
         } else {
             self.gate.ungrant();

@@ -9,6 +9,7 @@
 
 mod breaker;
 mod flight;
+mod pace;
 mod reading;
 mod window;
 
@@ -20,6 +21,7 @@ use crate::settings::Engine;
 use breaker::Breaker;
 use flyball_routing::fair::Reported;
 use flyball_routing::{Ring, Seen};
+use pace::Pace;
 use reading::Reading;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -51,6 +53,8 @@ pub struct Model {
     pub(crate) gate: Arc<Gate>,
     /// Requests that had a turn, where engines take turns.
     turns: Arc<AtomicU64>,
+    /// How long answers take to begin.
+    pub(crate) pace: Arc<Pace>,
 }
 
 /// What an engine has to do, as far as this gateway knows.
@@ -166,8 +170,10 @@ impl Fleet {
             let gate =
                 before.map_or_else(|| Arc::new(Gate::new()), |before| Arc::clone(&before.gate));
             let turns = before.map_or_else(Arc::default, |before| Arc::clone(&before.turns));
+            let pace = before.map(|before| Arc::clone(&before.pace)).unwrap_or_default();
             let label = name.as_str().into();
-            let model = Model { name: label, endpoints, ring, seen, usual_prompt, gate, turns };
+            let model =
+                Model { name: label, endpoints, ring, seen, usual_prompt, gate, turns, pace };
             (name.clone(), Arc::new(model))
         });
         Self { models: models.collect() }

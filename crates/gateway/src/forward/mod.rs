@@ -1,16 +1,20 @@
 //! Sends a request on and brings its answer back.
 //!
 //! A try that fails before the first byte has reached the client is made again elsewhere, unseen:
-//! `attempt` is one try, `relay` what follows when one has begun. `connection` keeps connections to
+//! `attempt` is one try, `hedge` asks a second engine where the first is slow, `relay` is what follows
+//! when one has begun, `continued` goes on elsewhere with what broke off. `connection` keeps connections to
 //! engines and cuts them when a client hangs up. `outgoing` is the request as the engine gets it.
 
 mod attempt;
 mod connection;
+mod continued;
+mod hedge;
 mod outgoing;
 mod record;
 mod relay;
 
 pub(crate) use connection::Pool;
+pub(crate) use hedge::Recovered;
 pub(crate) use record::Record;
 pub(crate) use relay::Relay;
 
@@ -20,9 +24,13 @@ use crate::choose::{Chosen, Wish};
 use crate::fleet::{Endpoint, Flight, Model};
 use crate::kept;
 use crate::scan::Scanned;
-use attempt::{Began, Failed, Prepared, attempt};
+use crate::settings::Recovery;
+use crate::surface::Surface;
+use attempt::{Began, Failed, Prepared};
 use bytes::Bytes;
-use http::{HeaderMap, Response};
+use continued::Kept;
+use hedge::{Ended, Race};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -46,10 +54,13 @@ pub(crate) async fn forward(
     job: Job,
     mut record: Record,
 ) -> Result<Response<Payload>, (Problem, Record)> {
-    let live = worker.shared.live();
-    let (timeouts, policy) = (live.timeouts, live.policy(&job.model.name));
-    drop(live);
+    let (timeouts, recovery, policy) = {
+        let live = worker.shared.live();
+        (live.timeouts, live.recovery, live.policy(&job.model.name))
+    };
     let wish = Wish::new(&job.model, policy, &job.scanned, worker.next_number());
+    worker.shared.recovered.budget.earn(wish.prompt(), recovery.hedge_per_thousand);
+    let may_hedge = recovery.hedge_per_thousand > 0 && record.surface != Surface::Embeddings;
     let traceparent = record.traceparent_onward();
     let mut tried = Vec::new();
     let mut retry = None;
@@ -58,19 +69,14 @@ pub(crate) async fn forward(
         let Some(chosen) = wish.choose(&tried, worker.shared.now(), record.turn.as_ref()) else {
             return Err((problem, record));
         };
-        record.hoped_blocks = chosen.hoped_blocks;
         if record.chosen.is_none() {
             let engine = chosen.endpoint.key;
             record.followed =
                 worker.shared.shadows.arrived(&job.model.name, &wish.arrival(), engine);
         }
         record.chosen.get_or_insert(record.began().elapsed());
-        record.endpoint = Some(Arc::clone(&chosen.endpoint));
-        let flight = flight(worker, &chosen, record.stream);
+        record.sent_to(&chosen);
         let began = Instant::now();
-        if let Some(turn) = &mut record.turn {
-            turn.begun();
-        }
         let prepared = Prepared {
             surface: record.surface,
             headers: &job.headers,
@@ -80,16 +86,33 @@ pub(crate) async fn forward(
             connect: Duration::from_millis(timeouts.connect_ms),
             until: Instant::now() + Duration::from_millis(timeouts.first_byte_ms),
         };
-        let failed = match attempt(&worker.pool, &chosen.endpoint, &prepared).await {
-            Ok(began) => {
+        let race = Race {
+            worker,
+            model: &job.model,
+            wish: &wish,
+            prepared: &prepared,
+            stream: job.scanned.stream,
+            may_hedge: may_hedge && record.retries == 0 && !record.mirrored,
+            turn: record.turn.as_ref(),
+        };
+        let Ended { answer, second, second_won } = race.run(&chosen).await;
+        record.hedged |= second.is_some();
+        if let Some(second) = second {
+            tried.push(second.endpoint.slot);
+            if second_won {
+                wish.went_to(&second);
+                record.sent_to(&second);
+            }
+        }
+        let failed = match answer {
+            Ok((began, flight)) => {
                 let idle = Duration::from_millis(timeouts.answer_idle_ms);
-                return Ok(answer(worker, began, flight.landed(), record, idle));
+                let kept = kept(worker, job, &began, &record, traceparent, recovery);
+                return Ok(self::answer(worker, began, flight, record, idle, kept));
             }
             Err(failed) => failed,
         };
-        flight.failed(failed);
         record.tried(&chosen.endpoint, began, failed.name());
-        note(&chosen.endpoint, failed, worker);
         problem = problem_of(failed);
         retry = retry.or_else(|| worker.shared.retry());
         // A copy must not take a retry from a client.
@@ -122,6 +145,7 @@ fn answer(
     flight: Flight,
     mut record: Record,
     idle: Duration,
+    kept: Option<Kept>,
 ) -> Response<Payload> {
     let Began { mut head, stream } = began;
     outgoing::clean(&mut head.headers);
@@ -134,11 +158,27 @@ fn answer(
     head.extensions.clear();
     record.status = head.status.as_u16();
     record.begin_in_shadow();
-    if let Some(place) = &mut record.place {
+    if let Some(place) = record.place.as_mut().filter(|_| kept.is_none()) {
         place.let_go();
     }
-    let relay = Relay::new(Arc::clone(worker), stream, flight, record, idle);
+    let relay = Relay::new(Arc::clone(worker), stream, flight, record, idle, kept);
     Response::from_parts(head, Payload::relay(relay))
+}
+
+/// What is kept of a request in case its stream breaks off. Bodies that are kept count as held; if
+/// that is half of what may be, the room is for those who still wait for an answer.
+fn kept(
+    worker: &Worker,
+    job: Job,
+    began: &Began,
+    record: &Record,
+    traceparent: Option<HeaderValue>,
+    recovery: Recovery,
+) -> Option<Kept> {
+    let is_stream = began.head.status == StatusCode::OK && began.stream.watcher.is_some();
+    let has_room = worker.shared.room.bytes() <= worker.shared.live().limits.held_bytes / 2;
+    let may = recovery.continue_streams && is_stream && has_room;
+    may.then(|| Kept::of(job, record.surface, &record.request_id, traceparent)).flatten()
 }
 
 /// Tells the breaker.

@@ -2,6 +2,7 @@
 
 use crate::admit::{Place, Turn};
 use crate::answer::Problem;
+use crate::choose::Chosen;
 use crate::fleet::Endpoint;
 use crate::identify::Caller;
 use crate::kept::Gather;
@@ -116,6 +117,12 @@ impl Record {
         let id = self.request_id.to_str().unwrap_or_default();
         let said = callers.and_then(|value| value.to_str().ok());
         self.shared.listener.traceparent(said, id, self.started).or_else(|| callers.cloned())
+    }
+
+    /// An engine was asked, and is the one that answers if one does.
+    pub(crate) fn sent_to(&mut self, chosen: &Chosen) {
+        self.hoped_blocks = chosen.hoped_blocks;
+        self.endpoint = Some(Arc::clone(&chosen.endpoint));
     }
 
     /// Since its head had arrived.

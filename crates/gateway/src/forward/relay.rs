@@ -1,10 +1,14 @@
 //! Passes an answer on, piece by piece, and watches it.
 //!
 //! Of a stream, only whole events are passed on: if the engine breaks off in the middle of one, the
-//! client reads a whole error event and not the half of something else.
+//! client reads a whole error event and not the half of something else. `seam` lets another engine go
+//! on where that is possible.
+
+mod seam;
 
 use super::attempt::Stream;
 use super::connection::Connection;
+use super::continued::{Joined, Kept};
 use super::record::Record;
 use crate::accept::Worker;
 use crate::answer::{Dialect, Problem};
@@ -14,6 +18,7 @@ use crate::sse::{Usage, Watcher, finish_of, usage_of};
 use bytes::{Bytes, BytesMut};
 use http_body::{Body as _, SizeHint};
 use hyper::body::Incoming;
+use seam::Seam;
 use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
@@ -49,6 +54,12 @@ pub(crate) struct Relay {
     partial: BytesMut,
     watcher: Option<Watcher>,
     tail: Option<Bytes>,
+    /// While another engine could go on if this one broke off.
+    seam: Option<Box<Seam>>,
+    /// Since another engine has.
+    joined: Option<Joined>,
+    /// What the engine said about its own failure, not passed on yet.
+    failure: Option<Bytes>,
     length: SizeHint,
     idle: Duration,
     last_event: Instant,
@@ -57,19 +68,16 @@ pub(crate) struct Relay {
 }
 
 impl Relay {
-    pub(crate) fn new(
+    pub(super) fn new(
         worker: Arc<Worker>,
         stream: Stream,
-        mut flight: Flight,
+        flight: Flight,
         record: Record,
         idle: Duration,
+        kept: Option<Kept>,
     ) -> Self {
         let Stream { body, connection, first, between_events, watcher } = stream;
         let length = if watcher.is_some() { SizeHint::new() } else { body.size_hint() };
-        flight.has_read();
-        if let Some(turn) = &record.turn {
-            turn.has_read();
-        }
         let mut record = record;
         record.sent = Some(flight.began());
         let mut relay = Self {
@@ -83,6 +91,9 @@ impl Relay {
             partial: BytesMut::new(),
             watcher,
             tail: None,
+            seam: kept.map(|kept| Box::new(Seam::new(kept))),
+            joined: None,
+            failure: None,
             length,
             idle,
             last_event: Instant::now(),
@@ -90,11 +101,7 @@ impl Relay {
             over: false,
         };
         relay.record.first = Some(relay.record.age());
-        let pieces = first.len();
-        for (place, piece) in first.into_iter().enumerate() {
-            // The watcher has seen these; only the last may end within an event.
-            relay.pass(piece, place + 1 < pieces || between_events);
-        }
+        relay.begin(first, between_events);
         if relay.watcher.is_none() && relay.body.is_end_stream() {
             relay.end_whole();
         }
@@ -106,6 +113,14 @@ impl Relay {
         loop {
             if self.over || self.ready_bytes >= TOGETHER_BYTES {
                 return Poll::Ready(self.next_ready().map(Ok));
+            }
+            if let Some(asking) = self.poll_asking(cx) {
+                match (asking, self.next_ready()) {
+                    (_, Some(piece)) => return Poll::Ready(Some(Ok(piece))),
+                    (Poll::Pending, None) => return Poll::Pending,
+                    (Poll::Ready(Ok(())), None) => continue,
+                    (Poll::Ready(Err(error)), None) => return Poll::Ready(Some(Err(error))),
+                }
             }
             let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
                 if let Some(piece) = self.next_ready() {
@@ -156,13 +171,42 @@ impl Relay {
                     self.last_event = Instant::now();
                 }
                 self.pass(piece, progress.between_events);
-                if self.partial.len() > Watcher::LINE_BYTES {
+                if self.partial.len() > Watcher::LINE_BYTES || self.failure.is_some() {
                     return self.give_up(&Problem::BrokenStream);
                 }
                 Ok(())
             }
             Err(_) => self.give_up(&Problem::BrokenStream),
         }
+    }
+
+    /// The first pieces of an engine that has begun.
+    fn begin(&mut self, first: Vec<Bytes>, between_events: bool) {
+        if let Some(flight) = &mut self.flight {
+            flight.has_read();
+        }
+        if let Some(turn) = &self.record.turn {
+            turn.has_read();
+        }
+        let pieces = first.len();
+        for (place, piece) in first.into_iter().enumerate() {
+            // The watcher has seen these; only the last may end within an event.
+            self.pass(piece, place + 1 < pieces || between_events);
+        }
+        if self.failure.is_some() {
+            // An error would be one of an answer that is no stream.
+            let _ = self.give_up(&Problem::BrokenStream);
+        }
+    }
+
+    /// Another engine goes on.
+    fn follow(&mut self, stream: Stream, flight: Flight) {
+        let Stream { body, connection, first, between_events, watcher } = stream;
+        self.body = body;
+        self.connection = Some(connection);
+        self.flight = Some(flight);
+        self.watcher = watcher;
+        self.begin(first, between_events);
     }
 
     fn queue(&mut self, piece: Bytes) {
@@ -191,14 +235,14 @@ impl Relay {
     /// Passes on what is whole, and keeps the beginning of what is not.
     fn pass(&mut self, piece: Bytes, whole: bool) {
         if whole && self.partial.is_empty() {
-            self.queue(piece);
+            self.pass_events(piece);
             return;
         }
         self.partial.extend_from_slice(&piece);
         let end = if whole { self.partial.len() } else { last_boundary(&self.partial) };
         if end > 0 {
             let whole = self.partial.split_to(end).freeze();
-            self.queue(whole);
+            self.pass_events(whole);
         }
     }
 
@@ -209,7 +253,7 @@ impl Relay {
         }
         if !self.partial.is_empty() {
             let rest = self.partial.split().freeze();
-            self.queue(rest);
+            self.pass_events(rest);
         }
         self.end_whole();
         Ok(())
@@ -237,17 +281,27 @@ impl Relay {
         }
     }
 
-    /// The answer cannot be finished: an event says so in a stream, and a cut connection otherwise.
+    /// The engine does not finish the answer. Another one does, or nobody.
     fn give_up(&mut self, problem: &Problem) -> io::Result<()> {
-        self.over = true;
+        let broke_off = *problem == Problem::BrokenStream;
+        if broke_off {
+            self.tell_breaker();
+        }
         self.cut();
+        if broke_off && self.ask_on() { Ok(()) } else { self.fail(problem) }
+    }
+
+    /// The answer cannot be finished: an event says so in a stream, and a cut connection otherwise.
+    fn fail(&mut self, problem: &Problem) -> io::Result<()> {
+        self.over = true;
         self.account();
         self.record.finish(Outcome::Broken, Some(problem.code()));
         if self.watcher.is_none() {
             return Err(io::Error::other(problem.code()));
         }
         self.partial.clear();
-        let event = problem.event(Dialect::of(self.record.surface.path()));
+        let ours = || problem.event(Dialect::of(self.record.surface.path()));
+        let event = self.failure.take().unwrap_or_else(ours);
         self.queue(event);
         Ok(())
     }
@@ -286,11 +340,13 @@ impl Relay {
             None => self.tail.as_deref().and_then(|tail| finish_of(self.record.surface, tail)),
         };
         self.record.estimated = told.is_none();
-        self.record.usage = told.unwrap_or_else(|| Usage {
-            // An engine sends one event per token, unless it is far behind.
-            output: self.watcher.as_ref().map_or(0, |watcher| watcher.seen().events),
-            ..self.record.usage
-        });
+        // An engine sends one event per token, unless it is far behind.
+        let events = self.watcher.as_ref().map_or(0, |watcher| watcher.seen().events);
+        let usage = told.unwrap_or(Usage { output: events, ..self.record.usage });
+        self.record.usage = match &self.joined {
+            Some(joined) => joined.usage(usage),
+            None => usage,
+        };
     }
 }
 

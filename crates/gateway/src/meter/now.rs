@@ -31,6 +31,19 @@ pub struct Now {
     pub doubted_models: usize,
     /// Every model of the settings.
     pub models: Vec<ModelNow>,
+    /// What was done about slow and broken answers so far.
+    pub recoveries: Recoveries,
+}
+
+/// What was done about slow and broken answers, since the gateway began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recoveries {
+    /// Requests for which a second engine was asked before the first had begun to answer.
+    pub hedges: u64,
+    /// Of those, whose answer came from the second one.
+    pub hedges_won: u64,
+    /// Times that another engine went on with what one had begun.
+    pub continued: u64,
 }
 
 /// How many engines are in which state. One in two states is counted in the later of the two.

@@ -181,6 +181,8 @@ impl Meter {
         ] {
             page.gauge(metric, [(NO_LABELS, value)])?;
         }
+        let won = now.recoveries.hedges_won;
+        page.counter(Metric::GatewayHedgesWon, [(NO_LABELS, won)])?;
         let capped = ["model", "caller"].into_iter().zip(&self.totals.capped);
         page.counter(Metric::GatewayLabelsCapped, capped.map(|(label, n)| ([label], get(n))))?;
         let dropped = [("log", self.log_dropped()), ("span", self.spans_dropped())];

@@ -173,7 +173,12 @@ impl Said {
     }
 
     /// All of it, without prefixes.
-    pub(super) fn into_scanned(self, open: usize, prompt_bytes: u64) -> Result<Scanned, Refused> {
+    pub(super) fn into_scanned(
+        self,
+        open: usize,
+        prompt_bytes: u64,
+        plain: bool,
+    ) -> Result<Scanned, Refused> {
         Ok(Scanned {
             model: self.model.ok_or(Refused::NoModel)?,
             stream: self.stream,
@@ -185,6 +190,7 @@ impl Said {
             seeded: self.seeded,
             session: self.user.or(self.prompt_cache_key),
             marks: Marks { open, model: self.model_at, cache_salt: self.cache_salt_at },
+            plain,
             prompt_bytes,
             prefixes: Vec::new(),
         })

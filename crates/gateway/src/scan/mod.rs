@@ -7,13 +7,14 @@
 //! and no clock.
 //!
 //! `scanner` walks the grammar, `windows` goes through long values 64 bytes at a time, `keys` says
-//! what a guarded value must be, `blocks` hashes the prompt. It also marks the few places at which the
-//! gateway may change a body; `edit` does that.
+//! what a guarded value must be, `plain` which keys leave an answer plain text, `blocks` hashes the
+//! prompt. It also marks the few places at which the gateway may change a body; `edit` does that.
 //!
 //! Start at [`Scanner`].
 
 mod blocks;
 mod keys;
+mod plain;
 mod scanner;
 mod windows;
 
@@ -75,6 +76,9 @@ pub struct Scanned {
     pub session: Option<u64>,
     /// Places in the body at which it may be changed.
     pub marks: Marks,
+    /// Whether nothing is said that shapes the answer in a way that another engine could not go on
+    /// with: no tools, no schema, nothing unknown.
+    pub plain: bool,
     /// Bytes of the values that hold the prompt.
     pub prompt_bytes: u64,
     /// Hashes of the prompt's leading blocks of [`BLOCK_BYTES`], each over everything before its

@@ -2,6 +2,7 @@
 
 use super::blocks::Blocks;
 use super::keys::{Guarded, Said};
+use super::plain::is_plain;
 use super::windows::{Stuck, Walk};
 use super::{Limits, Refused, Scanned};
 use crate::surface::Surface;
@@ -30,6 +31,8 @@ pub struct Scanner {
     said: Said,
     prompt_bytes: u64,
     blocks: Blocks,
+    /// A key stands there that may shape the answer.
+    shaped: bool,
     /// Once refused, always refused.
     refused: Option<Refused>,
 }
@@ -51,6 +54,7 @@ impl Scanner {
             said: Said::default(),
             prompt_bytes: 0,
             blocks: Blocks::new(),
+            shaped: false,
             refused: None,
         }
     }
@@ -78,7 +82,8 @@ impl Scanner {
         if self.state != State::End {
             return Err(Refused::NotJson { what: "it ends too early", at: self.at });
         }
-        Ok((self.said.into_scanned(self.open, self.prompt_bytes)?, self.blocks))
+        let plain = !self.shaped;
+        Ok((self.said.into_scanned(self.open, self.prompt_bytes, plain)?, self.blocks))
     }
 
     fn walk(&mut self, piece: &[u8]) -> Result<(), Refused> {
@@ -151,7 +156,10 @@ impl Scanner {
     /// Says where the value goes.
     fn key_ended(&mut self) -> Result<Sink, Refused> {
         // A key that was cut at the limit may end in half a character.
-        let Some(name) = self.key.whole() else { return Ok(Sink::Nothing) };
+        let Some(name) = self.key.whole() else {
+            self.shaped = true;
+            return Ok(Sink::Nothing);
+        };
         if name.iter().any(|byte| *byte < 0x20) || str::from_utf8(name).is_err() {
             let what = "a key that is not text";
             return Err(Refused::NotJson { what, at: self.key.begins });
@@ -160,8 +168,10 @@ impl Scanner {
         let (bit, name, sink) = if let Some(key) = Guarded::named(name) {
             (key as u32, key.name(), key.sink())
         } else if let Some(part) = prompt_keys.iter().position(|key| key.as_bytes() == name) {
+            self.shaped |= prompt_keys[part] == "tools";
             (16 + part as u32, prompt_keys[part], Sink::Prompt(part))
         } else {
+            self.shaped |= !is_plain(name);
             return Ok(Sink::Nothing);
         };
         if self.seen & 1 << bit != 0 {

@@ -37,6 +37,7 @@ fn what_a_body_says_is_read() {
             seeded: false,
             session: None,
             marks: scanned.marks.clone(),
+            plain: false,
             prompt_bytes: r#"[{"role":"user","content":"a \"b\" ]}"}]"#.len() as u64,
             prefixes: Vec::new(),
         }
@@ -49,7 +50,7 @@ fn null_says_nothing() {
         scan(r#"{"model":"m","stream":null,"max_tokens":null,"n":null,"stream_options":null}"#);
     let scanned = scanned.unwrap();
     let marks = scanned.marks.clone();
-    assert_eq!(scanned, Scanned { model: "m".into(), marks, ..Scanned::default() });
+    assert_eq!(scanned, Scanned { model: "m".into(), plain: true, marks, ..Scanned::default() });
     assert_eq!(scan(r#"{"model":null}"#), Err(Refused::NoModel));
     assert_eq!(scan("{}"), Err(Refused::NoModel));
 }
@@ -87,6 +88,18 @@ fn the_user_is_the_session_before_the_cache_key_and_may_be_anything() {
     assert_eq!(session(r#","prompt_cache_key":"k","user":"u""#), user);
     let long = "x".repeat(10_000);
     assert!(session(&format!(r#","user":{{"a":["{long}"]}}"#)).is_some());
+}
+
+#[test]
+fn keys_that_shape_an_answer_are_noticed_and_unknown_ones_too() {
+    let with = |key: &str| scan(&format!(r#"{{"model":"m","messages":[],"{key}":[]}}"#)).unwrap();
+    for key in ["temperature", "seed", "stop", "user", "top_k"] {
+        assert!(with(key).plain, "{key}");
+    }
+    let long = "x".repeat(100);
+    for key in ["tools", "logprobs", "response_format", "guided_json", "new_in_2027", &long] {
+        assert!(!with(key).plain, "{key}");
+    }
 }
 
 #[test]

@@ -5,10 +5,12 @@
 //! after SIGTERM still sends them (engines.md section 4).
 //!
 //! `watcher` walks lines and events, `kept` holds a line that comes in pieces, `told` reads the JSON
-//! of the few events that matter, `finish` finds out why an answer ended, `write` makes events of our own.
+//! of the few events that matter, `finish` finds out why an answer ended, `data` finds the data of events
+//! that are whole, `write` makes events of our own.
 //!
 //! Start at [`Watcher`].
 
+mod data;
 mod finish;
 mod kept;
 mod told;
@@ -23,6 +25,7 @@ mod properties;
 mod tests;
 
 pub use finish::finish_of;
+pub(crate) use data::data_of;
 pub use told::usage_of;
 pub use watcher::Watcher;
 pub use write::write_event;

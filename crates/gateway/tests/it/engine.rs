@@ -1,5 +1,6 @@
 //! An engine of a few lines that does what a test tells it and remembers what it was sent.
 
+use crate::tale::Tale;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,12 +12,17 @@ use tokio::net::{TcpListener, TcpStream};
 pub(crate) enum Does {
     /// Answers with this status and body.
     Answers(u16, &'static str),
+    /// The same, after a while.
+    Waits(Duration, u16, &'static str),
     /// Sends these pieces as a stream, so far apart, and ends it properly.
     Streams(Vec<&'static str>, Duration),
     /// Sends these pieces as a stream and cuts the connection.
     Cuts(Vec<&'static str>),
     /// Sends these pieces as a stream and then nothing.
     Stalls(Vec<&'static str>),
+    /// Tells a tale of so many words as a stream, from wherever the request says that it is, and
+    /// ends or cuts it there.
+    Tells(Tale),
     /// Closes the connection without a word.
     Closes,
     /// Reads and says nothing.
@@ -80,8 +86,12 @@ impl Engine {
 async fn serve(mut stream: TcpStream, seen: Arc<Mutex<Seen>>, does: Arc<Mutex<Does>>) {
     let mut buffer = Vec::new();
     while let Some(request) = read(&mut stream, &mut buffer).await {
-        seen.lock().expect("no thread panicked").requests.push(request);
+        seen.lock().expect("no thread panicked").requests.push(request.clone());
         let does = does.lock().expect("no thread panicked").clone();
+        let does = match does {
+            Does::Tells(tale) => tale.told(&request),
+            other => other,
+        };
         if !answer(&mut stream, &seen, does).await {
             return;
         }
@@ -98,6 +108,10 @@ async fn answer(stream: &mut TcpStream, seen: &Mutex<Seen>, does: Does) -> bool 
             );
             stream.write_all(head.as_bytes()).await.is_ok()
         }
+        Does::Waits(while_, status, body) => {
+            tokio::time::sleep(while_).await;
+            Box::pin(answer(stream, seen, Does::Answers(status, body))).await
+        }
         Does::Streams(pieces, apart) => {
             if !send(stream, seen, &pieces, apart).await {
                 return false;
@@ -113,7 +127,7 @@ async fn answer(stream: &mut TcpStream, seen: &Mutex<Seen>, does: Does) -> bool 
             gone(stream, seen).await;
             false
         }
-        Does::Closes => false,
+        Does::Tells(_) | Does::Closes => false,
         Does::Hangs => {
             gone(stream, seen).await;
             false

@@ -2,8 +2,10 @@
 
 mod breaks;
 mod cancels;
+mod continues;
 mod drains;
 mod engine;
+mod hedges;
 mod holds;
 mod http2;
 mod keeps;
@@ -14,3 +16,4 @@ mod rig;
 mod salts;
 mod smuggling;
 mod splits;
+mod tale;

@@ -40,6 +40,8 @@ pub(crate) struct Line {
     pub(crate) split: Option<String>,
     pub(crate) mirrored: bool,
     pub(crate) cached: bool,
+    pub(crate) hedged: bool,
+    pub(crate) continued: u32,
 }
 
 impl Listener for Heard {
@@ -55,6 +57,8 @@ impl Listener for Heard {
             split: finished.split.map(str::to_owned),
             mirrored: finished.mirrored,
             cached: finished.cached,
+            hedged: finished.hedged,
+            continued: finished.continued,
         });
     }
 
@@ -152,6 +156,11 @@ impl Rig {
 
     pub(crate) fn copies_dropped(&self) -> u32 {
         *self.heard.copies_dropped.lock().expect("no thread panicked")
+    }
+
+    /// Requests that engines are thought to have.
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.gateway.fleet().endpoints().map(|endpoint| endpoint.in_flight()).sum()
     }
 
     pub(crate) fn cancelled(&self) -> u32 {

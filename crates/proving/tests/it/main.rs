@@ -4,6 +4,7 @@
 #![expect(clippy::print_stdout, reason = "some tests say what they measured")]
 
 mod callers;
+mod continued;
 mod fates;
 mod load;
 mod proven;

@@ -181,6 +181,8 @@ metrics! {
         "Times that something did not hold which must; docs/invariants.md has the list";
     GatewayModelEngines, Gateway, Gauge, Count, "flyball_gateway_model_engines", ["model", "state"],
         "Engines of a model by state, as flyball_gateway_engines has them";
+    GatewayHedgesWon, Gateway, Counter, Count, "flyball_gateway_hedges_won_total", [],
+        "Hedged requests whose answer came from the second engine";
     GatewayRefused, Gateway, Counter, Count, "flyball_gateway_refused_total", ["reason"],
         "Requests that got no whole answer of an engine, by the reason that `x-flyball-reason` says";
     GatewayChoices, Gateway, Counter, Count, "flyball_gateway_choices_total", ["by"],

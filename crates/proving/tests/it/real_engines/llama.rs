@@ -113,6 +113,32 @@ async fn a_stream_that_it_cuts_ends_with_an_error() {
     assert!((502..=503).contains(&status), "{status}");
 }
 
+/// The other one is given the text so far as the beginning of its answer.
+#[tokio::test]
+async fn a_stream_of_a_killed_one_is_gone_on_with_by_another() {
+    let Some(parts) = parts(NEEDED) else { return };
+    let mut engines = [Engine::llama(&parts, 4).await, Engine::llama(&parts, 4).await];
+    let rig = Rig::before(&[&engines[0], &engines[1]]);
+    let body = chat("Count.", 2_000, true);
+    let mut stream = Reading::of(rig.address(), &body).await;
+    stream.events(50).await;
+    let busy = usize::from(engines[0].busy_slots().await != Some(1));
+    engines[busy].kill();
+    assert_eq!(stream.end(LIMIT).await, End::Done);
+    assert_eq!(rig.gateway.recoveries().continued, 1);
+    let mut unbroken = Reading::of(engines[1 - busy].address, &body).await;
+    assert_eq!(unbroken.end(LIMIT).await, End::Done);
+    let (through, unbroken) = (stream.content(), unbroken.content());
+    let same = through.bytes().zip(unbroken.bytes()).take_while(|(a, b)| a == b).count();
+    note(&format!(
+        "killed in the middle: {} bytes came, {} unbroken, the first {same} the same",
+        through.len(),
+        unbroken.len()
+    ));
+    // What came before the seam is the same in any case.
+    assert!(same > 50 && through.len() * 2 > unbroken.len(), "{through}\n\n{unbroken}");
+}
+
 /// Its signal handler takes a lock that the interrupted thread may hold. It then keeps streams
 /// open, sends nothing but comments, and takes a SIGKILL; seen in 2 of 6 trials. Whichever way a
 /// trial goes, no client may hang, and new requests must find the other engine.
@@ -126,10 +152,11 @@ async fn a_deadlock_on_sigterm_hangs_no_client() {
         let rig = Rig::before(&[&engine]);
         let mut streams = Vec::new();
         for _ in 0..3 {
-            let mut stream = Reading::of(rig.address(), &chat("count", 30_000, true)).await;
+            let mut stream = Reading::of(rig.address(), &chat("count", 8_000, true)).await;
             stream.events(3).await;
             streams.push(stream);
         }
+        // The other one goes on with them to their end.
         engine.term();
         rig.list(&[&other], &[&engine]);
         for stream in &mut streams {

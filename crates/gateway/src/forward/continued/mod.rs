@@ -1,0 +1,147 @@
+//! Goes on with a stream that broke off: another engine is given the text so far and writes the
+//! rest.
+//!
+//! Only where what follows depends on nothing but the text before it: plain chat and completions,
+//! one answer, no tools, no schema (`Scanned::plain`). `so_far` reads the text as it passes, `body`
+//! asks for the rest, `joined` makes the events of the second engine those of one answer. What was
+//! sampled before cannot be sampled again, so the rest is another one that fits; at temperature 0 it
+//! is about the same one.
+//!
+//! Start at [`Kept`].
+
+mod body;
+mod joined;
+mod so_far;
+
+pub(super) use joined::Joined;
+pub(super) use so_far::{Came, SoFar};
+
+use super::attempt::{Prepared, Stream, attempt};
+use super::{Job, flight, note};
+use crate::accept::Worker;
+use crate::choose::{Chosen, Wish};
+use crate::fleet::Flight;
+use crate::surface::Surface;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Times that one stream is continued. Whoever breaks three engines may be the reason.
+pub(super) const MOST: u32 = 2;
+
+/// Engines that are asked for one continuation.
+const TRIES: usize = 2;
+
+/// Between two looks whether the gateway is going away.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What is kept of a request while its stream runs.
+#[derive(Clone)]
+pub(super) struct Kept {
+    job: Arc<Job>,
+    surface: Surface,
+    request_id: HeaderValue,
+    traceparent: Option<HeaderValue>,
+}
+
+/// Where the rest comes from.
+pub(super) struct Next {
+    pub(super) stream: Stream,
+    pub(super) flight: Flight,
+    pub(super) chosen: Chosen,
+}
+
+impl Kept {
+    /// Of a request whose stream could be continued; `None` if it could not.
+    pub(super) fn of(
+        job: Job,
+        surface: Surface,
+        request_id: &HeaderValue,
+        traceparent: Option<HeaderValue>,
+    ) -> Option<Self> {
+        let scanned = &job.scanned;
+        let fits = matches!(surface, Surface::Chat | Surface::Completions)
+            && scanned.stream
+            && scanned.plain
+            && scanned.answers.unwrap_or(1) == 1;
+        let request_id = request_id.clone();
+        fits.then(|| Self { job: Arc::new(job), surface, request_id, traceparent })
+    }
+
+    /// Finds an engine that goes on after this text of so many tokens; `None` if there is none.
+    pub(super) async fn go_on(
+        self,
+        worker: Arc<Worker>,
+        text: String,
+        tokens: u64,
+        tried: Vec<u32>,
+    ) -> Option<Next> {
+        let asking = self.ask(&worker, &text, tokens, tried);
+        tokio::select! {
+            next = asking => next,
+            () = going_away(&worker) => None,
+        }
+    }
+
+    async fn ask(
+        &self,
+        worker: &Arc<Worker>,
+        text: &str,
+        tokens: u64,
+        mut tried: Vec<u32>,
+    ) -> Option<Next> {
+        let _retry = worker.shared.retry()?;
+        let Job { headers, scanned, pieces, model } = &*self.job;
+        // Engines may have come since.
+        let model = worker.shared.fleet().model(&model.name).cloned()?;
+        let wish = Wish::new(&model, scanned, worker.next_number());
+        let asked = body::Asked::read(self.surface, pieces)?;
+        for _ in 0..TRIES {
+            let chosen = wish.choose(&tried, worker.shared.now())?;
+            tried.push(chosen.endpoint.slot);
+            let body = asked.rest(text, tokens, chosen.endpoint.engine)?;
+            let waiting = flight(worker, &chosen);
+            let pieces: Arc<[Bytes]> = [body].into();
+            let began =
+                attempt(&worker.pool, &chosen.endpoint, &self.prepared(worker, headers, &pieces))
+                    .await;
+            match began {
+                Ok(began) if began.head.status.is_success() && began.stream.watcher.is_some() => {
+                    return Some(Next { stream: began.stream, flight: waiting.landed(), chosen });
+                }
+                // It does not take what we ask; another one of its kind would not either.
+                Ok(_) => return None,
+                Err(failed) => {
+                    waiting.failed(failed);
+                    note(&chosen.endpoint, failed, worker);
+                }
+            }
+        }
+        None
+    }
+
+    fn prepared<'a>(
+        &'a self,
+        worker: &Worker,
+        headers: &'a HeaderMap,
+        pieces: &'a Arc<[Bytes]>,
+    ) -> Prepared<'a> {
+        let timeouts = worker.shared.live().timeouts;
+        Prepared {
+            surface: self.surface,
+            headers,
+            request_id: &self.request_id,
+            traceparent: self.traceparent.as_ref(),
+            pieces,
+            connect: Duration::from_millis(timeouts.connect_ms),
+            until: Instant::now() + Duration::from_millis(timeouts.first_byte_ms),
+        }
+    }
+}
+
+async fn going_away(worker: &Worker) {
+    while !worker.shared.is_cut() {
+        tokio::time::sleep(LOOK).await;
+    }
+}

@@ -1,0 +1,231 @@
+//! A second engine for a request whose first one is slow: the first to begin wins, and the other one
+//! is cut off.
+//!
+//! Once per request, only before its first byte, only where `routing` knows an engine with the
+//! prompt's beginning, and only as far as the budget reaches: a slow fleet must not be made slower
+//! by sending everything twice.
+
+use super::attempt::{Began, Failed, Prepared, attempt};
+use super::{Waiting, flight, note};
+use crate::accept::Worker;
+use crate::choose::{Chosen, Wish};
+use crate::admit::Turn;
+use crate::fleet::{Flight, Model};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// What was done about slow and broken answers, by all threads.
+#[derive(Debug, Default)]
+pub(crate) struct Recovered {
+    pub(crate) budget: Budget,
+    /// Requests for which a second engine was asked.
+    pub(crate) hedges: AtomicU64,
+    /// Of those, whose answer came from the second one.
+    pub(crate) hedges_won: AtomicU64,
+    /// Times that another engine went on with what one had begun.
+    pub(crate) continued: AtomicU64,
+}
+
+/// The most that is saved up: two of the longest prompts, so that a quiet hour does not pay for a
+/// storm.
+const MOST_TOKENS: u64 = 256 << 10;
+
+/// Prompt tokens that may be sent a second time, by all threads. Begins with nothing, so that at no
+/// time more was spent than the share of what was sent.
+#[derive(Debug, Default)]
+pub(crate) struct Budget {
+    /// In thousandths of a token.
+    saved: AtomicU64,
+}
+
+impl Budget {
+    /// A prompt of so many tokens is sent; the share of it is saved.
+    pub(crate) fn earn(&self, tokens: u64, per_thousand: u32) {
+        let more = tokens.saturating_mul(u64::from(per_thousand));
+        let add = |saved: u64| Some(saved.saturating_add(more).min(MOST_TOKENS * 1_000));
+        if more > 0 {
+            let _ = self.saved.fetch_update(Relaxed, Relaxed, add);
+        }
+    }
+
+    /// Takes as much as a prompt of so many tokens costs, if it is there.
+    pub(crate) fn spend(&self, tokens: u64) -> bool {
+        let take = |saved: u64| saved.checked_sub(tokens.saturating_mul(1_000));
+        self.saved.fetch_update(Relaxed, Relaxed, take).is_ok()
+    }
+}
+
+/// What a race needs beside the two engines.
+pub(super) struct Race<'a> {
+    pub(super) worker: &'a Arc<Worker>,
+    pub(super) model: &'a Model,
+    pub(super) wish: &'a Wish<'a>,
+    pub(super) prepared: &'a Prepared<'a>,
+    pub(super) stream: bool,
+    /// Whether a second engine may be asked at all.
+    pub(super) may_hedge: bool,
+    /// Its turn, which begins with the first engine.
+    pub(super) turn: Option<&'a Turn>,
+}
+
+/// How a race ended.
+pub(super) struct Ended {
+    /// The answer with its flight, or why there is none.
+    pub(super) answer: Result<(Began, Flight), Failed>,
+    /// The second engine, if one was asked.
+    pub(super) second: Option<Chosen>,
+    /// Whether it was the second one that began.
+    pub(super) second_won: bool,
+}
+
+impl Ended {
+    const fn alone(answer: Result<(Began, Flight), Failed>) -> Self {
+        Self { answer, second: None, second_won: false }
+    }
+}
+
+/// One engine that was asked.
+struct Runner<'a> {
+    waiting: Waiting<'a>,
+    since: Instant,
+    /// Tokens that it had to read, this prompt included.
+    tokens: u64,
+}
+
+impl<'a> Race<'a> {
+    /// Asks the engine that was chosen, and another one if that is slow.
+    pub(super) async fn run(&self, chosen: &Chosen) -> Ended {
+        let first = self.runner(chosen);
+        let mut asked = pin!(attempt(&self.worker.pool, &chosen.endpoint, self.prepared));
+        let patience = self.patience(&first);
+        let soon = match patience {
+            Some(patience) => tokio::time::timeout(patience, asked.as_mut()).await.ok(),
+            None => Some(asked.as_mut().await),
+        };
+        if let Some(answer) = soon {
+            return Ended::alone(self.over(first, chosen, answer));
+        }
+        let Some(second) = self.second(chosen) else {
+            return Ended::alone(self.over(first, chosen, asked.await));
+        };
+        self.worker.shared.recovered.hedges.fetch_add(1, Relaxed);
+        let other = self.runner(&second);
+        let to = Arc::clone(&second.endpoint);
+        // In a box, so that not every request carries the room of a second one.
+        let mut other_asked = Box::pin(attempt(&self.worker.pool, &to, self.prepared));
+        // Who has failed is out, and the other one is waited for. Who has lost is dropped with this
+        // function: its connection is cut, and then the verifier is told.
+        tokio::select! {
+            answer = asked.as_mut() => {
+                let mut answer = self.over(first, chosen, answer);
+                let failed = answer.is_err();
+                if failed {
+                    answer = self.over(other, &second, other_asked.await);
+                }
+                self.judged(answer, second, failed)
+            }
+            answer = other_asked.as_mut() => {
+                let mut answer = self.over(other, &second, answer);
+                let failed = answer.is_err();
+                if failed {
+                    answer = self.over(first, chosen, asked.await);
+                } else {
+                    // It would have taken at least so long, which is more than was usual.
+                    self.model.pace.took(self.stream, first.tokens, first.since.elapsed());
+                }
+                self.judged(answer, second, !failed)
+            }
+        }
+    }
+
+    fn runner(&self, chosen: &Chosen) -> Runner<'a> {
+        let waiting = flight(self.worker, chosen, self.stream);
+        if let Some(turn) = self.turn {
+            turn.begun();
+        }
+        let tokens = self.wish.unread(&chosen.endpoint) + self.wish.to_write(self.stream);
+        Runner { waiting, since: Instant::now(), tokens }
+    }
+
+    /// How long to wait for the first one alone; for ever if `None`.
+    fn patience(&self, first: &Runner<'_>) -> Option<Duration> {
+        self.may_hedge.then(|| self.model.pace.patience(self.stream, first.tokens)).flatten()
+    }
+
+    /// Another engine, paid for.
+    fn second(&self, chosen: &Chosen) -> Option<Chosen> {
+        let second = self.wish.second(chosen, self.worker.shared.now())?;
+        self.worker.shared.recovered.budget.spend(self.wish.prompt()).then_some(second)
+    }
+
+    /// One of them has begun or failed.
+    fn over(
+        &self,
+        runner: Runner<'a>,
+        chosen: &Chosen,
+        answer: Result<Began, Failed>,
+    ) -> Result<(Began, Flight), Failed> {
+        match answer {
+            Ok(began) => {
+                // A quick error says nothing about how long answers take.
+                if began.head.status.is_success() {
+                    self.model.pace.took(self.stream, runner.tokens, runner.since.elapsed());
+                }
+                Ok((began, runner.waiting.landed()))
+            }
+            Err(failed) => {
+                runner.waiting.failed(failed);
+                note(&chosen.endpoint, failed, self.worker);
+                Err(failed)
+            }
+        }
+    }
+
+    fn judged(
+        &self,
+        answer: Result<(Began, Flight), Failed>,
+        second: Chosen,
+        second_answers: bool,
+    ) -> Ended {
+        let won = second_answers && answer.is_ok();
+        if won {
+            self.worker.shared.recovered.hedges_won.fetch_add(1, Relaxed);
+        }
+        Ended { answer, second: Some(second), second_won: won }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn never_more_than_the_share_of_what_was_sent_goes_twice(
+            prompts in prop::collection::vec((1_u64..200_000, any::<bool>()), 1..200),
+            per_thousand in 0_u32..1_001,
+        ) {
+            let budget = Budget::default();
+            let (mut sent, mut again) = (0, 0);
+            for (tokens, slow) in prompts {
+                sent += tokens;
+                budget.earn(tokens, per_thousand);
+                if slow && budget.spend(tokens) {
+                    again += tokens;
+                }
+                prop_assert!(again * 1_000 <= sent * u64::from(per_thousand));
+            }
+        }
+    }
+
+    #[test]
+    fn a_quiet_hour_saves_only_so_much() {
+        let budget = Budget::default();
+        (0..100).for_each(|_| budget.earn(1_000_000, 1_000));
+        assert!(budget.spend(MOST_TOKENS));
+        assert!(!budget.spend(1));
+    }
+}

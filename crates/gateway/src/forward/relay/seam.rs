@@ -1,0 +1,126 @@
+//! What a relay does when its engine breaks off: another one goes on, if the request allows it.
+
+use super::Relay;
+use crate::answer::Problem;
+use crate::forward::attempt::Failed;
+use crate::forward::continued::{Came, Joined, Kept, MOST, Next, SoFar};
+use crate::forward::note;
+use bytes::Bytes;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+/// What is needed to go on with a stream.
+pub(super) struct Seam {
+    kept: Kept,
+    so_far: SoFar,
+    /// Engines that broke off.
+    tried: Vec<u32>,
+    /// Tokens that had come when the last one did.
+    tokens: u64,
+    asking: Option<Asking>,
+}
+
+type Asking = Pin<Box<dyn Future<Output = Option<Next>> + Send>>;
+
+impl Seam {
+    pub(super) fn new(kept: Kept) -> Self {
+        Self { kept, so_far: SoFar::default(), tried: Vec::new(), tokens: 0, asking: None }
+    }
+}
+
+impl Relay {
+    /// Passes on whole events.
+    pub(super) fn pass_events(&mut self, mut piece: Bytes) {
+        if let Some(joined) = &self.joined {
+            piece = joined.events(&piece);
+        }
+        let came = self.seam.as_mut().map(|seam| seam.so_far.take(&piece));
+        if let Some(Came::Failure(at)) = came {
+            self.failure = Some(piece.split_off(at));
+        }
+        if self.seam.as_ref().is_some_and(|seam| seam.so_far.text().is_none()) {
+            self.forget();
+        }
+        if !piece.is_empty() {
+            self.queue(piece);
+        }
+    }
+
+    /// The engine broke off. Whether another one is asked to go on.
+    pub(super) fn ask_on(&mut self) -> bool {
+        let tokens = self.tokens();
+        let endpoint = self.record.endpoint.as_ref();
+        let slot = endpoint.map(|endpoint| endpoint.slot);
+        let Some(seam) = &mut self.seam else { return false };
+        let Some(text) = seam.so_far.text().filter(|_| self.record.continued < MOST) else {
+            return false;
+        };
+        seam.tried.extend(slot);
+        seam.tokens = tokens;
+        let (worker, text) = (Arc::clone(&self.worker), text.to_owned());
+        let asking = seam.kept.clone().go_on(worker, text, tokens, seam.tried.clone());
+        seam.asking = Some(Box::pin(asking));
+        self.partial.clear();
+        true
+    }
+
+    /// Waits for the engine that goes on; `None` if none is asked.
+    pub(super) fn poll_asking(&mut self, cx: &mut Context<'_>) -> Option<Poll<io::Result<()>>> {
+        let seam = self.seam.as_mut()?;
+        let Poll::Ready(next) = seam.asking.as_mut()?.as_mut().poll(cx) else {
+            return Some(Poll::Pending);
+        };
+        seam.asking = None;
+        Some(Poll::Ready(match next {
+            Some(next) => {
+                self.go_on(next);
+                Ok(())
+            }
+            None => self.fail(&Problem::BrokenStream),
+        }))
+    }
+
+    /// Tells the breaker of an engine that broke off.
+    pub(super) fn tell_breaker(&self) {
+        if let Some(flight) = &self.flight {
+            note(flight.endpoint(), Failed::Broken, &self.worker);
+        }
+    }
+
+    /// Nobody could go on with what came: what was kept for that goes.
+    pub(super) fn forget(&mut self) {
+        self.seam = None;
+        if let Some(place) = &mut self.record.place {
+            place.let_go();
+        }
+    }
+
+    fn go_on(&mut self, next: Next) {
+        let Some(seam) = &self.seam else { return };
+        let joined = Joined::behind(&seam.so_far, seam.tokens);
+        self.queue(joined.seam());
+        self.joined = Some(joined);
+        self.failure = None;
+        self.record.continued += 1;
+        self.record.sent_to(&next.chosen);
+        self.worker.shared.recovered.continued.fetch_add(1, Relaxed);
+        self.last_event = Instant::now();
+        self.follow(next.stream, next.flight);
+    }
+
+    /// Tokens of the answer so far.
+    fn tokens(&self) -> u64 {
+        let told = self.watcher.as_ref().and_then(|watcher| watcher.seen().usage);
+        match (told, &self.joined, &self.seam) {
+            // Told with every event, where that was asked for.
+            (Some(told), Some(joined), _) => joined.usage(told).output,
+            (Some(told), None, _) => told.output,
+            (None, _, Some(seam)) => seam.so_far.tokens(),
+            (None, _, None) => 0,
+        }
+    }
+}
