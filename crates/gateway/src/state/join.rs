@@ -24,8 +24,12 @@ impl State {
 }
 
 impl Trouble {
+    /// Two gateways look at the same engines and models, and each has troubles of its own.
     fn join(&mut self, other: Self) {
-        self.count += other.count;
+        self.count = match self.what.as_str() {
+            "silent-engines" | "doubted-models" => self.count.max(other.count),
+            _ => self.count + other.count,
+        };
     }
 }
 

@@ -66,7 +66,7 @@ fn is_called(next: Option<&Token>) -> bool {
 
 /// Numbers, durations and operators.
 fn is_plain(word: &str) -> bool {
-    let number = word.starts_with(|c: char| c.is_ascii_digit() || c == '$');
+    let number = word.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '.' | '$'));
     number || WORDS.contains(&word.to_lowercase().as_str()) || LISTS.contains(&word)
 }
 
