@@ -46,7 +46,7 @@ fn busy(endpoint: &Arc<Endpoint>) -> [Flight; 2] {
 #[tokio::test]
 async fn who_finds_room_passes_and_who_does_not_waits_for_it() {
     let (gate, engines) = gate(1);
-    let (Entered::Now(mut first), false) = gate.enter(&ask(1, 100)).unwrap() else { panic!() };
+    let (Entered::Now(first), false) = gate.enter(&ask(1, 100)).unwrap() else { panic!() };
     first.begun();
     let mut flights = Vec::from(busy(&engines[0]));
     let (Entered::Waits(line), false) = gate.enter(&ask(1, 100)).unwrap() else { panic!() };
@@ -95,7 +95,7 @@ async fn a_model_without_engines_is_called_once_and_comes() {
     for (entered, _) in entered {
         let Entered::Waits(line) = entered else { panic!("nothing to go to") };
         assert!(line.held);
-        let mut turn = line.turn().await.unwrap();
+        let turn = line.turn().await.unwrap();
         turn.begun();
         turns += 1;
     }
@@ -129,7 +129,7 @@ async fn a_caller_who_floods_keeps_to_its_engines_and_others_pass() {
     let mut lines = Vec::new();
     for _ in 0..20 {
         match gate.enter(&ask(1, 50_000)).unwrap().0 {
-            Entered::Now(mut turn) => {
+            Entered::Now(turn) => {
                 let engine = engines.iter().find(|e| turn.allows(e)).unwrap();
                 flights.push(Flight::begin(Arc::clone(engine), 50_000, 50_000, true));
                 turn.begun();
@@ -143,7 +143,7 @@ async fn a_caller_who_floods_keeps_to_its_engines_and_others_pass() {
                 waits.push(line);
                 continue;
             };
-            let mut turn = turn.unwrap();
+            let turn = turn.unwrap();
             let engine = engines.iter().find(|e| turn.allows(e)).unwrap();
             flights.push(Flight::begin(Arc::clone(engine), 50_000, 50_000, true));
             turn.begun();

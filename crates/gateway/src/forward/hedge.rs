@@ -8,8 +8,8 @@
 use super::attempt::{Began, Failed, Prepared, attempt};
 use super::{Waiting, flight, note};
 use crate::accept::Worker;
-use crate::choose::{Chosen, Wish};
 use crate::admit::Turn;
+use crate::choose::{Chosen, Wish};
 use crate::fleet::{Flight, Model};
 use std::pin::pin;
 use std::sync::Arc;

@@ -24,8 +24,8 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
-pub use finish::finish_of;
 pub(crate) use data::data_of;
+pub use finish::finish_of;
 pub use told::usage_of;
 pub use watcher::Watcher;
 pub use write::write_event;

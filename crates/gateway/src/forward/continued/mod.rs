@@ -92,16 +92,17 @@ impl Kept {
         mut tried: Vec<u32>,
     ) -> Option<Next> {
         let _retry = worker.shared.retry()?;
-        let Job { headers, scanned, pieces, model } = &*self.job;
+        let Job { headers, scanned, pieces, model, .. } = &*self.job;
         // Engines may have come since.
         let model = worker.shared.fleet().model(&model.name).cloned()?;
-        let wish = Wish::new(&model, scanned, worker.next_number());
+        let policy = worker.shared.live().policy(&model.name);
+        let wish = Wish::new(&model, policy, scanned, worker.next_number());
         let asked = body::Asked::read(self.surface, pieces)?;
         for _ in 0..TRIES {
-            let chosen = wish.choose(&tried, worker.shared.now())?;
+            let chosen = wish.choose(&tried, worker.shared.now(), None)?;
             tried.push(chosen.endpoint.slot);
             let body = asked.rest(text, tokens, chosen.endpoint.engine)?;
-            let waiting = flight(worker, &chosen);
+            let waiting = flight(worker, &chosen, true);
             let pieces: Arc<[Bytes]> = [body].into();
             let began =
                 attempt(&worker.pool, &chosen.endpoint, &self.prepared(worker, headers, &pieces))
