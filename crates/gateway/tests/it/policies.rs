@@ -45,7 +45,11 @@ async fn engines_take_turns_where_the_settings_say_so_and_others_are_scored() {
 async fn a_changed_policy_holds_from_the_next_request_on() {
     let engines = [Engine::start(streams()).await, Engine::start(streams()).await];
     let all: Vec<&Engine> = engines.iter().collect();
-    let rig = Rig::start(&all, |settings| settings.models = vec![model(Policy::Prefix, &[])]);
+    let rig = Rig::start(&all, |settings| {
+        settings.models = vec![model(Policy::Prefix, &[])];
+        // A slow machine would ask the other engine too.
+        settings.recovery.hedge_per_thousand = 0;
+    });
     let long = format!(
         r#"{{"model":"m","stream":true,"messages":[{{"role":"user","content":"{}"}}]}}"#,
         "word ".repeat(2_000)
