@@ -126,9 +126,22 @@ fn settle(slots: u32, offered: u32, mut window: Window) -> Window {
 fn a_window_finds_the_slots_of_an_engine_from_both_sides() {
     for slots in [4, 32, 256, 1_000] {
         let window = settle(slots, 5_000, Window::NEW);
-        let most = slots + slots / 8 + 3;
+        let most = slots + slots / 8 + 4;
         assert!((slots..=most).contains(&window.limit()), "{slots}: {window:?}");
     }
+}
+
+#[test]
+fn a_window_that_long_prompts_made_small_is_wide_again_within_three_seconds() {
+    let long = Reported { own: 40, running: 2, waiting: 38, kv_used_per_thousand: 0 };
+    let mut window = (0..4).fold(Window::NEW, |window, _| window.after(&long));
+    assert!(window.limit() <= 4, "{window:?}");
+    for _ in 0..6 {
+        let own = window.limit();
+        let calm = Reported { own, running: own, waiting: 0, kv_used_per_thousand: 0 };
+        window = window.after(&calm);
+    }
+    assert!(window.limit() >= 64, "{window:?}");
 }
 
 #[test]

@@ -7,8 +7,8 @@
 /// Where a window begins: about what one step of a batch carries without getting slower.
 const FIRST: u32 = 64;
 
-/// The least: one that is answered and one that is read.
-const LEAST: u32 = 2;
+/// The least: what the smallest engines have as slots.
+const LEAST: u32 = 4;
 
 /// Requests that wait in the engine for each that runs there, as a fraction: 1 of 16. A batch of 64
 /// loses one every 60 ms when answers take 4 s, and what follows it must be there by then.
@@ -62,7 +62,10 @@ impl Window {
             && seen.kv_used_per_thousand < 950
             && seen.own >= self.limit - self.limit / 8
         {
-            self.limit + (self.limit / 8).max(1)
+            // Twice as many where none waits: after prompts that took seconds to read, of which an
+            // engine bears two, come some that it bears a hundred of.
+            let step = if seen.waiting == 0 { self.limit.min(FIRST) } else { self.limit / 8 };
+            self.limit + step.max(1)
         } else {
             self.limit
         };

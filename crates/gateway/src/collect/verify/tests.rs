@@ -46,6 +46,20 @@ fn requests_on_their_way_hide_nothing_for_long_and_accuse_nobody() {
 }
 
 #[test]
+fn others_that_come_and_go_make_no_zombies() {
+    let (mut case, t) = (case(), Instant::now());
+    // Another gateway has between 3 and 30 there.
+    for second in 0..10 {
+        report(&mut case, t + ms(1000 * second), 10 + 3 * second as u32, 7);
+    }
+    case.cancelled(t + ms(10_000));
+    for tick in 0..200 {
+        let verdict = report(&mut case, t + ms(10_050) + TICK * tick, 60, 6);
+        assert_eq!((verdict.zombies, verdict.change), (0, None));
+    }
+}
+
+#[test]
 fn of_several_cancels_the_oldest_are_free_first() {
     let (mut case, t) = (case(), Instant::now());
     for i in 0..4 {
