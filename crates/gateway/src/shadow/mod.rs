@@ -161,7 +161,7 @@ impl Shadows {
         sent
     }
 
-    /// The thread ends when this value does.
+    /// The thread ends when this value does. Nobody waits for it: it leaves nothing behind.
     fn start(&self) {
         let (sender, receiver) = sync_channel(QUEUED);
         let desk = Desk::new(Arc::clone(&self.known), Instant::now());
