@@ -9,4 +9,5 @@ mod gateway;
 mod plan;
 mod server;
 mod texts;
+mod top;
 mod trace;

@@ -15,6 +15,7 @@ fn help_of_every_command() {
         ("help_gpus", &["gpus", "--help"]),
         ("help_prices", &["prices", "--help"]),
         ("help_plan_train", &["plan", "train", "--help"]),
+        ("help_top", &["top", "--help"]),
         ("help_version", &["version", "--help"]),
     ] {
         let run = flyball(args);

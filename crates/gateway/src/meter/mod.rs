@@ -348,7 +348,7 @@ impl Meter {
             model.count(finished, ended);
         }
         self.count_capped(0, own);
-        // Nobody asked for a copy.
+        // A copy is nobody's request: its caller neither asked for it nor gets its answer.
         if !finished.mirrored {
             let (caller, own) = names.caller(finished.caller);
             if let Some(caller) = caller {

@@ -9,6 +9,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const NO_LABELS: [&str; 0] = [];
 
+/// A count of a model.
+type CountOf = fn(&Model) -> &AtomicU64;
+/// Something that is so with a model now.
+type ValueOf = fn(&ModelNow) -> f64;
+
 impl Source for Meter {
     fn write(&self, page: &mut Page<'_>) -> fmt::Result {
         self.gen_ai(page)?;
@@ -90,12 +95,12 @@ impl Meter {
         page.counter(Metric::GatewaySplitRequests, arms)?;
         let waits = names.models.iter().map(|(name, model)| ([name], model.waits.sizes()));
         page.histogram(Metric::GatewayQueueWait, waits)?;
-        let counts: [(Metric, fn(&Model) -> &AtomicU64); 5] = [
+        let counts: [(Metric, CountOf); 5] = [
             (Metric::GatewayMirrored, |model| &model.mirrored),
             (Metric::GatewayHeldRequests, |model| &model.held),
             (Metric::GatewayHedged, |model| &model.hedged),
             (Metric::GatewayContinued, |model| &model.continued),
-            (Metric::GatewayCached, |model| &model.cached),
+            (Metric::GatewayKept, |model| &model.kept),
         ];
         for (metric, count) in counts {
             let each = names.models.iter().map(|(name, model)| ([name], get(count(model))));
@@ -136,7 +141,7 @@ impl Meter {
             EngineState::ALL.map(|state| ([&*model.name, state.name()], exact(by_state.of(state))))
         });
         page.gauge(Metric::GatewayModelEngines, engines)?;
-        let gauges: [(Metric, fn(&ModelNow) -> f64); 6] = [
+        let gauges: [(Metric, ValueOf); 6] = [
             (Metric::GatewayQueued, |model| exact(model.queue.waiting)),
             (Metric::GatewayHolding, |model| exact(model.queue.held)),
             (Metric::GatewayBacklog, |model| long(model.queue.backlog_tokens)),

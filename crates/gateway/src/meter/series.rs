@@ -53,7 +53,7 @@ pub(super) struct Model {
     pub(super) held: AtomicU64,
     pub(super) hedged: AtomicU64,
     pub(super) continued: AtomicU64,
-    pub(super) cached: AtomicU64,
+    pub(super) kept: AtomicU64,
     pub(super) waits: Histogram,
     pub(super) recent: Recent,
     pub(super) operations: [Operation; 3],
@@ -124,7 +124,7 @@ impl Default for Model {
             held: AtomicU64::new(0),
             hedged: AtomicU64::new(0),
             continued: AtomicU64::new(0),
-            cached: AtomicU64::new(0),
+            kept: AtomicU64::new(0),
             waits: Histogram::new(&WAIT),
             recent: Recent::default(),
             operations: std::array::from_fn(|_| Operation {
@@ -166,7 +166,7 @@ impl Model {
             (&self.mirrored, finished.mirrored),
             (&self.held, finished.held),
             (&self.hedged, finished.hedged),
-            (&self.cached, finished.cached),
+            (&self.kept, finished.cached),
         ] {
             if is_so {
                 count.fetch_add(1, Relaxed);

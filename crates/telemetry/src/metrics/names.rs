@@ -152,8 +152,8 @@ metrics! {
         "Requests for which a second engine was asked before the first had begun to answer";
     GatewayContinued, Gateway, Counter, Count, "flyball_gateway_continued_total", ["model"],
         "Times that another engine continued an answer which had broken off";
-    GatewayCached, Gateway, Counter, Count, "flyball_gateway_cached_total", ["model"],
-        "Requests that got a kept answer; no engine worked for them";
+    GatewayKept, Gateway, Counter, Count, "flyball_gateway_kept_answers_total", ["model"],
+        "Requests that got an answer which had been kept";
     GatewayQueued, Gateway, Gauge, Count, "flyball_gateway_queued", ["model"],
         "Requests that wait for a turn";
     GatewayHolding, Gateway, Gauge, Count, "flyball_gateway_holding", ["model"],

@@ -332,7 +332,7 @@ fn recovery() -> Vec<Panel> {
             "Kept answers",
             "Requests that no engine worked for.",
             "reqps",
-            [(by("cached_total", "model"), "{{model}}")],
+            [(by("kept_answers_total", "model"), "{{model}}")],
         ),
     ]
 }

@@ -17,18 +17,19 @@ const KEYS: Duration = Duration::from_millis(40);
 /// Runs until a key ends it. Gateways that stop answering are said to, and asked again.
 pub(super) async fn run(gateways: &Gateways, every: Duration) -> Result<Exit, Failure> {
     // What was wrong from the beginning is said as always, and not on a screen that vanishes.
-    let mut latest = Ok(gateways.look().await?);
+    let mut top = gateways.look().await?;
+    let mut failure = None;
     // Gives the terminal back however this ends.
     let _back = Back;
     let mut terminal = ratatui::try_init().map_err(|error| no_screen(&error))?;
     let mut screen = Screen::default();
     let mut next = Instant::now() + every;
-    let mut asking: Option<Pin<Box<dyn Future<Output = Result<Top, Failure>> + '_>>> = None;
+    let mut asking: Option<Look<'_>> = None;
     let mut draw = true;
     loop {
         if draw {
             terminal
-                .draw(|frame| screen.draw(frame, latest.as_ref()))
+                .draw(|frame| screen.draw(frame, &top, failure.as_ref()))
                 .map_err(|error| no_screen(&error))?;
         }
         draw = false;
@@ -39,8 +40,11 @@ pub(super) async fn run(gateways: &Gateways, every: Duration) -> Result<Exit, Fa
         tokio::select! {
             looked = pending(asking.as_mut()) => {
                 asking = None;
-                // The last numbers stay on the screen under a word of warning.
-                latest = looked.or_else(|failure| Err((failure, last(latest))));
+                match looked {
+                    Ok(looked) => (top, failure) = (looked, None),
+                    // The last numbers stay on the screen under a word of warning.
+                    Err(problem) => failure = Some(problem),
+                }
                 draw = true;
             }
             () = tokio::time::sleep(KEYS) => {}
@@ -60,6 +64,9 @@ pub(super) async fn run(gateways: &Gateways, every: Duration) -> Result<Exit, Fa
     }
 }
 
+/// A look that is under way.
+type Look<'a> = Pin<Box<dyn Future<Output = Result<Top, Failure>> + 'a>>;
+
 struct Back;
 
 impl Drop for Back {
@@ -68,13 +75,7 @@ impl Drop for Back {
     }
 }
 
-fn last(latest: Result<Top, (Failure, Top)>) -> Top {
-    match latest {
-        Ok(top) | Err((_, top)) => top,
-    }
-}
-
-async fn pending<T>(asking: Option<&mut Pin<Box<dyn Future<Output = T> + '_>>>) -> T {
+async fn pending(asking: Option<&mut Look<'_>>) -> Result<Top, Failure> {
     match asking {
         Some(asking) => asking.await,
         None => std::future::pending().await,

@@ -19,6 +19,7 @@ use clap::builder::BoolishValueParser;
 
 use crate::flags::{ClusterArgs, time_above_zero};
 use crate::output::{Exit, Failure, Format, Printer};
+#[cfg(test)]
 pub(crate) use answer::Top;
 
 /// Show what gateways do right now: models, engines, queues, the slowest callers

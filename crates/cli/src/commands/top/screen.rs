@@ -84,11 +84,8 @@ impl Screen {
         }
     }
 
-    pub(super) fn draw(&mut self, frame: &mut Frame<'_>, latest: Result<&Top, &(Failure, Top)>) {
-        let (top, failure) = match latest {
-            Ok(top) => (top, None),
-            Err((failure, top)) => (top, Some(failure)),
-        };
+    /// With a failure, what is shown is what was there before it.
+    pub(super) fn draw(&mut self, frame: &mut Frame<'_>, top: &Top, failure: Option<&Failure>) {
         let mut area = frame.area();
         area.width = area.width.min(WIDEST);
         let notes = notes(top, failure);
