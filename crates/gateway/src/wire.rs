@@ -23,7 +23,7 @@ pub enum Problem {
     /// The connection broke.
     #[error("the connection broke: {0}")]
     Broken(#[from] hyper::Error),
-    /// Another status than 200.
+    /// A status that is no success.
     #[error("answered {0}")]
     Status(StatusCode),
     /// The body broke off or is larger than it may be.
@@ -118,7 +118,7 @@ impl Wire {
             let status = answer.status();
             let body = Limited::new(answer.into_body(), question.limit).collect().await;
             let body = body.map_err(|error| Problem::Body(error.to_string()))?.to_bytes();
-            if status == StatusCode::OK { Ok(body) } else { Err(Problem::Status(status)) }
+            if status.is_success() { Ok(body) } else { Err(Problem::Status(status)) }
         };
         let (answer, ended) = {
             tokio::pin!(exchange);

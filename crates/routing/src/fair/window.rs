@@ -58,13 +58,13 @@ impl Window {
             let own = u64::from(seen.own.min(total));
             let part = (too_many * own).div_ceil(u64::from(total)) as u32;
             self.limit.min(seen.own.saturating_sub(part))
-        } else if seen.waiting < wanted
+        } else if lasting == 0
             && seen.kv_used_per_thousand < 950
             && seen.own >= self.limit - self.limit / 8
         {
             // Twice as many where none waits: after prompts that took seconds to read, of which an
             // engine bears two, come some that it bears a hundred of.
-            let step = if seen.waiting == 0 { self.limit.min(FIRST) } else { self.limit / 8 };
+            let step = if seen.waiting == 0 { self.limit.min(FIRST) } else { self.limit / 4 };
             self.limit + step.max(1)
         } else {
             self.limit
