@@ -47,7 +47,7 @@ pub(super) fn measured(rig: &mut Rig, minutes: f64) -> Result<Measured> {
     let seconds = minutes * 60.0;
     let mut world = World::start(rig, seconds)?;
     let plan = plan(rig.seed, &world, seconds);
-    let file = rig.folder.join("soak.json");
+    let file = rig.folder.join("soak-series.json");
     eprintln!("soak: {minutes} minutes; the series is in {}", file.display());
     let rig = &*rig;
     let (report, samples) = std::thread::scope(|scope| -> Result<_> {
