@@ -22,6 +22,8 @@ pub(super) struct Look {
     pub(super) zombies: f64,
     /// Requests under way at engines.
     pub(super) at_engines: Option<f64>,
+    /// Tokens that engines have not read yet, as the gateway counts them.
+    pub(super) unread: Option<f64>,
     /// The sum of all counters that must never count.
     pub(super) invariants: f64,
 }
@@ -47,10 +49,13 @@ impl Look {
             let sum = |pick: &dyn Fn(&serde_json::Value) -> f64| models.iter().map(pick).sum();
             look.waiting = Some(sum(&|model| number(&model["queue"]["waiting"])));
             look.held = Some(sum(&|model| number(&model["queue"]["held"])));
-            look.at_engines = Some(sum(&|model| {
-                let engines = model["engines"].as_array().into_iter().flatten();
-                engines.map(|engine| number(&engine["inFlight"])).sum()
-            }));
+            let at_engines = |name: &'static str| {
+                let engines = models.iter().filter_map(|model| model["engines"].as_array());
+                let told = engines.flatten().filter_map(move |engine| engine[name].as_f64());
+                told.fold(None, |sum: Option<f64>, more| Some(sum.unwrap_or(0.0) + more))
+            };
+            look.at_engines = at_engines("inFlight");
+            look.unread = at_engines("unreadTokens");
         }
         Ok(look)
     }
@@ -64,6 +69,7 @@ impl Look {
             ("bytes held", Some(self.held_bytes)),
             ("cancelled requests in engines", Some(self.zombies)),
             ("requests under way at engines", self.at_engines),
+            ("unread tokens at engines", self.unread),
             ("broken invariants", Some(self.invariants)),
         ];
         all.into_iter()

@@ -47,7 +47,7 @@ pub(super) fn measured(rig: &mut Rig, minutes: f64) -> Result<Measured> {
     let seconds = minutes * 60.0;
     let mut world = World::start(rig, seconds)?;
     let plan = plan(rig.seed, &world, seconds);
-    let file = rig.folder.join("soak.json");
+    let file = rig.folder.join("soak-series.json");
     eprintln!("soak: {minutes} minutes; the series is in {}", file.display());
     let rig = &*rig;
     let (report, samples) = std::thread::scope(|scope| -> Result<_> {
@@ -122,20 +122,21 @@ fn write(file: &Path, samples: &[Sample]) -> Result<()> {
 }
 
 fn plan(seed: u64, world: &World, seconds: f64) -> Value {
-    let cancels = json!({"early": 0.25, "within_ms": 300, "late": 0.25});
+    // Half of all: some who mean to leave are answered before.
+    let cancels = json!({"early": 0.3, "within_ms": 250, "late": 0.35});
     let callers = json!([
-        {"name": "chat-1", "key": "chat-1", "model": "chat", "rate": 8, "prompt_tokens": [200, 900],
+        {"name": "chat-1", "key": "chat-1", "model": "chat", "rate": 20, "prompt_tokens": [200, 900],
          "output_tokens": [20, 80], "cancels": cancels,
          "conversations": {"open": 40, "turns": 6, "grow_tokens": 200, "shared_tokens": 100}},
-        {"name": "chat-2", "key": "chat-2", "model": "chat", "rate": 4, "prompt_tokens": [50, 400],
+        {"name": "chat-2", "key": "chat-2", "model": "chat", "rate": 10, "prompt_tokens": [50, 400],
          "output_tokens": [10, 60], "streams": 0.5, "cancels": cancels},
-        {"name": "long", "key": "long", "model": "chat", "rate": 0.4,
+        {"name": "long", "key": "long", "model": "chat", "rate": 0.8,
          "prompt_tokens": [6000, 12000], "output_tokens": [20, 60], "streams": 0.7,
          "cancels": cancels},
-        {"name": "again", "key": "again", "model": "chat", "rate": 4, "prompt_tokens": [50, 300],
+        {"name": "again", "key": "again", "model": "chat", "rate": 10, "prompt_tokens": [50, 300],
          "output_tokens": [20, 20], "streams": 0.3, "distinct": 200, "cancels": cancels,
          "fields": {"temperature": 0}},
-        {"name": "canary", "key": "canary", "model": "next", "rate": 3, "prompt_tokens": [50, 400],
+        {"name": "canary", "key": "canary", "model": "next", "rate": 6, "prompt_tokens": [50, 400],
          "output_tokens": [10, 40], "streams": 0.5, "cancels": cancels,
          "sessions": {"count": 300}},
     ]);
@@ -184,12 +185,13 @@ fn judged(
     ensure!(whole.answered > 0, "nobody was answered: {}", whole.refusals());
     let mut text = format!(
         "{minutes} minutes, {} requests through two gateways to four engines, a canary and a \
-         mirror; {} answered, {} hung up by their clients; refused and failed: {}. {}\n\n\
+         mirror; {} answered, {} hung up by their clients ({:.0} %); refused and failed: {}. {}\n\n\
          | Gateway | MB at first | when warm | at the end | MB/hour | open files, most | at the end | CPU |\n\
          |---|---|---|---|---|---|---|---|\n",
         whole.sent,
         whole.answered,
         whole.cancelled,
+        100.0 * whole.cancelled as f64 / whole.sent.max(1) as f64,
         whole.refusals(),
         world.broken(),
     );
