@@ -430,7 +430,8 @@ impl Meter {
             totals.refused.count(code, ended);
         }
         if let Some(chosen) = finished.chosen {
-            totals.chosen.add_time(chosen);
+            // Waiting is counted by itself.
+            totals.chosen.add_time(chosen.saturating_sub(finished.queued));
             totals.choices[usize::from(finished.hoped_blocks.is_none())].fetch_add(1, Relaxed);
         }
         if finished.estimated {
