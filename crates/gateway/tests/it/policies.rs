@@ -2,7 +2,7 @@
 
 use crate::engine::{Does, Engine};
 use crate::rig::{Rig, STREAM, chat};
-use flyball_gateway::settings::{Model, Policy};
+use flyball_gateway::settings::{Model, Policy, Settings};
 use std::time::Duration;
 
 fn streams() -> Does {
@@ -60,9 +60,8 @@ async fn a_changed_policy_holds_from_the_next_request_on() {
     let mut counts = engines.each_ref().map(|engine| engine.requests().len());
     counts.sort_unstable();
     assert_eq!(counts, [0, 8], "a prompt stays where it is");
-    let mut settings = flyball_gateway::settings::Settings::default();
-    settings.models = vec![model(Policy::RoundRobin, &[])];
-    rig.gateway.change(&settings);
+    let models = vec![model(Policy::RoundRobin, &[])];
+    rig.gateway.change(&Settings { models, ..Settings::default() });
     for _ in 0..8 {
         rig.whole(&chat(&long)).await;
     }

@@ -66,7 +66,7 @@ impl Trial {
     pub fn arrive(&mut self, at: Duration, number: u64, arrival: &Arrival<'_>, engine: u64) {
         self.pass(at);
         self.arrivals += 1;
-        if self.arrivals % LOOK == 0 {
+        if self.arrivals.is_multiple_of(LOOK) {
             self.learn();
         }
         let mut predicted = [None; POLICIES];
