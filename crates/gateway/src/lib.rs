@@ -13,7 +13,7 @@
 //! 6. `meter` counts what was used, once per request, however it ended.
 //!
 //! Beside them: `settings` (what a gateway is told), `discover` (where engines are), `collect` (what
-//! they report), `answer` (error bodies), `admin` (health, metrics).
+//! they report), `kv_events` (what they forget), `answer` (error bodies), `admin` (health, metrics).
 //!
 //! It writes nothing to Kubernetes and knows nothing of the governor. Start at [`process`], which runs
 //! everything, or at [`serve`], the data plane.
@@ -30,6 +30,7 @@ pub mod discover;
 pub mod fleet;
 mod forward;
 mod identify;
+pub mod kv_events;
 pub mod meter;
 pub mod process;
 pub mod scan;

@@ -10,7 +10,7 @@ use crate::meter::{Finished, Meter, MeterError};
 use crate::serve::{self, Listener, Running};
 use crate::settings::reload::{self, Watched};
 use crate::settings::{Model, Settings};
-use crate::{accept, admin};
+use crate::{accept, admin, kv_events};
 use http::HeaderValue;
 use std::io;
 use std::path::Path;
@@ -66,6 +66,7 @@ pub fn run(file: &Path, version: &'static str) -> Result<(), Problem> {
         ended: Notify::new(),
         collecting: collect::Standing::default(),
         discovering: discover::Standing::default(),
+        hearing: Arc::default(),
         meter,
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -88,6 +89,7 @@ struct Process {
     ended: Notify,
     collecting: collect::Standing,
     discovering: discover::Standing,
+    hearing: Arc<kv_events::Standing>,
 }
 
 impl Process {
@@ -109,6 +111,7 @@ impl Process {
         tokio::spawn(admin::serve(listener, Arc::clone(&state)));
         tokio::spawn(Arc::clone(&self).discover());
         tokio::spawn(Arc::clone(&self).list());
+        tokio::spawn(Arc::clone(&self).hear());
         let collecting = tokio::spawn(Arc::clone(&self).collect(settings.collector.clone()));
         let process = Arc::clone(&self);
         tokio::spawn(reload::watch(watched, move |settings, reload| {
@@ -165,6 +168,7 @@ impl Process {
             failing_watches: self.discovering.failing_watches(),
             doubted_models: self.discovering.doubted_models(),
             recoveries: self.running.recoveries(),
+            kv_events: self.hearing(),
         }
     }
 
@@ -202,6 +206,23 @@ impl Process {
                 return;
             }
         }
+    }
+
+    /// Listens to what engines tell about their caches.
+    async fn hear(self: Arc<Self>) {
+        let fleet = || self.running.fleet();
+        let ports = || {
+            let settings = self.models.borrow();
+            let ported = |model: &Model| Some((model.name.clone(), model.kv_events?));
+            settings.models.iter().filter_map(ported).collect()
+        };
+        let (began, standing) = (self.running.began(), Arc::clone(&self.hearing));
+        kv_events::follow(fleet, ports, began, standing).await;
+    }
+
+    fn hearing(&self) -> crate::meter::KvEvents {
+        let (heard, standing) = (self.hearing.heard(), &self.hearing);
+        crate::meter::KvEvents { heard, batches: standing.batches(), missed: standing.missed() }
     }
 
     async fn collect(self: Arc<Self>, collector: Option<String>) {

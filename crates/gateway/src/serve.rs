@@ -161,6 +161,11 @@ impl Running {
         self.shared.fleet.store(Arc::new(before.after(listing)));
     }
 
+    /// When its clock began.
+    pub fn began(&self) -> Instant {
+        self.shared.began
+    }
+
     /// The engines that it knows.
     pub fn fleet(&self) -> Arc<Fleet> {
         self.shared.fleet.load_full()

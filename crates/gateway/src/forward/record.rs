@@ -1,9 +1,10 @@
 //! What is known of a request so far, handed to the meter once, however it ends.
 
+use super::Job;
 use crate::admit::Place;
 use crate::answer::Problem;
 use crate::choose::Chosen;
-use crate::fleet::Endpoint;
+use crate::fleet::{Endpoint, Model};
 use crate::identify::Caller;
 use crate::meter::{Finish, Finished, Outcome};
 use crate::serve::Shared;
@@ -45,6 +46,8 @@ pub(crate) struct Record {
     pub(crate) bytes_out: u64,
     /// Its place among the requests at once.
     pub(crate) place: Option<Place>,
+    /// What its engine had in use until now, if that tells what it forgets.
+    used: Option<(Arc<Model>, Vec<u64>)>,
 }
 
 impl Record {
@@ -79,6 +82,7 @@ impl Record {
             bytes_in: 0,
             bytes_out: 0,
             place: None,
+            used: None,
         }
     }
 
@@ -94,6 +98,14 @@ impl Record {
     pub(crate) fn sent_to(&mut self, chosen: &Chosen) {
         self.hoped_blocks = chosen.hoped_blocks;
         self.endpoint = Some(Arc::clone(&chosen.endpoint));
+    }
+
+    /// The engine has begun. If it tells what it forgets, it counts when its prompt was last in use:
+    /// that is when the answer ends.
+    pub(crate) fn remember(&mut self, job: &Job) {
+        if self.endpoint.as_ref().is_some_and(|endpoint| endpoint.forgot().is_some()) {
+            self.used = Some((Arc::clone(&job.model), job.scanned.prefixes.clone()));
+        }
     }
 
     /// Since its head had arrived.
@@ -117,6 +129,9 @@ impl Record {
     pub(crate) fn finish(&mut self, outcome: Outcome, reason: Option<&'static str>) {
         if std::mem::replace(&mut self.over, true) {
             return;
+        }
+        if let (Some((model, prefixes)), Some(endpoint)) = (self.used.take(), &self.endpoint) {
+            model.used(&prefixes, endpoint, self.shared.now());
         }
         self.shared.listener.finished(&Finished {
             request_id: self.request_id.to_str().unwrap_or_default(),

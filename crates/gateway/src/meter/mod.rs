@@ -25,7 +25,7 @@ mod tests;
 #[cfg(test)]
 mod traced;
 
-pub use now::{Engines, Now, Recoveries};
+pub use now::{Engines, KvEvents, Now, Recoveries};
 pub use series::{CALLERS, MODELS};
 
 use crate::settings::Settings;

@@ -115,6 +115,7 @@ impl Meter {
             (Metric::GatewayCollectorAway, f64::from(u8::from(now.collector_away))),
             (Metric::GatewayFailingWatches, exact(now.failing_watches)),
             (Metric::GatewayDoubtedModels, exact(now.doubted_models)),
+            (Metric::GatewayCachesHeard, exact(now.kv_events.heard)),
             (Metric::GatewayReloadSuccessful, f64::from(u8::from(reload.successful))),
             (Metric::GatewayReloadTime, reload.good_since_seconds()),
         ] {
@@ -125,6 +126,8 @@ impl Meter {
             (Metric::GatewayHedges, hedges),
             (Metric::GatewayHedgesWon, hedges_won),
             (Metric::GatewayContinued, continued),
+            (Metric::GatewayCacheEvents, now.kv_events.batches),
+            (Metric::GatewayCacheEventsMissed, now.kv_events.missed),
         ] {
             page.counter(metric, [(NO_LABELS, count)])?;
         }

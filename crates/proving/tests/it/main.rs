@@ -5,6 +5,7 @@
 
 mod continued;
 mod fates;
+mod hearing;
 mod load;
 mod proven;
 mod real_engines;

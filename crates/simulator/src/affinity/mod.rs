@@ -24,6 +24,7 @@ pub use play::{Outcome, Setup, play};
 pub use sight::{Report, Sight};
 pub use tree::CacheAware;
 
+use crate::seconds::Seconds;
 use crate::traffic::Trace;
 
 /// A request as a gateway sees it.
@@ -31,6 +32,8 @@ use crate::traffic::Trace;
 pub struct Asked<'a> {
     /// Its number, which is its place in the trace.
     pub number: u64,
+    /// When it comes.
+    pub at: Seconds,
     /// Tokens of its prompt.
     pub prompt: u32,
     /// Tokens that it will generate. No gateway knows them before.
@@ -54,6 +57,11 @@ pub struct Picked {
 pub trait Router {
     /// The engine for a request among those in `sight`, which is never empty.
     fn choose(&mut self, asked: &Asked<'_>, sight: &[Sight]) -> Picked;
+
+    /// A request that it sent is over.
+    fn finished(&mut self, number: u64, at: Seconds) {
+        let _ = (number, at);
+    }
 }
 
 /// Share of all prompt tokens that a cache without end, shared by all engines, would have had.

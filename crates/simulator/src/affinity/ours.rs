@@ -1,8 +1,11 @@
 //! The real choice, `flyball_routing::choose`, with what a gateway has for it.
 
+use super::play::moment;
 use super::{Asked, Picked, Router, Sight};
+use crate::seconds::Seconds;
 use flyball_core::units::Tokens;
 use flyball_routing::{Ask, Availability, Endpoint, Ring, Seen, Weights, choose};
+use std::collections::BTreeMap;
 
 /// What a gateway knows of what others sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +26,8 @@ pub struct Ours {
     prefixes: Vec<u64>,
     /// Prompt tokens of a usual request.
     usual: f64,
+    /// Requests under way with their prefixes and engines, if events about caches are heard.
+    under_way: Option<BTreeMap<u64, (Vec<u64>, u64)>>,
 }
 
 /// Tokens in a block of the real gateway, which hashes 1,024 bytes of text.
@@ -44,7 +49,14 @@ impl Ours {
             others,
             prefixes: Vec::new(),
             usual: 0.0,
+            under_way: None,
         }
+    }
+
+    /// The same, and it hears what engines tell about their caches.
+    #[must_use]
+    pub fn hearing(self) -> Self {
+        Self { under_way: Some(BTreeMap::new()), ..self }
     }
 
     /// The same with other weights.
@@ -74,10 +86,12 @@ impl Router for Ours {
     fn choose(&mut self, asked: &Asked<'_>, sight: &[Sight]) -> Picked {
         self.read_prefixes(asked);
         self.usual += (f64::from(asked.prompt) - self.usual) / PATIENCE;
+        let hears = self.under_way.is_some();
+        let forgot = |place: usize| sight[place].forgot.filter(|_| hears);
         let ask = Ask {
             prefixes: &self.prefixes,
             block_tokens: BLOCK,
-            past: self.seen.look(&self.prefixes, sight.len()),
+            past: self.seen.look_at(&self.prefixes, &self.ring, forgot),
             prompt: Tokens::new(asked.prompt.into()),
             key: asked.number,
         };
@@ -86,8 +100,19 @@ impl Router for Ours {
         let Some(choice) = choose(&self.ring, endpoint, &ask, &self.weights) else {
             return Picked { engine: 0, to_read: asked.prompt };
         };
-        self.seen.sent(&self.prefixes, name(choice.endpoint as u64));
+        let key = name(choice.endpoint as u64);
+        self.seen.sent_at(&self.prefixes, key, moment(asked.at));
+        if let Some(under_way) = &mut self.under_way {
+            under_way.insert(asked.number, (self.prefixes.clone(), key));
+        }
         Picked { engine: choice.endpoint, to_read: choice.to_read.get() as u32 }
+    }
+
+    fn finished(&mut self, number: u64, at: Seconds) {
+        let over = self.under_way.as_mut().and_then(|under_way| under_way.remove(&number));
+        if let Some((prefixes, key)) = over {
+            self.seen.sent_at(&prefixes, key, moment(at));
+        }
     }
 }
 

@@ -141,6 +141,13 @@ metrics! {
         "Of those, requests whose answer came from the second engine";
     GatewayContinued, Gateway, Counter, Count, "flyball_gateway_continued_total", [],
         "Times that another engine went on with a stream that had broken off";
+    GatewayCachesHeard, Gateway, Gauge, Count, "flyball_gateway_caches_heard", [],
+        "Engines whose events about their caches are heard";
+    GatewayCacheEvents, Gateway, Counter, Count, "flyball_gateway_cache_events_total", [],
+        "Batches of events about caches that engines sent";
+    GatewayCacheEventsMissed, Gateway, Counter, Count,
+        "flyball_gateway_cache_events_missed_total", [],
+        "Batches of events about caches that did not arrive, by the gaps in their numbers";
     GatewayRefused, Gateway, Counter, Count, "flyball_gateway_refused_total", ["reason"],
         "Requests that got no whole answer of an engine, by the reason that `x-flyball-reason` says";
     GatewayChoices, Gateway, Counter, Count, "flyball_gateway_choices_total", ["by"],
