@@ -15,6 +15,7 @@
 mod api;
 mod engine;
 pub mod faults;
+mod kv_events;
 mod metrics;
 pub mod prompt;
 mod running;
@@ -25,5 +26,6 @@ mod words;
 
 pub use engine::{Outcome, Record, State};
 pub use faults::Faults;
+pub use kv_events::Shape;
 pub use running::{Emulator, Running, StartError};
 pub use settings::Settings;

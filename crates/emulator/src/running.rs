@@ -2,6 +2,7 @@
 
 use crate::engine::{Record, State};
 use crate::faults::Faults;
+use crate::kv_events::{self, Publisher, Shape};
 use crate::serve::{self, Phase, Shared};
 use crate::settings::Settings;
 use std::io;
@@ -9,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
-use tokio::net::TcpSocket;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -51,18 +52,20 @@ impl Emulator {
         }
         let address = settings.listen;
         let cannot = |error| StartError::Listen { address, error };
-        let socket = match address {
-            SocketAddr::V4(_) => TcpSocket::new_v4(),
-            SocketAddr::V6(_) => TcpSocket::new_v6(),
-        };
-        let socket = socket.map_err(cannot)?;
-        // A restarted engine gets its port although old connections linger.
-        socket.set_reuseaddr(true).map_err(cannot)?;
-        socket.bind(address).map_err(cannot)?;
-        let listener = socket.listen(BACKLOG).map_err(cannot)?;
+        let listener = listen(address).map_err(cannot)?;
         let address = listener.local_addr().map_err(cannot)?;
-
+        let events = settings.kv_events;
         let shared = Arc::new(Shared::new(settings));
+        let (kv_events, telling) = match events {
+            Some((port, shape)) => {
+                let address = SocketAddr::new(address.ip(), port);
+                let cannot = |error| StartError::Listen { address, error };
+                let listener = listen(address).map_err(cannot)?;
+                let address = listener.local_addr().map_err(cannot)?;
+                (Some(address), Some(tell(Arc::clone(&shared), listener, shape)))
+            }
+            None => (None, None),
+        };
         let core = Arc::clone(&shared.core);
         let thread = thread::Builder::new()
             .name(format!("engine-{}", address.port()))
@@ -72,8 +75,34 @@ impl Emulator {
         let wake = tokio::spawn(async move { core.wake().await });
         let (phase, seen) = watch::channel(Phase::Open);
         let accept = tokio::spawn(serve::accept(listener, Arc::clone(&shared), seen));
-        Ok(Running { address, shared, phase, accept, wake, thread: Some(thread) })
+        let thread = Some(thread);
+        Ok(Running { address, kv_events, shared, phase, accept, wake, telling, thread })
     }
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // A restarted engine gets its port although old connections linger.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Tells whoever listens there about the cache.
+fn tell(shared: Arc<Shared>, listener: TcpListener, shape: Shape) -> JoinHandle<()> {
+    let publisher = Arc::new(Publisher::new(shape, shared.core.block_tokens()));
+    tokio::spawn(async move {
+        let looking = async {
+            loop {
+                publisher.publish(&shared.core.changes(), shared.core.now());
+                tokio::time::sleep(kv_events::EVERY).await;
+            }
+        };
+        tokio::join!(looking, Arc::clone(&publisher).serve(listener));
+    })
 }
 
 /// A running engine. Dropping it is like [`Running::kill`].
@@ -81,10 +110,13 @@ impl Emulator {
 pub struct Running {
     /// Where it listens.
     pub address: SocketAddr,
+    /// Where it tells about its cache, if it does.
+    pub kv_events: Option<SocketAddr>,
     shared: Arc<Shared>,
     phase: watch::Sender<Phase>,
     accept: JoinHandle<()>,
     wake: JoinHandle<()>,
+    telling: Option<JoinHandle<()>>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
@@ -129,6 +161,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.accept.abort();
         self.wake.abort();
+        self.telling.iter().for_each(JoinHandle::abort);
         self.shared.core.stop();
         if let Some(thread) = self.thread.take() {
             // It has nothing to wait for any more; a panic of it was printed when it happened.

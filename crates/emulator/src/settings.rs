@@ -1,6 +1,7 @@
 //! What an emulated engine is told at its start.
 
 use crate::faults::Faults;
+use crate::kv_events::Shape;
 use flyball_simulator::cluster::{Linear, Speed, StepSpeed};
 use flyball_simulator::engine;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -26,6 +27,9 @@ pub struct Settings {
     pub seed: u64,
     /// What is wrong from the start.
     pub faults: Faults,
+    /// A port of the same address on which it tells about its cache, and how; 0 for any that is
+    /// free.
+    pub kv_events: Option<(u16, Shape)>,
 }
 
 impl Settings {
@@ -50,6 +54,7 @@ impl Settings {
             log: 10_000,
             seed: 1,
             faults: Faults::default(),
+            kv_events: None,
         }
     }
 

@@ -46,7 +46,8 @@ impl<'a> Wish<'a> {
     /// Of this request; it is remembered as seen.
     pub(crate) fn new(model: &'a Model, policy: Policy, scanned: &'a Scanned, key: u64) -> Self {
         let prefixes = &scanned.prefixes;
-        let past = model.seen().look(prefixes, model.endpoints.len());
+        let forgot = |place: usize| model.endpoints[place].forgot();
+        let past = model.seen().look_at(prefixes, &model.ring, forgot);
         let prompt = (scanned.prompt_bytes / BYTES_PER_TOKEN).max(1);
         let usual_prompt = model.prompt(prompt);
         let most = scanned.max_tokens.unwrap_or(USUAL_OUTPUT);
@@ -83,13 +84,13 @@ impl<'a> Wish<'a> {
             .or_else(|| careful(&any))
             .or_else(|| careful(&any))
             .or_else(|| self.ask(|e| !tried.contains(&e.slot)))?;
-        self.went_to(&chosen);
+        self.went_to(&chosen, now);
         Some(chosen)
     }
 
     /// Remembers where its prompt went.
-    pub(crate) fn went_to(&self, chosen: &Chosen) {
-        self.model.seen().sent(self.prefixes, chosen.endpoint.key);
+    pub(crate) fn went_to(&self, chosen: &Chosen, now: Millis) {
+        self.model.used(self.prefixes, &chosen.endpoint, now);
     }
 
     /// Another engine for a request whose first one is slow, if one is thought to have as much of

@@ -15,9 +15,9 @@
 //! 7. `meter` counts what was used, once per request, however it ended.
 //!
 //! Beside them: `settings` (what a gateway is told), `discover` (where engines are), `collect` (what
-//! they report), `wake` (who is told that a model is wanted), `answer` (error bodies), `admin` (health,
-//! metrics), `state` (one look at all of it), `audit` (what was done to it), `shadow` (which policy would
-//! have been better), `invariants` (what must hold).
+//! they report), `kv_events` (what they forget), `wake` (who is told that a model is wanted), `answer`
+//! (error bodies), `admin` (health, metrics), `state` (one look at all of it), `audit` (what was done to
+//! it), `shadow` (which policy would have been better), `invariants` (what must hold).
 //!
 //! It writes nothing to Kubernetes and knows nothing of the governor. Start at [`process`], which runs
 //! everything, or at [`serve`], the data plane.
@@ -39,6 +39,7 @@ mod forward;
 mod identify;
 pub mod invariants;
 mod kept;
+pub mod kv_events;
 pub mod meter;
 mod mirror;
 pub mod process;

@@ -12,7 +12,7 @@ use crate::serve::{self, Listener, Running};
 use crate::settings::reload::{self, Watched};
 use crate::settings::{Model, Settings};
 use crate::wake::{self, Bell, Hook};
-use crate::{accept, admin};
+use crate::{accept, admin, kv_events};
 use http::HeaderValue;
 use std::io;
 use std::path::Path;
@@ -73,6 +73,7 @@ pub fn run(file: &Path, version: &'static str) -> Result<(), Problem> {
         ended: Notify::new(),
         collecting: collect::Standing::default(),
         discovering: discover::Standing::default(),
+        hearing: Arc::default(),
         meter,
         audit,
     };
@@ -104,6 +105,7 @@ struct Process {
     ended: Notify,
     collecting: collect::Standing,
     discovering: discover::Standing,
+    hearing: Arc<kv_events::Standing>,
 }
 
 impl Process {
@@ -125,6 +127,7 @@ impl Process {
         tokio::spawn(admin::serve(listener, Arc::clone(&state)));
         tokio::spawn(Arc::clone(&self).discover());
         tokio::spawn(Arc::clone(&self).list());
+        tokio::spawn(Arc::clone(&self).hear());
         let collecting = tokio::spawn(Arc::clone(&self).collect(settings.collector.clone()));
         let process = Arc::clone(&self);
         tokio::spawn(reload::watch(watched, move |settings, reload| {
@@ -192,6 +195,7 @@ impl Process {
                 .running
                 .glance(self.models.borrow().models.iter().map(|model| model.name.as_str())),
             recoveries: self.running.recoveries(),
+            kv_events: self.hearing(),
         }
     }
 
@@ -229,6 +233,23 @@ impl Process {
                 return;
             }
         }
+    }
+
+    /// Listens to what engines tell about their caches.
+    async fn hear(self: Arc<Self>) {
+        let fleet = || self.running.fleet();
+        let ports = || {
+            let settings = self.models.borrow();
+            let ported = |model: &Model| Some((model.name.clone(), model.kv_events?));
+            settings.models.iter().filter_map(ported).collect()
+        };
+        let (began, standing) = (self.running.began(), Arc::clone(&self.hearing));
+        kv_events::follow(fleet, ports, began, standing).await;
+    }
+
+    fn hearing(&self) -> crate::meter::KvEvents {
+        let (heard, standing) = (self.hearing.heard(), &self.hearing);
+        crate::meter::KvEvents { heard, batches: standing.batches(), missed: standing.missed() }
     }
 
     async fn collect(self: Arc<Self>, collector: Option<String>) {

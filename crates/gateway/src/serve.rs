@@ -188,6 +188,11 @@ impl Running {
         after.open();
     }
 
+    /// When its clock began.
+    pub fn began(&self) -> Instant {
+        self.shared.began
+    }
+
     /// The engines that it knows.
     pub fn fleet(&self) -> Arc<Fleet> {
         self.shared.fleet.load_full()

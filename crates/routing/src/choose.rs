@@ -143,8 +143,10 @@ impl Hopes {
         let home = if seen > 0 {
             share(seen, weights.home_per_thousand)
         } else {
+            // Another gateway may have seen it; what is known to be gone is gone for all.
             let rest = ask.prompt.get().saturating_sub(everywhere);
-            everywhere + share(rest, weights.unseen_per_thousand)
+            let unseen = if past.gone { 0 } else { weights.unseen_per_thousand };
+            everywhere + share(rest, unseen)
         };
         Self { beginning: beginning.copied(), everywhere, home, last: seen }
     }

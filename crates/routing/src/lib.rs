@@ -5,6 +5,7 @@
 //!
 //! 1. [`Seen`] says what this gateway remembers of a prompt: how deep it was seen, where it went,
 //!    and which beginning everybody has.
+//!    [`Horizon`] says how far back the memory of an endpoint reaches, where that tells.
 //! 2. [`Ring`] names the home of the first beginning that not everybody has. Every gateway names the
 //!    same one, because it follows from names alone.
 //! 3. `cost` weighs what an endpoint already has to do against what its cache may save.
@@ -21,8 +22,12 @@
 mod choose;
 mod cost;
 mod endpoint;
+<<<<<<< HEAD
 pub mod fair;
 mod policy;
+=======
+mod horizon;
+>>>>>>> e69be04
 mod ring;
 mod second;
 mod seen;
@@ -33,7 +38,11 @@ mod tests;
 
 pub use choose::{Choice, Why, choose};
 pub use endpoint::{Ask, Availability, Endpoint, Weights};
+<<<<<<< HEAD
 pub use policy::{Policy, least_load, round_robin};
+=======
+pub use horizon::Horizon;
+>>>>>>> e69be04
 pub use ring::Ring;
 pub use second::second;
-pub use seen::{Past, Seen};
+pub use seen::{Moment, Past, Seen};

@@ -1,11 +1,12 @@
 //! What a gateway remembers of the prompts it saw: how deep a prompt was seen before, where that
 //! went, and how much of its beginning everybody has.
 //!
-//! A table of fixed size without a clock: age is counted in prompts. A gateway with several threads
+//! A table of fixed size without a clock: age is counted in prompts, and when a prompt went where is
+//! what the caller says. A gateway with several threads
 //! keeps one per thread or puts it behind a lock; what it forgets makes guesses worse and nothing
 //! wrong.
 
-use crate::ring::{Short, score, short};
+use crate::ring::{Ring, Short, score, short};
 
 /// What is remembered of a prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,6 +17,26 @@ pub struct Past {
     pub(crate) common: u32,
     /// The endpoint that the deepest of the seen blocks went to.
     pub(crate) last: Short,
+    /// More was seen, and is known to be gone where it went.
+    pub(crate) gone: bool,
+}
+
+/// A time in quarters of a second that comes round every 4.5 hours. What is more than half of that
+/// ago looks as if it were to come; caches forget sooner, and if not, a hope is kept that should not
+/// be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moment(pub u16);
+
+impl Moment {
+    /// Of so many milliseconds since any beginning.
+    pub const fn of_millis(millis: u64) -> Self {
+        Self((millis / 250) as u16)
+    }
+
+    /// Whether it was before another one.
+    pub const fn is_before(self, other: Self) -> bool {
+        (other.0.wrapping_sub(self.0) as i16) > 0
+    }
 }
 
 /// The memory.
@@ -37,6 +58,8 @@ struct Entry {
     count: u16,
     /// The endpoint that the last of them went to.
     last: Short,
+    /// When that was.
+    at: Moment,
 }
 
 /// Places where a prefix may stand.
@@ -54,7 +77,7 @@ const FEWEST: u64 = 8;
 const PART: u64 = 2;
 
 impl Seen {
-    /// A memory of about so many prefixes, 8 bytes each. A prompt of 12,000 tokens takes 20 of them.
+    /// A memory of about so many prefixes, 12 bytes each. A prompt of 12,000 tokens takes 20 of them.
     pub fn new(prefixes: usize) -> Self {
         let sets = (prefixes / WAYS).next_power_of_two();
         Self { sets: vec![[Entry::default(); WAYS]; sets], looks: 0, hand: 0 }
@@ -63,6 +86,47 @@ impl Seen {
     /// What is remembered of a prompt with these prefixes, for a choice among so many endpoints.
     /// The prompt is counted.
     pub fn look(&mut self, prefixes: &[u64], endpoints: usize) -> Past {
+        self.recall(prefixes, endpoints, |_, _| false)
+    }
+
+    /// The same for endpoints that tell what they forget: of what went to the endpoint at a place
+    /// of the ring before the moment that `forgot` has for it, nothing is hoped for there.
+    pub fn look_at(
+        &mut self,
+        prefixes: &[u64],
+        ring: &Ring,
+        forgot: impl Fn(usize) -> Option<Moment>,
+    ) -> Past {
+        let gone = |last: Short, at: Moment| {
+            let before = ring.named(last).and_then(&forgot);
+            before.is_some_and(|before| at.is_before(before))
+        };
+        self.recall(prefixes, ring.len(), gone)
+    }
+
+    /// A prompt with these prefixes went to the endpoint with this key.
+    pub fn sent(&mut self, prefixes: &[u64], key: u64) {
+        self.sent_at(prefixes, key, Moment::default());
+    }
+
+    /// The same, with the time. To be said again when its answer is over: until then its blocks
+    /// were in use.
+    pub fn sent_at(&mut self, prefixes: &[u64], key: u64, at: Moment) {
+        for blocks in depths(prefixes.len()) {
+            let (set, tag) = self.place(prefixes[blocks - 1]);
+            if let Some(entry) = self.sets[set].iter_mut().find(|entry| entry.tag == tag) {
+                entry.last = short(key);
+                entry.at = at;
+            }
+        }
+    }
+
+    fn recall(
+        &mut self,
+        prefixes: &[u64],
+        endpoints: usize,
+        gone: impl Fn(Short, Moment) -> bool,
+    ) -> Past {
         self.age();
         self.looks += 1;
         let often = FEWEST.max(self.looks / (PART * endpoints.max(1) as u64));
@@ -70,7 +134,10 @@ impl Seen {
         let mut leading = true;
         for blocks in depths(prefixes.len()) {
             let (known, entry) = self.count(prefixes[blocks - 1]);
-            leading &= known;
+            if leading && known && gone(entry.last, entry.at) {
+                past.gone = true;
+            }
+            leading &= known && !past.gone;
             if leading {
                 past.seen = blocks as u32;
                 past.last = entry.last;
@@ -82,16 +149,6 @@ impl Seen {
         past
     }
 
-    /// A prompt with these prefixes went to the endpoint with this key.
-    pub fn sent(&mut self, prefixes: &[u64], key: u64) {
-        for blocks in depths(prefixes.len()) {
-            let (set, tag) = self.place(prefixes[blocks - 1]);
-            if let Some(entry) = self.sets[set].iter_mut().find(|entry| entry.tag == tag) {
-                entry.last = short(key);
-            }
-        }
-    }
-
     /// Counts a prefix. Whether it was there, and what is known of it now.
     fn count(&mut self, prefix: u64) -> (bool, Entry) {
         let (set, tag) = self.place(prefix);
@@ -101,7 +158,7 @@ impl Seen {
             return (true, *entry);
         }
         // The least seen goes.
-        let new = Entry { tag, count: 1, last: 0 };
+        let new = Entry { tag, count: 1, last: 0, at: Moment::default() };
         if let Some(least) = set.iter_mut().min_by_key(|entry| entry.count) {
             *least = new;
         }
@@ -159,6 +216,30 @@ mod tests {
         let longer = seen.look(&prompt, 16);
         assert_eq!((longer.seen, longer.common, longer.last), (10, 0, short(77)));
         assert_eq!(seen.look(&conversation(2, 20), 16), Past::default());
+    }
+
+    #[test]
+    fn what_an_endpoint_has_forgotten_is_not_hoped_for_there() {
+        let ring = Ring::new([77, 78]);
+        let mut seen = Seen::new(1_024);
+        let (prompt, at) = (conversation(1, 10), Moment);
+        seen.look(&prompt, 2);
+        let of = |seen: &mut Seen, before: Option<u16>| {
+            let past = seen.look_at(&prompt, &ring, |place| before.filter(|_| place == 0).map(at));
+            (past.seen, past.gone)
+        };
+        seen.sent_at(&prompt, 77, at(50));
+        seen.sent_at(&prompt[..4], 77, at(100));
+        assert_eq!(of(&mut seen, None), (10, false));
+        assert_eq!(of(&mut seen, Some(50)), (10, false));
+        // The beginning was used later.
+        assert_eq!(of(&mut seen, Some(51)), (4, true));
+        assert_eq!(of(&mut seen, Some(101)), (0, true));
+        // The other one has not forgotten anything.
+        seen.sent_at(&prompt, 78, at(50));
+        assert_eq!(of(&mut seen, Some(101)), (10, false));
+        assert!(at(65_535).is_before(at(3)) && !at(3).is_before(at(65_535)));
+        assert!(!at(3).is_before(at(3)));
     }
 
     #[test]

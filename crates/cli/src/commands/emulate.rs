@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use clap::Args;
 use clap::builder::BoolishValueParser;
 use flyball_emulator::speed::{self, Limits, Parts};
-use flyball_emulator::{Emulator, Faults, Running, Settings, StartError};
+use flyball_emulator::{Emulator, Faults, Running, Settings, Shape, StartError};
 use flyball_simulator::cluster::Speed;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -52,6 +52,11 @@ pub(crate) struct EmulateArgs {
     #[arg(long, value_name = "PORT", env = "FLYBALL_EMULATE_PORT", hide_env_values = true)]
     #[arg(default_value_t = 8000)]
     port: u16,
+
+    /// Port on which the first engine tells about its cache as vLLM does, and the others the next
+    #[arg(long, value_name = "PORT", env = "FLYBALL_EMULATE_KV_EVENTS", hide_env_values = true)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    kv_events: Option<u16>,
 
     /// Address to listen on
     #[arg(long, value_name = "ADDRESS", env = "FLYBALL_EMULATE_HOST", hide_env_values = true)]
@@ -256,6 +261,7 @@ fn start(args: &EmulateArgs, models: &[String], speed: &Speed) -> Result<Vec<Run
             answer_tokens: args.answer_tokens,
             seed: args.seed.wrapping_add(index.into()),
             faults: args.faults.faults(),
+            kv_events: args.kv_events.map(|port| (port.saturating_add(index), Shape::Map)),
             ..Settings::new(speed.clone())
         };
         Emulator::start(settings).map_err(|error| match error {

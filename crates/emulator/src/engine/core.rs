@@ -6,7 +6,7 @@ use super::log::{self, Log, Outcome, Record};
 use super::progress::Progress;
 use crate::prompt::Prompt;
 use flyball_simulator::cluster::Speed;
-use flyball_simulator::engine::{Arrival, Engine, Pace, TooLong};
+use flyball_simulator::engine::{Arrival, Change, Engine, Pace, TooLong};
 use flyball_simulator::seconds::Seconds;
 use serde::Serialize;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -176,6 +176,13 @@ impl Core {
             hit_tokens: counts.hit_tokens,
             generated_tokens: counts.generated_tokens,
         }
+    }
+
+    /// Blocks that were stored and forgotten since the last call; from the first call on.
+    pub(crate) fn changes(&self) -> Vec<Change> {
+        let mut inside = self.lock();
+        inside.advance(self.now());
+        inside.engine.changes()
     }
 
     /// A copy of the sums.

@@ -20,7 +20,7 @@ use crate::meter::{EngineNow, EngineState};
 use crate::settings::Engine;
 use breaker::Breaker;
 use flyball_routing::fair::Reported;
-use flyball_routing::{Ring, Seen};
+use flyball_routing::{Moment, Ring, Seen};
 use pace::Pace;
 use reading::Reading;
 use std::collections::BTreeMap;
@@ -113,6 +113,13 @@ static NEXT_SLOT: AtomicU32 = AtomicU32::new(0);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Millis(pub(crate) u64);
 
+impl Millis {
+    /// The same in the words of routing.
+    pub(crate) const fn moment(self) -> Moment {
+        Moment::of_millis(self.0)
+    }
+}
+
 /// One engine.
 #[derive(Debug)]
 pub struct Endpoint {
@@ -141,6 +148,8 @@ pub struct Endpoint {
     running: AtomicU32,
     waiting: AtomicU32,
     kv_used_per_thousand: AtomicU32,
+    /// A [`Moment`], or more than that if nothing is known.
+    forgot: AtomicU32,
 }
 
 impl Fleet {
@@ -207,6 +216,11 @@ impl Model {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A prompt with these prefixes was last used by an engine at this time.
+    pub(crate) fn used(&self, prefixes: &[u64], endpoint: &Endpoint, now: Millis) {
+        self.seen().sent_at(prefixes, endpoint.key, now.moment());
+    }
+
     /// A prompt of so many tokens came. Returns the mean of late, to which each adds a 64th.
     pub(crate) fn prompt(&self, tokens: u64) -> u64 {
         let before = self.usual_prompt.load(Ordering::Relaxed);
@@ -245,6 +259,7 @@ impl Endpoint {
             running: AtomicU32::new(0),
             waiting: AtomicU32::new(0),
             kv_used_per_thousand: AtomicU32::new(u32::MAX),
+            forgot: AtomicU32::new(u32::MAX),
         }
     }
 
@@ -288,6 +303,17 @@ impl Endpoint {
     /// Lets the window of an engine grow that never tells anything.
     pub(crate) fn trust(&self) {
         self.window.unreported(self.in_flight(), Instant::now());
+    }
+
+    /// What it tells about its cache: what was not used since then is gone.
+    pub(crate) fn has_forgotten(&self, forgot: Option<Moment>) {
+        let forgot = forgot.map_or(u32::MAX, |moment| u32::from(moment.0));
+        self.forgot.store(forgot, Ordering::Relaxed);
+    }
+
+    /// What was not used since then is gone from its cache; `None` if it does not tell.
+    pub(crate) fn forgot(&self) -> Option<Moment> {
+        u16::try_from(self.forgot.load(Ordering::Relaxed)).ok().map(Moment)
     }
 
     /// Requests that this gateway has under way at it.

@@ -100,13 +100,14 @@ pub(crate) async fn forward(
         if let Some(second) = second {
             tried.push(second.endpoint.slot);
             if second_won {
-                wish.went_to(&second);
+                wish.went_to(&second, worker.shared.now());
                 record.sent_to(&second);
             }
         }
         let failed = match answer {
             Ok((began, flight)) => {
                 let idle = Duration::from_millis(timeouts.answer_idle_ms);
+                record.remember(&job);
                 let kept = kept(worker, job, &began, &record, traceparent, recovery);
                 return Ok(self::answer(worker, began, flight, record, idle, kept));
             }

@@ -1,9 +1,10 @@
 //! What is known of a request so far, handed to the meter once, however it ends.
 
+use super::Job;
 use crate::admit::{Place, Turn};
 use crate::answer::Problem;
 use crate::choose::Chosen;
-use crate::fleet::Endpoint;
+use crate::fleet::{Endpoint, Model};
 use crate::identify::Caller;
 use crate::kept::Gather;
 use crate::meter::{Finish, Finished, Outcome, Try};
@@ -58,6 +59,8 @@ pub(crate) struct Record {
     pub(crate) sent: Option<Instant>,
     /// Its answer, if that is to be kept.
     pub(crate) keep: Option<Gather>,
+    /// What its engine had in use until now, if that tells what it forgets.
+    used: Option<(Arc<Model>, Vec<u64>)>,
 }
 
 impl Record {
@@ -98,6 +101,7 @@ impl Record {
             turn: None,
             sent: None,
             keep: None,
+            used: None,
         }
     }
 
@@ -123,6 +127,14 @@ impl Record {
     pub(crate) fn sent_to(&mut self, chosen: &Chosen) {
         self.hoped_blocks = chosen.hoped_blocks;
         self.endpoint = Some(Arc::clone(&chosen.endpoint));
+    }
+
+    /// The engine has begun. If it tells what it forgets, it counts when its prompt was last in use:
+    /// that is when the answer ends.
+    pub(crate) fn remember(&mut self, job: &Job) {
+        if self.endpoint.as_ref().is_some_and(|endpoint| endpoint.forgot().is_some()) {
+            self.used = Some((Arc::clone(&job.model), job.scanned.prefixes.clone()));
+        }
     }
 
     /// Since its head had arrived.
@@ -167,6 +179,9 @@ impl Record {
         if let Some(followed) = self.followed.take() {
             let whole = self.stream && outcome == Outcome::Answered && self.usage.output > 0;
             self.shared.shadows.end(&followed, whole.then_some(self.usage.output));
+        }
+        if let (Some((model, prefixes)), Some(endpoint)) = (self.used.take(), &self.endpoint) {
+            model.used(&prefixes, endpoint, self.shared.now());
         }
         self.shared.listener.finished(&Finished {
             request_id: self.request_id.to_str().unwrap_or_default(),

@@ -33,6 +33,19 @@ pub struct Now {
     pub models: Vec<ModelNow>,
     /// What was done about slow and broken answers so far.
     pub recoveries: Recoveries,
+    /// What engines tell about their caches.
+    pub kv_events: KvEvents,
+}
+
+/// How the listening to events about caches goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KvEvents {
+    /// Engines that are heard.
+    pub heard: usize,
+    /// Batches that came, since the gateway began.
+    pub batches: u64,
+    /// Batches that did not.
+    pub missed: u64,
 }
 
 /// What was done about slow and broken answers, since the gateway began.

@@ -181,13 +181,19 @@ impl Meter {
             (Metric::GatewayCollectorAway, f64::from(u8::from(now.collector_away))),
             (Metric::GatewayFailingWatches, exact(now.failing_watches)),
             (Metric::GatewayDoubtedModels, exact(now.doubted_models)),
+            (Metric::GatewayCachesHeard, exact(now.kv_events.heard)),
             (Metric::GatewayReloadSuccessful, f64::from(u8::from(reload.successful))),
             (Metric::GatewayReloadTime, reload.good_since_seconds()),
         ] {
             page.gauge(metric, [(NO_LABELS, value)])?;
         }
-        let won = now.recoveries.hedges_won;
-        page.counter(Metric::GatewayHedgesWon, [(NO_LABELS, won)])?;
+        for (metric, count) in [
+            (Metric::GatewayHedgesWon, now.recoveries.hedges_won),
+            (Metric::GatewayCacheEvents, now.kv_events.batches),
+            (Metric::GatewayCacheEventsMissed, now.kv_events.missed),
+        ] {
+            page.counter(metric, [(NO_LABELS, count)])?;
+        }
         let capped = ["model", "caller"].into_iter().zip(&self.totals.capped);
         page.counter(Metric::GatewayLabelsCapped, capped.map(|(label, n)| ([label], get(n))))?;
         let dropped = [("log", self.log_dropped()), ("span", self.spans_dropped())];

@@ -90,6 +90,7 @@ impl Default for Model {
             policy: Policy::default(),
             shadow: Vec::new(),
             cache_responses: false,
+            kv_events: None,
         }
     }
 }

@@ -124,6 +124,8 @@ pub struct Model {
     pub shadow: Vec<Policy>,
     /// Whether answers that would be the same again are kept and given again.
     pub cache_responses: bool,
+    /// The port on which engines tell about their caches; they are not listened to without.
+    pub kv_events: Option<u16>,
 }
 
 /// Who waits for whom: nobody of a later kind gets a turn while one of an earlier kind waits.

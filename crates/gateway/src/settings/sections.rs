@@ -144,6 +144,12 @@ const MODEL: Section = Section {
             "Keep answers that would be the same again (temperature 0, one answer), and give them \
              again to the same caller or cache group.",
         ),
+        field(
+            "kv_events",
+            Kind::Count(1, 65_535),
+            "Port on which its engines publish what they store and forget (vLLM's \
+             `--kv-events-config`); nobody listens without.",
+        ),
     ],
 };
 

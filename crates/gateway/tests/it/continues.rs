@@ -16,7 +16,8 @@ fn body(more: Value) -> String {
     let mut body = json!({"model": "m", "stream": true,
         "stream_options": {"include_usage": true},
         "messages": [{"role": "user", "content": "tell"}]});
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let more = more.as_object().expect("an object").clone();
+    body.as_object_mut().expect("an object").extend(more);
     body.to_string()
 }
 

@@ -6,6 +6,7 @@
 mod callers;
 mod continued;
 mod fates;
+mod hearing;
 mod load;
 mod proven;
 mod real_engines;

@@ -1,8 +1,10 @@
 //! The real choices, `flyball_routing::Policy`, with what a gateway has for them.
 
-use super::{Asked, Picked, Router, Sight};
+use super::play::moment;
+use super::{Asked, Happened, Picked, Router, Sight};
 use flyball_core::units::Tokens;
 use flyball_routing::{Ask, Availability, Endpoint, Policy, Ring, Seen, Weights};
+use std::collections::BTreeMap;
 
 /// What a gateway knows of what others sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +27,8 @@ pub struct Ours {
     pub(super) prefixes: Vec<u64>,
     /// Prompt tokens of a usual request.
     usual: f64,
+    /// Requests under way with their prefixes and engines, if events about caches are heard.
+    under_way: Option<BTreeMap<u64, (Vec<u64>, u64)>>,
 }
 
 /// Tokens in a block of the real gateway, which hashes 1,024 bytes of text.
@@ -48,6 +52,7 @@ impl Ours {
             others,
             prefixes: Vec::new(),
             usual: 0.0,
+            under_way: None,
         }
     }
 
@@ -55,6 +60,12 @@ impl Ours {
     #[must_use]
     pub fn choosing(self, policy: Policy) -> Self {
         Self { policy, ..self }
+    }
+
+    /// The same, and it hears what engines tell about their caches.
+    #[must_use]
+    pub fn hearing(self) -> Self {
+        Self { under_way: Some(BTreeMap::new()), ..self }
     }
 
     /// The same with other weights.
@@ -84,10 +95,12 @@ impl Router for Ours {
     fn choose(&mut self, asked: &Asked<'_>, sight: &[Sight]) -> Picked {
         self.read_prefixes(asked);
         self.usual += (f64::from(asked.prompt) - self.usual) / PATIENCE;
+        let hears = self.under_way.is_some();
+        let forgot = |place: usize| sight[place].forgot.filter(|_| hears);
         let ask = Ask {
             prefixes: &self.prefixes,
             block_tokens: BLOCK,
-            past: self.seen.look(&self.prefixes, sight.len()),
+            past: self.seen.look_at(&self.prefixes, &self.ring, forgot),
             prompt: Tokens::new(asked.prompt.into()),
             key: asked.number,
         };
@@ -99,8 +112,22 @@ impl Router for Ours {
         let Some(choice) = choice else {
             return Picked { engine: 0, to_read: asked.prompt };
         };
-        self.seen.sent(&self.prefixes, name(choice.endpoint as u64));
+        let key = name(choice.endpoint as u64);
+        self.seen.sent_at(&self.prefixes, key, moment(asked.at));
+        if let Some(under_way) = &mut self.under_way {
+            under_way.insert(asked.number, (self.prefixes.clone(), key));
+        }
         Picked { engine: choice.endpoint, to_read: choice.to_read.get() as u32 }
+    }
+
+    fn happened(&mut self, happened: &Happened) {
+        if happened.output.is_none() {
+            return;
+        }
+        let over = self.under_way.as_mut().and_then(|all| all.remove(&happened.number));
+        if let Some((prefixes, key)) = over {
+            self.seen.sent_at(&prefixes, key, moment(happened.at));
+        }
     }
 }
 

@@ -5,9 +5,10 @@ use super::sight::{Report, Sight};
 use super::{Asked, Happened, Picked, Router};
 use crate::chance::{self, Chance, Purpose};
 use crate::cluster::StepSpeed;
-use crate::engine::{Arrival, Engine, Event, What};
+use crate::engine::{Arrival, Change, Engine, Event, What};
 use crate::seconds::Seconds;
 use crate::traffic::Trace;
+use flyball_routing::{Horizon, Moment};
 use rand::RngExt;
 
 /// What is played.
@@ -32,6 +33,8 @@ pub struct Setup<'a> {
 pub struct Outcome {
     /// Share of all prompt tokens that were in the chosen engine's cache.
     pub hit_share: f64,
+    /// Share of the prompt tokens that were hoped to be there which were.
+    pub hopes_kept: f64,
     /// Tokens computed (prompt and answer) by the busiest engine over the mean of all.
     pub max_over_mean: f64,
     /// The same in windows of a minute: the 95th percentile over windows.
@@ -67,7 +70,7 @@ pub fn play<R: Router>(setup: &Setup<'_>, routers: &mut [R]) -> Outcome {
         world.advance(at);
         world.tell(routers);
         let gateway = pick(&mut spread, routers.len());
-        let asked = world.asked(number);
+        let asked = world.asked(number, at);
         let picked = routers[gateway].choose(&asked, &world.sights[gateway]);
         world.send(number, at, Place { gateway, picked });
     }
@@ -98,6 +101,7 @@ struct World<'a> {
     events: Vec<Event>,
     /// What gateways are to be told, each by its number.
     happened: Vec<(usize, Happened)>,
+    horizons: Vec<Horizon>,
     /// Tokens computed by each engine up to the last end of a minute.
     before: Vec<u64>,
     minutes: Vec<f64>,
@@ -118,6 +122,7 @@ impl<'a> World<'a> {
             hits: vec![None; requests],
             events: Vec::new(),
             happened: Vec::new(),
+            horizons: vec![Horizon::default(); setup.engines],
             before: vec![0; setup.engines],
             minutes: Vec::new(),
             refused: 0,
@@ -125,12 +130,12 @@ impl<'a> World<'a> {
         }
     }
 
-    fn asked(&self, number: usize) -> Asked<'a> {
+    fn asked(&self, number: usize, at: Seconds) -> Asked<'a> {
         let trace = self.setup.trace;
         let request = &trace.requests[number];
         Asked {
             number: number as u64,
-            at: request.at / self.setup.faster,
+            at,
             prompt: request.prompt,
             output: request.output.max(1),
             blocks: trace.blocks_of(request),
@@ -145,12 +150,27 @@ impl<'a> World<'a> {
             for event in std::mem::take(&mut self.events) {
                 self.note(&event);
             }
+            self.follow(engine, until);
+        }
+    }
+
+    /// What the engine's events about its cache tell to all gateways.
+    fn follow(&mut self, engine: usize, now: Seconds) {
+        let horizon = &mut self.horizons[engine];
+        for change in self.engines[engine].changes() {
+            match change {
+                Change::Stored(block) => horizon.stored(block, moment(now)),
+                Change::Removed(block) => horizon.removed(block),
+            }
+        }
+        for gateway in &mut self.sights {
+            gateway[engine].forgot = horizon.forgot();
         }
     }
 
     fn note(&mut self, event: &Event) {
         let number = event.id as usize;
-        let Asked { prompt, output, .. } = self.asked(number);
+        let Asked { prompt, output, .. } = self.asked(number, event.at);
         let Place { gateway, picked: Picked { engine, to_read } } = self.places[number];
         let sight = &mut self.sights[gateway][engine];
         match event.what {
@@ -203,7 +223,7 @@ impl<'a> World<'a> {
     fn send(&mut self, number: usize, at: Seconds, place: Place) {
         let Place { gateway, picked: Picked { engine, to_read } } = place;
         let Asked { prompt, output, blocks: names, block_tokens: name_tokens, .. } =
-            self.asked(number);
+            self.asked(number, at);
         let arrival = Arrival { at, prompt, output, names, name_tokens };
         if self.engines[engine].submit(number as u64, &arrival).is_err() {
             self.refused += 1;
@@ -226,6 +246,12 @@ impl<'a> World<'a> {
         let (prompts, hits) = played.fold((0_u64, 0_u64), |(prompts, hits), (request, hit)| {
             (prompts + u64::from(request.prompt), hits + u64::from(hit))
         });
+        let hopes = requests.iter().zip(&self.places).zip(&self.hits);
+        let (hoped, kept) = hopes.fold((0_u64, 0_u64), |(hoped, kept), ((request, place), hit)| {
+            let hope = request.prompt - place.picked.to_read.min(request.prompt);
+            let hope = if hit.is_some() { hope } else { 0 };
+            (hoped + u64::from(hope), kept + u64::from(hope.min(hit.unwrap_or(0))))
+        });
         let waits = requests.iter().zip(&self.first);
         let mut waits: Vec<f64> = waits
             .filter_map(|(r, first)| first.map(|f| f - r.at.get() / self.setup.faster))
@@ -235,6 +261,7 @@ impl<'a> World<'a> {
         let work: Vec<u64> = self.engines.iter().map(work).collect();
         Outcome {
             hit_share: hits as f64 / prompts.max(1) as f64,
+            hopes_kept: kept as f64 / hoped.max(1) as f64,
             max_over_mean: max_over_mean(&work),
             max_over_mean_minute_p95: at_share(&self.minutes, 0.95),
             ttft: [
@@ -247,6 +274,11 @@ impl<'a> World<'a> {
             refused: self.refused,
         }
     }
+}
+
+/// The same in the words of routing.
+pub(super) fn moment(at: Seconds) -> Moment {
+    Moment::of_millis((at.get() * 1e3) as u64)
 }
 
 /// Tokens computed, of prompts and of answers.

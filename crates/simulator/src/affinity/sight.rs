@@ -1,5 +1,7 @@
 //! What a gateway knows of an engine.
 
+use flyball_routing::Moment;
+
 /// What gateways are told of an engine. Tokens that it has yet to read are not on vLLM's metrics
 /// page; gateways may tell each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -33,6 +35,8 @@ pub struct Sight {
     pub unread_then: u32,
     /// Their prompt tokens.
     pub unread_tokens_then: u64,
+    /// What was not used there since this moment is gone, as far as its events tell.
+    pub forgot: Option<Moment>,
 }
 
 impl Sight {

@@ -115,6 +115,48 @@ fn the_shadow_report_is_right_on_the_half_of_mooncake_that_nothing_was_tuned_on(
     assert!(ranks_right(&Setup { faster: 8.0, ..setup(&trace, &kind, 16) }));
 }
 
+/// Caches that hold a fifth of what is said.
+#[test]
+#[expect(clippy::print_stdout, reason = "the figure is what it is for")]
+fn events_about_caches_keep_hopes_true() {
+    let (trace, kind) = (conversations(400, 4), kind().with_cache_tokens(60_000));
+    let setup = setup(&trace, &kind, 16);
+    let deaf = play(&setup, &mut ours(1, Others::Reported));
+    let hearing = play(&setup, &mut [Ours::new(16, Others::Reported).hearing()]);
+    for (name, played) in [("deaf", &deaf), ("hearing", &hearing)] {
+        println!(
+            "{name}: {:.3} of hopes kept, {:.3} found, first token after {:.3} s (p95 {:.3} s)",
+            played.hopes_kept, played.hit_share, played.ttft[2], played.ttft[1]
+        );
+    }
+    assert!(hearing.hopes_kept > deaf.hopes_kept, "{hearing:?} and {deaf:?}");
+    assert!(hearing.hit_share > 0.98 * deaf.hit_share, "{hearing:?} and {deaf:?}");
+}
+
+#[test]
+#[ignore = "it measures: the same on Mooncake's conversations; run it with --release --nocapture"]
+#[expect(clippy::print_stdout, reason = "the figure is what it is for")]
+fn mooncake_with_and_without_events_about_caches() {
+    let Some(trace) = shared_trace("mooncake_conversation.jsonl.gz") else { return };
+    let whole = Kind::vllm("llama-3.1-70b", "h200", 8).unwrap();
+    for tokens in [100_000, 300_000, 1_000_000] {
+        let kind = whole.clone().with_cache_tokens(tokens);
+        let setup = Setup { faster: 6.0, ..setup(&trace, &kind, 16) };
+        for gateways in [1, 8] {
+            let deaf = play(&setup, &mut ours(gateways, Others::Reported));
+            let mut hearing = vec![Ours::new(16, Others::Reported).hearing(); gateways];
+            let hearing = play(&setup, &mut hearing);
+            for (name, played) in [("deaf", &deaf), ("hearing", &hearing)] {
+                println!(
+                    "{tokens} tokens, {gateways} gateways, {name}: {:.3} of hopes kept, {:.3} found, \
+                     first token after {:.3} s (p95 {:.3} s)",
+                    played.hopes_kept, played.hit_share, played.ttft[2], played.ttft[1]
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn mooncake_conversations_over_16_engines() {
     let Some(trace) = shared_trace("mooncake_conversation.jsonl.gz") else { return };

@@ -24,7 +24,21 @@ pub(super) struct Pool {
     groups: Vec<Group>,
     spare: Vec<Place>,
     by_key: BTreeMap<u64, Place>,
+    /// What was stored and forgotten since somebody looked, if anybody looks.
+    changes: Option<Vec<Change>>,
 }
+
+/// What became of a named block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It is in the cache from now on.
+    Stored(u64),
+    /// It is not any more.
+    Removed(u64),
+}
+
+/// Changes that are kept for somebody who looks: a step stores a few hundred.
+const CHANGES: usize = 65_536;
 
 /// Some free blocks: without content, or those of a group.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +65,18 @@ impl Pool {
             groups: Vec::new(),
             spare: Vec::new(),
             by_key: BTreeMap::new(),
+            changes: None,
+        }
+    }
+
+    /// What was stored and forgotten since the last call; from the first call on.
+    pub(super) fn changes(&mut self) -> Vec<Change> {
+        self.changes.replace(Vec::new()).unwrap_or_default()
+    }
+
+    fn changed(&mut self, change: Change) {
+        if let Some(changes) = self.changes.as_mut().filter(|changes| changes.len() < CHANGES) {
+            changes.push(change);
         }
     }
 
@@ -144,6 +170,7 @@ impl Pool {
         let place = self.create(Some(key), 0);
         self.groups[place as usize].holders = 1;
         self.by_key.insert(key, place);
+        self.changed(Change::Stored(key));
         place
     }
 
@@ -212,6 +239,7 @@ impl Pool {
         group.present = 0;
         if let Some(key) = group.key.take() {
             self.by_key.remove(&key);
+            self.changed(Change::Removed(key));
         }
         self.spare.push(place);
     }

@@ -1,5 +1,6 @@
 //! The engine and its time.
 
+use super::blocks::Change;
 use super::flight::Flight;
 use super::scheduler::Scheduler;
 use super::{Arrival, Event, Load, Pace, Settings, Tally, TooLong};
@@ -148,6 +149,12 @@ impl<S: Step> Engine<S> {
     /// Counts since the start.
     pub fn tally(&self) -> Tally {
         Tally { evaluations: self.evaluations, ..self.scheduler.tally() }
+    }
+
+    /// Named blocks that were stored and forgotten since the last call, in order; from the first
+    /// call on.
+    pub fn changes(&mut self) -> Vec<Change> {
+        self.scheduler.changes()
     }
 
     /// What decides about its steps.

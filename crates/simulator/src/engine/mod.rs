@@ -23,6 +23,7 @@ mod scheduler;
 #[cfg(test)]
 mod tests;
 
+pub use blocks::Change;
 pub use clock::Engine;
 pub use scheduler::Scheduler;
 

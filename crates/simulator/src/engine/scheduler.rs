@@ -4,7 +4,7 @@
 //! those that end are in a heap by step, and those that need a block are counted by the remainder of
 //! their length.
 
-use super::blocks::Pool;
+use super::blocks::{Change, Pool};
 use super::roster::{Member, Roster, Seat, State};
 use super::{Arrival, Event, Load, Settings, Tally, TooLong, What};
 use crate::seconds::Seconds;
@@ -235,6 +235,12 @@ impl Scheduler {
             used_share: f64::from(blocks - free) / f64::from(blocks.max(1)),
             generated: self.tally.generated + self.decodes * begun,
         }
+    }
+
+    /// Named blocks that were stored and forgotten since the last call, in order; from the first
+    /// call on. For whoever tells others about the cache.
+    pub fn changes(&mut self) -> Vec<Change> {
+        self.pool.changes()
     }
 
     /// Counts since the start.

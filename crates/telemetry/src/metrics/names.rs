@@ -183,6 +183,13 @@ metrics! {
         "Engines of a model by state, as flyball_gateway_engines has them";
     GatewayHedgesWon, Gateway, Counter, Count, "flyball_gateway_hedges_won_total", [],
         "Hedged requests whose answer came from the second engine";
+    GatewayCachesHeard, Gateway, Gauge, Count, "flyball_gateway_caches_heard", [],
+        "Engines whose events about their caches are heard";
+    GatewayCacheEvents, Gateway, Counter, Count, "flyball_gateway_cache_events_total", [],
+        "Batches of events about caches that engines sent";
+    GatewayCacheEventsMissed, Gateway, Counter, Count,
+        "flyball_gateway_cache_events_missed_total", [],
+        "Batches of events about caches that did not arrive, by the gaps in their numbers";
     GatewayRefused, Gateway, Counter, Count, "flyball_gateway_refused_total", ["reason"],
         "Requests that got no whole answer of an engine, by the reason that `x-flyball-reason` says";
     GatewayChoices, Gateway, Counter, Count, "flyball_gateway_choices_total", ["by"],

@@ -152,7 +152,7 @@ async fn a_deadlock_on_sigterm_hangs_no_client() {
         let rig = Rig::before(&[&engine]);
         let mut streams = Vec::new();
         for _ in 0..3 {
-            let mut stream = Reading::of(rig.address(), &chat("count", 8_000, true)).await;
+            let mut stream = Reading::of(rig.address(), &chat("count", 2_000, true)).await;
             stream.events(3).await;
             streams.push(stream);
         }
