@@ -22,12 +22,9 @@
 mod choose;
 mod cost;
 mod endpoint;
-<<<<<<< HEAD
 pub mod fair;
-mod policy;
-=======
 mod horizon;
->>>>>>> e69be04
+mod policy;
 mod ring;
 mod second;
 mod seen;
@@ -38,11 +35,8 @@ mod tests;
 
 pub use choose::{Choice, Why, choose};
 pub use endpoint::{Ask, Availability, Endpoint, Weights};
-<<<<<<< HEAD
-pub use policy::{Policy, least_load, round_robin};
-=======
 pub use horizon::Horizon;
->>>>>>> e69be04
+pub use policy::{Policy, least_load, round_robin};
 pub use ring::Ring;
 pub use second::second;
 pub use seen::{Moment, Past, Seen};
