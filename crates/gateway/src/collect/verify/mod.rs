@@ -9,9 +9,9 @@
 //!   nothing. Of `n` unproven cancels and an excess of `k`, at least `n - k` slots are free; the
 //!   oldest are taken as those. A cancel is held against an engine only after [`GRACE`].
 //! - Somebody else may use the engine. What it has beyond ours while no cancel is unproven is
-//!   others' and is not held against it. If that goes up and down, nothing is held against it: two
-//!   gateways without a collector once put half of all engines into quarantine, each for requests of
-//!   the other.
+//!   others' and is not held against it. Where others are seen at all, nothing is held against the
+//!   engine: two gateways without a collector once put half of all engines into quarantine, each for
+//!   requests of the other. With a collector, other gateways are no others.
 //! - A figure may be old (SGLang renews its own only every 30 s when idle). See [`patience`].
 //!
 //! [`Case`] is a pure state machine: reports in, verdicts out, time as an argument. It does not know
@@ -156,7 +156,7 @@ impl Case {
         let ours = kept.min(excess.saturating_sub(others_most) as usize);
         let oldest = kept - ours;
         let old = |at: &&Instant| seen.sent.duration_since(**at) >= GRACE;
-        let doubtful = !self.others.are_steady();
+        let doubtful = others_most > 0;
         let zombies = self.cancels.range(oldest..kept).filter(|at| !doubtful && old(at)).count();
         self.zombies = u32::try_from(zombies).unwrap_or(u32::MAX);
         let change = if zombies > 0 {
@@ -250,12 +250,6 @@ impl Others {
                 self.before = old.filter(|old| at.duration_since(old.since) < 2 * OTHERS);
             }
         }
-    }
-
-    /// Whether there were about as many of them at all times: within a quarter, and one more or less.
-    fn are_steady(&self) -> bool {
-        let (least, most) = self.range();
-        most - least <= 1 + least / 4
     }
 
     fn range(&self) -> (u32, u32) {
