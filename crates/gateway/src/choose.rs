@@ -78,9 +78,12 @@ impl<'a> Wish<'a> {
             chosen.endpoint.breaker.claim(now).then_some(chosen)
         };
         let allowed = |e: &Endpoint| turn.is_none_or(|turn| turn.allows(e));
+        // Several turns may have been given for one place. Who floods stays with its engines even so.
+        let kept_to = |e: &Endpoint| turn.is_none_or(|turn| turn.keeps_to(e));
         let any = |_: &Endpoint| true;
-        // The second careful one without a turn is for a race lost in `claim`.
+        // One of them more for a race lost in `claim`.
         let chosen = careful(&allowed)
+            .or_else(|| careful(&kept_to))
             .or_else(|| careful(&any))
             .or_else(|| careful(&any))
             .or_else(|| self.ask(|e| !tried.contains(&e.slot)))?;

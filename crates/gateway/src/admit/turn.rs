@@ -85,6 +85,11 @@ impl Turn {
         }
     }
 
+    /// Whether an engine is one of those that the caller keeps to.
+    pub(crate) fn keeps_to(&self, endpoint: &Endpoint) -> bool {
+        self.shard.has(endpoint)
+    }
+
     /// It is counted at an engine now.
     pub(crate) fn begun(&self) {
         if !self.begun.swap(true, Ordering::Relaxed) {
