@@ -67,11 +67,12 @@ fn the_same_seed_gives_the_same_outcome() {
     assert_eq!(outcome(), outcome());
 }
 
-/// Caches that hold a fifth of what is said.
+/// Caches that hold a sixth of what is said: 200 conversations of up to 8,704 tokens, 12 or 13 to an
+/// engine.
 #[test]
 #[expect(clippy::print_stdout, reason = "the figure is what it is for")]
 fn events_about_caches_keep_hopes_true() {
-    let (trace, kind) = (conversations(400, 4), kind().with_cache_tokens(60_000));
+    let (trace, kind) = (conversations(200, 4), kind().with_cache_tokens(20_000));
     let setup = setup(&trace, &kind, 16);
     let deaf = play(&setup, &mut ours(1, Others::Reported));
     let hearing = play(&setup, &mut [Ours::new(16, Others::Reported).hearing()]);
