@@ -115,11 +115,12 @@ fn the_shadow_report_is_right_on_the_half_of_mooncake_that_nothing_was_tuned_on(
     assert!(ranks_right(&Setup { faster: 8.0, ..setup(&trace, &kind, 16) }));
 }
 
-/// Caches that hold a fifth of what is said.
+/// Caches that hold a sixth of what is said: 200 conversations of up to 8,704 tokens, 12 or 13 to an
+/// engine.
 #[test]
 #[expect(clippy::print_stdout, reason = "the figure is what it is for")]
 fn events_about_caches_keep_hopes_true() {
-    let (trace, kind) = (conversations(400, 4), kind().with_cache_tokens(60_000));
+    let (trace, kind) = (conversations(200, 4), kind().with_cache_tokens(20_000));
     let setup = setup(&trace, &kind, 16);
     let deaf = play(&setup, &mut ours(1, Others::Reported));
     let hearing = play(&setup, &mut [Ours::new(16, Others::Reported).hearing()]);

@@ -119,15 +119,16 @@ async fn a_stream_of_a_killed_one_is_gone_on_with_by_another() {
     let Some(parts) = parts(NEEDED) else { return };
     let mut engines = [Engine::llama(&parts, 4).await, Engine::llama(&parts, 4).await];
     let rig = Rig::before(&[&engines[0], &engines[1]]);
-    let body = chat("Count.", 2_000, true);
+    let body = chat("Count.", 800, true);
     let mut stream = Reading::of(rig.address(), &body).await;
     stream.events(50).await;
     let busy = usize::from(engines[0].busy_slots().await != Some(1));
     engines[busy].kill();
-    assert_eq!(stream.end(LIMIT).await, End::Done);
+    // A busy machine writes a hundred tokens a second.
+    assert_eq!(stream.end(4 * LIMIT).await, End::Done);
     assert_eq!(rig.gateway.recoveries().continued, 1);
     let mut unbroken = Reading::of(engines[1 - busy].address, &body).await;
-    assert_eq!(unbroken.end(LIMIT).await, End::Done);
+    assert_eq!(unbroken.end(4 * LIMIT).await, End::Done);
     let (through, unbroken) = (stream.content(), unbroken.content());
     let same = through.bytes().zip(unbroken.bytes()).take_while(|(a, b)| a == b).count();
     note(&format!(
@@ -149,14 +150,13 @@ async fn a_deadlock_on_sigterm_hangs_no_client() {
     let (mut stuck, mut comments) = (0, 0);
     for trial in 0..4 {
         let mut engine = Engine::llama(&parts, 4).await;
-        let rig = Rig::before(&[&engine]);
+        let rig = Rig::cutting(&[&engine]);
         let mut streams = Vec::new();
         for _ in 0..3 {
-            let mut stream = Reading::of(rig.address(), &chat("count", 2_000, true)).await;
+            let mut stream = Reading::of(rig.address(), &chat("count", 30_000, true)).await;
             stream.events(3).await;
             streams.push(stream);
         }
-        // The other one goes on with them to their end.
         engine.term();
         rig.list(&[&other], &[&engine]);
         for stream in &mut streams {

@@ -42,12 +42,22 @@ impl Rig {
         Self::patient(engines, IDLE)
     }
 
+    /// The same, and streams that break off are not gone on with elsewhere.
+    pub(crate) fn cutting(engines: &[&Engine]) -> Self {
+        Self::start(engines, IDLE, false)
+    }
+
     /// The same, with more patience for silence.
     pub(crate) fn patient(engines: &[&Engine], idle: Duration) -> Self {
+        Self::start(engines, idle, true)
+    }
+
+    fn start(engines: &[&Engine], idle: Duration, continue_streams: bool) -> Self {
         let mut settings = Settings { threads: 1, ..Settings::default() };
         settings.listen.set_port(0);
         settings.timeouts.answer_idle_ms = idle.as_millis() as u64;
         settings.timeouts.first_byte_ms = 30_000;
+        settings.recovery.continue_streams = continue_streams;
         let heard = Arc::new(Heard::default());
         let gateway = serve::start(&settings, Arc::clone(&heard) as Arc<dyn Listener>).unwrap();
         let rig = Self { gateway, heard };
