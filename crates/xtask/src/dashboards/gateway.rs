@@ -238,6 +238,18 @@ fn engines() -> Vec<Panel> {
             )],
         ),
         lines(
+            "Regret of the policy",
+            "Seconds by which first tokens come later than with a policy that only watches; below its margin it may be chance.",
+            "s",
+            [
+                (now("shadow_regret_seconds", "model, policy", "max"), "{{model}}: {{policy}}"),
+                (
+                    now("shadow_regret_margin_seconds", "model, policy", "max"),
+                    "{{model}}: {{policy}}, margin",
+                ),
+            ],
+        ),
+        lines(
             "Trouble",
             "Zombies: requests whose clients are gone. Silent: engines without a report of their load.",
             "short",
