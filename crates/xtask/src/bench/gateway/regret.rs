@@ -78,7 +78,8 @@ pub(super) fn measured(bench: &mut Bench, root: &Path) -> Result<Measured> {
     let requests = if bench.quick { QUICK } else { trace.requests.len() - half };
     second_half(&mut trace, half, requests);
     let mut text = format!(
-        "The last {requests} requests of Mooncake's conversation trace, on which nothing was tuned, \
+        "{requests} requests of Mooncake's conversation trace from its middle on, on which nothing was \
+         tuned, \
          {FASTER} times faster, over {ENGINES} engines as above. Each policy is live once with the \
          others in its shadow. Means of the time to the first token.\n\n\
          In virtual time:\n\n",
