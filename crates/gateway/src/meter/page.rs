@@ -14,6 +14,9 @@ type CountOf = fn(&Model) -> &AtomicU64;
 /// Something that is so with a model now.
 type ValueOf = fn(&ModelNow) -> f64;
 
+/// A sum of a model that only grows.
+type TotalOf = fn(&ModelNow) -> u64;
+
 impl Source for Meter {
     fn write(&self, page: &mut Page<'_>) -> fmt::Result {
         self.gen_ai(page)?;
@@ -152,7 +155,7 @@ impl Meter {
         for (metric, value) in gauges {
             page.gauge(metric, shown().map(|model| ([&*model.name], value(model))))?;
         }
-        let counters: [(Metric, fn(&ModelNow) -> u64); 5] = [
+        let counters: [(Metric, TotalOf); 5] = [
             (Metric::GatewayArrived, |model| model.queue.arrived),
             (Metric::GatewayArrivedTokens, |model| model.queue.arrived_tokens),
             (Metric::GatewayCost, |model| model.queue.spent_cost),
