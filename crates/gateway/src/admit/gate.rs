@@ -34,8 +34,6 @@ pub(crate) struct Gate {
     sums: Sums,
     /// Mean tokens of answers of late.
     usual_output: AtomicU64,
-    /// Mean part of prompts that was not cached, in thousandths.
-    usual_read: AtomicU64,
 }
 
 /// A request at the gate.
@@ -75,7 +73,6 @@ impl Gate {
             endpoints: ArcSwap::default(),
             sums: Sums::default(),
             usual_output: AtomicU64::new(FIRST_OUTPUT),
-            usual_read: AtomicU64::new(1_000),
         }
     }
 
@@ -83,10 +80,10 @@ impl Gate {
     pub(crate) fn enter(self: &Arc<Self>, ask: &Ask) -> Result<(Entered, bool), Problem> {
         let now = Instant::now();
         self.sums.arrive(ask.prompt_tokens);
-        let asked = self.asked(ask);
         let endpoints = self.endpoints.load();
         let mut line = self.lock();
         line.fade(now);
+        let asked = self.asked(ask, line.shares.read(ask.caller));
         line.shares.wants(asked.caller, asked.weight, asked.cost);
         let is_up = endpoints.iter().any(|endpoint| endpoint.is_open());
         if is_up && line.queue.is_empty() {
@@ -226,29 +223,19 @@ impl Gate {
         demand
     }
 
-    /// A request has ended at its engine, and this is what it used and how long it took. Where the
-    /// engine did not tell, what was thought of the prompt stays.
-    pub(super) fn spend(&self, asked: &Asked, prompt_tokens: u64, told: Usage, took: Duration) {
-        let is_told = told.input > 0;
-        let cached = || {
-            let read = prompt_tokens.saturating_mul(self.usual_read.load(Relaxed)) / 1_000;
-            prompt_tokens.saturating_sub(read)
-        };
-        let usage = match is_told {
-            true => told,
-            false => Usage { input: prompt_tokens, cached: cached(), ..told },
-        };
+    /// A request has ended at its engine, and this is what it used and how long it took.
+    pub(super) fn spend(&self, asked: &Asked, usage: Usage, took: Duration) {
         let read = usage.input.saturating_sub(usage.cached);
         let held = usage.input.saturating_add(usage.output / 2);
         let [read_tokens, written, held] = [read, usage.output, held].map(Tokens::new);
         let actual = Cost::of(read_tokens, written, held, millis(took));
         self.sums.spend(actual.0);
-        if is_told {
-            learn(&self.usual_output, usage.output);
-            learn(&self.usual_read, read * 1_000 / usage.input);
-        }
-        if self.waiting() > 0 {
-            self.lock().queue.charge(asked.class, asked.caller, asked.cost, actual);
+        learn(&self.usual_output, usage.output);
+        let read_of = read * 1_000 / usage.input.max(1);
+        let mut line = self.lock();
+        line.shares.spent(asked.caller, asked.cost, actual, read_of);
+        if !line.queue.is_empty() {
+            line.queue.charge(asked.class, asked.caller, asked.cost, actual);
         }
     }
 
@@ -271,10 +258,10 @@ impl Gate {
         Turn::new(Arc::clone(self), asked, prompt_tokens, shard)
     }
 
-    fn asked(&self, ask: &Ask) -> Asked {
+    fn asked(&self, ask: &Ask, read_per_thousand: u64) -> Asked {
         let usual = self.usual_output.load(Relaxed);
         let output = ask.most_output.map_or(usual, |most| most.min(usual.saturating_mul(2)));
-        let read = ask.prompt_tokens.saturating_mul(self.usual_read.load(Relaxed)) / 1_000;
+        let read = ask.prompt_tokens.saturating_mul(read_per_thousand) / 1_000;
         let cost = Cost::of(Tokens::new(read), Tokens::new(output), Tokens::new(0), 0);
         Asked { class: ask.class, caller: ask.caller, weight: ask.weight, cost }
     }

@@ -47,7 +47,7 @@ fn busy(endpoint: &Arc<Endpoint>) -> [Flight; 2] {
 async fn who_finds_room_passes_and_who_does_not_waits_for_it() {
     let (gate, engines) = gate(1);
     let (Entered::Now(first), false) = gate.enter(&ask(1, 100)).unwrap() else { panic!() };
-    first.begun();
+    first.begun(1_000);
     let mut flights = Vec::from(busy(&engines[0]));
     let (Entered::Waits(line), false) = gate.enter(&ask(1, 100)).unwrap() else { panic!() };
     assert_eq!((gate.waiting(), line.held), (1, false));
@@ -96,7 +96,7 @@ async fn a_model_without_engines_is_called_once_and_comes() {
         let Entered::Waits(line) = entered else { panic!("nothing to go to") };
         assert!(line.held);
         let turn = line.turn().await.unwrap();
-        turn.begun();
+        turn.begun(1_000);
         turns += 1;
     }
     assert_eq!((turns, gate.waiting()), (50, 0));
@@ -132,7 +132,7 @@ async fn a_caller_who_floods_keeps_to_its_engines_and_others_pass() {
             Entered::Now(turn) => {
                 let engine = engines.iter().find(|e| turn.allows(e)).unwrap();
                 flights.push(Flight::begin(Arc::clone(engine), 50_000, 50_000, true));
-                turn.begun();
+                turn.begun(1_000);
             }
             Entered::Waits(line) => lines.push(Box::pin(line.turn())),
         }
@@ -146,7 +146,7 @@ async fn a_caller_who_floods_keeps_to_its_engines_and_others_pass() {
             let turn = turn.unwrap();
             let engine = engines.iter().find(|e| turn.allows(e)).unwrap();
             flights.push(Flight::begin(Arc::clone(engine), 50_000, 50_000, true));
-            turn.begun();
+            turn.begun(1_000);
         }
         lines = waits;
     }

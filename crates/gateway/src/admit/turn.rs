@@ -7,7 +7,7 @@ use crate::fleet::Endpoint;
 use crate::sse::Usage;
 use flyball_routing::fair::{Asked, Ticket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -33,6 +33,8 @@ pub(crate) struct Turn {
     prompt_tokens: u64,
     shard: Shard,
     begun: AtomicBool,
+    /// Prompt tokens that its engine probably had to read.
+    to_read: AtomicU64,
 }
 
 impl InLine {
@@ -71,7 +73,14 @@ impl Turn {
         prompt_tokens: u64,
         shard: Shard,
     ) -> Self {
-        Self { gate, asked, prompt_tokens, shard, begun: AtomicBool::new(false) }
+        Self {
+            gate,
+            asked,
+            prompt_tokens,
+            shard,
+            begun: AtomicBool::new(false),
+            to_read: AtomicU64::new(prompt_tokens),
+        }
     }
 
     /// Whether an engine may be taken. The turn was given because some engine has room; which one is
@@ -90,8 +99,9 @@ impl Turn {
         self.shard.has(endpoint)
     }
 
-    /// It is counted at an engine now.
-    pub(crate) fn begun(&self) {
+    /// It is counted at an engine now, which probably has to read so many tokens.
+    pub(crate) fn begun(&self, to_read: u64) {
+        self.to_read.store(to_read.min(self.prompt_tokens), Ordering::Relaxed);
         if !self.begun.swap(true, Ordering::Relaxed) {
             self.gate.ungrant();
         }
@@ -104,7 +114,9 @@ impl Turn {
 
     /// It has ended at its engine, and used so much.
     pub(crate) fn spend(&self, usage: Usage, took: Duration) {
-        self.gate.spend(&self.asked, self.prompt_tokens, usage, took);
+        let cached = self.prompt_tokens - self.to_read.load(Ordering::Relaxed);
+        let thought = Usage { input: self.prompt_tokens, cached, output: usage.output };
+        self.gate.spend(&self.asked, if usage.input > 0 { usage } else { thought }, took);
     }
 }
 

@@ -143,7 +143,7 @@ impl<'a> Race<'a> {
     fn runner(&self, chosen: &Chosen) -> Runner<'a> {
         let waiting = flight(self.worker, chosen, self.stream);
         if let Some(turn) = self.turn {
-            turn.begun();
+            turn.begun(chosen.to_read);
         }
         let tokens = self.wish.unread(&chosen.endpoint) + self.wish.to_write(self.stream);
         Runner { waiting, since: Instant::now(), tokens }

@@ -21,10 +21,18 @@ pub struct Shares {
     total: u64,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Had {
     cost: u64,
     weight: u32,
+    /// Part of its prompts that was not cached, in thousandths.
+    read: u64,
+}
+
+impl Default for Had {
+    fn default() -> Self {
+        Self { cost: 0, weight: 1, read: 1_000 }
+    }
 }
 
 impl Shares {
@@ -36,6 +44,23 @@ impl Shares {
         had.cost = had.cost.saturating_add(cost.0);
         had.weight = weight.max(1);
         self.total = self.total.saturating_add(cost.0);
+    }
+
+    /// The part of a caller's prompts that was not cached of late, in thousandths; all of them before
+    /// any was seen. It is its own and not that of all: chat finds most of its prompts cached, and
+    /// who floods with new ones would be taken for a tenth of what it costs.
+    pub fn read(&self, caller: u64) -> u64 {
+        self.had.get(&caller).map_or(1_000, |had| had.read)
+    }
+
+    /// A request has ended, and cost so much instead of what was thought; so many thousandths of its
+    /// prompt were not cached.
+    pub fn spent(&mut self, caller: u64, thought: Cost, actual: Cost, read: u64) {
+        let Some(had) = self.had.get_mut(&caller) else { return };
+        let put_right = |sum: u64| sum.saturating_add(actual.0).saturating_sub(thought.0);
+        had.cost = put_right(had.cost);
+        self.total = put_right(self.total);
+        had.read = (had.read * 7 + read.min(1_000)).div_ceil(8);
     }
 
     /// Some time has passed: what was is worth half.

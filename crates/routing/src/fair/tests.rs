@@ -98,6 +98,19 @@ fn only_who_wants_more_than_its_share_is_over_it() {
 }
 
 #[test]
+fn shares_go_by_what_was_spent_and_each_caller_has_its_own_hits() {
+    let mut shares = Shares::default();
+    for caller in 0..4 {
+        shares.wants(caller, 1, Cost(10_000));
+    }
+    shares.spent(0, Cost(10_000), Cost(100_000), 1_000);
+    (1..4).for_each(|caller| shares.spent(caller, Cost(10_000), Cost(2_000), 100));
+    assert_eq!(shares.exceeded(0), Some(250));
+    assert_eq!(shares.exceeded(1), None);
+    assert_eq!((shares.read(0), shares.read(1), shares.read(9)), (1_000, 888, 1_000));
+}
+
+#[test]
 fn a_shard_is_a_share_of_the_engines_and_the_same_for_everybody() {
     let keys: Vec<u64> = (0..9).map(|n| crate::ring::score(7, n)).collect();
     for (share, engines) in [(100, 2), (500, 4), (1_000, 9)] {
