@@ -89,8 +89,9 @@ impl Line {
     }
 
     /// The engines that a caller keeps to now.
-    pub(super) fn shard(&self, caller: u64, endpoints: &[Arc<Endpoint>]) -> Shard {
-        shard_of(&self.shares, caller, endpoints)
+    pub(super) fn shard(&mut self, caller: u64, endpoints: &[Arc<Endpoint>]) -> Shard {
+        let waits = self.queue.has(caller);
+        shard_of(&mut self.shares, caller, waits, endpoints)
     }
 
     /// Engines with room, up to so many.
@@ -118,20 +119,20 @@ impl Line {
             return None;
         }
         let Self { queue, shares, .. } = self;
-        let can_go = |caller: u64, _: &Waiter| match shard_of(shares, caller, endpoints) {
+        let can_go = |caller: u64, _: &Waiter| match shard_of(shares, caller, true, endpoints) {
             Shard::All => true,
             own @ Shard::Own { .. } => {
                 endpoints.iter().take(LOOKS).any(|e| own.has(e) && e.has_room())
             }
         };
         let (asked, waiter) = queue.next(can_go)?;
-        let shard = shard_of(shares, asked.caller, endpoints);
+        let shard = shard_of(shares, asked.caller, true, endpoints);
         Some((asked, waiter, shard))
     }
 }
 
-fn shard_of(shares: &Shares, caller: u64, endpoints: &[Arc<Endpoint>]) -> Shard {
-    let Some(share) = shares.exceeded(caller).filter(|_| endpoints.len() > 1) else {
+fn shard_of(shares: &mut Shares, caller: u64, waits: bool, endpoints: &[Arc<Endpoint>]) -> Shard {
+    let Some(share) = shares.exceeded(caller, waits).filter(|_| endpoints.len() > 1) else {
         return Shard::All;
     };
     let edge = shard_edge(caller, share, endpoints.iter().map(|endpoint| endpoint.key));

@@ -152,6 +152,13 @@ impl<T> Queue<T> {
         over.into_iter().filter_map(|ticket| self.remove(ticket)).collect()
     }
 
+    /// Whether something of this caller waits.
+    pub fn has(&self, caller: u64) -> bool {
+        [Class::High, Class::Normal, Class::Low]
+            .into_iter()
+            .any(|class| self.flows.contains_key(&(class, caller)))
+    }
+
     /// Shows all that wait.
     pub fn each(&self, mut show: impl FnMut(&T)) {
         self.flows.values().flat_map(|flow| &flow.items).for_each(|item| show(&item.what));

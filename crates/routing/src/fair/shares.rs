@@ -27,11 +27,13 @@ struct Had {
     weight: u32,
     /// Part of its prompts that was not cached, in thousandths.
     read: u64,
+    /// Whether it keeps to its share of the engines.
+    confined: bool,
 }
 
 impl Default for Had {
     fn default() -> Self {
-        Self { cost: 0, weight: 1, read: 1_000 }
+        Self { cost: 0, weight: 1, read: 1_000, confined: false }
     }
 }
 
@@ -70,18 +72,22 @@ impl Shares {
         self.total = self.had.values().map(|had| had.cost).sum();
     }
 
-    /// A caller's share in thousandths, if it wants more than half as much again while others want
-    /// something too.
-    pub fn exceeded(&self, caller: u64) -> Option<u32> {
-        let own = self.had.get(&caller)?;
-        let counts = |had: &&Had| had.cost >= ACTIVE;
-        let weights: u64 = self.had.values().filter(counts).map(|had| u64::from(had.weight)).sum();
-        if weights <= u64::from(own.weight) {
-            return None;
-        }
-        let share = u128::from(self.total) * u128::from(own.weight) / u128::from(weights);
-        let is_over = u128::from(own.cost) * 2 > share * 3;
-        is_over.then_some((u64::from(own.weight) * 1_000 / weights) as u32)
+    /// A caller's share in thousandths, if it is to keep to that: it wants half as much again as others
+    /// do who want something too, or did so and still waits. What it wants shows less once it is kept
+    /// back, because who waits asks for nothing new; without the second rule it was let go every half
+    /// minute, and took all engines at once.
+    pub fn exceeded(&mut self, caller: u64, waits: bool) -> Option<u32> {
+        let own = *self.had.get(&caller)?;
+        let active = self.had.values().filter(|had| had.cost >= ACTIVE);
+        let weights: u64 = active.map(|had| u64::from(had.weight)).sum();
+        let others = weights.saturating_sub(u64::from(own.weight));
+        let confined = others > 0 && {
+            let of_others = u128::from(self.total.saturating_sub(own.cost));
+            let like_others = of_others * u128::from(own.weight) / u128::from(others);
+            u128::from(own.cost) * 2 > like_others * 3 || (own.confined && waits)
+        };
+        self.had.entry(caller).or_default().confined = confined;
+        confined.then_some((u64::from(own.weight) * 1_000 / weights.max(1)) as u32)
     }
 }
 

@@ -87,14 +87,19 @@ fn what_is_ahead_is_a_share_and_not_all() {
 fn only_who_wants_more_than_its_share_is_over_it() {
     let mut shares = Shares::default();
     shares.wants(1, 1, Cost(1_000_000));
-    assert_eq!(shares.exceeded(1), None, "nobody else wants anything");
+    assert_eq!(shares.exceeded(1, false), None, "nobody else wants anything");
     for caller in 2..11 {
         shares.wants(caller, 1, Cost(20_000));
     }
-    assert_eq!(shares.exceeded(1), Some(100));
-    assert!((2..11).all(|caller| shares.exceeded(caller).is_none()));
+    assert_eq!(shares.exceeded(1, false), Some(100));
+    assert!((2..11).all(|caller| shares.exceeded(caller, true).is_none()));
+    // While it waits it asks for nothing, and stays where it is; then it is let go.
+    (0..8).for_each(|_| shares.fade());
+    (2..11).for_each(|caller| shares.wants(caller, 1, Cost(20_000)));
+    assert_eq!(shares.exceeded(1, true), Some(100));
+    assert_eq!(shares.exceeded(1, false), None);
     (0..40).for_each(|_| shares.fade());
-    assert_eq!(shares.exceeded(1), None);
+    assert_eq!(shares.exceeded(1, true), None);
 }
 
 #[test]
@@ -105,8 +110,8 @@ fn shares_go_by_what_was_spent_and_each_caller_has_its_own_hits() {
     }
     shares.spent(0, Cost(10_000), Cost(100_000), 1_000);
     (1..4).for_each(|caller| shares.spent(caller, Cost(10_000), Cost(2_000), 100));
-    assert_eq!(shares.exceeded(0), Some(250));
-    assert_eq!(shares.exceeded(1), None);
+    assert_eq!(shares.exceeded(0, false), Some(250));
+    assert_eq!(shares.exceeded(1, false), None);
     assert_eq!((shares.read(0), shares.read(1), shares.read(9)), (1_000, 888, 1_000));
 }
 
