@@ -1,7 +1,7 @@
 //! The subscriber's side of ZeroMQ: ZMTP 3.0 over TCP, mechanism `NULL`, everything subscribed.
 //!
 //! By hand, because it is all that is needed of it, with a limit for each length that the other
-//! side says (docs/decisions/0030).
+//! side says (docs/decisions/0029).
 
 use std::io;
 use std::net::SocketAddr;
