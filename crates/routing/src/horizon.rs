@@ -69,7 +69,8 @@ mod tests {
     #[test]
     fn it_follows_what_goes_and_never_goes_back() {
         let mut horizon = Horizon::default();
-        let watched: Vec<u64> = (0..1_000).filter(|b| score(*b, SAMPLE).is_multiple_of(SAMPLE)).collect();
+        let watched: Vec<u64> =
+            (0..1_000).filter(|b| score(*b, SAMPLE).is_multiple_of(SAMPLE)).collect();
         assert!((80..170).contains(&watched.len()), "{}", watched.len());
         for (at, block) in watched.iter().enumerate() {
             horizon.stored(*block, Moment(at as u16));
