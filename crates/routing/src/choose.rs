@@ -143,10 +143,10 @@ impl Hopes {
         let home = if seen > 0 {
             share(seen, weights.home_per_thousand)
         } else {
-            // Another gateway may have seen it; what is known to be gone is gone for all.
             let rest = ask.prompt.get().saturating_sub(everywhere);
-            let unseen = if past.gone { 0 } else { weights.unseen_per_thousand };
-            everywhere + share(rest, unseen)
+            let part =
+                if past.gone { weights.gone_per_thousand } else { weights.unseen_per_thousand };
+            everywhere + share(rest, part)
         };
         Self { beginning: beginning.copied(), everywhere, home, last: seen }
     }

@@ -35,7 +35,7 @@ pub use spread::quantile;
 
 use crate::settings::Settings;
 use crate::settings::reload::Reload;
-use crate::sse::Usage;
+use crate::sse::{Finish, Usage};
 use crate::surface::Surface;
 use arc_swap::ArcSwap;
 use flyball_telemetry::traces::{TraceError, Traces};
@@ -210,49 +210,6 @@ impl Outcome {
             Self::Failed => "failed",
             Self::Broken => "broken",
             Self::Cancelled => "cancelled",
-        }
-    }
-}
-
-/// Why an answer ended, in the words of OpenAI.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Finish {
-    /// By itself.
-    Stop,
-    /// At its limit.
-    Length,
-    /// With a call of a tool.
-    ToolCalls,
-    /// Withheld.
-    ContentFilter,
-    /// For another reason.
-    Other,
-}
-
-impl Finish {
-    /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Stop, Self::Length, Self::ToolCalls, Self::ContentFilter, Self::Other];
-
-    /// Its name in metrics and logs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Stop => "stop",
-            Self::Length => "length",
-            Self::ToolCalls => "tool_calls",
-            Self::ContentFilter => "content_filter",
-            Self::Other => "other",
-        }
-    }
-
-    /// From the word of an engine, in any of the dialects.
-    pub fn of(word: &str) -> Self {
-        match word {
-            "stop" | "end_turn" | "stop_sequence" | "completed" => Self::Stop,
-            "length" | "max_tokens" | "max_output_tokens" | "incomplete" => Self::Length,
-            "tool_calls" | "function_call" | "tool_use" => Self::ToolCalls,
-            "content_filter" | "refusal" => Self::ContentFilter,
-            _ => Self::Other,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What no single setting shows: settings that contradict each other, and a door left open.
 
 use super::problem::{Code, Problem};
-use super::{Limits, Model, Settings, Split, Sticky, Timeouts, Waker};
+use super::{Limits, Model, SHADOWED_MODELS, Settings, Split, Sticky, Timeouts, Waker};
 use std::collections::BTreeMap;
 
 /// What contradicts. `wrong` are paths of settings that are known to be wrong already and were
@@ -66,9 +66,10 @@ pub(super) fn warnings(settings: &Settings) -> Vec<String> {
         warnings.push(format!("everybody who reaches {} may use every model", settings.listen));
     }
     let shadowed = settings.models.iter().filter(|model| !model.shadow.is_empty()).count();
-    if shadowed > crate::shadow::MODELS {
-        let most = crate::shadow::MODELS;
-        warnings.push(format!("{shadowed} models list shadow; only the first {most} are scored"));
+    if shadowed > SHADOWED_MODELS {
+        warnings.push(format!(
+            "{shadowed} models list shadow; only the first {SHADOWED_MODELS} are scored"
+        ));
     }
     warnings
 }

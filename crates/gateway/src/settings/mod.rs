@@ -32,6 +32,10 @@ pub const MAX_BYTES: usize = 4 << 20;
 /// Engines of one model.
 pub const MAX_ENDPOINTS: usize = 10_000;
 
+/// Models that are scored by policies they do not route by; of more, the first in the settings. Four at
+/// 59 MiB are the most that something beside the work should cost.
+pub const SHADOWED_MODELS: usize = 4;
+
 /// Everything a gateway is told.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]

@@ -6,8 +6,8 @@
 //! counted and left out. The thread hands all of it to a [`Trial`](flyball_routing::shadow::Trial),
 //! which does the thinking, and keeps what that says for the metrics and for `/shadow`.
 //!
-//! Memory: at most [`MODELS`] models at 59 MiB each (see `flyball_routing::shadow`), and a queue of
-//! [`QUEUED`] messages, in which a prompt of 12,000 tokens takes half a KiB and the longest that counts
+//! Memory: at most [`SHADOWED_MODELS`] models at 59 MiB each (see `flyball_routing::shadow`), and a queue of
+//! `QUEUED` messages, in which a prompt of 12,000 tokens takes half a KiB and the longest that counts
 //! 32 KiB.
 //!
 //! What it does not know: other gateways (each scores its own part, against engines that look as slow as
@@ -20,7 +20,7 @@ mod page;
 mod tests;
 
 use crate::fleet::Fleet;
-use crate::settings::{self, Settings};
+use crate::settings::{self, SHADOWED_MODELS, Settings};
 use arc_swap::ArcSwap;
 use desk::{Desk, Message, What};
 use flyball_routing::Policy;
@@ -30,10 +30,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
-
-/// Models that are scored; of more, the first in the settings. Four at 59 MiB are the most that something
-/// beside the work should cost.
-pub const MODELS: usize = 4;
 
 /// Messages that wait: a second of 1,000 requests with a beginning, a first token and an end, and a
 /// few more.
@@ -100,7 +96,7 @@ impl Shadows {
             others: model.shadow.iter().map(|policy| (*policy).into()).collect(),
         };
         let wanted: Wanted = shadowed
-            .take(MODELS)
+            .take(SHADOWED_MODELS)
             .map(|model| (model.name.as_str().into(), Arc::new(line(model))))
             .collect();
         if !wanted.is_empty() && self.queue.get().is_none() {

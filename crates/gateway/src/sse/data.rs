@@ -4,10 +4,15 @@
 /// Events whose data have several lines come as several; no engine sends such.
 pub(crate) fn data_of(events: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let mut at = 0;
-    events.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')).filter_map(move |line| {
+    let lines = std::iter::from_fn(move || {
+        let rest = events.get(at..).filter(|rest| !rest.is_empty())?;
+        let length = memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
         let begins = at;
-        at += line.len();
-        let data = line.trim_ascii_end().strip_prefix(b"data:")?;
+        at += length + 1;
+        Some((begins, &rest[..length]))
+    });
+    lines.filter_map(|(begins, line)| {
+        let data = line.strip_prefix(b"data:")?.trim_ascii_end();
         Some((begins, data.strip_prefix(b" ").unwrap_or(data)))
     })
 }

@@ -5,7 +5,6 @@
 //! is not read for this.
 
 use super::told::member;
-use crate::meter::Finish;
 use crate::surface::Surface;
 use memchr::memmem::Finder;
 use std::sync::LazyLock;
@@ -17,6 +16,49 @@ static STATUS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(br#""sta
 static DETAILS: LazyLock<Finder<'static>> =
     LazyLock::new(|| Finder::new(br#""incomplete_details""#));
 static REASON: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(br#""reason""#));
+
+/// Why an answer ended, in the words of OpenAI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Finish {
+    /// By itself.
+    Stop,
+    /// At its limit.
+    Length,
+    /// With a call of a tool.
+    ToolCalls,
+    /// Withheld.
+    ContentFilter,
+    /// For another reason.
+    Other,
+}
+
+impl Finish {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Stop, Self::Length, Self::ToolCalls, Self::ContentFilter, Self::Other];
+
+    /// Its name in metrics and logs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Length => "length",
+            Self::ToolCalls => "tool_calls",
+            Self::ContentFilter => "content_filter",
+            Self::Other => "other",
+        }
+    }
+
+    /// From the word of an engine, in any of the dialects.
+    pub fn of(word: &str) -> Self {
+        match word {
+            "stop" | "end_turn" | "stop_sequence" | "completed" => Self::Stop,
+            "length" | "max_tokens" | "max_output_tokens" | "incomplete" => Self::Length,
+            "tool_calls" | "function_call" | "tool_use" => Self::ToolCalls,
+            "content_filter" | "refusal" => Self::ContentFilter,
+            _ => Self::Other,
+        }
+    }
+}
 
 /// Why a whole JSON answer ended; `piece` is its end. `None` if it does not tell.
 pub fn finish_of(surface: Surface, piece: &[u8]) -> Option<Finish> {

@@ -25,12 +25,10 @@ mod properties;
 mod tests;
 
 pub(crate) use data::data_of;
-pub use finish::finish_of;
+pub use finish::{Finish, finish_of};
 pub use told::usage_of;
 pub use watcher::Watcher;
 pub use write::write_event;
-
-use crate::meter::Finish;
 
 /// What an answer said about itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

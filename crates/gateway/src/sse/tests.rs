@@ -1,5 +1,4 @@
-use super::{Broken, Progress, Seen, Usage, Watcher, usage_of};
-use crate::meter::Finish;
+use super::{Broken, Finish, Progress, Seen, Usage, Watcher, usage_of};
 use crate::surface::Surface;
 
 fn watch(surface: Surface, stream: &str) -> Seen {

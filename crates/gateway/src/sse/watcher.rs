@@ -1,10 +1,9 @@
 //! Lines and events of a stream.
 
-use super::finish::{Ending, incomplete_reason};
+use super::finish::{Ending, Finish, incomplete_reason};
 use super::kept::Kept;
 use super::told::{Counts, Told, last_usage, mentions_error, mentions_usage};
 use super::{Broken, Progress, Seen};
-use crate::meter::Finish;
 use crate::surface::Surface;
 
 /// The longest name of a field that is let through. Those in use have five bytes at most.

@@ -4,7 +4,7 @@ use super::*;
 use crate::seconds::Seconds;
 use crate::traffic::real::shared_trace;
 use crate::traffic::{Request, Trace};
-use flyball_routing::Policy;
+use flyball_routing::{Policy, Weights};
 
 /// Conversations of a few turns, four blocks longer each time, after one block that all share.
 fn conversations(count: u64, turns: u32) -> Trace {
@@ -145,9 +145,17 @@ fn mooncake_with_and_without_events_about_caches() {
         let setup = Setup { faster: 6.0, ..setup(&trace, &kind, 16) };
         for gateways in [1, 8] {
             let deaf = play(&setup, &mut ours(gateways, Others::Reported));
-            let mut hearing = vec![Ours::new(16, Others::Reported).hearing(); gateways];
-            let hearing = play(&setup, &mut hearing);
-            for (name, played) in [("deaf", &deaf), ("hearing", &hearing)] {
+            let hearing = |gone_per_thousand| {
+                let weights = Weights { gone_per_thousand, ..Weights::DEFAULT };
+                let one = Ours::new(16, Others::Reported).weighing(weights).hearing();
+                play(&setup, &mut vec![one; gateways])
+            };
+            for (name, played) in [
+                ("deaf", deaf),
+                ("hearing, 0", hearing(0)),
+                ("hearing, 200", hearing(200)),
+                ("hearing, 400", hearing(400)),
+            ] {
                 println!(
                     "{tokens} tokens, {gateways} gateways, {name}: {:.3} of hopes kept, {:.3} found, \
                      first token after {:.3} s (p95 {:.3} s)",

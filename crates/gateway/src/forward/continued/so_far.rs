@@ -17,6 +17,8 @@ pub(in crate::forward) struct SoFar {
     tokens: u64,
     id: Option<String>,
     created: Option<u64>,
+    /// What was around the text of the last event that was read.
+    around: Around,
     /// Something came that no other engine could go on with.
     cannot: bool,
 }
@@ -37,9 +39,9 @@ impl SoFar {
             return Came::More;
         }
         for (at, data) in data_of(piece) {
-            if data == b"[DONE]" {
-                self.cannot = true;
-                return Came::More;
+            if let Some(text) = self.around.text_in(data) {
+                self.add(text);
+                continue;
             }
             let Ok(chunk) = serde_json::from_slice::<Chunk<'_>>(data) else {
                 self.cannot = true;
@@ -51,28 +53,30 @@ impl SoFar {
                 return if is_ours { Came::More } else { Came::Failure(at) };
             }
             self.chunk(&chunk);
+            self.around.learn(data, &chunk);
         }
         Came::More
     }
 
+    fn add(&mut self, text: &str) {
+        self.tokens += u64::from(!text.is_empty());
+        self.text.push_str(text);
+        if self.cannot || self.text.len() > TEXT_BYTES {
+            self.cannot = true;
+            self.text = String::new();
+        }
+    }
+
     fn chunk(&mut self, chunk: &Chunk<'_>) {
         if self.id.is_none() {
-            self.id = chunk.id.as_deref().map(str::to_owned);
+            self.id = chunk.id.as_ref().map(|id| id.0.to_string());
             self.created = chunk.created;
         }
         for choice in &chunk.choices {
-            let delta = choice.delta.as_ref();
-            let text = delta.and_then(|delta| delta.content.as_deref()).or(choice.text.as_deref());
-            let text = text.unwrap_or_default();
-            self.tokens += u64::from(!text.is_empty());
-            self.text.push_str(text);
             self.cannot |= choice.finish_reason.is_some()
                 || choice.index != 0
-                || delta.is_some_and(Delta::is_more_than_text);
-        }
-        self.cannot |= self.text.len() > TEXT_BYTES;
-        if self.cannot {
-            self.text = String::new();
+                || choice.delta.as_ref().is_some_and(Delta::is_more_than_text);
+            self.add(choice.said().map_or("", |text| &text.0));
         }
     }
 
@@ -92,10 +96,47 @@ impl SoFar {
     }
 }
 
+/// What is around the text in an event. Engines write all events of an answer alike, so that most
+/// need not be read: with the same bytes before and behind, and nothing between that ends a text or
+/// begins an escape, only the text differs.
+#[derive(Debug, Default)]
+struct Around {
+    before: Vec<u8>,
+    behind: Vec<u8>,
+}
+
+/// Bytes around a text that are kept; a usual event has 200.
+const AROUND_BYTES: usize = 1 << 10;
+
+impl Around {
+    fn text_in<'a>(&self, data: &'a [u8]) -> Option<&'a str> {
+        if self.before.is_empty() {
+            return None;
+        }
+        let text = data.strip_prefix(&*self.before)?.strip_suffix(&*self.behind)?;
+        // Below a blank nothing may stand in a text as it is.
+        let plain = memchr::memchr2(b'"', b'\\', text).is_none() && text.iter().all(|b| *b >= b' ');
+        plain.then(|| str::from_utf8(text).ok()).flatten()
+    }
+
+    fn learn(&mut self, data: &[u8], chunk: &Chunk<'_>) {
+        let [choice] = &*chunk.choices else { return };
+        // Borrowed, it has no escapes and stands in the data as it is.
+        let Some(Text(Cow::Borrowed(text))) = choice.said() else { return };
+        let at = (text.as_ptr() as usize).wrapping_sub(data.as_ptr() as usize);
+        let Some((before, rest)) = data.split_at_checked(at) else { return };
+        let Some(behind) = rest.get(text.len()..) else { return };
+        if before.len() + behind.len() <= AROUND_BYTES {
+            before.clone_into(&mut self.before);
+            behind.clone_into(&mut self.behind);
+        }
+    }
+}
+
 #[derive(Deserialize)]
 struct Chunk<'a> {
     #[serde(borrow, default)]
-    id: Option<Cow<'a, str>>,
+    id: Option<Text<'a>>,
     #[serde(default)]
     created: Option<u64>,
     #[serde(borrow, default)]
@@ -111,19 +152,25 @@ struct Choice<'a> {
     #[serde(borrow, default)]
     delta: Option<Delta<'a>>,
     #[serde(borrow, default)]
-    text: Option<Cow<'a, str>>,
+    text: Option<Text<'a>>,
     #[serde(default)]
     finish_reason: Option<IgnoredAny>,
+}
+
+impl<'a> Choice<'a> {
+    fn said(&self) -> Option<&Text<'a>> {
+        self.delta.as_ref().and_then(|delta| delta.content.as_ref()).or(self.text.as_ref())
+    }
 }
 
 #[derive(Deserialize)]
 struct Delta<'a> {
     #[serde(borrow, default)]
-    content: Option<Cow<'a, str>>,
+    content: Option<Text<'a>>,
     #[serde(borrow, default)]
-    reasoning_content: Option<Cow<'a, str>>,
+    reasoning_content: Option<Text<'a>>,
     #[serde(borrow, default)]
-    reasoning: Option<Cow<'a, str>>,
+    reasoning: Option<Text<'a>>,
     #[serde(default)]
     tool_calls: Option<Vec<IgnoredAny>>,
     #[serde(default)]
@@ -137,7 +184,7 @@ struct Delta<'a> {
 impl Delta<'_> {
     /// Thoughts, calls and sounds are not text that could be given back as an answer.
     fn is_more_than_text(&self) -> bool {
-        let says = |text: &Option<Cow<'_, str>>| text.as_ref().is_some_and(|t| !t.is_empty());
+        let says = |text: &Option<Text<'_>>| text.as_ref().is_some_and(|t| !t.0.is_empty());
         says(&self.reasoning_content)
             || says(&self.reasoning)
             || self.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty())
@@ -167,9 +214,15 @@ impl Code {
     }
 }
 
+/// A text as it stands in the data, if it has no escapes. Without a type of its own, serde would copy
+/// it each time.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn after(events: &[&str]) -> SoFar {
         let mut so_far = SoFar::default();
@@ -219,6 +272,48 @@ mod tests {
             let piece = format!("{before}data: {error}\n\ndata: [DONE]\n\n");
             assert_eq!(so_far.take(piece.as_bytes()), Came::Failure(before.len()), "{error}");
             assert_eq!(so_far.text(), Some(""));
+        }
+    }
+
+    proptest! {
+        /// Read one by one by somebody who learns nothing, or all by one who does.
+        #[test]
+        fn what_is_learned_changes_nothing(texts in prop::collection::vec(".{0,8}", 1..30)) {
+            let mut learned = SoFar::default();
+            let mut plainly = String::new();
+            for (number, text) in texts.iter().enumerate() {
+                let mut chunk = serde_json::json!({"id": "a", "choices": [{"index": 0,
+                    "delta": {"content": text}, "finish_reason": null}]});
+                if number % 7 == 6 {
+                    chunk["created"] = number.into();
+                }
+                let event = format!("data: {chunk}\n\n");
+                learned.take(event.as_bytes());
+                let mut alone = SoFar::default();
+                alone.take(event.as_bytes());
+                plainly.push_str(alone.text().unwrap());
+            }
+            prop_assert_eq!(learned.text(), Some(&*plainly));
+            prop_assert_eq!(&plainly, &texts.concat());
+            let tokens = texts.iter().filter(|text| !text.is_empty()).count();
+            prop_assert_eq!(learned.tokens(), tokens as u64);
+        }
+    }
+
+    #[test]
+    fn an_end_is_seen_also_after_much_was_learned() {
+        let event = |text: &str, end: &str| {
+            format!(r#"{{"choices":[{{"delta":{{"content":"{text}"}},"finish_reason":{end}}}]}}"#)
+        };
+        let said: Vec<String> = ["a", "b", "c"].iter().map(|text| event(text, "null")).collect();
+        let said: Vec<&str> = said.iter().map(String::as_str).collect();
+        let learned = after(&said);
+        assert_eq!(learned.text(), Some("abc"));
+        let next = event("what comes", "null");
+        assert_eq!(learned.around.text_in(next.as_bytes()), Some("what comes"));
+        let smuggled = event(r#"","tool_calls":[1],"x":""#, "null");
+        for last in [event("d", "\"stop\""), smuggled] {
+            assert_eq!(after(&[&said[..], &[&last]].concat()).text(), None, "{last}");
         }
     }
 
