@@ -2,7 +2,7 @@
 
 /// What stands behind `data:` in each line of whole events that has it, and where the line begins.
 /// Events whose data have several lines come as several; no engine sends such.
-pub(crate) fn data_of(events: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+pub fn data_of(events: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let mut at = 0;
     let lines = std::iter::from_fn(move || {
         let rest = events.get(at..).filter(|rest| !rest.is_empty())?;

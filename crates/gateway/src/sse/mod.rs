@@ -24,7 +24,7 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use data::data_of;
+pub use data::data_of;
 pub use finish::{Finish, finish_of};
 pub use told::usage_of;
 pub use watcher::Watcher;

@@ -1,0 +1,92 @@
+//! Conditions of our kinds: a closed list of types, and the standard form of Kubernetes.
+//!
+//! `Ready`, `Reconciling` and `Stalled` mean what kstatus says, so that `kubectl wait`, Flux and Argo
+//! CD understand them: the last two are there only while they are true.
+
+use flyball_core::reason::Reason;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+/// What a condition is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// All of the others together.
+    Ready,
+    /// The workloads exist.
+    TargetFound,
+    /// What is known about demand is recent.
+    SignalsFresh,
+    /// What is wanted can be had.
+    CapacityAvailable,
+    /// Requests are answered as fast as the objectives say.
+    ObjectivesMet,
+    /// Something changes; there only while it does.
+    Reconciling,
+    /// Nothing will change until a person acts; there only while that is so.
+    Stalled,
+}
+
+impl Kind {
+    /// All of them, in the order in which they are shown.
+    pub const ALL: [Self; 7] = [
+        Self::Ready,
+        Self::TargetFound,
+        Self::SignalsFresh,
+        Self::CapacityAvailable,
+        Self::ObjectivesMet,
+        Self::Reconciling,
+        Self::Stalled,
+    ];
+
+    /// Its name in the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ready => "Ready",
+            Self::TargetFound => "TargetFound",
+            Self::SignalsFresh => "SignalsFresh",
+            Self::CapacityAvailable => "CapacityAvailable",
+            Self::ObjectivesMet => "ObjectivesMet",
+            Self::Reconciling => "Reconciling",
+            Self::Stalled => "Stalled",
+        }
+    }
+}
+
+/// What is said about one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// About what.
+    pub kind: Kind,
+    /// Whether it is so; `None` is "unknown".
+    pub so: Option<bool>,
+    /// Why.
+    pub reason: Reason,
+    /// The same in a sentence.
+    pub message: String,
+}
+
+/// The conditions as they are to be stored: the time of one that did not turn stays.
+pub fn merge(
+    before: &[Condition],
+    said: &[Said],
+    generation: Option<i64>,
+    now: jiff::Timestamp,
+) -> Vec<Condition> {
+    let condition = |said: &Said| {
+        let status = match said.so {
+            Some(true) => "True",
+            Some(false) => "False",
+            None => "Unknown",
+        };
+        let same = before.iter().find(|one| one.type_ == said.kind.name() && one.status == status);
+        Condition {
+            type_: said.kind.name().to_owned(),
+            status: status.to_owned(),
+            reason: said.reason.name().to_owned(),
+            message: said.message.clone(),
+            observed_generation: generation,
+            last_transition_time: same
+                .map_or_else(|| Time(now), |one| one.last_transition_time.clone()),
+        }
+    };
+    said.iter().map(condition).collect()
+}

@@ -1,0 +1,25 @@
+//! From what is stored to `core`'s values, and from decisions to what is stored.
+//!
+//! The API server holds what comes to the schema, so that little can be wrong here; what still can is
+//! a [`Problem`] that names the field. `wanted` reads specs, `receipt` writes statuses.
+
+mod receipt;
+mod wanted;
+
+pub use receipt::rfc3339;
+
+/// A field that cannot be understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{field}` {what}")]
+pub struct Problem {
+    /// Its path; example: `spec.variants[h100].pool`.
+    pub field: String,
+    /// What is wrong, and what it must be.
+    pub what: String,
+}
+
+impl Problem {
+    fn of(field: impl Into<String>, what: impl Into<String>) -> Self {
+        Self { field: field.into(), what: what.into() }
+    }
+}

@@ -1,0 +1,23 @@
+//! Names of labels and annotations that Flyball writes or reads.
+
+/// On pods and workloads that Flyball made: the ModelService.
+pub const MODEL: &str = "flyball.dev/model";
+
+/// On pods and workloads that Flyball made: the variant.
+pub const VARIANT: &str = "flyball.dev/variant";
+
+/// On a pod that gets no new requests: when that began, RFC 3339. Gateways that are not connected to
+/// the operator read it too.
+pub const DRAINING: &str = "flyball.dev/draining-since";
+
+/// On a ModelService: nothing is changed until this moment, RFC 3339.
+pub const FROZEN_UNTIL: &str = "flyball.dev/frozen-until";
+
+/// On a ModelService: why a person froze it.
+pub const FROZEN_BECAUSE: &str = "flyball.dev/frozen-because";
+
+/// On pods: which of a ReplicaSet's pods go first when it shrinks. Kubernetes' own.
+pub const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+
+/// The ConfigMap in the operator's namespace that freezes everything while it exists.
+pub const FREEZE_ALL: &str = "flyball-freeze";

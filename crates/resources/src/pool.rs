@@ -1,0 +1,125 @@
+//! Pool: accelerators of one kind, what they cost, and how many there may be.
+
+use crate::decimal;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Accelerators of one kind on the nodes that the selector finds.
+#[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "flyball.dev",
+    version = "v1alpha1",
+    kind = "Pool",
+    status = "PoolStatus",
+    derive = "PartialEq",
+    shortname = "fpool",
+    category = "flyball",
+    doc = "A pool of like accelerators: which nodes have them, what they cost, how many there may be.",
+    printcolumn(name = "Accelerator", type_ = "string", json_path = ".spec.accelerator"),
+    printcolumn(name = "GPUs", type_ = "integer", json_path = ".status.gpus"),
+    printcolumn(name = "Used", type_ = "integer", json_path = ".status.used"),
+    printcolumn(name = "Limit", type_ = "integer", json_path = ".spec.limit"),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Ready\")].status"
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct PoolSpec {
+    /// The accelerator by its name in Flyball's catalogue, as `flyball gpus` lists it; example:
+    /// `h100-sxm-80gb`. With it, the speed of a model can be predicted before it is measured.
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
+    pub accelerator: String,
+    /// Labels that a node must have to belong to the pool. Every node that offers `resourceName`
+    /// belongs to it if there are none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 16))]
+    pub node_selector: BTreeMap<String, String>,
+    /// The resource of a node that counts accelerators.
+    #[serde(default = "nvidia")]
+    #[schemars(length(min = 1, max = 253))]
+    pub resource_name: String,
+    /// What one accelerator costs for an hour, by how it is paid for. A price that is not here is
+    /// unknown, not zero.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 3), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["purchase"]))]
+    pub prices: Vec<Price>,
+    /// The currency of `prices`, by ISO 4217.
+    #[serde(default = "usd")]
+    #[schemars(regex(pattern = r"^[A-Z]{3}$"), length(max = 3))]
+    pub currency: String,
+    /// The most accelerators that Flyball may use of the pool; no limit of its own if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub limit: Option<i32>,
+    /// Whether more nodes come when pods wait for them.
+    #[serde(default)]
+    pub growth: Growth,
+}
+
+/// Whether a pool gets more nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Growth {
+    /// The nodes that are there are all there will be.
+    #[default]
+    Fixed,
+    /// A node autoscaler adds nodes for pods that wait.
+    Autoscaled,
+}
+
+/// What one accelerator costs for an hour.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Price {
+    /// How it is paid for.
+    pub purchase: Purchase,
+    /// The amount, a decimal in quotes; example: `"6.88"`.
+    #[schemars(regex(pattern = decimal::PATTERN), length(max = 16))]
+    pub per_gpu_hour: String,
+}
+
+/// How an accelerator is paid for. Nodes say it with the label `karpenter.sh/capacity-type`; a node
+/// without it is paid for on demand.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub enum Purchase {
+    /// Paid for whether used or not.
+    Reserved,
+    /// Paid for while used, and not taken away.
+    OnDemand,
+    /// Paid for while used, cheaper, and can be taken away at short notice.
+    Spot,
+}
+
+/// What there is of a pool.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PoolStatus {
+    /// The generation of the spec that this status is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Accelerators on nodes that can be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpus: Option<i32>,
+    /// Accelerators that pods hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<i32>,
+    /// What is so, in the standard form; see the reference for the types.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+}
+
+fn nvidia() -> String {
+    "nvidia.com/gpu".to_owned()
+}
+
+fn usd() -> String {
+    "USD".to_owned()
+}

@@ -1,0 +1,202 @@
+//! The schemas as they are installed, and their reference page.
+
+use crate::conditions::Kind;
+use crate::{ModelService, Pool};
+use flyball_core::reason::Reason;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt as _;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// The largest CRD that is pleasant to read; Karpenter's NodePool has 20 KiB.
+const LARGEST: usize = 40 << 10;
+
+fn crds() -> [CustomResourceDefinition; 2] {
+    [ModelService::crd(), Pool::crd()].map(|mut crd| {
+        // Uninstalling the chart must not delete what people wrote.
+        let keep = ("helm.sh/resource-policy".to_owned(), "keep".to_owned());
+        crd.metadata.annotations.get_or_insert_default().extend([keep]);
+        crd
+    })
+}
+
+fn schema(crd: &CustomResourceDefinition) -> Value {
+    let schema = crd.spec.versions[0].schema.as_ref().unwrap();
+    serde_json::to_value(schema.open_api_v3_schema.as_ref().unwrap()).unwrap()
+}
+
+/// Calls `see` with the path and the schema of every field.
+fn walk(path: &str, schema: &Value, see: &mut impl FnMut(&str, &Value)) {
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        see(&path, field);
+        walk(&path, field, see);
+        if field["items"].is_object() {
+            walk(&format!("{path}[]"), &field["items"], see);
+        }
+    }
+}
+
+fn is_ours(path: &str) -> bool {
+    path.starts_with("spec") || path.starts_with("status")
+}
+
+#[test]
+fn every_field_is_described_bounded_and_not_a_float() {
+    for crd in crds() {
+        walk("", &schema(&crd), &mut |path, field| {
+            if !is_ours(path) || path.contains("conditions[]") {
+                return;
+            }
+            let description = field["description"].as_str().unwrap_or_default();
+            assert!(description.ends_with('.'), "{path}: {description:?}");
+            assert_ne!(field["type"], "number", "{path} is a floating point number");
+            assert!(!path.ends_with("phase"), "{path}");
+            if !path.starts_with("spec.") {
+                return;
+            }
+            match field["type"].as_str() {
+                Some("string") => assert!(
+                    field["maxLength"].is_u64() || field["enum"].is_array(),
+                    "{path} has no longest length"
+                ),
+                Some("array") => {
+                    assert!(field["maxItems"].is_u64(), "{path} has no most items");
+                    assert!(field["x-kubernetes-list-type"].is_string(), "{path} has no list type");
+                }
+                Some("integer") => {
+                    assert!(field["minimum"].is_number() && field["maximum"].is_number(), "{path}");
+                }
+                _ => {}
+            }
+        });
+    }
+}
+
+#[test]
+fn conditions_and_reasons_are_words() {
+    for kind in Kind::ALL {
+        assert!(kind.name().chars().all(|c| c.is_ascii_alphabetic()));
+    }
+    assert!(Reason::ALL.len() < 64, "a closed list that nobody can read is none");
+}
+
+#[test]
+fn the_installed_schemas_are_current_and_small() {
+    for crd in crds() {
+        let text = format!(
+            "# Generated from crates/resources. `UPDATE=1 cargo test -p flyball-resources` writes it anew.\n{}",
+            serde_saphyr::to_string(&serde_json::to_value(&crd).unwrap()).unwrap()
+        );
+        assert!(text.len() < LARGEST, "{}: {} bytes", crd.spec.names.kind, text.len());
+        assert!(!text.contains("{{"), "Helm would read it");
+        let file = format!("charts/flyball-crds/templates/{}.yaml", crd.spec.names.plural);
+        current(&Path::new(ROOT).join(file), &text);
+    }
+}
+
+#[test]
+fn the_reference_is_current() {
+    let mut text = String::from(
+        "# Custom resources\n\n\
+         *Generated from the code. `UPDATE=1 cargo test -p flyball-resources` writes it anew.*\n\n\
+         `kubectl explain modelservices.spec` shows the same. Group and version are\n\
+         `flyball.dev/v1alpha1`.\n",
+    );
+    for crd in crds() {
+        let (kind, schema) = (&crd.spec.names.kind, schema(&crd));
+        let about = schema["description"].as_str().unwrap_or_default();
+        let _ = write!(text, "\n## {kind}\n\n{about}\n");
+        for part in ["spec", "status"] {
+            let _ = write!(
+                text,
+                "\n### `{part}`\n\n| Field | Type | Default | What it is |\n|---|---|---|---|\n"
+            );
+            walk("", &schema, &mut |path, field| {
+                if path.starts_with(&format!("{part}.")) && !path.contains("conditions[]") {
+                    text += &row(path, field);
+                }
+            });
+        }
+        text += &rules(&schema);
+    }
+    current(&Path::new(ROOT).join("docs/reference/resources.md"), &text);
+}
+
+fn row(path: &str, field: &Value) -> String {
+    let kind = match field["enum"].as_array() {
+        Some(words) => words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
+        None => field["type"].as_str().unwrap_or("any").to_owned(),
+    };
+    let default = match &field["default"] {
+        Value::Null => String::new(),
+        Value::Object(_) => "see below".to_owned(),
+        value => format!("`{}`", value.to_string().trim_matches('"')),
+    };
+    let what = field["description"].as_str().unwrap_or_default();
+    let what = what.split("\n\n").next().unwrap_or_default().replace('\n', " ").replace('|', "\\|");
+    format!("| `{path}` | {kind} | {default} | {what} |\n")
+}
+
+/// Rules of the whole schema, with the sentence that whoever breaks one reads.
+fn rules(schema: &Value) -> String {
+    let mut rows = String::new();
+    let mut see = |path: &str, field: &Value| {
+        for place in [field, &field["items"]] {
+            for rule in place["x-kubernetes-validations"].as_array().into_iter().flatten() {
+                let message = rule["message"].as_str().unwrap_or_default();
+                rows += &format!("| `{path}` | {message} |\n");
+            }
+        }
+    };
+    walk("", schema, &mut see);
+    match rows.as_str() {
+        "" => rows,
+        _ => format!("\n### Rules\n\n| Where | What the API server says |\n|---|---|\n{rows}"),
+    }
+}
+
+#[test]
+fn a_spec_of_six_lines_adopts_a_deployment() {
+    let file = |name: &str| {
+        let path = Path::new(ROOT).join("docs/guides/operator").join(name);
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    };
+    for (name, most) in [("adopt.yaml", 6), ("serve.yaml", 15)] {
+        let text = file(name);
+        assert!(text.lines().count() <= most, "{name}");
+        let model: ModelService = serde_saphyr::from_str(&text).unwrap();
+        assert_eq!(model.spec.variants.len(), 1, "{name}");
+    }
+}
+
+#[test]
+fn what_is_not_written_has_the_defaults_of_the_schema() {
+    let model: ModelService = serde_json::from_value(json!({
+        "apiVersion": "flyball.dev/v1alpha1", "kind": "ModelService", "metadata": {"name": "m"},
+        "spec": {"variants": [{"targetRef": {"kind": "Deployment", "name": "m"}}]}
+    }))
+    .unwrap();
+    assert_eq!(model.spec.scaling.mode, crate::model_service::Mode::Recommend);
+    let mut defaults = Vec::new();
+    walk("", &schema(&ModelService::crd()), &mut |path, field| {
+        if !field["default"].is_null() {
+            defaults.push(path.to_owned());
+        }
+    });
+    for path in ["spec.scaling.mode", "spec.scaling.max", "spec.objectives", "spec.scaling"] {
+        assert!(defaults.iter().any(|have| have == path), "{path}: {defaults:?}");
+    }
+}
+
+fn current(file: &PathBuf, text: &str) {
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
+    let committed = std::fs::read_to_string(file).unwrap_or_default();
+    assert!(committed == text, "{}: run: UPDATE=1 cargo test -p flyball-resources", file.display());
+}
