@@ -3,7 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    backtest, check, collect, emulate, explain, fit, gateway, gpus, plan, prices, top, trace,
+    backtest, check, collect, emulate, explain, fit, gateway, gpus, operator, plan, prices, top,
+    trace,
 };
 use crate::flags::Global;
 
@@ -30,6 +31,7 @@ pub(crate) enum Command {
     Emulate(Box<emulate::EmulateArgs>),
     Gateway(gateway::GatewayArgs),
     Gpus(gpus::GpusArgs),
+    Operator(operator::OperatorArgs),
     Prices(prices::PricesArgs),
     Top(top::TopArgs),
     Trace(trace::TraceArgs),

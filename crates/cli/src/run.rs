@@ -7,8 +7,8 @@ use clap::{CommandFactory, FromArgMatches, error::ErrorKind};
 
 use crate::args::{Cli, Command};
 use crate::commands::{
-    backtest, check, collect, emulate, explain, fit, gateway, gpus, plan, prices, top, trace,
-    version,
+    backtest, check, collect, emulate, explain, fit, gateway, gpus, operator, plan, prices, top,
+    trace, version,
 };
 use crate::output::{Color, Exit, Failure, Format, Printer};
 
@@ -37,6 +37,7 @@ fn execute(cli: Cli, printer: Printer) -> Result<Exit, Failure> {
         Command::Plan(args) => plan::run(&args, &printer),
         Command::Gateway(args) => gateway::run(&args, &printer),
         Command::Gpus(args) => gpus::run(&args, &printer),
+        Command::Operator(args) => until_interrupted(operator::run(&args)),
         Command::Prices(args) => prices::run(&args, &printer),
         Command::Top(args) => until_interrupted(top::run(&args, &cli.global.cluster, &printer)),
         Command::Trace(args) => until_interrupted(trace::run(&args, &cli.global.cluster, &printer)),

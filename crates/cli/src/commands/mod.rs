@@ -8,6 +8,7 @@ pub(crate) mod explain;
 pub(crate) mod fit;
 pub(crate) mod gateway;
 pub(crate) mod gpus;
+pub(crate) mod operator;
 pub(crate) mod plan;
 pub(crate) mod prices;
 pub(crate) mod top;

@@ -1,6 +1,7 @@
 //! How fast a replica serves.
 
 pub mod batch;
+pub mod capacity;
 pub mod factors;
 mod floors;
 pub mod fold;

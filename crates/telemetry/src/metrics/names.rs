@@ -1,7 +1,7 @@
 //! The closed list of metrics.
 
 use Kind::{Counter, Gauge, Histogram, Info};
-use Part::{Every, Gateway};
+use Part::{Every, Gateway, Operator};
 use Unit::{Bytes, Count, Seconds};
 
 /// What kind of number a metric is.
@@ -56,6 +56,8 @@ pub enum Part {
     Every,
     /// `flyball gateway`.
     Gateway,
+    /// `flyball operator`.
+    Operator,
 }
 
 /// Declares the list: one row per metric, so that nothing about one can be forgotten.
@@ -256,6 +258,38 @@ metrics! {
         "Median of how far predictions of the live policy are off, as a part of what was measured";
     GatewayShadowDropped, Gateway, Counter, Count, "flyball_gateway_shadow_dropped_total", [],
         "Arrivals, first tokens and ends that shadow policies were not told of: their queue was full";
+    ModelReplicas, Operator, Gauge, Count, "flyball_model_replicas",
+        ["target_namespace", "model", "state"],
+        "Replicas of a model, by where they are in their life";
+    ModelRecommended, Operator, Gauge, Count, "flyball_model_recommended_replicas",
+        ["target_namespace", "model"],
+        "Replicas that a model should have";
+    ModelNeed, Operator, Gauge, Count, "flyball_model_need_replicas",
+        ["target_namespace", "model", "kind"],
+        "Replicas that the work of this moment takes (now), and that it will take at most (ahead)";
+    ModelReason, Operator, Gauge, Count, "flyball_model_reason",
+        ["target_namespace", "model", "reason"],
+        "Always 1, with why the model has the replicas it has";
+    ModelHourlyCost, Operator, Gauge, Count, "flyball_model_hourly_cost",
+        ["target_namespace", "model"],
+        "What an hour of the replicas that run costs, in the currency of their pools";
+    ModelSignals, Operator, Gauge, Count, "flyball_model_signal_trust",
+        ["target_namespace", "model", "signal"],
+        "How far a signal is trusted: 0 fresh, 1 stale, 2 missing";
+    OperatorDecidedAt, Operator, Gauge, Seconds, "flyball_operator_last_decision_timestamp_seconds",
+        [], "When the last decision was made, in seconds since 1970";
+    OperatorLeads, Operator, Gauge, Count, "flyball_operator_leads", [],
+        "Whether this operator leads and writes";
+    OperatorGateways, Operator, Gauge, Count, "flyball_operator_gateways", [],
+        "Gateways that are connected";
+    OperatorStepSeconds, Operator, Gauge, Seconds, "flyball_operator_step_seconds", ["step"],
+        "How long a step of the last round took";
+    OperatorDecisions, Operator, Counter, Count, "flyball_operator_decisions_total", ["reason"],
+        "Decisions that were not like the one before, by reason";
+    OperatorErrors, Operator, Counter, Count, "flyball_operator_errors_total", ["step"],
+        "Errors, by the step that failed";
+    OperatorWrites, Operator, Counter, Count, "flyball_operator_writes_total", ["kind"],
+        "Writes to the API server";
 }
 
 impl Metric {

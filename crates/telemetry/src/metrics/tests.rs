@@ -97,9 +97,11 @@ fn the_reference_is_current() {
          Names that begin with `gen_ai_` are those of OpenTelemetry's GenAI conventions as\n\
          Prometheus spells them.\n",
     );
-    for (part, title) in
-        [(Part::Every, "Of every process"), (Part::Gateway, "Of `flyball gateway`")]
-    {
+    for (part, title) in [
+        (Part::Every, "Of every process"),
+        (Part::Gateway, "Of `flyball gateway`"),
+        (Part::Operator, "Of `flyball operator`"),
+    ] {
         text += &format!(
             "\n## {title}\n\n| Name | Kind | Labels | What it says |\n|---|---|---|---|\n"
         );

@@ -1,0 +1,58 @@
+//! `flyball operator`: looks after models on a cluster.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use flyball_operator::settings::Settings;
+use flyball_telemetry::logs;
+
+use crate::output::{Exit, Failure};
+
+/// Look after the models of a cluster: recommend replicas, or set them
+///
+/// Reads ModelServices, pods and what gateways or Prometheus say, decides with the same code that
+/// `flyball backtest` replays, and writes statuses; replicas only of models whose mode is Act. Runs
+/// until SIGTERM. Without the API server, Prometheus or gateways everything stays as it is.
+#[derive(Debug, Args)]
+pub(crate) struct OperatorArgs {
+    /// Settings; docs/reference/operator-settings.md lists them. All defaults if absent
+    #[arg(long, value_name = "FILE", env = "FLYBALL_OPERATOR_CONFIG", hide_env_values = true)]
+    config: Option<PathBuf>,
+
+    /// The name of this operator in the Lease by which one of several leads
+    #[arg(long, value_name = "NAME", env = "FLYBALL_OPERATOR_NAME", hide_env_values = true)]
+    name: Option<String>,
+}
+
+/// The Kubernetes client writes an ERROR line of its own for every try; what matters is said by us.
+const FILTER: &str = "info,kube_client=off,kube_runtime=off";
+
+/// Runs until SIGTERM or Ctrl-C.
+pub(crate) async fn run(args: &OperatorArgs) -> Result<Exit, Failure> {
+    // Fails only if logging was set up already, by -v.
+    let _ = logs::init(logs::Format::Json, FILTER);
+    let settings = read(args.config.as_ref())?;
+    let me = args.name.clone().unwrap_or_else(|| {
+        std::env::var("HOSTNAME").unwrap_or_else(|_| format!("operator-{}", std::process::id()))
+    });
+    flyball_operator::run::run(settings, env!("CARGO_PKG_VERSION"), me).await.map_err(
+        |problem| {
+            Failure::new(Exit::Unknown, "the operator cannot run")
+                .because(problem.to_string())
+                .hint("flyball check says what is missing in the cluster")
+        },
+    )?;
+    Ok(Exit::Yes)
+}
+
+fn read(file: Option<&PathBuf>) -> Result<Settings, Failure> {
+    let Some(file) = file else { return Ok(Settings::default()) };
+    let refused = |problems: Vec<String>| {
+        Failure::new(Exit::Usage, "the settings are refused")
+            .at(file.display().to_string())
+            .problems(problems)
+            .hint("docs/reference/operator-settings.md has all settings")
+    };
+    let text = std::fs::read_to_string(file).map_err(|error| refused(vec![error.to_string()]))?;
+    Settings::parse(&text).map_err(refused)
+}

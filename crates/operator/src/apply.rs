@@ -1,0 +1,218 @@
+//! Carries writes out.
+//!
+//! The number of replicas is written through the `scale` subresource and only if it still is what the
+//! decision was made on, with the object's version: two operators that both believe to lead cannot undo
+//! each other, one of them is told that the world has moved on. Everything else is server-side apply with
+//! our field manager, or a patch of our own annotations.
+
+use crate::build::Write;
+use crate::lead::Fence;
+use crate::observe::WorkloadKey;
+use flyball_core::ids::ModelId;
+use flyball_resources::model_service::TargetKind;
+use flyball_resources::{FIELD_MANAGER, labels, rfc3339};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
+use kube::core::{GroupVersionKind, TypeMeta};
+use kube::{Client, Error, ResourceExt as _};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// For one write.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Why a write was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// This operator may not write any more.
+    #[error("this operator does not lead any more")]
+    NotLeading,
+    /// Something changed since the decision was made. The next one sees it.
+    #[error("{what} changed meanwhile: {detail}")]
+    Moved {
+        /// What.
+        what: String,
+        /// How.
+        detail: String,
+    },
+    /// It is not allowed.
+    #[error("{what}: not allowed: {detail}; hint: install the chart with rbac.act=true")]
+    Forbidden {
+        /// What was to be written.
+        what: String,
+        /// What the API server said.
+        detail: String,
+    },
+    /// The API server refused it, and will again.
+    #[error("{what}: refused: {detail}")]
+    Refused {
+        /// What was to be written.
+        what: String,
+        /// What the API server said.
+        detail: String,
+    },
+    /// The API server cannot be reached, or did not answer.
+    #[error("{what}: {detail}")]
+    Away {
+        /// What was to be written.
+        what: String,
+        /// What happened.
+        detail: String,
+    },
+}
+
+/// What to do about an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// The next decision will be made on what is then there.
+    NextTick,
+    /// A person must act first.
+    Never,
+}
+
+impl ApplyError {
+    /// What to do about it.
+    pub const fn retry(&self) -> Retry {
+        match self {
+            Self::NotLeading | Self::Moved { .. } | Self::Away { .. } => Retry::NextTick,
+            Self::Forbidden { .. } | Self::Refused { .. } => Retry::Never,
+        }
+    }
+
+    /// Its word in metrics.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::NotLeading => "not-leading",
+            Self::Moved { .. } => "moved",
+            Self::Forbidden { .. } => "forbidden",
+            Self::Refused { .. } => "refused",
+            Self::Away { .. } => "away",
+        }
+    }
+
+    fn of(what: String, error: &Error) -> Self {
+        let Error::Api(status) = error else {
+            return Self::Away { what, detail: error.to_string() };
+        };
+        let detail = status.message.clone();
+        match status.code {
+            409 | 404 => Self::Moved { what, detail },
+            403 => Self::Forbidden { what, detail },
+            429 | 500.. => Self::Away { what, detail },
+            _ => Self::Refused { what, detail },
+        }
+    }
+}
+
+/// Makes the writes of one model, in order. The first that fails ends it: what follows may rest on it.
+pub async fn apply(
+    client: &Client,
+    fence: &Fence,
+    model: &ModelId,
+    writes: &[Write],
+) -> Result<usize, ApplyError> {
+    let mut made = 0;
+    for write in writes {
+        if !fence.may_write(Instant::now()) {
+            return Err(ApplyError::NotLeading);
+        }
+        let one = one(client, model.namespace().as_str(), write);
+        match tokio::time::timeout(TIMEOUT, one).await {
+            Ok(done) => done?,
+            Err(_) => {
+                let detail = format!("no answer in {} s", TIMEOUT.as_secs());
+                return Err(ApplyError::Away { what: describe(write), detail });
+            }
+        }
+        made += 1;
+    }
+    Ok(made)
+}
+
+async fn one(client: &Client, namespace: &str, write: &Write) -> Result<(), ApplyError> {
+    match write {
+        Write::Mark { pod, since } => {
+            annotate(client, namespace, pod, json!({ labels::DRAINING: rfc3339(*since) })).await
+        }
+        Write::Unmark { pod } => {
+            let none = json!({ labels::DRAINING: null, labels::DELETION_COST: null });
+            annotate(client, namespace, pod, none).await
+        }
+        Write::Cost { pod, cost } => {
+            annotate(client, namespace, pod, json!({ labels::DELETION_COST: cost.to_string() }))
+                .await
+        }
+        Write::Scale { workload, from, to } => scale(client, workload, *from, *to).await,
+        Write::Make { object } => make(client, object).await,
+    }
+}
+
+async fn annotate(
+    client: &Client,
+    namespace: &str,
+    pod: &str,
+    marks: Value,
+) -> Result<(), ApplyError> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let patch = Patch::Merge(json!({ "metadata": { "annotations": marks } }));
+    let params =
+        PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
+    let done = pods.patch_metadata(pod, &params, &patch).await;
+    done.map(drop).map_err(|error| ApplyError::of(format!("pod {namespace}/{pod}"), &error))
+}
+
+async fn scale(client: &Client, key: &WorkloadKey, from: u32, to: u32) -> Result<(), ApplyError> {
+    let (namespace, kind, name) = key;
+    let what = format!("{kind:?} {namespace}/{name}");
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource(*kind));
+    let now = api.get_scale(name).await.map_err(|error| ApplyError::of(what.clone(), &error))?;
+    let has = now.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(0);
+    if has != i32::try_from(from).unwrap_or(i32::MAX) {
+        let detail = format!("it has {has} replicas and not {from}");
+        return Err(ApplyError::Moved { what, detail });
+    }
+    let patch = json!({
+        "metadata": { "resourceVersion": now.metadata.resource_version },
+        "spec": { "replicas": to },
+    });
+    let params =
+        PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
+    let done = api.patch_scale(name, &params, &Patch::Merge(patch)).await;
+    done.map(drop).map_err(|error| ApplyError::of(what, &error))
+}
+
+async fn make(client: &Client, object: &Value) -> Result<(), ApplyError> {
+    let text = |place: &Value| place.as_str().unwrap_or_default().to_owned();
+    let (kind, name) = (text(&object["kind"]), text(&object["metadata"]["name"]));
+    let what = format!("{kind} {name}");
+    let types = TypeMeta { api_version: text(&object["apiVersion"]), kind };
+    let gvk = GroupVersionKind::try_from(types)
+        .map_err(|error| ApplyError::Refused { what: what.clone(), detail: error.to_string() })?;
+    let namespace = text(&object["metadata"]["namespace"]);
+    let api: Api<DynamicObject> =
+        Api::namespaced_with(client.clone(), &namespace, &ApiResource::from_gvk(&gvk));
+    let params = PatchParams::apply(FIELD_MANAGER).force();
+    let done = api.patch(&name, &params, &Patch::Apply(object)).await;
+    done.map(|made| drop(made.name_any())).map_err(|error| ApplyError::of(what, &error))
+}
+
+fn resource(kind: TargetKind) -> ApiResource {
+    let gvk = match kind {
+        TargetKind::Deployment => GroupVersionKind::gvk("apps", "v1", "Deployment"),
+        TargetKind::StatefulSet => GroupVersionKind::gvk("apps", "v1", "StatefulSet"),
+        TargetKind::LeaderWorkerSet => {
+            GroupVersionKind::gvk("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet")
+        }
+    };
+    ApiResource::from_gvk(&gvk)
+}
+
+fn describe(write: &Write) -> String {
+    match write {
+        Write::Mark { pod, .. } | Write::Unmark { pod } | Write::Cost { pod, .. } => {
+            format!("pod {pod}")
+        }
+        Write::Scale { workload, .. } => format!("{:?} {}/{}", workload.1, workload.0, workload.2),
+        Write::Make { object } => format!("{} {}", object["kind"], object["metadata"]["name"]),
+    }
+}

@@ -1,0 +1,112 @@
+//! From a decision to the writes that carry it out. Pure.
+//!
+//! `scale` works out replicas, marks and costs of a workload that is there; `engine` makes the objects
+//! of a variant that Flyball runs itself. Nothing is built for a model in *Recommend* mode, for one that a
+//! person froze, or for one whose replicas somebody else sets too.
+
+mod engine;
+mod scale;
+
+use crate::observe::demand::Signals;
+use crate::observe::{Facts, Seen, SeenModel, WorkloadKey, workload_key};
+use flyball_core::decision::{Decision, ModelDecision};
+use flyball_core::ids::ModelId;
+use flyball_core::snapshot::Mode;
+use flyball_core::units::Timestamp;
+use serde_json::Value;
+
+/// One write. They are carried out in order: marks and costs before the number that they steer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Write {
+    /// Nothing new is sent to the pod.
+    Mark {
+        /// The pod.
+        pod: String,
+        /// Since when.
+        since: Timestamp,
+    },
+    /// It gets requests again: more are wanted, and it is still warm.
+    Unmark {
+        /// The pod.
+        pod: String,
+    },
+    /// It goes first when its workload shrinks.
+    Cost {
+        /// The pod.
+        pod: String,
+        /// The lower the sooner.
+        cost: i32,
+    },
+    /// The workload gets another number of replicas.
+    Scale {
+        /// The workload.
+        workload: WorkloadKey,
+        /// What it had when this was worked out; if it has another now, nothing is written.
+        from: u32,
+        /// What it gets.
+        to: u32,
+    },
+    /// An object of Flyball's own is made, or brought up to date.
+    Make {
+        /// The object.
+        object: Value,
+    },
+}
+
+/// Everything to write, by model.
+pub fn build(
+    facts: &Facts,
+    signals: &Signals,
+    seen: &Seen,
+    decision: &Decision,
+) -> Vec<(ModelId, Vec<Write>)> {
+    let now = seen.snapshot.taken_at;
+    let models = decision.models.iter().filter_map(|decided| {
+        let model =
+            seen.models.get(&decided.model).filter(|model| may_write(seen, model, decided))?;
+        let writes = of_model(facts, signals, model, decided, now);
+        (!writes.is_empty()).then(|| (decided.model.clone(), writes))
+    });
+    models.collect()
+}
+
+fn may_write(seen: &Seen, model: &SeenModel, decided: &ModelDecision) -> bool {
+    let wanted = seen.snapshot.models.get(&decided.model);
+    model.problems.is_empty()
+        && model.rival.is_none()
+        && wanted.is_some_and(|wanted| wanted.mode == Mode::Act && !wanted.frozen)
+}
+
+fn of_model(
+    facts: &Facts,
+    signals: &Signals,
+    model: &SeenModel,
+    decided: &ModelDecision,
+    now: Timestamp,
+) -> Vec<Write> {
+    let mut writes = Vec::new();
+    for target in &decided.targets {
+        let variants = &model.service.spec.variants;
+        let name = target.variant.name().as_str();
+        let Some(variant) = variants.iter().find(|variant| variant.name == name) else { continue };
+        let key = workload_key(&model.service, variant);
+        let workload = facts.workloads.get(&key);
+        if let Some(engine) = &variant.engine {
+            let pool = facts.pools.iter().find(|pool| pool.metadata.name == variant.pool);
+            let first = workload.is_none().then(|| target.replicas.get());
+            let made =
+                engine::objects(&model.service, variant, engine, pool.map(AsRef::as_ref), first);
+            writes.extend(
+                made.into_iter()
+                    .filter(|object| engine::is_new(object, workload))
+                    .map(|object| Write::Make { object }),
+            );
+        }
+        if let Some(workload) = workload {
+            let namespace = target.variant.model().namespace().as_str();
+            let pods: Vec<_> = facts.pods_of(namespace, &workload.selector).collect();
+            writes.extend(scale::writes(&key, workload, &pods, signals, target, now));
+        }
+    }
+    writes
+}

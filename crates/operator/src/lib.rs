@@ -1,0 +1,25 @@
+//! Serves and scales models on Kubernetes: looks, decides with the governor, carries out, tells.
+//!
+//! The modules are its steps, in order: [`observe`] (reads), [`validate`] (pure), [`decide`] (pure but for
+//! what it remembers), [`build`] (pure), [`apply`] (writes), [`report`] (writes statuses, events,
+//! metrics). `lead` sees to it that one of several operators writes, `run` is the loop, `admin` answers
+//! questions.
+//!
+//! It never talks to a model. In *Recommend* mode it writes nothing but statuses; in *Act* mode it writes
+//! the `scale` of workloads, marks on pods that drain, and the workloads it made itself. It fails
+//! static: without the API server, Prometheus or gateways everything stays as it is.
+//!
+//! Start at [`run`].
+
+#![deny(missing_docs)]
+
+pub mod admin;
+pub mod apply;
+pub mod build;
+pub mod decide;
+pub mod lead;
+pub mod observe;
+pub mod report;
+pub mod run;
+pub mod settings;
+pub mod validate;

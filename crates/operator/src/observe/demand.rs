@@ -1,0 +1,253 @@
+//! What is asked of a model, from gateways or from engines, whoever knows.
+//!
+//! Gateways know best: they see work arrive and wait. Without them the engines' own series must do,
+//! which tell what was read and written, not what arrived. What a source does not say is missing and
+//! never zero.
+
+use super::facts::PodFacts;
+use flyball_core::interval::Interval;
+use flyball_core::snapshot::{Demand, Misses, Observed};
+use flyball_core::units::{Micros, Requests, Timestamp, Tokens, TokensPerSecond};
+use std::collections::BTreeMap;
+
+/// A pod that became ready this recently may not have been scraped yet.
+const UNSCRAPED: Micros = Micros::from_seconds(60);
+
+/// What gateways and engines said at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Signals {
+    /// By the model's public name, as gateways know it.
+    pub asked: BTreeMap<String, Asked>,
+    /// By namespace and pod.
+    pub engines: BTreeMap<(String, String), Engine>,
+    /// Requests inside pods.
+    pub in_flight: InFlight,
+}
+
+/// What gateways say of a model, all of them together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Asked {
+    /// When the oldest of them said it.
+    pub at: Timestamp,
+    /// Prompt tokens that arrive in a second.
+    pub prompt_rate: Option<f64>,
+    /// Tokens of answers in a second.
+    pub output_rate: Option<f64>,
+    /// Prompt tokens that wait.
+    pub backlog_tokens: f64,
+    /// Requests at engines.
+    pub in_flight: f64,
+    /// Requests that were judged and that missed, since counting began.
+    pub judged: Option<(f64, f64)>,
+    /// Mean tokens of a prompt and of an answer.
+    pub shape: Option<(f64, f64)>,
+    /// Whether requests wait for a first replica.
+    pub held: bool,
+}
+
+/// What one engine says.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Engine {
+    /// When.
+    pub at: Timestamp,
+    /// Prompt tokens that it reads in a second.
+    pub prompt_rate: Option<f64>,
+    /// Tokens that it writes in a second.
+    pub output_rate: Option<f64>,
+    /// Requests that it works on.
+    pub running: Option<f64>,
+    /// Requests that wait in it.
+    pub waiting: Option<f64>,
+    /// Share of its cache in use.
+    pub cache_used: Option<f64>,
+    /// Mean tokens of a prompt.
+    pub prompt_mean: Option<f64>,
+    /// Mean tokens of an answer.
+    pub output_mean: Option<f64>,
+}
+
+/// Requests inside pods, by address as gateways know them and by name as Prometheus does.
+#[derive(Clone, Debug, Default)]
+pub struct InFlight {
+    by_address: BTreeMap<String, (f64, Timestamp)>,
+    by_pod: BTreeMap<(String, String), (f64, Timestamp)>,
+}
+
+impl InFlight {
+    /// All gateways together have so many at this address.
+    pub fn at_address(&mut self, address: &str, count: f64, at: Timestamp) {
+        let (sum, oldest) = self.by_address.entry(address.to_owned()).or_insert((0.0, at));
+        *sum += count;
+        *oldest = (*oldest).min(at);
+    }
+
+    /// An engine says that it has so many.
+    pub fn in_pod(&mut self, namespace: &str, pod: &str, count: f64, at: Timestamp) {
+        self.by_pod.insert((namespace.to_owned(), pod.to_owned()), (count, at));
+    }
+
+    /// Whether gateways send requests to this pod.
+    pub fn is_routed(&self, pod: &PodFacts) -> bool {
+        pod.ip.as_ref().is_some_and(|ip| self.by_address.contains_key(ip))
+    }
+
+    /// Requests inside a pod, and when that was so. Gateways say it second by second and are believed
+    /// first; clients that go around them show only in the engine's own count.
+    pub(super) fn of(&self, namespace: &str, pod: &PodFacts) -> Option<(f64, Timestamp)> {
+        let routed = pod.ip.as_ref().and_then(|ip| self.by_address.get(ip));
+        let own = self.by_pod.get(&(namespace.to_owned(), pod.name.clone()));
+        match (routed, own) {
+            // An older count of its own that is larger may be of clients that go around.
+            (Some(routed), Some(own)) if own.1 >= routed.1 => Some((routed.0.max(own.0), own.1)),
+            (Some(routed), _) => Some(*routed),
+            (None, own) => own.copied(),
+        }
+    }
+}
+
+/// What is known about one model's demand.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    pub(super) demand: Demand,
+    pub(super) misses: Observed<Misses>,
+    /// Mean tokens of a prompt and of an answer.
+    pub(super) shape: Option<(f64, f64)>,
+}
+
+/// A model's pods that serve, with what one of them can hold.
+pub(super) struct Serving<'a> {
+    pub(super) namespace: &'a str,
+    pub(super) pods: Vec<(&'a PodFacts, Option<Interval<Tokens>>)>,
+}
+
+/// What is asked of the model of these names.
+pub(super) fn known(
+    names: &[String],
+    serving: &Serving<'_>,
+    signals: &Signals,
+    (now, max_age): (Timestamp, Micros),
+) -> Known {
+    let engines = Sum::of(serving, signals, now);
+    let asked =
+        names.iter().filter_map(|name| signals.asked.get(name)).copied().reduce(Asked::join);
+    let Some(asked) = asked else { return engines.alone(now, max_age) };
+    let rate = |value: Option<f64>| {
+        Observed::judge(value.and_then(TokensPerSecond::from_sample), asked.at, now, max_age)
+    };
+    let tokens = |value: f64, at| Observed::judge(Tokens::from_sample(value), at, now, max_age);
+    // Half of the answer is there on average.
+    let estimated = asked.shape.map(|(prompt, output)| asked.in_flight * (prompt + output / 2.0));
+    let resident = match engines.resident {
+        Some(resident) => tokens(resident, engines.at.unwrap_or(asked.at)),
+        None => tokens(
+            if asked.in_flight > 0.0 { estimated.unwrap_or(f64::NAN) } else { 0.0 },
+            asked.at,
+        ),
+    };
+    let misses = asked.judged.and_then(|(requests, missed)| {
+        Some(Misses {
+            requests: Requests::from_sample(requests)?,
+            missed: Requests::from_sample(missed)?,
+        })
+    });
+    Known {
+        demand: Demand {
+            prefill: rate(asked.prompt_rate),
+            decode: rate(asked.output_rate),
+            resident,
+            backlog: tokens(asked.backlog_tokens + engines.waiting_tokens.unwrap_or(0.0), asked.at),
+        },
+        misses: Observed::judge(misses, asked.at, now, max_age),
+        shape: asked.shape.or(engines.shape),
+    }
+}
+
+impl Asked {
+    /// Two names of one model.
+    fn join(self, other: Self) -> Self {
+        let both = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a + b);
+        Self {
+            at: self.at.min(other.at),
+            prompt_rate: both(self.prompt_rate, other.prompt_rate),
+            output_rate: both(self.output_rate, other.output_rate),
+            backlog_tokens: self.backlog_tokens + other.backlog_tokens,
+            in_flight: self.in_flight + other.in_flight,
+            judged: self.judged.zip(other.judged).map(|(a, b)| (a.0 + b.0, a.1 + b.1)),
+            shape: self.shape.or(other.shape),
+            held: self.held || other.held,
+        }
+    }
+}
+
+/// All engines of a model together. `None` where one that should say something does not.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    at: Option<Timestamp>,
+    prompt_rate: Option<f64>,
+    output_rate: Option<f64>,
+    resident: Option<f64>,
+    waiting_tokens: Option<f64>,
+    shape: Option<(f64, f64)>,
+}
+
+impl Sum {
+    fn of(serving: &Serving<'_>, signals: &Signals, now: Timestamp) -> Self {
+        let mut sum = Self {
+            prompt_rate: Some(0.0),
+            output_rate: Some(0.0),
+            resident: Some(0.0),
+            waiting_tokens: Some(0.0),
+            ..Self::default()
+        };
+        let (mut prompts, mut outputs, mut said) = (0.0, 0.0, 0.0);
+        for (pod, room) in &serving.pods {
+            let place = (serving.namespace.to_owned(), pod.name.clone());
+            let Some(engine) = signals.engines.get(&place) else {
+                let new = pod.ready.and_then(|ready| now.since(ready));
+                if new.is_some_and(|age| age < UNSCRAPED) {
+                    continue;
+                }
+                return Self::default();
+            };
+            let add = |sum: Option<f64>, part: Option<f64>| sum.zip(part).map(|(a, b)| a + b);
+            sum.at = Some(sum.at.map_or(engine.at, |at| at.min(engine.at)));
+            sum.prompt_rate = add(sum.prompt_rate, engine.prompt_rate);
+            sum.output_rate = add(sum.output_rate, engine.output_rate);
+            let held =
+                engine.cache_used.zip(*room).map(|(used, room)| used * room.point().get() as f64);
+            sum.resident = add(sum.resident, held);
+            let waiting = match engine.waiting {
+                Some(waiting) if waiting <= 0.0 => Some(0.0),
+                waiting => waiting.zip(engine.prompt_mean).map(|(count, mean)| count * mean),
+            };
+            sum.waiting_tokens = add(sum.waiting_tokens, waiting);
+            if let (Some(prompt), Some(output)) = (engine.prompt_mean, engine.output_mean) {
+                (prompts, outputs, said) = (prompts + prompt, outputs + output, said + 1.0);
+            }
+        }
+        sum.shape = (said > 0.0).then(|| (prompts / said, outputs / said));
+        sum
+    }
+
+    /// With nobody else to ask. No engine at all says nothing: whether anybody wants the model is then
+    /// not known.
+    fn alone(self, now: Timestamp, max_age: Micros) -> Known {
+        let misses = Observed::Missing;
+        let Some(at) = self.at else {
+            return Known { demand: Demand::UNKNOWN, misses, shape: None };
+        };
+        let rate = |value: Option<f64>| {
+            Observed::judge(value.and_then(TokensPerSecond::from_sample), at, now, max_age)
+        };
+        let tokens = |value: Option<f64>| {
+            Observed::judge(value.and_then(Tokens::from_sample), at, now, max_age)
+        };
+        let demand = Demand {
+            prefill: rate(self.prompt_rate),
+            decode: rate(self.output_rate),
+            resident: tokens(self.resident),
+            backlog: tokens(self.waiting_tokens),
+        };
+        Known { demand, misses, shape: self.shape }
+    }
+}

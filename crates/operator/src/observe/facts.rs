@@ -1,0 +1,187 @@
+//! What the API server said, as far as it matters, at one moment.
+
+use flyball_core::units::Timestamp;
+use flyball_resources::model_service::TargetKind;
+use flyball_resources::{ModelService, Pool, labels};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, Time};
+use kube::ResourceExt as _;
+use kube::core::{Selector, SelectorExt as _};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Everything at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// What people want served.
+    pub models: Vec<Arc<ModelService>>,
+    /// Pools of accelerators.
+    pub pools: Vec<Arc<Pool>>,
+    /// Workloads that can be scaled.
+    pub workloads: BTreeMap<WorkloadKey, Workload>,
+    /// Pods by namespace.
+    pub pods: BTreeMap<String, Vec<PodFacts>>,
+    /// Nodes by name.
+    pub nodes: BTreeMap<String, NodeFacts>,
+    /// Whether a person stopped everything.
+    pub frozen: bool,
+}
+
+/// Namespace, kind and name of a workload.
+pub type WorkloadKey = (String, TargetKind, String);
+
+/// A workload that can be scaled.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Workload {
+    /// Replicas that its spec asks for.
+    pub replicas: u32,
+    /// Its pods.
+    pub selector: LabelSelector,
+    /// Who else sets its replicas: the name of a HorizontalPodAutoscaler.
+    pub rival: Option<String>,
+    /// Its version, so that what changed meanwhile is not overwritten.
+    pub version: Option<String>,
+    /// What it was made from, of those that Flyball made.
+    pub made_from: Option<String>,
+    /// Seconds that its pods get to end.
+    pub grace_seconds: Option<i64>,
+    /// The arguments of its first container.
+    pub args: Vec<String>,
+}
+
+/// One pod.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PodFacts {
+    /// Its name.
+    pub name: String,
+    /// The same pod for ever.
+    pub uid: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Its address.
+    pub ip: Option<String>,
+    /// Its node.
+    pub node: Option<String>,
+    /// When it was made.
+    pub created: Timestamp,
+    /// When it got its node.
+    pub scheduled: Option<Timestamp>,
+    /// Since when it is ready, if it is.
+    pub ready: Option<Timestamp>,
+    /// When it was told to end.
+    pub ending: Option<Timestamp>,
+    /// Since when Flyball sends it nothing new.
+    pub draining: Option<Timestamp>,
+    /// Whether it ended by itself: such a pod is replaced and counts for nothing.
+    pub over: bool,
+    /// Restarts of its containers.
+    pub restarts: i32,
+    /// Accelerators that it asks for, by resource.
+    pub asks: BTreeMap<String, u32>,
+    /// How soon it goes when its workload shrinks.
+    pub deletion_cost: Option<i64>,
+}
+
+/// One node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodeFacts {
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// What pods may use of it, whole numbers only.
+    pub allocatable: BTreeMap<String, u32>,
+    /// Whether pods may come: ready, and not cordoned.
+    pub usable: bool,
+}
+
+impl Facts {
+    /// The pods of a workload, without those that are over.
+    pub fn pods_of<'a>(
+        &'a self,
+        namespace: &str,
+        selector: &LabelSelector,
+    ) -> impl Iterator<Item = &'a PodFacts> + use<'a> {
+        let selector = Selector::try_from(selector.clone()).ok();
+        let pods = self.pods.get(namespace).into_iter().flatten();
+        pods.filter(move |pod| {
+            !pod.over && selector.as_ref().is_some_and(|selector| selector.matches(&pod.labels))
+        })
+    }
+}
+
+impl PodFacts {
+    /// What matters of a pod.
+    pub fn of(pod: &Pod) -> Self {
+        let (spec, status) = (pod.spec.as_ref(), pod.status.as_ref());
+        let condition = |name: &str| {
+            let conditions = status?.conditions.as_ref()?;
+            let one = conditions.iter().find(|one| one.type_ == name && one.status == "True")?;
+            one.last_transition_time.as_ref().map(moment)
+        };
+        let annotation = |name: &str| pod.annotations().get(name);
+        let phase = status.and_then(|status| status.phase.as_deref()).unwrap_or_default();
+        let containers = status.and_then(|status| status.container_statuses.as_ref());
+        Self {
+            name: pod.name_any(),
+            uid: pod.uid().unwrap_or_default(),
+            labels: pod.labels().clone(),
+            ip: status.and_then(|status| status.pod_ip.clone()),
+            node: spec.and_then(|spec| spec.node_name.clone()),
+            created: pod.creation_timestamp().map_or(Timestamp::from_micros(0), |at| moment(&at)),
+            scheduled: condition("PodScheduled"),
+            ready: condition("Ready"),
+            ending: pod.metadata.deletion_timestamp.as_ref().map(moment),
+            draining: annotation(labels::DRAINING)
+                .and_then(|at| at.parse::<jiff::Timestamp>().ok())
+                .map(|at| moment(&Time(at))),
+            over: matches!(phase, "Succeeded" | "Failed"),
+            restarts: containers
+                .map_or(0, |all| all.iter().map(|container| container.restart_count).sum()),
+            asks: asks(pod),
+            deletion_cost: annotation(labels::DELETION_COST).and_then(|cost| cost.parse().ok()),
+        }
+    }
+}
+
+impl NodeFacts {
+    /// What matters of a node.
+    pub fn of(node: &Node) -> Self {
+        let status = node.status.as_ref();
+        let ready = status
+            .and_then(|status| status.conditions.as_ref())
+            .is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"));
+        let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false);
+        let allocatable = status.and_then(|status| status.allocatable.as_ref());
+        Self {
+            labels: node.labels().clone(),
+            allocatable: whole(allocatable.into_iter().flatten()),
+            usable: ready && !cordoned,
+        }
+    }
+}
+
+fn asks(pod: &Pod) -> BTreeMap<String, u32> {
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    let mut sum: BTreeMap<String, u32> = BTreeMap::new();
+    for container in containers {
+        let limits = container.resources.as_ref().and_then(|resources| resources.limits.as_ref());
+        for (name, count) in whole(limits.into_iter().flatten()) {
+            *sum.entry(name).or_default() += count;
+        }
+    }
+    sum
+}
+
+type Quantity = k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+/// Extended resources, which are whole numbers; memory and CPU time are not of interest.
+fn whole<'a>(all: impl Iterator<Item = (&'a String, &'a Quantity)>) -> BTreeMap<String, u32> {
+    let counted = |(name, quantity): (&String, &Quantity)| {
+        name.contains('/').then(|| Some((name.clone(), quantity.0.parse().ok()?))).flatten()
+    };
+    all.filter_map(counted).collect()
+}
+
+/// A moment as `core` counts it.
+pub(crate) fn moment(time: &Time) -> Timestamp {
+    Timestamp::from_micros(u64::try_from(time.0.as_microsecond()).unwrap_or(0))
+}

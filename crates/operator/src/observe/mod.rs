@@ -1,0 +1,22 @@
+//! Looks at the cluster: what people want, what runs, what is asked of it.
+//!
+//! `watch` mirrors the API server, `prometheus` asks for series; both only read. `facts` holds what they
+//! found at one moment; `replicas`, `starts`, `demand` and `snapshot` turn it into `core`'s Snapshot
+//! and are pure. When the API server is gone, the mirror stays as it was.
+
+pub mod demand;
+mod facts;
+mod prior;
+pub mod prometheus;
+mod replicas;
+mod snapshot;
+mod starts;
+mod watch;
+
+pub use facts::{Facts, NodeFacts, PodFacts, Workload, WorkloadKey};
+pub use prior::Priors;
+pub(crate) use snapshot::workload_key;
+pub use snapshot::{Learnt, Seen, SeenModel, look};
+pub use starts::Starts;
+pub(crate) use watch::MADE_FROM;
+pub use watch::{Watches, watch};

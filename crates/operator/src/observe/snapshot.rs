@@ -1,0 +1,255 @@
+//! From facts and signals to the Snapshot that the governor is given. Pure.
+
+use super::demand::{self, Serving, Signals};
+use super::facts::{Facts, PodFacts, Workload, WorkloadKey};
+use super::prior::Priors;
+use super::replicas;
+use super::starts::Starts;
+use crate::validate::{Wanted, validate};
+use flyball_core::ids::{AcceleratorId, ModelId, PoolId, VariantId};
+use flyball_core::snapshot::{Model, Observed, Pool, Purchase, Snapshot, Variant};
+use flyball_core::units::{Gpus, Micros, Timestamp};
+use flyball_governor::Policy;
+use flyball_resources::model_service::{TargetKind, Variant as VariantSpec};
+use flyball_resources::{ModelService, Problem};
+use kube::ResourceExt as _;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A picture, and beside it what is needed to carry a decision out and to tell of it.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// The picture.
+    pub snapshot: Snapshot,
+    /// What owners want.
+    pub policy: Policy,
+    /// Every model, also those that nothing can be decided about.
+    pub models: BTreeMap<ModelId, SeenModel>,
+}
+
+/// One model.
+#[derive(Clone, Debug)]
+pub struct SeenModel {
+    /// As it is stored.
+    pub service: Arc<ModelService>,
+    /// What is wrong with its spec.
+    pub problems: Vec<Problem>,
+    /// The workload of each variant, by the variant's name.
+    pub workloads: BTreeMap<String, WorkloadKey>,
+    /// Workloads that it names and that do not exist.
+    pub absent: Vec<WorkloadKey>,
+    /// Who else sets replicas of one of its workloads.
+    pub rival: Option<String>,
+}
+
+/// What is remembered from look to look.
+#[derive(Clone, Debug, Default)]
+pub struct Learnt {
+    /// Cold starts.
+    pub starts: Starts,
+    /// Capacities.
+    pub priors: Priors,
+}
+
+/// Takes the picture of this moment.
+pub fn look(
+    facts: &Facts,
+    signals: &Signals,
+    learnt: &mut Learnt,
+    (now, max_age): (Timestamp, Micros),
+) -> Seen {
+    let mut snapshot = Snapshot::empty(now, 0);
+    let mut policy = Policy::default();
+    let mut models = BTreeMap::new();
+    for pool in &facts.pools {
+        if let Some((id, pool)) = see_pool(facts, pool, now) {
+            snapshot.pools.insert(id, pool);
+        }
+    }
+    for service in &facts.models {
+        let Ok(id) = service.id() else { continue };
+        let mut seen = SeenModel {
+            service: Arc::clone(service),
+            problems: Vec::new(),
+            workloads: BTreeMap::new(),
+            absent: Vec::new(),
+            rival: None,
+        };
+        match validate(service) {
+            Err(problems) => seen.problems = problems,
+            Ok(wanted) => {
+                let look = Look { facts, signals, service, wanted: &wanted, time: (now, max_age) };
+                let model = look.model(&mut seen, learnt);
+                for variant in model.variants.values() {
+                    let pool = || unpooled(now);
+                    snapshot.pools.entry(variant.pool.clone()).or_insert_with(pool);
+                }
+                snapshot.models.insert(id.clone(), model);
+                policy.models.insert(id.clone(), wanted.policy);
+            }
+        }
+        models.insert(id, seen);
+    }
+    let there: BTreeSet<VariantId> = snapshot.variants().map(|(id, _)| id).collect();
+    learnt.starts.keep(&there);
+    learnt.priors.keep(&there);
+    Seen { snapshot, policy, models }
+}
+
+/// One model while it is looked at.
+struct Look<'a> {
+    facts: &'a Facts,
+    signals: &'a Signals,
+    service: &'a ModelService,
+    wanted: &'a Wanted,
+    time: (Timestamp, Micros),
+}
+
+impl<'a> Look<'a> {
+    fn model(&self, seen: &mut SeenModel, learnt: &mut Learnt) -> Model {
+        let spec = &self.service.spec;
+        let mut variants = BTreeMap::new();
+        let mut serving =
+            Serving { namespace: self.wanted.id.namespace().as_str(), pods: Vec::new() };
+        for (name, variant) in self.wanted.variants.iter().zip(&spec.variants) {
+            let id = VariantId::new(self.wanted.id.clone(), name.clone());
+            let key = workload_key(self.service, variant);
+            let workload = self.facts.workloads.get(&key);
+            let pods = self.pods(workload);
+            let one = self.variant(&id, variant, &pods, learnt);
+            let room = one.capacity.resident;
+            serving
+                .pods
+                .extend(pods.iter().filter(|pod| pod.ready.is_some()).map(|pod| (*pod, room)));
+            match workload {
+                None if variant.target_ref.is_some() => seen.absent.push(key),
+                workload => {
+                    seen.rival =
+                        seen.rival.take().or(workload.and_then(|workload| workload.rival.clone()));
+                    seen.workloads.insert(variant.name.clone(), key);
+                }
+            }
+            variants.insert(name.clone(), one);
+        }
+        let names = self.service.public_names();
+        let known = demand::known(&names, &serving, self.signals, self.time);
+        learnt.priors.learn(&self.wanted.id, known.shape);
+        Model {
+            mode: spec.scaling.mode(),
+            pinned: spec.pinned(),
+            frozen: self.facts.frozen || self.service.is_frozen(date(self.time.0)),
+            bounds: spec.scaling.bounds(),
+            objectives: self.wanted.objectives,
+            demand: known.demand,
+            misses: known.misses,
+            variants,
+        }
+    }
+
+    fn pods(&self, workload: Option<&Workload>) -> Vec<&'a PodFacts> {
+        let namespace = self.wanted.id.namespace().as_str();
+        workload.map_or_else(Vec::new, |workload| {
+            self.facts.pods_of(namespace, &workload.selector).collect()
+        })
+    }
+
+    fn variant(
+        &self,
+        id: &VariantId,
+        spec: &VariantSpec,
+        pods: &[&PodFacts],
+        learnt: &mut Learnt,
+    ) -> Variant {
+        let status = self.service.status.iter().flat_map(|status| &status.variants);
+        if let Some(status) = status.into_iter().find(|status| status.name == spec.name) {
+            learnt.starts.recall(id, status);
+        }
+        learnt.starts.learn(id, pods.iter().copied());
+        let pool = spec.pool().unwrap_or_else(|_| unpooled_id());
+        let accelerator = self.facts.pools.iter().find(|one| one.name_any() == pool.as_str());
+        let capacity = learnt.priors.capacity(
+            id,
+            spec,
+            self.service.spec.model.as_deref(),
+            accelerator.map(|pool| pool.spec.accelerator.as_str()),
+            &self.wanted.objectives,
+        );
+        let namespace = self.wanted.id.namespace().as_str();
+        let replicas = pods.iter().filter_map(|pod| {
+            replicas::replica(self.facts, namespace, pod, &self.signals.in_flight, self.time)
+        });
+        Variant {
+            pool,
+            gpus_per_replica: Gpus::new(u32::try_from(spec.gpus_per_replica).unwrap_or(0)),
+            capacity,
+            cold_start: learnt.starts.of(id).or_else(|| spec.stated_cold_start()),
+            replicas: replicas.collect(),
+        }
+    }
+}
+
+/// The workload that a variant is, or will be once Flyball has made it.
+pub(crate) fn workload_key(service: &ModelService, variant: &VariantSpec) -> WorkloadKey {
+    let namespace = service.namespace().unwrap_or_default();
+    match &variant.target_ref {
+        Some(to) => (namespace, to.kind, to.name.clone()),
+        None => {
+            let name = format!("{}-{}", service.name_any(), variant.name);
+            (namespace, TargetKind::Deployment, name)
+        }
+    }
+}
+
+fn see_pool(
+    facts: &Facts,
+    pool: &flyball_resources::Pool,
+    now: Timestamp,
+) -> Option<(PoolId, Pool)> {
+    let spec = &pool.spec;
+    let mut gpus: BTreeMap<Purchase, u32> = BTreeMap::new();
+    let belongs = |labels: &BTreeMap<String, String>| {
+        spec.node_selector.iter().all(|(name, value)| labels.get(name) == Some(value))
+    };
+    for node in facts.nodes.values().filter(|node| node.usable && belongs(&node.labels)) {
+        let count = node.allocatable.get(&spec.resource_name).copied().unwrap_or(0);
+        let label = node.labels.get("karpenter.sh/capacity-type");
+        *gpus.entry(replicas::purchase(label)).or_default() += count;
+    }
+    if gpus.is_empty() {
+        gpus.insert(Purchase::OnDemand, 0);
+    }
+    let seen = |(purchase, gpus): (Purchase, u32)| {
+        (purchase, Observed::Fresh { value: Gpus::new(gpus), at: now })
+    };
+    let pool_of = Pool {
+        accelerator: AcceleratorId::new(&spec.accelerator).ok()?,
+        allocatable: gpus.into_iter().map(seen).collect(),
+        can_grow: spec.can_grow(),
+        supply: None,
+        limit: spec.limit.and_then(|limit| u32::try_from(limit).ok()).map(Gpus::new),
+        prices: spec.prices_of_core().unwrap_or_default(),
+    };
+    Some((PoolId::new(&pool.name_any()).ok()?, pool_of))
+}
+
+/// A pool that nobody described: nothing is known to limit it, and no price is.
+fn unpooled(now: Timestamp) -> Pool {
+    let none = Observed::Fresh { value: Gpus::ZERO, at: now };
+    Pool {
+        accelerator: AcceleratorId::new("unknown").expect("a fixed name"),
+        allocatable: [(Purchase::OnDemand, none)].into(),
+        can_grow: true,
+        supply: None,
+        limit: None,
+        prices: BTreeMap::new(),
+    }
+}
+
+fn unpooled_id() -> PoolId {
+    PoolId::new("unpooled").expect("a fixed name")
+}
+
+fn date(now: Timestamp) -> jiff::Timestamp {
+    let micros = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
+    jiff::Timestamp::from_microsecond(micros).unwrap_or(jiff::Timestamp::MAX)
+}

@@ -1,0 +1,47 @@
+//! What is worth a write: a status that says something new at once, one whose numbers moved once a minute.
+//!
+//! With 10,000 models and a decision every 15 s, writing each time would be 700 writes a second of
+//! numbers that nobody watches; series are for those.
+
+use flyball_resources::model_service::{ModelServiceStatus, Receipt};
+use std::time::Duration;
+
+/// Numbers alone are written this often.
+const NUMBERS: Duration = Duration::from_secs(60);
+
+/// Whether a status is worth a write, `since` the last one.
+pub fn is_worth_writing(
+    before: Option<&ModelServiceStatus>,
+    now: &ModelServiceStatus,
+    since: Option<Duration>,
+) -> bool {
+    let Some(before) = before else { return true };
+    if essence(before) != essence(now) {
+        return true;
+    }
+    before != now && since.is_none_or(|since| since >= NUMBERS)
+}
+
+/// A status without the numbers that always move.
+fn essence(status: &ModelServiceStatus) -> ModelServiceStatus {
+    let mut status = status.clone();
+    status.attainment_percent = None;
+    status.forecast = None;
+    for variant in &mut status.variants {
+        variant.prefill_tokens_per_second = None;
+        variant.decode_tokens_per_second = None;
+        variant.cold_start_seconds = None;
+        variant.starts_measured = 0;
+    }
+    for condition in &mut status.conditions {
+        condition.message.clear();
+    }
+    status.decision = status.decision.map(|receipt| Receipt {
+        message: String::new(),
+        candidates: Vec::new(),
+        hpa_would_want: None,
+        expected_hourly_misses: None,
+        ..receipt
+    });
+    status
+}

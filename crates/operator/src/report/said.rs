@@ -1,0 +1,156 @@
+//! Conditions: what is so about a model, and why. Pure.
+
+use super::status::Context;
+use flyball_core::decision::Bound;
+use flyball_core::reason::Reason;
+use flyball_core::snapshot::{Freshness, Mode, Model, ReplicaState};
+use flyball_resources::conditions::{Kind, Said};
+
+/// Everything that is said about a model.
+pub(super) fn said(context: &Context<'_>) -> Vec<Said> {
+    let mut all = vec![target(context), signals(context), capacity(context), objectives(context)];
+    let stalled = stalled(context);
+    let reconciling = reconciling(context);
+    all.insert(0, ready(context, &all, stalled.as_ref()));
+    all.extend(reconciling);
+    all.extend(stalled);
+    all
+}
+
+fn one(kind: Kind, so: Option<bool>, reason: Reason, message: impl Into<String>) -> Said {
+    Said { kind, so, reason, message: message.into() }
+}
+
+fn target(context: &Context<'_>) -> Said {
+    match context.seen.absent.first() {
+        None => one(Kind::TargetFound, Some(true), Reason::Steady, "every workload exists"),
+        Some((namespace, kind, name)) => one(
+            Kind::TargetFound,
+            Some(false),
+            Reason::TargetNotFound,
+            format!("there is no {kind:?} {namespace}/{name}"),
+        ),
+    }
+}
+
+fn signals(context: &Context<'_>) -> Said {
+    let Some(model) = context.model else {
+        return one(Kind::SignalsFresh, None, Reason::SignalsMissing, "nothing was looked at yet");
+    };
+    let bad: Vec<String> = model
+        .demand
+        .signals()
+        .into_iter()
+        .filter(|(_, freshness)| *freshness != Freshness::Fresh)
+        .map(|(signal, freshness)| format!("{signal} is {}", freshness.name().to_lowercase()))
+        .collect();
+    match model.demand.freshness() {
+        Freshness::Fresh => {
+            one(Kind::SignalsFresh, Some(true), Reason::Steady, "every signal is recent")
+        }
+        Freshness::Stale => one(
+            Kind::SignalsFresh,
+            Some(false),
+            Reason::SignalsStale,
+            format!("{}; nothing is given back meanwhile", bad.join(", ")),
+        ),
+        Freshness::Missing => one(
+            Kind::SignalsFresh,
+            Some(false),
+            Reason::SignalsMissing,
+            format!("{}; nothing is given back meanwhile", bad.join(", ")),
+        ),
+    }
+}
+
+fn capacity(context: &Context<'_>) -> Said {
+    let Some(decided) = context.decided else {
+        return one(
+            Kind::CapacityAvailable,
+            None,
+            Reason::SignalsMissing,
+            "nothing was decided yet",
+        );
+    };
+    let short = match decided.bound {
+        Bound::Capacity => Reason::CapacityUnavailable,
+        Bound::PoolLimit => Reason::LimitReached,
+        Bound::Budget => Reason::BudgetReached,
+        _ => {
+            let message = "what is wanted can be had";
+            return one(Kind::CapacityAvailable, Some(true), Reason::Steady, message);
+        }
+    };
+    one(Kind::CapacityAvailable, Some(false), short, short.summary())
+}
+
+fn objectives(context: &Context<'_>) -> Said {
+    let (Some(model), Some(met)) = (context.model, context.attained_per_million) else {
+        let message = "no request was judged in the last hour";
+        return one(Kind::ObjectivesMet, None, Reason::SignalsMissing, message);
+    };
+    let wanted = model.objectives.attainment_per_million;
+    let percent = |share: u32| format!("{}.{:02} %", share / 10_000, share % 10_000 / 100);
+    let message =
+        format!("{} of the last hour's requests; {} are wanted", percent(met), percent(wanted));
+    let reason = context.decided.map_or(Reason::Steady, |decided| decided.reason);
+    one(Kind::ObjectivesMet, Some(met >= wanted), reason, message)
+}
+
+fn stalled(context: &Context<'_>) -> Option<Said> {
+    let stalled = |reason, message| Some(one(Kind::Stalled, Some(true), reason, message));
+    if !context.seen.problems.is_empty() {
+        let all: Vec<String> = context.seen.problems.iter().map(ToString::to_string).collect();
+        return stalled(Reason::TargetNotFound, all.join("; "));
+    }
+    if let Some((namespace, kind, name)) = context.seen.absent.first() {
+        let message =
+            format!("there is no {kind:?} {namespace}/{name}: create it, or correct the name");
+        return stalled(Reason::TargetNotFound, message);
+    }
+    let rival = context.seen.rival.as_ref()?;
+    let acts = context.model.is_some_and(|model| model.mode == Mode::Act);
+    if !acts {
+        return None;
+    }
+    let message = format!(
+        "HorizontalPodAutoscaler {rival} sets the same replicas: delete it, or set scaling.mode to Recommend"
+    );
+    stalled(Reason::ReplicasOwnedByOther, message)
+}
+
+fn reconciling(context: &Context<'_>) -> Option<Said> {
+    let (model, decided) = (context.model?, context.decided?);
+    let wanted: u32 = decided.targets.iter().map(|target| target.replicas.get()).sum();
+    let ready = count(model, ReplicaState::Ready);
+    if model.mode != Mode::Act || wanted == ready {
+        return None;
+    }
+    let message = format!("{ready} of {wanted} replicas serve");
+    Some(one(Kind::Reconciling, Some(true), decided.reason, message))
+}
+
+fn ready(context: &Context<'_>, parts: &[Said], stalled: Option<&Said>) -> Said {
+    let Some(model) = context.model else {
+        let message =
+            stalled.map_or("nothing was looked at yet", |stalled| stalled.message.as_str());
+        return one(Kind::Ready, Some(false), Reason::TargetNotFound, message);
+    };
+    let unmet = |kind: Kind| parts.iter().find(|said| said.kind == kind && said.so == Some(false));
+    let wrong = stalled.or_else(|| unmet(Kind::TargetFound)).or_else(|| unmet(Kind::ObjectivesMet));
+    if let Some(wrong) = wrong {
+        return one(Kind::Ready, Some(false), wrong.reason, wrong.message.clone());
+    }
+    let reason = context.decided.map_or(Reason::Steady, |decided| decided.reason);
+    match count(model, ReplicaState::Ready) {
+        0 if model.bounds.may_sleep && reason == Reason::Sleeping => {
+            one(Kind::Ready, Some(true), reason, "it sleeps, and requests wake it")
+        }
+        0 => one(Kind::Ready, Some(false), reason, "no replica serves"),
+        ready => one(Kind::Ready, Some(true), reason, format!("{ready} replicas serve")),
+    }
+}
+
+pub(super) fn count(model: &Model, state: ReplicaState) -> u32 {
+    model.variants.values().map(|variant| variant.count(state).get()).sum()
+}

@@ -1,0 +1,167 @@
+//! The status of a model. Pure.
+
+use super::said::{count, said};
+use crate::observe::{SeenModel, Starts};
+use flyball_core::decision::{Decision, ModelDecision};
+use flyball_core::ids::{ModelId, VariantId};
+use flyball_core::snapshot::{Model, Pool, ReplicaState, Snapshot};
+use flyball_core::units::{Micros, Money};
+use flyball_governor::explain::explain;
+use flyball_resources::conditions;
+use flyball_resources::model_service::{Band, ModelServiceStatus, Receipt, Span, VariantStatus};
+use flyball_resources::{decimal, labels, rfc3339};
+use kube::ResourceExt as _;
+
+/// What a status is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Context<'a> {
+    /// The picture that was decided on.
+    pub snapshot: &'a Snapshot,
+    /// What was decided about everything.
+    pub decision: &'a Decision,
+    /// The model as it is stored, and what is wrong with it.
+    pub seen: &'a SeenModel,
+    /// The model in the picture, if it is there.
+    pub model: Option<&'a Model>,
+    /// What was decided about it.
+    pub decided: Option<&'a ModelDecision>,
+    /// Requests of the last hour that met the objectives, of a million.
+    pub attained_per_million: Option<u32>,
+    /// Cold starts.
+    pub starts: &'a Starts,
+}
+
+/// The status of the model of this name.
+pub fn status(id: &ModelId, context: &Context<'_>) -> ModelServiceStatus {
+    let service = &context.seen.service;
+    let before = service.status.clone().unwrap_or_default();
+    let now = date(context.snapshot.taken_at.as_micros());
+    let decided = context.decided;
+    let wanted = decided
+        .map(|decided| small(decided.targets.iter().map(|target| target.replicas.get()).sum()));
+    let cost_now = context.model.and_then(|model| hourly_cost(context.snapshot, model));
+    let cost_then =
+        decided.and_then(|decided| decided.expected.hourly_cost).map(|cost| cost.point());
+    let money = |money: Money| decimal::text(money.micros(), 2);
+    let receipt = decided.map(|decided| {
+        let receipt = Receipt::of(context.decision.id, decided, explain(decided));
+        since(receipt, before.decision.as_ref(), wanted == before.recommended_replicas)
+    });
+    let work = decided.and_then(|decided| decided.receipt.work);
+    ModelServiceStatus {
+        observed_generation: service.metadata.generation,
+        replicas: context.model.map(|model| small(live(model))),
+        ready_replicas: context.model.map(|model| small(count(model, ReplicaState::Ready))),
+        recommended_replicas: wanted,
+        selector: Some(format!("{}={}", labels::MODEL, service.name_any())),
+        attainment_percent: context
+            .attained_per_million
+            .map(|share| decimal::text(i64::from(share) * 100, 1)),
+        hourly_cost: cost_now.map(money),
+        recommended_hourly_cost: cost_then.map(money),
+        currency: cost_now.or(cost_then).map(|money| money.currency().to_string()),
+        forecast: work.map(|work| Band::of(&work)),
+        variants: variants(id, context),
+        decision: receipt,
+        conditions: conditions::merge(
+            &before.conditions,
+            &said(context),
+            service.metadata.generation,
+            now,
+        ),
+    }
+}
+
+/// A decision that repeats the one before keeps that one's name and time.
+fn since(receipt: Receipt, before: Option<&Receipt>, same_target: bool) -> Receipt {
+    match before {
+        Some(before)
+            if same_target
+                && before.reason == receipt.reason
+                && before.bound == receipt.bound
+                && receipt.steps.is_empty() =>
+        {
+            Receipt { id: before.id.clone(), at: before.at.clone(), ..receipt }
+        }
+        _ => receipt,
+    }
+}
+
+fn variants(id: &ModelId, context: &Context<'_>) -> Vec<VariantStatus> {
+    let Some(model) = context.model else { return Vec::new() };
+    let before = context.seen.service.status.iter().flat_map(|status| &status.variants);
+    let before: Vec<&VariantStatus> = before.collect();
+    let one =
+        |(name, variant): (&flyball_core::ids::VariantName, &flyball_core::snapshot::Variant)| {
+            let full = VariantId::new(id.clone(), name.clone());
+            let targets = context.decided.into_iter().flat_map(|decided| &decided.targets);
+            let target = targets.into_iter().find(|target| target.variant == full);
+            let recommended = small(target.map_or(0, |target| target.replicas.get()));
+            let same = before
+                .iter()
+                .find(|one| one.name == name.as_str() && one.recommended == recommended);
+            let of = |state| small(variant.count(state).get());
+            VariantStatus {
+                name: name.to_string(),
+                recommended,
+                since: same
+                    .and_then(|same| same.since.clone())
+                    .or_else(|| Some(rfc3339(context.snapshot.taken_at))),
+                pending: of(ReplicaState::Pending),
+                starting: of(ReplicaState::Starting),
+                ready: of(ReplicaState::Ready),
+                draining: of(ReplicaState::Draining),
+                prefill_tokens_per_second: variant
+                    .capacity
+                    .prefill
+                    .map(|part| Span::of(&part, |n| n.get())),
+                decode_tokens_per_second: variant
+                    .capacity
+                    .decode
+                    .map(|part| Span::of(&part, |n| n.get())),
+                cold_start_seconds: variant.cold_start.map(|start| Span::of(&start, whole_seconds)),
+                starts_measured: small(
+                    u32::try_from(context.starts.count(&full)).unwrap_or(u32::MAX),
+                ),
+            }
+        };
+    model.variants.iter().map(one).collect()
+}
+
+/// What an hour of what runs costs: of all of it or of nothing, because a part would look cheap.
+pub(super) fn hourly_cost(snapshot: &Snapshot, model: &Model) -> Option<Money> {
+    let mut sum: Option<Money> = None;
+    for variant in model.variants.values() {
+        let pool = snapshot.pools.get(&variant.pool)?;
+        for replica in variant.replicas.values().filter(|replica| !replica.nodes.is_empty()) {
+            let price = price_of(pool, replica.purchase)?;
+            let cost = price.checked_mul(variant.gpus_per_replica.get()).ok()?;
+            sum = Some(match sum {
+                Some(sum) => sum.checked_add(cost).ok()?,
+                None => cost,
+            });
+        }
+    }
+    sum
+}
+
+fn price_of(pool: &Pool, purchase: Option<flyball_core::snapshot::Purchase>) -> Option<Money> {
+    purchase.and_then(|purchase| pool.prices.get(&purchase)).map(|price| price.amount())
+}
+
+fn live(model: &Model) -> u32 {
+    model.variants.values().map(|variant| variant.live().get()).sum()
+}
+
+fn whole_seconds(length: Micros) -> u64 {
+    length.get() / 1_000_000
+}
+
+fn small(count: u32) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}
+
+fn date(micros: u64) -> jiff::Timestamp {
+    let micros = i64::try_from(micros).unwrap_or(i64::MAX);
+    jiff::Timestamp::from_microsecond(micros).unwrap_or(jiff::Timestamp::MAX)
+}

@@ -1,0 +1,260 @@
+//! The loop: look, decide, carry out, tell; and what runs beside it.
+//!
+//! An operator that does not lead looks and decides too, so that it has learnt when it must take over;
+//! it writes nothing.
+
+use crate::admin::{self, State};
+use crate::apply::{self, ApplyError, Retry};
+use crate::build::{self, Write};
+use crate::decide::Brain;
+use crate::lead::{self, Fence};
+use crate::observe::demand::Signals;
+use crate::observe::prometheus::{self, Prometheus};
+use crate::observe::{Facts, Learnt, Seen, Watches, look, watch};
+use crate::report::{self, Attained, Board, Context, Shown, Teller};
+use crate::settings::Settings;
+use flyball_core::decision::Decision;
+use flyball_core::ids::ModelId;
+use flyball_core::units::{Micros, Timestamp};
+use futures::{StreamExt as _, stream};
+use kube::Client;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Models whose writes are made at the same time.
+const AT_ONCE: usize = 16;
+
+/// Why an operator cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    /// There is no cluster.
+    #[error("there is no cluster to look after: {0}; hint: run in a pod, or set KUBECONFIG")]
+    NoCluster(String),
+    /// An address cannot be listened on, or there is no runtime.
+    #[error("{what}: {source}")]
+    Start {
+        /// What was tried.
+        what: &'static str,
+        /// What came of it.
+        source: io::Error,
+    },
+    /// Prometheus' address cannot be used.
+    #[error(transparent)]
+    Prometheus(#[from] prometheus::AskError),
+}
+
+/// Runs an operator until SIGTERM or SIGINT.
+pub async fn run(settings: Settings, version: &'static str, me: String) -> Result<(), Problem> {
+    let client =
+        Client::try_default().await.map_err(|error| Problem::NoCluster(error.to_string()))?;
+    let start = |what| move |source| Problem::Start { what, source };
+    let listener = TcpListener::bind(settings.admin)
+        .await
+        .map_err(start("the admin address cannot be listened on"))?;
+    let board = Arc::new(Board::default());
+    let state = Arc::new(State::new(version, Arc::clone(&board)));
+    tokio::spawn(admin::serve(listener, Arc::clone(&state)));
+    let fence = Fence::default();
+    let lease = settings.lease.clone();
+    tokio::spawn(lead::lead(client.clone(), lease, me.clone(), fence.clone()));
+    let prometheus =
+        settings.prometheus.as_ref().map(|one| Prometheus::new(&one.url)).transpose()?;
+    let watches = watch(&client, &settings.lease.namespace);
+    let mut operator = Operator {
+        teller: Teller::new(&client, &me),
+        watches,
+        prometheus,
+        fence,
+        board,
+        state,
+        client,
+        learnt: Learnt::default(),
+        brain: Brain::default(),
+        attained: Attained::default(),
+        written: BTreeMap::new(),
+        settings,
+    };
+    let mut end = signal(SignalKind::terminate()).map_err(start("signals cannot be heard"))?;
+    let mut interrupt =
+        signal(SignalKind::interrupt()).map_err(start("signals cannot be heard"))?;
+    tokio::select! {
+        () = operator.live() => {}
+        _ = end.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    let left = lead::leave(operator.client.clone(), &operator.settings.lease, &me);
+    // Whoever comes next waits for the lease to lapse if this fails.
+    let _ = tokio::time::timeout(Duration::from_secs(2), left).await;
+    Ok(())
+}
+
+struct Operator {
+    settings: Settings,
+    client: Client,
+    watches: Watches,
+    prometheus: Option<Prometheus>,
+    fence: Fence,
+    board: Arc<Board>,
+    state: Arc<State>,
+    teller: Teller,
+    learnt: Learnt,
+    brain: Brain,
+    attained: Attained,
+    /// When each status was last written.
+    written: BTreeMap<ModelId, Instant>,
+}
+
+impl Operator {
+    async fn live(&mut self) {
+        self.watches.listed().await;
+        self.state.is_ready();
+        tracing::info!(tick_seconds = self.settings.tick_seconds, "operator looks after models");
+        let tick = Duration::from_secs(u64::from(self.settings.tick_seconds));
+        let mut ticks = tokio::time::interval(tick);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            self.round().await;
+        }
+    }
+
+    async fn round(&mut self) {
+        let began = Instant::now();
+        let signals = self.signals().await;
+        let facts = self.watches.facts(&self.settings.namespaces);
+        let max_age = Micros::from_seconds(u64::from(self.settings.signal_max_age_seconds));
+        let seen = look(&facts, &signals, &mut self.learnt, (now(), max_age));
+        let looked = began.elapsed();
+        let leads = self.fence.may_write(Instant::now());
+        if !leads {
+            self.brain.stand_by();
+        }
+        let (decision, broken) = self.brain.decide(&seen);
+        for violation in &broken {
+            tracing::error!(%violation, "a decision broke a rule");
+            self.state.metrics().count_violation(violation.invariant);
+        }
+        self.attained.learn(&seen.snapshot);
+        let decided = began.elapsed();
+        if leads {
+            self.carry_out(&facts, &signals, &seen, &decision).await;
+            self.tell(&seen, &decision).await;
+        }
+        let took =
+            [looked, decided - looked, began.elapsed() - decided].map(|part| part.as_secs_f64());
+        self.board.change(|shown| {
+            shown.leads = leads;
+            shown.took_seconds = took;
+            shown.show(&seen.snapshot, &decision.models);
+        });
+    }
+
+    async fn signals(&self) -> Signals {
+        let mut signals = Signals::default();
+        if let Some(prometheus) = &self.prometheus {
+            match prometheus.ask().await {
+                Ok(engines) => prometheus::add(&mut signals, engines),
+                Err(error) => {
+                    tracing::warn!(%error, "no series; nothing is given back meanwhile");
+                    self.board.change(|shown| Shown::count(&mut shown.errors, "observe"));
+                }
+            }
+        }
+        signals
+    }
+
+    async fn carry_out(&self, facts: &Facts, signals: &Signals, seen: &Seen, decision: &Decision) {
+        let writes = build::build(facts, signals, seen, decision);
+        let (client, fence) = (&self.client, &self.fence);
+        let made = stream::iter(&writes)
+            .map(|(model, writes)| async move {
+                (model, writes, apply::apply(client, fence, model, writes).await)
+            })
+            .buffer_unordered(AT_ONCE)
+            .collect::<Vec<_>>()
+            .await;
+        for (model, writes, done) in made {
+            self.note(model, writes, &done);
+        }
+    }
+
+    fn note(&self, model: &ModelId, writes: &[Write], done: &Result<usize, ApplyError>) {
+        let count = *done.as_ref().unwrap_or(&0);
+        self.board.change(|shown| {
+            for write in &writes[..count] {
+                Shown::count(&mut shown.writes, kind(write));
+            }
+        });
+        let Err(error) = done else {
+            tracing::info!(%model, writes = count, "carried out");
+            return;
+        };
+        self.board.change(|shown| Shown::count(&mut shown.errors, error.name()));
+        match error.retry() {
+            Retry::NextTick => {
+                tracing::warn!(%model, %error, "not carried out; the next look tries again")
+            }
+            Retry::Never => tracing::error!(%model, %error, "not carried out"),
+        }
+    }
+
+    async fn tell(&mut self, seen: &Seen, decision: &Decision) {
+        self.written.retain(|id, _| seen.models.contains_key(id));
+        self.state.history(|history| history.keep(|id| seen.models.contains_key(id)));
+        for (id, model) in &seen.models {
+            let decided = decision.models.iter().find(|decided| decided.model == *id);
+            let in_picture = seen.snapshot.models.get(id);
+            let counts = in_picture.and_then(|model| model.misses.fresh());
+            let context = Context {
+                snapshot: &seen.snapshot,
+                decision,
+                seen: model,
+                model: in_picture,
+                decided,
+                attained_per_million: self.attained.per_million(id, counts),
+                starts: &self.learnt.starts,
+            };
+            let status = report::status(id, &context);
+            let mode = format!("{:?}", model.service.spec.scaling.mode);
+            let entry = self.state.history(|history| history.note(id, &mode, &status)).flatten();
+            if let Some(entry) = &entry {
+                let reason = decided.map_or("unknown", |decided| decided.reason.name());
+                self.board.change(|shown| Shown::count(&mut shown.decisions, reason));
+                self.teller.event(&model.service, entry).await;
+            }
+            let since = self.written.get(id).map(Instant::elapsed);
+            if !report::is_worth_writing(model.service.status.as_ref(), &status, since) {
+                continue;
+            }
+            match self.teller.status(&model.service, &status).await {
+                Ok(()) => {
+                    self.written.insert(id.clone(), Instant::now());
+                    self.board.change(|shown| Shown::count(&mut shown.writes, "status"));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "nothing was told");
+                    self.board.change(|shown| Shown::count(&mut shown.errors, "report"));
+                }
+            }
+        }
+    }
+}
+
+const fn kind(write: &Write) -> &'static str {
+    match write {
+        Write::Mark { .. } => "drain",
+        Write::Unmark { .. } => "undrain",
+        Write::Cost { .. } => "cost",
+        Write::Scale { .. } => "scale",
+        Write::Make { .. } => "object",
+    }
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_micros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+}

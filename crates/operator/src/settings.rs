@@ -1,0 +1,116 @@
+//! What an operator is told: one struct, one TOML file, unknown keys refused, all problems at once.
+//!
+//! What differs per model is a field of its ModelService and not here.
+
+use serde::{Deserialize, Serialize};
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// Everything an operator is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settings {
+    /// Where health, metrics and past decisions are.
+    pub admin: SocketAddr,
+    /// Where gateways connect.
+    pub link: SocketAddr,
+    /// Namespaces whose ModelServices are looked after; all of them if there are none.
+    pub namespaces: Vec<String>,
+    /// Seconds between decisions. The governor was measured with 15; shorter reacts sooner to a queue
+    /// and learns the same.
+    pub tick_seconds: u32,
+    /// Seconds after which a signal is too old to give anything away on.
+    pub signal_max_age_seconds: u32,
+    /// Where series are asked for; none if absent.
+    pub prometheus: Option<Prometheus>,
+    /// Who leads.
+    pub lease: Lease,
+}
+
+/// A server that speaks Prometheus' HTTP API.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prometheus {
+    /// Its address; example: `http://prometheus.monitoring:9090`.
+    pub url: String,
+}
+
+/// The Lease by which one of several operators leads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Lease {
+    /// Its namespace, which is also where `flyball-freeze` is looked for.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Seconds after which a leader that was not heard is replaced.
+    pub seconds: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            admin: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 9090)),
+            link: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 9091)),
+            namespaces: Vec::new(),
+            tick_seconds: 15,
+            signal_max_age_seconds: 60,
+            prometheus: None,
+            lease: Lease::default(),
+        }
+    }
+}
+
+impl Default for Lease {
+    fn default() -> Self {
+        Self { namespace: "flyball".to_owned(), name: "flyball-operator".to_owned(), seconds: 15 }
+    }
+}
+
+impl Settings {
+    /// Reads the text of a settings file, or says everything that is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, Vec<String>> {
+        let settings: Self = toml::from_str(text).map_err(|error| vec![error.to_string()])?;
+        match settings.problems() {
+            problems if problems.is_empty() => Ok(settings),
+            problems => Err(problems),
+        }
+    }
+
+    /// Everything that cannot be.
+    fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        let mut within = |name: &str, value: u32, least: u32, most: u32| {
+            if !(least..=most).contains(&value) {
+                problems.push(format!("`{name}` must be from {least} to {most}, not {value}"));
+            }
+        };
+        within("tick_seconds", self.tick_seconds, 1, 300);
+        within("signal_max_age_seconds", self.signal_max_age_seconds, 5, 3_600);
+        within("lease.seconds", self.lease.seconds, 5, 300);
+        if self.admin == self.link && self.admin.port() != 0 {
+            problems.push("`admin` and `link` must be two addresses".to_owned());
+        }
+        let url = self.prometheus.as_ref().map(|prometheus| prometheus.url.parse::<http::Uri>());
+        if let Some(Err(error)) = url {
+            problems.push(format!("`prometheus.url` must be an address: {error}"));
+        }
+        problems
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_a_whole_file() {
+        assert_eq!(Settings::parse(""), Ok(Settings::default()));
+    }
+
+    #[test]
+    fn all_that_is_wrong_is_said_at_once_and_unknown_keys_are_refused() {
+        let said = Settings::parse("tick_seconds = 0\nsignal_max_age_seconds = 1\n").unwrap_err();
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(Settings::parse("tick_secs = 5").unwrap_err()[0].contains("tick_secs"));
+    }
+}
