@@ -27,10 +27,12 @@ fn seen(decided: &ModelDecision) -> String {
     debug_assert!(receipt.signals.iter().all(|(signal, _)| Signal::ALL.contains(signal)));
     let coming = match work.coming.get() {
         0 => String::new(),
+        1 => " and 1 more starts".to_owned(),
         coming => format!(" and {coming} more start"),
     };
+    let verb = if work.ready.get() == 1 { "serves" } else { "serve" };
     format!(
-        "The work of {} takes {} now; {} serve{coming}.",
+        "The work of {} takes {} now; {} {verb}{coming}.",
         decided.model, work.need_now, work.ready
     )
 }

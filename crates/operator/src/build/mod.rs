@@ -6,6 +6,8 @@
 
 mod engine;
 mod scale;
+#[cfg(test)]
+mod tests;
 
 use crate::observe::demand::Signals;
 use crate::observe::{Facts, Seen, SeenModel, WorkloadKey, workload_key};

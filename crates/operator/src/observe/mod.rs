@@ -11,6 +11,8 @@ pub mod prometheus;
 mod replicas;
 mod snapshot;
 mod starts;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 pub use facts::{Facts, NodeFacts, PodFacts, Workload, WorkloadKey};

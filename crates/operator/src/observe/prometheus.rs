@@ -158,16 +158,24 @@ impl Prometheus {
     }
 
     async fn rows(&self, query: &str) -> Result<Vec<Row>, AskError> {
+        // The first question after a pause may meet a connection that Prometheus has closed meanwhile.
+        let text = match self.text(query).await {
+            Ok(text) => text,
+            Err(_) => self.text(query).await?,
+        };
+        let answer: Answer = serde_json::from_str(&text)
+            .map_err(|error| AskError::Unreadable(format!("{error} in {text:.200}")))?;
+        Ok(answer.data.result)
+    }
+
+    async fn text(&self, query: &str) -> Result<String, AskError> {
         let request = Request::get(format!("/api/v1/query?query={}", escaped(query)))
             .body(Vec::new())
             .map_err(|error| AskError::Unreadable(error.to_string()))?;
         let asked = tokio::time::timeout(TIMEOUT, self.client.request_text(request)).await;
-        let text = asked
+        asked
             .map_err(|_| AskError::Away(format!("no answer in {} s", TIMEOUT.as_secs())))?
-            .map_err(|error| AskError::Away(error.to_string()))?;
-        let answer: Answer = serde_json::from_str(&text)
-            .map_err(|error| AskError::Unreadable(format!("{error} in {:.200}", text)))?;
-        Ok(answer.data.result)
+            .map_err(|error| AskError::Away(error.to_string()))
     }
 }
 

@@ -11,6 +11,8 @@ mod metrics;
 mod said;
 mod status;
 mod tell;
+#[cfg(test)]
+mod tests;
 
 pub use attained::Attained;
 pub use changed::is_worth_writing;

@@ -147,6 +147,7 @@ fn ready(context: &Context<'_>, parts: &[Said], stalled: Option<&Said>) -> Said 
             one(Kind::Ready, Some(true), reason, "it sleeps, and requests wake it")
         }
         0 => one(Kind::Ready, Some(false), reason, "no replica serves"),
+        1 => one(Kind::Ready, Some(true), reason, "1 replica serves"),
         ready => one(Kind::Ready, Some(true), reason, format!("{ready} replicas serve")),
     }
 }

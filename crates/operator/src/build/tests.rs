@@ -1,0 +1,161 @@
+use super::scale::writes;
+use super::*;
+use crate::observe::demand::Signals;
+use crate::observe::{PodFacts, Workload};
+use flyball_core::decision::{Action, Target};
+use flyball_core::ids::ReplicaId;
+use flyball_core::snapshot::Purchase;
+use flyball_core::units::Replicas;
+use flyball_resources::model_service::TargetKind;
+
+const NOW: Timestamp = Timestamp::from_millis(1_000_000);
+
+fn pod(name: &str) -> PodFacts {
+    PodFacts {
+        name: name.to_owned(),
+        ip: Some(format!("10.0.0.{}", name.len())),
+        node: Some("n".to_owned()),
+        created: Timestamp::from_millis(400_000),
+        ready: Some(Timestamp::from_millis(500_000)),
+        ..PodFacts::default()
+    }
+}
+
+fn starting(name: &str, created: u64) -> PodFacts {
+    PodFacts { ready: None, created: Timestamp::from_millis(created), ..pod(name) }
+}
+
+fn draining(name: &str) -> PodFacts {
+    PodFacts {
+        draining: Some(Timestamp::from_millis(900_000)),
+        deletion_cost: Some(-1_000),
+        ..pod(name)
+    }
+}
+
+fn key(kind: TargetKind) -> WorkloadKey {
+    ("a".to_owned(), kind, "m".to_owned())
+}
+
+fn target(replicas: u32, actions: Vec<Action>) -> Target {
+    let replicas = Replicas::new(replicas);
+    Target { variant: "a/m/x".parse().unwrap(), wanted: replicas, replicas, actions }
+}
+
+fn drain(pod: &str) -> Action {
+    Action::Drain { replica: ReplicaId::new("a", pod).unwrap() }
+}
+
+fn delete(pod: &str) -> Action {
+    Action::Delete { replica: ReplicaId::new("a", pod).unwrap() }
+}
+
+fn start(count: u32) -> Action {
+    Action::Start { count: Replicas::new(count), purchase: Purchase::OnDemand }
+}
+
+/// The writes for a workload that asks for so many replicas; gateways route to its pods or not.
+fn planned(
+    kind: TargetKind,
+    has: u32,
+    pods: &[PodFacts],
+    routed: bool,
+    target: &Target,
+) -> Vec<Write> {
+    let workload = Workload { replicas: has, ..Workload::default() };
+    let mut signals = Signals::default();
+    for pod in pods.iter().filter(|_| routed) {
+        signals.in_flight.at_address(pod.ip.as_ref().unwrap(), 0.0, NOW);
+    }
+    let pods: Vec<&PodFacts> = pods.iter().collect();
+    writes(&key(kind), &workload, &pods, &signals, target, NOW)
+}
+
+fn scaled(writes: &[Write]) -> Option<(u32, u32)> {
+    writes.iter().find_map(|write| match write {
+        Write::Scale { from, to, .. } => Some((*from, *to)),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_replica_that_serves_is_marked_first_and_the_number_stays() {
+    let writes = planned(
+        TargetKind::Deployment,
+        2,
+        &[pod("a"), pod("bb")],
+        true,
+        &target(1, vec![drain("a")]),
+    );
+    assert_eq!(
+        writes,
+        [
+            Write::Mark { pod: "a".to_owned(), since: NOW },
+            Write::Cost { pod: "a".to_owned(), cost: -1_000 }
+        ]
+    );
+}
+
+#[test]
+fn one_that_is_empty_goes_first_and_takes_the_number_down() {
+    let pods = [draining("a"), pod("bb")];
+    let writes = planned(TargetKind::Deployment, 2, &pods, true, &target(1, vec![delete("a")]));
+    assert_eq!(writes[0], Write::Cost { pod: "a".to_owned(), cost: -1_000_000 });
+    assert_eq!(scaled(&writes), Some((2, 1)));
+    // Still busy: it counts.
+    let writes = planned(TargetKind::Deployment, 2, &pods, true, &target(1, vec![]));
+    assert_eq!(writes, []);
+}
+
+#[test]
+fn nothing_is_taken_away_while_another_starts_unless_that_one_is_stuck() {
+    let recent = [draining("a"), pod("bb"), starting("ccc", 950_000)];
+    let gone = target(2, vec![delete("a")]);
+    assert_eq!(scaled(&planned(TargetKind::Deployment, 3, &recent, true, &gone)), None);
+    let stuck = [draining("a"), pod("bb"), starting("ccc", 100_000)];
+    assert_eq!(scaled(&planned(TargetKind::Deployment, 3, &stuck, true, &gone)), Some((3, 2)));
+}
+
+#[test]
+fn a_pod_that_does_not_serve_yet_goes_at_once() {
+    let pods = [pod("a"), starting("bb", 950_000)];
+    let writes = planned(TargetKind::Deployment, 2, &pods, true, &target(1, vec![delete("bb")]));
+    assert_eq!(scaled(&writes), Some((2, 1)));
+}
+
+#[test]
+fn nobody_goes_whom_the_decision_does_not_name() {
+    // Somebody scaled it by hand: three serve, one is wanted, and no step is decided yet.
+    let pods = [pod("a"), pod("bb"), pod("ccc")];
+    assert_eq!(planned(TargetKind::Deployment, 3, &pods, true, &target(1, vec![])), []);
+}
+
+#[test]
+fn one_that_drains_is_woken_before_another_is_started() {
+    let pods = [draining("a"), pod("bb")];
+    let writes = planned(TargetKind::Deployment, 2, &pods, true, &target(2, vec![start(1)]));
+    assert_eq!(writes, [Write::Unmark { pod: "a".to_owned() }]);
+    let writes = planned(TargetKind::Deployment, 2, &pods, true, &target(4, vec![start(3)]));
+    assert_eq!(writes[0], Write::Unmark { pod: "a".to_owned() });
+    assert_eq!(scaled(&writes), Some((2, 4)));
+}
+
+#[test]
+fn without_gateways_kubernetes_drains() {
+    let pods = [pod("a"), pod("bb")];
+    let writes = planned(TargetKind::Deployment, 2, &pods, false, &target(1, vec![drain("a")]));
+    assert_eq!(writes[0], Write::Cost { pod: "a".to_owned(), cost: -1_000_000 });
+    assert_eq!(scaled(&writes), Some((2, 1)));
+}
+
+#[test]
+fn an_ordered_workload_loses_its_last() {
+    let pods = [pod("m-0"), pod("m-01"), pod("m-002")];
+    let writes = planned(TargetKind::StatefulSet, 3, &pods, true, &target(2, vec![drain("m-0")]));
+    assert_eq!(writes[0], Write::Mark { pod: "m-002".to_owned(), since: NOW });
+    assert_eq!(scaled(&writes), None);
+    // Empty, but not the last: it waits for its turn.
+    let pods = [draining("m-0"), pod("m-01")];
+    let writes = planned(TargetKind::StatefulSet, 2, &pods, true, &target(1, vec![delete("m-0")]));
+    assert_eq!(scaled(&writes), None);
+}

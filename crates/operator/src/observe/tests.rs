@@ -1,0 +1,219 @@
+use super::demand::{Asked, Engine, InFlight, Signals};
+use super::*;
+use flyball_core::snapshot::{Freshness, Observed, ReplicaState};
+use flyball_core::units::{Micros, Timestamp};
+use flyball_resources::ModelService;
+use flyball_resources::model_service::TargetKind;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use serde_json::json;
+use std::sync::Arc;
+
+const MAX_AGE: Micros = Micros::from_seconds(60);
+
+fn at(seconds: u64) -> Timestamp {
+    Timestamp::from_millis(seconds * 1_000)
+}
+
+fn service(spec: serde_json::Value) -> Arc<ModelService> {
+    let service = json!({
+        "apiVersion": "flyball.dev/v1alpha1", "kind": "ModelService",
+        "metadata": {"name": "m", "namespace": "a"}, "spec": spec,
+    });
+    Arc::new(serde_json::from_value(service).unwrap())
+}
+
+fn adopted() -> Arc<ModelService> {
+    service(json!({
+        "objectives": {"firstTokenMilliseconds": 500},
+        "variants": [{
+            "targetRef": {"kind": "Deployment", "name": "m"},
+            "capacity": {"prefillTokensPerSecond": 10000, "decodeTokensPerSecond": 1000, "residentTokens": 100000},
+        }],
+    }))
+}
+
+fn pod(name: &str, ip: &str) -> PodFacts {
+    PodFacts {
+        name: name.to_owned(),
+        uid: name.to_owned(),
+        labels: [("app".to_owned(), "m".to_owned())].into(),
+        ip: Some(ip.to_owned()),
+        node: Some("n".to_owned()),
+        created: at(100),
+        scheduled: Some(at(110)),
+        ready: Some(at(200)),
+        ..PodFacts::default()
+    }
+}
+
+fn facts(service: Arc<ModelService>, pods: Vec<PodFacts>) -> Facts {
+    let selector = LabelSelector {
+        match_labels: Some([("app".to_owned(), "m".to_owned())].into()),
+        ..LabelSelector::default()
+    };
+    let workload = Workload { replicas: 1, selector, ..Workload::default() };
+    let key = ("a".to_owned(), TargetKind::Deployment, "m".to_owned());
+    Facts {
+        models: vec![service],
+        workloads: [(key, workload)].into(),
+        pods: [("a".to_owned(), pods)].into(),
+        ..Facts::default()
+    }
+}
+
+fn engine(seen: u64) -> Engine {
+    Engine {
+        at: at(seen),
+        prompt_rate: Some(2_000.0),
+        output_rate: Some(300.0),
+        running: Some(3.0),
+        waiting: Some(2.0),
+        cache_used: Some(0.5),
+        prompt_mean: Some(400.0),
+        output_mean: Some(100.0),
+    }
+}
+
+fn model(facts: &Facts, signals: &Signals, now: u64) -> flyball_core::snapshot::Model {
+    let seen = look(facts, signals, &mut Learnt::default(), (at(now), MAX_AGE));
+    seen.snapshot.models.into_values().next().unwrap()
+}
+
+#[test]
+fn engines_alone_tell_of_demand_and_each_must() {
+    let both = facts(adopted(), vec![pod("x", "10.0.0.1"), pod("y", "10.0.0.2")]);
+    let mut signals = Signals::default();
+    let place = |pod: &str| ("a".to_owned(), pod.to_owned());
+    signals.engines.insert(place("x"), engine(1_000));
+    // The other was ready long ago and says nothing: nobody knows the whole.
+    assert_eq!(model(&both, &signals, 1_010).demand.freshness(), Freshness::Missing);
+    signals.engines.insert(place("y"), engine(990));
+    let demand = model(&both, &signals, 1_010).demand;
+    assert_eq!(demand.freshness(), Freshness::Fresh);
+    assert_eq!(demand.prefill.fresh().unwrap().get(), 4_000);
+    assert_eq!(demand.backlog.fresh().unwrap().get(), 2 * 2 * 400);
+    assert_eq!(demand.resident.fresh().unwrap().get(), 100_000);
+    assert_eq!(demand.prefill.at(), Some(at(990)), "as old as the oldest");
+    // An hour later nobody has said anything new.
+    assert_eq!(model(&both, &signals, 4_600).demand.freshness(), Freshness::Stale);
+}
+
+#[test]
+fn not_a_number_is_missing_and_a_new_pod_may_be_silent() {
+    let mut signals = Signals::default();
+    signals.engines.insert(
+        ("a".to_owned(), "x".to_owned()),
+        Engine { prompt_rate: Some(f64::NAN), ..engine(1_000) },
+    );
+    let new = PodFacts { ready: Some(at(990)), ..pod("y", "10.0.0.2") };
+    let both = facts(adopted(), vec![pod("x", "10.0.0.1"), new]);
+    let demand = model(&both, &signals, 1_010).demand;
+    assert_eq!(demand.prefill, Observed::Missing);
+    assert_eq!(demand.decode.fresh().unwrap().get(), 300);
+}
+
+#[test]
+fn nobody_to_ask_is_unknown_and_not_idle() {
+    let none = facts(adopted(), vec![]);
+    assert_eq!(model(&none, &Signals::default(), 10).demand.freshness(), Freshness::Missing);
+}
+
+#[test]
+fn gateways_are_believed_first_and_know_of_sleeping_models() {
+    let none = facts(adopted(), vec![]);
+    let asked = Asked {
+        at: at(1_000),
+        prompt_rate: Some(0.0),
+        output_rate: Some(0.0),
+        backlog_tokens: 700.0,
+        held: true,
+        ..Asked::default()
+    };
+    let signals = Signals { asked: [("m".to_owned(), asked)].into(), ..Signals::default() };
+    let demand = model(&none, &signals, 1_001).demand;
+    assert_eq!(demand.freshness(), Freshness::Fresh);
+    assert_eq!(demand.backlog.fresh().unwrap().get(), 700);
+    assert_eq!(demand.resident.fresh().unwrap().get(), 0);
+}
+
+#[test]
+fn a_count_from_before_the_drain_says_nothing() {
+    let marked = PodFacts { draining: Some(at(1_000)), ..pod("x", "10.0.0.1") };
+    let facts = facts(adopted(), vec![marked]);
+    let seen = |counted: u64| {
+        let mut in_flight = InFlight::default();
+        in_flight.at_address("10.0.0.1", 0.0, at(counted));
+        let signals = Signals { in_flight, ..Signals::default() };
+        let model = model(&facts, &signals, 1_010);
+        let variant = model.variants.into_values().next().unwrap();
+        variant.replicas.into_values().next().unwrap()
+    };
+    assert_eq!(seen(999).state, ReplicaState::Draining);
+    assert!(!seen(999).is_safe_to_delete());
+    assert!(!seen(1_000).is_safe_to_delete());
+    assert!(seen(1_001).is_safe_to_delete());
+}
+
+#[test]
+fn states_of_pods() {
+    let state = |pod: &PodFacts| replicas::state(pod).0;
+    let ready = pod("x", "10.0.0.1");
+    assert_eq!(state(&ready), ReplicaState::Ready);
+    let starting = PodFacts { ready: None, ..ready.clone() };
+    assert_eq!(state(&starting), ReplicaState::Starting);
+    let pending = PodFacts { node: None, scheduled: None, ..starting.clone() };
+    assert_eq!(state(&pending), ReplicaState::Pending);
+    let ending = PodFacts { ending: Some(at(300)), ..ready };
+    assert_eq!(state(&ending), ReplicaState::Draining);
+}
+
+#[test]
+fn cold_starts_are_measured_once_per_pod_and_outlive_the_operator() {
+    let id = "a/m/main".parse().unwrap();
+    let mut starts = Starts::default();
+    let pods: Vec<_> = ["x", "y", "z"].map(|name| pod(name, "10.0.0.1")).into();
+    for _ in 0..5 {
+        starts.learn(&id, pods.iter());
+    }
+    assert_eq!(starts.count(&id), 3);
+    assert_eq!(starts.of(&id).unwrap().point(), Micros::from_seconds(100));
+    let status = flyball_resources::model_service::VariantStatus {
+        starts_measured: 3,
+        cold_start_seconds: Some(flyball_resources::model_service::Span {
+            low: 90,
+            point: 100,
+            high: 140,
+            origin: "Measured".to_owned(),
+        }),
+        ..Default::default()
+    };
+    let mut next = Starts::default();
+    next.recall(&id, &status);
+    assert_eq!(next.of(&id).unwrap().high(), Micros::from_seconds(140));
+}
+
+#[test]
+fn a_workload_that_is_not_there_is_named() {
+    let mut facts = facts(adopted(), vec![]);
+    facts.workloads.clear();
+    let seen = look(&facts, &Signals::default(), &mut Learnt::default(), (at(1), MAX_AGE));
+    let model = seen.models.into_values().next().unwrap();
+    assert_eq!(model.absent, [("a".to_owned(), TargetKind::Deployment, "m".to_owned())]);
+}
+
+#[test]
+fn a_model_on_a_known_accelerator_has_a_predicted_capacity() {
+    let service = service(json!({
+        "model": "Qwen/Qwen3-32B",
+        "objectives": {"firstTokenMilliseconds": 3000, "betweenTokensMilliseconds": 100},
+        "variants": [{"pool": "h100", "gpusPerReplica": 2, "targetRef": {"kind": "Deployment", "name": "m"}}],
+    }));
+    let mut facts = facts(service, vec![]);
+    let pool = json!({
+        "apiVersion": "flyball.dev/v1alpha1", "kind": "Pool", "metadata": {"name": "h100"},
+        "spec": {"accelerator": "h100"},
+    });
+    facts.pools.push(Arc::new(serde_json::from_value(pool).unwrap()));
+    let model = model(&facts, &Signals::default(), 1);
+    assert!(model.variants.into_values().next().unwrap().capacity.is_known());
+}

@@ -1,0 +1,171 @@
+use super::*;
+use crate::decide::Brain;
+use crate::observe::demand::{Engine, Signals};
+use crate::observe::{Facts, Learnt, PodFacts, Workload, look};
+use flyball_core::units::{Micros, Timestamp};
+use flyball_resources::ModelService;
+use flyball_resources::model_service::{ModelServiceStatus, TargetKind};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+fn at(seconds: u64) -> Timestamp {
+    Timestamp::from_millis(1_700_000_000_000 + seconds * 1_000)
+}
+
+fn service(scaling: Value, status: Option<&ModelServiceStatus>) -> Arc<ModelService> {
+    let service = json!({
+        "apiVersion": "flyball.dev/v1alpha1", "kind": "ModelService",
+        "metadata": {"name": "m", "namespace": "a", "generation": 2},
+        "spec": {
+            "scaling": scaling,
+            "objectives": {"firstTokenMilliseconds": 500},
+            "variants": [{
+                "targetRef": {"kind": "Deployment", "name": "m"},
+                "capacity": {"prefillTokensPerSecond": 10000, "decodeTokensPerSecond": 1000, "residentTokens": 100000},
+            }],
+        },
+        "status": status,
+    });
+    Arc::new(serde_json::from_value(service).unwrap())
+}
+
+fn facts(service: Arc<ModelService>, with_workload: bool) -> Facts {
+    let labels = [("app".to_owned(), "m".to_owned())];
+    let selector =
+        LabelSelector { match_labels: Some(labels.clone().into()), ..LabelSelector::default() };
+    let key = ("a".to_owned(), TargetKind::Deployment, "m".to_owned());
+    let workload = Workload { replicas: 1, selector, ..Workload::default() };
+    let pod = PodFacts {
+        name: "x".to_owned(),
+        labels: labels.into(),
+        node: Some("n".to_owned()),
+        created: at(0),
+        ready: Some(at(60)),
+        ..PodFacts::default()
+    };
+    Facts {
+        models: vec![service],
+        workloads: with_workload.then_some((key, workload)).into_iter().collect(),
+        pods: [("a".to_owned(), vec![pod])].into(),
+        ..Facts::default()
+    }
+}
+
+/// The status of the model after one look.
+fn told(facts: &Facts, seen_at: u64, now: u64) -> ModelServiceStatus {
+    let engine = Engine {
+        at: at(seen_at),
+        prompt_rate: Some(2_000.0),
+        output_rate: Some(300.0),
+        running: Some(1.0),
+        waiting: Some(0.0),
+        cache_used: Some(0.1),
+        prompt_mean: Some(100.0),
+        output_mean: Some(100.0),
+    };
+    let engines = [(("a".to_owned(), "x".to_owned()), engine)].into();
+    let signals = Signals { engines, ..Signals::default() };
+    let mut learnt = Learnt::default();
+    let seen = look(facts, &signals, &mut learnt, (at(now), Micros::from_seconds(60)));
+    let (decision, broken) = Brain::default().decide(&seen);
+    assert!(broken.is_empty(), "{broken:?}");
+    let (id, model) = seen.models.iter().next().unwrap();
+    let context = Context {
+        snapshot: &seen.snapshot,
+        decision: &decision,
+        seen: model,
+        model: seen.snapshot.models.get(id),
+        decided: decision.models.first(),
+        attained_per_million: None,
+        starts: &learnt.starts,
+    };
+    status(id, &context)
+}
+
+fn condition(status: &ModelServiceStatus, kind: &str) -> Option<(String, String)> {
+    let one = status.conditions.iter().find(|one| one.type_ == kind)?;
+    Some((one.status.clone(), one.reason.clone()))
+}
+
+fn is(status: &str, reason: &str) -> Option<(String, String)> {
+    Some((status.to_owned(), reason.to_owned()))
+}
+
+#[test]
+fn a_model_that_is_well_is_ready_and_neither_stalled_nor_reconciling() {
+    let status = told(&facts(service(json!({}), None), true), 1_000, 1_010);
+    assert_eq!(condition(&status, "Ready"), is("True", "Steady"));
+    assert_eq!(condition(&status, "SignalsFresh"), is("True", "Steady"));
+    assert_eq!(condition(&status, "ObjectivesMet"), is("Unknown", "SignalsMissing"));
+    assert_eq!(condition(&status, "Stalled"), None);
+    assert_eq!(condition(&status, "Reconciling"), None);
+    assert_eq!((status.recommended_replicas, status.ready_replicas), (Some(1), Some(1)));
+    assert_eq!(status.observed_generation, Some(2));
+    assert_eq!(status.hourly_cost, None, "an unknown price is not zero");
+}
+
+#[test]
+fn stale_signals_are_said_and_give_nothing_back() {
+    let status = told(&facts(service(json!({}), None), true), 1_000, 2_000);
+    assert_eq!(condition(&status, "SignalsFresh"), is("False", "SignalsStale"));
+    assert_eq!(status.decision.unwrap().reason, "SignalsStale");
+    assert_eq!(status.recommended_replicas, Some(1));
+}
+
+#[test]
+fn a_missing_workload_stalls_it() {
+    let status = told(&facts(service(json!({}), None), false), 1_000, 1_010);
+    assert_eq!(condition(&status, "Stalled"), is("True", "TargetNotFound"));
+    assert_eq!(condition(&status, "Ready"), is("False", "TargetNotFound"));
+}
+
+#[test]
+fn a_rival_stalls_it_only_where_it_would_act() {
+    let stalled = |mode: &str| {
+        let mut facts = facts(service(json!({ "mode": mode }), None), true);
+        for workload in facts.workloads.values_mut() {
+            workload.rival = Some("hpa".to_owned());
+        }
+        condition(&told(&facts, 1_000, 1_010), "Stalled")
+    };
+    assert_eq!(stalled("Recommend"), None);
+    assert_eq!(stalled("Act"), is("True", "ReplicasOwnedByOther"));
+}
+
+#[test]
+fn a_decision_that_repeats_itself_keeps_its_time_and_is_written_once() {
+    let first = told(&facts(service(json!({}), None), true), 1_000, 1_010);
+    let second = told(&facts(service(json!({}), Some(&first)), true), 1_020, 1_025);
+    assert_eq!(first.decision.as_ref().unwrap().at, second.decision.as_ref().unwrap().at);
+    assert_eq!(first.variants[0].since, second.variants[0].since);
+    let minute = Some(Duration::from_secs(61));
+    assert!(is_worth_writing(None, &first, None));
+    assert!(!is_worth_writing(Some(&first), &second, Some(Duration::from_secs(5))));
+    assert_eq!(is_worth_writing(Some(&first), &second, minute), first != second);
+    let stale = told(&facts(service(json!({}), Some(&second)), true), 1_020, 2_000);
+    assert!(is_worth_writing(Some(&second), &stale, Some(Duration::from_secs(5))));
+
+    let mut history = History::default();
+    let id = "a/m".parse().unwrap();
+    assert!(history.note(&id, "Recommend", &first).is_some());
+    assert!(history.note(&id, "Recommend", &second).is_none());
+    assert!(history.note(&id, "Recommend", &stale).is_some());
+    assert_eq!(history.of(Some(&id)).len(), 2);
+}
+
+#[test]
+fn history_is_bounded() {
+    let status = told(&facts(service(json!({}), None), true), 1_000, 1_010);
+    let mut history = History::default();
+    let id = "a/m".parse().unwrap();
+    for n in 0..1_000 {
+        let mut status = status.clone();
+        if let Some(receipt) = &mut status.decision {
+            receipt.id = n.to_string();
+        }
+        history.note(&id, "Act", &status);
+    }
+    assert_eq!(history.of(None).len(), 240);
+}
