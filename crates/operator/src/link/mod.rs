@@ -21,7 +21,7 @@ mod tls;
 
 pub use auth::{Auth, Verdict, Verify};
 pub use book::Report;
-pub use flyball_resources::stream::Orders;
+pub use flyball_resources::stream::{self, Orders};
 pub use review::TokenReviews;
 pub use serve::Problem;
 pub use tls::Files;
