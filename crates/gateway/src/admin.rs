@@ -154,8 +154,10 @@ fn glance(state: &State) -> String {
 
 fn config(state: &State) -> String {
     let mut settings = state.settings.load().as_ref().clone();
+    let operator = settings.operator.as_mut().map(|operator| &mut operator.address);
     let addresses = [&mut settings.collector, &mut settings.telemetry.otlp];
-    addresses.into_iter().flatten().for_each(|address| *address = without_user(address));
+    let addresses = addresses.into_iter().filter_map(Option::as_mut).chain(operator);
+    addresses.for_each(|address| *address = without_user(address));
     let reload = state.meter.reload();
     let value = serde_json::json!({
         "settings": settings,

@@ -76,6 +76,11 @@ impl Audit {
         self.line("quarantine", engine, &format!("begun with {zombies} requests left behind"));
     }
 
+    /// The operator keeps new requests away from so many engines, or its word has lapsed.
+    pub fn ordered(&self, drained: usize, outcome: &str) {
+        self.line("orders", &format!("{drained} engines drain"), outcome);
+    }
+
     /// An engine gets requests again.
     pub fn released(&self, engine: &str) {
         self.line("quarantine", engine, "ended");
@@ -128,6 +133,7 @@ fn changed(before: &Settings, after: &Settings) -> Vec<&'static str> {
         timeouts,
         collector,
         waker,
+        operator,
         recovery,
         response_cache,
         telemetry,
@@ -145,6 +151,7 @@ fn changed(before: &Settings, after: &Settings) -> Vec<&'static str> {
         ("timeouts", *timeouts != after.timeouts),
         ("collector", *collector != after.collector),
         ("waker", *waker != after.waker),
+        ("operator", *operator != after.operator),
         ("recovery", *recovery != after.recovery),
         ("response_cache", *response_cache != after.response_cache),
         ("telemetry", *telemetry != after.telemetry),

@@ -15,7 +15,8 @@
 //! 7. `meter` counts what was used, once per request, however it ended.
 //!
 //! Beside them: `settings` (what a gateway is told), `discover` (where engines are), `collect` (what
-//! they report), `kv_events` (what they forget), `wake` (who is told that a model is wanted), `answer`
+//! they report), `kv_events` (what they forget), `wake` (who is told that a model is wanted), `link`
+//! (what the operator is told and says), `answer`
 //! (error bodies), `admin` (health, metrics), `state` (one look at all of it), `audit` (what was done to
 //! it), `shadow` (which policy would have been better), `invariants` (what must hold).
 //!
@@ -40,6 +41,7 @@ mod identify;
 pub mod invariants;
 mod kept;
 pub mod kv_events;
+pub mod link;
 pub mod meter;
 mod mirror;
 pub mod process;

@@ -7,11 +7,12 @@ use crate::audit::Audit;
 use crate::collect::{self, Told, Verifier};
 use crate::discover;
 use crate::fleet::{Endpoint, Listing};
+use crate::link::{self, Link};
 use crate::meter::{Finished, Meter, MeterError};
 use crate::serve::{self, Listener, Running};
 use crate::settings::reload::{self, Watched};
 use crate::settings::{Model, Settings};
-use crate::wake::{self, Bell, Hook};
+use crate::wake::{self, Bell, Hook, OperatorOrHook};
 use crate::{accept, admin, kv_events};
 use http::HeaderValue;
 use std::io;
@@ -64,8 +65,14 @@ pub fn run(file: &Path, version: &'static str) -> Result<(), Problem> {
     let listener = Arc::new(Hub { meter: meter_of, verifier: verifier_of, bell });
     let start = |what| move |source| Problem::Start { what, source };
     let running = serve::start(&settings, listener).map_err(start("the gateway cannot listen"))?;
+    let running = Arc::new(running);
+    let link = settings.operator.clone().map(|operator| {
+        let link = Link::new(operator, Arc::clone(&running), version);
+        Arc::new(link.with_audit(Arc::clone(&audit)))
+    });
     let process = Process {
-        running: Arc::new(running),
+        running,
+        link,
         verifier,
         models: watch::Sender::new(settings.clone()),
         listing: watch::Sender::new(Listing::default()),
@@ -84,9 +91,11 @@ pub fn run(file: &Path, version: &'static str) -> Result<(), Problem> {
     let drain = Duration::from_millis(settings.timeouts.drain_ms);
     let process = Arc::new(process);
     runtime.block_on(async {
-        if let Some(hook) = settings.waker.as_ref().and_then(Hook::of) {
-            let audit = Arc::clone(&process.audit);
-            tokio::spawn(wake::answer(calls, hook, move |call| called(call, &audit)));
+        let hook = settings.waker.as_ref().and_then(Hook::of);
+        let link = process.link.clone();
+        if hook.is_some() || link.is_some() {
+            let (audit, waker) = (Arc::clone(&process.audit), OperatorOrHook { link, hook });
+            tokio::spawn(wake::answer(calls, waker, move |call| called(call, &audit)));
         }
         process.live(watched, &settings, version, drain).await
     })
@@ -98,6 +107,8 @@ struct Process {
     meter: Arc<Meter>,
     audit: Arc<Audit>,
     verifier: Arc<Verifier>,
+    /// To the operator, if there is one.
+    link: Option<Arc<Link>>,
     models: watch::Sender<Settings>,
     listing: watch::Sender<Listing>,
     draining: AtomicBool,
@@ -128,6 +139,9 @@ impl Process {
         tokio::spawn(Arc::clone(&self).discover());
         tokio::spawn(Arc::clone(&self).list());
         tokio::spawn(Arc::clone(&self).hear());
+        if let Some(link) = self.link.clone() {
+            tokio::spawn(async move { link.talk(std::future::pending()).await });
+        }
         let collecting = tokio::spawn(Arc::clone(&self).collect(settings.collector.clone()));
         let process = Arc::clone(&self);
         tokio::spawn(reload::watch(watched, move |settings, reload| {
@@ -196,7 +210,12 @@ impl Process {
                 .glance(self.models.borrow().models.iter().map(|model| model.name.as_str())),
             recoveries: self.running.recoveries(),
             kv_events: self.hearing(),
+            operator: self.operator(),
         }
+    }
+
+    fn operator(&self) -> link::Now {
+        self.link.as_ref().map(|link| link.now()).unwrap_or_default()
     }
 
     fn change(&self, settings: &Settings, state: &admin::State) {

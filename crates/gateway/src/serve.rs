@@ -6,11 +6,13 @@ use crate::fleet::{Endpoint, Fleet, Flight, Listing, Millis};
 use crate::forward::Recovered;
 use crate::identify::Keys;
 use crate::kept::Kept;
+use crate::link::Ordered;
 use crate::meter::{Engines, Finished, ModelNow, Recoveries};
-use crate::settings::{Limits, Model, Recovery, Settings, Timeouts};
+use crate::settings::{Limits, Model, Recovery, Settings, Timeouts, Waker};
 use crate::shadow::Shadows;
 use crate::split::Splits;
 use arc_swap::{ArcSwap, Guard};
+use flyball_resources::stream::Orders;
 use flyball_routing::Policy;
 use http::HeaderValue;
 use std::collections::BTreeMap;
@@ -100,6 +102,8 @@ pub(crate) struct Shared {
     connections: AtomicUsize,
     retries: AtomicUsize,
     pub(crate) recovered: Recovered,
+    /// What the operator said last.
+    ordered: Ordered,
     pub(crate) listener: Arc<dyn Listener>,
     began: Instant,
     closing: watch::Sender<bool>,
@@ -137,6 +141,7 @@ pub fn start(settings: &Settings, listener: Arc<dyn Listener>) -> io::Result<Run
         connections: AtomicUsize::new(0),
         retries: AtomicUsize::new(0),
         recovered: Recovered::default(),
+        ordered: Ordered::default(),
         listener,
         began: Instant::now(),
         closing: watch::Sender::new(false),
@@ -183,8 +188,12 @@ impl Running {
     pub fn list(&self, listing: &Listing) {
         let before = self.shared.fleet.load();
         let after = Arc::new(before.after(listing));
+        // Before anybody can choose an engine that should get nothing.
+        self.shared.ordered.hold(&after, &self.shared.live().splits);
         self.shared.shadows.list(&after);
         self.shared.fleet.store(Arc::clone(&after));
+        // Orders that came between the two were laid over the fleet before.
+        self.shared.ordered.hold(&after, &self.shared.live().splits);
         after.open();
     }
 
@@ -207,7 +216,9 @@ impl Running {
     /// began with.
     pub fn change(&self, settings: &Settings) {
         let before = self.shared.live.load();
-        self.shared.live.store(Arc::new(Live::new(settings, Some(&before))));
+        let after = Arc::new(Live::new(settings, Some(&before)));
+        self.shared.live.store(Arc::clone(&after));
+        self.shared.ordered.hold(&self.shared.fleet(), &after.splits);
         self.shared.kept.follow(&settings.response_cache);
         self.shared.shadows.follow(settings);
     }
@@ -223,6 +234,27 @@ impl Running {
     /// What is wanted of each model.
     pub fn demand(&self) -> Vec<Demand> {
         self.shared.fleet().models().map(|model| model.gate.demand(&model.name)).collect()
+    }
+
+    /// Takes in what the operator says; all that it said before is forgotten.
+    pub fn order(&self, orders: Orders) {
+        let shared = &self.shared;
+        shared.ordered.replace(orders, Instant::now());
+        shared.ordered.hold(&shared.fleet(), &shared.live().splits);
+    }
+
+    /// Lets requests come again to engines that the operator had drained. How many there were.
+    pub fn forget_drains(&self) -> usize {
+        let (shared, drained) = (&self.shared, self.drained());
+        shared.ordered.forget_drains();
+        shared.ordered.hold(&shared.fleet(), &shared.live().splits);
+        drained
+    }
+
+    /// Engines to which the operator lets no new requests come.
+    pub fn drained(&self) -> usize {
+        let fleet = self.shared.fleet();
+        fleet.endpoints().filter(|endpoint| endpoint.is_told_to_drain()).count()
     }
 
     /// What was done about slow and broken answers so far.
@@ -287,7 +319,7 @@ impl Live {
             timeouts: settings.timeouts,
             recovery: settings.recovery,
             keys: Keys::new(&settings.keys, before.map(|before| &before.keys)),
-            again: settings.waker.as_ref().map(|waker| Duration::from_millis(waker.again_ms)),
+            again: again(settings),
             splits: Splits::new(&settings.splits, before.map(|before| &before.splits)),
             models: models.collect(),
         }
@@ -318,6 +350,14 @@ impl Shared {
         let endpoint = Arc::clone(flight.endpoint());
         drop(flight);
         self.listener.cancelled(&endpoint);
+    }
+
+    /// A request is over; whether it was fast enough is for its model's objectives to say.
+    pub(crate) fn judge(&self, finished: &Finished<'_>) {
+        let fleet = self.fleet();
+        if let Some(model) = finished.model.and_then(|name| fleet.model(name)) {
+            model.gate.judge.finished(finished);
+        }
     }
 
     /// Tells when no new requests are taken.
@@ -368,6 +408,13 @@ impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shared").field("room", &self.room).finish_non_exhaustive()
     }
+}
+
+/// Before a model that does not come is called again; `None` if there is nobody to call.
+fn again(settings: &Settings) -> Option<Duration> {
+    let hook = settings.waker.as_ref().map(|waker| waker.again_ms);
+    let operator = settings.operator.as_ref().map(|_| Waker::default().again_ms);
+    hook.or(operator).map(Duration::from_millis)
 }
 
 /// Looks after those who wait: who has waited long enough, and for whom there is room now. What

@@ -8,8 +8,11 @@ use flyball_routing::split::{dealt, is_among, stays};
 use http::HeaderMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+/// The largest weight, as in the settings.
+const MOST_WEIGHT: u32 = 1_000_000;
 
 /// All splits, by the name that clients say.
 #[derive(Debug, Default)]
@@ -22,6 +25,8 @@ pub(crate) struct Split {
     said: Said,
     /// A hash of each arm's model, in the order of the arms.
     keys: Vec<u64>,
+    /// The weights in use, in the order of the arms: those of the settings, or the operator's.
+    weights: Vec<AtomicU32>,
     /// Requests that were dealt.
     count: Arc<AtomicU64>,
 }
@@ -52,6 +57,7 @@ impl Splits {
             let split = Split {
                 name: said.name.as_str().into(),
                 keys: said.arms.iter().map(|arm| xxh3_64(arm.model.as_bytes())).collect(),
+                weights: said.arms.iter().map(|arm| AtomicU32::new(arm.weight)).collect(),
                 count: count.map_or_else(Arc::default, |before| Arc::clone(&before.count)),
                 said: said.clone(),
             };
@@ -65,6 +71,22 @@ impl Splits {
         self.0.get(name)
     }
 
+    /// From now on arms have these weights, by split and model; splits that are not named have those of
+    /// the settings. An arm that is not named has none, and if none is left the settings' stay.
+    pub(crate) fn weigh(&self, ordered: &BTreeMap<&str, BTreeMap<&str, u32>>) {
+        for (name, split) in &self.0 {
+            let of = |arm: &Arm| {
+                let arms = ordered.get(name.as_str())?;
+                Some(arms.get(arm.model.as_str()).copied().unwrap_or(0).min(MOST_WEIGHT))
+            };
+            let any = split.said.arms.iter().any(|arm| of(arm).is_some_and(|weight| weight > 0));
+            for (arm, weight) in split.said.arms.iter().zip(&split.weights) {
+                let new = of(arm).filter(|_| any).unwrap_or(arm.weight);
+                weight.store(new, Ordering::Relaxed);
+            }
+        }
+    }
+
     /// The names of all.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
@@ -76,7 +98,7 @@ impl Split {
     pub(crate) fn deal(&self, asks: Asks<'_>) -> Option<Dealt<'_>> {
         let n = self.count.fetch_add(1, Ordering::Relaxed);
         let arms = &self.said.arms;
-        let weights = arms.iter().map(|arm| arm.weight);
+        let weights = self.weights.iter().map(|weight| weight.load(Ordering::Relaxed));
         let ruled = || {
             let rule = self.said.rules.iter().find(|rule| fits(rule, asks))?;
             arms.iter().position(|arm| arm.model == rule.arm)
@@ -165,6 +187,25 @@ mod tests {
         let splits = Splits::new(&[changed], Some(&splits));
         assert_eq!(splits.get("m").unwrap().count.load(Ordering::Relaxed), 500);
         assert!(splits.get("other").is_none());
+    }
+
+    #[test]
+    fn the_operators_weights_come_before_those_of_the_settings() {
+        let splits = one(said(Sticky::None));
+        let none = HeaderMap::new();
+        let new = || (0..1_000).filter(|_| model(&splits, "", &none, None) == "new").count();
+        assert!(new().abs_diff(100) < 5);
+        let order = |old: u32, new: u32| {
+            BTreeMap::from([("m", BTreeMap::from([("old", old), ("new", new), ("gone", 7)]))])
+        };
+        splits.weigh(&order(500, 500));
+        assert!(new().abs_diff(500) < 5);
+        splits.weigh(&BTreeMap::from([("m", BTreeMap::from([("new", 1)]))]));
+        assert_eq!(new(), 1_000, "an arm that is not named gets nothing");
+        for nothing in [order(0, 0), BTreeMap::new()] {
+            splits.weigh(&nothing);
+            assert!(new().abs_diff(100) < 5, "as in the settings");
+        }
     }
 
     #[test]

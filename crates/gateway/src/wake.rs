@@ -1,13 +1,15 @@
 //! Tells somebody that a model is wanted which has no engine.
 //!
 //! A gateway never starts an engine itself. It calls [`Waker`] once per sleep, whoever that is: a URL,
-//! a folder that something watches, later the operator. The queue sees to it that it is once.
+//! a folder that something watches, or the operator, which is told first if there is one. The queue sees to it that it is once.
 
+use crate::link::Link;
 use crate::settings;
 use crate::wire::{Question, Wire};
 use bytes::Bytes;
 use http::{Method, Uri};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -82,6 +84,27 @@ impl Waker for Hook {
                 wire.ask(&question).await.map(drop).map_err(|problem| problem.to_string())
             }
             Way::Folder(folder) => write(folder, model, &body).map_err(|error| error.to_string()),
+        }
+    }
+}
+
+/// The operator if it hears, or else the hook of the settings.
+#[derive(Debug)]
+pub struct OperatorOrHook {
+    /// To the operator.
+    pub link: Option<Arc<Link>>,
+    /// What the settings name.
+    pub hook: Option<Hook>,
+}
+
+impl Waker for OperatorOrHook {
+    async fn wake(&mut self, model: &str) -> Result<(), String> {
+        let told = self.link.as_ref().map(|link| link.wake(model));
+        match (told, &mut self.hook) {
+            (Some(Ok(())), _) => Ok(()),
+            (_, Some(hook)) => hook.wake(model).await,
+            (Some(Err(away)), None) => Err(away),
+            (None, None) => Err("nobody is there to be told".to_owned()),
         }
     }
 }

@@ -5,7 +5,10 @@
 //! they judge, no webhook, no embedded PodSpec, no `phase`, no floating point numbers. The schemas in
 //! `charts/flyball-crds` and the page in `docs/reference/resources.md` are generated from these types.
 //!
-//! `convert` turns them into `core`'s values and back. Nothing here decides, talks or waits.
+//! [`stream`] is what gateways and the operator say to each other; `docs/reference/stream.proto` is
+//! written from it.
+//!
+//! `convert` turns the kinds into `core`'s values and back. Nothing here decides, talks or waits.
 //! Start at [`model_service`].
 
 #![deny(missing_docs)]
@@ -24,6 +27,7 @@ pub mod decimal;
 pub mod labels;
 pub mod model_service;
 pub mod pool;
+pub mod stream;
 #[cfg(test)]
 mod tests;
 

@@ -5,7 +5,7 @@
 
 use super::Worker;
 use super::turn::wait;
-use crate::admit::InLine;
+use crate::admit::{Gate, InLine};
 use crate::answer::{Dialect, Payload, Problem};
 use crate::forward::{Job, Record};
 use bytes::{Bytes, BytesMut};
@@ -31,6 +31,7 @@ pub(crate) struct Held {
     dialect: Dialect,
     since: Instant,
     eta: Option<Duration>,
+    gate: Arc<Gate>,
     comment: Pin<Box<Sleep>>,
 }
 
@@ -55,13 +56,14 @@ impl Held {
         record: Record,
     ) -> Response<Payload> {
         let (eta, dialect) = (line.eta, Dialect::of(record.surface.path()));
-        let worker = Arc::clone(worker);
+        let (worker, gate) = (Arc::clone(worker), line.gate());
         let work: Work = Box::pin(async move { wait(&worker, line, job, record).await });
         let held = Self {
             state: State::Waits(work),
             dialect,
             since: Instant::now(),
             eta,
+            gate,
             // The first one goes out with the head.
             comment: Box::pin(tokio::time::sleep(Duration::ZERO)),
         };
@@ -150,7 +152,9 @@ impl Held {
         // Asks to be woken at the next one.
         let _ = self.comment.as_mut().poll(cx);
         let waited = self.since.elapsed();
-        let text = match self.eta.map(|eta| eta.saturating_sub(waited).as_secs()) {
+        // The operator may have said more since it came.
+        let learned = || self.eta.map(|eta| eta.saturating_sub(waited));
+        let text = match self.gate.promised().or_else(learned).map(|left| left.as_secs()) {
             Some(0) => ": the model is waking up; it should be there any moment\n\n".to_owned(),
             Some(left) => format!(": the model is waking up; about {left} s to go\n\n"),
             None => format!(": the model is waking up; {} s so far\n\n", waited.as_secs()),

@@ -45,6 +45,18 @@ pub struct Demand {
     pub shed: u64,
     /// Calls to wake it.
     pub wake_calls: u64,
+    /// Tokens that engines hold in memory for requests under way, as reckoned here.
+    pub held_tokens: u64,
+    /// Tokens that engines wrote for requests that ended.
+    pub output_tokens: u64,
+    /// Requests that were judged by the operator's objectives; none without objectives.
+    pub judged: u64,
+    /// Those of them that missed any, or got no answer for lack of room.
+    pub missed: u64,
+    /// Those that missed the objective for the first token.
+    pub missed_first_token: u64,
+    /// Those that missed the objective between tokens, on the mean of the answer.
+    pub missed_between_tokens: u64,
 }
 
 /// Sums of one queue.

@@ -1,6 +1,7 @@
 //! The one queue of a model.
 
 use super::demand::{Demand, Sums, millis};
+use super::judge::Judge;
 use super::line::{Line, Shard, Told, Waiter};
 use super::turn::{InLine, Turn};
 use crate::answer::Problem;
@@ -32,6 +33,8 @@ pub(crate) struct Gate {
     granted: AtomicUsize,
     endpoints: ArcSwap<Vec<Arc<Endpoint>>>,
     sums: Sums,
+    /// Who felt too much.
+    pub(crate) judge: Judge,
     /// Mean tokens of answers of late.
     usual_output: AtomicU64,
 }
@@ -72,6 +75,7 @@ impl Gate {
             granted: AtomicUsize::new(0),
             endpoints: ArcSwap::default(),
             sums: Sums::default(),
+            judge: Judge::default(),
             usual_output: AtomicU64::new(FIRST_OUTPUT),
         }
     }
@@ -183,6 +187,16 @@ impl Gate {
         self.waiting.load(Relaxed)
     }
 
+    /// An engine will be up by then, as the operator says; `None` if it says nothing.
+    pub(crate) fn promise(&self, by: Option<Instant>) {
+        self.lock().wake.promise(by);
+    }
+
+    /// How long it is until then.
+    pub(crate) fn promised(&self) -> Option<Duration> {
+        self.lock().wake.promised(Instant::now())
+    }
+
     /// What is wanted of the model.
     pub(crate) fn demand(&self, model: &str) -> Demand {
         let now = Instant::now();
@@ -212,14 +226,12 @@ impl Gate {
             in_flight: endpoints.iter().map(|endpoint| u64::from(endpoint.in_flight())).sum(),
             unread_tokens: endpoints.iter().map(|endpoint| endpoint.unread_tokens()).sum(),
             window: endpoints.iter().map(|endpoint| u64::from(endpoint.window())).sum(),
-            arrived: 0,
-            arrived_tokens: 0,
-            spent_cost: 0,
-            shed: 0,
-            wake_calls: 0,
+            held_tokens: endpoints.iter().map(|endpoint| endpoint.held_tokens()).sum(),
+            ..Demand::default()
         };
         drop(line);
         self.sums.fill(&mut demand);
+        self.judge.fill(&mut demand);
         demand
     }
 

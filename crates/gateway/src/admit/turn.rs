@@ -38,6 +38,11 @@ pub(crate) struct Turn {
 }
 
 impl InLine {
+    /// Where it stands.
+    pub(crate) fn gate(&self) -> Arc<Gate> {
+        Arc::clone(&self.gate)
+    }
+
     /// Waits for the turn. However long that takes, the gate tells in the end.
     pub(crate) async fn turn(mut self) -> Result<Turn, Problem> {
         let Some(hears) = self.hears.as_mut() else { return Err(Problem::NoEndpoint) };

@@ -14,6 +14,8 @@ pub(super) struct Wake {
     told: Option<Instant>,
     /// How long the last ones took.
     past: VecDeque<Duration>,
+    /// By when the operator says that an engine will be up.
+    promised: Option<Instant>,
 }
 
 impl Wake {
@@ -39,9 +41,23 @@ impl Wake {
         Some(took)
     }
 
-    /// When it will probably have one: the slowest of late, less what has passed. At least a second
-    /// while it has not come. `None` if none was ever measured.
+    /// It will have one by then, as somebody says who knows.
+    pub(super) const fn promise(&mut self, by: Option<Instant>) {
+        self.promised = by;
+    }
+
+    /// How long it is until then. A promise that was not kept is none.
+    pub(super) fn promised(&self, now: Instant) -> Option<Duration> {
+        let left = self.promised?.checked_duration_since(now)?;
+        (!left.is_zero()).then(|| left.max(Duration::from_secs(1)))
+    }
+
+    /// When it will probably have one: as promised, or else the slowest of late, less what has passed.
+    /// At least a second while it has not come. `None` if nothing was promised or measured.
     pub(super) fn eta(&self, now: Instant) -> Option<Duration> {
+        if let Some(promised) = self.promised(now) {
+            return Some(promised);
+        }
         let slowest = self.past.iter().max()?;
         let passed =
             self.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
@@ -72,5 +88,20 @@ mod tests {
         assert!(wake.wanted(at(200), minute));
         assert_eq!(wake.eta(at(230)), Some(Duration::from_mins(1)));
         assert_eq!(wake.eta(at(900)), Some(Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn a_promise_comes_before_what_was_learned_until_it_is_broken() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut wake = Wake::default();
+        wake.wanted(at(0), Duration::MAX);
+        wake.came(at(90));
+        wake.wanted(at(100), Duration::MAX);
+        wake.promise(Some(at(120)));
+        assert_eq!(wake.eta(at(100)), Some(Duration::from_secs(20)));
+        assert_eq!(wake.eta(at(121)), Some(Duration::from_secs(69)), "as learned");
+        wake.promise(None);
+        assert_eq!(wake.eta(at(100)), Some(Duration::from_secs(90)));
     }
 }

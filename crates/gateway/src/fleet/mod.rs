@@ -137,6 +137,8 @@ pub struct Endpoint {
     pub(crate) host: http::HeaderValue,
     pub(crate) breaker: Breaker,
     draining: AtomicBool,
+    /// The same, as the operator says: listings do not touch it.
+    told_to_drain: AtomicBool,
     quarantined: AtomicBool,
     lost: AtomicBool,
     in_flight: AtomicU32,
@@ -250,6 +252,7 @@ impl Endpoint {
             breaker: Breaker::default(),
             lost: AtomicBool::new(false),
             draining: AtomicBool::new(found.draining),
+            told_to_drain: AtomicBool::new(false),
             quarantined: AtomicBool::new(false),
             in_flight: AtomicU32::new(0),
             window: Learned::default(),
@@ -326,6 +329,21 @@ impl Endpoint {
         Some(self.kv_used_per_thousand.load(Ordering::Relaxed)).filter(|used| *used != u32::MAX)
     }
 
+    /// Tokens that it holds in memory for requests of this gateway, as reckoned here.
+    pub(crate) fn held_tokens(&self) -> u64 {
+        self.held_tokens.load(Ordering::Relaxed)
+    }
+
+    /// Keeps new requests away, or lets them come again: because the operator says so.
+    pub(crate) fn drain(&self, on: bool) {
+        self.told_to_drain.store(on, Ordering::Relaxed);
+    }
+
+    /// Whether the operator keeps new requests away.
+    pub(crate) fn is_told_to_drain(&self) -> bool {
+        self.told_to_drain.load(Ordering::Relaxed)
+    }
+
     /// Keeps new requests away, or lets them come again: for engines that ignore hang-ups.
     pub fn quarantine(&self, on: bool) {
         self.quarantined.store(on, Ordering::Relaxed);
@@ -344,8 +362,7 @@ impl Endpoint {
 
     /// Whether new requests may come.
     pub fn is_open(&self) -> bool {
-        !self.draining.load(Ordering::Relaxed)
-            && !self.quarantined.load(Ordering::Relaxed)
+        !self.is_draining() && !self.quarantined.load(Ordering::Relaxed)
             && !self.is_lost()
     }
 
@@ -370,7 +387,7 @@ impl Endpoint {
             EngineState::Broken
         } else if self.quarantined.load(Ordering::Relaxed) {
             EngineState::Quarantined
-        } else if self.draining.load(Ordering::Relaxed) {
+        } else if self.is_draining() {
             EngineState::Draining
         } else {
             EngineState::Open
@@ -391,6 +408,10 @@ impl Endpoint {
             waiting: reported(&self.waiting),
             kv_used_per_thousand: reported(&self.kv_used_per_thousand).filter(|kv| *kv != u32::MAX),
         }
+    }
+
+    fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed) || self.is_told_to_drain()
     }
 
     fn is(&self, found: &Found) -> bool {

@@ -183,7 +183,7 @@ impl Record {
         if let (Some((model, prefixes)), Some(endpoint)) = (self.used.take(), &self.endpoint) {
             model.used(&prefixes, endpoint, self.shared.now());
         }
-        self.shared.listener.finished(&Finished {
+        let finished = Finished {
             request_id: self.request_id.to_str().unwrap_or_default(),
             traceparent: self.traceparent.as_ref().and_then(|value| value.to_str().ok()),
             caller: self.caller.as_ref().map_or("", |caller| &caller.name),
@@ -214,7 +214,9 @@ impl Record {
             estimated: self.estimated,
             bytes_in: self.bytes_in,
             bytes_out: self.bytes_out,
-        });
+        };
+        self.shared.judge(&finished);
+        self.shared.listener.finished(&finished);
     }
 }
 

@@ -39,6 +39,7 @@ impl Meter {
             ("zombies", now.zombies),
             ("silent-engines", now.silent_engines),
             ("collector-away", usize::from(now.collector_away)),
+            ("operator-away", usize::from(now.operator.away)),
             ("failing-watches", now.failing_watches),
             ("doubted-models", now.doubted_models),
             ("reload-failed", usize::from(!self.reload.load().successful)),

@@ -35,6 +35,8 @@ pub struct Now {
     pub recoveries: Recoveries,
     /// What engines tell about their caches.
     pub kv_events: KvEvents,
+    /// How the talk with the operator goes.
+    pub operator: crate::link::Now,
 }
 
 /// How the listening to events about caches goes.

@@ -2,7 +2,9 @@
 
 use super::series::{CLASSES, Model, OPERATIONS, Operation, TOKEN_TYPES};
 use super::{EngineState, Finish, Meter, ModelNow, Now, Outcome};
+use crate::admit::Demand;
 use crate::invariants::Invariant;
+use crate::link::Came;
 use flyball_telemetry::metrics::{Metric, Page, Sizes, Source};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -155,16 +157,24 @@ impl Meter {
         for (metric, value) in gauges {
             page.gauge(metric, shown().map(|model| ([&*model.name], value(model))))?;
         }
-        let counters: [(Metric, TotalOf); 5] = [
+        let counters: [(Metric, TotalOf); 7] = [
             (Metric::GatewayArrived, |model| model.queue.arrived),
             (Metric::GatewayArrivedTokens, |model| model.queue.arrived_tokens),
             (Metric::GatewayCost, |model| model.queue.spent_cost),
             (Metric::GatewayShed, |model| model.queue.shed),
             (Metric::GatewayWakeCalls, |model| model.queue.wake_calls),
+            (Metric::GatewayJudged, |model| model.queue.judged),
+            (Metric::GatewayMissed, |model| model.queue.missed),
         ];
         for (metric, value) in counters {
             page.counter(metric, shown().map(|model| ([&*model.name], value(model))))?;
         }
+        let objectives = shown().flat_map(|model| {
+            let Demand { missed_first_token, missed_between_tokens, .. } = model.queue;
+            [("first_token", missed_first_token), ("between_tokens", missed_between_tokens)]
+                .map(|(objective, count)| ([&*model.name, objective], count))
+        });
+        page.counter(Metric::GatewayMissedObjective, objectives)?;
         let broken = Invariant::ALL.map(|invariant| ([invariant.id()], invariant.broken()));
         page.counter(Metric::GatewayInvariantBroken, broken)
     }
@@ -182,6 +192,8 @@ impl Meter {
             (Metric::GatewayZombies, exact(now.zombies)),
             (Metric::GatewaySilentEngines, exact(now.silent_engines)),
             (Metric::GatewayCollectorAway, f64::from(u8::from(now.collector_away))),
+            (Metric::GatewayOperatorAway, f64::from(u8::from(now.operator.away))),
+            (Metric::GatewayOperatorDrains, exact(now.operator.drained)),
             (Metric::GatewayFailingWatches, exact(now.failing_watches)),
             (Metric::GatewayDoubtedModels, exact(now.doubted_models)),
             (Metric::GatewayCachesHeard, exact(now.kv_events.heard)),
@@ -197,6 +209,10 @@ impl Meter {
         ] {
             page.counter(metric, [(NO_LABELS, count)])?;
         }
+        let tries = Came::ALL.iter().zip(now.operator.tries);
+        page.counter(Metric::GatewayOperatorTries, tries.map(|(came, n)| ([came.name()], n)))?;
+        let said = ["sent", "received"].into_iter().zip(now.operator.messages);
+        page.counter(Metric::GatewayOperatorMessages, said.map(|(way, n)| ([way], n)))?;
         let capped = ["model", "caller"].into_iter().zip(&self.totals.capped);
         page.counter(Metric::GatewayLabelsCapped, capped.map(|(label, n)| ([label], get(n))))?;
         let dropped = [("log", self.log_dropped()), ("span", self.spans_dropped())];

@@ -1,7 +1,7 @@
 //! What no single setting shows: settings that contradict each other, and a door left open.
 
 use super::problem::{Code, Problem};
-use super::{Limits, Model, SHADOWED_MODELS, Settings, Split, Sticky, Timeouts, Waker};
+use super::{Limits, Model, Operator, SHADOWED_MODELS, Settings, Split, Sticky, Timeouts, Waker};
 use std::collections::BTreeMap;
 
 /// What contradicts. `wrong` are paths of settings that are known to be wrong already and were
@@ -37,6 +37,9 @@ pub(super) fn check(settings: &Settings, wrong: &[&str]) -> Vec<Problem> {
     if sound(&["waker"]) {
         problems.extend(settings.waker.as_ref().and_then(waker));
     }
+    if sound(&["operator"]) {
+        problems.extend(settings.operator.as_ref().and_then(operator));
+    }
     if sound(&["limits"]) {
         problems.extend(limits(&settings.limits));
     }
@@ -64,6 +67,16 @@ pub(super) fn warnings(settings: &Settings) -> Vec<String> {
     }
     if reachable && settings.keys.is_empty() && settings.open {
         warnings.push(format!("everybody who reaches {} may use every model", settings.listen));
+    }
+    if let Some(operator) = &settings.operator
+        && operator.token_file.is_some()
+        && operator.tls.is_none()
+    {
+        let address = &operator.address;
+        warnings.push(format!(
+            "the token goes to {address} in plain text: use https and [operator.tls], or see to it that \
+             the network between is encrypted"
+        ));
     }
     let shadowed = settings.models.iter().filter(|model| !model.shadow.is_empty()).count();
     if shadowed > SHADOWED_MODELS {
@@ -163,6 +176,31 @@ fn waker(waker: &Waker) -> Option<Problem> {
         let hint = "give exactly one of url and folder";
         Problem::new(Code::Contradiction, "waker", what, hint)
     })
+}
+
+fn operator(operator: &Operator) -> Option<Problem> {
+    let encrypted = operator.address.starts_with("https:");
+    let problem = |path: &str, what: &str, hint: &str| {
+        Some(Problem::new(Code::Contradiction, path, what.to_owned(), hint.to_owned()))
+    };
+    match &operator.tls {
+        None if encrypted => problem(
+            "operator.address",
+            "begins with https, and nothing says who signs its certificate",
+            "give [operator.tls] with a ca",
+        ),
+        Some(_) if !encrypted => problem(
+            "operator.tls",
+            "is there, and the address does not begin with https",
+            "begin the address with https, or remove [operator.tls]",
+        ),
+        Some(tls) if tls.certificate.is_some() != tls.key.is_some() => problem(
+            "operator.tls",
+            "certificate and key go together",
+            "give both, or none of the two",
+        ),
+        _ => None,
+    }
 }
 
 fn limits(limits: &Limits) -> Vec<Problem> {

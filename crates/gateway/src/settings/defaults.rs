@@ -21,6 +21,7 @@ impl Default for Settings {
             timeouts: Timeouts::default(),
             collector: None,
             waker: None,
+            operator: None,
             recovery: Recovery::default(),
             response_cache: ResponseCache::default(),
             telemetry: Telemetry::default(),

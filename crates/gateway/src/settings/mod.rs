@@ -65,6 +65,8 @@ pub struct Settings {
     pub collector: Option<String>,
     /// Who is told that a model is wanted which has no engine. Without, requests for it are refused.
     pub waker: Option<Waker>,
+    /// Who is told what is wanted, and says what to go by.
+    pub operator: Option<Operator>,
     /// What is done about slow and broken answers.
     pub recovery: Recovery,
     /// Answers that are kept.
@@ -170,6 +172,30 @@ pub struct Waker {
     pub folder: Option<PathBuf>,
     /// Before it is told again that the model is still wanted.
     pub again_ms: u64,
+}
+
+/// Who is told what is wanted, and says what to go by.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Operator {
+    /// Where it listens.
+    pub address: String,
+    /// A file with a token for it, read at each connection.
+    pub token_file: Option<PathBuf>,
+    /// Certificates, if the address begins with `https`.
+    pub tls: Option<OperatorTls>,
+}
+
+/// Certificates for the operator, as PEM files that are read at each connection.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct OperatorTls {
+    /// Who signs the operator's certificate.
+    pub ca: PathBuf,
+    /// The chain of this gateway, its own first, if the operator asks for one.
+    pub certificate: Option<PathBuf>,
+    /// Its private key.
+    pub key: Option<PathBuf>,
 }
 
 /// What is done about slow and broken answers.

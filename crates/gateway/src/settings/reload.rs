@@ -184,6 +184,7 @@ fn needs_restart(first: &Settings, new: &Settings) -> Vec<&'static str> {
         ("admin", first.admin != new.admin),
         ("threads", first.threads != new.threads),
         ("tls", first.tls != new.tls),
+        ("operator", first.operator != new.operator),
         ("collector", first.collector != new.collector),
         ("telemetry.otlp", first.telemetry.otlp != new.telemetry.otlp),
         ("telemetry.audit_log", first.telemetry.audit_log != new.telemetry.audit_log),

@@ -51,6 +51,12 @@ pub(super) const ROOT: Section = Section {
             "Who is told that a model is wanted which has no engine. Without, requests for it are \
              refused.",
         ),
+        field(
+            "operator",
+            Kind::Section(&OPERATOR),
+            "Who is told what is wanted of each model, and says what to go by. Without, this gateway \
+             stands alone.",
+        ),
         field("recovery", Kind::Section(&RECOVERY), "What is done about slow and broken answers."),
         field("response_cache", Kind::Section(&RESPONSE_CACHE), "Answers that are kept."),
         field("limits", Kind::Section(&LIMITS), "What requests may cost."),
@@ -225,6 +231,33 @@ const WAKER: Section = Section {
         field("url", Kind::Url, "Gets a POST with a JSON body that names the model."),
         field("folder", Kind::File, "A folder in which a file is written that names the model."),
         time("again_ms", "Before it is told again that the model is still wanted."),
+    ],
+};
+
+const OPERATOR: Section = Section {
+    title: "`[operator]`",
+    fields: &[
+        required("address", Kind::Url, "Where it listens: `http://` or `https://`, host and port."),
+        field(
+            "token_file",
+            Kind::File,
+            "A file with a token for it, read at each connection: a projected service-account token \
+             with the audience `flyball-operator`.",
+        ),
+        field("tls", Kind::Section(&OPERATOR_TLS), "Certificates, if it is `https://`."),
+    ],
+};
+
+const OPERATOR_TLS: Section = Section {
+    title: "`[operator.tls]`",
+    fields: &[
+        required("ca", Kind::File, "PEM file with who signs the operator's certificate."),
+        field(
+            "certificate",
+            Kind::File,
+            "PEM file with the chain of this gateway, its own first, if the operator asks for one.",
+        ),
+        field("key", Kind::File, "PEM file with its private key."),
     ],
 };
 

@@ -213,6 +213,7 @@ fn the_list_of_settings_is_that_of_the_structs() {
             ..Split::default()
         }],
         waker: Some(Waker::default()),
+        operator: Some(Operator { tls: Some(OperatorTls::default()), ..Operator::default() }),
         ..Settings::default()
     };
     let value = serde_json::to_value(&settings).unwrap();
@@ -234,6 +235,27 @@ fn same_names(section: &Section, path: &str, value: &serde_json::Value) {
             Kind::Sections(inner, _) => same_names(inner, field.name, &value[field.name][0]),
             _ => {}
         }
+    }
+}
+
+#[test]
+fn an_operator_is_named_whole_or_not_at_all() {
+    let with = |text: &str| Settings::parse(&format!("{MODEL}[operator]\n{text}"));
+    let plain = "address = \"http://operator:9091\"\n";
+    let tls = "address = \"https://operator:9091\"\n[operator.tls]\nca = \"ca.pem\"\n";
+    let settings = with(&format!("{plain}token_file = \"token\"\n")).unwrap();
+    assert!(settings.warnings().iter().any(|warning| warning.contains("in plain text")));
+    assert!(with(tls).unwrap().warnings().is_empty());
+    assert!(with(&format!("{tls}certificate = \"a.pem\"\nkey = \"a.key\"\n")).is_ok());
+    for (text, path) in [
+        ("", "operator.address"),
+        ("address = \"https://operator:9091\"\n", "operator.address"),
+        (&format!("{plain}[operator.tls]\nca = \"ca.pem\"\n"), "operator.tls"),
+        (&format!("{tls}key = \"a.key\"\n"), "operator.tls"),
+        (&format!("{plain}tokenfile = \"token\"\n"), "operator.tokenfile"),
+    ] {
+        let problems = with(text).unwrap_err();
+        assert!(problems.iter().any(|problem| problem.path == path), "{text}: {problems:?}");
     }
 }
 
@@ -268,7 +290,7 @@ fn the_reference_is_current() {
          `flyball gateway --config FILE --check` says everything that is wrong with a file. The\n\
          [guide](../guides/gateway.md) has an example.\n\n\
          A change is taken in within a second, or at SIGHUP. Only `listen`, `admin`, `threads`,\n\
-         `tls`, `collector` and `telemetry.otlp` need a restart.\n",
+         `tls`, `collector`, `operator` and `telemetry.otlp` need a restart.\n",
     );
     section(&mut text, &ROOT, &defaults);
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/gateway-settings.md");

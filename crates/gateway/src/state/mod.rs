@@ -40,8 +40,8 @@ pub struct State {
 /// Something that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Trouble {
-    /// One of `draining`, `zombies`, `silent-engines`, `collector-away`, `failing-watches`,
-    /// `doubted-models`, `reload-failed`.
+    /// One of `draining`, `zombies`, `silent-engines`, `collector-away`, `operator-away`,
+    /// `failing-watches`, `doubted-models`, `reload-failed`.
     pub what: String,
     /// How many; 1 if it is not a matter of number.
     pub count: usize,

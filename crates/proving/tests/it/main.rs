@@ -8,6 +8,7 @@ mod continued;
 mod fates;
 mod hearing;
 mod load;
+mod operator;
 mod proven;
 mod real_engines;
 

@@ -178,6 +178,13 @@ metrics! {
         "Requests that were turned away at the queue, or had waited in vain";
     GatewayWakeCalls, Gateway, Counter, Count, "flyball_gateway_wake_calls_total", ["model"],
         "Calls to wake the model";
+    GatewayJudged, Gateway, Counter, Count, "flyball_gateway_judged_total", ["model"],
+        "Requests that were judged by the objectives that the operator tells";
+    GatewayMissed, Gateway, Counter, Count, "flyball_gateway_missed_total", ["model"],
+        "Judged requests that missed any objective, or got no answer for lack of room";
+    GatewayMissedObjective, Gateway, Counter, Count, "flyball_gateway_missed_objective_total",
+        ["model", "objective"],
+        "Judged streams that missed an objective: first_token, between_tokens (on the mean of the answer)";
     GatewayInvariantBroken, Gateway, Counter, Count, "flyball_gateway_invariant_broken_total",
         ["invariant"],
         "Times that something did not hold which must; docs/invariants.md has the list";
@@ -228,6 +235,16 @@ metrics! {
         "Engines without a load report of the last seconds; they are chosen by own counts";
     GatewayCollectorAway, Gateway, Gauge, Count, "flyball_gateway_collector_away", [],
         "1 if the collector named in the settings does not answer, 0 otherwise";
+    GatewayOperatorAway, Gateway, Gauge, Count, "flyball_gateway_operator_away", [],
+        "1 if the operator named in the settings is not heard, 0 otherwise";
+    GatewayOperatorDrains, Gateway, Gauge, Count, "flyball_gateway_operator_drains", [],
+        "Engines that get no new requests because the operator says so";
+    GatewayOperatorTries, Gateway, Counter, Count, "flyball_gateway_operator_tries_total",
+        ["outcome"],
+        "Tries to talk to the operator: welcomed, unreachable, refused, incompatible";
+    GatewayOperatorMessages, Gateway, Counter, Count, "flyball_gateway_operator_messages_total",
+        ["direction"],
+        "Messages on the stream to the operator: sent, received";
     GatewayFailingWatches, Gateway, Gauge, Count, "flyball_gateway_failing_watches", [],
         "Watches of the API server that fail; what they listed last is used on";
     GatewayDoubtedModels, Gateway, Gauge, Count, "flyball_gateway_doubted_models", [],

@@ -425,7 +425,7 @@ fn itself() -> Vec<Panel> {
         ),
         lines(
             "Should be zero",
-            "Refused settings, a collector that is away, watches that fail, models in doubt, lost log lines and spans.",
+            "Refused settings, a collector or an operator that is away, watches that fail, models in doubt, lost log lines and spans.",
             "short",
             [
                 (
@@ -433,6 +433,7 @@ fn itself() -> Vec<Panel> {
                     "settings refused",
                 ),
                 (format!("sum(flyball_gateway_collector_away{ANY})"), "collector away"),
+                (format!("sum(flyball_gateway_operator_away{ANY})"), "operator away"),
                 (format!("sum(flyball_gateway_failing_watches{ANY})"), "watches fail"),
                 (format!("sum(flyball_gateway_doubted_models{ANY})"), "models in doubt"),
                 (

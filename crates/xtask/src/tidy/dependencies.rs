@@ -38,8 +38,9 @@ const ARROWS: &[(&str, &[&str])] = &[
             "console",
         ],
     ),
-    // It puts the real gateway in front of emulated engines, under load and faults.
-    ("proving", &["core", "routing", "simulator", "telemetry", "emulator", "gateway"]),
+    // It puts the real gateway in front of emulated engines, under load and faults, and lets it talk to
+    // the real operator: neither of the two may know the other, so that only a third can try both.
+    ("proving", &["core", "routing", "simulator", "telemetry", "emulator", "gateway", "operator"]),
     ("e2e", &["resources"]),
     // `cargo xtask accuracy` scores the very model that `plan` uses, and `cargo xtask bench` the
     // very governor that the operator runs.

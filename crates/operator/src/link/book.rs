@@ -1,0 +1,351 @@
+//! Who said what, and when. Pure: time is an argument.
+
+use flyball_resources::stream::{
+    Demand, EndpointLoad, Hello, MAX_ENDPOINTS, MAX_MODELS, MAX_NAME, ModelDemand, Protocol, Up,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// Without a word for so long, a gateway is gone: it speaks every second.
+const GONE: Duration = Duration::from_secs(10);
+
+/// Without a word for so long, a gateway is forgotten.
+const FORGOTTEN: Duration = Duration::from_mins(10);
+
+/// Gateways at once.
+const GATEWAYS: usize = 1_000;
+
+/// The last word of one gateway.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// Its name: that of its pod.
+    pub gateway: String,
+    /// The version of its program.
+    pub version: String,
+    /// What it speaks.
+    pub protocol: Protocol,
+    /// When it began: its sums count from then.
+    pub started: SystemTime,
+    /// When it connected last.
+    pub since: SystemTime,
+    /// When it said something last.
+    pub heard_at: SystemTime,
+    /// Whether it has been silent for so long that it must be taken for gone. What it said is old then.
+    pub gone: bool,
+    /// Whether it has told how things stand since it began. If not, all that follows is empty.
+    pub told: bool,
+    /// The number of the orders that it goes by; 0 if none of ours reached it.
+    pub orders: u64,
+    /// Every model that it serves.
+    pub models: Arc<[ModelDemand]>,
+    /// Every engine that it knows.
+    pub endpoints: Arc<[EndpointLoad]>,
+    /// Models and endpoints that did not fit into its message. If not 0, what is not listed is unknown.
+    pub left_out: u32,
+}
+
+/// Why a gateway is not heard.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Refused {
+    /// It speaks something else.
+    #[error(
+        "the gateway speaks version {0} of this stream and the operator {ours}; hint: run both from \
+         releases whose major version is the same",
+        ours = Protocol::OURS
+    )]
+    Protocol(Protocol),
+    /// Its name cannot be kept.
+    #[error(
+        "the gateway's name must have 1 to {MAX_NAME} printable bytes; hint: set HOSTNAME in its pod"
+    )]
+    Name,
+    /// Too many are here.
+    #[error("{GATEWAYS} gateways talk to this operator already; hint: run fewer gateways")]
+    TooMany,
+    /// It says too much at once.
+    #[error("a message may have {MAX_MODELS} models and {MAX_ENDPOINTS} endpoints")]
+    TooMuch,
+    /// Another connection speaks under its name.
+    #[error("another connection has said hello as this gateway; hint: give each its own HOSTNAME")]
+    Replaced,
+}
+
+/// Everything that gateways said.
+#[derive(Debug, Default)]
+pub(super) struct Book {
+    gateways: BTreeMap<String, Gateway>,
+    talks: u64,
+}
+
+#[derive(Debug)]
+struct Gateway {
+    /// The connection that speaks for it.
+    talk: u64,
+    last: Report,
+    waking: BTreeSet<String>,
+}
+
+impl Book {
+    /// A gateway says hello on a new connection, which speaks for it from now on. Returns its number.
+    pub(super) fn open(&mut self, hello: &Hello, now: SystemTime) -> Result<u64, Refused> {
+        let protocol = hello.protocol.unwrap_or_default();
+        if !protocol.is_understood() {
+            return Err(Refused::Protocol(protocol));
+        }
+        if !is_name(&hello.gateway) {
+            return Err(Refused::Name);
+        }
+        if !self.gateways.contains_key(&hello.gateway) {
+            self.make_room(now)?;
+        }
+        self.talks += 1;
+        let started = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(hello.started_ms));
+        let started = started.unwrap_or(SystemTime::UNIX_EPOCH);
+        // What it said in this life still holds until it says more.
+        let before = self.gateways.remove(&hello.gateway);
+        let before = before.filter(|before| before.last.started == started);
+        let (last, waking) = match before {
+            Some(before) => (before.last, before.waking),
+            None => (Report::silent(hello, started, now), BTreeSet::new()),
+        };
+        let version = hello.program.chars().take(MAX_NAME).collect();
+        let last =
+            Report { version, protocol, since: now, heard_at: now, gone: false, orders: 0, ..last };
+        let gateway = Gateway { talk: self.talks, last, waking };
+        self.gateways.insert(hello.gateway.clone(), gateway);
+        Ok(self.talks)
+    }
+
+    /// A gateway says something. Whether it waits for other models than before.
+    pub(super) fn hear(
+        &mut self,
+        name: &str,
+        talk: u64,
+        up: Up,
+        now: SystemTime,
+    ) -> Result<bool, Refused> {
+        let gateway = self.gateways.get_mut(name).filter(|gateway| gateway.talk == talk);
+        let gateway = gateway.ok_or(Refused::Replaced)?;
+        let was_gone = is_gone(gateway.last.heard_at, now);
+        gateway.last.heard_at = now;
+        let mut changed = was_gone && !gateway.waking.is_empty();
+        if let Some(demand) = up.demand {
+            changed |= gateway.take(demand)?;
+        }
+        if let Some(wake) = up.wake
+            && wake.model.len() <= MAX_NAME
+            && gateway.waking.len() < MAX_MODELS
+        {
+            changed |= gateway.waking.insert(wake.model);
+        }
+        Ok(changed)
+    }
+
+    /// The last word of each.
+    pub(super) fn reports(&self, now: SystemTime) -> Vec<Report> {
+        let known = |gateway: &&Gateway| !is_forgotten(gateway.last.heard_at, now);
+        let report = |gateway: &Gateway| {
+            let gone = is_gone(gateway.last.heard_at, now);
+            Report { gone, ..gateway.last.clone() }
+        };
+        self.gateways.values().filter(known).map(report).collect()
+    }
+
+    /// Models that gateways wait for which are here.
+    pub(super) fn wanted(&self, now: SystemTime) -> BTreeSet<String> {
+        let here = self.gateways.values().filter(|gateway| !is_gone(gateway.last.heard_at, now));
+        let wanted: BTreeSet<&String> = here.flat_map(|gateway| &gateway.waking).collect();
+        wanted.into_iter().take(MAX_MODELS).cloned().collect()
+    }
+
+    /// Forgets those that were silent for long.
+    pub(super) fn sweep(&mut self, now: SystemTime) {
+        self.gateways.retain(|_, gateway| !is_forgotten(gateway.last.heard_at, now));
+    }
+
+    /// Room for one more: if there is none, whoever has been gone for longest is forgotten early.
+    fn make_room(&mut self, now: SystemTime) -> Result<(), Refused> {
+        self.sweep(now);
+        if self.gateways.len() < GATEWAYS {
+            return Ok(());
+        }
+        let gone = self.gateways.iter().filter(|(_, g)| is_gone(g.last.heard_at, now));
+        let oldest = gone.min_by_key(|(_, gateway)| gateway.last.heard_at);
+        let name = oldest.map(|(name, _)| name.clone()).ok_or(Refused::TooMany)?;
+        self.gateways.remove(&name);
+        Ok(())
+    }
+}
+
+impl Gateway {
+    /// Whether it waits for other models than before.
+    fn take(&mut self, demand: Demand) -> Result<bool, Refused> {
+        if demand.models.len() > MAX_MODELS || demand.endpoints.len() > MAX_ENDPOINTS {
+            return Err(Refused::TooMuch);
+        }
+        let waking = demand.models.iter().filter(|model| model.waking);
+        let waking: BTreeSet<String> = waking.map(|model| model.model.clone()).collect();
+        let changed = waking != self.waking;
+        self.waking = waking;
+        self.last.told = true;
+        self.last.orders = demand.orders;
+        self.last.left_out = demand.models_left_out.saturating_add(demand.endpoints_left_out);
+        self.last.models = demand.models.into();
+        self.last.endpoints = demand.endpoints.into();
+        Ok(changed)
+    }
+}
+
+impl Report {
+    /// Of one that has only said hello.
+    fn silent(hello: &Hello, started: SystemTime, now: SystemTime) -> Self {
+        Self {
+            gateway: hello.gateway.clone(),
+            version: String::new(),
+            protocol: Protocol::OURS,
+            started,
+            since: now,
+            heard_at: now,
+            gone: false,
+            told: false,
+            orders: 0,
+            models: Arc::default(),
+            endpoints: Arc::default(),
+            left_out: 0,
+        }
+    }
+}
+
+fn is_gone(heard_at: SystemTime, now: SystemTime) -> bool {
+    passed(heard_at, now) >= GONE
+}
+
+fn is_forgotten(heard_at: SystemTime, now: SystemTime) -> bool {
+    passed(heard_at, now) >= FORGOTTEN
+}
+
+/// A clock that was set back makes nobody old.
+fn passed(since: SystemTime, now: SystemTime) -> Duration {
+    now.duration_since(since).unwrap_or_default()
+}
+
+fn is_name(name: &str) -> bool {
+    (1..=MAX_NAME).contains(&name.len()) && !name.chars().any(char::is_control)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flyball_resources::stream::Wake;
+
+    fn at(seconds: u64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000 + seconds)
+    }
+
+    fn hello(gateway: &str, started_ms: u64) -> Hello {
+        let (protocol, program) = (Some(Protocol::OURS), "1.2.3".to_owned());
+        Hello { protocol, gateway: gateway.to_owned(), program, started_ms }
+    }
+
+    fn demand(models: &[(&str, u64, bool)]) -> Up {
+        let model = |(model, arrived, waking): &(&str, u64, bool)| ModelDemand {
+            model: (*model).to_owned(),
+            arrived: *arrived,
+            waking: *waking,
+            ..ModelDemand::default()
+        };
+        let models = models.iter().map(model).collect();
+        Up { demand: Some(Demand { models, orders: 4, ..Demand::default() }), ..Up::default() }
+    }
+
+    fn wake(model: &str) -> Up {
+        Up { wake: Some(Wake { model: model.to_owned() }), ..Up::default() }
+    }
+
+    fn names(set: &BTreeSet<String>) -> Vec<&str> {
+        set.iter().map(String::as_str).collect()
+    }
+
+    #[test]
+    fn a_silent_gateway_is_gone_after_ten_seconds_and_forgotten_after_ten_minutes() {
+        let mut book = Book::default();
+        let talk = book.open(&hello("a", 8), at(0)).unwrap();
+        book.hear("a", talk, demand(&[("m", 5, false)]), at(1)).unwrap();
+        let report = &book.reports(at(10))[0];
+        assert_eq!((report.gone, report.told, report.orders), (false, true, 4));
+        assert_eq!((report.models[0].arrived, report.version.as_str()), (5, "1.2.3"));
+        let report = &book.reports(at(11))[0];
+        assert!(report.gone && report.models[0].arrived == 5, "the last word is kept");
+        assert_eq!(book.reports(at(600)).len(), 1);
+        assert_eq!(book.reports(at(601)), []);
+        book.sweep(at(601));
+        assert!(book.gateways.is_empty());
+        assert_eq!(book.hear("a", talk, wake("m"), at(602)), Err(Refused::Replaced));
+    }
+
+    #[test]
+    fn a_gateway_that_comes_back_keeps_its_word_unless_it_began_anew() {
+        let mut book = Book::default();
+        let first = book.open(&hello("a", 8), at(0)).unwrap();
+        book.hear("a", first, demand(&[("m", 5, false)]), at(1)).unwrap();
+        let second = book.open(&hello("a", 8), at(3)).unwrap();
+        let report = &book.reports(at(3))[0];
+        assert_eq!((report.models[0].arrived, report.since), (5, at(3)));
+        assert_eq!(report.orders, 0, "none of ours reached it on this connection");
+        assert_eq!(book.hear("a", first, demand(&[]), at(4)), Err(Refused::Replaced));
+        book.hear("a", second, demand(&[("m", 6, false)]), at(4)).unwrap();
+        book.open(&hello("a", 10), at(5)).unwrap();
+        let report = &book.reports(at(5))[0];
+        assert!(!report.told && report.models.is_empty(), "its sums began again");
+    }
+
+    #[test]
+    fn a_wake_is_wanted_once_until_nobody_waits() {
+        let mut book = Book::default();
+        let a = book.open(&hello("a", 8), at(0)).unwrap();
+        let b = book.open(&hello("b", 8), at(0)).unwrap();
+        assert_eq!(book.hear("a", a, wake("m"), at(1)), Ok(true));
+        assert_eq!(book.hear("a", a, wake("m"), at(1)), Ok(false));
+        assert_eq!(book.hear("a", a, demand(&[("m", 1, true)]), at(2)), Ok(false));
+        assert_eq!(book.hear("b", b, demand(&[("m", 1, true), ("n", 1, true)]), at(2)), Ok(true));
+        assert_eq!(names(&book.wanted(at(2))), ["m", "n"]);
+        assert_eq!(book.hear("a", a, demand(&[("m", 1, false)]), at(3)), Ok(true));
+        assert_eq!(names(&book.wanted(at(3))), ["m", "n"], "b still waits");
+        assert_eq!(names(&book.wanted(at(12))), [] as [&str; 0], "b is gone, and so are its callers");
+        assert_eq!(book.hear("b", b, Up::default(), at(13)), Ok(true), "and is back");
+    }
+
+    #[test]
+    fn other_versions_names_and_crowds_are_refused() {
+        let mut book = Book::default();
+        let other = Protocol { major: 2, minor: 0 };
+        let speaks = |protocol| Hello { protocol, ..hello("a", 8) };
+        let refused = book.open(&speaks(Some(other)), at(0)).unwrap_err();
+        assert!(refused.to_string().contains("version 2.0"), "{refused}");
+        assert!(book.open(&speaks(None), at(0)).is_err());
+        let minor = Protocol { major: Protocol::OURS.major, minor: 99 };
+        assert!(book.open(&speaks(Some(minor)), at(0)).is_ok());
+        for name in ["", "a\nb", &"x".repeat(513)] {
+            assert_eq!(book.open(&hello(name, 8), at(0)), Err(Refused::Name));
+        }
+        for number in 0..GATEWAYS - 1 {
+            book.open(&hello(&number.to_string(), 8), at(5)).unwrap();
+        }
+        assert_eq!(book.open(&hello("more", 8), at(6)), Err(Refused::TooMany));
+        // The first is gone by now, and makes room.
+        book.open(&hello("more", 8), at(11)).unwrap();
+        assert_eq!(book.gateways.len(), GATEWAYS);
+        let talk = book.open(&hello("more", 8), at(11)).unwrap();
+        let models = vec![ModelDemand::default(); MAX_MODELS + 1];
+        let up = Up { demand: Some(Demand { models, ..Demand::default() }), ..Up::default() };
+        assert_eq!(book.hear("more", talk, up, at(11)), Err(Refused::TooMuch));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_makes_nobody_old() {
+        let mut book = Book::default();
+        book.open(&hello("a", 8), at(100)).unwrap();
+        assert!(!book.reports(at(0))[0].gone);
+    }
+}

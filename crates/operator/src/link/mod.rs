@@ -1,0 +1,180 @@
+//! The operator's end of the stream between it and the gateways: what is wanted comes up, what to go by
+//! goes down.
+//!
+//! [`Link`] is what the rest of the operator sees: [`Link::heard`] is the last word of each gateway,
+//! [`Link::tell`] replaces what all of them go by, [`Link::wakes`] are the models that somebody waits
+//! for. `book` keeps who said what and when, and is pure; `talk` is one conversation, `serve` takes
+//! connections, `auth` says who may talk, `review` asks the API server about tokens, `tls` reads
+//! certificates.
+//!
+//! It decides nothing, and nobody waits for it: a gateway that hears nothing goes on by what it heard
+//! last. Start at [`Link`].
+
+mod auth;
+mod book;
+mod review;
+mod serve;
+mod talk;
+#[cfg(test)]
+mod tests;
+mod tls;
+
+pub use auth::{Auth, Verdict, Verify};
+pub use book::Report;
+pub use flyball_resources::stream::{self, Orders};
+pub use review::TokenReviews;
+pub use serve::Problem;
+pub use tls::Files;
+
+use book::{Book, Refused};
+use flyball_resources::stream::{Hello, MAX_BYTES, MAX_ENDPOINTS, MAX_MODELS, Up};
+use prost::Message as _;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// What gateways said, and what they are told. One for the whole operator, behind an `Arc`.
+#[derive(Debug)]
+pub struct Link {
+    book: Mutex<Book>,
+    orders: watch::Sender<Option<Arc<Told>>>,
+    wakes: watch::Sender<BTreeSet<String>>,
+    program: String,
+}
+
+/// Orders, and when they were given.
+#[derive(Debug)]
+struct Told {
+    orders: Orders,
+    at: Instant,
+}
+
+/// Orders that no gateway would take. Those before still hold.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "orders with {models} models, {drains} drain marks and {bytes} bytes are too large for a message \
+     ({MAX_MODELS}, {MAX_ENDPOINTS} and {MAX_BYTES}); hint: leave out models without objectives"
+)]
+pub struct TooLarge {
+    /// Models in them.
+    pub models: usize,
+    /// Drain marks in them.
+    pub drains: usize,
+    /// Their bytes.
+    pub bytes: usize,
+}
+
+impl Default for Link {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Link {
+    /// One that has heard nothing and has nothing to tell.
+    pub fn new() -> Self {
+        Self::of_program(env!("CARGO_PKG_VERSION"))
+    }
+
+    /// The same, of a program of this version.
+    pub fn of_program(version: &str) -> Self {
+        Self {
+            book: Mutex::default(),
+            orders: watch::Sender::new(None),
+            wakes: watch::Sender::default(),
+            program: version.to_owned(),
+        }
+    }
+
+    /// The last word of each gateway, by name. One that was silent for ten seconds is marked as gone, and
+    /// after ten minutes it is forgotten.
+    pub fn heard(&self, now: SystemTime) -> Vec<Report> {
+        self.book().reports(now)
+    }
+
+    /// From now on all gateways go by these orders, those that come later too. Returns their number:
+    /// a gateway whose [`Report::orders`] has reached it goes by them.
+    ///
+    /// Until this was called, gateways are told nothing and keep what they had.
+    pub fn tell(&self, mut orders: Orders) -> Result<u64, TooLarge> {
+        orders.program.clone_from(&self.program);
+        let (models, drains) = (orders.models.len(), orders.drains.len());
+        let bytes = orders.encoded_len();
+        if models > MAX_MODELS || drains > MAX_ENDPOINTS || bytes + 64 > MAX_BYTES {
+            return Err(TooLarge { models, drains, bytes });
+        }
+        let mut sequence = 0;
+        self.orders.send_if_modified(|told| {
+            let before = told.as_ref().map_or(0, |told| told.orders.sequence);
+            sequence = before;
+            orders.sequence = before;
+            // The same again is not worth a message, unless it promises a time anew.
+            let promises = orders.models.iter().any(|model| model.wake_eta_ms.is_some());
+            if !promises && told.as_ref().is_some_and(|told| told.orders == orders) {
+                return false;
+            }
+            sequence = before + 1;
+            orders.sequence = sequence;
+            let orders = std::mem::take(&mut orders);
+            *told = Some(Arc::new(Told { orders, at: Instant::now() }));
+            true
+        });
+        Ok(sequence)
+    }
+
+    /// The models that somebody waits for and that have no engine. It changes as soon as a gateway says
+    /// so, and a name is there once however many gateways say it.
+    pub fn wakes(&self) -> watch::Receiver<BTreeSet<String>> {
+        self.wakes.subscribe()
+    }
+
+    /// A gateway says hello.
+    fn open(&self, hello: &Hello) -> Result<u64, Refused> {
+        self.book().open(hello, SystemTime::now())
+    }
+
+    /// A gateway says something.
+    fn hear(&self, gateway: &str, talk: u64, up: Up) -> Result<(), Refused> {
+        let now = SystemTime::now();
+        let mut book = self.book();
+        if book.hear(gateway, talk, up, now)? {
+            self.want(book.wanted(now));
+        }
+        Ok(())
+    }
+
+    /// Forgets who was silent for long.
+    fn sweep(&self) {
+        let now = SystemTime::now();
+        let mut book = self.book();
+        book.sweep(now);
+        self.want(book.wanted(now));
+    }
+
+    fn want(&self, wanted: BTreeSet<String>) {
+        self.wakes.send_if_modified(|before| {
+            let differs = *before != wanted;
+            *before = wanted;
+            differs
+        });
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Told {
+    /// As they are to be sent now: promised times are told from the moment of sending.
+    fn sent_now(&self) -> Orders {
+        let mut orders = self.orders.clone();
+        let passed = self.at.elapsed();
+        for eta in orders.models.iter_mut().filter_map(|model| model.wake_eta_ms.as_mut()) {
+            let left = Duration::from_millis(*eta).saturating_sub(passed);
+            *eta = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+        }
+        orders
+    }
+}

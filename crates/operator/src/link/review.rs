@@ -1,0 +1,210 @@
+//! Asks the API server whose token it is.
+
+use super::auth::{Verdict, Verify};
+use flyball_resources::stream::AUDIENCE;
+use futures::future::BoxFuture;
+use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
+use kube::api::PostParams;
+use kube::{Api, Client};
+use sha2::{Digest as _, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a verdict holds: a thousand gateways that all come back are then a thousand questions, and
+/// one that is refused asks no more often than once a minute.
+const HOLDS: Duration = Duration::from_mins(1);
+
+/// Verdicts that are kept: two for each gateway, whose tokens change every hour.
+const KEPT: usize = 2_048;
+
+/// For an answer of the API server.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Verifies tokens of service accounts by a `TokenReview` for the audience `flyball-operator`.
+pub struct TokenReviews {
+    client: Client,
+    /// As `system:serviceaccount:namespace:name`.
+    allowed: BTreeSet<String>,
+    /// By the hash of a token, so that no token stays in memory.
+    kept: Mutex<BTreeMap<[u8; 32], (Instant, Verdict)>>,
+}
+
+impl TokenReviews {
+    /// One that lets these accounts talk, each as `system:serviceaccount:namespace:name`.
+    pub fn new(client: Client, allowed: impl IntoIterator<Item = String>) -> Self {
+        Self { client, allowed: allowed.into_iter().collect(), kept: Mutex::default() }
+    }
+
+    async fn judge(&self, token: &str) -> Verdict {
+        let hash: [u8; 32] = Sha256::digest(token).into();
+        if let Some(verdict) = self.recall(&hash) {
+            return verdict;
+        }
+        let verdict = self.ask(token).await;
+        if !matches!(verdict, Verdict::Unknown(_)) {
+            self.keep(hash, verdict.clone());
+        }
+        verdict
+    }
+
+    async fn ask(&self, token: &str) -> Verdict {
+        let spec = TokenReviewSpec {
+            token: token.to_owned(),
+            audiences: Some(vec![AUDIENCE.to_owned()]),
+        };
+        let review = TokenReview { spec, ..TokenReview::default() };
+        let reviews = Api::<TokenReview>::all(self.client.clone());
+        let params = PostParams::default();
+        match tokio::time::timeout(TIMEOUT, reviews.create(&params, &review)).await {
+            Ok(Ok(answer)) => self.read(&answer),
+            Ok(Err(error)) => Verdict::Unknown(format!(
+                "the API server did not judge the token: {error}; hint: the operator needs `create` on \
+                 tokenreviews (system:auth-delegator)"
+            )),
+            Err(_) => Verdict::Unknown("the API server did not judge the token in time".to_owned()),
+        }
+    }
+
+    fn read(&self, review: &TokenReview) -> Verdict {
+        let status = review.status.clone().unwrap_or_default();
+        if status.authenticated != Some(true) {
+            let why = status.error.unwrap_or_else(|| "it is not known".to_owned());
+            return Verdict::Denied(format!("the API server refuses the token: {why}"));
+        }
+        // A server that does not know audiences says yes to a token for anybody.
+        let for_us = status.audiences.iter().flatten().any(|audience| audience == AUDIENCE);
+        if !for_us {
+            return Verdict::Denied(format!(
+                "the token is for somebody else; hint: project one with the audience {AUDIENCE}"
+            ));
+        }
+        match status.user.and_then(|user| user.username) {
+            Some(name) if self.allowed.contains(&name) => Verdict::Allowed(name),
+            name => Verdict::Denied(format!(
+                "{} may not talk to this operator; hint: add it to the operator's list of accounts",
+                name.as_deref().unwrap_or("somebody without a name")
+            )),
+        }
+    }
+
+    fn recall(&self, hash: &[u8; 32]) -> Option<Verdict> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let (since, verdict) = kept.get(hash)?;
+        (since.elapsed() < HOLDS).then(|| verdict.clone())
+    }
+
+    fn keep(&self, hash: [u8; 32], verdict: Verdict) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= KEPT {
+            kept.retain(|_, (since, _)| since.elapsed() < HOLDS);
+        }
+        if kept.len() < KEPT {
+            kept.insert(hash, (Instant::now(), verdict));
+        }
+    }
+}
+
+impl Verify for TokenReviews {
+    fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Verdict> {
+        Box::pin(self.judge(token))
+    }
+}
+
+impl fmt::Debug for TokenReviews {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokenReviews").field("allowed", &self.allowed).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use http::{Request, Response};
+    use http_body_util::{BodyExt as _, Full};
+    use hyper::body::Incoming;
+    use hyper::service::service_fn;
+    use hyper_util::rt::TokioIo;
+    use serde_json::{Value, json};
+    use std::convert::Infallible;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    const GATEWAY: &str = "system:serviceaccount:flyball:gateway";
+
+    /// An API server that knows a few tokens.
+    async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+        assert_eq!(request.uri().path(), "/apis/authentication.k8s.io/v1/tokenreviews");
+        let body = request.into_body().collect().await.unwrap().to_bytes();
+        let asked: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(asked["spec"]["audiences"], json!([AUDIENCE]));
+        let yes = |name: &str, audience: &str| {
+            json!({"authenticated": true, "audiences": [audience], "user": {"username": name}})
+        };
+        let status = match asked["spec"]["token"].as_str().unwrap() {
+            "gateway" => yes(GATEWAY, AUDIENCE),
+            "other" => yes("system:serviceaccount:team:other", AUDIENCE),
+            "elsewhere" => yes(GATEWAY, "vault"),
+            "broken" => {
+                let answer = Response::builder().status(500).body(Full::from("no")).unwrap();
+                return Ok(answer);
+            }
+            _ => json!({"error": "expired"}),
+        };
+        let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
+            "metadata": {}, "spec": asked["spec"], "status": status});
+        Ok(Response::new(Full::from(review.to_string())))
+    }
+
+    async fn server() -> (Client, Arc<AtomicU32>) {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let asked = Arc::<AtomicU32>::default();
+        let count = Arc::clone(&asked);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let count = Arc::clone(&count);
+                let counted = move |request| {
+                    count.fetch_add(1, Ordering::Relaxed);
+                    answer(request)
+                };
+                tokio::spawn(
+                    hyper::server::conn::http1::Builder::new()
+                        .serve_connection(TokioIo::new(stream), service_fn(counted)),
+                );
+            }
+        });
+        let mut config = kube::Config::new(format!("http://{address}").parse().unwrap());
+        config.default_retry = false;
+        (Client::try_from(config).unwrap(), asked)
+    }
+
+    #[tokio::test]
+    async fn only_listed_accounts_with_a_token_for_us_may_talk_and_verdicts_hold_a_minute() {
+        let (client, asked) = server().await;
+        let reviews = TokenReviews::new(client, [GATEWAY.to_owned()]);
+        for _ in 0..3 {
+            assert_eq!(reviews.verify("gateway").await, Verdict::Allowed(GATEWAY.to_owned()));
+        }
+        assert_eq!(asked.load(Ordering::Relaxed), 1);
+        for (token, word) in [("other", "team:other"), ("elsewhere", "audience"), ("old", "expired")]
+        {
+            let Verdict::Denied(why) = reviews.verify(token).await else { panic!("{token}") };
+            assert!(why.contains(word), "{why}");
+        }
+        for _ in 0..2 {
+            let verdict = reviews.verify("broken").await;
+            assert!(matches!(verdict, Verdict::Unknown(_)), "{verdict:?}");
+        }
+        assert_eq!(asked.load(Ordering::Relaxed), 6, "what could not be known is asked again");
+        tokio::time::pause();
+        tokio::time::advance(HOLDS).await;
+        tokio::time::resume();
+        reviews.verify("gateway").await;
+        assert_eq!(asked.load(Ordering::Relaxed), 7);
+        assert!(!format!("{reviews:?}").contains("kept"));
+    }
+}

@@ -1,0 +1,274 @@
+//! Real connections to a link, by a gateway of a few lines.
+
+use super::*;
+use crate::link::auth::{Verdict, Verify};
+use flyball_resources::stream::{
+    Demand, Down, DrainMark, ModelDemand, ModelOrders, PATH, Protocol, Wake,
+};
+use futures::future::BoxFuture;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use std::net::SocketAddr;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tonic::body::Body;
+use tonic::client::GrpcService;
+use tonic::{Code, Request, Status, Streaming};
+
+/// A link that runs.
+struct Office {
+    link: Arc<Link>,
+    address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    serving: JoinHandle<Result<(), Problem>>,
+}
+
+impl Office {
+    async fn open(auth: Auth) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let link = Arc::new(Link::new());
+        let (stop, stopped) = oneshot::channel::<()>();
+        let serving = Arc::clone(&link).serve(listener, auth, async {
+            drop(stopped.await);
+        });
+        Self { link, address, stop, serving: tokio::spawn(serving) }
+    }
+}
+
+/// A gateway that says what it is told to.
+struct Gateway {
+    says: mpsc::Sender<Up>,
+    hears: Streaming<Down>,
+}
+
+struct Wire(hyper::client::conn::http2::SendRequest<Body>);
+
+impl GrpcService<Body> for Wire {
+    type ResponseBody = hyper::body::Incoming;
+    type Error = hyper::Error;
+    type Future = BoxFuture<'static, Result<http::Response<Self::ResponseBody>, hyper::Error>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), hyper::Error>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        Box::pin(self.0.send_request(request))
+    }
+}
+
+fn hello(gateway: &str) -> Hello {
+    let (protocol, program) = (Some(Protocol::OURS), "1.0.0".to_owned());
+    Hello { protocol, gateway: gateway.to_owned(), program, started_ms: 7 }
+}
+
+impl Gateway {
+    async fn comes(
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        hello: Hello,
+        token: Option<&str>,
+    ) -> Result<Self, Status> {
+        let (send, connection) =
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+                .await
+                .map_err(|error| Status::unavailable(error.to_string()))?;
+        tokio::spawn(connection);
+        let origin = http::Uri::from_static("http://operator");
+        let mut grpc = tonic::client::Grpc::with_origin(Wire(send), origin);
+        grpc.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
+        let (says, said) = mpsc::channel(16);
+        says.send(Up { hello: Some(hello), ..Up::default() }).await.unwrap();
+        let said = futures::stream::unfold(said, |mut said: mpsc::Receiver<Up>| async move {
+            Some((said.recv().await?, said))
+        });
+        let mut request = Request::new(said);
+        if let Some(token) = token {
+            let value = format!("Bearer {token}").parse().unwrap();
+            request.metadata_mut().insert("authorization", value);
+        }
+        let codec = tonic_prost::ProstCodec::<Up, Down>::default();
+        let answer = grpc.streaming(request, PATH.parse().unwrap(), codec).await?;
+        Ok(Self { says, hears: answer.into_inner() })
+    }
+
+    async fn plain(office: &Office, name: &str) -> Self {
+        let stream = TcpStream::connect(office.address).await.unwrap();
+        Self::comes(stream, hello(name), None).await.unwrap()
+    }
+
+    async fn says(&self, up: Up) {
+        self.says.send(up).await.unwrap();
+    }
+
+    /// The next message that is so.
+    async fn hears(&mut self, is_so: impl Fn(&Down) -> bool) -> Down {
+        let hearing = async {
+            loop {
+                let down = self.hears.message().await.unwrap().expect("the stream goes on");
+                if is_so(&down) {
+                    return down;
+                }
+            }
+        };
+        timeout(Duration::from_secs(5), hearing).await.expect("it is said")
+    }
+}
+
+fn orders(model: &str, eta: Option<u64>) -> Orders {
+    let model = ModelOrders {
+        model: model.to_owned(),
+        first_token_ms: Some(500),
+        wake_eta_ms: eta,
+        ..ModelOrders::default()
+    };
+    let drain = DrainMark { name: "team/pod-0".to_owned(), ..DrainMark::default() };
+    Orders { models: vec![model], drains: vec![drain], ..Orders::default() }
+}
+
+fn demand(waking: bool) -> Up {
+    let model = ModelDemand { model: "m".to_owned(), waking, ..ModelDemand::default() };
+    Up { demand: Some(Demand { models: vec![model], ..Demand::default() }), ..Up::default() }
+}
+
+fn wake() -> Up {
+    Up { wake: Some(Wake { model: "m".to_owned() }), ..Up::default() }
+}
+
+#[tokio::test]
+async fn what_gateways_say_is_heard_and_what_they_are_told_reaches_all_and_those_that_come_later() {
+    let office = Office::open(Auth::default()).await;
+    let mut first = Gateway::plain(&office, "a").await;
+    let welcome = first.hears(|down| down.welcome.is_some()).await;
+    assert_eq!((welcome.orders, welcome.holds), (None, 0), "nothing was told yet");
+    first.says(demand(false)).await;
+    while office.link.heard(SystemTime::now()).iter().all(|report| !report.told) {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    assert_eq!(office.link.tell(orders("m", None)), Ok(1));
+    assert_eq!(office.link.tell(orders("m", None)), Ok(1), "the same is not said twice");
+    let told = first.hears(|down| down.orders.is_some()).await;
+    assert_eq!((told.holds, told.orders.unwrap().drains.len()), (1, 1));
+    let mut second = Gateway::plain(&office, "b").await;
+    let welcome = second.hears(|down| down.welcome.is_some()).await;
+    assert_eq!(welcome.orders.unwrap().sequence, 1);
+    let beat = second.hears(|down| down.welcome.is_none()).await;
+    assert_eq!((beat.orders, beat.holds), (None, 1));
+    let names: Vec<_> =
+        office.link.heard(SystemTime::now()).into_iter().map(|report| report.gateway).collect();
+    assert_eq!(names, ["a", "b"]);
+    office.stop.send(()).unwrap();
+    office.serving.await.unwrap().unwrap();
+    let end = async { while let Ok(Some(_)) = first.hears.message().await {} };
+    timeout(Duration::from_secs(5), end).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_wake_is_told_once_by_however_many() {
+    let office = Office::open(Auth::default()).await;
+    let mut wakes = office.link.wakes();
+    let (a, b) = (Gateway::plain(&office, "a").await, Gateway::plain(&office, "b").await);
+    a.says(wake()).await;
+    timeout(Duration::from_secs(5), wakes.changed()).await.unwrap().unwrap();
+    assert!(wakes.borrow_and_update().contains("m"));
+    b.says(wake()).await;
+    a.says(demand(true)).await;
+    b.says(demand(true)).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(!wakes.has_changed().unwrap());
+    a.says(demand(false)).await;
+    b.says(demand(false)).await;
+    timeout(Duration::from_secs(5), wakes.wait_for(|wanted| wanted.is_empty()))
+        .await
+        .unwrap()
+        .unwrap();
+}
+
+#[tokio::test]
+async fn another_major_is_refused_with_both_versions_and_another_minor_is_not() {
+    let office = Office::open(Auth::default()).await;
+    let come = async |major, minor| {
+        let stream = TcpStream::connect(office.address).await.unwrap();
+        let protocol = Some(Protocol { major, minor });
+        Gateway::comes(stream, Hello { protocol, ..hello("a") }, None).await
+    };
+    let refused = come(2, 0).await.err().unwrap();
+    assert_eq!(refused.code(), Code::FailedPrecondition);
+    assert!(refused.message().contains("version 2.0") && refused.message().contains("hint:"));
+    assert!(come(1, 9).await.is_ok());
+    let stream = TcpStream::connect(office.address).await.unwrap();
+    let nobody = Gateway::comes(stream, Hello::default(), None).await.err().unwrap();
+    assert_eq!(nobody.code(), Code::FailedPrecondition);
+}
+
+#[tokio::test]
+async fn a_second_connection_under_one_name_ends_the_first() {
+    let office = Office::open(Auth::default()).await;
+    let mut first = Gateway::plain(&office, "a").await;
+    let _second = Gateway::plain(&office, "a").await;
+    first.says(demand(false)).await;
+    let ended = async {
+        loop {
+            match first.hears.message().await {
+                Ok(Some(_)) => {}
+                Ok(None) => panic!("it should say why"),
+                Err(status) => return status,
+            }
+        }
+    };
+    let status = timeout(Duration::from_secs(5), ended).await.unwrap();
+    assert_eq!(status.code(), Code::Aborted);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promised_times_are_told_from_the_moment_of_sending() {
+    let link = Link::new();
+    link.tell(orders("m", Some(60_000))).unwrap();
+    tokio::time::advance(Duration::from_secs(20)).await;
+    let told = link.orders.borrow().clone().unwrap();
+    assert_eq!(told.sent_now().models[0].wake_eta_ms, Some(40_000));
+    assert_eq!(link.tell(orders("m", Some(60_000))), Ok(2), "that is another minute");
+    tokio::time::advance(Duration::from_secs(100)).await;
+    assert_eq!(link.orders.borrow().clone().unwrap().sent_now().models[0].wake_eta_ms, Some(0));
+    let many = Orders { models: vec![ModelOrders::default(); MAX_MODELS + 1], ..Orders::default() };
+    assert!(link.tell(many).unwrap_err().to_string().contains("hint:"));
+    assert_eq!(link.orders.borrow().as_ref().unwrap().orders.sequence, 2, "those before hold");
+}
+
+struct Door;
+
+impl Verify for Door {
+    fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Verdict> {
+        let allowed = token == "good";
+        Box::pin(async move {
+            match allowed {
+                true => Verdict::Allowed("a".to_owned()),
+                false => Verdict::Denied("not on the list".to_owned()),
+            }
+        })
+    }
+}
+
+#[tokio::test]
+async fn without_its_token_nobody_talks() {
+    let auth = Auth { verify: Some(Arc::new(Door)), ..Auth::default() };
+    let office = Office::open(auth).await;
+    for (token, code) in [(None, Code::Unauthenticated), (Some("bad"), Code::PermissionDenied)] {
+        let stream = TcpStream::connect(office.address).await.unwrap();
+        let refused = Gateway::comes(stream, hello("a"), token).await.err().unwrap();
+        assert_eq!(refused.code(), code);
+    }
+    let stream = TcpStream::connect(office.address).await.unwrap();
+    assert!(Gateway::comes(stream, hello("a"), Some("good")).await.is_ok());
+}
+
+#[tokio::test]
+async fn an_open_door_is_refused() {
+    let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
+    let link = Arc::new(Link::new());
+    let refused = link.serve(listener, Auth::default(), std::future::pending()).await;
+    assert!(refused.unwrap_err().to_string().contains("hint:"));
+}

@@ -1,0 +1,240 @@
+//! An operator's link, a gateway that talks to it, and clients.
+
+use flyball_gateway::fleet::{Endpoint, Found, Listing};
+use flyball_gateway::link::{Link, Now};
+use flyball_gateway::meter::{Finished, Outcome};
+use flyball_gateway::serve::{self, Listener, Running};
+use flyball_gateway::settings::{Engine, Operator, Settings};
+use flyball_gateway::wake::{self, Bell, OperatorOrHook};
+use flyball_operator::link::{self as operator, Auth, Report};
+use flyball_proving::upstream::{Upstream, serve as serve_upstream};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+/// For anything to happen.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// An upstream whose streams have so many chunks at this pace.
+pub(super) async fn upstream(chunks: u32, pace: Duration) -> SocketAddr {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let model = "mock".to_owned();
+    tokio::spawn(serve_upstream(Upstream { listen: vec![address], model, chunks, pace }));
+    while TcpStream::connect(address).await.is_err() {
+        tokio::task::yield_now().await;
+    }
+    address
+}
+
+/// An operator, as far as gateways see it.
+pub(super) struct Office {
+    pub(super) link: Arc<operator::Link>,
+    pub(super) address: SocketAddr,
+    serving: JoinHandle<Result<(), operator::Problem>>,
+}
+
+impl Office {
+    pub(super) async fn open(auth: Auth) -> Self {
+        Self::open_at("127.0.0.1:0".parse().unwrap(), auth).await
+    }
+
+    pub(super) async fn open_at(address: SocketAddr, auth: Auth) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let link = Arc::new(operator::Link::new());
+        let serving = Arc::clone(&link).serve(listener, auth, std::future::pending());
+        Self { link, address, serving: tokio::spawn(serving) }
+    }
+
+    /// Without a word.
+    pub(super) async fn dies(self) {
+        self.serving.abort();
+        let ended = self.serving.await;
+        assert!(ended.is_err_and(|error| error.is_cancelled()));
+    }
+
+    /// The report of the only gateway, once it is so.
+    pub(super) async fn report(&self, is_so: impl Fn(&Report) -> bool) -> Report {
+        let looking = async {
+            loop {
+                let reports = self.link.heard(SystemTime::now());
+                assert!(reports.len() <= 1);
+                if let Some(report) = reports.into_iter().find(&is_so) {
+                    return report;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, looking).await.expect("a gateway says so")
+    }
+}
+
+/// What a gateway did.
+struct Ear {
+    finished: Mutex<Vec<Line>>,
+    bell: Bell,
+}
+
+#[derive(Clone, Debug)]
+struct Line {
+    endpoint: Option<String>,
+    outcome: Outcome,
+    stream: bool,
+}
+
+impl Listener for Ear {
+    fn finished(&self, finished: &Finished<'_>) {
+        self.finished.lock().unwrap().push(Line {
+            endpoint: finished.endpoint.map(str::to_owned),
+            outcome: finished.outcome,
+            stream: finished.stream,
+        });
+    }
+
+    fn wake(&self, model: &Arc<str>) {
+        assert!(self.bell.ring(model));
+    }
+
+    fn cancelled(&self, _: &Arc<Endpoint>) {}
+}
+
+/// A gateway for the model `mock`.
+pub(super) struct Gateway {
+    pub(super) running: Arc<Running>,
+    pub(super) link: Arc<Link>,
+    ear: Arc<Ear>,
+    tasks: [JoinHandle<()>; 2],
+}
+
+impl Gateway {
+    pub(super) fn start(engines: &[SocketAddr], operator: SocketAddr) -> Self {
+        let address = format!("http://{operator}");
+        Self::with(engines, Operator { address, ..Operator::default() })
+    }
+
+    pub(super) fn with(engines: &[SocketAddr], operator: Operator) -> Self {
+        let mut settings = Settings { threads: 1, ..Settings::default() };
+        settings.listen.set_port(0);
+        settings.operator = Some(operator.clone());
+        let (bell, calls) = wake::bell();
+        let ear = Arc::new(Ear { finished: Mutex::default(), bell });
+        let running = serve::start(&settings, Arc::clone(&ear) as Arc<dyn Listener>).unwrap();
+        let running = Arc::new(running);
+        let link = Link::new(operator, Arc::clone(&running), "1.2.3").named("gateway-0");
+        let link = Arc::new(link);
+        let waker = OperatorOrHook { link: Some(Arc::clone(&link)), hook: None };
+        let answering = tokio::spawn(wake::answer(calls, waker, |called| {
+            assert_eq!(called.problem, None);
+        }));
+        let talks = Arc::clone(&link);
+        let talking = tokio::spawn(async move { talks.talk(std::future::pending()).await });
+        let gateway = Self { running, link, ear, tasks: [answering, talking] };
+        gateway.list(engines);
+        gateway
+    }
+
+    pub(super) fn list(&self, engines: &[SocketAddr]) {
+        let found = engines.iter().map(|address| Found {
+            name: address.to_string(),
+            address: *address,
+            draining: false,
+            engine: Engine::Vllm,
+        });
+        self.running.list(&Listing { models: [("mock".to_owned(), found.collect())].into() });
+    }
+
+    /// Asks, and gives the status once the answer is there whole.
+    pub(super) fn asks(&self, stream: bool) -> JoinHandle<u16> {
+        tokio::spawn(ask(self.running.address(), stream))
+    }
+
+    /// Asks one after the other until it is stopped.
+    pub(super) fn asks_on(&self) -> Asking {
+        let (address, stop) = (self.running.address(), Arc::new(AtomicBool::new(false)));
+        let stopped = Arc::clone(&stop);
+        let task = tokio::spawn(async move {
+            let mut asked = 0;
+            while !stopped.load(Ordering::Relaxed) {
+                assert_eq!(ask(address, asked % 2 == 0).await, 200);
+                asked += 1;
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            asked
+        });
+        Asking { stop, task }
+    }
+
+    pub(super) fn in_flight(&self, address: SocketAddr) -> u32 {
+        let fleet = self.running.fleet();
+        let at = fleet.endpoints().filter(|endpoint| endpoint.address == address);
+        at.map(|endpoint| endpoint.in_flight()).sum()
+    }
+
+    /// Whole answers of this engine.
+    pub(super) fn answered_by(&self, address: SocketAddr, stream: bool) -> usize {
+        let lines = self.ear.finished.lock().unwrap();
+        let by = |line: &&Line| {
+            line.endpoint.as_deref() == Some(&address.to_string())
+                && line.stream == stream
+                && line.outcome == Outcome::Answered
+        };
+        lines.iter().filter(by).count()
+    }
+
+    pub(super) fn has_no_errors(&self) {
+        let lines = self.ear.finished.lock().unwrap();
+        let bad: Vec<_> = lines.iter().filter(|line| line.outcome != Outcome::Answered).collect();
+        assert!(!lines.is_empty() && bad.is_empty(), "{bad:?}");
+    }
+
+    pub(super) async fn until(&self, is_so: impl Fn(&Now) -> bool) {
+        let looking = async {
+            while !is_so(&self.link.now()) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, looking).await.expect("it becomes so");
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// Somebody who asks.
+pub(super) struct Asking {
+    stop: Arc<AtomicBool>,
+    task: JoinHandle<u64>,
+}
+
+impl Asking {
+    /// How many were asked.
+    pub(super) async fn stop(self) -> u64 {
+        self.stop.store(true, Ordering::Relaxed);
+        self.task.await.unwrap()
+    }
+}
+
+async fn ask(address: SocketAddr, stream: bool) -> u16 {
+    let mut connection = TcpStream::connect(address).await.unwrap();
+    let body = format!(
+        "{{\"model\":\"mock\",\"stream\":{stream},\"messages\":[{{\"role\":\"user\",\"content\":\"hi\"}}]}}"
+    );
+    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nconnection: close\r\n";
+    let request = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
+    connection.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    let reading = connection.read_to_end(&mut answer);
+    tokio::time::timeout(PATIENCE, reading).await.expect("an end").unwrap();
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(!stream || answer.contains("[DONE]"), "{answer}");
+    answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0)
+}

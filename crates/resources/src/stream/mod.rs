@@ -1,0 +1,68 @@
+//! What gateways and the operator say to each other on their one stream, as Protocol Buffers.
+//!
+//! [`Up`] is what a gateway says, [`Down`] what the operator answers. Both sides read what they know and
+//! pass over what they do not, so that the two may be a minor version apart: a field is never
+//! renumbered, its meaning never changes, and what is absent means "not told". Whatever breaks that
+//! is another [`MAJOR`], and two majors do not talk.
+//!
+//! `docs/reference/stream.proto` is written from these types. Nothing here talks or waits; limits are
+//! here because both sides must hold the same.
+
+mod down;
+#[cfg(test)]
+mod tests;
+mod up;
+
+pub use down::{ArmWeight, Down, DrainMark, ModelOrders, Orders, SplitWeights, Welcome};
+pub use up::{Demand, EndpointLoad, EndpointState, Hello, ModelDemand, Protocol, Up, Wake};
+
+/// Two sides with different majors do not talk.
+pub const MAJOR: u32 = 1;
+
+/// Grows with every field that is added. Nobody is refused for it.
+pub const MINOR: u32 = 0;
+
+/// The service and its one method, as the path of an HTTP/2 request.
+pub const PATH: &str = "/flyball.link.v1.Link/Talk";
+
+/// Whom a gateway's service-account token is for.
+pub const AUDIENCE: &str = "flyball-operator";
+
+/// Models in one message: what one cluster carries.
+pub const MAX_MODELS: usize = 10_000;
+
+/// Endpoints in one message.
+pub const MAX_ENDPOINTS: usize = 100_000;
+
+/// Bytes of one message. 10,000 models with every number in use take about 2 MiB, and 100,000
+/// endpoints with names of 60 bytes about 10 MiB.
+pub const MAX_BYTES: usize = 16 << 20;
+
+/// Bytes of a name: of a gateway, a model, an endpoint.
+pub const MAX_NAME: usize = 512;
+
+impl Protocol {
+    /// What this program speaks.
+    pub const OURS: Self = Self { major: MAJOR, minor: MINOR };
+
+    /// Whether this program understands it.
+    pub const fn is_understood(&self) -> bool {
+        self.major == MAJOR
+    }
+}
+
+impl DrainMark {
+    /// Whether it is for this endpoint. What the mark does not say is not asked for; a mark that says
+    /// nothing is for none.
+    pub fn is_for(&self, name: &str, address: &str) -> bool {
+        let said = |mark: &str, own: &str| mark.is_empty() || mark == own;
+        let says_something = !(self.name.is_empty() && self.address.is_empty());
+        says_something && said(&self.name, name) && said(&self.address, address)
+    }
+}
+
+impl std::fmt::Display for Protocol {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
