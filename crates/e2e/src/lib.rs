@@ -9,6 +9,7 @@ mod account;
 mod cluster;
 mod figures;
 pub mod http;
+pub mod process;
 mod story;
 mod wait;
 
@@ -16,3 +17,9 @@ pub use cluster::{Cluster, dynamic, job_exit, kubectl, pod_log};
 pub use figures::figure;
 pub use story::{Story, in_namespace};
 pub use wait::until;
+
+/// Says something to whoever runs the story.
+#[expect(clippy::print_stderr, reason = "figures and logs, for whoever runs the story")]
+pub fn note(text: &str) {
+    eprintln!("{text}");
+}

@@ -8,9 +8,10 @@ use crate::apply::{self, ApplyError, Retry};
 use crate::build::{self, Write};
 use crate::decide::Brain;
 use crate::lead::{self, Fence};
+use crate::link::{self, Auth, Files, Link, TokenReviews};
 use crate::observe::demand::Signals;
 use crate::observe::prometheus::{self, Prometheus};
-use crate::observe::{Facts, Learnt, Seen, Watches, look, watch};
+use crate::observe::{Facts, Gateways, Learnt, Seen, Watches, look, watch};
 use crate::report::{self, Attained, Board, Context, Shown, Teller};
 use crate::settings::Settings;
 use flyball_core::decision::Decision;
@@ -42,6 +43,9 @@ pub enum Problem {
         /// What came of it.
         source: io::Error,
     },
+    /// Gateways cannot be let in.
+    #[error(transparent)]
+    Gateways(link::Problem),
     /// Prometheus' address cannot be used.
     #[error(transparent)]
     Prometheus(#[from] prometheus::AskError),
@@ -61,6 +65,12 @@ pub async fn run(settings: Settings, version: &'static str, me: String) -> Resul
     let fence = Fence::default();
     let lease = settings.lease.clone();
     tokio::spawn(lead::lead(client.clone(), lease, me.clone(), fence.clone()));
+    let link = Arc::new(Link::new());
+    let door = TcpListener::bind(settings.link)
+        .await
+        .map_err(start("the address for gateways cannot be listened on"))?;
+    let serving = Arc::clone(&link).serve(door, auth(&settings, &client), std::future::pending());
+    let serving = tokio::spawn(serving);
     let prometheus =
         settings.prometheus.as_ref().map(|one| Prometheus::new(&one.url)).transpose()?;
     let watches = watch(&client, &settings.lease.namespace);
@@ -75,6 +85,8 @@ pub async fn run(settings: Settings, version: &'static str, me: String) -> Resul
         learnt: Learnt::default(),
         brain: Brain::default(),
         attained: Attained::default(),
+        gateways: Gateways::default(),
+        link,
         written: BTreeMap::new(),
         settings,
     };
@@ -83,6 +95,7 @@ pub async fn run(settings: Settings, version: &'static str, me: String) -> Resul
         signal(SignalKind::interrupt()).map_err(start("signals cannot be heard"))?;
     tokio::select! {
         () = operator.live() => {}
+        Ok(Err(problem)) = serving => return Err(Problem::Gateways(problem)),
         _ = end.recv() => {}
         _ = interrupt.recv() => {}
     }
@@ -104,6 +117,8 @@ struct Operator {
     learnt: Learnt,
     brain: Brain,
     attained: Attained,
+    gateways: Gateways,
+    link: Arc<Link>,
     /// When each status was last written.
     written: BTreeMap<ModelId, Instant>,
 }
@@ -116,16 +131,23 @@ impl Operator {
         let tick = Duration::from_secs(u64::from(self.settings.tick_seconds));
         let mut ticks = tokio::time::interval(tick);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut wakes = self.link.wakes();
         loop {
-            ticks.tick().await;
+            // Whoever waits for a first replica should not wait for a tick besides.
+            tokio::select! {
+                _ = ticks.tick() => {}
+                Ok(()) = wakes.changed() => {}
+            }
             self.round().await;
         }
     }
 
     async fn round(&mut self) {
         let began = Instant::now();
-        let signals = self.signals().await;
         let facts = self.watches.facts(&self.settings.namespaces);
+        let mut signals = self.signals().await;
+        let reports = self.link.heard(SystemTime::now());
+        self.gateways.add(&mut signals, &reports, &facts);
         let max_age = Micros::from_seconds(u64::from(self.settings.signal_max_age_seconds));
         let seen = look(&facts, &signals, &mut self.learnt, (now(), max_age));
         let looked = began.elapsed();
@@ -140,14 +162,19 @@ impl Operator {
         }
         self.attained.learn(&seen.snapshot);
         let decided = began.elapsed();
+        let mut made = Vec::new();
         if leads {
-            self.carry_out(&facts, &signals, &seen, &decision).await;
+            made = self.carry_out(&facts, &signals, &seen, &decision).await;
+        }
+        self.order(&facts, &seen, &decision, &made);
+        if leads {
             self.tell(&seen, &decision).await;
         }
         let took =
             [looked, decided - looked, began.elapsed() - decided].map(|part| part.as_secs_f64());
         self.board.change(|shown| {
             shown.leads = leads;
+            shown.gateways = reports.iter().filter(|report| !report.gone).count();
             shown.took_seconds = took;
             shown.show(&seen.snapshot, &decision.models);
         });
@@ -167,19 +194,39 @@ impl Operator {
         signals
     }
 
-    async fn carry_out(&self, facts: &Facts, signals: &Signals, seen: &Seen, decision: &Decision) {
+    /// Tells gateways what to go by. Every operator does: a gateway is connected to one of them, and
+    /// marks are read from the pods, where the leader wrote them.
+    fn order(&self, facts: &Facts, seen: &Seen, decision: &Decision, made: &[(ModelId, Write)]) {
+        if let Err(error) = self.link.tell(build::orders(facts, seen, decision, made)) {
+            tracing::error!(%error, "gateways were not told");
+        }
+    }
+
+    /// Makes the writes, and says which were made.
+    async fn carry_out(
+        &self,
+        facts: &Facts,
+        signals: &Signals,
+        seen: &Seen,
+        decision: &Decision,
+    ) -> Vec<(ModelId, Write)> {
         let writes = build::build(facts, signals, seen, decision);
         let (client, fence) = (&self.client, &self.fence);
-        let made = stream::iter(&writes)
+        let tried = stream::iter(writes)
             .map(|(model, writes)| async move {
-                (model, writes, apply::apply(client, fence, model, writes).await)
+                let done = apply::apply(client, fence, &model, &writes).await;
+                (model, writes, done)
             })
             .buffer_unordered(AT_ONCE)
             .collect::<Vec<_>>()
             .await;
-        for (model, writes, done) in made {
-            self.note(model, writes, &done);
+        let mut made = Vec::new();
+        for (model, writes, done) in tried {
+            self.note(&model, &writes, &done);
+            let count = *done.as_ref().unwrap_or(&0);
+            made.extend(writes.into_iter().take(count).map(|write| (model.clone(), write)));
         }
+        made
     }
 
     fn note(&self, model: &ModelId, writes: &[Write], done: &Result<usize, ApplyError>) {
@@ -241,6 +288,20 @@ impl Operator {
                 }
             }
         }
+    }
+}
+
+/// How gateways prove who they are.
+fn auth(settings: &Settings, client: &Client) -> Auth {
+    let gateways = &settings.gateways;
+    let files = gateways.certificate.clone().zip(gateways.key.clone());
+    let accounts = gateways.accounts.iter();
+    let accounts = accounts.map(|one| format!("system:serviceaccount:{}", one.replace('/', ":")));
+    let verify = TokenReviews::new(client.clone(), accounts);
+    Auth {
+        tls: files.map(|(certificate, key)| Files { certificate, key, ca: gateways.ca.clone() }),
+        verify: (!gateways.accounts.is_empty()).then(|| Arc::new(verify) as _),
+        open: gateways.open,
     }
 }
 

@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
 /// Everything an operator is told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,6 +14,8 @@ pub struct Settings {
     pub admin: SocketAddr,
     /// Where gateways connect.
     pub link: SocketAddr,
+    /// Who may connect there.
+    pub gateways: Gateways,
     /// Namespaces whose ModelServices are looked after; all of them if there are none.
     pub namespaces: Vec<String>,
     /// Seconds between decisions. The governor was measured with 15; shorter reacts sooner to a queue
@@ -24,6 +27,22 @@ pub struct Settings {
     pub prometheus: Option<Prometheus>,
     /// Who leads.
     pub lease: Lease,
+}
+
+/// Which gateways may connect. Without any of these, only those on the same machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Gateways {
+    /// Service accounts whose tokens are let in, as `namespace/name`.
+    pub accounts: Vec<String>,
+    /// Lets everybody in who reaches the address.
+    pub open: bool,
+    /// Certificate of the operator, a PEM file.
+    pub certificate: Option<PathBuf>,
+    /// Its key.
+    pub key: Option<PathBuf>,
+    /// Who signs the certificates of gateways; with it each must show one.
+    pub ca: Option<PathBuf>,
 }
 
 /// A server that speaks Prometheus' HTTP API.
@@ -51,6 +70,7 @@ impl Default for Settings {
         Self {
             admin: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 9090)),
             link: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 9091)),
+            gateways: Gateways::default(),
             namespaces: Vec::new(),
             tick_seconds: 15,
             signal_max_age_seconds: 60,
@@ -90,6 +110,16 @@ impl Settings {
         if self.admin == self.link && self.admin.port() != 0 {
             problems.push("`admin` and `link` must be two addresses".to_owned());
         }
+        if self.gateways.certificate.is_some() != self.gateways.key.is_some() {
+            problems.push("`gateways.certificate` and `gateways.key` go together".to_owned());
+        }
+        for account in &self.gateways.accounts {
+            if account.split('/').filter(|part| !part.is_empty()).count() != 2 {
+                problems.push(format!(
+                    "`gateways.accounts` has {account:?}; it must be namespace/name"
+                ));
+            }
+        }
         let url = self.prometheus.as_ref().map(|prometheus| prometheus.url.parse::<http::Uri>());
         if let Some(Err(error)) = url {
             problems.push(format!("`prometheus.url` must be an address: {error}"));
@@ -105,6 +135,24 @@ mod tests {
     #[test]
     fn nothing_is_a_whole_file() {
         assert_eq!(Settings::parse(""), Ok(Settings::default()));
+    }
+
+    #[test]
+    fn the_reference_page_is_the_defaults_and_has_every_setting() {
+        let page = include_str!("../../../docs/reference/operator-settings.md");
+        let example = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+        assert_eq!(Settings::parse(example), Ok(Settings::default()));
+        // With what is optional, too.
+        let mut whole = String::new();
+        for line in example.lines() {
+            let setting = line.strip_prefix("# ").filter(|rest| {
+                rest.starts_with('[') || rest.contains(" = ") && !rest.contains(". ")
+            });
+            whole += setting.unwrap_or(line);
+            whole.push('\n');
+        }
+        let whole = Settings::parse(&whole).unwrap();
+        assert!(whole.prometheus.is_some() && whole.gateways.ca.is_some());
     }
 
     #[test]

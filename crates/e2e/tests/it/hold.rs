@@ -6,12 +6,13 @@
 
 use anyhow::{Context, Result, ensure};
 use flyball_e2e::http::Answer;
-use flyball_e2e::{Story, figure, in_namespace, kubectl, until};
+use flyball_e2e::process::{Service, free};
+use flyball_e2e::{Story, figure, in_namespace, kubectl, note, until};
 use futures::future::join_all;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -39,20 +40,15 @@ async fn gateway_holds_a_thousand_requests_while_a_model_wakes() -> Result<()> {
         deploy(story)?;
         let hook = Hook::start(story).await?;
         let gateway = Gateway::start(story, &hook)?;
-        until("a gateway that is ready", Duration::from_secs(30), async || {
-            let ready = Answer::of(gateway.admin, "/readyz", None).await;
-            let Ok(ready) = ready else { return Ok(None) };
-            Ok((ready.whole().await?.0 == 200).then_some(()))
-        })
-        .await?;
-        let before = gateway.resident()?;
+        gateway.service.ready().await?;
+        let before = gateway.service.resident()?;
         let began = Instant::now();
         let official = official(&gateway)?;
         let peak = AtomicU64::new(before);
         let over = AtomicUsize::new(0);
         let watch = async {
             while over.load(Ordering::Relaxed) == 0 {
-                peak.fetch_max(gateway.resident()?, Ordering::Relaxed);
+                peak.fetch_max(gateway.service.resident()?, Ordering::Relaxed);
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
             anyhow::Ok(())
@@ -216,16 +212,12 @@ async fn called(
 
 /// A gateway on this machine.
 struct Gateway {
-    child: Child,
+    service: Service,
     http: SocketAddr,
-    admin: SocketAddr,
-    folder: std::path::PathBuf,
 }
 
 impl Gateway {
     fn start(story: &Story, hook: &Hook) -> Result<Self> {
-        let folder = std::env::temp_dir().join(format!("flyball-{}", story.namespace));
-        std::fs::create_dir_all(&folder)?;
         let (http, admin) = (free()?, free()?);
         let settings = format!(
             "listen = \"{http}\"\nadmin = \"{admin}\"\nthreads = 1\n\n\
@@ -234,44 +226,7 @@ impl Gateway {
              hold_ms = 240000\nqueue_ms = 120000\n",
             hook.address, story.namespace
         );
-        let file = folder.join("gateway.toml");
-        std::fs::write(&file, settings)?;
-        let log = std::fs::File::create(folder.join("gateway.log"))?;
-        let child = Command::new(&story.cluster.binary)
-            .args(["gateway", "--config"])
-            .arg(&file)
-            .env("KUBECONFIG", &story.cluster.kubeconfig)
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .spawn()
-            .context("could not start the gateway")?;
-        Ok(Self { child, http, admin, folder })
-    }
-
-    /// Bytes of memory that it holds.
-    fn resident(&self) -> Result<u64> {
-        let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
-        let kilobytes = kilobytes.with_context(|| format!("the gateway has ended: {}", self.log()));
-        Ok(kilobytes?.parse::<u64>()? << 10)
-    }
-
-    fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.join("gateway.log")).unwrap_or_default()
-    }
-}
-
-impl Drop for Gateway {
-    fn drop(&mut self) {
-        // Gone already is what is wanted.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        if std::thread::panicking() {
-            note(&self.log());
-        }
-        let _ = std::fs::remove_dir_all(&self.folder);
+        Ok(Self { service: Service::start(story, "gateway", &settings, admin)?, http })
     }
 }
 
@@ -305,13 +260,4 @@ impl Official {
         std::io::Read::read_to_string(&mut out, &mut text)?;
         serde_json::from_str(&text).with_context(|| format!("the official client said: {text}"))
     }
-}
-
-fn free() -> Result<SocketAddr> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
-}
-
-#[expect(clippy::print_stderr, reason = "figures, for whoever runs the story")]
-fn note(text: &str) {
-    eprintln!("{text}");
 }

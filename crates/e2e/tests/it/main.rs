@@ -4,4 +4,5 @@ mod check;
 mod gateway;
 mod hold;
 mod image;
+mod operator;
 mod queue;

@@ -362,8 +362,7 @@ impl Endpoint {
 
     /// Whether new requests may come.
     pub fn is_open(&self) -> bool {
-        !self.is_draining() && !self.quarantined.load(Ordering::Relaxed)
-            && !self.is_lost()
+        !self.is_draining() && !self.quarantined.load(Ordering::Relaxed) && !self.is_lost()
     }
 
     /// What routing goes by. Of what others sent, only counts are known: each is taken

@@ -5,9 +5,12 @@
 //! person froze, or for one whose replicas somebody else sets too.
 
 mod engine;
+mod orders;
 mod scale;
 #[cfg(test)]
 mod tests;
+
+pub use orders::orders;
 
 use crate::observe::demand::Signals;
 use crate::observe::{Facts, Seen, SeenModel, WorkloadKey, workload_key};

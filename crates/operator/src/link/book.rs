@@ -312,7 +312,11 @@ mod tests {
         assert_eq!(names(&book.wanted(at(2))), ["m", "n"]);
         assert_eq!(book.hear("a", a, demand(&[("m", 1, false)]), at(3)), Ok(true));
         assert_eq!(names(&book.wanted(at(3))), ["m", "n"], "b still waits");
-        assert_eq!(names(&book.wanted(at(12))), [] as [&str; 0], "b is gone, and so are its callers");
+        assert_eq!(
+            names(&book.wanted(at(12))),
+            [] as [&str; 0],
+            "b is gone, and so are its callers"
+        );
         assert_eq!(book.hear("b", b, Up::default(), at(13)), Ok(true), "and is back");
     }
 

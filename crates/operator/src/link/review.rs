@@ -51,10 +51,8 @@ impl TokenReviews {
     }
 
     async fn ask(&self, token: &str) -> Verdict {
-        let spec = TokenReviewSpec {
-            token: token.to_owned(),
-            audiences: Some(vec![AUDIENCE.to_owned()]),
-        };
+        let spec =
+            TokenReviewSpec { token: token.to_owned(), audiences: Some(vec![AUDIENCE.to_owned()]) };
         let review = TokenReview { spec, ..TokenReview::default() };
         let reviews = Api::<TokenReview>::all(self.client.clone());
         let params = PostParams::default();
@@ -141,9 +139,7 @@ mod tests {
         let body = request.into_body().collect().await.unwrap().to_bytes();
         let asked: Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(asked["spec"]["audiences"], json!([AUDIENCE]));
-        let yes = |name: &str, audience: &str| {
-            json!({"authenticated": true, "audiences": [audience], "user": {"username": name}})
-        };
+        let yes = |name: &str, audience: &str| json!({"authenticated": true, "audiences": [audience], "user": {"username": name}});
         let status = match asked["spec"]["token"].as_str().unwrap() {
             "gateway" => yes(GATEWAY, AUDIENCE),
             "other" => yes("system:serviceaccount:team:other", AUDIENCE),
@@ -190,7 +186,8 @@ mod tests {
             assert_eq!(reviews.verify("gateway").await, Verdict::Allowed(GATEWAY.to_owned()));
         }
         assert_eq!(asked.load(Ordering::Relaxed), 1);
-        for (token, word) in [("other", "team:other"), ("elsewhere", "audience"), ("old", "expired")]
+        for (token, word) in
+            [("other", "team:other"), ("elsewhere", "audience"), ("old", "expired")]
         {
             let Verdict::Denied(why) = reviews.verify(token).await else { panic!("{token}") };
             assert!(why.contains(word), "{why}");

@@ -1,9 +1,9 @@
 //! Takes connections.
 
+use super::Link;
 use super::auth::Auth;
 use super::talk::Talk;
 use super::tls::Door;
-use super::Link;
 use flyball_resources::stream::{Down, MAX_BYTES, PATH, Up};
 use http::{Request, Response};
 use hyper::body::Incoming;

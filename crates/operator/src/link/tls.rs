@@ -72,7 +72,8 @@ fn acceptor(files: &Files) -> io::Result<TlsAcceptor> {
             .map_err(|error| named(path, &error))
     };
     let chain = pem(&files.certificate)?;
-    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| named(&files.key, &error))?;
+    let key =
+        PrivateKeyDer::from_pem_file(&files.key).map_err(|error| named(&files.key, &error))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
@@ -89,9 +90,8 @@ fn acceptor(files: &Files) -> io::Result<TlsAcceptor> {
             config.with_client_cert_verifier(verifier.map_err(|error| named(path, &error))?)
         }
     };
-    let mut config = config
-        .with_single_cert(chain, key)
-        .map_err(|error| named(&files.certificate, &error))?;
+    let mut config =
+        config.with_single_cert(chain, key).map_err(|error| named(&files.certificate, &error))?;
     config.alpn_protocols = vec![b"h2".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
 }

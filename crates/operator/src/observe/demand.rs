@@ -8,7 +8,7 @@ use super::facts::PodFacts;
 use flyball_core::interval::Interval;
 use flyball_core::snapshot::{Demand, Misses, Observed};
 use flyball_core::units::{Micros, Requests, Timestamp, Tokens, TokensPerSecond};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A pod that became ready this recently may not have been scraped yet.
 const UNSCRAPED: Micros = Micros::from_seconds(60);
@@ -37,6 +37,8 @@ pub struct Asked {
     pub backlog_tokens: f64,
     /// Requests at engines.
     pub in_flight: f64,
+    /// Tokens that engines hold for them, as gateways reckon.
+    pub held_tokens: f64,
     /// Requests that were judged and that missed, since counting began.
     pub judged: Option<(f64, f64)>,
     /// Mean tokens of a prompt and of an answer.
@@ -70,6 +72,8 @@ pub struct Engine {
 #[derive(Clone, Debug, Default)]
 pub struct InFlight {
     by_address: BTreeMap<String, (f64, Timestamp)>,
+    /// Addresses that some gateway would still send something new to.
+    open: BTreeSet<String>,
     by_pod: BTreeMap<(String, String), (f64, Timestamp)>,
 }
 
@@ -81,6 +85,16 @@ impl InFlight {
         *oldest = (*oldest).min(at);
     }
 
+    /// A gateway would still send something new to this address.
+    pub fn still_open(&mut self, address: &str) {
+        self.open.insert(address.to_owned());
+    }
+
+    /// Whether some gateway would still send something new to this pod.
+    pub(super) fn is_open(&self, pod: &PodFacts) -> bool {
+        pod.ip.as_ref().is_some_and(|ip| self.open.contains(ip))
+    }
+
     /// An engine says that it has so many.
     pub fn in_pod(&mut self, namespace: &str, pod: &str, count: f64, at: Timestamp) {
         self.by_pod.insert((namespace.to_owned(), pod.to_owned()), (count, at));
@@ -89,6 +103,11 @@ impl InFlight {
     /// Whether gateways send requests to this pod.
     pub fn is_routed(&self, pod: &PodFacts) -> bool {
         pod.ip.as_ref().is_some_and(|ip| self.by_address.contains_key(ip))
+    }
+
+    /// Requests inside a pod; nothing while it drains and some gateway has not heard that.
+    pub(super) fn closed(&self, namespace: &str, pod: &PodFacts) -> Option<(f64, Timestamp)> {
+        self.of(namespace, pod).filter(|_| pod.draining.is_none() || !self.is_open(pod))
     }
 
     /// Requests inside a pod, and when that was so. Gateways say it second by second and are believed
@@ -135,14 +154,9 @@ pub(super) fn known(
         Observed::judge(value.and_then(TokensPerSecond::from_sample), asked.at, now, max_age)
     };
     let tokens = |value: f64, at| Observed::judge(Tokens::from_sample(value), at, now, max_age);
-    // Half of the answer is there on average.
-    let estimated = asked.shape.map(|(prompt, output)| asked.in_flight * (prompt + output / 2.0));
     let resident = match engines.resident {
         Some(resident) => tokens(resident, engines.at.unwrap_or(asked.at)),
-        None => tokens(
-            if asked.in_flight > 0.0 { estimated.unwrap_or(f64::NAN) } else { 0.0 },
-            asked.at,
-        ),
+        None => tokens(asked.held_tokens, asked.at),
     };
     let misses = asked.judged.and_then(|(requests, missed)| {
         Some(Misses {
@@ -172,6 +186,7 @@ impl Asked {
             output_rate: both(self.output_rate, other.output_rate),
             backlog_tokens: self.backlog_tokens + other.backlog_tokens,
             in_flight: self.in_flight + other.in_flight,
+            held_tokens: self.held_tokens + other.held_tokens,
             judged: self.judged.zip(other.judged).map(|(a, b)| (a.0 + b.0, a.1 + b.1)),
             shape: self.shape.or(other.shape),
             held: self.held || other.held,

@@ -6,6 +6,7 @@
 
 pub mod demand;
 mod facts;
+mod gateways;
 mod prior;
 pub mod prometheus;
 mod replicas;
@@ -16,6 +17,7 @@ mod tests;
 mod watch;
 
 pub use facts::{Facts, NodeFacts, PodFacts, Workload, WorkloadKey};
+pub use gateways::Gateways;
 pub use prior::Priors;
 pub(crate) use snapshot::workload_key;
 pub use snapshot::{Learnt, Seen, SeenModel, look};

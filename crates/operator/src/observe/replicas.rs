@@ -22,7 +22,7 @@ pub(super) fn replica(
     let replica = Replica {
         state,
         since,
-        in_flight: busy(pod, state, in_flight.of(namespace, pod), now, max_age),
+        in_flight: busy(pod, state, in_flight.closed(namespace, pod), now, max_age),
         nodes: pod.node.iter().filter_map(|name| NodeName::new(name).ok()).collect(),
         purchase: node.map(|node| purchase(node.labels.get(CAPACITY_TYPE))),
     };

@@ -1,12 +1,15 @@
 use super::demand::{Asked, Engine, InFlight, Signals};
 use super::*;
+use crate::link::Report;
 use flyball_core::snapshot::{Freshness, Observed, ReplicaState};
 use flyball_core::units::{Micros, Timestamp};
 use flyball_resources::ModelService;
 use flyball_resources::model_service::TargetKind;
+use flyball_resources::stream::{EndpointLoad, EndpointState, ModelDemand, Protocol};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::json;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 const MAX_AGE: Micros = Micros::from_seconds(60);
 
@@ -216,4 +219,88 @@ fn a_model_on_a_known_accelerator_has_a_predicted_capacity() {
     facts.pools.push(Arc::new(serde_json::from_value(pool).unwrap()));
     let model = model(&facts, &Signals::default(), 1);
     assert!(model.variants.into_values().next().unwrap().capacity.is_known());
+}
+
+fn report(gateway: &str, heard: u64, arrived: u64, in_flight: u32, open: bool) -> Report {
+    let model = ModelDemand {
+        model: "m".to_owned(),
+        arrived,
+        arrived_tokens: arrived * 100,
+        output_tokens: arrived * 10,
+        judged: arrived,
+        missed: arrived / 10,
+        backlog_tokens: 7,
+        in_flight: u64::from(in_flight),
+        ..ModelDemand::default()
+    };
+    let state = if open { EndpointState::Open } else { EndpointState::Draining };
+    let endpoint = EndpointLoad {
+        name: "a/x".to_owned(),
+        address: "10.0.0.1:8000".to_owned(),
+        model: "m".to_owned(),
+        in_flight,
+        state: state as i32,
+    };
+    let time = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+    Report {
+        gateway: gateway.to_owned(),
+        version: "0".to_owned(),
+        protocol: Protocol::OURS,
+        started: time(1),
+        since: time(1),
+        heard_at: time(heard),
+        gone: false,
+        told: true,
+        orders: 1,
+        models: [model].into(),
+        endpoints: [endpoint].into(),
+        left_out: 0,
+    }
+}
+
+#[test]
+fn sums_of_gateways_become_rates_and_add_up() {
+    let facts = facts(adopted(), vec![pod("x", "10.0.0.1")]);
+    let mut gateways = Gateways::default();
+    let mut last = Signals::default();
+    for second in 0..40 {
+        last = Signals::default();
+        let reports = [
+            report("one", 1_000 + second, 10 * second, 2, true),
+            report("two", 1_000 + second, 5 * second, 1, true),
+        ];
+        gateways.add(&mut last, &reports, &facts);
+    }
+    let asked = last.asked["m"];
+    assert_eq!(asked.prompt_rate, Some(1_500.0));
+    assert_eq!(asked.output_rate, Some(150.0));
+    assert_eq!(asked.backlog_tokens, 14.0);
+    assert_eq!(asked.shape, Some((100.0, 10.0)));
+    // One began again: its rate is unknown for a moment, the other's still is not.
+    last = Signals::default();
+    let reports = [report("one", 1_040, 1, 2, true), report("two", 1_040, 200, 1, true)];
+    gateways.add(&mut last, &reports, &facts);
+    assert_eq!(last.asked["m"].prompt_rate, Some(500.0));
+}
+
+#[test]
+fn a_pod_that_drains_is_empty_only_once_every_gateway_has_heard_of_it() {
+    let marked = PodFacts { draining: Some(at(1_000)), ..pod("x", "10.0.0.1") };
+    let facts = facts(adopted(), vec![marked]);
+    let empty = |reports: &[Report]| {
+        let mut signals = Signals::default();
+        Gateways::default().add(&mut signals, reports, &facts);
+        let model = model(&facts, &signals, 1_010);
+        let variant = model.variants.into_values().next().unwrap();
+        variant.replicas.into_values().next().unwrap().is_safe_to_delete()
+    };
+    let heard = report("one", 1_005, 5, 0, false);
+    assert!(empty(std::slice::from_ref(&heard)));
+    assert!(!empty(&[heard.clone(), report("two", 1_005, 5, 0, true)]));
+    assert!(!empty(&[heard.clone(), report("two", 1_005, 5, 1, false)]));
+    // Silent since before the mark, and its pod is there: it may have requests under way.
+    let silent = Report { gone: true, ..report("x", 990, 5, 0, false) };
+    assert!(!empty(&[heard.clone(), silent.clone()]));
+    // Its pod is gone, and all its requests with it.
+    assert!(empty(&[heard, Report { gateway: "elsewhere".to_owned(), ..silent }]));
 }

@@ -101,7 +101,7 @@ fn stalled(context: &Context<'_>) -> Option<Said> {
     let stalled = |reason, message| Some(one(Kind::Stalled, Some(true), reason, message));
     if !context.seen.problems.is_empty() {
         let all: Vec<String> = context.seen.problems.iter().map(ToString::to_string).collect();
-        return stalled(Reason::TargetNotFound, all.join("; "));
+        return stalled(Reason::SpecRefused, all.join("; "));
     }
     if let Some((namespace, kind, name)) = context.seen.absent.first() {
         let message =
@@ -134,7 +134,7 @@ fn ready(context: &Context<'_>, parts: &[Said], stalled: Option<&Said>) -> Said 
     let Some(model) = context.model else {
         let message =
             stalled.map_or("nothing was looked at yet", |stalled| stalled.message.as_str());
-        return one(Kind::Ready, Some(false), Reason::TargetNotFound, message);
+        return one(Kind::Ready, Some(false), Reason::SpecRefused, message);
     };
     let unmet = |kind: Kind| parts.iter().find(|said| said.kind == kind && said.so == Some(false));
     let wrong = stalled.or_else(|| unmet(Kind::TargetFound)).or_else(|| unmet(Kind::ObjectivesMet));

@@ -98,8 +98,7 @@ fn item(item: &Item) -> Option<String> {
         }
         Item::Enum(kinds) => {
             let prefix = shouted(&kinds.ident.to_string());
-            let mut text =
-                format!("\n{}enum {} {{\n", comments(&kinds.attrs, ""), kinds.ident);
+            let mut text = format!("\n{}enum {} {{\n", comments(&kinds.attrs, ""), kinds.ident);
             for kind in &kinds.variants {
                 let Some((_, Expr::Lit(number))) = &kind.discriminant else { panic!("a number") };
                 let Lit::Int(number) = &number.lit else { panic!("a number") };
@@ -203,7 +202,8 @@ fn what_an_earlier_version_does_not_say_is_not_told() {
     assert_eq!((read.model.as_str(), read.arrived), ("m", 3));
     assert_eq!((read.wait_ms, read.judged, read.waking), (None, 0, false));
     // An earlier program reads what we say, without what it does not know.
-    let ours = ModelDemand { model: "m".to_owned(), arrived: 3, judged: 9, ..ModelDemand::default() };
+    let ours =
+        ModelDemand { model: "m".to_owned(), arrived: 3, judged: 9, ..ModelDemand::default() };
     assert_eq!(EarlierModel::decode(ours.encode_to_vec().as_slice()).unwrap(), earlier);
 }
 

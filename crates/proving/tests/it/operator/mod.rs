@@ -142,7 +142,8 @@ async fn requests_are_judged_by_the_objectives_that_came() {
     assert_eq!(gateway.asks(true).await.unwrap(), 200);
     for (between_tokens_ms, judged, missed) in [(Some(10_000), 1, 0), (Some(5), 2, 1)] {
         let first_token_ms = Some(10_000);
-        let objectives = ModelOrders { first_token_ms, between_tokens_ms, ..ModelOrders::default() };
+        let objectives =
+            ModelOrders { first_token_ms, between_tokens_ms, ..ModelOrders::default() };
         let number = office.link.tell(for_model(objectives)).unwrap();
         office.report(|report| report.orders == number).await;
         assert_eq!(gateway.asks(true).await.unwrap(), 200);

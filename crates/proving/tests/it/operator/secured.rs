@@ -85,10 +85,7 @@ async fn with_mutual_tls_only_those_that_the_ca_signed_talk_and_new_certificates
 struct Door;
 
 impl Verify for Door {
-    fn verify<'a>(
-        &'a self,
-        token: &'a str,
-    ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
+    fn verify<'a>(&'a self, token: &'a str) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
         let allowed = token == "second";
         Box::pin(async move {
             match allowed {

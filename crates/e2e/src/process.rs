@@ -1,0 +1,93 @@
+//! Flyball's services as processes of this machine, where their memory and their end can be seen.
+
+use crate::Story;
+use crate::http::Answer;
+use anyhow::{Context, Result};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// A service that runs until this is dropped.
+pub struct Service {
+    child: Child,
+    /// Where health, metrics and questions are.
+    pub admin: SocketAddr,
+    folder: PathBuf,
+    name: String,
+}
+
+impl Service {
+    /// Starts `flyball COMMAND` with these settings; `admin` is in them too.
+    pub fn start(story: &Story, command: &str, settings: &str, admin: SocketAddr) -> Result<Self> {
+        let name = format!("{command}-{}", admin.port());
+        let folder = std::env::temp_dir().join(format!("flyball-{}-{name}", story.namespace));
+        std::fs::create_dir_all(&folder)?;
+        let file = folder.join("settings.toml");
+        std::fs::write(&file, settings)?;
+        let log = std::fs::File::create(folder.join("log"))?;
+        let child = Command::new(&story.cluster.binary)
+            .args([command, "--config"])
+            .arg(&file)
+            .env("KUBECONFIG", &story.cluster.kubeconfig)
+            .env("HOSTNAME", &name)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()
+            .with_context(|| format!("could not start flyball {command}"))?;
+        Ok(Self { child, admin, folder, name })
+    }
+
+    /// Waits until it says that it is ready.
+    pub async fn ready(&self) -> Result<()> {
+        let what = format!("{} to be ready", self.name);
+        let waited = crate::until(&what, Duration::from_secs(60), async || {
+            let Ok(ready) = Answer::of(self.admin, "/readyz", None).await else {
+                return Ok(None);
+            };
+            let Ok((status, _)) = ready.whole().await else { return Ok(None) };
+            Ok((status == 200).then_some(()))
+        });
+        waited.await.with_context(|| format!("its log:\n{}", self.log()))
+    }
+
+    /// Everything that it wrote.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+    }
+
+    /// Bytes of memory that it holds.
+    pub fn resident(&self) -> Result<u64> {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
+        let kilobytes =
+            kilobytes.with_context(|| format!("{} has ended: {}", self.name, self.log()));
+        Ok(kilobytes?.parse::<u64>()? << 10)
+    }
+
+    /// Ends it at once, as a machine that dies would.
+    pub fn kill(&mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // Gone already is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            crate::note(&self.log());
+        }
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// An address of this machine that nobody uses.
+pub fn free() -> Result<SocketAddr> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
+}

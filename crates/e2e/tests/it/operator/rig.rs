@@ -1,0 +1,127 @@
+//! An operator and a gateway on this machine, emulated engines in pods, and one model.
+
+use anyhow::{Context, Result};
+use flyball_e2e::http::Answer;
+use flyball_e2e::process::{Service, free};
+use flyball_e2e::{Story, dynamic, kubectl, until};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+/// Everything that a story about one model needs.
+pub(super) struct Rig<'a> {
+    story: &'a Story,
+    /// Decides.
+    pub(super) operator: Service,
+    /// Takes requests.
+    pub(super) gateway: Service,
+    /// Where.
+    pub(super) http: SocketAddr,
+    link: SocketAddr,
+}
+
+/// Installs our schemas.
+pub(super) fn crds(story: &Story) -> Result<()> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/flyball-crds/templates");
+    let folder = folder.to_str().context("a path that is no text")?;
+    kubectl(&story.cluster, &["apply", "--server-side", "--filename", folder], "")
+}
+
+impl<'a> Rig<'a> {
+    /// Engines that take `start_seconds` to start, and a ModelService with this `scaling`.
+    pub(super) async fn new(story: &'a Story, start_seconds: u32, scaling: &Value) -> Result<Self> {
+        crds(story)?;
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cluster/manifests/model.yaml");
+        let manifest = std::fs::read_to_string(page)?
+            .replace("FLYBALL_IMAGE", &story.cluster.image)
+            .replace("SECONDS", &start_seconds.to_string())
+            .replace("SCALING", &scaling.to_string());
+        let apply = ["--namespace", &story.namespace, "apply", "--filename", "-"];
+        kubectl(&story.cluster, &apply, &manifest)?;
+        let (operator, link) = operator(story, None)?;
+        operator.ready().await?;
+        let (gateway, http) = gateway(story, link)?;
+        gateway.ready().await?;
+        Ok(Self { story, operator, gateway, http, link })
+    }
+
+    /// Another operator in place of the one that is gone.
+    pub(super) async fn replace_operator(&mut self) -> Result<()> {
+        (self.operator, _) = operator(self.story, Some(self.link))?;
+        self.operator.ready().await
+    }
+
+    /// Pins the replicas, or lets Flyball decide again.
+    pub(super) async fn pin(&self, replicas: Option<u32>) -> Result<()> {
+        let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
+        self.models().patch("model", &PatchParams::default(), &patch).await?;
+        Ok(())
+    }
+
+    /// The ModelService as it is now.
+    pub(super) async fn model(&self) -> Result<Value> {
+        Ok(self.models().get("model").await?.data)
+    }
+
+    /// Waits until so many pods are ready and no other is there.
+    pub(super) async fn settled(&self, replicas: usize, limit: Duration) -> Result<()> {
+        let pods: Api<Pod> =
+            Api::namespaced(self.story.cluster.client.clone(), &self.story.namespace);
+        let what = format!("{replicas} pods that serve, and no other");
+        let done = until(&what, limit, async || {
+            let all = pods.list(&ListParams::default().labels("app=model")).await?.items;
+            let ready = all.iter().filter(|pod| is_ready(pod)).count();
+            Ok((ready == replicas && all.len() == replicas).then_some(()))
+        });
+        let log = || {
+            let (operator, gateway) = (self.operator.log(), self.gateway.log());
+            format!("the operator's log:\n{operator}\nthe gateway's:\n{gateway}")
+        };
+        done.await.with_context(log)
+    }
+
+    /// One streamed answer of about this many tokens, read to its end.
+    pub(super) async fn ask(&self, number: usize, tokens: u32) -> Result<()> {
+        let body = json!({
+            "model": "model", "max_tokens": tokens, "stream": true,
+            "messages": [{ "role": "user", "content": format!("Tell {number} a story.") }],
+        });
+        Answer::of(self.http, "/v1/chat/completions", Some(&body)).await?.finish().await
+    }
+
+    fn models(&self) -> Api<DynamicObject> {
+        let version = "flyball.dev/v1alpha1";
+        dynamic(&self.story.cluster.client, Some(&self.story.namespace), version, "ModelService")
+    }
+}
+
+fn operator(story: &Story, link: Option<SocketAddr>) -> Result<(Service, SocketAddr)> {
+    let admin = free()?;
+    let link = link.map_or_else(free, Ok)?;
+    let namespace = &story.namespace;
+    let settings = format!(
+        "admin = \"{admin}\"\nlink = \"{link}\"\nnamespaces = [\"{namespace}\"]\ntick_seconds = 1\n\n\
+         [lease]\nnamespace = \"{namespace}\"\nseconds = 5\n"
+    );
+    Ok((Service::start(story, "operator", &settings, admin)?, link))
+}
+
+fn gateway(story: &Story, link: SocketAddr) -> Result<(Service, SocketAddr)> {
+    let (http, admin) = (free()?, free()?);
+    let namespace = &story.namespace;
+    let settings = format!(
+        "listen = \"{http}\"\nadmin = \"{admin}\"\nthreads = 1\n\n[telemetry]\naccess_log = false\n\n\
+         [operator]\naddress = \"http://{link}\"\n\n\
+         [[models]]\nname = \"model\"\nservice = \"{namespace}/model:8000\"\n\
+         hold_ms = 240000\nqueue_ms = 120000\n"
+    );
+    Ok((Service::start(story, "gateway", &settings, admin)?, http))
+}
+
+fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"))
+}

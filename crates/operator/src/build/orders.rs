@@ -1,0 +1,98 @@
+//! What gateways are to go by: objectives, pods that drain, and when a model will be up. Pure.
+
+use super::Write;
+use crate::observe::{Facts, Seen, workload_key};
+use flyball_core::decision::Decision;
+use flyball_core::ids::ModelId;
+use flyball_core::snapshot::{Model, Objectives, ReplicaState};
+use flyball_core::units::{Micros, Timestamp};
+use flyball_resources::stream::{DrainMark, ModelOrders, Orders};
+use std::collections::BTreeMap;
+
+/// The orders of this moment. What was `made` just now is not on the pods yet as far as they are seen.
+pub fn orders(
+    facts: &Facts,
+    seen: &Seen,
+    decision: &Decision,
+    made: &[(ModelId, Write)],
+) -> Orders {
+    let now = seen.snapshot.taken_at;
+    let mut orders = Orders::default();
+    let mut drains = BTreeMap::new();
+    for (id, model) in &seen.snapshot.models {
+        let Some(service) = seen.models.get(id).map(|model| &model.service) else { continue };
+        let eta = eta(id, model, decision, now);
+        let names = service.public_names();
+        orders.models.extend(names.into_iter().map(|name| of_model(name, &model.objectives, eta)));
+        for variant in &service.spec.variants {
+            let Some(workload) = facts.workloads.get(&workload_key(service, variant)) else {
+                continue;
+            };
+            let namespace = id.namespace().as_str();
+            for pod in facts.pods_of(namespace, &workload.selector) {
+                if let Some(since) = pod.draining {
+                    drains.insert(format!("{namespace}/{}", pod.name), since);
+                }
+            }
+        }
+    }
+    for (id, write) in made {
+        match write {
+            Write::Mark { pod, since } => {
+                drains.insert(format!("{}/{pod}", id.namespace()), *since);
+            }
+            Write::Unmark { pod } => {
+                drains.remove(&format!("{}/{pod}", id.namespace()));
+            }
+            Write::Cost { .. } | Write::Scale { .. } | Write::Make { .. } => {}
+        }
+    }
+    let mark = |(name, since): (String, Timestamp)| DrainMark {
+        name,
+        address: String::new(),
+        since_ms: since.as_millis(),
+    };
+    orders.drains = drains.into_iter().map(mark).collect();
+    orders
+}
+
+fn of_model(model: String, objectives: &Objectives, eta: Option<Micros>) -> ModelOrders {
+    let millis = |length: Option<Micros>| {
+        length.map(|length| u32::try_from(length.get() / 1_000).unwrap_or(u32::MAX))
+    };
+    ModelOrders {
+        model,
+        first_token_ms: millis(objectives.first_token),
+        between_tokens_ms: millis(objectives.between_tokens),
+        wake_eta_ms: eta.map(|eta| eta.get() / 1_000),
+    }
+}
+
+/// When the first replica will be up, where none serves and one is on its way: what is left of a usual
+/// start, and a tenth of one where it takes longer than usual.
+fn eta(id: &ModelId, model: &Model, decision: &Decision, now: Timestamp) -> Option<Micros> {
+    let serves = model.variants.values().any(|one| !one.count(ReplicaState::Ready).is_zero());
+    if serves {
+        return None;
+    }
+    let left = |start: Micros, since: Timestamp| {
+        let age = now.since(since).unwrap_or(Micros::ZERO);
+        start.saturating_sub(age).max(Micros::new(start.get() / 10))
+    };
+    let coming = model.variants.values().flat_map(|variant| {
+        let start = variant.cold_start.map(|start| start.point());
+        let coming = variant.replicas.values().filter(|replica| {
+            matches!(replica.state, ReplicaState::Pending | ReplicaState::Starting)
+        });
+        coming.filter_map(move |replica| Some(left(start?, replica.since)))
+    });
+    let asked = || {
+        let decided = decision.models.iter().find(|decided| decided.model == *id)?;
+        let wanted = decided.targets.iter().filter(|target| !target.replicas.is_zero());
+        wanted
+            .filter_map(|target| model.variants.get(target.variant.name())?.cold_start)
+            .map(|start| start.point())
+            .min()
+    };
+    coming.min().or_else(asked)
+}

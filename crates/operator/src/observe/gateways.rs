@@ -1,0 +1,158 @@
+//! What gateways say, turned into demand: sums into rates, endpoints into requests inside pods.
+
+use super::demand::{Asked, Signals};
+use super::facts::Facts;
+use crate::link::Report;
+use flyball_core::units::{Micros, Timestamp};
+use flyball_resources::stream::{EndpointState, ModelDemand};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Rates are taken over this long, as the simulator's are.
+const WINDOW: Micros = Micros::from_seconds(30);
+
+/// The shortest time that a rate can be told from.
+const SHORTEST: Micros = Micros::from_seconds(4);
+
+/// Sums of the last half minute, by gateway and model.
+#[derive(Clone, Debug, Default)]
+pub struct Gateways {
+    past: BTreeMap<(String, String), VecDeque<Sums>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sums {
+    at: Timestamp,
+    started: SystemTime,
+    arrived: u64,
+    prompt_tokens: u64,
+    output_tokens: u64,
+    judged: u64,
+}
+
+impl Gateways {
+    /// Adds what gateways say to the signals. A gateway that is gone and whose pod is gone too has
+    /// nothing under way any more; one that is only silent may have, and counts with what it last said.
+    pub fn add(&mut self, signals: &mut Signals, reports: &[Report], facts: &Facts) {
+        let known = |report: &&Report| {
+            let pod_is_there =
+                || facts.pods.values().flatten().any(|pod| pod.name == report.gateway && !pod.over);
+            report.told && (!report.gone || pod_is_there())
+        };
+        let mut kept = BTreeMap::new();
+        for report in reports.iter().filter(known) {
+            let at = moment(report.heard_at);
+            for model in report.models.iter() {
+                let place = (report.gateway.clone(), model.model.clone());
+                let mut past = self.past.remove(&place).unwrap_or_default();
+                remember(&mut past, sums(model, report.started, at));
+                let asked = asked(model, &past, at);
+                let all = signals.asked.entry(model.model.clone());
+                all.and_modify(|all| *all = all.with(asked)).or_insert(asked);
+                kept.insert(place, past);
+            }
+            for endpoint in report.endpoints.iter() {
+                let address = endpoint.address.rsplit_once(':').map_or("", |(ip, _)| ip);
+                let open = endpoint.state == EndpointState::Open as i32;
+                let count = f64::from(endpoint.in_flight);
+                signals.in_flight.at_address(address.trim_matches(['[', ']']), count, at);
+                if open {
+                    signals.in_flight.still_open(address.trim_matches(['[', ']']));
+                }
+            }
+        }
+        self.past = kept;
+    }
+}
+
+impl Asked {
+    /// Two gateways of one model.
+    fn with(self, other: Self) -> Self {
+        let both = |a: Option<f64>, b: Option<f64>| match (a, b) {
+            // A gateway that just began cannot tell a rate yet; the others' must do until then.
+            (None, one) | (one, None) => one,
+            (Some(a), Some(b)) => Some(a + b),
+        };
+        let judged = match (self.judged, other.judged) {
+            (None, one) | (one, None) => one,
+            (Some(a), Some(b)) => Some((a.0 + b.0, a.1 + b.1)),
+        };
+        Self {
+            at: self.at.min(other.at),
+            prompt_rate: both(self.prompt_rate, other.prompt_rate),
+            output_rate: both(self.output_rate, other.output_rate),
+            backlog_tokens: self.backlog_tokens + other.backlog_tokens,
+            in_flight: self.in_flight + other.in_flight,
+            held_tokens: self.held_tokens + other.held_tokens,
+            judged,
+            shape: self.shape.or(other.shape),
+            held: self.held || other.held,
+        }
+    }
+}
+
+fn sums(model: &ModelDemand, started: SystemTime, at: Timestamp) -> Sums {
+    Sums {
+        at,
+        started,
+        arrived: model.arrived,
+        prompt_tokens: model.arrived_tokens,
+        output_tokens: model.output_tokens,
+        judged: model.judged,
+    }
+}
+
+fn remember(past: &mut VecDeque<Sums>, now: Sums) {
+    // Sums that began again, or fell, say nothing together with those before.
+    if past.back().is_some_and(|last| last.started != now.started || last.arrived > now.arrived) {
+        past.clear();
+    }
+    if past.back().is_none_or(|last| last.at < now.at) {
+        past.push_back(now);
+    }
+    let old = |sums: &Sums| now.at.since(sums.at).is_some_and(|age| age >= WINDOW);
+    while past.get(1).is_some_and(old) {
+        past.pop_front();
+    }
+}
+
+fn asked(model: &ModelDemand, past: &VecDeque<Sums>, at: Timestamp) -> Asked {
+    let ends = past.front().zip(past.back());
+    let apart = ends.and_then(|(first, last)| last.at.since(first.at)).unwrap_or(Micros::ZERO);
+    let rate = |sum: fn(&Sums) -> u64| {
+        let (first, last) = ends?;
+        let seconds = apart.get() as f64 / 1e6;
+        (apart >= SHORTEST).then(|| sum(last).saturating_sub(sum(first)) as f64 / seconds)
+    };
+    Asked {
+        at,
+        prompt_rate: rate(|sums| sums.prompt_tokens),
+        output_rate: rate(|sums| sums.output_tokens),
+        backlog_tokens: (model.backlog_tokens + model.unread_tokens) as f64,
+        in_flight: model.in_flight as f64,
+        held_tokens: model.held_tokens as f64,
+        judged: Some((model.judged as f64, model.missed as f64)),
+        shape: shape(ends, model),
+        held: model.held > 0,
+    }
+}
+
+/// Mean tokens of prompts and answers, of the window or of all time where nothing ended in it.
+fn shape(ends: Option<(&Sums, &Sums)>, model: &ModelDemand) -> Option<(f64, f64)> {
+    let mean = |tokens: u64, count: u64| (count > 0).then(|| tokens as f64 / count as f64);
+    let of_window = ends.and_then(|(first, last)| {
+        let ended = last.judged.saturating_sub(first.judged);
+        Some((
+            mean(last.prompt_tokens - first.prompt_tokens, last.arrived - first.arrived)?,
+            mean(last.output_tokens.saturating_sub(first.output_tokens), ended)?,
+        ))
+    });
+    of_window.or_else(|| {
+        Some((mean(model.arrived_tokens, model.arrived)?, mean(model.output_tokens, model.judged)?))
+    })
+}
+
+fn moment(at: SystemTime) -> Timestamp {
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_micros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+}
