@@ -14,9 +14,10 @@ use crate::observe::prometheus::{self, Prometheus};
 use crate::observe::{Facts, Gateways, Learnt, Seen, Watches, look, watch};
 use crate::report::{self, Attained, Board, Context, Shown, Teller};
 use crate::settings::Settings;
-use flyball_core::decision::Decision;
+use flyball_core::decision::{Decision, ModelDecision};
 use flyball_core::ids::ModelId;
 use flyball_core::units::{Micros, Timestamp};
+use flyball_resources::model_service::ModelServiceStatus;
 use futures::{StreamExt as _, stream};
 use kube::Client;
 use std::collections::BTreeMap;
@@ -147,7 +148,8 @@ impl Operator {
         let facts = self.watches.facts(&self.settings.namespaces);
         let mut signals = self.signals().await;
         let reports = self.link.heard(SystemTime::now());
-        self.gateways.add(&mut signals, &reports, &facts);
+        let wanted = self.link.wakes().borrow().clone();
+        self.gateways.add(&mut signals, &reports, &wanted, &facts);
         let max_age = Micros::from_seconds(u64::from(self.settings.signal_max_age_seconds));
         let seen = look(&facts, &signals, &mut self.learnt, (now(), max_age));
         let looked = began.elapsed();
@@ -252,42 +254,70 @@ impl Operator {
     async fn tell(&mut self, seen: &Seen, decision: &Decision) {
         self.written.retain(|id, _| seen.models.contains_key(id));
         self.state.history(|history| history.keep(|id| seen.models.contains_key(id)));
+        let by_id: BTreeMap<&ModelId, &ModelDecision> =
+            decision.models.iter().map(|decided| (&decided.model, decided)).collect();
+        let mut news = Vec::new();
         for (id, model) in &seen.models {
-            let decided = decision.models.iter().find(|decided| decided.model == *id);
-            let in_picture = seen.snapshot.models.get(id);
-            let counts = in_picture.and_then(|model| model.misses.fresh());
-            let context = Context {
-                snapshot: &seen.snapshot,
-                decision,
-                seen: model,
-                model: in_picture,
-                decided,
-                attained_per_million: self.attained.per_million(id, counts),
-                starts: &self.learnt.starts,
-            };
-            let status = report::status(id, &context);
+            let decided = by_id.get(id).copied();
+            let status = self.status(id, seen, decision, decided);
             let mode = format!("{:?}", model.service.spec.scaling.mode);
             let entry = self.state.history(|history| history.note(id, &mode, &status)).flatten();
-            if let Some(entry) = &entry {
+            if entry.is_some() {
                 let reason = decided.map_or("unknown", |decided| decided.reason.name());
                 self.board.change(|shown| Shown::count(&mut shown.decisions, reason));
-                self.teller.event(&model.service, entry).await;
             }
             let since = self.written.get(id).map(Instant::elapsed);
-            if !report::is_worth_writing(model.service.status.as_ref(), &status, since) {
-                continue;
+            let write = report::is_worth_writing(model.service.status.as_ref(), &status, since);
+            if write || entry.is_some() {
+                news.push((id, &model.service, write.then_some(status), entry));
             }
-            match self.teller.status(&model.service, &status).await {
-                Ok(()) => {
+        }
+        let teller = &self.teller;
+        let told = stream::iter(news)
+            .map(|(id, service, status, entry)| async move {
+                if let Some(entry) = &entry {
+                    teller.event(service, entry).await;
+                }
+                let Some(status) = status else { return (id, None) };
+                (id, Some(teller.status(service, &status).await))
+            })
+            .buffer_unordered(AT_ONCE)
+            .collect::<Vec<_>>()
+            .await;
+        for (id, written) in told {
+            match written {
+                None => {}
+                Some(Ok(())) => {
                     self.written.insert(id.clone(), Instant::now());
                     self.board.change(|shown| Shown::count(&mut shown.writes, "status"));
                 }
-                Err(error) => {
+                Some(Err(error)) => {
                     tracing::warn!(%error, "nothing was told");
                     self.board.change(|shown| Shown::count(&mut shown.errors, "report"));
                 }
             }
         }
+    }
+
+    fn status(
+        &self,
+        id: &ModelId,
+        seen: &Seen,
+        decision: &Decision,
+        decided: Option<&ModelDecision>,
+    ) -> ModelServiceStatus {
+        let model = seen.snapshot.models.get(id);
+        let counts = model.and_then(|model| model.misses.fresh());
+        let context = Context {
+            snapshot: &seen.snapshot,
+            decision,
+            seen: &seen.models[id],
+            model,
+            decided,
+            attained_per_million: self.attained.per_million(id, counts),
+            starts: &self.learnt.starts,
+        };
+        report::status(id, &context)
     }
 }
 

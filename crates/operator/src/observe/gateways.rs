@@ -5,7 +5,7 @@ use super::facts::Facts;
 use crate::link::Report;
 use flyball_core::units::{Micros, Timestamp};
 use flyball_resources::stream::{EndpointState, ModelDemand};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Rates are taken over this long, as the simulator's are.
@@ -33,7 +33,16 @@ struct Sums {
 impl Gateways {
     /// Adds what gateways say to the signals. A gateway that is gone and whose pod is gone too has
     /// nothing under way any more; one that is only silent may have, and counts with what it last said.
-    pub fn add(&mut self, signals: &mut Signals, reports: &[Report], facts: &Facts) {
+    ///
+    /// `wanted` are models without an engine that somebody waits for: that is told at once, and how much
+    /// waits only within a second.
+    pub fn add(
+        &mut self,
+        signals: &mut Signals,
+        reports: &[Report],
+        wanted: &BTreeSet<String>,
+        facts: &Facts,
+    ) {
         let known = |report: &&Report| {
             let pod_is_there =
                 || facts.pods.values().flatten().any(|pod| pod.name == report.gateway && !pod.over);
@@ -62,6 +71,12 @@ impl Gateways {
             }
         }
         self.past = kept;
+        for name in wanted {
+            if let Some(asked) = signals.asked.get_mut(name) {
+                asked.backlog_tokens = asked.backlog_tokens.max(1.0);
+                asked.held = true;
+            }
+        }
     }
 }
 
@@ -119,10 +134,13 @@ fn remember(past: &mut VecDeque<Sums>, now: Sums) {
 fn asked(model: &ModelDemand, past: &VecDeque<Sums>, at: Timestamp) -> Asked {
     let ends = past.front().zip(past.back());
     let apart = ends.and_then(|(first, last)| last.at.since(first.at)).unwrap_or(Micros::ZERO);
+    // Without an engine nothing is read or written, however short the look; what came waits.
+    let none = (model.engines == 0).then_some(0.0);
     let rate = |sum: fn(&Sums) -> u64| {
         let (first, last) = ends?;
         let seconds = apart.get() as f64 / 1e6;
-        (apart >= SHORTEST).then(|| sum(last).saturating_sub(sum(first)) as f64 / seconds)
+        let rate = || sum(last).saturating_sub(sum(first)) as f64 / seconds;
+        if apart >= SHORTEST { Some(rate()) } else { none }
     };
     Asked {
         at,

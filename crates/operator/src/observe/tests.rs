@@ -8,6 +8,7 @@ use flyball_resources::model_service::TargetKind;
 use flyball_resources::stream::{EndpointLoad, EndpointState, ModelDemand, Protocol};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -269,7 +270,7 @@ fn sums_of_gateways_become_rates_and_add_up() {
             report("one", 1_000 + second, 10 * second, 2, true),
             report("two", 1_000 + second, 5 * second, 1, true),
         ];
-        gateways.add(&mut last, &reports, &facts);
+        gateways.add(&mut last, &reports, &BTreeSet::new(), &facts);
     }
     let asked = last.asked["m"];
     assert_eq!(asked.prompt_rate, Some(1_500.0));
@@ -279,7 +280,7 @@ fn sums_of_gateways_become_rates_and_add_up() {
     // One began again: its rate is unknown for a moment, the other's still is not.
     last = Signals::default();
     let reports = [report("one", 1_040, 1, 2, true), report("two", 1_040, 200, 1, true)];
-    gateways.add(&mut last, &reports, &facts);
+    gateways.add(&mut last, &reports, &BTreeSet::new(), &facts);
     assert_eq!(last.asked["m"].prompt_rate, Some(500.0));
 }
 
@@ -289,7 +290,7 @@ fn a_pod_that_drains_is_empty_only_once_every_gateway_has_heard_of_it() {
     let facts = facts(adopted(), vec![marked]);
     let empty = |reports: &[Report]| {
         let mut signals = Signals::default();
-        Gateways::default().add(&mut signals, reports, &facts);
+        Gateways::default().add(&mut signals, reports, &BTreeSet::new(), &facts);
         let model = model(&facts, &signals, 1_010);
         let variant = model.variants.into_values().next().unwrap();
         variant.replicas.into_values().next().unwrap().is_safe_to_delete()
@@ -303,4 +304,19 @@ fn a_pod_that_drains_is_empty_only_once_every_gateway_has_heard_of_it() {
     assert!(!empty(&[heard.clone(), silent.clone()]));
     // Its pod is gone, and all its requests with it.
     assert!(empty(&[heard, Report { gateway: "elsewhere".to_owned(), ..silent }]));
+}
+
+#[test]
+fn a_model_that_is_waited_for_has_a_backlog_at_once() {
+    let facts = facts(adopted(), vec![]);
+    let mut signals = Signals::default();
+    let asleep = Report {
+        models: [ModelDemand { model: "m".to_owned(), ..ModelDemand::default() }].into(),
+        ..report("one", 1_000, 0, 0, true)
+    };
+    let wanted = BTreeSet::from(["m".to_owned()]);
+    Gateways::default().add(&mut signals, &[asleep], &wanted, &facts);
+    let demand = model(&facts, &signals, 1_000).demand;
+    assert_eq!(demand.freshness(), Freshness::Fresh);
+    assert_eq!(demand.backlog.fresh().unwrap().get(), 1);
 }
