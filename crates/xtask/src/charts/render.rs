@@ -125,7 +125,7 @@ pub(super) fn refused(desk: &mut Desk<'_>, helm: &Helm) -> Result<usize> {
         let Some(says) = text.lines().next().and_then(|line| line.strip_prefix("# says: ")) else {
             bail!("{file} must begin with `# says: …`");
         };
-        match process::read(&mut helm.template(&[file.clone()])) {
+        match process::read(&mut helm.template(std::slice::from_ref(&file))) {
             Ok(_) => desk.wrong(format!("{file}: helm took it")),
             Err(error) => {
                 let said = format!("{error:#}");
