@@ -48,3 +48,8 @@ helm.sh/chart: {{ (index . 0).Chart.Name }}-{{ (index . 0).Chart.Version }}
 {{- define "flyball.lease" -}}
 {{- .Values.operator.config.lease.name | default (printf "%s-operator" (include "flyball.name" .)) -}}
 {{- end -}}
+
+{{- /* "yes" if the gateway is told of the operator of this release. */ -}}
+{{- define "flyball.gatewayHasOperator" -}}
+{{- if and .Values.operator.enabled (not .Values.gateway.config.operator) -}}yes{{- end -}}
+{{- end -}}

@@ -15,7 +15,7 @@ charts` holds that it has one.
 - apiGroups: [""]
   resources: [pods]
   verbs: [get, list, watch]
-# get: the workload that a ModelService names; list: all at the start; watch: who else scales it.
+# get: the workload that a ModelService names; list: all at the start; watch: its replicas.
 - apiGroups: [apps]
   resources: [deployments, statefulsets, replicasets]
   verbs: [get, list, watch]
@@ -23,6 +23,10 @@ charts` holds that it has one.
 - apiGroups: [leaderworkerset.x-k8s.io]
   resources: [leaderworkersets]
   verbs: [get, list, watch]
+# list: all at the start; watch: who else scales what it scales.
+- apiGroups: [autoscaling]
+  resources: [horizontalpodautoscalers]
+  verbs: [list, watch]
 # create: decisions, as `kubectl get events` shows them; patch: the same one again is a count.
 - apiGroups: [events.k8s.io]
   resources: [events]
@@ -45,11 +49,10 @@ charts` holds that it has one.
 - apiGroups: [apps]
   resources: [deployments]
   verbs: [create, patch, delete]
-# get: whether it is there and ours; create: the address of such a workload; patch: its new form;
-# delete: with its workload.
+# create: the address of such a workload; patch: its new form; delete: with its workload.
 - apiGroups: [""]
   resources: [services]
-  verbs: [get, create, patch, delete]
+  verbs: [create, patch, delete]
 {{- end }}
 {{- end -}}
 

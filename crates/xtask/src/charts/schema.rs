@@ -151,7 +151,8 @@ fn form(takes: &str, sections: &BTreeMap<String, Vec<Setting>>) -> Result<Value>
         "`IP:PORT`" => text("^[0-9a-fA-F.:\\[\\]]+:[0-9]{1,5}$"),
         "`namespace/name:port`" => text("^[-a-z0-9]+/[-a-z0-9.]+:[-a-z0-9]+$"),
         "`namespace/name`" => text("^[-a-z0-9]+/[-a-z0-9.]+$"),
-        "`http://HOST:PORT`" => text("^http://.+$"),
+        // Some take https too; which, the program says.
+        "`http://HOST:PORT`" => text("^https?://.+$"),
         "64 hexadecimal digits" => text("^[0-9a-fA-F]{64}$"),
         "path of a file" => json!({"type": "string", "minLength": 1}),
         "name of a header, in small letters" => text("^[^A-Z\\s:]+$"),
