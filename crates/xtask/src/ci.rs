@@ -5,7 +5,9 @@
 
 use crate::cluster::{self, Command as Cluster};
 use crate::figures::{self, Op, Target};
-use crate::{accuracy, bench, dashboards, e2e, engines, errors, fuzz, image, process, tidy, tools};
+use crate::{
+    accuracy, bench, charts, dashboards, e2e, engines, errors, fuzz, image, process, tidy, tools,
+};
 use anyhow::{Context as _, Result, bail};
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -38,7 +40,7 @@ enum Outcome {
     Skipped(String),
 }
 
-const CHECK: [Step; 10] = [
+const CHECK: [Step; 11] = [
     Step { name: "format", run: format },
     Step { name: "tidy", run: rules },
     Step { name: "clippy", run: clippy },
@@ -46,6 +48,7 @@ const CHECK: [Step; 10] = [
     Step { name: "accuracy", run: |ctx| done(accuracy::check(ctx.root)) },
     Step { name: "bench", run: |ctx| done(bench::quick(ctx.root)) },
     Step { name: "dashboards", run: boards },
+    Step { name: "charts", run: helm_charts },
     Step { name: "documents", run: documents },
     Step { name: "licences", run: licences },
     Step { name: "advisories", run: advisories },
@@ -285,6 +288,14 @@ fn documents(ctx: &Context<'_>) -> Result<Outcome> {
 
 fn boards(ctx: &Context<'_>) -> Result<Outcome> {
     println!("{}", dashboards::check(ctx.root)?);
+    Ok(Outcome::Done)
+}
+
+fn helm_charts(ctx: &Context<'_>) -> Result<Outcome> {
+    if !tools::helm_can_be_had()? {
+        return Ok(Outcome::Skipped("helm is made with Go, which is not here".into()));
+    }
+    println!("{}", charts::check(ctx.root)?);
     Ok(Outcome::Done)
 }
 

@@ -1,7 +1,8 @@
 //! The command line: one variant per command.
 
 use crate::{
-    accuracy, bench, checkout, ci, cluster, dashboards, e2e, engines, figures, fuzz, image, tidy,
+    accuracy, bench, charts, checkout, ci, cluster, dashboards, e2e, engines, figures, fuzz, image,
+    tidy,
 };
 use anyhow::Result;
 use clap::Parser;
@@ -17,6 +18,8 @@ enum Task {
     /// Measure the simulator and the governor
     #[command(subcommand)]
     Bench(bench::Command),
+    /// Lint and render the Helm charts, and hold them against what they are made from
+    Charts(charts::Args),
     /// Write the Grafana boards, and hold boards and alert rules against the metrics that exist
     Dashboards(dashboards::Args),
     /// Show the measured figures against their targets, or record one
@@ -46,6 +49,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     let root = checkout::root()?;
     match Task::parse() {
         Task::Tidy => return tidy::run(&root),
+        Task::Charts(args) => return charts::run(&root, &args),
         Task::Dashboards(args) => return dashboards::run(&root, &args),
         Task::Figures(args) => return figures::run(&root, args),
         Task::Accuracy(args) => accuracy::run(&root, &args)?,

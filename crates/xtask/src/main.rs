@@ -6,6 +6,7 @@
 
 mod accuracy;
 mod bench;
+mod charts;
 mod checkout;
 mod ci;
 mod cluster;

@@ -1,5 +1,5 @@
-//! Cargo's helpers at pinned versions, installed once into the cache folder: a contributor and a
-//! new machine need nothing beforehand.
+//! Cargo's helpers and helm at pinned versions, installed once into the cache folder: a contributor
+//! and a new machine need nothing beforehand, but for Go, which makes helm.
 
 use crate::{cluster, process};
 use anyhow::{Context, Result};
@@ -18,9 +18,39 @@ pub(crate) fn deny() -> Result<Command> {
     tool(DENY)
 }
 
-/// True when both were installed before.
+/// The path of helm, which is made if it is not there.
+///
+/// Its version is not among the cluster's parts: a change of it must not make them anew.
+pub(crate) fn helm() -> Result<PathBuf> {
+    let (folder, program) = (folder_of(HELM)?, program_of(HELM)?);
+    if !program.exists() {
+        let version = HELM.1;
+        eprintln!("tools: making helm {version} (1 to 5 minutes)");
+        let mut install = Command::new("go");
+        install.args(["install", "-trimpath"]);
+        install.arg(format!("helm.sh/helm/v3/cmd/helm@{version}"));
+        install.env("GOBIN", folder.join("bin")).env("CGO_ENABLED", "0");
+        // Outside of any module: one around us must not change what is made.
+        process::run(install.current_dir(std::env::temp_dir())).context(
+            "could not make helm\n\nhint: `go version` must be 1.26.4 or newer, as for the cluster",
+        )?;
+    }
+    Ok(program)
+}
+
+/// True when helm was made, or can be.
+pub(crate) fn helm_can_be_had() -> Result<bool> {
+    Ok(program_of(HELM)?.exists() || Command::new("go").arg("version").output().is_ok())
+}
+
+/// True when all were installed before.
 pub(crate) fn are_cached() -> Result<bool> {
-    Ok(program_of(NEXTEST)?.exists() && program_of(DENY)?.exists())
+    for tool in [NEXTEST, DENY, HELM] {
+        if !program_of(tool)?.exists() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// A name and a version.
@@ -28,6 +58,7 @@ type Tool = (&'static str, &'static str);
 
 const NEXTEST: Tool = ("cargo-nextest", "0.9.151");
 const DENY: Tool = ("cargo-deny", "0.20.2");
+const HELM: Tool = ("helm", "v3.19.0");
 
 fn folder_of((name, version): Tool) -> Result<PathBuf> {
     Ok(cluster::Layout::new()?.cache().join("tools").join(format!("{name}-{version}")))

@@ -1,0 +1,95 @@
+{{- /*
+What the operator may do in the namespaces that it works in. Each verb has its reason; `cargo xtask
+charts` holds that it has one.
+*/ -}}
+{{- define "flyball.operatorRules" -}}
+# get: one that was just changed; list: all at the start; watch: changes.
+- apiGroups: [flyball.dev]
+  resources: [modelservices]
+  verbs: [get, list, watch]
+# patch: what was decided and why, and how far it is.
+- apiGroups: [flyball.dev]
+  resources: [modelservices/status]
+  verbs: [patch]
+# get: one by its name; list: all at the start; watch: replicas that come, get ready and go.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch]
+# get: the workload that a ModelService names; list: all at the start; watch: its replicas.
+- apiGroups: [apps]
+  resources: [deployments, statefulsets, replicasets]
+  verbs: [get, list, watch]
+# get, list, watch: the same for replicas of several pods.
+- apiGroups: [leaderworkerset.x-k8s.io]
+  resources: [leaderworkersets]
+  verbs: [get, list, watch]
+# list: all at the start; watch: who else scales what it scales.
+- apiGroups: [autoscaling]
+  resources: [horizontalpodautoscalers]
+  verbs: [list, watch]
+# create: decisions, as `kubectl get events` shows them; patch: the same one again is a count.
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create, patch]
+{{- if .Values.rbac.act }}
+# From here on with rbac.act only: what a ModelService with `mode: Act` has done for it.
+# get: the number that is asked for now; patch: another one.
+- apiGroups: [apps]
+  resources: [deployments/scale, statefulsets/scale]
+  verbs: [get, patch]
+# get, patch: the same for replicas of several pods.
+- apiGroups: [leaderworkerset.x-k8s.io]
+  resources: [leaderworkersets/scale]
+  verbs: [get, patch]
+# patch: which pod goes first, and that it gets no new requests; delete: one that drained, by name.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [patch, delete]
+# create: the workload of a variant with an `engine`; patch: its new form; delete: a variant is gone.
+- apiGroups: [apps]
+  resources: [deployments]
+  verbs: [create, patch, delete]
+# create: the address of such a workload; patch: its new form; delete: with its workload.
+- apiGroups: [""]
+  resources: [services]
+  verbs: [create, patch, delete]
+{{- end }}
+{{- end -}}
+
+{{- /* What it needs of things that are in no namespace. */ -}}
+{{- define "flyball.operatorClusterRules" -}}
+# get: one that was just changed; list: all at the start; watch: changes of prices and limits.
+- apiGroups: [flyball.dev]
+  resources: [pools]
+  verbs: [get, list, watch]
+# patch: how many accelerators there are and how many are used.
+- apiGroups: [flyball.dev]
+  resources: [pools/status]
+  verbs: [patch]
+# get: the node of a pod; list: all at the start; watch: capacity that comes and goes.
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [get, list, watch]
+# create: ask whose token a gateway shows. It is an answer, not an object; nothing is stored.
+- apiGroups: [authentication.k8s.io]
+  resources: [tokenreviews]
+  verbs: [create]
+{{- end -}}
+
+{{- /* What it needs in its own namespace. */ -}}
+{{- define "flyball.operatorOwnRules" -}}
+# create: the lease, if there is none. It cannot be tied to a name: there is none to check yet.
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [create]
+# get: who holds it; update: take it over; patch: hold it on.
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: [{{ include "flyball.lease" . | quote }}]
+  verbs: [get, update, patch]
+# get: whether everything is frozen; list: at the start; watch: at once when it is.
+- apiGroups: [""]
+  resources: [configmaps]
+  resourceNames: [flyball-freeze]
+  verbs: [get, list, watch]
+{{- end -}}
