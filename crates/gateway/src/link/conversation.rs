@@ -101,8 +101,9 @@ impl Link {
         let (mouth, words) = mpsc::channel(WORDS);
         let hello = Up { hello: Some(self.hello.clone()), ..Up::default() };
         mouth.try_send(hello).map_err(|_| Ended::Late)?;
-        let (grpc, line) = within(open(stream, &self.settings.address)).await??;
-        let mut talk = Talk { line, hears: None };
+        let (send, line) = within(open(stream)).await??;
+        let grpc = grpc(&send, &self.settings.address)?;
+        let mut talk = Talk { line, _send: send, hears: None };
         let hears = talk.drive(ask(grpc, words, token)).await?;
         talk.hears = Some(hears);
         let first = talk.next(PATIENCE).await?;
@@ -145,6 +146,8 @@ type Line = Fuse<BoxFuture<'static, Result<(), hyper::Error>>>;
 /// A talk under way.
 struct Talk {
     line: Line,
+    /// Without it the connection is taken for one that nobody needs.
+    _send: SendRequest<Body>,
     hears: Option<Streaming<Down>>,
 }
 
@@ -195,19 +198,21 @@ async fn within<T>(work: impl Future<Output = T>) -> Result<T, Ended> {
     timeout(PATIENCE, work).await.map_err(|_| Ended::Late)
 }
 
-async fn open(stream: Box<dyn Stream>, address: &str) -> Result<(Grpc<Wire>, Line), Ended> {
+async fn open(stream: Box<dyn Stream>) -> Result<(SendRequest<Body>, Line), Ended> {
     let (send, connection) = http2::Builder::new(TokioExecutor::new())
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(WINDOW)
         .handshake(TokioIo::new(stream))
         .await
         .map_err(|error| Ended::Broken(error.to_string()))?;
-    let origin: Uri = address.parse().map_err(|_| Ended::Connect(io::Error::other("no URL")))?;
-    let grpc = Grpc::with_origin(Wire(send), origin)
-        .max_decoding_message_size(MAX_BYTES)
-        .max_encoding_message_size(MAX_BYTES);
     let line: BoxFuture<'static, _> = Box::pin(connection);
-    Ok((grpc, line.fuse()))
+    Ok((send, line.fuse()))
+}
+
+fn grpc(send: &SendRequest<Body>, address: &str) -> Result<Grpc<Wire>, Ended> {
+    let origin: Uri = address.parse().map_err(|_| Ended::Connect(io::Error::other("no URL")))?;
+    let grpc = Grpc::with_origin(Wire(send.clone()), origin);
+    Ok(grpc.max_decoding_message_size(MAX_BYTES).max_encoding_message_size(MAX_BYTES))
 }
 
 /// Asks to talk.

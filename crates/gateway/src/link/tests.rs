@@ -184,7 +184,8 @@ async fn another_minor_is_talked_to_and_an_end_is_an_end() {
     let orders = Orders { sequence: 4, models: vec![model], ..Orders::default() };
     let down = Down { orders: Some(orders), holds: 4, welcome: None };
     let ends = Status::unavailable("the operator ends; come again");
-    let (link, came, why) = tried(vec![Ok(welcome(MAJOR, 9)), Ok(down), Err(ends)]).await;
+    let words = vec![Ok(welcome(MAJOR, 9)), Ok(down), Err(ends)];
+    let (link, came, why) = tried(words).await;
     assert_eq!(came, Came::Welcomed, "{why}");
     assert!(why.contains("come again"), "{why}");
     assert_eq!((link.now().drained, link.state().sequence), (0, 4));

@@ -199,7 +199,8 @@ impl Gateway {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, looking).await.expect("it becomes so");
+        let became = tokio::time::timeout(PATIENCE, looking).await;
+        assert!(became.is_ok(), "{:?}", self.link.now());
     }
 }
 
