@@ -18,6 +18,13 @@ use crate::output::{Exit, Failure, FailureCode, duration};
 /// By which the operator's Service is found.
 const LABELS: &str = "app.kubernetes.io/name=flyball,app.kubernetes.io/component=operator";
 
+/// Of several operators behind one Service only the one that leads can answer, and whoever is asked
+/// is up to chance: of two, one in a thousand questions finds nobody in so many tries.
+const TRIES: usize = 10;
+
+/// The status of an answer from an operator that does not lead.
+const MISDIRECTED: u16 = 421;
+
 /// Where the operator is.
 #[derive(Debug, Args)]
 pub(crate) struct ReachArgs {
@@ -71,30 +78,34 @@ impl Operator {
     /// Past decisions of one model or of all, oldest first.
     pub(crate) async fn decisions(&self, model: Option<&str>) -> Result<Decisions, Failure> {
         let query = model.map(|model| format!("?model={model}")).unwrap_or_default();
-        let request = http::Request::get(format!("{}/decisions{query}", self.base));
-        self.ask(request, Body::empty()).await
+        let request = || http::Request::get(format!("{}/decisions{query}", self.base));
+        self.ask(request, Vec::new()).await
     }
 
     /// What would be.
     pub(crate) async fn what_if(&self, changes: &Changes) -> Result<Outcome, Failure> {
         let body = serde_json::to_vec(changes).map_err(|error| self.silent(error.to_string()))?;
-        let request = http::Request::post(format!("{}/whatif", self.base))
-            .header(http::header::CONTENT_TYPE, "application/json");
-        self.ask(request, Body::from(body)).await
+        let request = || {
+            http::Request::post(format!("{}/whatif", self.base))
+                .header(http::header::CONTENT_TYPE, "application/json")
+        };
+        self.ask(request, body).await
     }
 
     async fn ask<T: DeserializeOwned>(
         &self,
-        request: http::request::Builder,
-        body: Body,
+        request: impl Fn() -> http::request::Builder,
+        body: Vec<u8>,
     ) -> Result<T, Failure> {
-        let request =
-            request.body(body).map_err(|_| self.silent("its address makes no sense".to_owned()))?;
         let answer = async {
-            let response = self.client.send(request).await.map_err(|error| innermost(&error))?;
-            let status = response.status().as_u16();
-            let body = response.into_body().collect_bytes().await;
-            Ok::<_, String>((status, body.map_err(|error| innermost(&error))?))
+            let mut answer = self.once(request(), body.clone()).await?;
+            for _ in 1..TRIES {
+                if answer.0 != MISDIRECTED {
+                    break;
+                }
+                answer = self.once(request(), body.clone()).await?;
+            }
+            Ok(answer)
         };
         let answer = tokio::time::timeout(self.limit, answer).await;
         let answer =
@@ -109,6 +120,19 @@ impl Operator {
                 .problems(words(&body).lines().map(str::to_owned).collect())),
             _ => Err(self.silent(said(status, &words(&body)))),
         }
+    }
+
+    async fn once(
+        &self,
+        request: http::request::Builder,
+        body: Vec<u8>,
+    ) -> Result<(u16, Vec<u8>), String> {
+        let request = request.body(Body::from(body));
+        let request = request.map_err(|_| "its address makes no sense".to_owned())?;
+        let response = self.client.send(request).await.map_err(|error| innermost(&error))?;
+        let status = response.status().as_u16();
+        let body = response.into_body().collect_bytes().await.map_err(|error| innermost(&error))?;
+        Ok((status, body.to_vec()))
     }
 
     fn silent(&self, why: String) -> Failure {

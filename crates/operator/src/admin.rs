@@ -46,6 +46,7 @@ pub struct State {
     metrics: Metrics,
     history: Mutex<History>,
     ready: AtomicBool,
+    leads: AtomicBool,
     brain: Mutex<Brain>,
     world: Mutex<Option<Arc<World>>>,
     imagining: Semaphore,
@@ -58,6 +59,7 @@ impl State {
             metrics: Metrics::new(version).with(board),
             history: Mutex::default(),
             ready: AtomicBool::new(false),
+            leads: AtomicBool::new(false),
             brain: Mutex::default(),
             world: Mutex::default(),
             imagining: Semaphore::new(IMAGINED_AT_ONCE),
@@ -77,6 +79,12 @@ impl State {
     /// The cluster was looked at once.
     pub fn is_ready(&self) {
         self.ready.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether this operator leads. One that does not has decided nothing, which is not to say that
+    /// nothing was decided.
+    pub fn leads(&self, leads: bool) {
+        self.leads.store(leads, Ordering::Relaxed);
     }
 
     /// Counts broken rules.
@@ -150,6 +158,9 @@ pub fn what_if(question: &[u8], state: &State) -> Response<Full<Bytes>> {
         Ok(changes) => changes,
         Err(error) => return text(StatusCode::BAD_REQUEST, format!("{error}\n")),
     };
+    if !state.leads.load(Ordering::Relaxed) {
+        return elsewhere();
+    }
     let world = state.world.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let Some(world) = world else {
         let none = "nothing was looked at yet\n".to_owned();
@@ -174,6 +185,7 @@ pub fn answer(path: &str, query: &str, state: &State) -> Response<Full<Bytes>> {
             Ok(page) => typed(StatusCode::OK, page, CONTENT_TYPE),
             Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
         },
+        "/decisions" if !state.leads.load(Ordering::Relaxed) => elsewhere(),
         "/decisions" => decisions(query, state),
         _ => {
             let all = "there are /healthz, /readyz, /metrics, /decisions?model=NAMESPACE/NAME, and \
@@ -205,6 +217,11 @@ fn json(value: &impl serde::Serialize) -> Response<Full<Bytes>> {
     }
 }
 
+/// Behind a Service the next try may reach the one that leads.
+fn elsewhere() -> Response<Full<Bytes>> {
+    text(StatusCode::MISDIRECTED_REQUEST, "this operator does not lead\n".to_owned())
+}
+
 fn text(status: StatusCode, body: String) -> Response<Full<Bytes>> {
     typed(status, body, "text/plain; charset=utf-8")
 }
@@ -214,4 +231,23 @@ fn typed(status: StatusCode, body: String, kind: &'static str) -> Response<Full<
     *response.status_mut() = status;
     response.headers_mut().insert(TYPE, HeaderValue::from_static(kind));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_are_refused_in_words() {
+        let state = State::new("0", Arc::default());
+        let said = |question: &str| what_if(question.as_bytes(), &state).status().as_u16();
+        assert_eq!(said("{}"), 421, "it does not lead");
+        assert_eq!(answer("/decisions", "", &state).status().as_u16(), 421);
+        state.leads(true);
+        assert_eq!(said("{}"), 503, "nothing was looked at yet");
+        assert_eq!(answer("/decisions", "", &state).status().as_u16(), 200);
+        assert_eq!(said("{\"replicas\": 3}"), 400, "unknown keys are refused");
+        assert_eq!(answer("/decisions", "model=nobody", &state).status().as_u16(), 400);
+        assert_eq!(answer("/whatif", "", &state).status().as_u16(), 404, "it takes a POST");
+    }
 }

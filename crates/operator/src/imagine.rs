@@ -232,3 +232,6 @@ fn counts(decided: &ModelDecision) -> Vec<VariantCount> {
     };
     decided.targets.iter().map(count).collect()
 }
+
+#[cfg(test)]
+mod tests;

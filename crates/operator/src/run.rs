@@ -153,6 +153,7 @@ impl Operator {
         let seen = look(&facts, &signals, &mut self.learnt, time);
         let looked = began.elapsed();
         let leads = self.fence.may_write(Instant::now());
+        self.state.leads(leads);
         let (decision, broken) = self.state.brain(|brain| {
             if !leads {
                 brain.stand_by();

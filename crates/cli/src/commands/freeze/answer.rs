@@ -134,12 +134,9 @@ impl Answer for Brake {
             return document;
         }
         if self.dry_run {
-            let plan = self.plan().into_iter();
-            document.blocks.extend(plan.map(|line| Block::Line(format!("would {line}"))));
-            for block in document.blocks.iter_mut().skip(1) {
-                if let Block::Line(line) = block {
-                    *line = line.replacen("would ", "", 1);
-                }
+            for (index, line) in self.plan().into_iter().enumerate() {
+                let line = if index == 0 { format!("would {line}") } else { line };
+                document.push(Block::Line(line));
             }
             document.push(Block::Line("nothing was changed: --dry-run".to_owned()));
             return document;

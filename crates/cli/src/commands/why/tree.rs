@@ -19,7 +19,13 @@ pub(super) fn view(why: &Why) -> Document {
     let nodes = nodes(why, now);
     let mut document = Document::new();
     document.push(Block::Line(head(why, now)));
-    document.push(if why.flat { Block::Facts(flat(&nodes)) } else { Block::Tree(nodes) });
+    if why.flat {
+        // Never wrapped: whoever greps wants the whole line.
+        let line = |(path, words): (String, String)| Block::Line(format!("{path}   {words}"));
+        document.blocks.extend(flat(&nodes).into_iter().map(line));
+    } else {
+        document.push(Block::Tree(nodes));
+    }
     if !why.earlier.is_empty() {
         document.push(Block::Gap);
         document.push(past(&why.earlier, now, false));
