@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    backtest, check, collect, emulate, explain, fit, gateway, gpus, operator, plan, prices, top,
-    trace,
+    backtest, check, collect, decisions, emulate, explain, fit, freeze, gateway, gpus, operator,
+    plan, prices, status, top, trace, whatif, why,
 };
 use crate::flags::Global;
 
@@ -23,6 +23,13 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Check(check::CheckArgs),
+    Why(why::WhyArgs),
+    Decisions(decisions::DecisionsArgs),
+    Status(status::StatusArgs),
+    Whatif(whatif::WhatIfArgs),
+    Diff(whatif::DiffArgs),
+    Freeze(freeze::FreezeArgs),
+    Resume(freeze::ResumeArgs),
     Explain(explain::ExplainArgs),
     Plan(plan::PlanArgs),
     Fit(fit::FitArgs),

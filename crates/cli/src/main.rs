@@ -2,7 +2,8 @@
 //!
 //! Read `args` for what can be typed, `run` for how a command line becomes an exit status, and
 //! `commands` for what each command does. Commands that need a cluster get it from `cluster`,
-//! those that need accelerators and prices get them from `catalog`.
+//! those that need accelerators and prices get them from `catalog`, ModelServices come from `served`
+//! and what only the operator knows is asked through `reach`.
 //! Nothing is decided here that the product decides elsewhere: commands ask and show.
 
 mod args;
@@ -12,11 +13,14 @@ mod cluster;
 mod commands;
 mod flags;
 mod model;
+mod moment;
 mod output;
 mod pages;
+mod reach;
 #[cfg(test)]
 mod reference;
 mod run;
+mod served;
 
 /// The image is linked with musl, whose own allocator takes one lock for all threads.
 #[global_allocator]

@@ -7,8 +7,8 @@ use clap::{CommandFactory, FromArgMatches, error::ErrorKind};
 
 use crate::args::{Cli, Command};
 use crate::commands::{
-    backtest, check, collect, emulate, explain, fit, gateway, gpus, operator, plan, prices, top,
-    trace, version,
+    backtest, check, collect, decisions, emulate, explain, fit, freeze, gateway, gpus, operator,
+    plan, prices, status, top, trace, version, whatif, why,
 };
 use crate::output::{Color, Exit, Failure, Format, Printer};
 
@@ -27,8 +27,16 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Exit {
 }
 
 fn execute(cli: Cli, printer: Printer) -> Result<Exit, Failure> {
+    let cluster = &cli.global.cluster;
     match cli.command {
-        Command::Check(args) => until_interrupted(check::run(&args, &cli.global.cluster, &printer)),
+        Command::Check(args) => until_interrupted(check::run(&args, cluster, &printer)),
+        Command::Why(args) => until_interrupted(why::run(&args, cluster, &printer)),
+        Command::Decisions(args) => until_interrupted(decisions::run(&args, cluster, &printer)),
+        Command::Status(args) => until_interrupted(status::run(&args, cluster, &printer)),
+        Command::Whatif(args) => until_interrupted(whatif::run(&args, cluster, &printer)),
+        Command::Diff(args) => until_interrupted(whatif::diff(&args, cluster, &printer)),
+        Command::Freeze(args) => until_interrupted(freeze::freeze(&args, cluster, &printer)),
+        Command::Resume(args) => until_interrupted(freeze::resume(&args, cluster, &printer)),
         Command::Explain(args) => explain::run(&args, &printer),
         Command::Backtest(args) => backtest::run(&args, &printer),
         Command::Collect(args) => until_interrupted(collect::run(&args)),
@@ -39,8 +47,8 @@ fn execute(cli: Cli, printer: Printer) -> Result<Exit, Failure> {
         Command::Gpus(args) => gpus::run(&args, &printer),
         Command::Operator(args) => until_interrupted(operator::run(&args)),
         Command::Prices(args) => prices::run(&args, &printer),
-        Command::Top(args) => until_interrupted(top::run(&args, &cli.global.cluster, &printer)),
-        Command::Trace(args) => until_interrupted(trace::run(&args, &cli.global.cluster, &printer)),
+        Command::Top(args) => until_interrupted(top::run(&args, cluster, &printer)),
+        Command::Trace(args) => until_interrupted(trace::run(&args, cluster, &printer)),
         Command::Version => Ok(version::run(&printer)),
     }
 }

@@ -3,20 +3,23 @@
 //! It only tells; nothing can be changed here. Start at [`answer`], which is the whole of it without a
 //! network.
 
-use crate::report::{Board, Entry, History};
+use crate::decide::Brain;
+use crate::imagine::{World, imagine};
+use crate::report::{Board, History};
 use bytes::Bytes;
 use flyball_core::ids::ModelId;
+use flyball_resources::asked::{Changes, Decisions, Entry};
 use flyball_telemetry::metrics::{CONTENT_TYPE, Metrics};
 use http::header::CONTENT_TYPE as TYPE;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
-use http_body_util::Full;
+use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -30,12 +33,23 @@ const CONNECTION: Duration = Duration::from_secs(60);
 /// Decisions of one answer.
 const MOST_ENTRIES: usize = 1_000;
 
+/// Bytes of a question: about a hundred ModelServices.
+const QUESTION: usize = 1 << 20;
+
+/// Questions of what would be that are answered at once: each takes as long as a decision, and a copy
+/// of what the governor remembers.
+const IMAGINED_AT_ONCE: usize = 1;
+
 /// What is asked about.
 #[derive(Debug)]
 pub struct State {
     metrics: Metrics,
     history: Mutex<History>,
     ready: AtomicBool,
+    leads: AtomicBool,
+    brain: Mutex<Brain>,
+    world: Mutex<Option<Arc<World>>>,
+    imagining: Semaphore,
 }
 
 impl State {
@@ -45,12 +59,32 @@ impl State {
             metrics: Metrics::new(version).with(board),
             history: Mutex::default(),
             ready: AtomicBool::new(false),
+            leads: AtomicBool::new(false),
+            brain: Mutex::default(),
+            world: Mutex::default(),
+            imagining: Semaphore::new(IMAGINED_AT_ONCE),
         }
+    }
+
+    /// Asks the brain. It is not copied with every look, because it may hold a week of every model.
+    pub fn brain<T>(&self, ask: impl FnOnce(&mut Brain) -> T) -> T {
+        ask(&mut self.brain.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Keeps the last look.
+    pub fn remember(&self, world: World) {
+        *self.world.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(world));
     }
 
     /// The cluster was looked at once.
     pub fn is_ready(&self) {
         self.ready.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether this operator leads. One that does not has decided nothing, which is not to say that
+    /// nothing was decided.
+    pub fn leads(&self, leads: bool) {
+        self.leads.store(leads, Ordering::Relaxed);
     }
 
     /// Counts broken rules.
@@ -77,13 +111,8 @@ pub async fn serve(listener: TcpListener, state: Arc<State>) {
         let state = Arc::clone(&state);
         tokio::spawn(async move {
             let service = service_fn(|request: Request<Incoming>| {
-                let response = match *request.method() {
-                    Method::GET => {
-                        answer(request.uri().path(), request.uri().query().unwrap_or(""), &state)
-                    }
-                    _ => text(StatusCode::METHOD_NOT_ALLOWED, "only GET\n".to_owned()),
-                };
-                async { Ok::<_, Infallible>(response) }
+                let state = Arc::clone(&state);
+                async move { Ok::<_, Infallible>(respond(request, state).await) }
             });
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
@@ -94,6 +123,53 @@ pub async fn serve(listener: TcpListener, state: Arc<State>) {
             let _ = tokio::time::timeout(CONNECTION, connection).await;
             drop(place);
         });
+    }
+}
+
+async fn respond(request: Request<Incoming>, state: Arc<State>) -> Response<Full<Bytes>> {
+    match (request.method(), request.uri().path()) {
+        (&Method::GET, path) => answer(path, request.uri().query().unwrap_or(""), &state),
+        (&Method::POST, "/whatif") => match Limited::new(request, QUESTION).collect().await {
+            Ok(body) => ask(body.to_bytes(), state).await,
+            Err(error) => {
+                text(StatusCode::PAYLOAD_TOO_LARGE, format!("at most {QUESTION} bytes: {error}\n"))
+            }
+        },
+        _ => text(StatusCode::METHOD_NOT_ALLOWED, "only GET, and POST of /whatif\n".to_owned()),
+    }
+}
+
+/// Answers one question of what would be, beside the loop: it may take as long as a decision.
+async fn ask(body: Bytes, state: Arc<State>) -> Response<Full<Bytes>> {
+    let Ok(_place) = state.imagining.try_acquire() else {
+        return text(
+            StatusCode::TOO_MANY_REQUESTS,
+            "another question is being answered\n".to_owned(),
+        );
+    };
+    let thinking = Arc::clone(&state);
+    let thought = tokio::task::spawn_blocking(move || what_if(&body, &thinking)).await;
+    thought.unwrap_or_else(|error| text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")))
+}
+
+/// What would be decided in the world that the question describes.
+pub fn what_if(question: &[u8], state: &State) -> Response<Full<Bytes>> {
+    let changes = match serde_json::from_slice::<Changes>(question) {
+        Ok(changes) => changes,
+        Err(error) => return text(StatusCode::BAD_REQUEST, format!("{error}\n")),
+    };
+    if !state.leads.load(Ordering::Relaxed) {
+        return elsewhere();
+    }
+    let world = state.world.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let Some(world) = world else {
+        let none = "nothing was looked at yet\n".to_owned();
+        return text(StatusCode::SERVICE_UNAVAILABLE, none);
+    };
+    let brain = state.brain(|brain| brain.clone());
+    match imagine(&world, &brain, &changes) {
+        Ok(outcome) => json(&outcome),
+        Err(problems) => text(StatusCode::UNPROCESSABLE_ENTITY, problems.join("\n") + "\n"),
     }
 }
 
@@ -109,9 +185,11 @@ pub fn answer(path: &str, query: &str, state: &State) -> Response<Full<Bytes>> {
             Ok(page) => typed(StatusCode::OK, page, CONTENT_TYPE),
             Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
         },
+        "/decisions" if !state.leads.load(Ordering::Relaxed) => elsewhere(),
         "/decisions" => decisions(query, state),
         _ => {
-            let all = "there are /healthz, /readyz, /metrics and /decisions?model=NAMESPACE/NAME\n";
+            let all = "there are /healthz, /readyz, /metrics, /decisions?model=NAMESPACE/NAME, and \
+                       POST /whatif\n";
             text(StatusCode::NOT_FOUND, all.to_owned())
         }
     }
@@ -129,10 +207,19 @@ fn decisions(query: &str, state: &State) -> Response<Full<Bytes>> {
         let from = all.len().saturating_sub(MOST_ENTRIES);
         all[from..].iter().map(|entry| (*entry).clone()).collect::<Vec<Entry>>()
     });
-    match serde_json::to_string(&serde_json::json!({ "decisions": found.unwrap_or_default() })) {
+    json(&Decisions { decisions: found.unwrap_or_default() })
+}
+
+fn json(value: &impl serde::Serialize) -> Response<Full<Bytes>> {
+    match serde_json::to_string(value) {
         Ok(body) => typed(StatusCode::OK, body, "application/json"),
         Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
     }
+}
+
+/// Behind a Service the next try may reach the one that leads.
+fn elsewhere() -> Response<Full<Bytes>> {
+    text(StatusCode::MISDIRECTED_REQUEST, "this operator does not lead\n".to_owned())
 }
 
 fn text(status: StatusCode, body: String) -> Response<Full<Bytes>> {
@@ -144,4 +231,23 @@ fn typed(status: StatusCode, body: String, kind: &'static str) -> Response<Full<
     *response.status_mut() = status;
     response.headers_mut().insert(TYPE, HeaderValue::from_static(kind));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_are_refused_in_words() {
+        let state = State::new("0", Arc::default());
+        let said = |question: &str| what_if(question.as_bytes(), &state).status().as_u16();
+        assert_eq!(said("{}"), 421, "it does not lead");
+        assert_eq!(answer("/decisions", "", &state).status().as_u16(), 421);
+        state.leads(true);
+        assert_eq!(said("{}"), 503, "nothing was looked at yet");
+        assert_eq!(answer("/decisions", "", &state).status().as_u16(), 200);
+        assert_eq!(said("{\"replicas\": 3}"), 400, "unknown keys are refused");
+        assert_eq!(answer("/decisions", "model=nobody", &state).status().as_u16(), 400);
+        assert_eq!(answer("/whatif", "", &state).status().as_u16(), 404, "it takes a POST");
+    }
 }

@@ -3,7 +3,8 @@
 //! The modules are its steps, in order: [`observe`] (reads), [`validate`] (pure), [`decide`] (pure but for
 //! what it remembers), [`build`] (pure), [`apply`] (writes), [`report`] (writes statuses, events,
 //! metrics). `lead` sees to it that one of several operators writes, `run` is the loop, `admin` answers
-//! questions, `link` is its end of the stream to the gateways.
+//! questions, of which `imagine` is the one about other worlds, `link` is its end of the stream to the
+//! gateways.
 //!
 //! It never talks to a model. In *Recommend* mode it writes nothing but statuses; in *Act* mode it writes
 //! the `scale` of workloads, marks on pods that drain, and the workloads it made itself. It fails
@@ -17,6 +18,7 @@ pub mod admin;
 pub mod apply;
 pub mod build;
 pub mod decide;
+pub mod imagine;
 pub mod lead;
 pub mod link;
 pub mod observe;

@@ -6,7 +6,7 @@
 use crate::admin::{self, State};
 use crate::apply::{self, ApplyError, Retry};
 use crate::build::{self, Write};
-use crate::decide::Brain;
+use crate::imagine::World;
 use crate::lead::{self, Fence};
 use crate::link::{self, Auth, Files, Link, TokenReviews};
 use crate::observe::demand::Signals;
@@ -84,7 +84,6 @@ pub async fn run(settings: Settings, version: &'static str, me: String) -> Resul
         state,
         client,
         learnt: Learnt::default(),
-        brain: Brain::default(),
         attained: Attained::default(),
         gateways: Gateways::default(),
         link,
@@ -116,7 +115,6 @@ struct Operator {
     state: Arc<State>,
     teller: Teller,
     learnt: Learnt,
-    brain: Brain,
     attained: Attained,
     gateways: Gateways,
     link: Arc<Link>,
@@ -151,13 +149,17 @@ impl Operator {
         let wanted = self.link.wakes().borrow().clone();
         self.gateways.add(&mut signals, &reports, &wanted, &facts);
         let max_age = Micros::from_seconds(u64::from(self.settings.signal_max_age_seconds));
-        let seen = look(&facts, &signals, &mut self.learnt, (now(), max_age));
+        let time = (now(), max_age);
+        let seen = look(&facts, &signals, &mut self.learnt, time);
         let looked = began.elapsed();
         let leads = self.fence.may_write(Instant::now());
-        if !leads {
-            self.brain.stand_by();
-        }
-        let (decision, broken) = self.brain.decide(&seen);
+        self.state.leads(leads);
+        let (decision, broken) = self.state.brain(|brain| {
+            if !leads {
+                brain.stand_by();
+            }
+            brain.decide(&seen)
+        });
         for violation in &broken {
             tracing::error!(%violation, "a decision broke a rule");
             self.state.metrics().count_violation(violation.invariant);
@@ -180,6 +182,9 @@ impl Operator {
             shown.took_seconds = took;
             shown.show(&seen.snapshot, &decision.models);
         });
+        let tick = Micros::from_seconds(u64::from(self.settings.tick_seconds));
+        let learnt = self.learnt.clone();
+        self.state.remember(World { facts, signals, learnt, time, tick });
     }
 
     async fn signals(&self) -> Signals {

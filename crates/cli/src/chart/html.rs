@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::escape::escape;
 use super::{Chart, Which, svg, words};
 use crate::output::document::{
-    Align, Below, Block, Cell, Column, Document, Row, Table, Tone, parts, shown,
+    Align, Below, Block, Cell, Column, Document, Node, Row, Table, Tone, parts, shown,
 };
 
 /// The look of every page.
@@ -67,6 +67,7 @@ impl Page {
                 self.line(format_args!("</dl>"));
             }
             Block::Table(table) => self.table(table),
+            Block::Tree(nodes) => self.tree(nodes),
             Block::Notes(notes) => {
                 self.line(format_args!("<ul>"));
                 for note in notes {
@@ -86,6 +87,19 @@ impl Page {
             Block::Picture(chart) => self.picture(chart),
             Block::Gap => {}
         }
+    }
+
+    fn tree(&mut self, nodes: &[Node]) {
+        self.line(format_args!("<ul>"));
+        for node in nodes {
+            let (name, words) = (escape(&node.name), escape(&node.words()).into_owned());
+            self.line(format_args!("<li><strong>{name}</strong> {words}"));
+            if !node.children.is_empty() {
+                self.tree(&node.children);
+            }
+            self.line(format_args!("</li>"));
+        }
+        self.line(format_args!("</ul>"));
     }
 
     fn table(&mut self, table: &Table) {

@@ -24,7 +24,7 @@ pub(crate) struct Failure {
 }
 
 /// Failures with a page in docs/errors. As with checks, a number never changes its meaning; the
-/// hundreds are the part of the product: 6 is planning, 7 replaying, 8 the gateway.
+/// hundreds are the part of the product: 6 is planning, 7 replaying, 8 the gateway, 9 the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailureCode {
     UnknownName,
@@ -41,11 +41,15 @@ pub(crate) enum FailureCode {
     GatewayContradiction,
     GatewayOpenDoor,
     GatewayState,
+    NoModelServices,
+    NoOperator,
+    NoSuchModel,
+    ResourceFile,
 }
 
 impl FailureCode {
     #[cfg(test)]
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 18] = [
         Self::UnknownName,
         Self::CatalogFile,
         Self::UnknownModel,
@@ -60,6 +64,10 @@ impl FailureCode {
         Self::GatewayContradiction,
         Self::GatewayOpenDoor,
         Self::GatewayState,
+        Self::NoModelServices,
+        Self::NoOperator,
+        Self::NoSuchModel,
+        Self::ResourceFile,
     ];
 
     pub(crate) fn id(self) -> &'static str {
@@ -78,6 +86,10 @@ impl FailureCode {
             FailureCode::GatewayContradiction => "FLY-804",
             FailureCode::GatewayOpenDoor => "FLY-805",
             FailureCode::GatewayState => "FLY-806",
+            FailureCode::NoModelServices => "FLY-901",
+            FailureCode::NoOperator => "FLY-902",
+            FailureCode::NoSuchModel => "FLY-903",
+            FailureCode::ResourceFile => "FLY-904",
         }
     }
 }

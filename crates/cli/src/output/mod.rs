@@ -26,7 +26,7 @@ pub(crate) use document::Document;
 pub(crate) use exit::Exit;
 pub(crate) use failure::{Failure, FailureCode};
 pub(crate) use progress::Progress;
-pub(crate) use text::{BOLD, RED, Text, duration, plural};
+pub(crate) use text::{BOLD, RED, Text, age, duration, plural};
 
 use std::io::{self, Write};
 

@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::{API_VERSION, Envelope, Failure, failure::ErrorDocument};
 use crate::commands::{
-    backtest, check, emulate, explain, fit, gateway, gpus, plan, prices, top, trace, version,
+    backtest, check, decisions, emulate, explain, fit, freeze, gateway, gpus, plan, prices, status,
+    top, trace, version, whatif, why,
 };
 
 /// The schema of one answer. `apiVersion` and `kind` are fixed, so that a program can tell the
@@ -29,7 +30,9 @@ fn all() -> Vec<(&'static str, Value)> {
         ("backtest", schema::<backtest::Backtest>(backtest::Backtest::KIND)),
         ("backtest-tune", schema::<backtest::TuneAnswer>(backtest::TuneAnswer::KIND)),
         ("backtest-why", schema::<backtest::WhyAnswer>(backtest::WhyAnswer::KIND)),
+        ("brake", schema::<freeze::Brake>(freeze::Brake::KIND)),
         ("check", schema::<check::CheckAnswer>(check::CheckAnswer::KIND)),
+        ("decisions", schema::<decisions::DecisionList>(decisions::DecisionList::KIND)),
         ("emulation", schema::<emulate::Emulation>(emulate::Emulation::KIND)),
         ("error", schema::<ErrorDocument<'static>>(Failure::KIND)),
         ("explain", schema::<explain::Explanation>(explain::Explanation::KIND)),
@@ -43,10 +46,13 @@ fn all() -> Vec<(&'static str, Value)> {
         ("gpu", schema::<gpus::OnePart>(gpus::OnePart::KIND)),
         ("gpus", schema::<gpus::Parts>(gpus::Parts::KIND)),
         ("prices", schema::<prices::PriceList>(prices::PriceList::KIND)),
+        ("status", schema::<status::StatusAnswer>(status::StatusAnswer::KIND)),
         ("top", schema::<top::Top>(top::Top::KIND)),
         ("trace", schema::<trace::TraceReport>(trace::TraceReport::KIND)),
         ("trace-conversion", schema::<trace::Converted>(trace::Converted::KIND)),
         ("version", schema::<version::VersionAnswer>(version::VersionAnswer::KIND)),
+        ("what-if", schema::<whatif::WhatIf>(whatif::WhatIf::KIND)),
+        ("why", schema::<why::Why>(why::Why::KIND)),
     ]
 }
 

@@ -106,6 +106,22 @@ pub(crate) fn duration(time: Duration) -> String {
     }
 }
 
+/// `38 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`: how long ago something was, or how long it lasts.
+pub(crate) fn age(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
+    let two = |large: u64, unit: &str, small: u64, smaller: &str| match small {
+        0 => format!("{large} {unit}"),
+        _ => format!("{large} {unit} {small} {smaller}"),
+    };
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3_600 => two(minutes, "min", seconds % 60, "s"),
+        3_600..86_400 => two(hours, "h", minutes % 60, "min"),
+        _ => two(days, "d", hours % 24, "h"),
+    }
+}
+
 /// `1 node`, `2 nodes`.
 pub(crate) fn plural(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
@@ -122,6 +138,16 @@ mod tests {
         assert_eq!(read(5_000), "5 s");
         assert_eq!(read(1_940), "1.9 s");
         assert_eq!(read(129_000), "2 min 9 s");
+    }
+
+    #[test]
+    fn ages_read_well() {
+        let read = |seconds| age(Duration::from_secs(seconds));
+        assert_eq!(read(0), "0 s");
+        assert_eq!(read(200), "3 min 20 s");
+        assert_eq!(read(7_200), "2 h");
+        assert_eq!(read(7_500), "2 h 5 min");
+        assert_eq!(read(273_600), "3 d 4 h");
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod check;
 mod emulate;
 mod flyball;
 mod gateway;
+mod operator;
 mod plan;
 mod server;
 mod texts;

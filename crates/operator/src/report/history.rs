@@ -1,8 +1,8 @@
 //! Past decisions, as long as the operator lives and the ring reaches.
 
 use flyball_core::ids::ModelId;
-use flyball_resources::model_service::{ModelServiceStatus, Receipt};
-use serde::{Deserialize, Serialize};
+use flyball_resources::asked::Entry;
+use flyball_resources::model_service::ModelServiceStatus;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Decisions that are kept of one model. A busy model decides something new about every two minutes:
@@ -11,24 +11,6 @@ const PER_MODEL: usize = 240;
 
 /// Of all models together: 50,000 at about 1 KiB.
 const IN_ALL: usize = 50_000;
-
-/// One decision that was not like the one before.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Entry {
-    /// The model, `namespace/name`.
-    pub model: String,
-    /// Replicas that it should have had before.
-    pub from: Option<i32>,
-    /// Replicas that it should have.
-    pub to: Option<i32>,
-    /// Replicas that served then.
-    pub ready: Option<i32>,
-    /// Whether it was carried out or only shown.
-    pub mode: String,
-    /// The decision.
-    pub receipt: Receipt,
-}
 
 /// Past decisions, by model.
 #[derive(Clone, Debug, Default)]

@@ -16,7 +16,7 @@ mod tests;
 
 pub use attained::Attained;
 pub use changed::is_worth_writing;
-pub use history::{Entry, History};
+pub use history::History;
 pub use metrics::{Board, Shown};
 pub use status::{Context, status};
 pub use tell::{TellError, Teller};

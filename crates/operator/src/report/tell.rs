@@ -1,7 +1,7 @@
 //! Writes statuses and events.
 
-use super::history::Entry;
 use flyball_core::reason::Reason;
+use flyball_resources::asked::Entry;
 use flyball_resources::model_service::ModelServiceStatus;
 use flyball_resources::{FIELD_MANAGER, ModelService};
 use kube::api::{Api, Patch, PatchParams};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Align, Below, Block, Cell, Document, Row, Table, parts, shown};
+use super::{Align, Below, Block, Cell, Document, Node, Row, Table, parts, shown};
 use crate::chart;
 use crate::output::Charset;
 
@@ -28,6 +28,7 @@ fn block(block: &Block) -> Option<String> {
             lines.collect()
         }
         Block::Table(table) => rows(table),
+        Block::Tree(nodes) => branches(nodes, 0),
         Block::Notes(notes) => notes.iter().map(|note| format!("- {}\n", escaped(note))).collect(),
         Block::Line(line) => {
             let parts: Vec<String> = parts(line).map(escaped).collect();
@@ -40,6 +41,16 @@ fn block(block: &Block) -> Option<String> {
         }
         Block::Gap => return None,
     })
+}
+
+fn branches(nodes: &[Node], depth: usize) -> String {
+    let one = |node: &Node| {
+        let words = node.words();
+        let words = if words.is_empty() { words } else { format!(": {}", escaped(&words)) };
+        let line = format!("{}- **{}**{words}\n", "  ".repeat(depth), escaped(&node.name));
+        line + &branches(&node.children, depth + 1)
+    };
+    nodes.iter().map(one).collect()
 }
 
 fn rows(table: &Table) -> String {

@@ -11,8 +11,10 @@ mod markdown;
 mod terminal;
 #[cfg(test)]
 pub(crate) mod tests;
+pub(crate) mod tree;
 
 use crate::chart::Chart;
+pub(crate) use tree::Node;
 
 /// Blocks, from top to bottom.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,6 +28,8 @@ pub(crate) enum Block {
     /// Names and what they are: `Model   Qwen3-32B`.
     Facts(Vec<(String, String)>),
     Table(Table),
+    /// Reasons that rest on other reasons.
+    Tree(Vec<Node>),
     /// Sentences; each may wrap.
     Notes(Vec<String>),
     /// One line that is never wrapped: a verdict, or a command that somebody may paste. Three

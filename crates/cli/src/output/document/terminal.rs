@@ -2,7 +2,7 @@
 
 use anstyle::Style;
 
-use super::{Align, Below, Block, Cell, Document, Overflow, Row, Table, Tone, shown};
+use super::{Align, Below, Block, Cell, Document, Overflow, Row, Table, Tone, shown, tree};
 use crate::chart;
 use crate::output::Charset;
 use crate::output::text::{BOLD, GREEN, RED, Text, WIDTH, YELLOW, width, wrap};
@@ -22,6 +22,7 @@ impl Document {
                 }
                 Block::Facts(facts) => show_facts(&mut text, facts, charset),
                 Block::Table(table) => show_table(&mut text, table, charset),
+                Block::Tree(nodes) => tree::show(&mut text, nodes, charset),
                 Block::Notes(notes) => {
                     for note in notes {
                         text.wrapped("", &charset.fold(note));

@@ -1,0 +1,92 @@
+//! What the conditions of a model say, as kstatus reads them. Pure.
+
+use flyball_resources::ModelService;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::served::full_name;
+
+/// Whether a model is as its owner wants it, from best to worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Settled {
+    /// It is, and nothing changes.
+    Settled,
+    /// Not yet, as far as is known.
+    InProgress,
+    /// Not until a person acts.
+    Stalled,
+}
+
+impl Settled {
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Settled::Settled => "settled",
+            Settled::InProgress => "in-progress",
+            Settled::Stalled => "stalled",
+        }
+    }
+}
+
+/// One model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Judged {
+    /// The model, `namespace/name`.
+    pub(super) model: String,
+    /// Whether it is as its owner wants it.
+    pub(super) state: Settled,
+    /// Replicas that serve; unknown if absent.
+    pub(super) ready: Option<i32>,
+    /// Replicas that there should be; unknown if absent.
+    pub(super) wants: Option<i32>,
+    /// Why, in a word of the closed list.
+    pub(super) reason: Option<String>,
+    /// In a sentence.
+    pub(super) message: String,
+}
+
+impl Judged {
+    /// What changed, in a line.
+    pub(super) fn line(&self) -> String {
+        let count = |count: Option<i32>| count.map_or("?".to_owned(), |count| count.to_string());
+        format!(
+            "{}  {}  {}/{} ready  {}",
+            self.model,
+            self.state.word(),
+            count(self.ready),
+            count(self.wants),
+            self.message
+        )
+    }
+}
+
+pub(super) fn judge(model: &ModelService) -> Judged {
+    let status = model.status.clone().unwrap_or_default();
+    let condition = |name: &str| status.conditions.iter().find(|one| one.type_ == name);
+    let so = |name: &str| condition(name).filter(|one| one.status == "True");
+    let old = status.observed_generation != model.metadata.generation;
+    let (state, said) = match (so("Stalled"), so("Reconciling"), so("Ready")) {
+        // A status about an older spec says nothing about this one.
+        _ if old => (Settled::InProgress, None),
+        (Some(stalled), _, _) => (Settled::Stalled, Some(stalled)),
+        (None, Some(reconciling), _) => (Settled::InProgress, Some(reconciling)),
+        (None, None, Some(ready)) => (Settled::Settled, Some(ready)),
+        (None, None, None) => (Settled::InProgress, condition("Ready")),
+    };
+    let message = match said {
+        Some(said) => said.message.clone(),
+        None if status.observed_generation.is_none() => {
+            "no operator has looked at it yet".to_owned()
+        }
+        None => "the operator has not seen the newest spec yet".to_owned(),
+    };
+    Judged {
+        model: full_name(model),
+        state,
+        ready: status.ready_replicas,
+        wants: status.recommended_replicas,
+        reason: said.map(|said| said.reason.clone()),
+        message,
+    }
+}

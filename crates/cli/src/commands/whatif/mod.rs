@@ -1,0 +1,114 @@
+//! `flyball whatif` and `flyball diff`: what the planner would do in another world.
+//!
+//! The operator imagines it; here questions are put (`parse`, `file`) and answers shown (`answer`).
+
+mod answer;
+mod file;
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::BoolishValueParser;
+use flyball_resources::asked::{Changes, OtherPrice};
+
+use crate::cluster::connect;
+use crate::flags::ClusterArgs;
+use crate::output::{Exit, Failure, Printer};
+use crate::reach::{Operator, ReachArgs};
+use crate::served::{find, full_name};
+pub(crate) use answer::WhatIf;
+
+/// Ask the planner what it would do in another world, as at its next look
+///
+/// The operator takes its last look at the cluster, changes it as asked, and decides with what it
+/// remembers. Nothing is written. Forecasts follow a change over the next looks, as in earnest.
+#[derive(Debug, Args)]
+pub(crate) struct WhatIfArgs {
+    /// The model: NAME, or NAMESPACE/NAME
+    #[arg(value_name = "NAME")]
+    model: String,
+
+    /// More or less work than now: +50%, -20%, 3x
+    #[arg(long, value_name = "CHANGE", env = "FLYBALL_WHATIF_RATE", hide_env_values = true)]
+    #[arg(value_parser = parse::rate, allow_hyphen_values = true)]
+    rate: Option<u32>,
+
+    /// A pool that is gone with everything on it; may be given several times
+    #[arg(long, value_name = "POOL", env = "FLYBALL_WHATIF_LOSE_POOL", hide_env_values = true)]
+    #[arg(value_delimiter = ',')]
+    lose_pool: Vec<String>,
+
+    /// Another price of an accelerator hour: h100=2.0, or h100/spot=1.2; may be given several times
+    #[arg(long, value_name = "POOL=PRICE", env = "FLYBALL_WHATIF_PRICE", hide_env_values = true)]
+    #[arg(value_delimiter = ',', value_parser = parse::price)]
+    price: Vec<OtherPrice>,
+
+    /// Another fewest number of replicas
+    #[arg(long, value_name = "N", env = "FLYBALL_WHATIF_MIN", hide_env_values = true)]
+    min: Option<u32>,
+
+    /// Another largest number of replicas
+    #[arg(long, value_name = "N", env = "FLYBALL_WHATIF_MAX", hide_env_values = true)]
+    max: Option<u32>,
+
+    #[command(flatten)]
+    reach: ReachArgs,
+}
+
+/// Show what the planner would do if ModelServices and Pools of a file were applied
+///
+/// Nothing is applied. Other kinds in the file are left aside. What replicas become, what an hour
+/// costs before and after, and why; also of models that are not in the file and share its pools.
+#[derive(Debug, Args)]
+pub(crate) struct DiffArgs {
+    /// A YAML file with any number of documents; - is stdin
+    #[arg(short, long, value_name = "FILE", env = "FLYBALL_DIFF_FILE", hide_env_values = true)]
+    file: PathBuf,
+
+    /// Exit with 1 if anything would differ
+    #[arg(long, env = "FLYBALL_DIFF_EXIT_CODE")]
+    #[arg(hide_env_values = true, value_parser = BoolishValueParser::new())]
+    exit_code: bool,
+
+    #[command(flatten)]
+    reach: ReachArgs,
+}
+
+pub(crate) async fn run(
+    args: &WhatIfArgs,
+    global: &ClusterArgs,
+    printer: &Printer,
+) -> Result<Exit, Failure> {
+    let mut changes = Changes {
+        rate_percent: args.rate,
+        min: args.min,
+        max: args.max,
+        lost_pools: args.lose_pool.clone(),
+        prices: args.price.clone(),
+        ..Changes::default()
+    };
+    if changes == Changes::default() {
+        return Err(Failure::new(Exit::Usage, "nothing is different in this world")
+            .hint("say what: --rate +50%, --lose-pool X, --price X=2.0, --min N or --max N"));
+    }
+    let cluster = connect(global).await?;
+    let model = full_name(&find(&cluster, global, &args.model).await?);
+    changes.model = Some(model);
+    let operator = Operator::reach(&args.reach, Some(&cluster), global).await?;
+    let outcome = operator.what_if(&changes).await?;
+    Ok(printer.answer(&WhatIf::new(parse::words(&changes), outcome, false)))
+}
+
+pub(crate) async fn diff(
+    args: &DiffArgs,
+    global: &ClusterArgs,
+    printer: &Printer,
+) -> Result<Exit, Failure> {
+    let read = file::read(&args.file, global.namespace.as_deref())?;
+    let operator = Operator::reach(&args.reach, None, global).await?;
+    let outcome = operator.what_if(&read.changes).await?;
+    Ok(printer.answer(&WhatIf::new(read.words, outcome, args.exit_code)))
+}

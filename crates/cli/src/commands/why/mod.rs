@@ -1,0 +1,114 @@
+//! `flyball why`: why a model has the replicas it has, and why it wants others.
+//!
+//! The last decision stands in the status of the ModelService, so that it can be told without the
+//! operator; earlier ones only the operator remembers. `pods` adds what waits and since when, `tree`
+//! shows it all.
+
+mod answer;
+mod numbers;
+mod pods;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use clap::Args;
+use clap::builder::BoolishValueParser;
+use flyball_resources::asked::Entry;
+
+use crate::cluster::{Cluster, connect};
+use crate::flags::ClusterArgs;
+use crate::moment;
+use crate::output::{Exit, Failure, Printer};
+use crate::reach::{Operator, ReachArgs};
+use crate::served::{find, full_name};
+pub(crate) use answer::Why;
+
+/// Show why a model has the replicas it has, and why it wants others
+///
+/// The last decision is read from the status of the ModelService; earlier ones are asked of the
+/// operator, which remembers them as long as it lives. Times are UTC.
+#[derive(Debug, Args)]
+pub(crate) struct WhyArgs {
+    /// The model: NAME, or NAMESPACE/NAME
+    #[arg(value_name = "NAME")]
+    model: String,
+
+    /// The decision that held at this moment: 14:02, 2026-11-15T14:02:10Z, or 20m ago
+    #[arg(long, value_name = "TIME", env = "FLYBALL_WHY_AT", hide_env_values = true)]
+    at: Option<String>,
+
+    /// Also the last so many decisions
+    #[arg(long, value_name = "N", env = "FLYBALL_WHY_LAST", hide_env_values = true)]
+    #[arg(conflicts_with = "at")]
+    last: Option<usize>,
+
+    /// One line per reason instead of a tree, for grep
+    #[arg(long, env = "FLYBALL_WHY_FLAT")]
+    #[arg(hide_env_values = true, value_parser = BoolishValueParser::new())]
+    flat: bool,
+
+    #[command(flatten)]
+    reach: ReachArgs,
+}
+
+pub(crate) async fn run(
+    args: &WhyArgs,
+    global: &ClusterArgs,
+    printer: &Printer,
+) -> Result<Exit, Failure> {
+    let now = jiff::Timestamp::now();
+    let at = args
+        .at
+        .as_ref()
+        .map(|text| moment::parse(text, now))
+        .transpose()
+        .map_err(|why| Failure::new(Exit::Usage, "--at is not a moment").because(why))?;
+    let cluster = connect(global).await?;
+    let model = find(&cluster, global, &args.model).await?;
+    let mut why = match at {
+        Some(at) => {
+            let past = past(args, &cluster, global, &full_name(&model)).await?;
+            Why::then(held_at(&past, at, now)?, now)
+        }
+        None => Why::of(&model, now),
+    };
+    if !why.past && why.is_in_motion() {
+        match pods::waiting(&cluster.client, &model, global.timeout).await {
+            Ok(waiting) => why.waiting = waiting,
+            Err(unknown) => why.waiting_unknown = Some(unknown),
+        }
+    }
+    if let Some(last) = args.last {
+        let mut past = past(args, &cluster, global, &full_name(&model)).await?;
+        why.earlier = past.split_off(past.len().saturating_sub(last));
+    }
+    why.flat = args.flat;
+    Ok(printer.answer(&why))
+}
+
+async fn past(
+    args: &WhyArgs,
+    cluster: &Cluster,
+    global: &ClusterArgs,
+    model: &str,
+) -> Result<Vec<Entry>, Failure> {
+    let operator = Operator::reach(&args.reach, Some(cluster), global).await?;
+    Ok(operator.decisions(Some(model)).await?.decisions)
+}
+
+/// The last decision that was made by then.
+fn held_at(past: &[Entry], at: jiff::Timestamp, now: jiff::Timestamp) -> Result<&Entry, Failure> {
+    let made =
+        |entry: &&Entry| entry.receipt.at.parse::<jiff::Timestamp>().is_ok_and(|made| made <= at);
+    past.iter().rev().find(made).ok_or_else(|| {
+        let failure =
+            Failure::new(Exit::Unknown, "the operator remembers no decision of that time");
+        match past.first() {
+            Some(first) => failure.because(format!(
+                "its first is of {} UTC",
+                moment::clock_of(&first.receipt.at, now)
+            )),
+            None => failure.because("it has decided nothing about this model yet"),
+        }
+    })
+}

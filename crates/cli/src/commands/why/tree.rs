@@ -1,0 +1,271 @@
+//! The same for people: a tree of reasons.
+
+use flyball_core::decision::Bound;
+use flyball_resources::model_service::{Receipt, Span, VariantStatus};
+
+use super::answer::{Bounds, Waiting, Why};
+use super::numbers::{rate, span};
+use crate::commands::decisions::past;
+use crate::moment::{ago, clock_and_age, clock_of};
+use crate::output::document::tree::flat;
+use crate::output::document::{Block, Node};
+use crate::output::{Document, age, plural};
+
+/// What is not known.
+const UNKNOWN: &str = "unknown";
+
+pub(super) fn view(why: &Why) -> Document {
+    let now = why.asked_at.parse().unwrap_or(jiff::Timestamp::MAX);
+    let nodes = nodes(why, now);
+    let mut document = Document::new();
+    document.push(Block::Line(head(why, now)));
+    if why.flat {
+        // Never wrapped: whoever greps wants the whole line.
+        let line = |(path, words): (String, String)| Block::Line(format!("{path}   {words}"));
+        document.blocks.extend(flat(&nodes).into_iter().map(line));
+    } else {
+        document.push(Block::Tree(nodes));
+    }
+    if !why.earlier.is_empty() {
+        document.push(Block::Gap);
+        document.push(past(&why.earlier, now, false));
+    }
+    document
+}
+
+fn head(why: &Why, now: jiff::Timestamp) -> String {
+    let count = |count: Option<i32>| count.map_or(UNKNOWN.to_owned(), |count| count.to_string());
+    let when = why.decision.as_ref().map(|decision| match why.past {
+        true => format!(" at {}", clock_and_age(&decision.at, now).replace(')', " ago)")),
+        false => format!(" since {}", clock_and_age(&decision.at, now)),
+    });
+    let ready = if why.past { "were ready" } else { "ready" };
+    let wants = if why.past { "wanted" } else { "wants" };
+    format!(
+        "{}   {} {ready}, {wants} {}{}   {}",
+        why.model,
+        count(why.ready),
+        count(why.wants),
+        when.unwrap_or_default(),
+        why.mode,
+    )
+}
+
+fn nodes(why: &Why, now: jiff::Timestamp) -> Vec<Node> {
+    let Some(decision) = &why.decision else {
+        let mut nodes = trouble(why);
+        nodes.push(Node::new("decision", "none yet", "does an operator run? flyball check"));
+        return nodes;
+    };
+    let wants =
+        why.wants.map_or("wants unknown because".to_owned(), |n| format!("wants {n} because"));
+    let mut nodes = vec![Node::of(wants, wanted(why, decision, now))];
+    if !why.past {
+        nodes.push(has(why, now));
+        nodes.push(price(why));
+    }
+    if let Some(misses) = &decision.expected_hourly_misses {
+        nodes.push(Node::new(
+            "misses",
+            format!("{} requests/h expected", span(misses)),
+            misses.origin.to_lowercase(),
+        ));
+    }
+    if !why.past {
+        nodes.push(objectives(why));
+    }
+    nodes.push(instead(decision));
+    let hint = format!("flyball explain {}", decision.reason);
+    nodes.push(Node::new("reason", decision.reason.clone(), hint));
+    nodes
+}
+
+fn wanted(why: &Why, decision: &Receipt, now: jiff::Timestamp) -> Vec<Node> {
+    let mut nodes = Vec::new();
+    if !why.past {
+        nodes.extend(demand(why));
+        let several = why.variants.len() > 1;
+        nodes.extend(why.variants.iter().flat_map(|variant| speed(variant, several)));
+    }
+    if let Some(bounds) = &why.bounds {
+        nodes.push(allowed(bounds, now));
+    }
+    nodes.push(signals(decision));
+    let summary = Bound::from_name(&decision.bound).map_or("", Bound::summary);
+    nodes.push(Node::new("winner", decision.bound.clone(), lower(summary)));
+    let said: Vec<String> = decision
+        .candidates
+        .iter()
+        .map(|candidate| format!("{} {}", candidate.bound, candidate.replicas))
+        .collect();
+    let said = if said.is_empty() { UNKNOWN.to_owned() } else { said.join(", ") };
+    nodes.push(Node::new("each", said, "what each alone would give"));
+    nodes
+}
+
+fn demand(why: &Why) -> Vec<Node> {
+    let Some(band) = &why.forecast else {
+        return vec![Node::new("demand", UNKNOWN, ""), Node::new("forecast", UNKNOWN, "")];
+    };
+    let ahead = age(std::time::Duration::from_secs(band.horizon_seconds.unsigned_abs()));
+    let chance = match band.quantile_percent.as_str() {
+        // Rounded; nothing that comes is certain.
+        "100.0" => ">99.9",
+        percent => percent,
+    };
+    vec![
+        Node::new("demand", format!("{} replicas now", band.need_now), "with what waits"),
+        Node::new(
+            "forecast",
+            format!("{} replicas at most", band.look_ahead),
+            format!("{chance} % quantile, {ahead} ahead"),
+        ),
+    ]
+}
+
+fn speed(variant: &VariantStatus, several: bool) -> Vec<Node> {
+    let name = |what: &str| match several {
+        true => format!("{what} {}", variant.name),
+        false => what.to_owned(),
+    };
+    let origin = |one: Option<&Span>| one.map(|span| span.origin.to_lowercase());
+    let (reads, writes) = (&variant.prefill_tokens_per_second, &variant.decode_tokens_per_second);
+    let capacity = match (reads, writes) {
+        (None, None) => Node::new(name("capacity"), UNKNOWN, "of one replica"),
+        _ => Node::new(
+            name("capacity"),
+            format!("reads {}, writes {} tokens/s", rate(reads.as_ref()), rate(writes.as_ref())),
+            format!(
+                "of one replica, {}",
+                origin(reads.as_ref().or(writes.as_ref())).unwrap_or_default()
+            ),
+        ),
+    };
+    let start = match &variant.cold_start_seconds {
+        None => Node::new(name("start"), UNKNOWN, "no start was measured or stated"),
+        Some(start) => {
+            let measured = match usize::try_from(variant.starts_measured).unwrap_or(0) {
+                0 => start.origin.to_lowercase(),
+                count => format!("{} measured", plural(count, "start")),
+            };
+            Node::new(name("start"), format!("{} s until it serves", span(start)), measured)
+        }
+    };
+    vec![capacity, start]
+}
+
+fn allowed(bounds: &Bounds, now: jiff::Timestamp) -> Node {
+    let sleep = if bounds.may_sleep { ", may sleep" } else { "" };
+    let pinned = bounds.pinned.map(|count| format!("a person set {count} (spec.replicas)"));
+    let frozen = bounds.frozen_until.as_ref().map(|until| {
+        let because = bounds.frozen_because.as_deref().unwrap_or("no reason given");
+        format!("frozen until {} UTC: {because}", clock_of(until, now))
+    });
+    let note: Vec<String> = pinned.into_iter().chain(frozen).collect();
+    Node::new("bounds", format!("min {}, max {}{sleep}", bounds.min, bounds.max), note.join("; "))
+}
+
+fn signals(decision: &Receipt) -> Node {
+    if decision.signals.is_empty() {
+        return Node::new("signals", UNKNOWN, "");
+    }
+    let doubtful: Vec<String> = decision
+        .signals
+        .iter()
+        .filter(|seen| seen.freshness != "Fresh")
+        .map(|seen| format!("{} {}", seen.signal, seen.freshness).to_lowercase())
+        .collect();
+    let all: Vec<String> = decision.signals.iter().map(|seen| seen.signal.to_lowercase()).collect();
+    match doubtful.as_slice() {
+        [] => Node::new("signals", "all fresh", all.join(", ")),
+        doubtful => Node::new("signals", doubtful.join(", "), "nothing is given back on these"),
+    }
+}
+
+fn has(why: &Why, now: jiff::Timestamp) -> Node {
+    let Some(ready) = why.ready else { return Node::new("has", UNKNOWN, "") };
+    let mut nodes = waiting(&why.waiting, now);
+    if let Some(unknown) = &why.waiting_unknown {
+        nodes.push(counts(why, unknown));
+    }
+    nodes.extend(trouble(why));
+    let differs = why.wants.is_some_and(|wants| wants != ready);
+    if differs && why.mode == "Recommend" {
+        nodes.push(Node::new("mode", "Recommend", "decisions are shown, not carried out"));
+    }
+    match (nodes.is_empty(), differs) {
+        (true, false) => Node::new(format!("has {ready}"), "as many as wanted", ""),
+        (true, true) => Node::new(format!("has {ready}"), "the change has not begun", ""),
+        (false, _) => Node::of(format!("has {ready} because"), nodes),
+    }
+}
+
+fn counts(why: &Why, unknown: &str) -> Node {
+    let sum = |of: fn(&VariantStatus) -> i32| why.variants.iter().map(of).sum::<i32>();
+    let (pending, starting) = (sum(|one| one.pending), sum(|one| one.starting));
+    let draining = sum(|one| one.draining);
+    let value = format!("{pending} pending, {starting} starting, {draining} draining");
+    Node::new("pods", value, format!("since when is unknown: {unknown}"))
+}
+
+/// One line for all that wait for the same reason.
+fn waiting(all: &[Waiting], now: jiff::Timestamp) -> Vec<Node> {
+    let mut nodes = Vec::new();
+    for state in ["Pending", "Starting", "Draining"] {
+        let same: Vec<&Waiting> = all.iter().filter(|one| one.state == state).collect();
+        let Some(oldest) = same.iter().min_by_key(|one| &one.since) else { continue };
+        let time = ago(&oldest.since, now).map_or(UNKNOWN.to_owned(), age);
+        let time = if same.len() > 1 { format!("up to {time}") } else { time };
+        let value = format!("{} for {time}", plural(same.len(), "pod"));
+        let note = oldest.why.clone().unwrap_or_else(|| oldest.pod.clone());
+        nodes.push(Node::new(state.to_lowercase(), value, note));
+    }
+    nodes
+}
+
+fn trouble(why: &Why) -> Vec<Node> {
+    let node = |one: &super::answer::Trouble| {
+        Node::new(one.kind.clone(), one.reason.clone(), one.message.clone())
+    };
+    why.troubles.iter().filter(|one| one.kind != "ObjectivesMet").map(node).collect()
+}
+
+fn price(why: &Why) -> Node {
+    let currency = why.currency.as_deref().unwrap_or_default();
+    let money = |cost: &Option<String>| {
+        cost.as_ref().map_or(UNKNOWN.to_owned(), |cost| format!("{cost} {currency}/h"))
+    };
+    let note = match (&why.hourly_cost, &why.recommended_hourly_cost) {
+        (None, None) => "no price of the pool is known".to_owned(),
+        _ => format!("{} as wanted", money(&why.recommended_hourly_cost)),
+    };
+    Node::new("price", format!("{} now", money(&why.hourly_cost)), note)
+}
+
+fn objectives(why: &Why) -> Node {
+    let wanted = why.wanted_percent.as_deref().unwrap_or("99");
+    match &why.attainment_percent {
+        None => Node::new("objectives", UNKNOWN, "no request was judged in the last hour"),
+        Some(met) => Node::new(
+            "objectives",
+            format!("{met} % met them"),
+            format!("of the last hour's requests; {wanted} % are wanted"),
+        ),
+    }
+}
+
+fn instead(decision: &Receipt) -> Node {
+    match decision.hpa_would_want {
+        Some(count) => {
+            let count = usize::try_from(count).unwrap_or(0);
+            Node::new("instead", format!("an HPA would have {count}"), "at a target of 75 %")
+        }
+        None => Node::new("instead", UNKNOWN, "what an HPA would do cannot be told"),
+    }
+}
+
+/// A sentence as a part of another.
+fn lower(sentence: &str) -> String {
+    let mut letters = sentence.trim_end_matches('.').chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}

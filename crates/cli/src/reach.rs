@@ -1,0 +1,194 @@
+//! How the operator is asked: at an address, or through the API server's service proxy.
+
+use std::time::Duration;
+
+use clap::Args;
+use flyball_resources::asked::{Changes, Decisions, Outcome};
+use k8s_openapi::api::core::v1::Service;
+use kube::api::{Api, ListParams};
+use kube::client::Body;
+use kube::{Client, ResourceExt as _};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::cluster::{Cluster, anonymous, innermost};
+use crate::flags::ClusterArgs;
+use crate::output::{Exit, Failure, FailureCode, duration};
+
+/// By which the operator's Service is found.
+const LABELS: &str = "app.kubernetes.io/name=flyball,app.kubernetes.io/component=operator";
+
+/// Of several operators behind one Service only the one that leads can answer, and whoever is asked
+/// is up to chance: of two, one in a thousand questions finds nobody in so many tries.
+const TRIES: usize = 10;
+
+/// The status of an answer from an operator that does not lead.
+const MISDIRECTED: u16 = 421;
+
+/// Where the operator is.
+#[derive(Debug, Args)]
+pub(crate) struct ReachArgs {
+    /// Admin address of the operator; found by its Service and asked through the API server if absent
+    #[arg(long, value_name = "URL", env = "FLYBALL_OPERATOR", hide_env_values = true)]
+    pub(crate) operator: Option<http::Uri>,
+}
+
+/// An operator that can be asked.
+pub(crate) struct Operator {
+    client: Client,
+    /// Before every path.
+    base: String,
+    /// How people would name it.
+    place: String,
+    limit: Duration,
+}
+
+impl Operator {
+    pub(crate) async fn reach(
+        args: &ReachArgs,
+        cluster: Option<&Cluster>,
+        global: &ClusterArgs,
+    ) -> Result<Operator, Failure> {
+        let limit = global.timeout;
+        if let Some(url) = &args.operator {
+            if url.scheme().is_none() || url.host().is_none() {
+                return Err(Failure::new(Exit::Usage, "this is not the address of an operator")
+                    .at(url.to_string())
+                    .hint("write it as http://127.0.0.1:9090: `admin` in its settings"));
+            }
+            let client = anonymous(url.clone(), limit).await?;
+            let place = url.to_string().trim_end_matches('/').to_owned();
+            return Ok(Operator { client, base: String::new(), place, limit });
+        }
+        let connected;
+        let cluster = match cluster {
+            Some(cluster) => cluster,
+            None => {
+                connected = crate::cluster::connect(global).await?;
+                &connected
+            }
+        };
+        let service = service(cluster, limit).await?;
+        let (namespace, name) = (service.namespace().unwrap_or_default(), service.name_any());
+        let base = format!("/api/v1/namespaces/{namespace}/services/http:{name}:admin/proxy");
+        let place = format!("service {namespace}/{name}");
+        Ok(Operator { client: cluster.client.clone(), base, place, limit })
+    }
+
+    /// Past decisions of one model or of all, oldest first.
+    pub(crate) async fn decisions(&self, model: Option<&str>) -> Result<Decisions, Failure> {
+        let query = model.map(|model| format!("?model={model}")).unwrap_or_default();
+        let request = || http::Request::get(format!("{}/decisions{query}", self.base));
+        self.ask(request, Vec::new()).await
+    }
+
+    /// What would be.
+    pub(crate) async fn what_if(&self, changes: &Changes) -> Result<Outcome, Failure> {
+        let body = serde_json::to_vec(changes).map_err(|error| self.silent(error.to_string()))?;
+        let request = || {
+            http::Request::post(format!("{}/whatif", self.base))
+                .header(http::header::CONTENT_TYPE, "application/json")
+        };
+        self.ask(request, body).await
+    }
+
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        request: impl Fn() -> http::request::Builder,
+        body: Vec<u8>,
+    ) -> Result<T, Failure> {
+        let answer = async {
+            let mut answer = self.once(request(), body.clone()).await?;
+            for _ in 1..TRIES {
+                if answer.0 != MISDIRECTED {
+                    break;
+                }
+                answer = self.once(request(), body.clone()).await?;
+            }
+            Ok(answer)
+        };
+        let answer = tokio::time::timeout(self.limit, answer).await;
+        let answer =
+            answer.unwrap_or_else(|_| Err(format!("no answer within {}", duration(self.limit))));
+        let (status, body) = answer.map_err(|why| self.silent(why))?;
+        match status {
+            200 => serde_json::from_slice(&body).map_err(|error| {
+                self.silent(format!("its answer cannot be read ({error}): of another release?"))
+            }),
+            422 => Err(Failure::new(Exit::Usage, "that cannot be imagined")
+                .at(self.place.clone())
+                .problems(words(&body).lines().map(str::to_owned).collect())),
+            _ => Err(self.silent(said(status, &words(&body)))),
+        }
+    }
+
+    async fn once(
+        &self,
+        request: http::request::Builder,
+        body: Vec<u8>,
+    ) -> Result<(u16, Vec<u8>), String> {
+        let request = request.body(Body::from(body));
+        let request = request.map_err(|_| "its address makes no sense".to_owned())?;
+        let response = self.client.send(request).await.map_err(|error| innermost(&error))?;
+        let status = response.status().as_u16();
+        let body = response.into_body().collect_bytes().await.map_err(|error| innermost(&error))?;
+        Ok((status, body.to_vec()))
+    }
+
+    fn silent(&self, why: String) -> Failure {
+        Failure::new(Exit::Unknown, "the operator does not answer")
+            .at(self.place.clone())
+            .because(why)
+            .code(FailureCode::NoOperator)
+            .hint("--operator names its admin address; flyball explain FLY-902")
+    }
+}
+
+/// The operator's Service.
+pub(crate) async fn service(cluster: &Cluster, limit: Duration) -> Result<Service, Failure> {
+    let params = ListParams::default().labels(LABELS);
+    let api: Api<Service> = Api::all(cluster.client.clone());
+    let nobody = |why: String| {
+        Failure::new(Exit::Unknown, "no operator was found")
+            .at(cluster.address.clone())
+            .because(why)
+            .code(FailureCode::NoOperator)
+            .hint("--operator names its admin address; flyball explain FLY-902")
+    };
+    let list = match tokio::time::timeout(limit, api.list(&params)).await {
+        Ok(Ok(list)) => list,
+        Ok(Err(kube::Error::Api(status))) => return Err(nobody(status.message.clone())),
+        Ok(Err(error)) => return Err(nobody(innermost(&error))),
+        Err(_) => return Err(nobody(format!("no answer within {}", duration(limit)))),
+    };
+    let admin = |service: &Service| {
+        let ports = service.spec.as_ref().and_then(|spec| spec.ports.as_deref());
+        ports.unwrap_or_default().iter().any(|port| port.name.as_deref() == Some("admin"))
+    };
+    list.items
+        .into_iter()
+        .find(admin)
+        .ok_or_else(|| nobody(format!("no Service has the labels {LABELS} and a port `admin`")))
+}
+
+/// The API server wraps its words in a Status; the operator just says them.
+fn words(body: &[u8]) -> String {
+    #[derive(Deserialize)]
+    struct Refusal {
+        message: String,
+    }
+    match serde_json::from_slice::<Refusal>(body) {
+        Ok(status) => status.message,
+        Err(_) => String::from_utf8_lossy(body).trim().to_owned(),
+    }
+}
+
+fn said(status: u16, words: &str) -> String {
+    match (status, words.lines().next().unwrap_or_default()) {
+        (404 | 405, _) => {
+            format!("HTTP {status}: not an operator's admin address, or an older one")
+        }
+        (_, "") => format!("HTTP {status}"),
+        (_, words) => format!("HTTP {status}, {words}"),
+    }
+}
