@@ -1,0 +1,138 @@
+//! The loop: look, decide, carry out, tell; and what runs beside it.
+//!
+//! An operator that does not lead looks and decides too, so that it has learnt when it must take over;
+//! it writes nothing and talks to no gateway. `round` is one turn of the loop, `told` its last step,
+//! `talk` the door for gateways.
+
+mod round;
+mod talk;
+mod told;
+
+use crate::admin::{self, State};
+use crate::lead::{self, Fence};
+use crate::link::{self, Link};
+use crate::observe::prometheus::{self, Prometheus};
+use crate::observe::{Gateways, Learnt, Watches, watch};
+use crate::report::{Attained, Board, Teller};
+use crate::settings::Settings;
+use flyball_core::ids::ModelId;
+use kube::Client;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use talk::Door;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Models whose writes are made at the same time.
+const AT_ONCE: usize = 16;
+
+/// Why an operator cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    /// There is no cluster.
+    #[error("there is no cluster to look after: {0}; hint: run in a pod, or set KUBECONFIG")]
+    NoCluster(String),
+    /// An address cannot be listened on, or there is no runtime.
+    #[error("{what}: {source}")]
+    Start {
+        /// What was tried.
+        what: &'static str,
+        /// What came of it.
+        source: io::Error,
+    },
+    /// Gateways cannot be let in.
+    #[error(transparent)]
+    Gateways(link::Problem),
+    /// Prometheus' address cannot be used.
+    #[error(transparent)]
+    Prometheus(#[from] prometheus::AskError),
+}
+
+/// Runs an operator until SIGTERM or SIGINT.
+pub async fn run(settings: Settings, version: &'static str, me: String) -> Result<(), Problem> {
+    let client =
+        Client::try_default().await.map_err(|error| Problem::NoCluster(error.to_string()))?;
+    let start = |what| move |source| Problem::Start { what, source };
+    let listener = TcpListener::bind(settings.admin)
+        .await
+        .map_err(start("the admin address cannot be listened on"))?;
+    let board = Arc::new(Board::default());
+    let state = Arc::new(State::new(version, Arc::clone(&board)));
+    tokio::spawn(admin::serve(listener, Arc::clone(&state)));
+    let fence = Fence::default();
+    let lease = settings.lease.clone();
+    tokio::spawn(lead::lead(client.clone(), lease, me.clone(), fence.clone()));
+    let link = Arc::new(Link::new());
+    let door = Door { address: settings.link, auth: talk::auth(&settings, &client) };
+    let talking = tokio::spawn(door.talk(Arc::clone(&link), fence.clone()));
+    let prometheus =
+        settings.prometheus.as_ref().map(|one| Prometheus::new(&one.url)).transpose()?;
+    let watches = watch(&client, &settings.lease.namespace);
+    let mut operator = Operator {
+        teller: Teller::new(&client, &me),
+        watches,
+        prometheus,
+        fence,
+        board,
+        state,
+        client,
+        learnt: Learnt::default(),
+        attained: Attained::default(),
+        gateways: Gateways::default(),
+        link,
+        written: BTreeMap::new(),
+        settings,
+    };
+    let mut end = signal(SignalKind::terminate()).map_err(start("signals cannot be heard"))?;
+    let mut interrupt =
+        signal(SignalKind::interrupt()).map_err(start("signals cannot be heard"))?;
+    tokio::select! {
+        () = operator.live() => {}
+        Ok(problem) = talking => return Err(problem),
+        _ = end.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    let left = lead::leave(operator.client.clone(), &operator.settings.lease, &me);
+    // Whoever comes next waits for the lease to lapse if this fails.
+    let _ = tokio::time::timeout(Duration::from_secs(2), left).await;
+    Ok(())
+}
+
+struct Operator {
+    settings: Settings,
+    client: Client,
+    watches: Watches,
+    prometheus: Option<Prometheus>,
+    fence: Fence,
+    board: Arc<Board>,
+    state: Arc<State>,
+    teller: Teller,
+    learnt: Learnt,
+    attained: Attained,
+    gateways: Gateways,
+    link: Arc<Link>,
+    /// When each status was last written.
+    written: BTreeMap<ModelId, Instant>,
+}
+
+impl Operator {
+    async fn live(&mut self) {
+        self.watches.listed().await;
+        self.state.is_ready();
+        tracing::info!(tick_seconds = self.settings.tick_seconds, "operator looks after models");
+        let tick = Duration::from_secs(u64::from(self.settings.tick_seconds));
+        let mut ticks = tokio::time::interval(tick);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut wakes = self.link.wakes();
+        loop {
+            // Whoever waits for a first replica should not wait for a tick besides.
+            tokio::select! {
+                _ = ticks.tick() => {}
+                Ok(()) = wakes.changed() => {}
+            }
+            self.round().await;
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! One turn of the loop.
+
+use super::{AT_ONCE, Operator};
+use crate::apply::{self, ApplyError, Retry};
+use crate::build::{self, Write};
+use crate::imagine::World;
+use crate::observe::demand::Signals;
+use crate::observe::{Facts, Seen, look, prometheus};
+use crate::report::Shown;
+use flyball_core::decision::Decision;
+use flyball_core::ids::ModelId;
+use flyball_core::units::{Micros, Timestamp};
+use futures::{StreamExt as _, stream};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+impl Operator {
+    pub(super) async fn round(&mut self) {
+        let began = Instant::now();
+        let facts = self.watches.facts(&self.settings.namespaces);
+        let mut signals = self.signals().await;
+        let reports = self.link.heard(SystemTime::now());
+        let wanted = self.link.wakes().borrow().clone();
+        self.gateways.add(&mut signals, &reports, &wanted, &facts);
+        let max_age = Micros::from_seconds(u64::from(self.settings.signal_max_age_seconds));
+        let time = (now(), max_age);
+        let seen = look(&facts, &signals, &mut self.learnt, time);
+        let looked = began.elapsed();
+        let leads = self.fence.may_write(Instant::now());
+        self.state.leads(leads);
+        let (decision, broken) = self.state.brain(|brain| {
+            if !leads {
+                brain.stand_by();
+            }
+            brain.decide(&seen)
+        });
+        for violation in &broken {
+            tracing::error!(%violation, "a decision broke a rule");
+            self.state.metrics().count_violation(violation.invariant);
+        }
+        self.attained.learn(&seen.snapshot);
+        let decided = began.elapsed();
+        let mut made = Vec::new();
+        if leads {
+            made = self.carry_out(&facts, &signals, &seen, &decision).await;
+        }
+        self.order(&facts, &seen, &decision, &made);
+        if leads {
+            self.tell(&seen, &decision).await;
+        }
+        let took =
+            [looked, decided - looked, began.elapsed() - decided].map(|part| part.as_secs_f64());
+        self.board.change(|shown| {
+            shown.leads = leads;
+            shown.gateways = reports.iter().filter(|report| !report.gone).count();
+            shown.took_seconds = took;
+            shown.show(&seen.snapshot, &decision.models);
+        });
+        let tick = Micros::from_seconds(u64::from(self.settings.tick_seconds));
+        let learnt = self.learnt.clone();
+        self.state.remember(World { facts, signals, learnt, time, tick });
+    }
+
+    async fn signals(&self) -> Signals {
+        let mut signals = Signals::default();
+        if let Some(prometheus) = &self.prometheus {
+            match prometheus.ask().await {
+                Ok(engines) => prometheus::add(&mut signals, engines),
+                Err(error) => {
+                    tracing::warn!(%error, "no series; nothing is given back meanwhile");
+                    self.board.change(|shown| Shown::count(&mut shown.errors, "observe"));
+                }
+            }
+        }
+        signals
+    }
+
+    /// Tells gateways what to go by. Every operator does: a gateway is connected to one of them, and
+    /// marks are read from the pods, where the leader wrote them.
+    fn order(&self, facts: &Facts, seen: &Seen, decision: &Decision, made: &[(ModelId, Write)]) {
+        if let Err(error) = self.link.tell(build::orders(facts, seen, decision, made)) {
+            tracing::error!(%error, "gateways were not told");
+        }
+    }
+
+    /// Makes the writes, and says which were made.
+    async fn carry_out(
+        &self,
+        facts: &Facts,
+        signals: &Signals,
+        seen: &Seen,
+        decision: &Decision,
+    ) -> Vec<(ModelId, Write)> {
+        let writes = build::build(facts, signals, seen, decision);
+        let (client, fence) = (&self.client, &self.fence);
+        let tried = stream::iter(writes)
+            .map(|(model, writes)| async move {
+                let done = apply::apply(client, fence, &model, &writes).await;
+                (model, writes, done)
+            })
+            .buffer_unordered(AT_ONCE)
+            .collect::<Vec<_>>()
+            .await;
+        let mut made = Vec::new();
+        for (model, writes, done) in tried {
+            self.note(&model, &writes, &done);
+            let count = *done.as_ref().unwrap_or(&0);
+            made.extend(writes.into_iter().take(count).map(|write| (model.clone(), write)));
+        }
+        made
+    }
+
+    fn note(&self, model: &ModelId, writes: &[Write], done: &Result<usize, ApplyError>) {
+        let count = *done.as_ref().unwrap_or(&0);
+        self.board.change(|shown| {
+            for write in &writes[..count] {
+                Shown::count(&mut shown.writes, kind(write));
+            }
+        });
+        let Err(error) = done else {
+            tracing::info!(%model, writes = count, "carried out");
+            return;
+        };
+        self.board.change(|shown| Shown::count(&mut shown.errors, error.name()));
+        match error.retry() {
+            Retry::NextTick => {
+                tracing::warn!(%model, %error, "not carried out; the next look tries again")
+            }
+            Retry::Never => tracing::error!(%model, %error, "not carried out"),
+        }
+    }
+}
+
+const fn kind(write: &Write) -> &'static str {
+    match write {
+        Write::Mark { .. } => "drain",
+        Write::Unmark { .. } => "undrain",
+        Write::Cost { .. } => "cost",
+        Write::Scale { .. } => "scale",
+        Write::Make { .. } => "object",
+    }
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_micros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+}

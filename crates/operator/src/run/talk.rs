@@ -1,0 +1,63 @@
+//! The door for gateways, open while this operator leads.
+//!
+//! What gateways say is needed where decisions are carried out. A gateway that comes to an operator which
+//! does not lead finds the door shut and comes again, and its Service sends it elsewhere.
+
+use super::Problem;
+use crate::lead::Fence;
+use crate::link::{Auth, Files, Link, TokenReviews};
+use crate::settings::Settings;
+use kube::Client;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::net::TcpListener;
+
+/// How often it is looked who leads.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// A door that is open while this operator leads.
+pub(super) struct Door {
+    pub(super) address: SocketAddr,
+    pub(super) auth: Auth,
+}
+
+impl Door {
+    /// Talks to gateways whenever this operator leads; ends only with a problem.
+    pub(super) async fn talk(self, link: Arc<Link>, fence: Fence) -> Problem {
+        loop {
+            until(&fence, true).await;
+            let listener = match TcpListener::bind(self.address).await {
+                Ok(listener) => listener,
+                Err(source) => {
+                    let what = "the address for gateways cannot be listened on";
+                    return Problem::Start { what, source };
+                }
+            };
+            let served = Arc::clone(&link).serve(listener, self.auth.clone(), until(&fence, false));
+            if let Err(problem) = served.await {
+                return Problem::Gateways(problem);
+            }
+        }
+    }
+}
+
+async fn until(fence: &Fence, leads: bool) {
+    while fence.may_write(Instant::now()) != leads {
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// How gateways prove who they are.
+pub(super) fn auth(settings: &Settings, client: &Client) -> Auth {
+    let gateways = &settings.gateways;
+    let files = gateways.certificate.clone().zip(gateways.key.clone());
+    let accounts = gateways.accounts.iter();
+    let accounts = accounts.map(|one| format!("system:serviceaccount:{}", one.replace('/', ":")));
+    let verify = TokenReviews::new(client.clone(), accounts);
+    Auth {
+        tls: files.map(|(certificate, key)| Files { certificate, key, ca: gateways.ca.clone() }),
+        verify: (!gateways.accounts.is_empty()).then(|| Arc::new(verify) as _),
+        open: gateways.open,
+    }
+}
