@@ -208,6 +208,11 @@ fn a_whole_answer_tells_its_usage() {
     let usage = r#""usage":{"prompt_tokens":4,"completion_tokens":6}"#;
     let expected = Some(Usage { input: 4, cached: 0, output: 6 });
     assert_eq!(usage_of(format!(r#"{{"choices":[],{usage}}}"#).as_bytes()), expected);
+    // With more behind it, plain or not.
+    for behind in [r#""prompt_logprobs":null"#, r#""x":"}""#, r#""x":{"y":[1]}"#] {
+        let whole = format!(r#"{{"choices":[{{"usage":{{}}}}],{usage},{behind}}}"#);
+        assert_eq!(usage_of(whole.as_bytes()), expected, "{behind}");
+    }
     // Its own, not that of something inside it.
     let inside =
         r#"{"usage":{"prompt_tokens":4,"completion_tokens":6},"x":{"usage":{"prompt_tokens":1}}}"#;

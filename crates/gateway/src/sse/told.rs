@@ -13,14 +13,31 @@ use std::sync::LazyLock;
 /// The tokens used that a whole JSON answer tells; `piece` is its end, where `usage` stands in
 /// every engine that is known. `None` if it does not tell.
 pub fn usage_of(piece: &[u8]) -> Option<Usage> {
+    let may_be_whole = piece.trim_ascii_start().starts_with(b"{");
+    if let Some(usage) = may_be_whole.then(|| outermost(piece)).flatten() {
+        return Some(usage);
+    }
     // The whole answer says which `usage` is its own; of a mere end the last one is taken.
-    let whole = piece.trim_ascii_start().starts_with(b"{").then(|| Told::read(piece)).flatten();
+    let whole = may_be_whole.then(|| Told::read(piece)).flatten();
     let mut counts = Counts::default();
     match whole {
         Some(told) => counts.add(told.counts()?),
         None => counts.add(last_usage(piece)?),
     }
     counts.usage()
+}
+
+/// The tokens used, of an answer that tells them near its end, as engines do. What follows is plain
+/// values and one bracket, so they are those of the whole, and what stands before need not be read:
+/// that is most of what an answer costs here.
+fn outermost(whole: &[u8]) -> Option<Usage> {
+    let at = USAGE.find_iter(whole).last()?;
+    let value = member(whole, at, USAGE.needle()).filter(|value| value.starts_with(b"{"))?;
+    let mut values = serde_json::Deserializer::from_slice(value).into_iter::<Counts>();
+    let counts = values.next()?.ok()?;
+    let behind = value[values.byte_offset()..].trim_ascii_end().strip_suffix(b"}")?;
+    let is_plain = !behind.iter().any(|byte| b"{}[]".contains(byte));
+    is_plain.then(|| counts.usage()).flatten()
 }
 
 /// What matters of an event's JSON. Whatever else stands there is passed over.
