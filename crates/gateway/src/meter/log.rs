@@ -136,6 +136,13 @@ thread_local! {
 
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
+/// A name as it stands in a line. Put together by the compiler: a line has two dozen of them.
+macro_rules! key {
+    ($name:literal) => {
+        concat!(",\"", $name, "\":")
+    };
+}
+
 /// One line. Names are those of OpenTelemetry where it has one; ours begin with `flyball.`.
 fn write_line(line: &mut Vec<u8>, finished: &Finished<'_>, trace_id: Option<u128>) {
     let usage = finished.usage;
@@ -144,78 +151,76 @@ fn write_line(line: &mut Vec<u8>, finished: &Finished<'_>, trace_id: Option<u128
     line.extend_from_slice(&second(started.as_secs()));
     fraction(line, started.subsec_micros());
     line.extend_from_slice(b"Z\"");
-    text(line, "flyball.request.id", finished.request_id);
+    text(line, key!("flyball.request.id"), finished.request_id);
     if let Some(trace_id) = trace_id {
         // Writing into memory cannot fail, here and below.
         let _ = write!(line, ",\"trace_id\":\"{trace_id:032x}\"");
     }
-    text(line, "gen_ai.operation.name", finished.surface.operation());
-    text(line, "url.path", finished.surface.path());
-    optional(line, "gen_ai.request.model", finished.model);
-    optional(line, "flyball.caller", Some(finished.caller).filter(|caller| !caller.is_empty()));
-    optional(line, "flyball.endpoint", finished.endpoint);
-    number(line, "http.response.status_code", finished.status.into());
-    text(line, "flyball.outcome", finished.outcome.name());
-    optional(line, "flyball.reason", finished.reason);
-    flag(line, "gen_ai.request.stream", finished.stream);
-    seconds(line, "flyball.duration_seconds", Some(finished.took));
-    seconds(line, "flyball.first_seconds", finished.first);
-    seconds(line, "flyball.chosen_seconds", finished.chosen);
-    number(line, "flyball.retries", finished.retries.into());
+    text(line, key!("gen_ai.operation.name"), finished.surface.operation());
+    text(line, key!("url.path"), finished.surface.path());
+    optional(line, key!("gen_ai.request.model"), finished.model);
+    optional(
+        line,
+        key!("flyball.caller"),
+        Some(finished.caller).filter(|caller| !caller.is_empty()),
+    );
+    optional(line, key!("flyball.endpoint"), finished.endpoint);
+    number(line, key!("http.response.status_code"), finished.status.into());
+    text(line, key!("flyball.outcome"), finished.outcome.name());
+    optional(line, key!("flyball.reason"), finished.reason);
+    flag(line, key!("gen_ai.request.stream"), finished.stream);
+    seconds(line, key!("flyball.duration_seconds"), Some(finished.took));
+    seconds(line, key!("flyball.first_seconds"), finished.first);
+    seconds(line, key!("flyball.chosen_seconds"), finished.chosen);
+    number(line, key!("flyball.retries"), finished.retries.into());
     if let Some(blocks) = finished.hoped_blocks {
-        number(line, "flyball.hoped_blocks", blocks.into());
+        number(line, key!("flyball.hoped_blocks"), blocks.into());
     }
-    optional(line, "gen_ai.response.finish_reasons", finished.finish.map(Finish::name));
-    optional(line, "flyball.split", finished.split);
+    optional(line, key!("gen_ai.response.finish_reasons"), finished.finish.map(Finish::name));
+    optional(line, key!("flyball.split"), finished.split);
     special(line, finished);
-    number(line, "gen_ai.usage.input_tokens", usage.input);
-    number(line, "gen_ai.usage.cache_read.input_tokens", usage.cached);
-    number(line, "gen_ai.usage.output_tokens", usage.output);
-    flag(line, "flyball.usage.estimated", finished.estimated);
-    number(line, "http.request.body.size", finished.bytes_in);
-    number(line, "http.response.body.size", finished.bytes_out);
+    number(line, key!("gen_ai.usage.input_tokens"), usage.input);
+    number(line, key!("gen_ai.usage.cache_read.input_tokens"), usage.cached);
+    number(line, key!("gen_ai.usage.output_tokens"), usage.output);
+    flag(line, key!("flyball.usage.estimated"), finished.estimated);
+    number(line, key!("http.request.body.size"), finished.bytes_in);
+    number(line, key!("http.response.body.size"), finished.bytes_out);
     line.extend_from_slice(b"}\n");
 }
 
 /// What most requests have nothing of, and then do not speak of.
 fn special(line: &mut Vec<u8>, finished: &Finished<'_>) {
     let queued = Some(finished.queued).filter(|queued| !queued.is_zero());
-    seconds(line, "flyball.queued_seconds", queued);
-    for (name, is_so) in [
-        ("flyball.held", finished.held),
-        ("flyball.mirrored", finished.mirrored),
-        ("flyball.cached", finished.cached),
-        ("flyball.hedged", finished.hedged),
+    seconds(line, key!("flyball.queued_seconds"), queued);
+    for (key, is_so) in [
+        (key!("flyball.held"), finished.held),
+        (key!("flyball.mirrored"), finished.mirrored),
+        (key!("flyball.cached"), finished.cached),
+        (key!("flyball.hedged"), finished.hedged),
     ] {
         if is_so {
-            flag(line, name, true);
+            flag(line, key, true);
         }
     }
     if finished.continued > 0 {
-        number(line, "flyball.continued", finished.continued.into());
+        number(line, key!("flyball.continued"), finished.continued.into());
     }
 }
 
-fn key(line: &mut Vec<u8>, name: &'static str) {
-    line.extend_from_slice(b",\"");
-    line.extend_from_slice(name.as_bytes());
-    line.extend_from_slice(b"\":");
-}
-
-fn number(line: &mut Vec<u8>, name: &'static str, value: u64) {
-    key(line, name);
+fn number(line: &mut Vec<u8>, key: &'static str, value: u64) {
+    line.extend_from_slice(key.as_bytes());
     digits(line, value);
 }
 
-fn flag(line: &mut Vec<u8>, name: &'static str, value: bool) {
-    key(line, name);
+fn flag(line: &mut Vec<u8>, key: &'static str, value: bool) {
+    line.extend_from_slice(key.as_bytes());
     line.extend_from_slice(if value { b"true" } else { b"false" });
 }
 
 /// Seconds with six digits after the point. By hand: this is a quarter of the price of `format!`.
-fn seconds(line: &mut Vec<u8>, name: &'static str, value: Option<Duration>) {
+fn seconds(line: &mut Vec<u8>, key: &'static str, value: Option<Duration>) {
     let Some(value) = value else { return };
-    key(line, name);
+    line.extend_from_slice(key.as_bytes());
     digits(line, value.as_secs());
     fraction(line, value.subsec_micros());
 }
@@ -260,14 +265,14 @@ fn digits(line: &mut Vec<u8>, mut value: u64) {
     line.extend_from_slice(&written[at..]);
 }
 
-fn optional(line: &mut Vec<u8>, name: &'static str, value: Option<&str>) {
+fn optional(line: &mut Vec<u8>, key: &'static str, value: Option<&str>) {
     if let Some(value) = value {
-        text(line, name, value);
+        text(line, key, value);
     }
 }
 
-fn text(line: &mut Vec<u8>, name: &'static str, value: &str) {
-    key(line, name);
+fn text(line: &mut Vec<u8>, key: &'static str, value: &str) {
+    line.extend_from_slice(key.as_bytes());
     line.push(b'"');
     let plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
     if value.len() <= TEXT_BYTES && value.bytes().all(plain) {
