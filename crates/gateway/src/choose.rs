@@ -1,12 +1,13 @@
 //! Asks routing for an engine, with what this gateway knows.
 
 use crate::admit::Turn;
-use crate::fleet::{Endpoint, Millis, Model};
+use crate::fleet::{Endpoint, Millis, Model, Time};
 use crate::scan::{BLOCK_BYTES, Scanned};
 use flyball_core::units::Tokens;
 use flyball_routing::shadow::Arrival;
 use flyball_routing::{Ask, Availability, Choice, Past, Policy, Weights, Why};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Bytes of English text per token, for prompts that nobody has counted.
 pub(crate) const BYTES_PER_TOKEN: u64 = 4;
@@ -70,14 +71,15 @@ impl<'a> Wish<'a> {
     /// come first: it was given because there was one, but that may have changed.
     ///
     /// If breakers keep everything closed, they are not asked: trying is better than refusing.
-    pub(crate) fn choose(&self, tried: &[u32], now: Millis, turn: Option<&Turn>) -> Option<Chosen> {
+    pub(crate) fn choose(&self, tried: &[u32], now: Time, turn: Option<&Turn>) -> Option<Chosen> {
         let careful = |allows: &dyn Fn(&Endpoint) -> bool| {
-            let usable =
-                |e: &Endpoint| e.breaker.allows(now) && !tried.contains(&e.slot) && allows(e);
-            let chosen = self.ask(usable)?;
-            chosen.endpoint.breaker.claim(now).then_some(chosen)
+            let usable = |e: &Endpoint| {
+                e.breaker.allows(now.millis) && !tried.contains(&e.slot) && allows(e)
+            };
+            let chosen = self.ask(usable, now.at)?;
+            chosen.endpoint.breaker.claim(now.millis).then_some(chosen)
         };
-        let allowed = |e: &Endpoint| turn.is_none_or(|turn| turn.allows(e));
+        let allowed = |e: &Endpoint| turn.is_none_or(|turn| turn.allows(e, now.at));
         // Several turns may have been given for one place. Who floods stays with its engines even so.
         let kept_to = |e: &Endpoint| turn.is_none_or(|turn| turn.keeps_to(e));
         let any = |_: &Endpoint| true;
@@ -86,8 +88,8 @@ impl<'a> Wish<'a> {
             .or_else(|| careful(&kept_to))
             .or_else(|| careful(&any))
             .or_else(|| careful(&any))
-            .or_else(|| self.ask(|e| !tried.contains(&e.slot)))?;
-        self.went_to(&chosen, now);
+            .or_else(|| self.ask(|e| !tried.contains(&e.slot), now.at))?;
+        self.went_to(&chosen, now.millis);
         Some(chosen)
     }
 
@@ -98,17 +100,18 @@ impl<'a> Wish<'a> {
 
     /// Another engine for a request whose first one is slow, if one is thought to have as much of
     /// the prompt.
-    pub(crate) fn second(&self, first: &Chosen, now: Millis) -> Option<Chosen> {
+    pub(crate) fn second(&self, first: &Chosen, now: Time) -> Option<Chosen> {
         let endpoints = &self.model.endpoints;
         let place = endpoints.iter().position(|e| e.slot == first.endpoint.slot)?;
         let of = |place: usize| {
             let endpoint = &endpoints[place];
-            view(endpoint, endpoint.is_open() && endpoint.breaker.allows(now), self.usual_prompt)
+            let usable = endpoint.is_open() && endpoint.breaker.allows(now.millis);
+            view(endpoint, usable, self.usual_prompt, now.at)
         };
         let (ring, weights) = (&self.model.ring, &Weights::DEFAULT);
         let choice = flyball_routing::second(ring, of, &self.said(), weights, place)?;
         let chosen = self.chosen(&choice);
-        chosen.endpoint.breaker.claim(now).then_some(chosen)
+        chosen.endpoint.breaker.claim(now.millis).then_some(chosen)
     }
 
     /// Tokens of the prompt, as far as bytes tell.
@@ -122,15 +125,15 @@ impl<'a> Wish<'a> {
     }
 
     /// Tokens that an engine has to read.
-    pub(crate) fn unread(&self, endpoint: &Endpoint) -> u64 {
-        endpoint.load(self.usual_prompt).unread_tokens
+    pub(crate) fn unread(&self, endpoint: &Endpoint, now: Instant) -> u64 {
+        endpoint.load(self.usual_prompt, now).unread_tokens
     }
 
-    fn ask(&self, usable: impl Fn(&Endpoint) -> bool) -> Option<Chosen> {
+    fn ask(&self, usable: impl Fn(&Endpoint) -> bool, now: Instant) -> Option<Chosen> {
         let endpoints = &self.model.endpoints;
         let of = |place: usize| {
             let endpoint = &endpoints[place];
-            view(endpoint, endpoint.is_open() && usable(endpoint), self.usual_prompt)
+            view(endpoint, endpoint.is_open() && usable(endpoint), self.usual_prompt, now)
         };
         let (ring, turn) = (&self.model.ring, || self.model.turn());
         let choice = self.policy.choose(ring, of, &self.said(), &Weights::DEFAULT, turn)?;
@@ -162,8 +165,13 @@ impl<'a> Wish<'a> {
     }
 }
 
-fn view(endpoint: &Endpoint, usable: bool, usual_prompt: u64) -> flyball_routing::Endpoint {
-    let load = endpoint.load(usual_prompt);
+fn view(
+    endpoint: &Endpoint,
+    usable: bool,
+    usual_prompt: u64,
+    now: Instant,
+) -> flyball_routing::Endpoint {
+    let load = endpoint.load(usual_prompt, now);
     flyball_routing::Endpoint {
         key: endpoint.key,
         availability: if usable { Availability::Serving } else { Availability::Unhealthy },

@@ -44,6 +44,7 @@ pub mod kv_events;
 pub mod link;
 pub mod meter;
 mod mirror;
+mod names;
 pub mod process;
 mod salt;
 pub mod scan;

@@ -2,7 +2,7 @@
 
 use crate::accept::{self, Worker};
 use crate::admit::{Demand, Room};
-use crate::fleet::{Endpoint, Fleet, Flight, Listing, Millis};
+use crate::fleet::{Endpoint, Fleet, Flight, Listing, Millis, Time};
 use crate::forward::Recovered;
 use crate::identify::Keys;
 use crate::kept::Kept;
@@ -332,8 +332,16 @@ impl Live {
 }
 
 impl Shared {
+    /// What may change, for a look. Not to be kept while something is awaited: a thread has room for
+    /// eight such looks, and every further one costs ten times as much.
     pub(crate) fn live(&self) -> Guard<Arc<Live>> {
         self.live.load()
+    }
+
+    /// The limits and timeouts of now, to be kept.
+    pub(crate) fn bounds(&self) -> (Limits, Timeouts) {
+        let live = self.live();
+        (live.limits, live.timeouts)
     }
 
     pub(crate) fn fleet(&self) -> Guard<Arc<Fleet>> {
@@ -341,7 +349,17 @@ impl Shared {
     }
 
     pub(crate) fn now(&self) -> Millis {
-        Millis(self.began.elapsed().as_millis() as u64)
+        self.millis(Instant::now())
+    }
+
+    fn millis(&self, at: Instant) -> Millis {
+        Millis(at.saturating_duration_since(self.began).as_millis() as u64)
+    }
+
+    /// Both of now.
+    pub(crate) fn time(&self) -> Time {
+        let at = Instant::now();
+        Time { at, millis: self.millis(at) }
     }
 
     /// Ends a flight whose connection was cut, and says so. It is counted out first: what an engine

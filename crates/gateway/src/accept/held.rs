@@ -23,7 +23,7 @@ use tokio::time::Sleep;
 /// more.
 const COMMENT: Duration = Duration::from_secs(5);
 
-type Work = Pin<Box<dyn Future<Output = Result<Response<Payload>, (Problem, Record)>> + Send>>;
+type Work = Pin<Box<dyn Future<Output = Result<Response<Payload>, (Problem, Box<Record>)>> + Send>>;
 
 /// A body that waits.
 pub(crate) struct Held {
@@ -53,7 +53,7 @@ impl Held {
         worker: &Arc<Worker>,
         line: InLine,
         job: Job,
-        record: Record,
+        record: Box<Record>,
     ) -> Response<Payload> {
         let (eta, dialect) = (line.eta, Dialect::of(record.surface.path()));
         let (worker, gate) = (Arc::clone(worker), line.gate());
@@ -125,7 +125,7 @@ impl Held {
     /// Goes on with what came of the wait. An event, if nothing else comes.
     fn answered(
         &mut self,
-        answered: Result<Response<Payload>, (Problem, Record)>,
+        answered: Result<Response<Payload>, (Problem, Box<Record>)>,
     ) -> Option<Bytes> {
         match answered {
             Ok(response) => {

@@ -137,9 +137,9 @@ async fn encrypted(worker: Arc<Worker>, stream: TcpStream, tls: TlsAcceptor) {
 }
 
 async fn http1<S: AsyncRead + AsyncWrite + Unpin>(worker: Arc<Worker>, stream: S) {
-    let live = worker.shared.live();
+    let (limits, timeouts) = worker.shared.bounds();
     let clock = Arc::new(Clock::new());
-    let io = TokioIo::new(ClientIo::new(stream, Arc::clone(&clock), &live.timeouts));
+    let io = TokioIo::new(ClientIo::new(stream, Arc::clone(&clock), &timeouts));
     let closing = worker.shared.closing();
     let service = service_fn(move |request| {
         let busy = Busy::begin(&clock);
@@ -147,24 +147,24 @@ async fn http1<S: AsyncRead + AsyncWrite + Unpin>(worker: Arc<Worker>, stream: S
     });
     let connection = http1::Builder::new()
         .max_headers(HEADERS)
-        .max_buf_size(live.limits.head_bytes.max(8_192))
+        .max_buf_size(limits.head_bytes.max(8_192))
         .auto_date_header(false)
         .serve_connection(io, service);
     until_closing(connection, http1::Connection::graceful_shutdown, closing).await;
 }
 
 async fn http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(worker: Arc<Worker>, stream: S) {
-    let live = worker.shared.live();
+    let (limits, timeouts) = worker.shared.bounds();
     let clock = Arc::new(Clock::new());
     // Many streams share it: pings find out whether anybody is there, not silence.
     clock.stay_busy();
-    let io = TokioIo::new(ClientIo::new(stream, clock, &live.timeouts));
+    let io = TokioIo::new(ClientIo::new(stream, clock, &timeouts));
     let closing = worker.shared.closing();
     let service = service_fn(move |request| request::answer(Arc::clone(&worker), request, None));
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
-        .max_concurrent_streams(live.limits.streams_per_connection)
-        .max_header_list_size(live.limits.head_bytes as u32)
+        .max_concurrent_streams(limits.streams_per_connection)
+        .max_header_list_size(limits.head_bytes as u32)
         // Ten streams reset before they were taken are a mistake, a hundred an attack
         // (CVE-2023-44487).
         .max_pending_accept_reset_streams(20)

@@ -6,10 +6,12 @@ use crate::aim::{Aim, Aimed, Read};
 use crate::answer::{Dialect, Payload, Problem, json};
 use crate::forward::Record;
 use crate::identify::Left;
-use crate::scan::{Limits, Scanner};
-use crate::serve::Live;
+use crate::names::{REQUEST_ID, TRACEPARENT};
+use crate::scan::Scanner;
+use crate::settings::{Limits, Timeouts};
 use crate::surface::Surface;
-use crate::{kept, mirror};
+use crate::{kept, mirror, scan};
+use futures::FutureExt as _;
 use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
@@ -36,8 +38,8 @@ pub(crate) async fn answer(
         Some(_) => refuse(&worker, &Problem::NoSuchMethod, dialect),
         None => other(&worker, &request, dialect),
     };
-    if !response.headers().contains_key("x-request-id") {
-        response.headers_mut().insert("x-request-id", request_id);
+    if !response.headers().contains_key(&REQUEST_ID) {
+        response.headers_mut().insert(REQUEST_ID.clone(), request_id);
     }
     Ok(match busy {
         Some(busy) => response.map(|payload| payload.keep(busy)),
@@ -87,7 +89,7 @@ async fn ask(
     request_id: HeaderValue,
 ) -> Response<Payload> {
     let mut record = Record::new(Arc::clone(&worker.shared), surface, request_id);
-    record.traceparent = request.headers().get("traceparent").cloned();
+    record.traceparent = request.headers().get(&TRACEPARENT).cloned();
     let mut left = None;
     let answered = match admitted(worker, request, &mut record, &mut left).await {
         Ok(aimed) => answered(worker, aimed, record).await,
@@ -107,8 +109,8 @@ async fn ask(
 async fn answered(
     worker: &Arc<Worker>,
     aimed: Aimed,
-    mut record: Record,
-) -> Result<Response<Payload>, (Problem, Record)> {
+    mut record: Box<Record>,
+) -> Result<Response<Payload>, (Problem, Box<Record>)> {
     let Aimed { job, copy, .. } = aimed;
     if let Some(answer) = kept::look(&worker.shared, &job, &mut record) {
         return Ok(answer);
@@ -126,9 +128,12 @@ async fn admitted(
     record: &mut Record,
     left: &mut Option<Left>,
 ) -> Result<Aimed, Problem> {
-    let live = worker.shared.live();
-    let caller = live.keys.identify(request.headers()).ok_or(Problem::NoKey)?;
-    record.caller = Some(Arc::clone(caller));
+    let (limits, timeouts) = worker.shared.bounds();
+    let caller = {
+        let live = worker.shared.live();
+        Arc::clone(live.keys.identify(request.headers()).ok_or(Problem::NoKey)?)
+    };
+    record.caller = Some(Arc::clone(&caller));
     if request.headers().contains_key(CONTENT_ENCODING) {
         return Err(Problem::Encoded);
     }
@@ -140,13 +145,13 @@ async fn admitted(
         }
     }
     let mut place =
-        Place::take(Arc::clone(&worker.shared.room), live.limits.in_flight).ok_or(Problem::Full)?;
+        Place::take(Arc::clone(&worker.shared.room), limits.in_flight).ok_or(Problem::Full)?;
     let (head, body) = request.into_parts();
-    let read = read(&live, body, record, &mut place).await?;
+    let read = read(&limits, &timeouts, body, record, &mut place).await?;
     record.read = Some(record.age());
     record.stream = read.scanned.stream;
-    let fleet = worker.shared.fleet();
-    let aim = Aim { live: &live, fleet: &fleet, caller, surface: record.surface };
+    let (live, fleet) = (worker.shared.live(), worker.shared.fleet());
+    let aim = Aim { live: &live, fleet: &fleet, caller: &caller, surface: record.surface };
     let aimed = aim.at(head.headers, read)?;
     record.split = aimed.split.clone();
     record.model = Some(Arc::clone(&aimed.job.model.name));
@@ -156,24 +161,31 @@ async fn admitted(
 
 /// Reads a body and what it says.
 async fn read(
-    live: &Live,
+    bounds: &Limits,
+    timeouts: &Timeouts,
     mut body: Incoming,
     record: &mut Record,
     place: &mut Place,
 ) -> Result<Read, Problem> {
-    let limit = live.limits.body_bytes;
-    let limits = Limits { body_bytes: limit, ..Limits::DEFAULT };
+    let limit = bounds.body_bytes;
+    let limits = scan::Limits { body_bytes: limit, ..scan::Limits::DEFAULT };
     if body.size_hint().lower() > limit as u64 {
-        return Err(Problem::Body(crate::scan::Refused::TooLong { limit }));
+        return Err(Problem::Body(scan::Refused::TooLong { limit }));
     }
     let mut scanner = Scanner::new(record.surface, limits);
     let mut pieces = Vec::new();
-    let idle = Duration::from_millis(live.timeouts.body_idle_ms);
+    let idle = Duration::from_millis(timeouts.body_idle_ms);
     loop {
-        let frame = tokio::time::timeout(idle, body.frame());
-        let Some(frame) = frame.await.map_err(|_| Problem::BodyTimeout)? else { break };
+        // A short body has come with its head: no timer for what is there.
+        let frame = match body.frame().now_or_never() {
+            Some(frame) => frame,
+            None => {
+                tokio::time::timeout(idle, body.frame()).await.map_err(|_| Problem::BodyTimeout)?
+            }
+        };
+        let Some(frame) = frame else { break };
         let Ok(piece) = frame.map_err(|_| Problem::BodyBroken)?.into_data() else { continue };
-        if !place.hold(piece.len(), live.limits.held_bytes) {
+        if !place.hold(piece.len(), bounds.held_bytes) {
             return Err(Problem::Full);
         }
         record.bytes_in += piece.len() as u64;
@@ -183,9 +195,9 @@ async fn read(
         }
     }
     let (scanned, blocks) = scanner.end().map_err(Problem::Body)?;
-    if scanned.answers.is_some_and(|answers| answers > live.limits.answers) {
+    if scanned.answers.is_some_and(|answers| answers > bounds.answers) {
         let wanted = "no more than the gateway allows";
-        return Err(Problem::Body(crate::scan::Refused::Wrong { key: "n", wanted }));
+        return Err(Problem::Body(scan::Refused::Wrong { key: "n", wanted }));
     }
     Ok(Read { scanned, blocks, pieces: pieces.into() })
 }
@@ -197,7 +209,7 @@ fn request_id(worker: &Worker, headers: &HeaderMap) -> HeaderValue {
         (1..=ID_BYTES).contains(&bytes.len())
             && bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(b))
     };
-    if let Some(given) = headers.get("x-request-id").filter(plain) {
+    if let Some(given) = headers.get(&REQUEST_ID).filter(plain) {
         return given.clone();
     }
     let (high, low) = (worker.next_number(), worker.next_number());

@@ -9,23 +9,24 @@ use crate::forward::{Job, Record, forward};
 use crate::serve::Live;
 use crate::settings::{Model, Priority};
 use flyball_routing::fair::Class;
-use http::{HeaderMap, Response};
+use http::{HeaderMap, HeaderName, Response};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Headers in which a request says how long it would wait for a turn, in milliseconds; the second is
 /// llm-d's.
-const WAIT: [&str; 2] = ["x-flyball-wait-ms", "x-llm-d-slo-ttft-ms"];
+static WAIT: [HeaderName; 2] =
+    [HeaderName::from_static("x-flyball-wait-ms"), HeaderName::from_static("x-llm-d-slo-ttft-ms")];
 
 /// The header in which a request makes itself less urgent than its caller is.
-const PRIORITY: &str = "x-flyball-priority";
+static PRIORITY: HeaderName = HeaderName::from_static("x-flyball-priority");
 
 /// Waits for a turn, if there is need to, and gets an answer.
 pub(super) async fn turn(
     worker: &Arc<Worker>,
     job: Job,
-    mut record: Record,
-) -> Result<Response<Payload>, (Problem, Record)> {
+    mut record: Box<Record>,
+) -> Result<Response<Payload>, (Problem, Box<Record>)> {
     let ask = ask(&worker.shared.live(), &job, &record);
     let (entered, call) = match job.model.gate.enter(&ask) {
         Ok(entered) => entered,
@@ -51,8 +52,8 @@ pub(super) async fn wait(
     worker: &Arc<Worker>,
     line: InLine,
     mut job: Job,
-    mut record: Record,
-) -> Result<Response<Payload>, (Problem, Record)> {
+    mut record: Box<Record>,
+) -> Result<Response<Payload>, (Problem, Box<Record>)> {
     let since = Instant::now();
     record.held = line.held;
     let told = line.turn().await;
@@ -93,7 +94,7 @@ fn ask(live: &Live, job: &Job, record: &Record) -> Ask {
 
 /// A request may be less urgent than its caller, never more.
 fn class(headers: &HeaderMap, callers: Priority) -> Class {
-    let said = headers.get(PRIORITY).and_then(|value| match value.as_bytes() {
+    let said = headers.get(&PRIORITY).and_then(|value| match value.as_bytes() {
         b"high" => Some(Priority::High),
         b"normal" => Some(Priority::Normal),
         b"low" => Some(Priority::Low),
@@ -107,7 +108,7 @@ fn class(headers: &HeaderMap, callers: Priority) -> Class {
 }
 
 fn wanted_wait(headers: &HeaderMap) -> Option<Duration> {
-    let said = WAIT.iter().find_map(|name| headers.get(*name))?;
+    let said = WAIT.iter().find_map(|name| headers.get(name))?;
     Some(Duration::from_millis(said.to_str().ok()?.parse().ok()?))
 }
 
@@ -116,26 +117,26 @@ mod tests {
     use super::*;
     use http::HeaderValue;
 
-    fn with(name: &'static str, value: &'static str) -> HeaderMap {
-        HeaderMap::from_iter([(name.parse().unwrap(), HeaderValue::from_static(value))])
+    fn with(name: &HeaderName, value: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(name.clone(), HeaderValue::from_static(value))])
     }
 
     #[test]
     fn a_request_can_only_make_itself_less_urgent() {
-        let low = with(PRIORITY, "low");
+        let low = with(&PRIORITY, "low");
         assert_eq!(class(&low, Priority::High), Class::Low);
-        let high = with(PRIORITY, "high");
+        let high = with(&PRIORITY, "high");
         assert_eq!(class(&high, Priority::Low), Class::Low);
         assert_eq!(class(&HeaderMap::new(), Priority::High), Class::High);
-        assert_eq!(class(&with(PRIORITY, "urgent"), Priority::Normal), Class::Normal);
+        assert_eq!(class(&with(&PRIORITY, "urgent"), Priority::Normal), Class::Normal);
     }
 
     #[test]
     fn a_wait_is_read_in_both_spellings() {
-        for name in WAIT {
+        for name in &WAIT {
             assert_eq!(wanted_wait(&with(name, "250")), Some(Duration::from_millis(250)));
         }
-        assert_eq!(wanted_wait(&with(WAIT[0], "soon")), None);
+        assert_eq!(wanted_wait(&with(&WAIT[0], "soon")), None);
         assert_eq!(wanted_wait(&HeaderMap::new()), None);
     }
 }

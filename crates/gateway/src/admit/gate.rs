@@ -95,7 +95,7 @@ impl Gate {
             let granted = self.granted.load(Relaxed);
             // In a caller's own engines the grants of others are not counted: one too many at most.
             let spoken_for = if shard == Shard::All { granted } else { 0 };
-            if line.rooms(&endpoints, shard, spoken_for + 1) > spoken_for {
+            if line.rooms(&endpoints, shard, spoken_for + 1, now) > spoken_for {
                 drop(line);
                 return Ok((Entered::Now(self.grant(asked, ask.prompt_tokens, shard)), false));
             }
@@ -304,7 +304,9 @@ impl Gate {
         if endpoints.iter().any(|endpoint| endpoint.is_open()) {
             line.wake.came(now);
         }
-        while let Some((asked, waiter, shard)) = line.next(endpoints, self.granted.load(Relaxed)) {
+        while let Some((asked, waiter, shard)) =
+            line.next(endpoints, self.granted.load(Relaxed), now)
+        {
             self.granted.fetch_add(1, Relaxed);
             if waiter.told.send(Told::Go(shard)).is_err() {
                 // Hung up, and not yet out of line.

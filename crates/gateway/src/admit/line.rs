@@ -100,13 +100,14 @@ impl Line {
         endpoints: &[Arc<Endpoint>],
         shard: Shard,
         most: usize,
+        now: Instant,
     ) -> usize {
         let from = self.look_from % endpoints.len().max(1);
         if endpoints.len() > LOOKS {
             self.look_from = from + LOOKS;
         }
         let round = endpoints[from..].iter().chain(&endpoints[..from]).take(LOOKS);
-        round.filter(|endpoint| shard.has(endpoint) && endpoint.has_room()).take(most).count()
+        round.filter(|endpoint| shard.has(endpoint) && endpoint.has_room(now)).take(most).count()
     }
 
     /// The next that can go, given that so many of the engines with room are spoken for.
@@ -114,15 +115,16 @@ impl Line {
         &mut self,
         endpoints: &[Arc<Endpoint>],
         granted: usize,
+        now: Instant,
     ) -> Option<(Asked, Waiter, Shard)> {
-        if self.queue.is_empty() || self.rooms(endpoints, Shard::All, granted + 1) <= granted {
+        if self.queue.is_empty() || self.rooms(endpoints, Shard::All, granted + 1, now) <= granted {
             return None;
         }
         let Self { queue, shares, .. } = self;
         let can_go = |caller: u64, _: &Waiter| match shard_of(shares, caller, true, endpoints) {
             Shard::All => true,
             own @ Shard::Own { .. } => {
-                endpoints.iter().take(LOOKS).any(|e| own.has(e) && e.has_room())
+                endpoints.iter().take(LOOKS).any(|e| own.has(e) && e.has_room(now))
             }
         };
         let (asked, waiter) = queue.next(can_go)?;

@@ -6,7 +6,7 @@ use crate::sse::Usage;
 use flyball_routing::fair::Class;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn endpoint(number: u16) -> Arc<Endpoint> {
     Arc::new(Endpoint::new(&Found {
@@ -40,7 +40,7 @@ fn ask(caller: u64, prompt_tokens: u64) -> Ask {
 
 /// Fills an engine's reading: two prompts of any length, and the rest must wait.
 fn busy(endpoint: &Arc<Endpoint>) -> [Flight; 2] {
-    [0; 2].map(|_| Flight::begin(Arc::clone(endpoint), 50_000, 50_000, true))
+    [0; 2].map(|_| Flight::begin(Arc::clone(endpoint), 50_000, 50_000, true, Instant::now()))
 }
 
 #[tokio::test]
@@ -54,7 +54,7 @@ async fn who_finds_room_passes_and_who_does_not_waits_for_it() {
     flights.pop();
     drop(first);
     let turn = line.turn().await.unwrap();
-    assert!(turn.allows(&engines[0]));
+    assert!(turn.allows(&engines[0], Instant::now()));
     assert_eq!(gate.waiting(), 0);
 }
 
@@ -130,8 +130,14 @@ async fn a_caller_who_floods_keeps_to_its_engines_and_others_pass() {
     for _ in 0..20 {
         match gate.enter(&ask(1, 50_000)).unwrap().0 {
             Entered::Now(turn) => {
-                let engine = engines.iter().find(|e| turn.allows(e)).unwrap();
-                flights.push(Flight::begin(Arc::clone(engine), 50_000, 50_000, true));
+                let engine = engines.iter().find(|e| turn.allows(e, Instant::now())).unwrap();
+                flights.push(Flight::begin(
+                    Arc::clone(engine),
+                    50_000,
+                    50_000,
+                    true,
+                    Instant::now(),
+                ));
                 turn.begun(1_000);
             }
             Entered::Waits(line) => lines.push(Box::pin(line.turn())),
@@ -144,8 +150,8 @@ async fn a_caller_who_floods_keeps_to_its_engines_and_others_pass() {
                 continue;
             };
             let turn = turn.unwrap();
-            let engine = engines.iter().find(|e| turn.allows(e)).unwrap();
-            flights.push(Flight::begin(Arc::clone(engine), 50_000, 50_000, true));
+            let engine = engines.iter().find(|e| turn.allows(e, Instant::now())).unwrap();
+            flights.push(Flight::begin(Arc::clone(engine), 50_000, 50_000, true, Instant::now()));
             turn.begun(1_000);
         }
         lines = waits;

@@ -8,7 +8,7 @@ use crate::sse::Usage;
 use flyball_routing::fair::{Asked, Ticket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// One that stands in line. Dropped, it has left.
@@ -92,10 +92,10 @@ impl Turn {
     /// best is for routing to say, which knows what each has to read. If only those with room were
     /// allowed, every prompt would leave its home as soon as there is a queue, all caches would miss,
     /// and the queue would never end: with 30 % of load it did not. Who floods has no home to leave.
-    pub(crate) fn allows(&self, endpoint: &Endpoint) -> bool {
+    pub(crate) fn allows(&self, endpoint: &Endpoint, now: Instant) -> bool {
         match self.shard {
             Shard::All => endpoint.has_some_room(),
-            Shard::Own { .. } => self.shard.has(endpoint) && endpoint.has_room(),
+            Shard::Own { .. } => self.shard.has(endpoint) && endpoint.has_room(now),
         }
     }
 

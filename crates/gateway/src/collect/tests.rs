@@ -259,7 +259,7 @@ async fn what_two_models_have_at_one_engine_is_added_up() {
     let fleet = Arc::new(Fleet::default().after(&listing));
     let source = source(&fleet);
     let endpoints: Vec<_> = fleet.endpoints().cloned().collect();
-    let _two = [0, 1].map(|i| Flight::begin(Arc::clone(&endpoints[i]), 0, 0, true));
+    let _two = [0, 1].map(|i| Flight::begin(Arc::clone(&endpoints[i]), 0, 0, true, Instant::now()));
     let (told, verifier) = witness();
     let standing = Standing::default();
     let mut office = Within::new(&source, &verifier, &standing);

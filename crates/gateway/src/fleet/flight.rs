@@ -26,8 +26,8 @@ impl Flight {
         unread_tokens: u64,
         held_tokens: u64,
         stream: bool,
+        began: Instant,
     ) -> Self {
-        let began = Instant::now();
         endpoint.in_flight.fetch_add(1, Ordering::Relaxed);
         endpoint.held_tokens.fetch_add(held_tokens, Ordering::Relaxed);
         let to_read = if stream {

@@ -113,6 +113,13 @@ static NEXT_SLOT: AtomicU32 = AtomicU32::new(0);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Millis(pub(crate) u64);
 
+/// A moment that all who need it share: a look at the clock is short, and many are not.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Time {
+    pub(crate) at: Instant,
+    pub(crate) millis: Millis,
+}
+
 impl Millis {
     /// The same in the words of routing.
     pub(crate) const fn moment(self) -> Moment {
@@ -293,8 +300,8 @@ impl Endpoint {
     }
 
     /// Whether it may be given another request.
-    pub(crate) fn has_room(&self) -> bool {
-        self.is_open() && self.in_flight() < self.window() && self.reading.has_room(Instant::now())
+    pub(crate) fn has_room(&self, now: Instant) -> bool {
+        self.is_open() && self.in_flight() < self.window() && self.reading.has_room(now)
     }
 
     /// Whether it is not far beyond its window.
@@ -367,14 +374,14 @@ impl Endpoint {
 
     /// What routing goes by. Of what others sent, only counts are known: each is taken
     /// to be a usual prompt.
-    pub(crate) fn load(&self, usual_prompt: u64) -> Load {
+    pub(crate) fn load(&self, usual_prompt: u64, now: Instant) -> Load {
         let own = self.in_flight();
         let (running, waiting) =
             (self.running.load(Ordering::Relaxed), self.waiting.load(Ordering::Relaxed));
         let foreign = u64::from((running + waiting).saturating_sub(own));
         let foreign_waiting = foreign.min(u64::from(waiting));
         Load {
-            unread_tokens: self.unread_tokens() + foreign_waiting * usual_prompt,
+            unread_tokens: self.reading.tokens(now) + foreign_waiting * usual_prompt,
             held_tokens: self.held_tokens.load(Ordering::Relaxed) + foreign * usual_prompt,
             kv_used_per_thousand: self.kv_used_per_thousand().unwrap_or(0),
         }

@@ -28,6 +28,8 @@ pub(crate) struct Prepared<'a> {
     pub(crate) traceparent: Option<&'a HeaderValue>,
     pub(crate) pieces: &'a Arc<[Bytes]>,
     pub(crate) connect: Duration,
+    /// When the try began.
+    pub(crate) since: Instant,
     /// When the first byte of an answer must be there.
     pub(crate) until: Instant,
 }
@@ -87,7 +89,7 @@ pub(crate) async fn attempt(
 ) -> Result<Began, Failed> {
     // A kept connection that was closed meanwhile is the engine's habit and not its failure
     // (llama-server does it after every stream): once more on a new one.
-    if let Some(kept) = pool.take(endpoint.slot) {
+    if let Some(kept) = pool.take(endpoint.slot, prepared.since) {
         match on(kept, endpoint, prepared).await {
             Err(Failed::Broken) => {}
             other => return other,
@@ -110,7 +112,7 @@ async fn on(
         prepared.traceparent,
         Arc::clone(prepared.pieces),
     );
-    let sent = watched(endpoint, prepared.until, connection.send(request)).await?;
+    let sent = watched(endpoint, prepared, connection.send(request)).await?;
     let response = sent.map_err(|_| Failed::Broken)?;
     let status = response.status().as_u16();
     if status >= 500 || status == 429 {
@@ -136,7 +138,7 @@ impl Stream {
         let watcher = self.watcher.insert(Watcher::new(prepared.surface));
         let mut bytes = 0;
         loop {
-            let frame = watched(endpoint, prepared.until, self.body.frame()).await?;
+            let frame = watched(endpoint, prepared, self.body.frame()).await?;
             let Some(Ok(frame)) = frame else { return Err(Failed::Broken) };
             let Ok(piece) = frame.into_data() else { continue };
             let progress = watcher.feed(&piece).map_err(|_| Failed::Broken)?;
@@ -154,17 +156,18 @@ impl Stream {
 /// Waits for the engine, but not past the time there is and not for an engine that is lost.
 async fn watched<T>(
     endpoint: &Arc<Endpoint>,
-    until: Instant,
+    prepared: &Prepared<'_>,
     work: impl Future<Output = T>,
 ) -> Result<T, Failed> {
     let mut work = std::pin::pin!(work);
+    let until = prepared.until;
+    let mut look = until.min(prepared.since + LOOK);
     loop {
-        let look = until.min(Instant::now() + LOOK);
         match tokio::time::timeout_at(look.into(), work.as_mut()).await {
             Ok(done) => return Ok(done),
             Err(_) if endpoint.is_lost() => return Err(Failed::Lost),
             Err(_) if Instant::now() >= until => return Err(Failed::TooLate),
-            Err(_) => {}
+            Err(_) => look = until.min(Instant::now() + LOOK),
         }
     }
 }

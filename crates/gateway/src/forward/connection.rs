@@ -81,14 +81,14 @@ impl Drop for Connection {
 
 impl Pool {
     /// A connection that is idle and, as far as known, open.
-    pub(crate) fn take(&self, slot: u32) -> Option<Connection> {
+    pub(crate) fn take(&self, slot: u32, now: Instant) -> Option<Connection> {
         let mut idle = self.lock();
         let idle = &mut *idle;
         let list = idle.by_slot.get_mut(&slot)?;
         // The newest first: the others may then grow old and go.
         while let Some((since, mut connection)) = list.pop() {
             idle.count -= 1;
-            if since.elapsed() < IDLE && connection.sender.is_ready() {
+            if now.saturating_duration_since(since) < IDLE && connection.sender.is_ready() {
                 connection.reused = true;
                 return Some(connection);
             }
@@ -96,8 +96,8 @@ impl Pool {
         None
     }
 
-    /// Keeps a connection whose answer has been read to its end.
-    pub(crate) fn put(&self, connection: Connection) {
+    /// Keeps a connection whose answer has been read to its end, which came at this moment.
+    pub(crate) fn put(&self, connection: Connection, now: Instant) {
         if connection.sender.is_closed() {
             return;
         }
@@ -107,7 +107,7 @@ impl Pool {
         }
         let list = idle.by_slot.entry(connection.slot).or_default();
         if list.len() < IDLE_PER_ENGINE {
-            list.push((Instant::now(), connection));
+            list.push((now, connection));
             idle.count += 1;
         }
     }

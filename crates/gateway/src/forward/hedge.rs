@@ -97,11 +97,15 @@ struct Runner<'a> {
 impl<'a> Race<'a> {
     /// Asks the engine that was chosen, and another one if that is slow.
     pub(super) async fn run(&self, chosen: &Chosen) -> Ended {
-        let first = self.runner(chosen);
+        let since = self.prepared.since;
+        let first = self.runner(chosen, since);
         let mut asked = pin!(attempt(&self.worker.pool, &chosen.endpoint, self.prepared));
         let patience = self.patience(&first);
         let soon = match patience {
-            Some(patience) => tokio::time::timeout(patience, asked.as_mut()).await.ok(),
+            Some(patience) => {
+                let until = (since + patience).into();
+                tokio::time::timeout_at(until, asked.as_mut()).await.ok()
+            }
             None => Some(asked.as_mut().await),
         };
         if let Some(answer) = soon {
@@ -111,7 +115,7 @@ impl<'a> Race<'a> {
             return Ended::alone(self.over(first, chosen, asked.await));
         };
         self.worker.shared.recovered.hedges.fetch_add(1, Relaxed);
-        let other = self.runner(&second);
+        let other = self.runner(&second, Instant::now());
         let to = Arc::clone(&second.endpoint);
         // In a box, so that not every request carries the room of a second one.
         let mut other_asked = Box::pin(attempt(&self.worker.pool, &to, self.prepared));
@@ -140,13 +144,13 @@ impl<'a> Race<'a> {
         }
     }
 
-    fn runner(&self, chosen: &Chosen) -> Runner<'a> {
-        let waiting = flight(self.worker, chosen, self.stream);
+    fn runner(&self, chosen: &Chosen, since: Instant) -> Runner<'a> {
+        let waiting = flight(self.worker, chosen, self.stream, since);
         if let Some(turn) = self.turn {
             turn.begun(chosen.to_read);
         }
-        let tokens = self.wish.unread(&chosen.endpoint) + self.wish.to_write(self.stream);
-        Runner { waiting, since: Instant::now(), tokens }
+        let tokens = self.wish.unread(&chosen.endpoint, since) + self.wish.to_write(self.stream);
+        Runner { waiting, since, tokens }
     }
 
     /// How long to wait for the first one alone; for ever if `None`.
@@ -156,7 +160,7 @@ impl<'a> Race<'a> {
 
     /// Another engine, paid for.
     fn second(&self, chosen: &Chosen) -> Option<Chosen> {
-        let second = self.wish.second(chosen, self.worker.shared.now())?;
+        let second = self.wish.second(chosen, self.worker.shared.time())?;
         self.worker.shared.recovered.budget.spend(self.wish.prompt()).then_some(second)
     }
 

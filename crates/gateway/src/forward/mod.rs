@@ -23,6 +23,7 @@ use crate::answer::{Payload, Problem};
 use crate::choose::{Chosen, Wish};
 use crate::fleet::{Endpoint, Flight, Model};
 use crate::kept;
+use crate::names::REQUEST_ID;
 use crate::scan::Scanned;
 use crate::settings::Recovery;
 use crate::surface::Surface;
@@ -52,8 +53,8 @@ pub(crate) struct Job {
 pub(crate) async fn forward(
     worker: &Arc<Worker>,
     job: Job,
-    mut record: Record,
-) -> Result<Response<Payload>, (Problem, Record)> {
+    mut record: Box<Record>,
+) -> Result<Response<Payload>, (Problem, Box<Record>)> {
     let (timeouts, recovery, policy) = {
         let live = worker.shared.live();
         (live.timeouts, live.recovery, live.policy(&job.model.name))
@@ -66,7 +67,8 @@ pub(crate) async fn forward(
     let mut retry = None;
     let mut problem = Problem::NoEndpoint;
     loop {
-        let Some(chosen) = wish.choose(&tried, worker.shared.now(), record.turn.as_ref()) else {
+        let now = worker.shared.time();
+        let Some(chosen) = wish.choose(&tried, now, record.turn.as_ref()) else {
             return Err((problem, record));
         };
         if record.chosen.is_none() {
@@ -74,9 +76,9 @@ pub(crate) async fn forward(
             record.followed =
                 worker.shared.shadows.arrived(&job.model.name, &wish.arrival(), engine);
         }
-        record.chosen.get_or_insert(record.began().elapsed());
+        let age = record.age_at(now.at);
+        record.chosen.get_or_insert(age);
         record.sent_to(&chosen);
-        let began = Instant::now();
         let prepared = Prepared {
             surface: record.surface,
             headers: &job.headers,
@@ -84,7 +86,8 @@ pub(crate) async fn forward(
             traceparent: traceparent.as_ref(),
             pieces: &job.pieces,
             connect: Duration::from_millis(timeouts.connect_ms),
-            until: Instant::now() + Duration::from_millis(timeouts.first_byte_ms),
+            since: now.at,
+            until: now.at + Duration::from_millis(timeouts.first_byte_ms),
         };
         let race = Race {
             worker,
@@ -113,7 +116,7 @@ pub(crate) async fn forward(
             }
             Err(failed) => failed,
         };
-        record.tried(&chosen.endpoint, began, failed.name());
+        record.tried(&chosen.endpoint, now.at, failed.name());
         problem = problem_of(failed);
         retry = retry.or_else(|| worker.shared.retry());
         // A copy must not take a retry from a client.
@@ -144,7 +147,7 @@ fn answer(
     worker: &Arc<Worker>,
     began: Began,
     flight: Flight,
-    mut record: Record,
+    mut record: Box<Record>,
     idle: Duration,
     kept: Option<Kept>,
 ) -> Response<Payload> {
@@ -153,7 +156,7 @@ fn answer(
     if let Some(keep) = &mut record.keep {
         keep.head(head.status, &head.headers);
     }
-    head.headers.insert("x-request-id", record.request_id.clone());
+    head.headers.insert(REQUEST_ID.clone(), record.request_id.clone());
     // The version and the reason phrase were the engine's.
     head.version = http::Version::default();
     head.extensions.clear();
@@ -177,8 +180,8 @@ fn kept(
     recovery: Recovery,
 ) -> Option<Kept> {
     let is_stream = began.head.status == StatusCode::OK && began.stream.watcher.is_some();
-    let has_room = worker.shared.room.bytes() <= worker.shared.live().limits.held_bytes / 2;
-    let may = recovery.continue_streams && is_stream && has_room;
+    let has_room = || worker.shared.room.bytes() <= worker.shared.live().limits.held_bytes / 2;
+    let may = recovery.continue_streams && is_stream && has_room();
     may.then(|| Kept::of(job, record.surface, &record.request_id, traceparent)).flatten()
 }
 
@@ -204,9 +207,9 @@ struct Waiting<'a> {
     worker: &'a Worker,
 }
 
-fn flight<'a>(worker: &'a Worker, chosen: &Chosen, stream: bool) -> Waiting<'a> {
+fn flight<'a>(worker: &'a Worker, chosen: &Chosen, stream: bool, now: Instant) -> Waiting<'a> {
     let endpoint = Arc::clone(&chosen.endpoint);
-    let flight = Flight::begin(endpoint, chosen.to_read, chosen.to_hold, stream);
+    let flight = Flight::begin(endpoint, chosen.to_read, chosen.to_hold, stream, now);
     Waiting { flight: Some(flight), worker }
 }
 

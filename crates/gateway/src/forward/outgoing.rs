@@ -1,5 +1,6 @@
 //! The request as an engine gets it: the very bytes of the body, and a short list of headers.
 
+use crate::names::{REQUEST_ID, TRACEPARENT};
 use crate::surface::Surface;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderName};
@@ -12,7 +13,7 @@ use std::task::{Context, Poll};
 
 /// Headers of a client that engines get. All others stay here: keys and cookies are not theirs,
 /// and some steer an engine (`x-data-parallel-rank`).
-const PASSED: [HeaderName; 4] = [
+static PASSED: [HeaderName; 4] = [
     ACCEPT,
     HeaderName::from_static("anthropic-version"),
     HeaderName::from_static("anthropic-beta"),
@@ -73,33 +74,60 @@ pub(crate) fn request(
     headers.reserve(8);
     headers.insert(HOST, host.clone());
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    for name in PASSED {
-        if let Some(value) = from.get(&name) {
-            headers.insert(name, value.clone());
+    for name in &PASSED {
+        if let Some(value) = from.get(name) {
+            headers.insert(name.clone(), value.clone());
         }
     }
-    headers.insert("x-request-id", request_id.clone());
+    headers.insert(REQUEST_ID.clone(), request_id.clone());
     if let Some(traceparent) = traceparent {
-        headers.insert("traceparent", traceparent.clone());
+        headers.insert(TRACEPARENT.clone(), traceparent.clone());
     }
     request
 }
 
 /// Takes away from an engine's answer what is between the engine and us.
 pub(crate) fn clean(headers: &mut HeaderMap) {
-    for name in [
-        "connection",
-        "keep-alive",
-        "proxy-authenticate",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-        "server",
-        "date",
-        "content-length",
-        "set-cookie",
-        "x-request-id",
-    ] {
+    // An answer has few headers and hardly any of these, so looking through it is less than looking
+    // for each.
+    while let Some(name) = headers.keys().find(|name| stays_here(name)).cloned() {
         headers.remove(name);
+    }
+}
+
+fn stays_here(name: &HeaderName) -> bool {
+    matches!(
+        name.as_str(),
+        "connection"
+            | "keep-alive"
+            | "proxy-authenticate"
+            | "trailer"
+            | "transfer-encoding"
+            | "upgrade"
+            | "server"
+            | "date"
+            | "content-length"
+            | "set-cookie"
+            | "x-request-id"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_between_the_engine_and_us_does_not_go_on() {
+        let mut headers = HeaderMap::new();
+        for name in
+            ["date", "x-took", "set-cookie", "connection", "content-type", "keep-alive", "server"]
+        {
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_static("x"));
+        }
+        headers.append("set-cookie", HeaderValue::from_static("y"));
+        clean(&mut headers);
+        let mut left: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
+        left.sort_unstable();
+        assert_eq!(left, ["content-type", "x-took"]);
     }
 }

@@ -17,6 +17,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 /// What is known of a request so far. Dropped without an end, the client has hung up.
+///
+/// In a box, because it goes from hand to hand, and each would copy half a kilobyte.
 pub(crate) struct Record {
     shared: Arc<Shared>,
     over: bool,
@@ -64,8 +66,8 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    pub(crate) fn new(shared: Arc<Shared>, surface: Surface, request_id: HeaderValue) -> Self {
-        Self {
+    pub(crate) fn new(shared: Arc<Shared>, surface: Surface, request_id: HeaderValue) -> Box<Self> {
+        Box::new(Self {
             shared,
             over: false,
             began: Instant::now(),
@@ -102,11 +104,11 @@ impl Record {
             sent: None,
             keep: None,
             used: None,
-        }
+        })
     }
 
     /// That of a copy, which nobody asked for.
-    pub(crate) fn copy(&self) -> Self {
+    pub(crate) fn copy(&self) -> Box<Self> {
         let mut copy = Self::new(Arc::clone(&self.shared), self.surface, self.request_id.clone());
         copy.mirrored = true;
         copy.split = self.split.clone();
@@ -142,9 +144,9 @@ impl Record {
         self.began.elapsed()
     }
 
-    /// When its head had arrived.
-    pub(crate) const fn began(&self) -> Instant {
-        self.began
+    /// From its head to this moment.
+    pub(crate) fn age_at(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.began)
     }
 
     /// An engine was tried since then and gave no answer.
@@ -173,8 +175,9 @@ impl Record {
         if std::mem::replace(&mut self.over, true) {
             return;
         }
+        let now = Instant::now();
         if let (Some(turn), Some(sent)) = (self.turn.take(), self.sent) {
-            turn.spend(self.usage, sent.elapsed());
+            turn.spend(self.usage, now.saturating_duration_since(sent));
         }
         if let Some(followed) = self.followed.take() {
             let whole = self.stream && outcome == Outcome::Answered && self.usage.output > 0;
@@ -195,7 +198,7 @@ impl Record {
             reason,
             stream: self.stream,
             started: self.started,
-            took: self.age(),
+            took: now.saturating_duration_since(self.began),
             read: self.read,
             first: self.first,
             chosen: self.chosen,

@@ -47,7 +47,7 @@ pub(crate) struct Relay {
     connection: Option<Connection>,
     /// Until it is over.
     flight: Option<Flight>,
-    record: Record,
+    record: Box<Record>,
     ready: VecDeque<Bytes>,
     ready_bytes: usize,
     /// The beginning of an event whose end has not come.
@@ -72,7 +72,7 @@ impl Relay {
         worker: Arc<Worker>,
         stream: Stream,
         flight: Flight,
-        record: Record,
+        record: Box<Record>,
         idle: Duration,
         kept: Option<Kept>,
     ) -> Self {
@@ -80,6 +80,8 @@ impl Relay {
         let length = if watcher.is_some() { SizeHint::new() } else { body.size_hint() };
         let mut record = record;
         record.sent = Some(flight.began());
+        let now = Instant::now();
+        record.first = Some(record.age_at(now));
         let mut relay = Self {
             worker,
             body,
@@ -96,11 +98,10 @@ impl Relay {
             failure: None,
             length,
             idle,
-            last_event: Instant::now(),
+            last_event: now,
             look: None,
             over: false,
         };
-        relay.record.first = Some(relay.record.age());
         relay.begin(first, between_events);
         if relay.watcher.is_none() && relay.body.is_end_stream() {
             relay.end_whole();
@@ -265,7 +266,7 @@ impl Relay {
             flight.endpoint().breaker.succeeded();
         }
         if let Some(connection) = self.connection.take() {
-            self.worker.pool.put(connection);
+            self.worker.pool.put(connection, self.last_event);
         }
         self.account();
         self.keep();

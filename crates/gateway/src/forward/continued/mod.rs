@@ -99,14 +99,14 @@ impl Kept {
         let wish = Wish::new(&model, policy, scanned, worker.next_number());
         let asked = body::Asked::read(self.surface, pieces)?;
         for _ in 0..TRIES {
-            let chosen = wish.choose(&tried, worker.shared.now(), None)?;
+            let now = worker.shared.time();
+            let chosen = wish.choose(&tried, now, None)?;
             tried.push(chosen.endpoint.slot);
             let body = asked.rest(text, tokens, chosen.endpoint.engine)?;
-            let waiting = flight(worker, &chosen, true);
+            let waiting = flight(worker, &chosen, true, now.at);
             let pieces: Arc<[Bytes]> = [body].into();
-            let began =
-                attempt(&worker.pool, &chosen.endpoint, &self.prepared(worker, headers, &pieces))
-                    .await;
+            let prepared = self.prepared(worker, headers, &pieces, now.at);
+            let began = attempt(&worker.pool, &chosen.endpoint, &prepared).await;
             match began {
                 Ok(began) if began.head.status.is_success() && began.stream.watcher.is_some() => {
                     return Some(Next { stream: began.stream, flight: waiting.landed(), chosen });
@@ -127,6 +127,7 @@ impl Kept {
         worker: &Worker,
         headers: &'a HeaderMap,
         pieces: &'a Arc<[Bytes]>,
+        since: Instant,
     ) -> Prepared<'a> {
         let timeouts = worker.shared.live().timeouts;
         Prepared {
@@ -136,7 +137,8 @@ impl Kept {
             traceparent: self.traceparent.as_ref(),
             pieces,
             connect: Duration::from_millis(timeouts.connect_ms),
-            until: Instant::now() + Duration::from_millis(timeouts.first_byte_ms),
+            since,
+            until: since + Duration::from_millis(timeouts.first_byte_ms),
         }
     }
 }
