@@ -333,7 +333,7 @@ impl Live {
 
 impl Shared {
     /// What may change, for a look. Not to be kept while something is awaited: a thread has room for
-    /// eight such looks, and every further one costs ten times as much.
+    /// eight such looks, and every further one goes a slower way.
     pub(crate) fn live(&self) -> Guard<Arc<Live>> {
         self.live.load()
     }

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// What is known of a request so far. Dropped without an end, the client has hung up.
 ///
-/// In a box, because it goes from hand to hand, and each would copy half a kilobyte.
+/// In a box, because it goes from hand to hand, and each would copy all of it.
 pub(crate) struct Record {
     shared: Arc<Shared>,
     over: bool,
