@@ -167,7 +167,7 @@ fn tell(judged: &[Judged], told: &mut BTreeMap<String, String>, printer: &Printe
         let line = one.line();
         if told.get(&one.model) != Some(&line) {
             let at = jiff::Timestamp::now().strftime("%H:%M:%S");
-            eprintln!("{at} UTC  {line}");
+            printer.note(&format!("{at} UTC  {line}"));
             told.insert(one.model.clone(), line);
         }
     }
