@@ -30,9 +30,17 @@ impl Brain {
         (decision, broken)
     }
 
-    /// What would be decided in another world, without remembering it.
-    pub fn imagine(&self, snapshot: &Snapshot, policy: &Policy) -> Decision {
-        decide(snapshot, policy, &self.previous, self.memory.clone()).0
+    /// What would be decided in another world, without remembering it. Variants that are `gone` have no
+    /// target to hold on to.
+    pub fn imagine(
+        &self,
+        snapshot: &Snapshot,
+        policy: &Policy,
+        gone: impl Fn(&VariantId) -> bool,
+    ) -> Decision {
+        let mut previous = self.previous.clone();
+        previous.targets.retain(|id, _| !gone(id));
+        decide(snapshot, policy, &previous, self.memory.clone()).0
     }
 
     /// Takes targets over from statuses where nothing is remembered: after a restart, or when another

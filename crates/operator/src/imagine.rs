@@ -8,7 +8,7 @@ use crate::decide::Brain;
 use crate::observe::demand::Signals;
 use crate::observe::{Facts, Learnt, Seen, look};
 use flyball_core::decision::{Decision, ModelDecision};
-use flyball_core::ids::{ModelId, PoolId};
+use flyball_core::ids::{ModelId, PoolId, VariantId};
 use flyball_core::snapshot::{Model, Observed, Purchase, Snapshot};
 use flyball_core::units::{Currency, Gpus, Micros, Price, Replicas, Timestamp, TokensPerSecond};
 use flyball_governor::explain::explain;
@@ -48,8 +48,16 @@ pub fn imagine(world: &World, brain: &Brain, changes: &Changes) -> Result<Outcom
     if !problems.is_empty() {
         return Err(problems);
     }
-    let decisions =
-        [&before, &after].map(|seen: &Seen| brain.imagine(&seen.snapshot, &seen.policy));
+    let lost = |id: &VariantId| {
+        let variant = after.snapshot.variant(id);
+        variant.is_some_and(|variant| {
+            changes.lost_pools.iter().any(|pool| pool == variant.pool.as_str())
+        })
+    };
+    let decisions = [
+        brain.imagine(&before.snapshot, &before.policy, |_| false),
+        brain.imagine(&after.snapshot, &after.policy, lost),
+    ];
     let asked = asked(changes);
     let ids: BTreeSet<&ModelId> = before.models.keys().chain(after.models.keys()).collect();
     let models = ids.into_iter().filter_map(|id| {

@@ -128,6 +128,12 @@ impl Printer {
         self.write(io::stdout(), &document, exit)
     }
 
+    /// A line on stderr that stays: what happened while the answer is waited for.
+    pub(crate) fn note(&self, line: &str) {
+        // A lost line is nobody's problem; the answer has it all.
+        let _ = writeln!(io::stderr(), "{}", Charset::of_locale().fold(line));
+    }
+
     /// A line on stderr that is replaced by the next one; nothing unless a person is looking.
     pub(crate) fn progress(&self) -> Progress {
         Progress::new(self.progress && !self.quiet)

@@ -52,6 +52,9 @@ fn cluster(path: &str) -> Reply {
             "metadata": {"namespace": "flyball", "name": "flyball-operator"},
             "spec": {"ports": [{"name": "admin", "port": 9090}]},
         })]),
+        "/api/v1/namespaces/flyball/configmaps/flyball-freeze" => Reply::Json(json!({
+            "metadata": {"name": "flyball-freeze"}, "data": {"because": "a flood"},
+        })),
         path if path == format!("{PROXY}/decisions") => {
             Reply::Json(json!({"decisions": [entry()]}))
         }
@@ -158,6 +161,7 @@ fn nothing_is_changed_without_being_asked() {
     assert_eq!(resumed.stdout, "modelservice/demo/qwen was not frozen\n");
     let all = run("freeze", &["freeze", "--all", "--reason", "fire", "--dry-run", "-o", "json"]);
     assert_eq!(all.json()["object"], "configmap/flyball/flyball-freeze");
+    assert_eq!(all.json()["before"], "with everything: a flood");
     let long = finish(&mut command(&["freeze", "qwen", "--reason", "x"]));
     assert_eq!(long.status, Some(2), "--for is needed");
 }

@@ -37,7 +37,7 @@ pub(crate) struct Brake {
     /// Whether it was done.
     pub(super) done: bool,
     #[serde(skip)]
-    now: Timestamp,
+    pub(super) now: Timestamp,
 }
 
 impl Brake {

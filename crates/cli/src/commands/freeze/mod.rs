@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::BoolishValueParser;
+use jiff::{RoundMode, TimestampRound, Unit};
 
 use crate::cluster::connect;
 use crate::flags::{ClusterArgs, time_above_zero};
@@ -94,7 +95,8 @@ pub(crate) async fn freeze(
     let brake = |now: jiff::Timestamp| {
         let until = now.checked_add(length).unwrap_or(jiff::Timestamp::MAX);
         // Nobody freezes to the microsecond, and people read this in `kubectl get -o yaml`.
-        let until = until.round(jiff::Unit::Second).unwrap_or(until);
+        let second = TimestampRound::new().smallest(Unit::Second).mode(RoundMode::Ceil);
+        let until = until.round(second).unwrap_or(until);
         Brake::freeze(&args.reason, (!args.all).then_some(until), now)
     };
     carry_out(args.model.as_deref(), &args.care, brake, global, printer).await

@@ -9,7 +9,7 @@ use crate::served::full_name;
 /// Whether a model is as its owner wants it, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) enum Settled {
+pub(super) enum State {
     /// It is, and nothing changes.
     Settled,
     /// Not yet, as far as is known.
@@ -18,12 +18,12 @@ pub(super) enum Settled {
     Stalled,
 }
 
-impl Settled {
+impl State {
     pub(super) const fn word(self) -> &'static str {
         match self {
-            Settled::Settled => "settled",
-            Settled::InProgress => "in-progress",
-            Settled::Stalled => "stalled",
+            State::Settled => "settled",
+            State::InProgress => "in-progress",
+            State::Stalled => "stalled",
         }
     }
 }
@@ -35,7 +35,7 @@ pub(super) struct Judged {
     /// The model, `namespace/name`.
     pub(super) model: String,
     /// Whether it is as its owner wants it.
-    pub(super) state: Settled,
+    pub(super) state: State,
     /// Replicas that serve; unknown if absent.
     pub(super) ready: Option<i32>,
     /// Replicas that there should be; unknown if absent.
@@ -68,11 +68,11 @@ pub(super) fn judge(model: &ModelService) -> Judged {
     let old = status.observed_generation != model.metadata.generation;
     let (state, said) = match (so("Stalled"), so("Reconciling"), so("Ready")) {
         // A status about an older spec says nothing about this one.
-        _ if old => (Settled::InProgress, None),
-        (Some(stalled), _, _) => (Settled::Stalled, Some(stalled)),
-        (None, Some(reconciling), _) => (Settled::InProgress, Some(reconciling)),
-        (None, None, Some(ready)) => (Settled::Settled, Some(ready)),
-        (None, None, None) => (Settled::InProgress, condition("Ready")),
+        _ if old => (State::InProgress, None),
+        (Some(stalled), _, _) => (State::Stalled, Some(stalled)),
+        (None, Some(reconciling), _) => (State::InProgress, Some(reconciling)),
+        (None, None, Some(ready)) => (State::Settled, Some(ready)),
+        (None, None, None) => (State::InProgress, condition("Ready")),
     };
     let message = match said {
         Some(said) => said.message.clone(),

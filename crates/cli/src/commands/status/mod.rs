@@ -20,7 +20,7 @@ use crate::flags::{ClusterArgs, time};
 use crate::output::document::{Block, Cell, Column, Row, Table, Tone};
 use crate::output::{Answer, Detail, Document, Exit, Failure, Printer, age, plural};
 use crate::served::{find, full_name, list};
-use judge::{Judged, Settled};
+use judge::{Judged, State};
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(1);
@@ -72,9 +72,9 @@ impl Answer for StatusAnswer {
         let verdict = format!(
             "{}: {} settled, {} stalled, {} in progress   {} {}",
             plural(self.models.len(), "model"),
-            count(Settled::Settled),
-            count(Settled::Stalled),
-            count(Settled::InProgress),
+            count(State::Settled),
+            count(State::Stalled),
+            count(State::InProgress),
             if self.timed_out { "timed out after" } else { "in" },
             age(Duration::from_secs(self.waited_seconds)),
         );
@@ -85,7 +85,7 @@ impl Answer for StatusAnswer {
     fn exit(&self) -> Exit {
         match self.models.iter().map(|one| one.state).max() {
             _ if self.timed_out => Exit::TimedOut,
-            Some(Settled::Stalled) => Exit::No,
+            Some(State::Stalled) => Exit::No,
             _ => Exit::Yes,
         }
     }
@@ -93,9 +93,9 @@ impl Answer for StatusAnswer {
 
 fn row(one: &Judged) -> Row {
     let tone = match one.state {
-        Settled::Settled => Tone::Good,
-        Settled::InProgress => Tone::Caution,
-        Settled::Stalled => Tone::Bad,
+        State::Settled => Tone::Good,
+        State::InProgress => Tone::Caution,
+        State::Stalled => Tone::Bad,
     };
     let count = |count: Option<i32>| count.map_or("–".to_owned(), |count| count.to_string());
     let cells = [
@@ -121,8 +121,8 @@ pub(crate) async fn run(
     loop {
         let judged: Vec<Judged> = models.iter().map(judge::judge).collect();
         tell(&judged, &mut told, printer);
-        let stalled = judged.iter().any(|one| one.state == Settled::Stalled);
-        let waits = judged.iter().any(|one| one.state == Settled::InProgress);
+        let stalled = judged.iter().any(|one| one.state == State::Stalled);
+        let waits = judged.iter().any(|one| one.state == State::InProgress);
         let timed_out = began.elapsed() >= args.wait;
         if stalled || !waits || timed_out {
             return Ok(printer.answer(&StatusAnswer {
@@ -167,7 +167,7 @@ fn tell(judged: &[Judged], told: &mut BTreeMap<String, String>, printer: &Printe
         let line = one.line();
         if told.get(&one.model) != Some(&line) {
             let at = jiff::Timestamp::now().strftime("%H:%M:%S");
-            eprintln!("{at} UTC  {line}");
+            printer.note(&format!("{at} UTC  {line}"));
             told.insert(one.model.clone(), line);
         }
     }

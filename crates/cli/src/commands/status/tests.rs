@@ -25,13 +25,13 @@ fn model(generation: i64, conditions: &[(&str, &str)]) -> ModelService {
     serde_json::from_value(whole).unwrap()
 }
 
-fn state(generation: i64, conditions: &[(&str, &str)]) -> Settled {
+fn state(generation: i64, conditions: &[(&str, &str)]) -> State {
     judge::judge(&model(generation, conditions)).state
 }
 
 #[test]
 fn settled_is_what_kstatus_says() {
-    use Settled::{InProgress, Settled as Done, Stalled};
+    use State::{InProgress, Settled as Done, Stalled};
     assert_eq!(state(1, &[("Ready", "True")]), Done);
     assert_eq!(state(1, &[("Ready", "True"), ("Reconciling", "True")]), InProgress);
     assert_eq!(state(1, &[("Ready", "False"), ("Stalled", "True")]), Stalled);

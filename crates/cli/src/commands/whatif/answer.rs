@@ -90,6 +90,9 @@ fn row(model: &Imagined) -> Row {
     let replicas =
         |side: Option<&Side>| side.map_or("–".to_owned(), |side| side.replicas.to_string());
     let cost = |side: Option<&Side>| {
+        if side.is_none() {
+            return "–".to_owned();
+        }
         let cost = side.and_then(|side| Some((side.hourly_cost.clone()?, side.currency.clone()?)));
         cost.map_or("unknown".to_owned(), |(cost, currency)| format!("{cost} {currency}"))
     };

@@ -87,7 +87,12 @@ fn state(pod: &Pod) -> Option<Waiting> {
         }
         facts => ("Pending", facts.created),
     };
-    let why = if state == "Draining" { None } else { why(pod) };
+    let restarted = || match facts.restarts {
+        0 => None,
+        1 => Some("its container was started anew once".to_owned()),
+        times => Some(format!("its containers were started anew {times} times")),
+    };
+    let why = if state == "Draining" { None } else { why(pod).or_else(restarted) };
     Some(Waiting { pod: facts.name, state: state.to_owned(), since: rfc3339(since), why })
 }
 

@@ -57,8 +57,9 @@ fn nodes(why: &Why, now: jiff::Timestamp) -> Vec<Node> {
         nodes.push(Node::new("decision", "none yet", "does an operator run? flyball check"));
         return nodes;
     };
-    let wants =
-        why.wants.map_or("wants unknown because".to_owned(), |n| format!("wants {n} because"));
+    let verb = if why.past { "wanted" } else { "wants" };
+    let count = why.wants.map_or(UNKNOWN.to_owned(), |count| count.to_string());
+    let wants = format!("{verb} {count} because");
     let mut nodes = vec![Node::of(wants, wanted(why, decision, now))];
     if !why.past {
         nodes.push(has(why, now));
