@@ -54,7 +54,8 @@ async fn a_changed_policy_holds_from_the_next_request_on() {
         r#"{{"model":"m","stream":true,"messages":[{{"role":"user","content":"{}"}}]}}"#,
         "word ".repeat(2_000)
     );
-    for _ in 0..8 {
+    // More of them at once would make the prompt a popular one, which gets a second home.
+    for _ in 0..4 {
         rig.whole(&chat(&long)).await;
         // The client has its answer a moment before the engine counts as free again, and a prompt does
         // not wait behind another where an engine is idle.
@@ -64,13 +65,13 @@ async fn a_changed_policy_holds_from_the_next_request_on() {
     }
     let mut counts = engines.each_ref().map(|engine| engine.requests().len());
     counts.sort_unstable();
-    assert_eq!(counts, [0, 8], "a prompt stays where it is");
+    assert_eq!(counts, [0, 4], "a prompt stays where it is");
     let models = vec![model(Policy::RoundRobin, &[])];
     rig.gateway.change(&Settings { models, ..Settings::default() });
-    for _ in 0..8 {
+    for _ in 0..4 {
         rig.whole(&chat(&long)).await;
     }
     let mut counts = engines.each_ref().map(|engine| engine.requests().len());
     counts.sort_unstable();
-    assert_eq!(counts, [4, 12]);
+    assert_eq!(counts, [2, 6]);
 }
