@@ -93,7 +93,7 @@ fn sections(text: &str) -> BTreeMap<String, Vec<Setting>> {
     found
 }
 
-/// "[limits]" of "`[limits]`, in bytes"; other headings as they are.
+/// `[limits]` of "`[limits]`, in bytes"; other headings as they are.
 fn heading_of(text: &str) -> String {
     text.split('`').nth(1).unwrap_or(text).to_owned()
 }
