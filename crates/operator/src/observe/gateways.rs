@@ -18,6 +18,8 @@ const SHORTEST: Micros = Micros::from_seconds(4);
 #[derive(Clone, Debug, Default)]
 pub struct Gateways {
     past: BTreeMap<(String, String), VecDeque<Sums>>,
+    /// Gateways that were seen to be pods.
+    in_pods: BTreeSet<String>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -31,8 +33,9 @@ struct Sums {
 }
 
 impl Gateways {
-    /// Adds what gateways say to the signals. A gateway that is gone and whose pod is gone too has
-    /// nothing under way any more; one that is only silent may have, and counts with what it last said.
+    /// Adds what gateways say to the signals. A gateway that is gone and whose pod was there and is gone
+    /// too has nothing under way any more; one that is only silent may have, and counts with what it last
+    /// said until the link forgets it.
     ///
     /// `wanted` are models without an engine that somebody waits for: that is told at once, and how much
     /// waits only within a second.
@@ -43,11 +46,19 @@ impl Gateways {
         wanted: &BTreeSet<String>,
         facts: &Facts,
     ) {
-        let known = |report: &&Report| {
-            let pod_is_there =
-                || facts.pods.values().flatten().any(|pod| pod.name == report.gateway && !pod.over);
-            report.told && (!report.gone || pod_is_there())
-        };
+        let pods = facts.pods.values().flatten().filter(|pod| !pod.over);
+        let pods: BTreeSet<&str> = pods.map(|pod| pod.name.as_str()).collect();
+        let there = |report: &Report| pods.contains(report.gateway.as_str());
+        let (now, before) = (reports.iter().filter(|one| there(one)), &self.in_pods);
+        let in_pods: BTreeSet<String> = reports
+            .iter()
+            .filter(|one| before.contains(&one.gateway))
+            .chain(now)
+            .map(|one| one.gateway.clone())
+            .collect();
+        self.in_pods = in_pods;
+        let left = |report: &Report| self.in_pods.contains(&report.gateway) && !there(report);
+        let known = |report: &&Report| report.told && !(report.gone && left(report));
         let mut kept = BTreeMap::new();
         for report in reports.iter().filter(known) {
             let at = moment(report.heard_at);

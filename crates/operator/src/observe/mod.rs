@@ -7,6 +7,7 @@
 pub mod demand;
 mod facts;
 mod gateways;
+mod mirror;
 mod prior;
 pub mod prometheus;
 mod replicas;

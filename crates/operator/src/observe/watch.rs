@@ -1,25 +1,21 @@
 //! A mirror of the API server, kept by watches.
 
 use super::facts::{Facts, NodeFacts, PodFacts, Workload, WorkloadKey};
+use super::mirror::{Failures, Mirror, follow};
 use flyball_resources::model_service::TargetKind;
 use flyball_resources::{ModelService, Pool, labels};
-use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
-use k8s_openapi::api::core::v1::{ConfigMap, Container, Node, Pod, PodSpec};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, PodSpec};
 use kube::api::{ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
 use kube::{Api, Client, Resource, ResourceExt as _};
+use kube_runtime::reflector::Store;
 use kube_runtime::reflector::store::Writer;
-use kube_runtime::reflector::{self, Store};
-use kube_runtime::{WatchStreamExt as _, watcher};
-use serde::de::DeserializeOwned;
+use kube_runtime::watcher;
 use std::collections::BTreeMap;
-use std::fmt::Debug;
-use std::hash::Hash;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 /// On workloads that Flyball made: what they were made from.
 pub(crate) const MADE_FROM: &str = "flyball.dev/made-from";
@@ -27,74 +23,67 @@ pub(crate) const MADE_FROM: &str = "flyball.dev/made-from";
 /// What the watches hold.
 #[derive(Clone)]
 pub struct Watches {
-    models: Store<ModelService>,
-    pools: Store<Pool>,
-    pods: Store<Pod>,
-    nodes: Store<Node>,
-    deployments: Store<Deployment>,
-    stateful_sets: Store<StatefulSet>,
-    autoscalers: Store<HorizontalPodAutoscaler>,
-    switches: Store<ConfigMap>,
+    models: Mirror<ModelService>,
+    pools: Mirror<Pool>,
+    pods: Mirror<Pod>,
+    nodes: Mirror<Node>,
+    deployments: Mirror<Deployment>,
+    stateful_sets: Mirror<StatefulSet>,
+    autoscalers: Mirror<HorizontalPodAutoscaler>,
+    switches: Mirror<ConfigMap>,
     /// Watched from the moment on that a model names one: the kind may not exist.
     groups: Arc<OnceLock<Store<DynamicObject>>>,
     client: Client,
-    failures: Arc<AtomicU64>,
-    last: Arc<Mutex<Option<String>>>,
+    failures: Failures,
 }
 
-impl Debug for Watches {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Watches {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Watches").field("failures", &self.failures).finish_non_exhaustive()
     }
 }
 
-/// Begins to watch. `namespace` is where the freeze switch is.
-pub fn watch(client: &Client, namespace: &str) -> Watches {
-    let failures = Arc::new(AtomicU64::new(0));
-    let last = Arc::new(Mutex::new(None));
-    let told = (&failures, &last);
+/// Begins to watch these namespaces, or all if there are none. `home` is where the freeze switch is.
+pub fn watch(client: &Client, namespaces: &[String], home: &str) -> Watches {
+    let failures = Failures::default();
     let switch =
         watcher::Config::default().fields(&format!("metadata.name={}", labels::FREEZE_ALL));
+    let all = watcher::Config::default;
     Watches {
-        models: mirror(Api::all(client.clone()), watcher::Config::default(), told),
-        pools: mirror(Api::all(client.clone()), watcher::Config::default(), told),
-        pods: mirror(Api::all(client.clone()), watcher::Config::default(), told),
-        nodes: mirror(Api::all(client.clone()), watcher::Config::default(), told),
-        deployments: mirror(Api::all(client.clone()), watcher::Config::default(), told),
-        stateful_sets: mirror(Api::all(client.clone()), watcher::Config::default(), told),
-        autoscalers: mirror(Api::all(client.clone()), watcher::Config::default(), told),
-        switches: mirror(Api::namespaced(client.clone(), namespace), switch, told),
+        models: Mirror::within(client, namespaces, &failures),
+        pools: Mirror::of(Api::all(client.clone()), all(), &failures),
+        pods: Mirror::within(client, namespaces, &failures),
+        nodes: Mirror::of(Api::all(client.clone()), all(), &failures),
+        deployments: Mirror::within(client, namespaces, &failures),
+        stateful_sets: Mirror::within(client, namespaces, &failures),
+        autoscalers: Mirror::within(client, namespaces, &failures),
+        switches: Mirror::of(Api::namespaced(client.clone(), home), switch, &failures),
         groups: Arc::default(),
         client: client.clone(),
         failures,
-        last,
     }
 }
 
 impl Watches {
     /// Waits until everything was listed once.
     pub async fn listed(&self) {
-        let _ = self.models.wait_until_ready().await;
-        let _ = self.pools.wait_until_ready().await;
-        let _ = self.pods.wait_until_ready().await;
-        let _ = self.nodes.wait_until_ready().await;
-        let _ = self.deployments.wait_until_ready().await;
-        let _ = self.stateful_sets.wait_until_ready().await;
-        let _ = self.switches.wait_until_ready().await;
+        self.models.listed().await;
+        self.pools.listed().await;
+        self.pods.listed().await;
+        self.nodes.listed().await;
+        self.deployments.listed().await;
+        self.stateful_sets.listed().await;
+        self.switches.listed().await;
     }
 
     /// Watches that failed so far, and what the last said. They begin again by themselves.
     pub fn failures(&self) -> (u64, Option<String>) {
-        let last = self.last.lock().map_or(None, |last| last.clone());
-        (self.failures.load(Ordering::Relaxed), last)
+        self.failures.told()
     }
 
-    /// Everything as it is now, of these namespaces; of all if there are none.
-    pub fn facts(&self, namespaces: &[String]) -> Facts {
-        let ours = |model: &Arc<ModelService>| {
-            namespaces.is_empty() || model.namespace().is_some_and(|own| namespaces.contains(&own))
-        };
-        let models: Vec<_> = self.models.state().into_iter().filter(ours).collect();
+    /// Everything as it is now.
+    pub fn facts(&self) -> Facts {
+        let models = self.models.state();
         let names_a_group = models.iter().flat_map(|model| &model.spec.variants).any(|variant| {
             variant.target_ref.as_ref().is_some_and(|to| to.kind == TargetKind::LeaderWorkerSet)
         });
@@ -154,85 +143,7 @@ impl Watches {
         let resource = ApiResource::from_gvk(&kind);
         let writer = Writer::new(resource.clone());
         let api = Api::all_with(self.client.clone(), &resource);
-        mirror_into(writer, api, watcher::Config::default(), (&self.failures, &self.last))
-    }
-}
-
-type Told<'a> = (&'a Arc<AtomicU64>, &'a Arc<Mutex<Option<String>>>);
-
-fn mirror<K>(api: Api<K>, config: watcher::Config, told: Told<'_>) -> Store<K>
-where
-    K: Resource<DynamicType = ()> + Lean + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
-{
-    mirror_into(Writer::default(), api, config, told)
-}
-
-fn mirror_into<K>(
-    writer: Writer<K>,
-    api: Api<K>,
-    config: watcher::Config,
-    told: Told<'_>,
-) -> Store<K>
-where
-    K: Resource + Lean + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
-    K::DynamicType: Eq + Hash + Clone + Send + Sync,
-{
-    let store = writer.as_reader();
-    let (failures, last) = (Arc::clone(told.0), Arc::clone(told.1));
-    let stream = watcher(api, config).default_backoff().modify(Lean::lean);
-    let stream = reflector::reflector(writer, stream).map_err(move |error| {
-        failures.fetch_add(1, Ordering::Relaxed);
-        if let Ok(mut last) = last.lock() {
-            *last = Some(error.to_string());
-        }
-    });
-    tokio::spawn(async move {
-        let mut stream = std::pin::pin!(stream);
-        // A stream of the watcher never ends, and begins again after an error.
-        while let Some(_seen) = stream.next().await {}
-        tokio::time::sleep(Duration::ZERO).await;
-    });
-    store
-}
-
-/// Leaves out what nobody reads: 100,000 pods are held in memory.
-trait Lean: Resource {
-    fn lean(&mut self) {
-        self.meta_mut().managed_fields = None;
-    }
-}
-
-impl Lean for ModelService {}
-impl Lean for Pool {}
-impl Lean for DynamicObject {}
-impl Lean for HorizontalPodAutoscaler {}
-impl Lean for ConfigMap {}
-impl Lean for Deployment {}
-impl Lean for StatefulSet {}
-
-impl Lean for Node {
-    fn lean(&mut self) {
-        self.metadata.managed_fields = None;
-        if let Some(status) = &mut self.status {
-            status.images = None;
-        }
-    }
-}
-
-impl Lean for Pod {
-    fn lean(&mut self) {
-        self.metadata.managed_fields = None;
-        let Some(spec) = self.spec.take() else { return };
-        let keep = |container: Container| Container {
-            name: container.name,
-            resources: container.resources,
-            ..Container::default()
-        };
-        self.spec = Some(PodSpec {
-            node_name: spec.node_name,
-            containers: spec.containers.into_iter().map(keep).collect(),
-            ..PodSpec::default()
-        });
+        follow(writer, api, watcher::Config::default(), &self.failures)
     }
 }
 

@@ -16,7 +16,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 impl Operator {
     pub(super) async fn round(&mut self) {
         let began = Instant::now();
-        let facts = self.watches.facts(&self.settings.namespaces);
+        let facts = self.watches.facts();
         let mut signals = self.signals().await;
         let reports = self.link.heard(SystemTime::now());
         let wanted = self.link.wakes().borrow().clone();

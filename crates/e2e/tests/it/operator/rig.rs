@@ -68,8 +68,7 @@ impl<'a> Rig<'a> {
 
     /// Waits until so many pods are ready and no other is there.
     pub(super) async fn settled(&self, replicas: usize, limit: Duration) -> Result<()> {
-        let pods: Api<Pod> =
-            Api::namespaced(self.story.cluster.client.clone(), &self.story.namespace);
+        let pods = self.pods();
         let what = format!("{replicas} pods that serve, and no other");
         let done = until(&what, limit, async || {
             let all = pods.list(&ListParams::default().labels("app=model")).await?.items;
@@ -83,6 +82,19 @@ impl<'a> Rig<'a> {
         done.await.with_context(log)
     }
 
+    /// The longest that a pod which serves took from being made to being ready.
+    pub(super) async fn slowest_start(&self) -> Result<Duration> {
+        let all = self.pods().list(&ListParams::default().labels("app=model")).await?.items;
+        let took = all.iter().filter_map(|pod| {
+            let made = pod.metadata.creation_timestamp.as_ref()?;
+            let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+            let ready = conditions.iter().find(|one| one.type_ == "Ready" && one.status == "True")?;
+            let ready = ready.last_transition_time.as_ref()?;
+            u64::try_from(ready.0.as_second() - made.0.as_second()).ok().map(Duration::from_secs)
+        });
+        took.max().context("no pod is ready")
+    }
+
     /// One streamed answer of about this many tokens, read to its end.
     pub(super) async fn ask(&self, number: usize, tokens: u32) -> Result<()> {
         let body = json!({
@@ -90,6 +102,10 @@ impl<'a> Rig<'a> {
             "messages": [{ "role": "user", "content": format!("Tell {number} a story.") }],
         });
         Answer::of(self.http, "/v1/chat/completions", Some(&body)).await?.finish().await
+    }
+
+    fn pods(&self) -> Api<Pod> {
+        Api::namespaced(self.story.cluster.client.clone(), &self.story.namespace)
     }
 
     fn models(&self) -> Api<DynamicObject> {
