@@ -120,8 +120,18 @@ pub(crate) fn want(seat: &mut Seat<'_>, memory: &mut ModelMemory) {
     }
     // The owner's bounds are part of the wish, or each look would wish for what they undo.
     let (floor, ceiling) = (seat.floor(), seat.ceiling());
+    if floor > most {
+        bound = Bound::Minimum;
+        seat.candidates.push((bound, replicas(floor)));
+    }
+    let unbounded = most;
     let (most, keep) = (most.clamp(floor, ceiling), keep.max(most).clamp(floor, ceiling));
     settle(seat, bound, f64::from(most) * main.size, f64::from(keep) * main.size);
+    if unbounded > ceiling && seat.target() == ceiling {
+        // More is wanted and the owner does not allow it: that is what a person should read.
+        seat.candidates.push((Bound::Maximum, replicas(ceiling)));
+        (seat.bound, seat.reason) = (Bound::Maximum, Reason::LimitReached);
+    }
 }
 
 /// Goes up to `most` if there is less, down to `keep` if there is more, and else holds.

@@ -144,3 +144,24 @@ fn a_model_that_nobody_uses_sleeps_and_a_request_wakes_it() {
     assert_eq!(decision.models[0].targets[0].replicas.get(), 1);
     assert_ne!(decision.models[0].bound, Bound::Freeze);
 }
+
+#[test]
+fn an_owner_reads_that_it_is_the_minimum_or_the_maximum_that_holds() {
+    let decided = |min, max, tokens| {
+        let world = snapshot()
+            .pool(pool("h100").can_grow().price_usd_cents(200))
+            .model(
+                model("a/m")
+                    .variant(variant("x", "h100").ready(2))
+                    .between(min, max)
+                    .demand(reading(tokens)),
+            )
+            .build();
+        let (decision, _) = decide(&world, &Policy::default(), &Previous::none(), Memory::new());
+        let model = decision.models.into_iter().next().unwrap();
+        let target: u32 = model.targets.iter().map(|target| target.replicas.get()).sum();
+        (target, model.bound, model.reason)
+    };
+    assert_eq!(decided(5, 9, 10_000), (5, Bound::Minimum, Reason::ScaledUp));
+    assert_eq!(decided(1, 3, 90_000), (3, Bound::Maximum, Reason::LimitReached));
+}

@@ -88,7 +88,8 @@ impl<'a> Rig<'a> {
         let took = all.iter().filter_map(|pod| {
             let made = pod.metadata.creation_timestamp.as_ref()?;
             let conditions = pod.status.as_ref()?.conditions.as_ref()?;
-            let ready = conditions.iter().find(|one| one.type_ == "Ready" && one.status == "True")?;
+            let ready =
+                conditions.iter().find(|one| one.type_ == "Ready" && one.status == "True")?;
             let ready = ready.last_transition_time.as_ref()?;
             u64::try_from(ready.0.as_second() - made.0.as_second()).ok().map(Duration::from_secs)
         });
