@@ -148,7 +148,7 @@ pub(super) fn known(
 ) -> Known {
     let engines = Sum::of(serving, signals, now);
     let asked =
-        names.iter().filter_map(|name| signals.asked.get(name)).copied().reduce(Asked::join);
+        names.iter().filter_map(|name| signals.asked.get(name)).copied().reduce(Asked::with);
     let Some(asked) = asked else { return engines.alone(now, max_age) };
     let rate = |value: Option<f64>| {
         Observed::judge(value.and_then(TokensPerSecond::from_sample), asked.at, now, max_age)
@@ -177,9 +177,17 @@ pub(super) fn known(
 }
 
 impl Asked {
-    /// Two names of one model.
-    fn join(self, other: Self) -> Self {
-        let both = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a + b);
+    /// The same model at another gateway, or under another name.
+    pub(super) fn with(self, other: Self) -> Self {
+        let both = |a: Option<f64>, b: Option<f64>| match (a, b) {
+            // A gateway that just began cannot tell a rate yet; the others' must do until then.
+            (None, one) | (one, None) => one,
+            (Some(a), Some(b)) => Some(a + b),
+        };
+        let judged = match (self.judged, other.judged) {
+            (None, one) | (one, None) => one,
+            (Some(a), Some(b)) => Some((a.0 + b.0, a.1 + b.1)),
+        };
         Self {
             at: self.at.min(other.at),
             prompt_rate: both(self.prompt_rate, other.prompt_rate),
@@ -187,7 +195,7 @@ impl Asked {
             backlog_tokens: self.backlog_tokens + other.backlog_tokens,
             in_flight: self.in_flight + other.in_flight,
             held_tokens: self.held_tokens + other.held_tokens,
-            judged: self.judged.zip(other.judged).map(|(a, b)| (a.0 + b.0, a.1 + b.1)),
+            judged,
             shape: self.shape.or(other.shape),
             held: self.held || other.held,
         }

@@ -91,32 +91,6 @@ impl Gateways {
     }
 }
 
-impl Asked {
-    /// Two gateways of one model.
-    fn with(self, other: Self) -> Self {
-        let both = |a: Option<f64>, b: Option<f64>| match (a, b) {
-            // A gateway that just began cannot tell a rate yet; the others' must do until then.
-            (None, one) | (one, None) => one,
-            (Some(a), Some(b)) => Some(a + b),
-        };
-        let judged = match (self.judged, other.judged) {
-            (None, one) | (one, None) => one,
-            (Some(a), Some(b)) => Some((a.0 + b.0, a.1 + b.1)),
-        };
-        Self {
-            at: self.at.min(other.at),
-            prompt_rate: both(self.prompt_rate, other.prompt_rate),
-            output_rate: both(self.output_rate, other.output_rate),
-            backlog_tokens: self.backlog_tokens + other.backlog_tokens,
-            in_flight: self.in_flight + other.in_flight,
-            held_tokens: self.held_tokens + other.held_tokens,
-            judged,
-            shape: self.shape.or(other.shape),
-            held: self.held || other.held,
-        }
-    }
-}
-
 fn sums(model: &ModelDemand, started: SystemTime, at: Timestamp) -> Sums {
     Sums {
         at,
