@@ -4,11 +4,12 @@
 //! restart the targets come back from the statuses, so that nothing moves because an operator did.
 
 use crate::observe::Seen;
+use crate::time;
 use flyball_core::decision::{Decision, Previous, PreviousTarget};
 use flyball_core::ids::VariantId;
 use flyball_core::invariants::{self, Violation};
 use flyball_core::snapshot::Snapshot;
-use flyball_core::units::{Replicas, Timestamp};
+use flyball_core::units::Replicas;
 use flyball_governor::{Memory, Policy, decide};
 
 /// What is remembered from decision to decision.
@@ -66,7 +67,6 @@ fn recalled(seen: &Seen, id: &VariantId) -> Option<PreviousTarget> {
     let status = seen.models.get(id.model())?.service.status.as_ref()?;
     let variant = status.variants.iter().find(|variant| variant.name == id.name().as_str())?;
     let since = variant.since.as_ref()?.parse::<jiff::Timestamp>().ok()?;
-    let since = Timestamp::from_micros(u64::try_from(since.as_microsecond()).ok()?);
     let replicas = Replicas::new(u32::try_from(variant.recommended).ok()?);
-    Some(PreviousTarget::new(replicas, since))
+    Some(PreviousTarget::new(replicas, time::of_date(since)))
 }

@@ -25,4 +25,5 @@ pub mod observe;
 pub mod report;
 pub mod run;
 pub mod settings;
+mod time;
 pub mod validate;

@@ -182,6 +182,6 @@ fn whole<'a>(all: impl Iterator<Item = (&'a String, &'a Quantity)>) -> BTreeMap<
 }
 
 /// A moment as `core` counts it.
-pub(crate) fn moment(time: &Time) -> Timestamp {
-    Timestamp::from_micros(u64::try_from(time.0.as_microsecond()).unwrap_or(0))
+fn moment(time: &Time) -> Timestamp {
+    crate::time::of_date(time.0)
 }

@@ -3,10 +3,11 @@
 use super::demand::{Asked, Signals};
 use super::facts::Facts;
 use crate::link::Report;
+use crate::time;
 use flyball_core::units::{Micros, Timestamp};
 use flyball_resources::stream::{EndpointState, ModelDemand};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 /// Rates are taken over this long, as the simulator's are.
 const WINDOW: Micros = Micros::from_seconds(30);
@@ -61,7 +62,7 @@ impl Gateways {
         let known = |report: &&Report| report.told && !(report.gone && left(report));
         let mut kept = BTreeMap::new();
         for report in reports.iter().filter(known) {
-            let at = moment(report.heard_at);
+            let at = time::of_system(report.heard_at);
             for model in report.models.iter() {
                 let place = (report.gateway.clone(), model.model.clone());
                 let mut past = self.past.remove(&place).unwrap_or_default();
@@ -153,9 +154,4 @@ fn shape(ends: Option<(&Sums, &Sums)>, model: &ModelDemand) -> Option<(f64, f64)
     of_window.or_else(|| {
         Some((mean(model.arrived_tokens, model.arrived)?, mean(model.output_tokens, model.judged)?))
     })
-}
-
-fn moment(at: SystemTime) -> Timestamp {
-    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_micros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
 }

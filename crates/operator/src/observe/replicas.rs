@@ -5,6 +5,7 @@ use super::facts::{Facts, PodFacts};
 use flyball_core::ids::{NodeName, ReplicaId};
 use flyball_core::snapshot::{Observed, Purchase, Replica, ReplicaState};
 use flyball_core::units::{Micros, Requests, Timestamp};
+use std::collections::BTreeMap;
 
 /// A node says with this label how it is paid for; Karpenter's, which others took over.
 const CAPACITY_TYPE: &str = "karpenter.sh/capacity-type";
@@ -24,14 +25,14 @@ pub(super) fn replica(
         since,
         in_flight: busy(pod, state, in_flight.closed(namespace, pod), now, max_age),
         nodes: pod.node.iter().filter_map(|name| NodeName::new(name).ok()).collect(),
-        purchase: node.map(|node| purchase(node.labels.get(CAPACITY_TYPE))),
+        purchase: node.map(|node| purchase(&node.labels)),
     };
     Some((ReplicaId::new(namespace, &pod.name).ok()?, replica))
 }
 
-/// How a node with this label is paid for.
-pub(super) fn purchase(label: Option<&String>) -> Purchase {
-    match label.map(String::as_str) {
+/// How a node with these labels is paid for.
+pub(super) fn purchase(labels: &BTreeMap<String, String>) -> Purchase {
+    match labels.get(CAPACITY_TYPE).map(String::as_str) {
         Some("spot") => Purchase::Spot,
         Some("reserved") => Purchase::Reserved,
         _ => Purchase::OnDemand,

@@ -5,6 +5,7 @@ use super::facts::{Facts, PodFacts, Workload, WorkloadKey};
 use super::prior::Priors;
 use super::replicas;
 use super::starts::Starts;
+use crate::time;
 use crate::validate::{Wanted, validate};
 use flyball_core::ids::{AcceleratorId, ModelId, PoolId, VariantId};
 use flyball_core::snapshot::{Model, Observed, Pool, Purchase, Snapshot, Variant};
@@ -137,7 +138,7 @@ impl<'a> Look<'a> {
         Model {
             mode: spec.scaling.mode(),
             pinned: spec.pinned(),
-            frozen: self.facts.frozen || self.service.is_frozen(date(self.time.0)),
+            frozen: self.facts.frozen || self.service.is_frozen(time::date(self.time.0)),
             bounds: spec.scaling.bounds(),
             objectives: self.wanted.objectives,
             demand: known.demand,
@@ -212,8 +213,7 @@ fn see_pool(
     };
     for node in facts.nodes.values().filter(|node| node.usable && belongs(&node.labels)) {
         let count = node.allocatable.get(&spec.resource_name).copied().unwrap_or(0);
-        let label = node.labels.get("karpenter.sh/capacity-type");
-        *gpus.entry(replicas::purchase(label)).or_default() += count;
+        *gpus.entry(replicas::purchase(&node.labels)).or_default() += count;
     }
     if gpus.is_empty() {
         gpus.insert(Purchase::OnDemand, 0);
@@ -247,9 +247,4 @@ fn unpooled(now: Timestamp) -> Pool {
 
 fn unpooled_id() -> PoolId {
     PoolId::new("unpooled").expect("a fixed name")
-}
-
-fn date(now: Timestamp) -> jiff::Timestamp {
-    let micros = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
-    jiff::Timestamp::from_microsecond(micros).unwrap_or(jiff::Timestamp::MAX)
 }

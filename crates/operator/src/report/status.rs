@@ -2,6 +2,7 @@
 
 use super::said::{count, said};
 use crate::observe::{SeenModel, Starts};
+use crate::time;
 use flyball_core::decision::{Decision, ModelDecision};
 use flyball_core::ids::{ModelId, VariantId};
 use flyball_core::snapshot::{Model, Pool, ReplicaState, Snapshot};
@@ -35,7 +36,7 @@ pub struct Context<'a> {
 pub fn status(id: &ModelId, context: &Context<'_>) -> ModelServiceStatus {
     let service = &context.seen.service;
     let before = service.status.clone().unwrap_or_default();
-    let now = date(context.snapshot.taken_at.as_micros());
+    let now = time::date(context.snapshot.taken_at);
     let decided = context.decided;
     let wanted = decided
         .map(|decided| small(decided.targets.iter().map(|target| target.replicas.get()).sum()));
@@ -159,9 +160,4 @@ fn whole_seconds(length: Micros) -> u64 {
 
 fn small(count: u32) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
-}
-
-fn date(micros: u64) -> jiff::Timestamp {
-    let micros = i64::try_from(micros).unwrap_or(i64::MAX);
-    jiff::Timestamp::from_microsecond(micros).unwrap_or(jiff::Timestamp::MAX)
 }

@@ -7,11 +7,12 @@ use crate::imagine::World;
 use crate::observe::demand::Signals;
 use crate::observe::{Facts, Seen, look, prometheus};
 use crate::report::Shown;
+use crate::time;
 use flyball_core::decision::Decision;
 use flyball_core::ids::ModelId;
-use flyball_core::units::{Micros, Timestamp};
+use flyball_core::units::Micros;
 use futures::{StreamExt as _, stream};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime};
 
 impl Operator {
     pub(super) async fn round(&mut self) {
@@ -22,7 +23,7 @@ impl Operator {
         let wanted = self.link.wakes().borrow().clone();
         self.gateways.add(&mut signals, &reports, &wanted, &facts);
         let max_age = Micros::from_seconds(u64::from(self.settings.signal_max_age_seconds));
-        let time = (now(), max_age);
+        let time = (time::of_system(SystemTime::now()), max_age);
         let seen = look(&facts, &signals, &mut self.learnt, time);
         let looked = began.elapsed();
         let leads = self.fence.may_write(Instant::now());
@@ -74,8 +75,8 @@ impl Operator {
         signals
     }
 
-    /// Tells gateways what to go by. Every operator does: a gateway is connected to one of them, and
-    /// marks are read from the pods, where the leader wrote them.
+    /// Tells gateways what to go by. One that does not lead has nobody to tell, and keeps its orders
+    /// current for the moment at which it does.
     fn order(&self, facts: &Facts, seen: &Seen, decision: &Decision, made: &[(ModelId, Write)]) {
         if let Err(error) = self.link.tell(build::orders(facts, seen, decision, made)) {
             tracing::error!(%error, "gateways were not told");
@@ -138,9 +139,4 @@ const fn kind(write: &Write) -> &'static str {
         Write::Scale { .. } => "scale",
         Write::Make { .. } => "object",
     }
-}
-
-fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_micros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
 }
