@@ -54,6 +54,8 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
             cluster::load_image(&layout, &built.archive)?;
             cluster::load_image(&layout, &engines::build(root)?.archive)?;
             stories.env("FLYBALL_E2E_KUBECONFIG", layout.kubeconfig());
+            // What our accounts asked for is held against what the chart gives them.
+            stories.env("FLYBALL_E2E_AUDIT", layout.audit_log());
             // Lets a story take Kueue away and put it back.
             let (kubectl, kueue) = cluster::kueue_installer(root, &layout)?;
             stories.env("FLYBALL_E2E_KUBECTL", kubectl).env("FLYBALL_E2E_KUEUE", kueue);
@@ -62,7 +64,7 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
         }
     }
     stories.env("FLYBALL_E2E_IMAGE", &args.image).env("FLYBALL_E2E_BINARY", &built.program);
-    stories.env("FLYBALL_E2E_LLAMA", &args.llama);
+    stories.env("FLYBALL_E2E_LLAMA", &args.llama).env("FLYBALL_E2E_HELM", tools::helm()?);
     stories.args(&args.story);
     let noted = std::env::temp_dir().join(format!("flyball-figures-{}", std::process::id()));
     if args.figure {

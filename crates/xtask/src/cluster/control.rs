@@ -30,6 +30,7 @@ pub(super) fn start_api(
             "--unsafe-no-fsync".into(),
         ],
     )?;
+    std::fs::write(audit_policy(layout), AUDIT_POLICY)?;
     start(
         layout,
         space,
@@ -37,6 +38,13 @@ pub(super) fn start_api(
         parts.program("kube-apiserver"),
         &api_args(layout, certs),
     )
+}
+
+/// Which requests the API server writes down.
+const AUDIT_POLICY: &str = include_str!("../../../../cluster/audit.yaml");
+
+fn audit_policy(layout: &Layout) -> PathBuf {
+    layout.state().join("audit-policy.yaml")
 }
 
 fn api_args(layout: &Layout, certs: &Certs) -> Vec<String> {
@@ -68,6 +76,11 @@ fn api_args(layout: &Layout, certs: &Certs) -> Vec<String> {
         path("proxy-client-key-file", &certs.front_proxy.key),
         "--enable-aggregator-routing=true".into(),
         path("cert-dir", &layout.state().join("apiserver")),
+        path("audit-policy-file", &audit_policy(layout)),
+        path("audit-log-path", &layout.audit_log()),
+        // Megabytes; the one before is kept.
+        "--audit-log-maxsize=100".into(),
+        "--audit-log-maxbackup=1".into(),
     ]
 }
 

@@ -91,6 +91,11 @@ impl Layout {
         self.state().join("admin.kubeconfig")
     }
 
+    /// What accounts of pods asked of the API server, a line each.
+    pub(crate) fn audit_log(&self) -> PathBuf {
+        self.state().join("audit.log")
+    }
+
     /// Names the versions that the running cluster was started from.
     pub(super) fn running_key(&self) -> PathBuf {
         self.state().join("key")
