@@ -17,7 +17,7 @@ charts` holds that it has one.
   verbs: [get, list, watch]
 # get: the workload that a ModelService names; list: all at the start; watch: its replicas.
 - apiGroups: [apps]
-  resources: [deployments, statefulsets, replicasets]
+  resources: [deployments, statefulsets]
   verbs: [get, list, watch]
 # get, list, watch: the same for replicas of several pods.
 - apiGroups: [leaderworkerset.x-k8s.io]
@@ -41,18 +41,19 @@ charts` holds that it has one.
 - apiGroups: [leaderworkerset.x-k8s.io]
   resources: [leaderworkersets/scale]
   verbs: [get, patch]
-# patch: which pod goes first, and that it gets no new requests; delete: one that drained, by name.
+# patch: which pod goes first, and that it gets no new requests.
 - apiGroups: [""]
   resources: [pods]
-  verbs: [patch, delete]
-# create: the workload of a variant with an `engine`; patch: its new form; delete: a variant is gone.
+  verbs: [patch]
+# create: the workload of a variant with an `engine`; patch: its new form. It goes with its ModelService,
+# which owns it.
 - apiGroups: [apps]
   resources: [deployments]
-  verbs: [create, patch, delete]
-# create: the address of such a workload; patch: its new form; delete: with its workload.
+  verbs: [create, patch]
+# create: the address of such a workload; patch: its new form. It goes the same way.
 - apiGroups: [""]
   resources: [services]
-  verbs: [create, patch, delete]
+  verbs: [create, patch]
 {{- end }}
 {{- end -}}
 
@@ -62,10 +63,6 @@ charts` holds that it has one.
 - apiGroups: [flyball.dev]
   resources: [pools]
   verbs: [get, list, watch]
-# patch: how many accelerators there are and how many are used.
-- apiGroups: [flyball.dev]
-  resources: [pools/status]
-  verbs: [patch]
 # get: the node of a pod; list: all at the start; watch: capacity that comes and goes.
 - apiGroups: [""]
   resources: [nodes]
@@ -82,11 +79,11 @@ charts` holds that it has one.
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   verbs: [create]
-# get: who holds it; update: take it over; patch: hold it on.
+# get: who holds it; update: take it over, and hold it on.
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   resourceNames: [{{ include "flyball.lease" . | quote }}]
-  verbs: [get, update, patch]
+  verbs: [get, update]
 # get: whether everything is frozen; list: at the start; watch: at once when it is.
 - apiGroups: [""]
   resources: [configmaps]
