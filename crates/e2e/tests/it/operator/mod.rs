@@ -2,6 +2,9 @@
 
 mod drains;
 mod faults;
+mod five;
+mod pages;
 mod rig;
+mod rights;
 mod rules;
 mod wakes;
