@@ -32,7 +32,8 @@ pub struct Watches {
     autoscalers: Mirror<HorizontalPodAutoscaler>,
     switches: Mirror<ConfigMap>,
     /// Watched from the moment on that a model names one: the kind may not exist.
-    groups: Arc<OnceLock<Store<DynamicObject>>>,
+    groups: Arc<OnceLock<Vec<Store<DynamicObject>>>>,
+    namespaces: Vec<String>,
     client: Client,
     failures: Failures,
 }
@@ -59,6 +60,7 @@ pub fn watch(client: &Client, namespaces: &[String], home: &str) -> Watches {
         autoscalers: Mirror::within(client, namespaces, &failures),
         switches: Mirror::of(Api::namespaced(client.clone(), home), switch, &failures),
         groups: Arc::default(),
+        namespaces: namespaces.to_vec(),
         client: client.clone(),
         failures,
     }
@@ -117,7 +119,8 @@ impl Watches {
         let stateful = stateful
             .iter()
             .map(|one| (key(one.as_ref(), TargetKind::StatefulSet), of_stateful_set(one)));
-        let groups = self.groups.get().map(|groups| groups.state()).unwrap_or_default();
+        let groups = self.groups.get().into_iter().flatten().flat_map(Store::state);
+        let groups: Vec<_> = groups.collect();
         let groups = groups
             .iter()
             .map(|one| (key(one.as_ref(), TargetKind::LeaderWorkerSet), of_group(one)));
@@ -138,12 +141,19 @@ impl Watches {
         workloads
     }
 
-    fn watch_groups(&self) -> Store<DynamicObject> {
+    fn watch_groups(&self) -> Vec<Store<DynamicObject>> {
         let kind = GroupVersionKind::gvk("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet");
         let resource = ApiResource::from_gvk(&kind);
-        let writer = Writer::new(resource.clone());
-        let api = Api::all_with(self.client.clone(), &resource);
-        follow(writer, api, watcher::Config::default(), &self.failures)
+        let watched = |api: Api<DynamicObject>| {
+            let writer = Writer::new(resource.clone());
+            follow(writer, api, watcher::Config::default(), &self.failures)
+        };
+        let client = || self.client.clone();
+        if self.namespaces.is_empty() {
+            return vec![watched(Api::all_with(client(), &resource))];
+        }
+        let each = self.namespaces.iter();
+        each.map(|one| watched(Api::namespaced_with(client(), one, &resource))).collect()
     }
 }
 
