@@ -3,26 +3,31 @@ What the operator may do in the namespaces that it works in. Each verb has its r
 charts` holds that it has one.
 */ -}}
 {{- define "flyball.operatorRules" -}}
-# get: one that was just changed; list: all at the start; watch: changes.
+# list: all at the start; watch: changes.
 - apiGroups: [flyball.dev]
   resources: [modelservices]
-  verbs: [get, list, watch]
+  verbs: [list, watch]
 # patch: what was decided and why, and how far it is.
 - apiGroups: [flyball.dev]
   resources: [modelservices/status]
   verbs: [patch]
-# get: one by its name; list: all at the start; watch: replicas that come, get ready and go.
+# get: asked for by `flyball check`, and no more than a list; list: all at the start; watch: replicas that
+# come, get ready and go.
 - apiGroups: [""]
   resources: [pods]
   verbs: [get, list, watch]
-# get: the workload that a ModelService names; list: all at the start; watch: its replicas.
+# get: asked for by `flyball check`; list: all at the start; watch: replicas of what a ModelService names.
 - apiGroups: [apps]
-  resources: [deployments, statefulsets]
+  resources: [deployments]
   verbs: [get, list, watch]
-# get, list, watch: the same for replicas of several pods.
+# list, watch: the same.
+- apiGroups: [apps]
+  resources: [statefulsets]
+  verbs: [list, watch]
+# list, watch: the same for replicas of several pods.
 - apiGroups: [leaderworkerset.x-k8s.io]
   resources: [leaderworkersets]
-  verbs: [get, list, watch]
+  verbs: [list, watch]
 # list: all at the start; watch: who else scales what it scales.
 - apiGroups: [autoscaling]
   resources: [horizontalpodautoscalers]
@@ -59,11 +64,11 @@ charts` holds that it has one.
 
 {{- /* What it needs of things that are in no namespace. */ -}}
 {{- define "flyball.operatorClusterRules" -}}
-# get: one that was just changed; list: all at the start; watch: changes of prices and limits.
+# list: all at the start; watch: changes of prices and limits.
 - apiGroups: [flyball.dev]
   resources: [pools]
-  verbs: [get, list, watch]
-# get: the node of a pod; list: all at the start; watch: capacity that comes and goes.
+  verbs: [list, watch]
+# get: asked for by `flyball check`; list: all at the start; watch: capacity that comes and goes.
 - apiGroups: [""]
   resources: [nodes]
   verbs: [get, list, watch]
@@ -84,9 +89,9 @@ charts` holds that it has one.
   resources: [leases]
   resourceNames: [{{ include "flyball.lease" . | quote }}]
   verbs: [get, update]
-# get: whether everything is frozen; list: at the start; watch: at once when it is.
+# list: whether everything is frozen; watch: at once when it is.
 - apiGroups: [""]
   resources: [configmaps]
   resourceNames: [flyball-freeze]
-  verbs: [get, list, watch]
+  verbs: [list, watch]
 {{- end -}}
