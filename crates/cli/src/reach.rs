@@ -28,9 +28,40 @@ const MISDIRECTED: u16 = 421;
 /// Where the operator is.
 #[derive(Debug, Args)]
 pub(crate) struct ReachArgs {
-    /// Admin address of the operator; found by its Service and asked through the API server if absent
-    #[arg(long, value_name = "URL", env = "FLYBALL_OPERATOR", hide_env_values = true)]
-    pub(crate) operator: Option<http::Uri>,
+    /// Admin address of the operator, or its Service as NAMESPACE/NAME; found by its labels if absent
+    #[arg(long, value_name = "PLACE", env = "FLYBALL_OPERATOR", hide_env_values = true)]
+    #[arg(value_parser = place)]
+    pub(crate) operator: Option<Place>,
+}
+
+/// Where somebody says that it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// An address that can be reached from here.
+    Address(http::Uri),
+    /// A Service that the API server is asked for: who may not list Services can still be let in.
+    Service { namespace: String, name: String },
+}
+
+/// `http://127.0.0.1:9090`, or `flyball-system/flyball-operator`.
+fn place(text: &str) -> Result<Place, String> {
+    let wrong = || "write it as http://127.0.0.1:9090 or as NAMESPACE/NAME".to_owned();
+    if let Some((namespace, name)) = text.split_once('/')
+        && [namespace, name].iter().all(|part| is_name(part))
+    {
+        return Ok(Place::Service { namespace: namespace.to_owned(), name: name.to_owned() });
+    }
+    let address: http::Uri = text.parse().map_err(|_| wrong())?;
+    match (address.scheme(), address.host()) {
+        (Some(_), Some(_)) => Ok(Place::Address(address)),
+        _ => Err(wrong()),
+    }
+}
+
+/// Whether this can be the name of a namespace or a Service.
+fn is_name(text: &str) -> bool {
+    let of_label = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !text.is_empty() && text.bytes().all(of_label)
 }
 
 /// An operator that can be asked.
@@ -50,12 +81,7 @@ impl Operator {
         global: &ClusterArgs,
     ) -> Result<Operator, Failure> {
         let limit = global.timeout;
-        if let Some(url) = &args.operator {
-            if url.scheme().is_none() || url.host().is_none() {
-                return Err(Failure::new(Exit::Usage, "this is not the address of an operator")
-                    .at(url.to_string())
-                    .hint("write it as http://127.0.0.1:9090: `admin` in its settings"));
-            }
+        if let Some(Place::Address(url)) = &args.operator {
             let client = anonymous(url.clone(), limit).await?;
             let place = url.to_string().trim_end_matches('/').to_owned();
             return Ok(Operator { client, base: String::new(), place, limit });
@@ -68,8 +94,13 @@ impl Operator {
                 &connected
             }
         };
-        let service = service(cluster, limit).await?;
-        let (namespace, name) = (service.namespace().unwrap_or_default(), service.name_any());
+        let (namespace, name) = match &args.operator {
+            Some(Place::Service { namespace, name }) => (namespace.clone(), name.clone()),
+            _ => {
+                let service = service(cluster, limit).await?;
+                (service.namespace().unwrap_or_default(), service.name_any())
+            }
+        };
         let base = format!("/api/v1/namespaces/{namespace}/services/http:{name}:admin/proxy");
         let place = format!("service {namespace}/{name}");
         Ok(Operator { client: cluster.client.clone(), base, place, limit })
@@ -140,7 +171,7 @@ impl Operator {
             .at(self.place.clone())
             .because(why)
             .code(FailureCode::NoOperator)
-            .hint("--operator names its admin address; flyball explain FLY-902")
+            .hint("--operator names it as NAMESPACE/NAME or by address; flyball explain FLY-902")
     }
 }
 
@@ -153,7 +184,7 @@ pub(crate) async fn service(cluster: &Cluster, limit: Duration) -> Result<Servic
             .at(cluster.address.clone())
             .because(why)
             .code(FailureCode::NoOperator)
-            .hint("--operator names its admin address; flyball explain FLY-902")
+            .hint("--operator names it as NAMESPACE/NAME or by address; flyball explain FLY-902")
     };
     let list = match tokio::time::timeout(limit, api.list(&params)).await {
         Ok(Ok(list)) => list,
@@ -190,5 +221,22 @@ fn said(status: u16, words: &str) -> String {
         }
         (_, "") => format!("HTTP {status}"),
         (_, words) => format!("HTTP {status}, {words}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operator_is_named_by_address_or_by_service() {
+        let service =
+            Place::Service { namespace: "flyball-system".into(), name: "flyball-operator".into() };
+        assert_eq!(place("flyball-system/flyball-operator"), Ok(service));
+        let address = Place::Address("http://127.0.0.1:9090".parse().unwrap());
+        assert_eq!(place("http://127.0.0.1:9090"), Ok(address));
+        for wrong in ["127.0.0.1:9090", "flyball-operator", "a/b/c", "/b", "A/b"] {
+            assert!(place(wrong).is_err(), "{wrong}");
+        }
     }
 }
