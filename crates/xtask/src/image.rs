@@ -62,6 +62,7 @@ pub(crate) fn build(root: &Path, figure: bool) -> Result<Built> {
     let megabytes = std::fs::metadata(&program)?.len() as f64 / 1e6;
     let packed = std::fs::metadata(&archive)?.len() as f64 / 1e6;
     println!("image: {NAME}, {megabytes:.1} MB unpacked, {packed:.1} MB packed");
+    println!("image: {}", archive.display());
     if figure {
         let target = Target { op: Op::AtMost, value: LIMIT_MEGABYTES };
         let command = "cargo xtask image --figure";
