@@ -7,4 +7,5 @@ mod pages;
 mod rig;
 mod rights;
 mod rules;
+mod shell;
 mod wakes;
