@@ -74,8 +74,7 @@ impl Steps {
                 steps.drain.insert(pod.name.clone());
             }
         }
-        steps.revive = revived(there, target, &steps.leave);
-        steps
+        steps.revived(there, target)
     }
 
     /// The last must go first: which pod was meant does not matter, only how many.
@@ -106,8 +105,23 @@ impl Steps {
                 steps.leave.insert(pod.name.clone());
             }
         }
-        steps.revive = revived(there, target, &steps.leave);
-        steps
+        steps.revived(there, target)
+    }
+
+    /// Pods that drain and are wanted again, instead of starting as many anew. One that is empty already
+    /// is no exception: it serves at once, and as long as a start is wanted in its place the number does
+    /// not fall, so that it would be neither used nor removed.
+    fn revived(mut self, there: &[&PodFacts], target: &Target) -> Self {
+        let starts = target.actions.iter().filter_map(|action| match action {
+            Action::Start { count, .. } => Some(count.get() as usize),
+            _ => None,
+        });
+        let mut draining: Vec<&&PodFacts> =
+            there.iter().filter(|pod| pod.draining.is_some() && pod.ready.is_some()).collect();
+        draining.sort_by_key(|pod| self.leave.contains(&pod.name));
+        self.revive = draining.into_iter().take(starts.sum()).map(|pod| pod.name.clone()).collect();
+        self.leave.retain(|pod| !self.revive.contains(pod));
+        self
     }
 
     fn marks(&self, there: &[&PodFacts], now: Timestamp) -> Vec<Write> {
@@ -167,18 +181,6 @@ impl Steps {
         };
         leaves_ready && there.iter().any(|pod| starts(&pod))
     }
-}
-
-/// Pods that drain and are wanted again, instead of starting as many anew.
-fn revived(there: &[&PodFacts], target: &Target, leave: &BTreeSet<String>) -> BTreeSet<String> {
-    let starts = target.actions.iter().filter_map(|action| match action {
-        Action::Start { count, .. } => Some(count.get() as usize),
-        _ => None,
-    });
-    let draining = there
-        .iter()
-        .filter(|pod| pod.draining.is_some() && pod.ready.is_some() && !leave.contains(&pod.name));
-    draining.take(starts.sum()).map(|pod| pod.name.clone()).collect()
 }
 
 /// The number behind the last dash.

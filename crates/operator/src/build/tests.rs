@@ -159,3 +159,27 @@ fn an_ordered_workload_loses_its_last() {
     let writes = planned(TargetKind::StatefulSet, 2, &pods, true, &target(1, vec![delete("m-0")]));
     assert_eq!(scaled(&writes), None);
 }
+
+/// Seen live: a pod drained for 15 s, was wanted again, and stood empty and unused for as long as the
+/// model wanted as many as there were.
+#[test]
+fn one_that_is_empty_and_wanted_again_serves_again() {
+    let pods = [pod("a"), draining("bb")];
+    let again = target(2, vec![delete("bb"), start(1)]);
+    let writes = planned(TargetKind::Deployment, 2, &pods, true, &again);
+    assert_eq!(writes, vec![Write::Unmark { pod: "bb".to_owned() }]);
+    // Of two the one that still has requests.
+    let pods = [pod("a"), draining("bb"), draining("ccc")];
+    let one = target(2, vec![delete("bb"), start(1)]);
+    let writes = planned(TargetKind::Deployment, 3, &pods, true, &one);
+    assert!(writes.contains(&Write::Unmark { pod: "ccc".to_owned() }), "{writes:?}");
+    assert_eq!(scaled(&writes), Some((3, 2)));
+    let writes = planned(
+        TargetKind::StatefulSet,
+        2,
+        &[pod("m-0"), draining("m-1")],
+        true,
+        &target(2, vec![delete("m-1"), start(1)]),
+    );
+    assert_eq!(writes, vec![Write::Unmark { pod: "m-1".to_owned() }]);
+}
