@@ -38,6 +38,8 @@ pub(crate) struct Wishes {
     recent: VecDeque<(Timestamp, u32)>,
     /// The first of all.
     since: Option<Timestamp>,
+    /// Since when signals cannot be trusted.
+    blind: Option<Timestamp>,
     last: Answers,
 }
 
@@ -61,8 +63,21 @@ pub(crate) fn weigh(
 }
 
 impl Wishes {
+    /// Nothing can be wished for: signals cannot be trusted.
+    fn blinded(&mut self, now: Timestamp) {
+        self.blind.get_or_insert(now);
+    }
+
     /// The most that was wished for within the window.
     pub(crate) fn most(&mut self, now: Timestamp, wish: u32, window_s: f64) -> u32 {
+        // Whoever saw nothing for long begins anew: one look does not show that fewer would have done all
+        // the time. A short gap is forgiven, or one scrape a minute that fails would keep everything.
+        if let Some(blind) = self.blind.take()
+            && now.since(blind).is_some_and(|age| seconds(age) > window_s / 2.0)
+        {
+            self.recent.clear();
+            self.since = None;
+        }
         while self.recent.back().is_some_and(|(_, last)| *last <= wish) {
             self.recent.pop_back();
         }
@@ -88,6 +103,9 @@ pub(crate) fn want(seat: &mut Seat<'_>, memory: &mut ModelMemory) {
     }
     let main = seat.lanes[seat.main].clone();
     let awake = !sleeps(seat, memory, &main);
+    if seat.blind {
+        memory.wishes.blinded(seat.now);
+    }
     if seat.blind || !awake {
         if !awake {
             for lane in &mut seat.lanes {
@@ -298,4 +316,27 @@ fn sleeps(seat: &Seat<'_>, memory: &ModelMemory, main: &Lane<'_>) -> bool {
 
 pub(crate) fn length(seconds: f64) -> Micros {
     Micros::from_millis((seconds * 1000.0).clamp(0.0, 1e15) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flyball_core::testing::at;
+
+    #[test]
+    fn after_a_long_blindness_a_wish_for_fewer_must_last_anew() {
+        let mut wishes = Wishes::default();
+        let wish = |wishes: &mut Wishes, now: u64, wish: u32| wishes.most(at(now), wish, 70.0);
+        wish(&mut wishes, 0, 3);
+        assert_eq!(wish(&mut wishes, 75, 3), 3);
+        // One look fails: nothing is forgotten.
+        wishes.blinded(at(80));
+        assert_eq!(wish(&mut wishes, 90, 3), 3);
+        for second in 100..400 {
+            wishes.blinded(at(second));
+        }
+        assert_eq!(wish(&mut wishes, 400, 1), u32::MAX, "one look shows nothing");
+        assert_eq!(wish(&mut wishes, 469, 1), u32::MAX);
+        assert_eq!(wish(&mut wishes, 471, 1), 1);
+    }
 }

@@ -46,7 +46,7 @@ pub struct State {
     metrics: Metrics,
     history: Mutex<History>,
     ready: AtomicBool,
-    leads: AtomicBool,
+    board: Arc<Board>,
     brain: Mutex<Brain>,
     world: Mutex<Option<Arc<World>>>,
     imagining: Semaphore,
@@ -56,10 +56,10 @@ impl State {
     /// Of an operator of this version, with this board of metrics.
     pub fn new(version: &'static str, board: Arc<Board>) -> Self {
         Self {
-            metrics: Metrics::new(version).with(board),
+            metrics: Metrics::new(version).with(Arc::<Board>::clone(&board)),
             history: Mutex::default(),
             ready: AtomicBool::new(false),
-            leads: AtomicBool::new(false),
+            board,
             brain: Mutex::default(),
             world: Mutex::default(),
             imagining: Semaphore::new(IMAGINED_AT_ONCE),
@@ -83,8 +83,8 @@ impl State {
 
     /// Whether this operator leads. One that does not has decided nothing, which is not to say that
     /// nothing was decided.
-    pub fn leads(&self, leads: bool) {
-        self.leads.store(leads, Ordering::Relaxed);
+    pub fn leads(&self) -> bool {
+        self.board.leads()
     }
 
     /// Counts broken rules.
@@ -158,7 +158,7 @@ pub fn what_if(question: &[u8], state: &State) -> Response<Full<Bytes>> {
         Ok(changes) => changes,
         Err(error) => return text(StatusCode::BAD_REQUEST, format!("{error}\n")),
     };
-    if !state.leads.load(Ordering::Relaxed) {
+    if !state.leads() {
         return elsewhere();
     }
     let world = state.world.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -185,7 +185,7 @@ pub fn answer(path: &str, query: &str, state: &State) -> Response<Full<Bytes>> {
             Ok(page) => typed(StatusCode::OK, page, CONTENT_TYPE),
             Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
         },
-        "/decisions" if !state.leads.load(Ordering::Relaxed) => elsewhere(),
+        "/decisions" if !state.leads() => elsewhere(),
         "/decisions" => decisions(query, state),
         _ => {
             let all = "there are /healthz, /readyz, /metrics, /decisions?model=NAMESPACE/NAME, and \
@@ -236,14 +236,17 @@ fn typed(status: StatusCode, body: String, kind: &'static str) -> Response<Full<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lead::Fence;
+    use std::time::Instant;
 
     #[test]
     fn questions_are_refused_in_words() {
-        let state = State::new("0", Arc::default());
+        let fence = Fence::default();
+        let state = State::new("0", Arc::new(Board::new(fence.clone())));
         let said = |question: &str| what_if(question.as_bytes(), &state).status().as_u16();
         assert_eq!(said("{}"), 421, "it does not lead");
         assert_eq!(answer("/decisions", "", &state).status().as_u16(), 421);
-        state.leads(true);
+        fence.set(Some(Instant::now() + CONNECTION));
         assert_eq!(said("{}"), 503, "nothing was looked at yet");
         assert_eq!(answer("/decisions", "", &state).status().as_u16(), 200);
         assert_eq!(said("{\"replicas\": 3}"), 400, "unknown keys are refused");

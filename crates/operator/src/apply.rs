@@ -104,29 +104,40 @@ impl ApplyError {
     }
 }
 
+/// What came of the writes of one model.
+#[derive(Debug)]
+pub struct Applied {
+    /// So many were made, from the first on.
+    pub made: usize,
+    /// Why the next one was not.
+    pub failed: Option<ApplyError>,
+}
+
 /// Makes the writes of one model, in order. The first that fails ends it: what follows may rest on it.
-pub async fn apply(
+/// What was made before stays made.
+pub async fn apply(client: &Client, fence: &Fence, model: &ModelId, writes: &[Write]) -> Applied {
+    for (made, write) in writes.iter().enumerate() {
+        if let Err(error) = fenced(client, fence, model, write).await {
+            return Applied { made, failed: Some(error) };
+        }
+    }
+    Applied { made: writes.len(), failed: None }
+}
+
+async fn fenced(
     client: &Client,
     fence: &Fence,
     model: &ModelId,
-    writes: &[Write],
-) -> Result<usize, ApplyError> {
-    let mut made = 0;
-    for write in writes {
-        if !fence.may_write(Instant::now()) {
-            return Err(ApplyError::NotLeading);
-        }
-        let one = one(client, model.namespace().as_str(), write);
-        match tokio::time::timeout(TIMEOUT, one).await {
-            Ok(done) => done?,
-            Err(_) => {
-                let detail = format!("no answer in {} s", TIMEOUT.as_secs());
-                return Err(ApplyError::Away { what: describe(write), detail });
-            }
-        }
-        made += 1;
+    write: &Write,
+) -> Result<(), ApplyError> {
+    if !fence.may_write(Instant::now()) {
+        return Err(ApplyError::NotLeading);
     }
-    Ok(made)
+    let one = one(client, model.namespace().as_str(), write);
+    tokio::time::timeout(TIMEOUT, one).await.unwrap_or_else(|_| {
+        let detail = format!("no answer in {} s", TIMEOUT.as_secs());
+        Err(ApplyError::Away { what: describe(write), detail })
+    })
 }
 
 async fn one(client: &Client, namespace: &str, write: &Write) -> Result<(), ApplyError> {
@@ -214,5 +225,65 @@ fn describe(write: &Write) -> String {
         }
         Write::Scale { workload, .. } => format!("{:?} {}/{}", workload.1, workload.0, workload.2),
         Write::Make { object } => format!("{} {}", object["kind"], object["metadata"]["name"]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use flyball_core::units::Timestamp;
+    use http::{Method, Request, Response};
+    use http_body_util::Full;
+    use hyper::body::Incoming;
+    use hyper::service::service_fn;
+    use hyper_util::rt::TokioIo;
+    use std::convert::Infallible;
+
+    /// An API server that takes marks and has lost its Deployments.
+    async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+        let (status, body) = match *request.method() {
+            Method::PATCH => {
+                (200, json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}))
+            }
+            _ => (
+                404,
+                json!({"kind": "Status", "status": "Failure", "message": "none", "code": 404}),
+            ),
+        };
+        let response = Response::builder().status(status).body(Full::from(body.to_string()));
+        Ok(response.unwrap())
+    }
+
+    async fn client() -> Client {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(
+                    hyper::server::conn::http1::Builder::new()
+                        .serve_connection(TokioIo::new(stream), service_fn(answer)),
+                );
+            }
+        });
+        let mut config = kube::Config::new(format!("http://{address}").parse().unwrap());
+        config.default_retry = false;
+        Client::try_from(config).unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_was_written_before_a_failure_counts_and_without_the_lease_nothing_is() {
+        let model: ModelId = "team/m".parse().unwrap();
+        let workload = ("team".to_owned(), TargetKind::Deployment, "m".to_owned());
+        let mark = Write::Mark { pod: "a".to_owned(), since: Timestamp::from_micros(1) };
+        let writes = [mark, Write::Scale { workload, from: 2, to: 1 }];
+        let (client, fence) = (client().await, Fence::default());
+        let applied = apply(&client, &fence, &model, &writes).await;
+        assert_eq!(applied.made, 0);
+        assert!(matches!(applied.failed, Some(ApplyError::NotLeading)), "{applied:?}");
+        fence.set(Some(Instant::now() + TIMEOUT));
+        let applied = apply(&client, &fence, &model, &writes).await;
+        assert_eq!(applied.made, 1, "the mark holds: {applied:?}");
+        assert!(matches!(applied.failed, Some(ApplyError::Moved { .. })), "{applied:?}");
     }
 }

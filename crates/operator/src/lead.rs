@@ -26,7 +26,7 @@ impl Fence {
         self.0.lock().is_ok_and(|until| until.is_some_and(|until| now < until))
     }
 
-    fn set(&self, until: Option<Instant>) {
+    pub(crate) fn set(&self, until: Option<Instant>) {
         if let Ok(mut fence) = self.0.lock() {
             *fence = until;
         }

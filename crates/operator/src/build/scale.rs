@@ -68,6 +68,8 @@ impl Steps {
                 Action::Delete { replica } => (replica, true),
             };
             let Some(pod) = there.iter().find(|pod| pod.name == replica.name()) else { continue };
+            // One that served and is not ready now is no start that failed: it may still write answers.
+            let empty = empty && (pod.lapsed.is_none() || pod.draining.is_some());
             if empty || !signals.in_flight.is_routed(pod) {
                 steps.leave.insert(pod.name.clone());
             } else {

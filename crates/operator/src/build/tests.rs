@@ -183,3 +183,16 @@ fn one_that_is_empty_and_wanted_again_serves_again() {
     );
     assert_eq!(writes, vec![Write::Unmark { pod: "m-1".to_owned() }]);
 }
+
+#[test]
+fn one_that_served_and_is_not_ready_now_is_drained_as_if_it_were() {
+    let lapsed = PodFacts { lapsed: Some(NOW), ..starting("bb", 500_000) };
+    let gone = target(1, vec![delete("bb")]);
+    let writes = planned(TargetKind::Deployment, 2, &[pod("a"), lapsed.clone()], true, &gone);
+    assert_eq!(writes[0], Write::Mark { pod: "bb".to_owned(), since: NOW });
+    assert_eq!(scaled(&writes), None);
+    // Marked, and seen to be empty.
+    let marked = PodFacts { lapsed: Some(NOW), ..draining("bb") };
+    let writes = planned(TargetKind::Deployment, 2, &[pod("a"), marked], true, &gone);
+    assert_eq!(scaled(&writes), Some((2, 1)));
+}

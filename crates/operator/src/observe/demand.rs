@@ -137,6 +137,16 @@ pub(super) struct Known {
 pub(super) struct Serving<'a> {
     pub(super) namespace: &'a str,
     pub(super) pods: Vec<(&'a PodFacts, Option<Interval<Tokens>>)>,
+    /// Whether a pod that served does not any more, and may again.
+    pub(super) lapsed: bool,
+}
+
+impl Serving<'_> {
+    /// Whether nobody is left who could write what is asked for. How much is written then says nothing
+    /// about how much is wanted.
+    const fn is_out(&self) -> bool {
+        self.lapsed && self.pods.is_empty()
+    }
 }
 
 /// What is asked of the model of these names.
@@ -167,7 +177,7 @@ pub(super) fn known(
     Known {
         demand: Demand {
             prefill: rate(asked.prompt_rate),
-            decode: rate(asked.output_rate),
+            decode: rate(asked.output_rate.filter(|_| !serving.is_out())),
             resident,
             backlog: tokens(asked.backlog_tokens + engines.waiting_tokens.unwrap_or(0.0), asked.at),
         },
@@ -244,7 +254,11 @@ impl Sum {
                 waiting => waiting.zip(engine.prompt_mean).map(|(count, mean)| count * mean),
             };
             sum.waiting_tokens = add(sum.waiting_tokens, waiting);
-            if let (Some(prompt), Some(output)) = (engine.prompt_mean, engine.output_mean) {
+            // An engine that answered nobody lately has a mean that is no number.
+            if let (Some(prompt), Some(output)) = (engine.prompt_mean, engine.output_mean)
+                && prompt.is_finite()
+                && output.is_finite()
+            {
                 (prompts, outputs, said) = (prompts + prompt, outputs + output, said + 1.0);
             }
         }

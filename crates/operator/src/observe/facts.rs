@@ -68,6 +68,8 @@ pub struct PodFacts {
     pub scheduled: Option<Timestamp>,
     /// Since when it is ready, if it is.
     pub ready: Option<Timestamp>,
+    /// Since when it is not ready any more, though it was: it may have requests, and may come back.
+    pub lapsed: Option<Timestamp>,
     /// When it was told to end.
     pub ending: Option<Timestamp>,
     /// Since when Flyball sends it nothing new.
@@ -129,6 +131,7 @@ impl PodFacts {
             created: pod.creation_timestamp().map_or(Timestamp::from_micros(0), |at| moment(&at)),
             scheduled: condition("PodScheduled"),
             ready: condition("Ready"),
+            lapsed: lapsed(pod),
             ending: pod.metadata.deletion_timestamp.as_ref().map(moment),
             draining: annotation(labels::DRAINING)
                 .and_then(|at| at.parse::<jiff::Timestamp>().ok())
@@ -157,6 +160,18 @@ impl NodeFacts {
             usable: ready && !cordoned,
         }
     }
+}
+
+/// Since when a pod is not ready, if it was. One that never was is not ready since before its containers
+/// ran, and the condition does not change while they start.
+fn lapsed(pod: &Pod) -> Option<Timestamp> {
+    let status = pod.status.as_ref()?;
+    let ready = status.conditions.as_ref()?.iter().find(|one| one.type_ == "Ready")?;
+    let since = ready.last_transition_time.as_ref().filter(|_| ready.status != "True")?;
+    let containers = status.container_statuses.as_ref()?.iter();
+    let running = containers.filter_map(|one| one.state.as_ref()?.running.as_ref());
+    let began = running.filter_map(|running| running.started_at.as_ref()).max()?;
+    (since.0 > began.0).then(|| moment(since))
 }
 
 fn asks(pod: &Pod) -> BTreeMap<String, u32> {

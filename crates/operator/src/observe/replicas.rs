@@ -46,13 +46,17 @@ pub(super) fn state(pod: &PodFacts) -> (ReplicaState, Timestamp) {
     }
     match (pod.ready, &pod.node) {
         (Some(since), _) => (ReplicaState::Ready, since),
-        (None, Some(_)) => (ReplicaState::Starting, pod.scheduled.unwrap_or(pod.created)),
+        (None, Some(_)) => {
+            let since = pod.lapsed.or(pod.scheduled).unwrap_or(pod.created);
+            (ReplicaState::Starting, since)
+        }
         (None, None) => (ReplicaState::Pending, pod.created),
     }
 }
 
-/// Requests inside a pod. A pod that never served has none, which takes no metric to know; and a count
-/// from before the drain says nothing about who came in between.
+/// Requests inside a pod. A pod that never served has none, which takes no metric to know; one that served
+/// and is not ready now may still write answers. A count from before the drain says nothing about who
+/// came in between.
 fn busy(
     pod: &PodFacts,
     state: ReplicaState,
@@ -60,7 +64,8 @@ fn busy(
     now: Timestamp,
     max_age: Micros,
 ) -> Observed<Requests> {
-    if matches!(state, ReplicaState::Pending | ReplicaState::Starting) && pod.restarts == 0 {
+    let served = pod.lapsed.is_some() || pod.restarts > 0;
+    if matches!(state, ReplicaState::Pending | ReplicaState::Starting) && !served {
         return Observed::Fresh { value: Requests::ZERO, at: now };
     }
     let Some((value, at)) = seen else { return Observed::Missing };

@@ -110,8 +110,8 @@ impl<'a> Look<'a> {
     fn model(&self, seen: &mut SeenModel, learnt: &mut Learnt) -> Model {
         let spec = &self.service.spec;
         let mut variants = BTreeMap::new();
-        let mut serving =
-            Serving { namespace: self.wanted.id.namespace().as_str(), pods: Vec::new() };
+        let namespace = self.wanted.id.namespace().as_str();
+        let mut serving = Serving { namespace, pods: Vec::new(), lapsed: false };
         for (name, variant) in self.wanted.variants.iter().zip(&spec.variants) {
             let id = VariantId::new(self.wanted.id.clone(), name.clone());
             let key = workload_key(self.service, variant);
@@ -119,6 +119,7 @@ impl<'a> Look<'a> {
             let pods = self.pods(workload);
             let one = self.variant(&id, variant, &pods, learnt);
             let room = one.capacity.resident;
+            serving.lapsed |= pods.iter().any(|pod| pod.lapsed.is_some());
             serving
                 .pods
                 .extend(pods.iter().filter(|pod| pod.ready.is_some()).map(|pod| (*pod, room)));

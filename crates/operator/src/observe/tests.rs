@@ -123,6 +123,20 @@ fn nobody_to_ask_is_unknown_and_not_idle() {
 }
 
 #[test]
+fn an_engine_without_a_mean_does_not_hide_those_of_others() {
+    let (x, y) = (pod("x", "10.0.0.1"), pod("y", "10.0.0.2"));
+    let none = Some(f64::NAN);
+    let idle = Engine { prompt_mean: none, output_mean: none, ..engine(1_000) };
+    let place = |pod: &PodFacts| ("a".to_owned(), pod.name.clone());
+    let engines = [(place(&x), engine(1_000)), (place(&y), idle)].into();
+    let signals = Signals { engines, ..Signals::default() };
+    let pods = vec![(&x, None), (&y, None)];
+    let serving = demand::Serving { namespace: "a", pods, lapsed: false };
+    let known = demand::known(&["m".to_owned()], &serving, &signals, (at(1_001), MAX_AGE));
+    assert_eq!(known.shape, Some((400.0, 100.0)));
+}
+
+#[test]
 fn gateways_are_believed_first_and_know_of_sleeping_models() {
     let none = facts(adopted(), vec![]);
     let asked = Asked {
@@ -169,6 +183,54 @@ fn states_of_pods() {
     assert_eq!(state(&pending), ReplicaState::Pending);
     let ending = PodFacts { ending: Some(at(300)), ..ready };
     assert_eq!(state(&ending), ReplicaState::Draining);
+}
+
+#[test]
+fn when_every_engine_is_unready_nobody_knows_what_is_wanted_of_them() {
+    let lapsed = PodFacts { ready: None, lapsed: Some(at(980)), ..pod("x", "10.0.0.1") };
+    let starting = PodFacts { ready: None, ..pod("x", "10.0.0.1") };
+    let asked =
+        Asked { at: at(1_000), prompt_rate: Some(5.0), output_rate: Some(0.0), ..Asked::default() };
+    let mut signals = Signals { asked: [("m".to_owned(), asked)].into(), ..Signals::default() };
+    let decode = |pods: Vec<PodFacts>, signals: &Signals| {
+        model(&facts(adopted(), pods), signals, 1_000).demand.decode.freshness()
+    };
+    assert_eq!(decode(vec![lapsed.clone()], &signals), Freshness::Missing);
+    assert_eq!(decode(vec![starting.clone()], &signals), Freshness::Fresh, "it wakes");
+    let both = vec![lapsed.clone(), pod("y", "10.0.0.2")];
+    assert_eq!(decode(both, &signals), Freshness::Fresh);
+    // It may still write answers, and only a count says how many.
+    let one = |pod: PodFacts, signals: &Signals| {
+        let model = model(&facts(adopted(), vec![pod]), signals, 1_000);
+        let replica = model.variants.into_values().next().unwrap().replicas.into_values().next();
+        replica.unwrap()
+    };
+    assert_eq!(one(lapsed.clone(), &signals).in_flight.freshness(), Freshness::Missing);
+    assert_eq!(one(lapsed.clone(), &signals).since, at(980));
+    assert_eq!(one(starting, &signals).in_flight.freshness(), Freshness::Fresh);
+    signals.in_flight.at_address("10.0.0.1", 3.0, at(999));
+    assert_eq!(one(lapsed, &signals).in_flight.freshness(), Freshness::Fresh);
+}
+
+#[test]
+fn a_pod_that_was_ready_is_told_from_one_that_never_was() {
+    let pod = |changed: &str, status: &str| {
+        let pod = json!({
+            "metadata": {"name": "x", "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "status": {
+                "conditions": [{"type": "Ready", "status": status, "lastTransitionTime": changed}],
+                "containerStatuses": [{
+                    "name": "engine", "image": "", "imageID": "", "ready": false, "restartCount": 0,
+                    "state": {"running": {"startedAt": "2026-01-01T00:00:05Z"}},
+                }],
+            },
+        });
+        PodFacts::of(&serde_json::from_value(pod).unwrap())
+    };
+    assert!(pod("2026-01-01T00:00:05Z", "False").lapsed.is_none());
+    assert!(pod("2026-01-01T00:01:00Z", "False").lapsed.is_some());
+    assert!(pod("2026-01-01T00:01:00Z", "Unknown").lapsed.is_some());
+    assert!(pod("2026-01-01T00:01:00Z", "True").lapsed.is_none());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! giving us any permission to write.
 
 use super::status::hourly_cost;
+use crate::lead::Fence;
 use flyball_core::decision::ModelDecision;
 use flyball_core::ids::ModelId;
 use flyball_core::snapshot::{Freshness, ReplicaState, Snapshot};
@@ -10,18 +11,20 @@ use flyball_telemetry::metrics::{Metric, Page, Source};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Mutex;
+use std::time::Instant;
 
 /// What is shown.
 #[derive(Debug, Default)]
-pub struct Board(Mutex<Shown>);
+pub struct Board {
+    shown: Mutex<Shown>,
+    fence: Fence,
+}
 
 /// What is shown, as of the last decision.
 #[derive(Clone, Debug, Default)]
 pub struct Shown {
     /// When that was.
     pub decided_at: Option<Timestamp>,
-    /// Whether this operator leads.
-    pub leads: bool,
     /// Each model.
     models: BTreeMap<ModelId, ShownModel>,
     /// Decisions so far that were not like the one before, by reason.
@@ -47,9 +50,20 @@ struct ShownModel {
 }
 
 impl Board {
+    /// Of an operator behind this fence.
+    pub fn new(fence: Fence) -> Self {
+        Self { fence, ..Self::default() }
+    }
+
+    /// Whether this operator leads, at this moment: a turn of the loop may hang for longer than a lease
+    /// lasts.
+    pub fn leads(&self) -> bool {
+        self.fence.may_write(Instant::now())
+    }
+
     /// Changes what is shown.
     pub fn change(&self, change: impl FnOnce(&mut Shown)) {
-        if let Ok(mut shown) = self.0.lock() {
+        if let Ok(mut shown) = self.shown.lock() {
             change(&mut shown);
         }
     }
@@ -100,11 +114,11 @@ fn shown(snapshot: &Snapshot, decided: &ModelDecision) -> Option<(ModelId, Shown
 
 impl Source for Board {
     fn write(&self, page: &mut Page<'_>) -> fmt::Result {
-        let Ok(shown) = self.0.lock().map(|shown| shown.clone()) else { return Ok(()) };
+        let Ok(shown) = self.shown.lock().map(|shown| shown.clone()) else { return Ok(()) };
         shown.write_models(page)?;
         let seconds = shown.decided_at.map(|at| at.as_micros() as f64 / 1e6);
         page.gauge(Metric::OperatorDecidedAt, seconds.map(|at| (NONE, at)))?;
-        page.gauge(Metric::OperatorLeads, [(NONE, f64::from(u8::from(shown.leads)))])?;
+        page.gauge(Metric::OperatorLeads, [(NONE, f64::from(u8::from(self.leads())))])?;
         page.gauge(Metric::OperatorGateways, [(NONE, shown.gateways as f64)])?;
         let steps = ["observe", "decide", "apply"].into_iter().zip(shown.took_seconds);
         page.gauge(Metric::OperatorStepSeconds, steps.map(|(step, took)| ([step], took)))?;

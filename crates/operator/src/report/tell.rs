@@ -19,6 +19,9 @@ pub enum TellError {
     /// The API server said no.
     #[error("the status of {0} cannot be written: {1}")]
     Status(String, String),
+    /// Something changed since the look.
+    #[error("{0} changed meanwhile; its status waits for the next look")]
+    Moved(String),
     /// The API server did not answer.
     #[error("the status of {0} was not written in time")]
     Late(String),
@@ -53,13 +56,15 @@ impl Teller {
         let patch = Patch::Apply(json!({
             "apiVersion": ModelService::api_version(&()),
             "kind": ModelService::kind(&()),
-            "metadata": { "name": name },
+            // Only onto what it was decided on: a leader that was cut off may have sent this long ago.
+            "metadata": { "name": name, "resourceVersion": service.resource_version() },
             "status": status,
         }));
         let params = PatchParams::apply(FIELD_MANAGER).force();
         let full = format!("{namespace}/{name}");
         match tokio::time::timeout(TIMEOUT, api.patch_status(&name, &params, &patch)).await {
             Ok(Ok(_)) => Ok(()),
+            Ok(Err(kube::Error::Api(status))) if status.code == 409 => Err(TellError::Moved(full)),
             Ok(Err(error)) => Err(TellError::Status(full, error.to_string())),
             Err(_) => Err(TellError::Late(full)),
         }

@@ -58,10 +58,10 @@ pub async fn run(settings: Settings, version: &'static str, me: String) -> Resul
     let listener = TcpListener::bind(settings.admin)
         .await
         .map_err(start("the admin address cannot be listened on"))?;
-    let board = Arc::new(Board::default());
+    let fence = Fence::default();
+    let board = Arc::new(Board::new(fence.clone()));
     let state = Arc::new(State::new(version, Arc::clone(&board)));
     tokio::spawn(admin::serve(listener, Arc::clone(&state)));
-    let fence = Fence::default();
     let lease = settings.lease.clone();
     tokio::spawn(lead::lead(client.clone(), lease, me.clone(), fence.clone()));
     let link = Arc::new(Link::new());

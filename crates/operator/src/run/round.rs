@@ -1,7 +1,7 @@
 //! One turn of the loop.
 
 use super::{AT_ONCE, Operator};
-use crate::apply::{self, ApplyError, Retry};
+use crate::apply::{self, Applied, Retry};
 use crate::build::{self, Write};
 use crate::imagine::World;
 use crate::observe::demand::Signals;
@@ -27,7 +27,6 @@ impl Operator {
         let seen = look(&facts, &signals, &mut self.learnt, time);
         let looked = began.elapsed();
         let leads = self.fence.may_write(Instant::now());
-        self.state.leads(leads);
         let (decision, broken) = self.state.brain(|brain| {
             if !leads {
                 brain.stand_by();
@@ -51,7 +50,6 @@ impl Operator {
         let took =
             [looked, decided - looked, began.elapsed() - decided].map(|part| part.as_secs_f64());
         self.board.change(|shown| {
-            shown.leads = leads;
             shown.gateways = reports.iter().filter(|report| !report.gone).count();
             shown.took_seconds = took;
             shown.show(&seen.snapshot, &decision.models);
@@ -103,30 +101,29 @@ impl Operator {
             .await;
         let mut made = Vec::new();
         for (model, writes, done) in tried {
-            self.note(&model, &writes, &done);
-            let count = *done.as_ref().unwrap_or(&0);
-            made.extend(writes.into_iter().take(count).map(|write| (model.clone(), write)));
+            self.note(&model, &writes[..done.made], &done);
+            made.extend(writes.into_iter().take(done.made).map(|write| (model.clone(), write)));
         }
         made
     }
 
-    fn note(&self, model: &ModelId, writes: &[Write], done: &Result<usize, ApplyError>) {
-        let count = *done.as_ref().unwrap_or(&0);
+    fn note(&self, model: &ModelId, made: &[Write], done: &Applied) {
         self.board.change(|shown| {
-            for write in &writes[..count] {
+            for write in made {
                 Shown::count(&mut shown.writes, kind(write));
             }
         });
-        let Err(error) = done else {
-            tracing::info!(%model, writes = count, "carried out");
+        let Some(error) = &done.failed else {
+            tracing::info!(%model, writes = done.made, "carried out");
             return;
         };
+        let writes = done.made;
         self.board.change(|shown| Shown::count(&mut shown.errors, error.name()));
         match error.retry() {
             Retry::NextTick => {
-                tracing::warn!(%model, %error, "not carried out; the next look tries again")
+                tracing::warn!(%model, writes, %error, "not carried out; the next look tries again")
             }
-            Retry::Never => tracing::error!(%model, %error, "not carried out"),
+            Retry::Never => tracing::error!(%model, writes, %error, "not carried out"),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{AT_ONCE, Operator};
 use crate::observe::Seen;
-use crate::report::{self, Context, Shown};
+use crate::report::{self, Context, Shown, TellError};
 use flyball_core::decision::{Decision, ModelDecision};
 use flyball_core::ids::ModelId;
 use flyball_resources::model_service::ModelServiceStatus;
@@ -32,9 +32,13 @@ impl Operator {
                 news.push((id, &model.service, write.then_some(status), entry));
             }
         }
-        let teller = &self.teller;
+        let (teller, fence) = (&self.teller, &self.fence);
         let told = stream::iter(news)
             .map(|(id, service, status, entry)| async move {
+                // What was carried out may have taken longer than the lease.
+                if !fence.may_write(Instant::now()) {
+                    return (id, None);
+                }
                 if let Some(entry) = &entry {
                     teller.event(service, entry).await;
                 }
@@ -50,6 +54,9 @@ impl Operator {
                 Some(Ok(())) => {
                     self.written.insert(id.clone(), Instant::now());
                     self.board.change(|shown| Shown::count(&mut shown.writes, "status"));
+                }
+                Some(Err(error @ TellError::Moved(_))) => {
+                    tracing::debug!(%error, "nothing was told")
                 }
                 Some(Err(error)) => {
                     tracing::warn!(%error, "nothing was told");
