@@ -32,6 +32,7 @@ closed_enum! {
         Lent => "Accelerators that serving does not need are lent to training.",
         TakenBack => "Accelerators lent to training go back to serving, where they are worth more.",
         TargetNotFound => "The workload that the model refers to does not exist.",
+        DrainTooShort => "The settings of an engine end its pods before their requests are answered.",
         SpecRefused => "A field of the model's specification cannot be understood.",
     }
 }

@@ -19,6 +19,8 @@ pub enum Kind {
     CapacityAvailable,
     /// Requests are answered as fast as the objectives say.
     ObjectivesMet,
+    /// Pods get the time to finish what they have; there only where the engine is known.
+    DrainsSafely,
     /// Something changes; there only while it does.
     Reconciling,
     /// Nothing will change until a person acts; there only while that is so.
@@ -27,12 +29,13 @@ pub enum Kind {
 
 impl Kind {
     /// All of them, in the order in which they are shown.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Ready,
         Self::TargetFound,
         Self::SignalsFresh,
         Self::CapacityAvailable,
         Self::ObjectivesMet,
+        Self::DrainsSafely,
         Self::Reconciling,
         Self::Stalled,
     ];
@@ -45,8 +48,27 @@ impl Kind {
             Self::SignalsFresh => "SignalsFresh",
             Self::CapacityAvailable => "CapacityAvailable",
             Self::ObjectivesMet => "ObjectivesMet",
+            Self::DrainsSafely => "DrainsSafely",
             Self::Reconciling => "Reconciling",
             Self::Stalled => "Stalled",
+        }
+    }
+
+    /// What it says where it is True.
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Ready => "It serves or may sleep, and nothing of the others is in the way.",
+            Self::TargetFound => "The workloads exist.",
+            Self::SignalsFresh => "What is known about demand is recent.",
+            Self::CapacityAvailable => "What is wanted can be had.",
+            Self::ObjectivesMet => "Requests are answered as fast as the objectives say.",
+            Self::DrainsSafely => {
+                "Pods get the time to finish their requests; there only where the engine is known."
+            }
+            Self::Reconciling => "Something changes; there only while it does.",
+            Self::Stalled => {
+                "Nothing will change until a person acts; there only while that is so."
+            }
         }
     }
 }

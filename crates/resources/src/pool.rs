@@ -19,9 +19,11 @@ use std::collections::BTreeMap;
     category = "flyball",
     doc = "A pool of like accelerators: which nodes have them, what they cost, how many there may be.",
     printcolumn(name = "Accelerator", type_ = "string", json_path = ".spec.accelerator"),
+    printcolumn(name = "Nodes", type_ = "integer", json_path = ".status.nodes"),
     printcolumn(name = "GPUs", type_ = "integer", json_path = ".status.gpus"),
     printcolumn(name = "Used", type_ = "integer", json_path = ".status.used"),
     printcolumn(name = "Limit", type_ = "integer", json_path = ".spec.limit"),
+    printcolumn(name = "Cost/h", type_ = "string", json_path = ".status.hourlyCost"),
     printcolumn(
         name = "Ready",
         type_ = "string",
@@ -104,12 +106,21 @@ pub struct PoolStatus {
     /// The generation of the spec that this status is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Accelerators on nodes that can be used.
+    /// Nodes with accelerators of the pool that can be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<i32>,
+    /// Accelerators on those nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpus: Option<i32>,
-    /// Accelerators that pods hold.
+    /// Accelerators that pods hold, of the namespaces that the operator looks at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<i32>,
+    /// What an hour of the accelerators that are there costs, used or not. Absent if a price is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hourly_cost: Option<String>,
+    /// Its currency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub currency: Option<String>,
     /// What is so, in the standard form; see the reference for the types.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]

@@ -123,6 +123,11 @@ fn the_reference_is_current() {
         }
         text += &rules(&schema);
     }
+    text += "\n## Conditions\n\nOf a ModelService all of these, of a Pool `Ready`. Reasons are those of \
+             `flyball explain`.\n\n| Type | What is so |\n|---|---|\n";
+    for kind in Kind::ALL {
+        let _ = writeln!(text, "| `{}` | {} |", kind.name(), kind.about());
+    }
     current(&Path::new(ROOT).join("docs/reference/resources.md"), &text);
 }
 

@@ -45,8 +45,12 @@ pub struct Workload {
     pub made_from: Option<String>,
     /// Seconds that its pods get to end.
     pub grace_seconds: Option<i64>,
-    /// The arguments of its first container.
+    /// The image of its first container.
+    pub image: String,
+    /// The program of that container and its arguments, as far as they are set.
     pub args: Vec<String>,
+    /// Seconds that the container pauses before it is told to end.
+    pub pause_seconds: Option<i64>,
 }
 
 /// One pod.

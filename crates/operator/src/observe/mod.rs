@@ -20,6 +20,7 @@ mod watch;
 pub use facts::{Facts, NodeFacts, PodFacts, Workload, WorkloadKey};
 pub use gateways::Gateways;
 pub use prior::Priors;
+pub(crate) use replicas::purchase;
 pub(crate) use snapshot::workload_key;
 pub use snapshot::{Learnt, Seen, SeenModel, look};
 pub use starts::Starts;

@@ -31,7 +31,7 @@ pub(super) fn replica(
 }
 
 /// How a node with these labels is paid for.
-pub(super) fn purchase(labels: &BTreeMap<String, String>) -> Purchase {
+pub(crate) fn purchase(labels: &BTreeMap<String, String>) -> Purchase {
     match labels.get(CAPACITY_TYPE).map(String::as_str) {
         Some("spot") => Purchase::Spot,
         Some("reserved") => Purchase::Reserved,

@@ -6,7 +6,7 @@ use super::prior::Priors;
 use super::replicas;
 use super::starts::Starts;
 use crate::time;
-use crate::validate::{Wanted, validate};
+use crate::validate::{Drain, Wanted, drain, validate};
 use flyball_core::ids::{AcceleratorId, ModelId, PoolId, VariantId};
 use flyball_core::snapshot::{Model, Observed, Pool, Purchase, Snapshot, Variant};
 use flyball_core::units::{Gpus, Micros, Timestamp};
@@ -41,6 +41,8 @@ pub struct SeenModel {
     pub absent: Vec<WorkloadKey>,
     /// Who else sets replicas of one of its workloads.
     pub rival: Option<String>,
+    /// Whether pods of the workloads that others made get the time to finish.
+    pub drains: Vec<(WorkloadKey, Drain)>,
 }
 
 /// What is remembered from look to look.
@@ -75,6 +77,7 @@ pub fn look(
             workloads: BTreeMap::new(),
             absent: Vec::new(),
             rival: None,
+            drains: Vec::new(),
         };
         match validate(service) {
             Err(problems) => seen.problems = problems,
@@ -126,6 +129,9 @@ impl<'a> Look<'a> {
             match workload {
                 None if variant.target_ref.is_some() => seen.absent.push(key),
                 workload => {
+                    if let Some(workload) = workload.filter(|_| variant.target_ref.is_some()) {
+                        seen.drains.push((key.clone(), drain(workload)));
+                    }
                     seen.rival =
                         seen.rival.take().or(workload.and_then(|workload| workload.rival.clone()));
                     seen.workloads.insert(variant.name.clone(), key);

@@ -6,7 +6,7 @@ use flyball_resources::model_service::TargetKind;
 use flyball_resources::{ModelService, Pool, labels};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
-use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, PodSpec};
+use k8s_openapi::api::core::v1::{ConfigMap, Container, Node, Pod, PodSpec};
 use kube::api::{ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
 use kube::{Api, Client, Resource, ResourceExt as _};
@@ -203,9 +203,21 @@ fn of_pods(spec: Option<&PodSpec>) -> Workload {
     let container = spec.and_then(|spec| spec.containers.first());
     Workload {
         grace_seconds: spec.and_then(|spec| spec.termination_grace_period_seconds),
-        args: container.and_then(|container| container.args.clone()).unwrap_or_default(),
+        image: container.and_then(|container| container.image.clone()).unwrap_or_default(),
+        args: container.map(said_to_run).unwrap_or_default(),
+        pause_seconds: container.and_then(pause),
         ..Workload::default()
     }
+}
+
+fn said_to_run(container: &Container) -> Vec<String> {
+    let parts = [&container.command, &container.args];
+    parts.into_iter().flatten().flatten().cloned().collect()
+}
+
+/// A pause is a sleep; of a command it is not known how long it takes.
+fn pause(container: &Container) -> Option<i64> {
+    container.lifecycle.as_ref()?.pre_stop.as_ref()?.sleep.as_ref().map(|sleep| sleep.seconds)
 }
 
 /// Kubernetes takes one where none is set.

@@ -3,6 +3,8 @@
 //! With 10,000 models and a decision every 15 s, writing each time would be 700 writes a second of
 //! numbers that nobody watches; series are for those.
 
+use flyball_core::reason::Reason;
+use flyball_resources::conditions::Kind;
 use flyball_resources::model_service::{ModelServiceStatus, Receipt};
 use std::time::Duration;
 
@@ -20,6 +22,25 @@ pub fn is_worth_writing(
         return true;
     }
     before != now && since.is_none_or(|since| since >= NUMBERS)
+}
+
+/// What a person should hear of at once that is no decision: nothing can be done any more, or requests
+/// may be cut.
+pub fn turned_bad(
+    before: Option<&ModelServiceStatus>,
+    now: &ModelServiceStatus,
+) -> Option<(Reason, String)> {
+    let bad = |status: &ModelServiceStatus, kind: Kind, so: &str| {
+        let mut conditions = status.conditions.iter();
+        let found = conditions.find(|one| one.type_ == kind.name() && one.status == so)?;
+        Some((Reason::from_name(&found.reason)?, found.message.clone()))
+    };
+    let new = |(kind, so)| {
+        let now = bad(now, kind, so)?;
+        let before = before.and_then(|before| bad(before, kind, so));
+        before.is_none_or(|before| before != now).then_some(now)
+    };
+    [(Kind::Stalled, "True"), (Kind::DrainsSafely, "False")].into_iter().find_map(new)
 }
 
 /// A status without the numbers that always move.

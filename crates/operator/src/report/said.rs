@@ -1,6 +1,7 @@
 //! Conditions: what is so about a model, and why. Pure.
 
 use super::status::Context;
+use crate::validate::Drain;
 use flyball_core::decision::Bound;
 use flyball_core::reason::Reason;
 use flyball_core::snapshot::{Freshness, Mode, Model, ReplicaState};
@@ -12,6 +13,7 @@ pub(super) fn said(context: &Context<'_>) -> Vec<Said> {
     let stalled = stalled(context);
     let reconciling = reconciling(context);
     all.insert(0, ready(context, &all, stalled.as_ref()));
+    all.extend(drains(context));
     all.extend(reconciling);
     all.extend(stalled);
     all
@@ -95,6 +97,21 @@ fn objectives(context: &Context<'_>) -> Said {
         format!("{} of the last hour's requests; {} are wanted", percent(met), percent(wanted));
     let reason = context.decided.map_or(Reason::Steady, |decided| decided.reason);
     one(Kind::ObjectivesMet, Some(met >= wanted), reason, message)
+}
+
+/// Says nothing about engines that are not known.
+fn drains(context: &Context<'_>) -> Option<Said> {
+    let cuts =
+        context.seen.drains.iter().find_map(|((namespace, kind, name), drain)| match drain {
+            Drain::Cuts(why) => Some(format!("{kind:?} {namespace}/{name}: {why}")),
+            Drain::Finishes | Drain::Unknown => None,
+        });
+    if let Some(message) = cuts {
+        return Some(one(Kind::DrainsSafely, Some(false), Reason::DrainTooShort, message));
+    }
+    let known = context.seen.drains.iter().any(|(_, drain)| *drain == Drain::Finishes);
+    let message = "pods get the time to finish their requests";
+    known.then(|| one(Kind::DrainsSafely, Some(true), Reason::Steady, message))
 }
 
 fn stalled(context: &Context<'_>) -> Option<Said> {

@@ -1,12 +1,15 @@
 //! Writes statuses and events.
 
+use super::pools::SeenPool;
 use flyball_core::reason::Reason;
 use flyball_resources::asked::Entry;
 use flyball_resources::model_service::ModelServiceStatus;
-use flyball_resources::{FIELD_MANAGER, ModelService};
+use flyball_resources::{FIELD_MANAGER, ModelService, Pool};
 use kube::api::{Api, Patch, PatchParams};
-use kube::{Client, Resource as _, ResourceExt as _};
+use kube::{Client, Error, Resource, ResourceExt as _};
 use kube_runtime::events::{Event, EventType, Recorder, Reporter};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 use std::time::Duration;
 
@@ -17,14 +20,28 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub enum TellError {
     /// The API server said no.
+    #[error("the status of {0} is refused: {1}")]
+    Refused(String, String),
+    /// The API server cannot be reached.
     #[error("the status of {0} cannot be written: {1}")]
-    Status(String, String),
+    Away(String, String),
     /// Something changed since the look.
     #[error("{0} changed meanwhile; its status waits for the next look")]
     Moved(String),
     /// The API server did not answer.
     #[error("the status of {0} was not written in time")]
     Late(String),
+}
+
+impl TellError {
+    /// Its word in metrics.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Refused(..) => "refused",
+            Self::Moved(_) => "moved",
+            Self::Away(..) | Self::Late(_) => "away",
+        }
+    }
 }
 
 /// Writes to the API server.
@@ -50,36 +67,38 @@ impl Teller {
         service: &ModelService,
         status: &ModelServiceStatus,
     ) -> Result<(), TellError> {
-        let name = service.name_any();
         let namespace = service.namespace().unwrap_or_default();
         let api: Api<ModelService> = Api::namespaced(self.client.clone(), &namespace);
-        let patch = Patch::Apply(json!({
-            "apiVersion": ModelService::api_version(&()),
-            "kind": ModelService::kind(&()),
-            // Only onto what it was decided on: a leader that was cut off may have sent this long ago.
-            "metadata": { "name": name, "resourceVersion": service.resource_version() },
-            "status": status,
-        }));
-        let params = PatchParams::apply(FIELD_MANAGER).force();
-        let full = format!("{namespace}/{name}");
-        match tokio::time::timeout(TIMEOUT, api.patch_status(&name, &params, &patch)).await {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(kube::Error::Api(status))) if status.code == 409 => Err(TellError::Moved(full)),
-            Ok(Err(error)) => Err(TellError::Status(full, error.to_string())),
-            Err(_) => Err(TellError::Late(full)),
-        }
+        write(&api, service, status).await
+    }
+
+    /// Writes the status of a pool.
+    pub async fn pool(&self, seen: &SeenPool) -> Result<(), TellError> {
+        write(&Api::all(self.client.clone()), seen.pool.as_ref(), &seen.status).await
     }
 
     /// Tells of a decision as an event. That nothing changed is no news.
     pub async fn event(&self, service: &ModelService, entry: &Entry) {
         let reason = Reason::from_name(&entry.receipt.reason);
-        let Some(reason) = reason.filter(|reason| *reason != Reason::Steady) else { return };
+        if let Some(reason) = reason.filter(|reason| *reason != Reason::Steady) {
+            self.happened(service, reason, "Decide", &entry.receipt.message).await;
+        }
+    }
+
+    /// Tells of something as an event.
+    pub async fn happened(
+        &self,
+        service: &ModelService,
+        reason: Reason,
+        action: &str,
+        message: &str,
+    ) {
         let event = Event {
             type_: if is_trouble(reason) { EventType::Warning } else { EventType::Normal },
             reason: reason.name().to_owned(),
             // The API server refuses more than 1,024 bytes.
-            note: Some(entry.receipt.message.chars().take(1_000).collect()),
-            action: "Decide".to_owned(),
+            note: Some(message.chars().take(1_000).collect()),
+            action: action.to_owned(),
             secondary: None,
         };
         let place = service.object_ref(&());
@@ -97,6 +116,32 @@ impl std::fmt::Debug for Teller {
     }
 }
 
+async fn write<K>(api: &Api<K>, of: &K, status: &impl Serialize) -> Result<(), TellError>
+where
+    K: Resource<DynamicType = ()> + DeserializeOwned,
+{
+    let name = &of.name_any();
+    let patch = Patch::Apply(json!({
+        "apiVersion": K::api_version(&()),
+        "kind": K::kind(&()),
+        // Only onto what it was decided on: a leader that was cut off may have sent this long ago.
+        "metadata": { "name": name, "resourceVersion": of.resource_version() },
+        "status": status,
+    }));
+    let params = PatchParams::apply(FIELD_MANAGER).force();
+    let place = of.namespace().map_or_else(String::new, |namespace| format!("{namespace}/"));
+    let full = format!("{} {place}{name}", K::kind(&()));
+    match tokio::time::timeout(TIMEOUT, api.patch_status(name, &params, &patch)).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(Error::Api(status))) if status.code == 409 => Err(TellError::Moved(full)),
+        Ok(Err(Error::Api(status))) if status.code < 500 && status.code != 429 => {
+            Err(TellError::Refused(full, status.message))
+        }
+        Ok(Err(error)) => Err(TellError::Away(full, error.to_string())),
+        Err(_) => Err(TellError::Late(full)),
+    }
+}
+
 /// Whether a person should look.
 const fn is_trouble(reason: Reason) -> bool {
     matches!(
@@ -108,5 +153,7 @@ const fn is_trouble(reason: Reason) -> bool {
             | Reason::BudgetReached
             | Reason::ReplicasOwnedByOther
             | Reason::TargetNotFound
+            | Reason::SpecRefused
+            | Reason::DrainTooShort
     )
 }

@@ -1,10 +1,11 @@
 use super::*;
 use crate::decide::Brain;
 use crate::observe::demand::{Engine, Signals};
-use crate::observe::{Facts, Learnt, PodFacts, Workload, look};
+use crate::observe::{Facts, Learnt, NodeFacts, PodFacts, Seen, Workload, look};
 use flyball_core::units::{Micros, Timestamp};
 use flyball_resources::ModelService;
 use flyball_resources::model_service::{ModelServiceStatus, TargetKind};
+use flyball_telemetry::metrics::{Metric, Metrics, Part};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -53,8 +54,8 @@ fn facts(service: Arc<ModelService>, with_workload: bool) -> Facts {
     }
 }
 
-/// The status of the model after one look.
-fn told(facts: &Facts, seen_at: u64, now: u64) -> ModelServiceStatus {
+/// What was seen at `now`, of engines that spoke at `seen_at`.
+fn seen(facts: &Facts, learnt: &mut Learnt, seen_at: u64, now: u64) -> Seen {
     let engine = Engine {
         at: at(seen_at),
         prompt_rate: Some(2_000.0),
@@ -67,8 +68,13 @@ fn told(facts: &Facts, seen_at: u64, now: u64) -> ModelServiceStatus {
     };
     let engines = [(("a".to_owned(), "x".to_owned()), engine)].into();
     let signals = Signals { engines, ..Signals::default() };
+    look(facts, &signals, learnt, (at(now), Micros::from_seconds(60)))
+}
+
+/// The status of the model after one look.
+fn told(facts: &Facts, seen_at: u64, now: u64) -> ModelServiceStatus {
     let mut learnt = Learnt::default();
-    let seen = look(facts, &signals, &mut learnt, (at(now), Micros::from_seconds(60)));
+    let seen = seen(facts, &mut learnt, seen_at, now);
     let (decision, broken) = Brain::default().decide(&seen);
     assert!(broken.is_empty(), "{broken:?}");
     let (id, model) = seen.models.iter().next().unwrap();
@@ -168,4 +174,84 @@ fn history_is_bounded() {
         history.note(&id, "Act", &status);
     }
     assert_eq!(history.of(None).len(), 240);
+}
+
+#[test]
+fn settings_that_cut_requests_are_said_and_nothing_else_changes() {
+    let adopted = |args: &[&str]| {
+        let mut facts = facts(service(json!({}), None), true);
+        for workload in facts.workloads.values_mut() {
+            workload.image = "vllm/vllm-openai:v0.11.0".to_owned();
+            workload.args = args.iter().map(|arg| (*arg).to_owned()).collect();
+            workload.grace_seconds = Some(75);
+        }
+        told(&facts, 1_000, 1_010)
+    };
+    let cuts = adopted(&["--model", "m"]);
+    assert_eq!(condition(&cuts, "DrainsSafely"), is("False", "DrainTooShort"));
+    assert_eq!(condition(&cuts, "Ready"), is("True", "Steady"));
+    let fine = adopted(&["--shutdown-timeout", "60"]);
+    assert_eq!(condition(&fine, "DrainsSafely"), is("True", "Steady"));
+    let unknown = told(&facts(service(json!({}), None), true), 1_000, 1_010);
+    assert_eq!(condition(&unknown, "DrainsSafely"), None);
+    let news = |before| turned_bad(before, &cuts).map(|(reason, _)| reason.name());
+    assert_eq!(news(Some(&fine)), Some("DrainTooShort"));
+    assert_eq!(news(Some(&cuts)), None, "it was told");
+    assert_eq!(turned_bad(Some(&cuts), &fine), None, "that it is well again is no trouble");
+}
+
+#[test]
+fn every_metric_of_the_operator_is_on_its_page() {
+    let mut facts = facts(service(json!({}), None), true);
+    let pool = json!({
+        "apiVersion": "flyball.dev/v1alpha1", "kind": "Pool", "metadata": {"name": "unpooled"},
+        "spec": {"accelerator": "h100-sxm-80gb", "limit": 9,
+            "prices": [{"purchase": "OnDemand", "perGpuHour": "2"}]},
+    });
+    facts.pools = vec![Arc::new(serde_json::from_value(pool).unwrap())];
+    let gpus = [("nvidia.com/gpu".to_owned(), 8)].into();
+    let node = NodeFacts { allocatable: gpus, usable: true, ..NodeFacts::default() };
+    facts.nodes = [("n".to_owned(), node)].into();
+    let waits = PodFacts {
+        name: "y".to_owned(),
+        labels: [("app".to_owned(), "m".to_owned())].into(),
+        created: at(900),
+        ..PodFacts::default()
+    };
+    facts.pods.get_mut("a").unwrap().push(waits);
+    let mut learnt = Learnt::default();
+    for uid in ["1", "2", "3"] {
+        facts.pods.get_mut("a").unwrap()[0].uid = uid.to_owned();
+        seen(&facts, &mut learnt, 1_000, 1_010);
+    }
+    let seen = seen(&facts, &mut learnt, 1_000, 1_010);
+    let (decision, _) = Brain::default().decide(&seen);
+    let status = told(&facts, 1_000, 1_010);
+    let board = Arc::new(Board::default());
+    board.change(|shown| {
+        shown.show(&seen.snapshot, &decision.models, |_| Some(990_000));
+        shown.say(seen.models.keys().map(|id| (id, &status)));
+        shown.pools = Arc::new(pools::pools(&facts, at(1_010)));
+        shown.heard("prometheus", at(1_000));
+        shown.failed("apply", "moved");
+        shown.took([0.1, 0.01, 0.2]);
+    });
+    let page = Metrics::new("0").with(board).encode().unwrap();
+    for metric in Metric::ALL.iter().filter(|metric| metric.part() == Part::Operator) {
+        let name = metric.name();
+        let there = |line: &str| line.starts_with(name) && !line.starts_with('#');
+        assert!(page.lines().any(there), "{name} is not on the page:\n{page}");
+    }
+    for line in [
+        r#"flyball_model_cold_start_seconds{target_namespace="a",model="m",variant="main",end="point"} 60.0"#,
+        r#"flyball_model_oldest_replica_seconds{target_namespace="a",model="m",state="Pending"} 110.0"#,
+        r#"flyball_model_attainment_ratio{target_namespace="a",model="m",kind="met"} 0.99"#,
+        r#"flyball_model_condition{target_namespace="a",model="m",condition="Ready"} 1.0"#,
+        r#"flyball_pool_gpus{pool="unpooled",kind="limit"} 9.0"#,
+        r#"flyball_operator_errors_total{step="apply",error="moved"} 1"#,
+        r#"flyball_operator_errors_total{step="report",error="refused"} 0"#,
+        "flyball_operator_round_seconds_count 1",
+    ] {
+        assert!(page.lines().any(|found| found == line), "{line} is not on the page:\n{page}");
+    }
 }

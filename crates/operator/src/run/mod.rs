@@ -83,6 +83,7 @@ pub async fn run(settings: Settings, version: &'static str, me: String) -> Resul
         gateways: Gateways::default(),
         link,
         written: BTreeMap::new(),
+        pools_written: BTreeMap::new(),
         settings,
     };
     let mut end = signal(SignalKind::terminate()).map_err(start("signals cannot be heard"))?;
@@ -115,6 +116,8 @@ struct Operator {
     link: Arc<Link>,
     /// When each status was last written.
     written: BTreeMap<ModelId, Instant>,
+    /// The same of pools.
+    pools_written: BTreeMap<String, Instant>,
 }
 
 impl Operator {

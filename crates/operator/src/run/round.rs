@@ -6,12 +6,13 @@ use crate::build::{self, Write};
 use crate::imagine::World;
 use crate::observe::demand::Signals;
 use crate::observe::{Facts, Seen, look, prometheus};
-use crate::report::Shown;
+use crate::report::pools;
 use crate::time;
 use flyball_core::decision::Decision;
 use flyball_core::ids::ModelId;
 use flyball_core::units::Micros;
 use futures::{StreamExt as _, stream};
+use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 impl Operator {
@@ -38,6 +39,7 @@ impl Operator {
             self.state.metrics().count_violation(violation.invariant);
         }
         self.attained.learn(&seen.snapshot);
+        let pools = Arc::new(pools::pools(&facts, time.0));
         let decided = began.elapsed();
         let mut made = Vec::new();
         if leads {
@@ -46,13 +48,25 @@ impl Operator {
         self.order(&facts, &seen, &decision, &made);
         if leads {
             self.tell(&seen, &decision).await;
+            self.tell_pools(&pools).await;
         }
         let took =
             [looked, decided - looked, began.elapsed() - decided].map(|part| part.as_secs_f64());
         self.board.change(|shown| {
+            shown.frozen = facts.frozen;
+            shown.pools = pools;
+            shown.watch_failures = self.watches.failures().0;
+            shown.tick_seconds = f64::from(self.settings.tick_seconds);
             shown.gateways = reports.iter().filter(|report| !report.gone).count();
-            shown.took_seconds = took;
-            shown.show(&seen.snapshot, &decision.models);
+            let heard = reports.iter().filter(|report| report.told).map(|report| report.heard_at);
+            if let Some(heard) = heard.max() {
+                shown.heard("gateway", time::of_system(heard));
+            }
+            shown.took(took);
+            shown.show(&seen.snapshot, &decision.models, |id| self.attainment(id, &seen.snapshot));
+            if !leads {
+                shown.say(std::iter::empty());
+            }
         });
         let tick = Micros::from_seconds(u64::from(self.settings.tick_seconds));
         let learnt = self.learnt.clone();
@@ -63,10 +77,14 @@ impl Operator {
         let mut signals = Signals::default();
         if let Some(prometheus) = &self.prometheus {
             match prometheus.ask().await {
-                Ok(engines) => prometheus::add(&mut signals, engines),
+                Ok(engines) => {
+                    prometheus::add(&mut signals, engines);
+                    let now = time::of_system(SystemTime::now());
+                    self.board.change(|shown| shown.heard("prometheus", now));
+                }
                 Err(error) => {
                     tracing::warn!(%error, "no series; nothing is given back meanwhile");
-                    self.board.change(|shown| Shown::count(&mut shown.errors, "observe"));
+                    self.board.change(|shown| shown.failed("observe", "away"));
                 }
             }
         }
@@ -110,7 +128,7 @@ impl Operator {
     fn note(&self, model: &ModelId, made: &[Write], done: &Applied) {
         self.board.change(|shown| {
             for write in made {
-                Shown::count(&mut shown.writes, kind(write));
+                shown.wrote(kind(write));
             }
         });
         let Some(error) = &done.failed else {
@@ -118,7 +136,7 @@ impl Operator {
             return;
         };
         let writes = done.made;
-        self.board.change(|shown| Shown::count(&mut shown.errors, error.name()));
+        self.board.change(|shown| shown.failed("apply", error.name()));
         match error.retry() {
             Retry::NextTick => {
                 tracing::warn!(%model, writes, %error, "not carried out; the next look tries again")

@@ -2,9 +2,11 @@
 
 use super::{AT_ONCE, Operator};
 use crate::observe::Seen;
-use crate::report::{self, Context, Shown, TellError};
+use crate::report::pools::{self, SeenPool};
+use crate::report::{self, Context, TellError};
 use flyball_core::decision::{Decision, ModelDecision};
 use flyball_core::ids::ModelId;
+use flyball_core::snapshot::Snapshot;
 use flyball_resources::model_service::ModelServiceStatus;
 use futures::{StreamExt as _, stream};
 use std::collections::BTreeMap;
@@ -17,6 +19,7 @@ impl Operator {
         let by_id: BTreeMap<&ModelId, &ModelDecision> =
             decision.models.iter().map(|decided| (&decided.model, decided)).collect();
         let mut news = Vec::new();
+        let mut statuses = BTreeMap::new();
         for (id, model) in &seen.models {
             let decided = by_id.get(id).copied();
             let status = self.status(id, seen, decision, decided);
@@ -24,23 +27,29 @@ impl Operator {
             let entry = self.state.history(|history| history.note(id, &mode, &status)).flatten();
             if entry.is_some() {
                 let reason = decided.map_or("unknown", |decided| decided.reason.name());
-                self.board.change(|shown| Shown::count(&mut shown.decisions, reason));
+                self.board.change(|shown| shown.decided(reason));
             }
             let since = self.written.get(id).map(Instant::elapsed);
             let write = report::is_worth_writing(model.service.status.as_ref(), &status, since);
             if write || entry.is_some() {
-                news.push((id, &model.service, write.then_some(status), entry));
+                let bad = report::turned_bad(model.service.status.as_ref(), &status);
+                news.push((id, &model.service, write.then(|| status.clone()), (entry, bad)));
             }
+            statuses.insert(id, status);
         }
+        self.board.change(|shown| shown.say(statuses.iter().map(|(id, status)| (*id, status))));
         let (teller, fence) = (&self.teller, &self.fence);
         let told = stream::iter(news)
-            .map(|(id, service, status, entry)| async move {
+            .map(|(id, service, status, (entry, bad))| async move {
                 // What was carried out may have taken longer than the lease.
                 if !fence.may_write(Instant::now()) {
                     return (id, None);
                 }
                 if let Some(entry) = &entry {
                     teller.event(service, entry).await;
+                }
+                if let Some((reason, message)) = &bad {
+                    teller.happened(service, *reason, "Look", message).await;
                 }
                 let Some(status) = status else { return (id, None) };
                 (id, Some(teller.status(service, &status).await))
@@ -53,17 +62,47 @@ impl Operator {
                 None => {}
                 Some(Ok(())) => {
                     self.written.insert(id.clone(), Instant::now());
-                    self.board.change(|shown| Shown::count(&mut shown.writes, "status"));
+                    self.board.change(|shown| shown.wrote("status"));
                 }
-                Some(Err(error @ TellError::Moved(_))) => {
-                    tracing::debug!(%error, "nothing was told")
-                }
-                Some(Err(error)) => {
-                    tracing::warn!(%error, "nothing was told");
-                    self.board.change(|shown| Shown::count(&mut shown.errors, "report"));
-                }
+                Some(Err(error)) => self.not_told(&error),
             }
         }
+    }
+
+    /// Writes statuses of pools.
+    pub(super) async fn tell_pools(&mut self, pools: &[SeenPool]) {
+        self.pools_written.retain(|name, _| pools.iter().any(|pool| pool.name == *name));
+        for seen in pools {
+            let since = self.pools_written.get(&seen.name).map(Instant::elapsed);
+            if !pools::is_news(seen.pool.status.as_ref(), &seen.status, since) {
+                continue;
+            }
+            if !self.fence.may_write(Instant::now()) {
+                return;
+            }
+            match self.teller.pool(seen).await {
+                Ok(()) => {
+                    self.pools_written.insert(seen.name.clone(), Instant::now());
+                    self.board.change(|shown| shown.wrote("pool"));
+                }
+                Err(error) => self.not_told(&error),
+            }
+        }
+    }
+
+    fn not_told(&self, error: &TellError) {
+        if matches!(error, TellError::Moved(_)) {
+            tracing::debug!(%error, "nothing was told");
+        } else {
+            tracing::warn!(%error, "nothing was told");
+        }
+        self.board.change(|shown| shown.failed("report", error.name()));
+    }
+
+    /// Requests of the last hour that met the objectives, of a million.
+    pub(super) fn attainment(&self, id: &ModelId, snapshot: &Snapshot) -> Option<u32> {
+        let counts = snapshot.models.get(id).and_then(|model| model.misses.fresh());
+        self.attained.per_million(id, counts)
     }
 
     fn status(
@@ -74,14 +113,13 @@ impl Operator {
         decided: Option<&ModelDecision>,
     ) -> ModelServiceStatus {
         let model = seen.snapshot.models.get(id);
-        let counts = model.and_then(|model| model.misses.fresh());
         let context = Context {
             snapshot: &seen.snapshot,
             decision,
             seen: &seen.models[id],
             model,
             decided,
-            attained_per_million: self.attained.per_million(id, counts),
+            attained_per_million: self.attainment(id, &seen.snapshot),
             starts: &self.learnt.starts,
         };
         report::status(id, &context)

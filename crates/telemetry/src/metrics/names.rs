@@ -284,29 +284,80 @@ metrics! {
     ModelNeed, Operator, Gauge, Count, "flyball_model_need_replicas",
         ["target_namespace", "model", "kind"],
         "Replicas that the work of this moment takes (now), and that it will take at most (ahead)";
+    ModelWanted, Operator, Gauge, Count, "flyball_model_wanted_replicas",
+        ["target_namespace", "model"],
+        "Replicas that demand asks for, before pools, budgets and steps cut it down";
+    ModelAllowed, Operator, Gauge, Count, "flyball_model_allowed_replicas",
+        ["target_namespace", "model", "end"],
+        "Fewest (min) and most (max) replicas that the owner of a model allows";
     ModelReason, Operator, Gauge, Count, "flyball_model_reason",
         ["target_namespace", "model", "reason"],
         "Always 1, with why the model has the replicas it has";
+    ModelBound, Operator, Gauge, Count, "flyball_model_bound",
+        ["target_namespace", "model", "bound"],
+        "Always 1, with what set the number of replicas";
+    ModelCondition, Operator, Gauge, Count, "flyball_model_condition",
+        ["target_namespace", "model", "condition"],
+        "1 if a condition of the model holds, 0 if not; absent while that is unknown";
+    ModelDemand, Operator, Gauge, Count, "flyball_model_demand_tokens_per_second",
+        ["target_namespace", "model", "work"],
+        "Tokens that arrive to be read (prefill) and that are written (decode) in a second, as last seen";
+    ModelBacklog, Operator, Gauge, Count, "flyball_model_backlog_tokens",
+        ["target_namespace", "model"],
+        "Tokens of work that wait to be started, as last seen";
+    ModelCapacity, Operator, Gauge, Count, "flyball_model_capacity_tokens_per_second",
+        ["target_namespace", "model", "variant", "work", "end"],
+        "What one replica of a variant can read (prefill) and write (decode), with its interval: low, point, high";
+    ModelColdStart, Operator, Gauge, Seconds, "flyball_model_cold_start_seconds",
+        ["target_namespace", "model", "variant", "end"],
+        "From asking for a replica until it serves, with its interval: low, point, high";
+    ModelOldestWait, Operator, Gauge, Seconds, "flyball_model_oldest_replica_seconds",
+        ["target_namespace", "model", "state"],
+        "How long the oldest replica in a state has been in it, of those that do not serve";
+    ModelAttainment, Operator, Gauge, Count, "flyball_model_attainment_ratio",
+        ["target_namespace", "model", "kind"],
+        "Part of the last hour's requests that met the objectives (met), and that should (wanted)";
     ModelHourlyCost, Operator, Gauge, Count, "flyball_model_hourly_cost",
         ["target_namespace", "model"],
         "What an hour of the replicas that run costs, in the currency of their pools";
+    ModelRecommendedCost, Operator, Gauge, Count, "flyball_model_recommended_hourly_cost",
+        ["target_namespace", "model"],
+        "What an hour of the replicas that a model should have costs";
     ModelSignals, Operator, Gauge, Count, "flyball_model_signal_trust",
         ["target_namespace", "model", "signal"],
         "How far a signal is trusted: 0 fresh, 1 stale, 2 missing";
+    ModelSignalAge, Operator, Gauge, Seconds, "flyball_model_oldest_signal_seconds",
+        ["target_namespace", "model"],
+        "Age of the oldest signal that the last decision was made on, of those that were ever seen";
+    PoolGpus, Operator, Gauge, Count, "flyball_pool_gpus", ["pool", "kind"],
+        "Accelerators of a pool: on nodes that can be used (there), held by pods (used), the most there may be (limit)";
+    PoolHourlyCost, Operator, Gauge, Count, "flyball_pool_hourly_cost", ["pool"],
+        "What an hour of the accelerators that are there costs, in the pool's currency";
     OperatorDecidedAt, Operator, Gauge, Seconds, "flyball_operator_last_decision_timestamp_seconds",
         [], "When the last decision was made, in seconds since 1970";
+    OperatorHeardAt, Operator, Gauge, Seconds, "flyball_operator_last_heard_timestamp_seconds",
+        ["input"],
+        "When an input was last heard, in seconds since 1970: prometheus, gateway; absent if never";
     OperatorLeads, Operator, Gauge, Count, "flyball_operator_leads", [],
         "Whether this operator leads and writes";
+    OperatorFrozen, Operator, Gauge, Count, "flyball_operator_frozen", [],
+        "1 while a person has frozen everything, 0 otherwise";
     OperatorGateways, Operator, Gauge, Count, "flyball_operator_gateways", [],
         "Gateways that are connected";
+    OperatorTick, Operator, Gauge, Seconds, "flyball_operator_tick_seconds", [],
+        "How far rounds should be apart";
+    OperatorRound, Operator, Histogram, Seconds, "flyball_operator_round_seconds", [],
+        "How long rounds took: a look, a decision, its writes";
     OperatorStepSeconds, Operator, Gauge, Seconds, "flyball_operator_step_seconds", ["step"],
         "How long a step of the last round took";
     OperatorDecisions, Operator, Counter, Count, "flyball_operator_decisions_total", ["reason"],
         "Decisions that were not like the one before, by reason";
-    OperatorErrors, Operator, Counter, Count, "flyball_operator_errors_total", ["step"],
-        "Errors, by the step that failed";
+    OperatorErrors, Operator, Counter, Count, "flyball_operator_errors_total", ["step", "error"],
+        "Errors, by the step that failed and how: away, forbidden, moved, not-leading, refused";
     OperatorWrites, Operator, Counter, Count, "flyball_operator_writes_total", ["kind"],
         "Writes to the API server";
+    OperatorWatchFailures, Operator, Counter, Count, "flyball_operator_watch_failures_total", [],
+        "Watches of the API server that broke; they begin again by themselves";
 }
 
 impl Metric {

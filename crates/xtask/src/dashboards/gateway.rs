@@ -1,8 +1,8 @@
 //! The board of the gateway: first whether all is well, then each part in the order in which a
 //! request meets it.
 
-use super::panels::{Panel, Row, datasource, lines, placed, stat};
-use serde_json::{Value, json};
+use super::board::{Board, Choice};
+use super::panels::{Panel, Row, lines, stat};
 
 /// The series of the chosen models and gateways.
 const CHOSEN: &str = r#"{model=~"$model", instance=~"$instance"}"#;
@@ -10,52 +10,18 @@ const GEN_AI: &str = r#"gen_ai_request_model=~"$model", instance=~"$instance""#;
 const ANY: &str = r#"{instance=~"$instance"}"#;
 
 /// The whole board.
-pub(super) fn board() -> Value {
-    json!({
-        "uid": "flyball-gateway",
-        "title": "Flyball / Gateway",
-        "description": "What Flyball's gateways do: requests, waits, engines, splits, callers. Written by cargo xtask dashboards.",
-        "tags": ["flyball"],
-        "schemaVersion": 39,
-        "version": 1,
-        "editable": true,
-        "graphTooltip": 1,
-        "refresh": "30s",
-        "time": {"from": "now-1h", "to": "now"},
-        "timezone": "browser",
-        "annotations": {"list": []},
-        "links": [],
-        "templating": {"list": variables()},
-        "panels": placed(&rows()),
-    })
-}
-
-/// Every query with its place.
-pub(super) fn queries() -> Vec<(String, String)> {
-    let of_panels = rows().into_iter().flat_map(|row| {
-        row.panels.into_iter().flat_map(move |panel| {
-            let place = format!("{} / {}", row.title, panel.title);
-            panel.lines.into_iter().map(move |(query, _)| (place.clone(), query))
-        })
-    });
-    of_panels.collect()
-}
-
-fn variables() -> [Value; 3] {
-    let from_labels = |name: &str, label: &str, metric: &str| {
-        let query = format!("label_values({metric}, {label})");
-        json!({
-            "name": name, "label": name, "type": "query", "datasource": datasource(),
-            "query": {"query": query, "refId": "A"}, "definition": query,
-            "refresh": 2, "includeAll": true, "multi": true, "allValue": ".*",
-            "current": {"text": ["All"], "value": ["$__all"]}, "sort": 1,
-        })
-    };
-    [
-        json!({"name": "datasource", "label": "datasource", "type": "datasource", "query": "prometheus"}),
-        from_labels("instance", "instance", "flyball_gateway_in_flight"),
-        from_labels("model", "model", "flyball_gateway_requests_total"),
-    ]
+pub(super) fn board() -> Board {
+    Board {
+        file: "gateway",
+        uid: "flyball-gateway",
+        title: "Flyball / Gateway",
+        about: "What Flyball's gateways do: requests, waits, engines, splits, callers.",
+        choices: vec![
+            Choice::several("instance", "flyball_gateway_in_flight"),
+            Choice::several("model", "flyball_gateway_requests_total"),
+        ],
+        rows: rows(),
+    }
 }
 
 fn rows() -> Vec<Row> {

@@ -5,16 +5,21 @@
 //! every name and label in a query must be in `docs/reference/metrics.md`, which a test of
 //! `flyball-telemetry` writes from the code.
 //!
-//! `gateway` is the board, `panels` its JSON, `query` finds names in PromQL, `registry` knows which
-//! exist, `rules` reads the alert rules and their tests.
+//! `gateway`, `fleet`, `model` and `operator` are the boards, `board` and `panels` their JSON, `query`
+//! finds names in PromQL, `registry` knows which exist, `rules` reads the alert rules and their tests.
 
+mod board;
+mod fleet;
 mod gateway;
+mod model;
+mod operator;
 mod panels;
 mod query;
 mod registry;
 mod rules;
 
 use anyhow::{Context as _, Result, bail};
+use board::Board;
 use registry::Registry;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,45 +41,61 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Files of rules; each has its tests beside it.
+const RULES: [&str; 2] = ["gateway", "operator"];
+
 /// Holds everything against everything. Says what was looked at.
 pub(crate) fn check(root: &Path) -> Result<String> {
-    let (path, board) = board(root);
     let mut problems = Vec::new();
-    if fs::read_to_string(&path).unwrap_or_default() != board {
-        problems.push(format!("{} is not current: run cargo xtask dashboards", path.display()));
+    for (path, board) in written(root) {
+        if fs::read_to_string(&path).unwrap_or_default() != board {
+            problems.push(format!("{} is not current: run cargo xtask dashboards", path.display()));
+        }
     }
-    let rules = rules::Rules::read(&root.join("dashboards/rules/gateway.yaml"))?;
-    let tests = rules::Tests::read(&root.join("dashboards/rules/gateway.test.yaml"))?;
-    let registry = Registry::read(&root.join("docs/reference/metrics.md"))?.with(rules.recorded());
-    let of_board = gateway::queries();
-    let mut queries = 0;
-    for (place, text) in of_board.iter().chain(&rules.queries()) {
-        queries += 1;
+    let of_boards: Vec<_> = boards().iter().flat_map(Board::queries).collect();
+    let mut queries = of_boards.clone();
+    let mut registry = Registry::read(&root.join("docs/reference/metrics.md"))?;
+    let mut alerts = 0;
+    for name in RULES {
+        let rules = rules::Rules::read(&root.join(format!("dashboards/rules/{name}.yaml")))?;
+        let tests = rules::Tests::read(&root.join(format!("dashboards/rules/{name}.test.yaml")))?;
+        problems.extend(rules.problems(root, &tests));
+        registry = registry.with(rules.recorded());
+        queries.extend(rules.queries());
+        alerts += rules.alerts().count();
+    }
+    for (place, text) in &queries {
         let wrong = query::parse(text).and_then(|query| registry.hold(&query));
         problems.extend(wrong.err().map(|problem| format!("{place}: {problem}\n  in {text}")));
     }
-    problems.extend(rules.problems(root, &tests));
-    let promtool = promtool(root, &of_board, &mut problems)?;
+    let promtool = promtool(root, &of_boards, &mut problems)?;
     if problems.is_empty() {
-        let alerts = rules.alerts().count();
-        return Ok(format!("{queries} queries and {alerts} alerts hold; {promtool}"));
+        return Ok(format!("{} queries and {alerts} alerts hold; {promtool}", queries.len()));
     }
     bail!("{}", problems.join("\n"));
 }
 
-fn write(root: &Path) -> Result<()> {
-    let (path, board) = board(root);
-    fs::write(&path, board).with_context(|| format!("{}", path.display()))
+fn boards() -> [Board; 4] {
+    [fleet::board(), model::board(), operator::board(), gateway::board()]
 }
 
-fn board(root: &Path) -> (PathBuf, String) {
-    (root.join("dashboards/gateway.json"), format!("{:#}\n", gateway::board()))
+fn write(root: &Path) -> Result<()> {
+    for (path, board) in written(root) {
+        fs::write(&path, board).with_context(|| format!("{}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// The boards as files.
+fn written(root: &Path) -> Vec<(PathBuf, String)> {
+    let file = |board: &Board| root.join(format!("dashboards/{}.json", board.file));
+    boards().iter().map(|board| (file(board), format!("{:#}\n", board.json()))).collect()
 }
 
 /// Lets Prometheus's own tool read every query, and runs the tests of the rules.
 fn promtool(
     root: &Path,
-    of_board: &[(String, String)],
+    of_boards: &[(String, String)],
     problems: &mut Vec<String>,
 ) -> Result<&'static str> {
     if Command::new("promtool").arg("--version").output().is_err() {
@@ -82,14 +103,18 @@ fn promtool(
     }
     let folder = root.join("dashboards/rules");
     let as_rules = std::env::temp_dir().join(format!("flyball-board-{}.yaml", std::process::id()));
-    fs::write(&as_rules, rules::as_rules(of_board))?;
+    fs::write(&as_rules, rules::as_rules(of_boards))?;
     let board = as_rules.to_string_lossy().into_owned();
-    for args in [
-        ["check", "rules", "gateway.yaml"],
-        ["test", "rules", "gateway.test.yaml"],
-        ["check", "rules", &board],
-    ] {
-        let output = Command::new("promtool").current_dir(&folder).args(args).output()?;
+    let of_rules = RULES.map(|name| {
+        let [rules, tests] = [format!("{name}.yaml"), format!("{name}.test.yaml")];
+        [
+            ["check", "rules", &rules].map(str::to_owned),
+            ["test", "rules", &tests].map(str::to_owned),
+        ]
+    });
+    let of_boards = ["check", "rules", &board].map(str::to_owned);
+    for args in of_rules.into_iter().flatten().chain([of_boards]) {
+        let output = Command::new("promtool").current_dir(&folder).args(&args).output()?;
         if !output.status.success() {
             let said = [output.stdout, output.stderr].concat();
             problems.push(format!("promtool {args:?}: {}", String::from_utf8_lossy(&said)));

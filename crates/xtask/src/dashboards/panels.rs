@@ -18,8 +18,10 @@ pub(super) struct Panel {
     pub(super) unit: &'static str,
     /// Of 24.
     pub(super) wide: u32,
-    /// A query, and what its lines are called.
+    /// A query, and what its lines are called. In a table, what its column is called.
     pub(super) lines: Vec<(String, &'static str)>,
+    /// Names of two lines between which the picture is filled: low and high.
+    pub(super) band: Option<(&'static str, &'static str)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -30,6 +32,8 @@ pub(super) enum Kind {
     Lines,
     /// Lines on top of each other.
     Stacked,
+    /// Rows, one for each set of labels.
+    Table,
 }
 
 /// A panel of lines, eight columns wide: three in a row.
@@ -40,7 +44,7 @@ pub(super) fn lines(
     lines: impl IntoIterator<Item = (impl Into<String>, &'static str)>,
 ) -> Panel {
     let lines = lines.into_iter().map(|(query, name)| (query.into(), name)).collect();
-    Panel { title, about, kind: Kind::Lines, unit, wide: 8, lines }
+    Panel { title, about, kind: Kind::Lines, unit, wide: 8, lines, band: None }
 }
 
 /// A panel of one number, four columns wide: six in a row.
@@ -51,7 +55,18 @@ pub(super) fn stat(
     query: impl Into<String>,
 ) -> Panel {
     let lines = vec![(query.into(), "")];
-    Panel { title, about, kind: Kind::Stat, unit, wide: 4, lines }
+    Panel { title, about, kind: Kind::Stat, unit, wide: 4, lines, band: None }
+}
+
+/// A table as wide as the board: the labels of the first query are its first columns, and each query is
+/// one more. A query without a name only brings its labels.
+pub(super) fn table(
+    title: &'static str,
+    about: &'static str,
+    columns: impl IntoIterator<Item = (String, &'static str)>,
+) -> Panel {
+    let lines = columns.into_iter().collect();
+    Panel { title, about, kind: Kind::Table, unit: "short", wide: 24, lines, band: None }
 }
 
 impl Panel {
@@ -60,28 +75,89 @@ impl Panel {
         self
     }
 
+    /// Fills the picture between two of its lines.
+    pub(super) fn filled(mut self, low: &'static str, high: &'static str) -> Self {
+        self.band = Some((low, high));
+        self
+    }
+
+    /// So many of 24 columns wide.
+    pub(super) fn wide(mut self, columns: u32) -> Self {
+        self.wide = columns;
+        self
+    }
+
     fn height(&self) -> u32 {
-        if self.kind == Kind::Stat { 4 } else { 8 }
+        match self.kind {
+            Kind::Stat => 4,
+            Kind::Lines | Kind::Stacked => 8,
+            Kind::Table => 10,
+        }
+    }
+
+    fn targets(&self) -> Vec<Value> {
+        let at_once = matches!(self.kind, Kind::Stat | Kind::Table);
+        let target = |((query, name), letter): (&(String, &'static str), char)| {
+            let mut target = json!({
+                "refId": letter.to_string(), "expr": query, "legendFormat": name,
+                "datasource": datasource(), "instant": at_once, "range": !at_once,
+            });
+            if self.kind == Kind::Table {
+                target["format"] = json!("table");
+            }
+            target
+        };
+        self.lines.iter().zip('A'..='Z').map(target).collect()
     }
 
     fn json(&self, id: u32, x: u32, y: u32) -> Value {
-        let targets: Vec<Value> = self
-            .lines
-            .iter()
-            .zip('A'..='Z')
-            .map(|((query, name), letter)| {
-                json!({
-                    "refId": letter.to_string(), "expr": query, "legendFormat": name,
-                    "datasource": datasource(), "instant": self.kind == Kind::Stat,
-                    "range": self.kind != Kind::Stat,
-                })
-            })
-            .collect();
+        let mut panel = self.picture(id, x, y);
+        if self.kind == Kind::Table {
+            panel["transformations"] = self.one_row_each();
+            panel["fieldConfig"]["overrides"] = json!([to_the_model()]);
+        }
+        if let Some((low, high)) = self.band {
+            panel["fieldConfig"]["overrides"] = json!([{
+                "matcher": {"id": "byName", "options": high},
+                "properties": [
+                    {"id": "custom.fillBelowTo", "value": low},
+                    {"id": "custom.fillOpacity", "value": 15},
+                    {"id": "custom.lineWidth", "value": 0},
+                ],
+            }]);
+        }
+        panel
+    }
+
+    /// Puts the values of all queries with the same labels into one row, and names the columns.
+    fn one_row_each(&self) -> Value {
+        let mut hidden = serde_json::Map::from_iter([("Time".to_owned(), json!(true))]);
+        let mut names = serde_json::Map::new();
+        for ((_, name), letter) in self.lines.iter().zip('A'..='Z') {
+            let column = format!("Value #{letter}");
+            if name.is_empty() {
+                hidden.insert(column, json!(true));
+            } else {
+                names.insert(column, json!(name));
+            }
+        }
+        json!([
+            {"id": "merge", "options": {}},
+            {"id": "organize", "options": {"excludeByName": hidden, "renameByName": names}},
+        ])
+    }
+
+    fn picture(&self, id: u32, x: u32, y: u32) -> Value {
+        let targets = self.targets();
         let stacking = if self.kind == Kind::Stacked { "normal" } else { "none" };
         let filled = if self.kind == Kind::Stacked { 30 } else { 0 };
         json!({
             "id": id, "title": self.title, "description": self.about,
-            "type": if self.kind == Kind::Stat { "stat" } else { "timeseries" },
+            "type": match self.kind {
+                Kind::Stat => "stat",
+                Kind::Lines | Kind::Stacked => "timeseries",
+                Kind::Table => "table",
+            },
             "datasource": datasource(),
             "gridPos": {"h": self.height(), "w": self.wide, "x": x, "y": y},
             "fieldConfig": {
@@ -130,6 +206,15 @@ pub(super) fn placed(rows: &[Row]) -> Vec<Value> {
         y += highest;
     }
     all
+}
+
+/// A model's name in a table leads to its own board.
+fn to_the_model() -> Value {
+    let url = "/d/flyball-model?var-target_namespace=${__data.fields.target_namespace}&var-model=${__data.fields.model}&${datasource:queryparam}";
+    json!({
+        "matcher": {"id": "byName", "options": "model"},
+        "properties": [{"id": "links", "value": [{"title": "This model", "url": url}]}],
+    })
 }
 
 pub(super) fn datasource() -> Value {

@@ -1,7 +1,12 @@
 //! Holds what people wrote against what can be: from a ModelService to what the governor is told.
 //!
 //! The schema refused most mistakes already. A model with a problem left is not decided about, and its
-//! condition says why. Pure.
+//! condition says why. `drain` holds the settings of engines that others made against what draining needs.
+//! Pure.
+
+mod drain;
+
+pub use drain::{Drain, drain};
 
 use flyball_core::ids::{ModelId, VariantName};
 use flyball_core::snapshot::Objectives;

@@ -1,0 +1,236 @@
+//! What there is of a pool, as its status says it. Pure.
+
+use crate::observe::{Facts, NodeFacts, purchase};
+use crate::time;
+use flyball_core::reason::Reason;
+use flyball_core::snapshot::Purchase;
+use flyball_core::units::{Money, Timestamp};
+use flyball_resources::conditions::{self, Kind, Said};
+use flyball_resources::{Pool, PoolStatus, decimal};
+use kube::ResourceExt as _;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What one more or one less used accelerator is written after: `kubectl get pools` need not be newer.
+const NUMBERS: Duration = Duration::from_secs(15);
+
+/// A pool and what is seen of it.
+#[derive(Clone, Debug)]
+pub struct SeenPool {
+    /// Its name.
+    pub name: String,
+    /// As it is stored.
+    pub pool: Arc<Pool>,
+    /// The most accelerators that there may be.
+    pub limit: Option<i32>,
+    /// What an hour of what is there costs, if every price is known.
+    pub cost: Option<f64>,
+    /// What its status should say.
+    pub status: PoolStatus,
+}
+
+/// Every pool as it is now.
+pub fn pools(facts: &Facts, now: Timestamp) -> Vec<SeenPool> {
+    facts.pools.iter().map(|pool| seen(facts, pool, now)).collect()
+}
+
+/// Whether a status is worth a write, `since` the last one.
+pub fn is_news(before: Option<&PoolStatus>, now: &PoolStatus, since: Option<Duration>) -> bool {
+    let essence = |status: &PoolStatus| {
+        let mut status = PoolStatus { used: None, ..status.clone() };
+        status.conditions.iter_mut().for_each(|one| one.message.clear());
+        status
+    };
+    let Some(before) = before else { return true };
+    let due = since.is_none_or(|since| since >= NUMBERS);
+    essence(before) != essence(now) || (before != now && due)
+}
+
+fn seen(facts: &Facts, pool: &Arc<Pool>, now: Timestamp) -> SeenPool {
+    let spec = &pool.spec;
+    let resource = spec.resource_name.as_str();
+    let belongs = |node: &NodeFacts| {
+        node.allocatable.get(resource).is_some_and(|count| *count > 0)
+            && spec.node_selector.iter().all(|(name, value)| node.labels.get(name) == Some(value))
+    };
+    let (mut nodes, mut away) = (0_u32, 0_u32);
+    let mut gpus: BTreeMap<Purchase, u32> = BTreeMap::new();
+    for node in facts.nodes.values().filter(|node| belongs(node)) {
+        if !node.usable {
+            away += 1;
+            continue;
+        }
+        nodes += 1;
+        *gpus.entry(purchase(&node.labels)).or_default() += node.allocatable[resource];
+    }
+    let on = |name: &String| facts.nodes.get(name).is_some_and(belongs);
+    let pods = facts.pods.values().flatten();
+    let pods = pods.filter(|pod| !pod.over && pod.node.as_ref().is_some_and(on));
+    let used = pods.map(|pod| pod.asks.get(resource).copied().unwrap_or(0)).sum::<u32>();
+    let there = gpus.values().sum::<u32>();
+    let cost = hourly(pool, &gpus);
+    let counts = Counts { nodes, away, there, used };
+    let before = pool.status.iter().flat_map(|status| &status.conditions);
+    let before: Vec<_> = before.cloned().collect();
+    let said = [said(pool, &counts)];
+    let status = PoolStatus {
+        observed_generation: pool.metadata.generation,
+        nodes: Some(small(nodes)),
+        gpus: Some(small(there)),
+        used: Some(small(used)),
+        hourly_cost: cost.map(|cost| decimal::text(cost.micros(), 2)),
+        currency: cost.map(|cost| cost.currency().to_string()),
+        conditions: conditions::merge(&before, &said, pool.metadata.generation, time::date(now)),
+    };
+    SeenPool {
+        name: pool.name_any(),
+        pool: Arc::clone(pool),
+        limit: spec.limit,
+        cost: cost.map(|cost| cost.micros() as f64 / 1e6),
+        status,
+    }
+}
+
+struct Counts {
+    nodes: u32,
+    away: u32,
+    there: u32,
+    used: u32,
+}
+
+fn said(pool: &Pool, counts: &Counts) -> Said {
+    let ready =
+        |so, reason, message: String| Said { kind: Kind::Ready, so: Some(so), reason, message };
+    if let Err(problem) = pool.spec.prices_of_core() {
+        return ready(false, Reason::SpecRefused, problem.to_string());
+    }
+    let Counts { nodes, away, there, used } = counts;
+    let some =
+        |count: u32, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
+    let aside = match away {
+        0 => String::new(),
+        _ => format!("; {} cannot be used: cordoned or not ready", some(*away, "more node")),
+    };
+    if *there == 0 && !pool.spec.can_grow() {
+        let message = format!(
+            "no node that can be used has the labels of nodeSelector and offers {}{aside}",
+            pool.spec.resource_name
+        );
+        return ready(false, Reason::CapacityUnavailable, message);
+    }
+    let message =
+        format!("{used} of {there} accelerators on {} are used{aside}", some(*nodes, "node"));
+    ready(true, Reason::Steady, message)
+}
+
+/// What an hour of these costs: of all of them or of nothing, because a part would look cheap.
+fn hourly(pool: &Pool, gpus: &BTreeMap<Purchase, u32>) -> Option<Money> {
+    let prices = pool.spec.prices_of_core().ok()?;
+    let mut sum: Option<Money> = None;
+    for (purchase, count) in gpus {
+        let part = prices.get(purchase)?.amount().checked_mul(*count).ok()?;
+        sum = Some(match sum {
+            Some(sum) => sum.checked_add(part).ok()?,
+            None => part,
+        });
+    }
+    sum
+}
+
+fn small(count: u32) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::PodFacts;
+    use serde_json::{Value, json};
+
+    fn facts(spec: &Value) -> Facts {
+        let pool = json!({
+            "apiVersion": "flyball.dev/v1alpha1", "kind": "Pool",
+            "metadata": {"name": "h100", "generation": 3}, "spec": spec,
+        });
+        let node = |gpus: u32, usable: bool, kind: &str| NodeFacts {
+            labels: [("karpenter.sh/capacity-type".to_owned(), kind.to_owned())].into(),
+            allocatable: [("nvidia.com/gpu".to_owned(), gpus)].into(),
+            usable,
+        };
+        let pod = |node: &str, gpus: u32, over: bool| PodFacts {
+            node: Some(node.to_owned()),
+            asks: [("nvidia.com/gpu".to_owned(), gpus)].into(),
+            over,
+            ..PodFacts::default()
+        };
+        let pods =
+            vec![pod("a", 4, false), pod("b", 2, false), pod("a", 8, true), pod("x", 8, false)];
+        Facts {
+            pools: vec![Arc::new(serde_json::from_value(pool).unwrap())],
+            nodes: [
+                ("a".to_owned(), node(8, true, "spot")),
+                ("b".to_owned(), node(4, true, "on-demand")),
+                ("c".to_owned(), node(8, false, "spot")),
+                ("cpu".to_owned(), node(0, true, "on-demand")),
+            ]
+            .into(),
+            pods: [("m".to_owned(), pods)].into(),
+            ..Facts::default()
+        }
+    }
+
+    fn only(spec: &Value) -> SeenPool {
+        let now = Timestamp::from_millis(1_700_000_000_000);
+        pools(&facts(spec), now).remove(0)
+    }
+
+    #[test]
+    fn nodes_accelerators_and_their_cost_are_counted() {
+        let prices = json!([
+            {"purchase": "Spot", "perGpuHour": "2.50"}, {"purchase": "OnDemand", "perGpuHour": "6"}]);
+        let seen = only(&json!({"accelerator": "h100-sxm-80gb", "prices": prices, "limit": 16}));
+        let status = &seen.status;
+        assert_eq!((status.nodes, status.gpus, status.used), (Some(2), Some(12), Some(6)));
+        assert_eq!(status.hourly_cost.as_deref(), Some("44.00"));
+        assert_eq!(status.observed_generation, Some(3));
+        let ready = &status.conditions[0];
+        assert_eq!((ready.status.as_str(), ready.reason.as_str()), ("True", "Steady"));
+        assert_eq!(
+            ready.message,
+            "6 of 12 accelerators on 2 nodes are used; 1 more node cannot be used: cordoned or not ready"
+        );
+        let unknown = only(&json!({"accelerator": "h100-sxm-80gb", "prices": [prices[0]]}));
+        assert_eq!(unknown.status.hourly_cost, None, "a part would look cheap");
+    }
+
+    #[test]
+    fn a_pool_without_nodes_is_ready_only_if_it_grows() {
+        let ready = |growth: &str| {
+            let seen = only(&json!({
+                "accelerator": "h100-sxm-80gb", "growth": growth, "nodeSelector": {"a": "b"}}));
+            assert_eq!((seen.status.gpus, seen.status.used), (Some(0), Some(0)));
+            seen.status.conditions[0].clone()
+        };
+        assert_eq!(ready("Autoscaled").status, "True");
+        let fixed = ready("Fixed");
+        assert_eq!(
+            (fixed.status.as_str(), fixed.reason.as_str()),
+            ("False", "CapacityUnavailable")
+        );
+    }
+
+    #[test]
+    fn what_is_used_is_written_now_and_then_and_the_rest_at_once() {
+        let before = only(&json!({"accelerator": "h100-sxm-80gb"})).status;
+        let mut now = before.clone();
+        let (soon, late) = (Some(Duration::from_secs(1)), Some(Duration::from_secs(60)));
+        assert!(is_news(None, &now, None));
+        assert!(!is_news(Some(&before), &now, late));
+        now.used = Some(7);
+        assert!(!is_news(Some(&before), &now, soon));
+        assert!(is_news(Some(&before), &now, late));
+        now.gpus = Some(20);
+        assert!(is_news(Some(&before), &now, soon));
+    }
+}
