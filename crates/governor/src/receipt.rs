@@ -55,7 +55,8 @@ fn hpa(seat: &Seat<'_>) -> Option<Replicas> {
     let ready = f64::from(seat.lanes.iter().map(|lane| lane.ready).sum::<u32>());
     let wanted = work / 0.75;
     let within = ready > 0.0 && (wanted / ready - 1.0).abs() <= 0.1;
-    Some(replicas(if within { ready as u32 } else { whole(wanted) }))
+    // One that is switched on keeps at least one.
+    Some(replicas(if within { ready as u32 } else { whole(wanted).max(1) }))
 }
 
 fn receipt(seat: &Seat<'_>, memory: &ModelMemory) -> Receipt {

@@ -167,7 +167,10 @@ fn settle(seat: &mut Seat<'_>, bound: Bound, most: f64, keep: f64) {
         (seat.bound, seat.reason) = (bound, Reason::ScaledDown);
         keep
     } else {
-        (seat.bound, seat.reason) = (Bound::BreakEven, Reason::Steady);
+        // What has no less than its owner wants and needs no more is held by the owner's word.
+        let holds = bound == Bound::Minimum && most > has - 1e-9;
+        seat.bound = if holds { Bound::Minimum } else { Bound::BreakEven };
+        seat.reason = Reason::Steady;
         has
     };
     // Replicas move between variants only when their number changes anyway, or when some that

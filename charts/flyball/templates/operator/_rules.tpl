@@ -68,6 +68,10 @@ charts` holds that it has one.
 - apiGroups: [flyball.dev]
   resources: [pools]
   verbs: [list, watch]
+# patch: nodes and accelerators that there are of it, how many are used, and what that costs.
+- apiGroups: [flyball.dev]
+  resources: [pools/status]
+  verbs: [patch]
 # get: asked for by `flyball check`; list: all at the start; watch: capacity that comes and goes.
 - apiGroups: [""]
   resources: [nodes]

@@ -163,5 +163,6 @@ fn an_owner_reads_that_it_is_the_minimum_or_the_maximum_that_holds() {
         (target, model.bound, model.reason)
     };
     assert_eq!(decided(5, 9, 10_000), (5, Bound::Minimum, Reason::ScaledUp));
+    assert_eq!(decided(2, 9, 100), (2, Bound::Minimum, Reason::Steady));
     assert_eq!(decided(1, 3, 90_000), (3, Bound::Maximum, Reason::LimitReached));
 }

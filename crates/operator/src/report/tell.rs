@@ -4,7 +4,7 @@ use super::pools::SeenPool;
 use flyball_core::reason::Reason;
 use flyball_resources::asked::Entry;
 use flyball_resources::model_service::ModelServiceStatus;
-use flyball_resources::{FIELD_MANAGER, ModelService, Pool};
+use flyball_resources::{FIELD_MANAGER, ModelService};
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, Error, Resource, ResourceExt as _};
 use kube_runtime::events::{Event, EventType, Recorder, Reporter};

@@ -77,8 +77,9 @@ fn floor(entry: &CalendarEntry) -> Result<Floor, Problem> {
                 Some(Timestamp::from_micros(u64::try_from(at.as_microsecond()).ok()?))
             };
             let ends = moment(&once.from).zip(moment(&once.until));
-            let (from, until) =
-                ends.ok_or_else(|| wrong("must have moments as RFC 3339 has them"))?;
+            let (from, until) = ends.ok_or_else(|| {
+                wrong("must have moments since 1970 such as \"2026-11-20T18:00:00Z\"")
+            })?;
             When::Once { from, until }
         }
         _ => return Err(wrong("must have exactly one of `weekly` and `once`")),

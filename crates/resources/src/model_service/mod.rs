@@ -43,7 +43,11 @@ use serde::{Deserialize, Serialize};
     printcolumn(name = "Have", type_ = "integer", json_path = ".status.readyReplicas"),
     printcolumn(name = "SLO", type_ = "string", json_path = ".status.attainmentPercent"),
     printcolumn(name = "Cost/h", type_ = "string", json_path = ".status.hourlyCost"),
-    printcolumn(name = "Reason", type_ = "string", json_path = ".status.decision.reason"),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Ready\")].reason"
+    ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(name = "Mode", type_ = "string", json_path = ".spec.scaling.mode", priority = 1),
     printcolumn(

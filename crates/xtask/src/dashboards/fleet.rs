@@ -3,7 +3,7 @@
 //! Every operator shows every model, so that each query takes the largest of what they say.
 
 use super::board::{Board, Choice};
-use super::panels::{Panel, Row, lines, stat, table};
+use super::panels::{Alarm, Panel, Row, lines, stat, table};
 
 /// The whole board.
 pub(super) fn board() -> Board {
@@ -64,13 +64,15 @@ fn glance() -> Vec<Panel> {
             "short",
             format!("count({})", of("condition", "condition=\"Ready\"")),
         ),
-        stat("Not ready", "Models whose condition Ready is False.", "short", count("Ready", 0)),
+        stat("Not ready", "Models whose condition Ready is False.", "short", count("Ready", 0))
+            .red(Alarm::From(1.0)),
         stat(
             "Stalled",
             "Models that a person must help: a wrong spec, no workload, a rival.",
             "short",
             count("Stalled", 1),
-        ),
+        )
+        .red(Alarm::From(1.0)),
         stat("Replicas that serve", "Of all models.", "short", sum("replicas", &state("Ready"))),
         stat(
             "Replicas that should serve",

@@ -124,3 +124,31 @@ fn promtool(
     let _ = fs::remove_file(as_rules);
     Ok("promtool read them all and its tests pass")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn panels_lie_side_by_side_and_every_board_has_an_id_of_its_own() {
+        let mut boards_seen = BTreeSet::new();
+        for board in boards() {
+            let json = board.json();
+            assert!(boards_seen.insert(json["uid"].to_string()), "{}", board.file);
+            let mut places = BTreeSet::new();
+            let mut ids = BTreeSet::new();
+            for panel in json["panels"].as_array().unwrap() {
+                let title = &panel["title"];
+                assert!(ids.insert(panel["id"].as_u64()), "{}: {title}", board.file);
+                let of = |side: &str| panel["gridPos"][side].as_u64().unwrap();
+                assert!(of("x") + of("w") <= 24, "{}: {title} is too wide", board.file);
+                for x in of("x")..of("x") + of("w") {
+                    for y in of("y")..of("y") + of("h") {
+                        assert!(places.insert((x, y)), "{}: {title} lies on another", board.file);
+                    }
+                }
+            }
+        }
+    }
+}

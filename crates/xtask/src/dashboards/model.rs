@@ -1,7 +1,7 @@
 //! The board of one model: what is asked of it, what it can do, what it has, and why.
 
 use super::board::{Board, Choice};
-use super::panels::{Panel, Row, lines, stat};
+use super::panels::{Alarm, Panel, Row, lines, stat};
 
 /// The whole board.
 pub(super) fn board() -> Board {
@@ -162,6 +162,7 @@ fn objectives() -> Vec<Panel> {
             "percentunit",
             [(by("attainment_ratio", "", "kind"), "{{kind}}")],
         )
+        .zoomed()
         .wide(12),
         lines(
             "Cost of an hour",
@@ -189,19 +190,21 @@ fn why() -> Vec<Panel> {
             "short",
             [(by("reason", "", "reason"), "{{reason}}")],
         )
-        .stacked(),
+        .in_bars(),
         lines(
             "Bound",
             "What set the number of replicas.",
             "short",
             [(by("bound", "", "bound"), "{{bound}}")],
         )
-        .stacked(),
+        .in_bars(),
         lines(
             "Conditions",
             "1: so, 0: not so.",
             "short",
-            [(by("condition", "", "condition"), "{{condition}}")],
-        ),
+            [(by("condition", "condition!~\"Reconciling|Stalled\"", "condition"), "{{condition}}")],
+        )
+        .in_bars()
+        .red(Alarm::Below(1.0)),
     ]
 }

@@ -1,7 +1,7 @@
 //! The board of the operator itself: who leads, how rounds go, what is written, and what it hears.
 
 use super::board::{Board, Choice};
-use super::panels::{Panel, Row, lines, stat};
+use super::panels::{Alarm, Panel, Row, lines, stat};
 
 const ANY: &str = r#"{instance=~"$instance"}"#;
 
@@ -45,13 +45,15 @@ fn glance() -> Vec<Panel> {
             "Should be 1. With 0 nothing is written; several cannot be for longer than a lease.",
             "short",
             "sum(flyball_operator_leads)",
-        ),
+        )
+        .red(Alarm::Below(1.0)),
         stat(
             "Last decision",
             "How long ago; should be about a tick.",
             "s",
             "time() - max(flyball_operator_last_decision_timestamp_seconds)",
-        ),
+        )
+        .red(Alarm::From(120.0)),
         stat(
             "Models",
             "ModelServices that are looked after.",
@@ -69,13 +71,15 @@ fn glance() -> Vec<Panel> {
             "1 while a person has frozen everything.",
             "short",
             "max(flyball_operator_frozen)",
-        ),
+        )
+        .red(Alarm::From(1.0)),
         stat(
             "Rules broken",
             "Decisions of the last day that broke a rule. Should be 0.",
             "short",
             "sum(increase(flyball_invariant_violations_total[1d]))",
-        ),
+        )
+        .red(Alarm::From(1.0)),
     ]
 }
 
@@ -104,7 +108,7 @@ fn rounds() -> Vec<Panel> {
             "short",
             [(format!("max by (instance) (flyball_operator_leads{ANY})"), "{{instance}}")],
         )
-        .stacked(),
+        .in_bars(),
     ]
 }
 

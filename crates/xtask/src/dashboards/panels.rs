@@ -22,6 +22,17 @@ pub(super) struct Panel {
     pub(super) lines: Vec<(String, &'static str)>,
     /// Names of two lines between which the picture is filled: low and high.
     pub(super) band: Option<(&'static str, &'static str)>,
+    /// From which number on it is red, or up to which.
+    pub(super) alarm: Option<Alarm>,
+    /// Whether the axis begins at zero.
+    pub(super) from_zero: bool,
+}
+
+/// When a number is red.
+#[derive(Clone, Copy)]
+pub(super) enum Alarm {
+    From(f64),
+    Below(f64),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,6 +43,8 @@ pub(super) enum Kind {
     Lines,
     /// Lines on top of each other.
     Stacked,
+    /// Bars over time: there, or not there.
+    States,
     /// Rows, one for each set of labels.
     Table,
 }
@@ -44,7 +57,7 @@ pub(super) fn lines(
     lines: impl IntoIterator<Item = (impl Into<String>, &'static str)>,
 ) -> Panel {
     let lines = lines.into_iter().map(|(query, name)| (query.into(), name)).collect();
-    Panel { title, about, kind: Kind::Lines, unit, wide: 8, lines, band: None }
+    Panel { unit, lines, ..Panel::of(Kind::Lines, title, about) }
 }
 
 /// A panel of one number, four columns wide: six in a row.
@@ -55,7 +68,7 @@ pub(super) fn stat(
     query: impl Into<String>,
 ) -> Panel {
     let lines = vec![(query.into(), "")];
-    Panel { title, about, kind: Kind::Stat, unit, wide: 4, lines, band: None }
+    Panel { unit, wide: 4, lines, ..Panel::of(Kind::Stat, title, about) }
 }
 
 /// A table as wide as the board: the labels of the first query are its first columns, and each query is
@@ -66,10 +79,42 @@ pub(super) fn table(
     columns: impl IntoIterator<Item = (String, &'static str)>,
 ) -> Panel {
     let lines = columns.into_iter().collect();
-    Panel { title, about, kind: Kind::Table, unit: "short", wide: 24, lines, band: None }
+    Panel { wide: 24, lines, ..Panel::of(Kind::Table, title, about) }
 }
 
 impl Panel {
+    fn of(kind: Kind, title: &'static str, about: &'static str) -> Self {
+        Self {
+            title,
+            about,
+            kind,
+            unit: "short",
+            wide: 8,
+            lines: Vec::new(),
+            band: None,
+            alarm: None,
+            from_zero: true,
+        }
+    }
+
+    /// As bars: there, or not there.
+    pub(super) fn in_bars(mut self) -> Self {
+        self.kind = Kind::States;
+        self
+    }
+
+    /// The axis shows what there is, and not all from zero.
+    pub(super) fn zoomed(mut self) -> Self {
+        self.from_zero = false;
+        self
+    }
+
+    /// Red under these circumstances.
+    pub(super) fn red(mut self, alarm: Alarm) -> Self {
+        self.alarm = Some(alarm);
+        self
+    }
+
     pub(super) fn stacked(mut self) -> Self {
         self.kind = Kind::Stacked;
         self
@@ -90,7 +135,7 @@ impl Panel {
     fn height(&self) -> u32 {
         match self.kind {
             Kind::Stat => 4,
-            Kind::Lines | Kind::Stacked => 8,
+            Kind::Lines | Kind::Stacked | Kind::States => 8,
             Kind::Table => 10,
         }
     }
@@ -116,6 +161,23 @@ impl Panel {
             panel["transformations"] = self.one_row_each();
             panel["fieldConfig"]["overrides"] = json!([to_the_model()]);
         }
+        if self.kind == Kind::States {
+            panel["fieldConfig"]["defaults"]["custom"] = json!({"fillOpacity": 70, "lineWidth": 0});
+            panel["options"]["showValue"] = json!("never");
+        }
+        if !self.from_zero {
+            panel["fieldConfig"]["defaults"]["min"] = Value::Null;
+        }
+        if let Some(alarm) = self.alarm {
+            let (first, then, at) = match alarm {
+                Alarm::From(at) => ("green", "red", at),
+                Alarm::Below(at) => ("red", "green", at),
+            };
+            let steps = json!([{"color": first, "value": null}, {"color": then, "value": at}]);
+            panel["fieldConfig"]["defaults"]["thresholds"] =
+                json!({"mode": "absolute", "steps": steps});
+            panel["fieldConfig"]["defaults"]["color"] = json!({"mode": "thresholds"});
+        }
         if let Some((low, high)) = self.band {
             panel["fieldConfig"]["overrides"] = json!([{
                 "matcher": {"id": "byName", "options": high},
@@ -132,7 +194,8 @@ impl Panel {
     /// Puts the values of all queries with the same labels into one row, and names the columns.
     fn one_row_each(&self) -> Value {
         let mut hidden = serde_json::Map::from_iter([("Time".to_owned(), json!(true))]);
-        let mut names = serde_json::Map::new();
+        let mut names =
+            serde_json::Map::from_iter([("target_namespace".to_owned(), json!("namespace"))]);
         for ((_, name), letter) in self.lines.iter().zip('A'..='Z') {
             let column = format!("Value #{letter}");
             if name.is_empty() {
@@ -156,6 +219,7 @@ impl Panel {
             "type": match self.kind {
                 Kind::Stat => "stat",
                 Kind::Lines | Kind::Stacked => "timeseries",
+                Kind::States => "state-timeline",
                 Kind::Table => "table",
             },
             "datasource": datasource(),
@@ -210,7 +274,7 @@ pub(super) fn placed(rows: &[Row]) -> Vec<Value> {
 
 /// A model's name in a table leads to its own board.
 fn to_the_model() -> Value {
-    let url = "/d/flyball-model?var-target_namespace=${__data.fields.target_namespace}&var-model=${__data.fields.model}&${datasource:queryparam}";
+    let url = "/d/flyball-model?var-target_namespace=${__data.fields.namespace}&var-model=${__data.fields.model}&${datasource:queryparam}";
     json!({
         "matcher": {"id": "byName", "options": "model"},
         "properties": [{"id": "links", "value": [{"title": "This model", "url": url}]}],

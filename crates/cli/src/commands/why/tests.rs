@@ -155,6 +155,26 @@ fn nothing_known_is_shown_as_unknown() {
 }
 
 #[test]
+fn what_a_person_must_correct_stands_where_it_belongs() {
+    let condition = |kind: &str, status: &str, reason: &str| {
+        json!({
+            "type": kind, "status": status, "reason": reason, "message": "set this and that",
+            "lastTransitionTime": "2026-11-15T14:02:10Z",
+        })
+    };
+    let mut cuts = status();
+    cuts["readyReplicas"] = 6.into();
+    cuts["conditions"] = json!([condition("DrainsSafely", "False", "DrainTooShort")]);
+    let text = shown(&Why::of(&model(json!({"mode": "Act"}), Some(cuts)), now()));
+    assert!(text.contains("├─ has 6       as many as wanted\n"), "{text}");
+    assert!(text.contains("├─ drains      DrainTooShort"), "{text}");
+    let refused = json!({ "conditions": [condition("Stalled", "True", "SpecRefused")] });
+    let text = shown(&Why::of(&model(json!({}), Some(refused)), now()));
+    assert!(text.contains("Stalled   SpecRefused  set this and that"), "{text}");
+    assert!(text.contains("decision  none         nothing is changed until that is"), "{text}");
+}
+
+#[test]
 fn what_people_set_is_named() {
     let mut model = model(json!({"mode": "Act", "sleep": "WhenIdle"}), Some(status()));
     model.spec.replicas = Some(6);

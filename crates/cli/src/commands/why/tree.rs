@@ -54,7 +54,11 @@ fn head(why: &Why, now: jiff::Timestamp) -> String {
 fn nodes(why: &Why, now: jiff::Timestamp) -> Vec<Node> {
     let Some(decision) = &why.decision else {
         let mut nodes = trouble(why);
-        nodes.push(Node::new("decision", "none yet", "does an operator run? flyball check"));
+        let (value, note) = match nodes.is_empty() {
+            true => ("none yet", "does an operator run? flyball check"),
+            false => ("none", "nothing is changed until that is corrected"),
+        };
+        nodes.push(Node::new("decision", value, note));
         return nodes;
     };
     let verb = if why.past { "wanted" } else { "wants" };
@@ -74,6 +78,7 @@ fn nodes(why: &Why, now: jiff::Timestamp) -> Vec<Node> {
     }
     if !why.past {
         nodes.push(objectives(why));
+        nodes.extend(drains(why));
     }
     nodes.push(instead(decision));
     let hint = format!("flyball explain {}", decision.reason);
@@ -224,11 +229,19 @@ fn waiting(all: &[Waiting], now: jiff::Timestamp) -> Vec<Node> {
     nodes
 }
 
+/// What stands in the way of replicas.
 fn trouble(why: &Why) -> Vec<Node> {
     let node = |one: &super::answer::Trouble| {
         Node::new(one.kind.clone(), one.reason.clone(), one.message.clone())
     };
-    why.troubles.iter().filter(|one| one.kind != "ObjectivesMet").map(node).collect()
+    let others = ["ObjectivesMet", "DrainsSafely"];
+    why.troubles.iter().filter(|one| !others.contains(&one.kind.as_str())).map(node).collect()
+}
+
+/// What would cut requests when a pod ends without Flyball being asked.
+fn drains(why: &Why) -> Option<Node> {
+    let found = why.troubles.iter().find(|one| one.kind == "DrainsSafely")?;
+    Some(Node::new("drains", found.reason.clone(), found.message.clone()))
 }
 
 fn price(why: &Why) -> Node {
