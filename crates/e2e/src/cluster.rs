@@ -61,20 +61,25 @@ pub fn dynamic(
 
 /// Runs kubectl with `input` on its standard input; an error carries what it complained about.
 pub fn kubectl(cluster: &Cluster, args: &[&str], input: &str) -> Result<()> {
+    kubectl_says(cluster, args, input).map(drop)
+}
+
+/// The same, and what it says.
+pub fn kubectl_says(cluster: &Cluster, args: &[&str], input: &str) -> Result<String> {
     let program = std::env::var("FLYBALL_E2E_KUBECTL").unwrap_or_else(|_| "kubectl".into());
     let mut child = Command::new(program)
         .arg("--kubeconfig")
         .arg(&cluster.kubeconfig)
         .args(args)
         .stdin(Stdio::piped())
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
     child.stdin.take().context("no stdin")?.write_all(input.as_bytes())?;
     let output = child.wait_with_output()?;
     let stderr = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "kubectl {}: {stderr}", args.join(" "));
-    Ok(())
+    Ok(String::from_utf8(output.stdout)?)
 }
 
 /// The whole log of the only container of a Job's only pod.

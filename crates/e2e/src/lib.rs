@@ -13,7 +13,7 @@ pub mod process;
 mod story;
 mod wait;
 
-pub use cluster::{Cluster, dynamic, job_exit, kubectl, pod_log};
+pub use cluster::{Cluster, dynamic, job_exit, kubectl, kubectl_says, pod_log};
 pub use figures::figure;
 pub use story::{Story, in_namespace};
 pub use wait::until;

@@ -8,4 +8,5 @@ mod rig;
 mod rights;
 mod rules;
 mod shell;
+mod shown;
 mod wakes;

@@ -27,7 +27,11 @@ pub(super) struct Rig<'a> {
 pub(super) fn crds(story: &Story) -> Result<()> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/flyball-crds/templates");
     let folder = folder.to_str().context("a path that is no text")?;
-    kubectl(&story.cluster, &["apply", "--server-side", "--filename", folder], "")
+    kubectl(
+        &story.cluster,
+        &["apply", "--server-side", "--force-conflicts", "--filename", folder],
+        "",
+    )
 }
 
 impl<'a> Rig<'a> {
@@ -56,9 +60,22 @@ impl<'a> Rig<'a> {
 
     /// Pins the replicas, or lets Flyball decide again.
     pub(super) async fn pin(&self, replicas: Option<u32>) -> Result<()> {
-        let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
-        self.models().patch("model", &PatchParams::default(), &patch).await?;
+        self.change(&json!({ "spec": { "replicas": replicas } })).await
+    }
+
+    /// Changes the ModelService.
+    pub(super) async fn change(&self, patch: &Value) -> Result<()> {
+        self.models().patch("model", &PatchParams::default(), &Patch::Merge(patch)).await?;
         Ok(())
+    }
+
+    /// Waits until the ModelService is as `is` says.
+    pub(super) async fn told(&self, what: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
+        let found = until(what, Duration::from_secs(60), async || {
+            let model = self.model().await?;
+            Ok(is(&model).then_some(model))
+        });
+        found.await.with_context(|| format!("the operator's log:\n{}", self.operator.log()))
     }
 
     /// The ModelService as it is now.
