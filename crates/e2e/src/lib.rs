@@ -10,11 +10,13 @@ mod cluster;
 mod figures;
 pub mod http;
 pub mod process;
+mod stopped;
 mod story;
 mod wait;
 
 pub use cluster::{Cluster, dynamic, job_exit, kubectl, kubectl_says, pod_log};
 pub use figures::figure;
+pub use stopped::Stopped;
 pub use story::{Story, in_namespace};
 pub use wait::until;
 

@@ -57,6 +57,15 @@ impl Service {
         std::fs::read_to_string(self.folder.join("log")).unwrap_or_default()
     }
 
+    /// A number of its page of metrics, summed over what it is told apart by; 0 if it is not there.
+    pub async fn metric(&self, name: &str) -> Result<f64> {
+        let (_, page) = Answer::of(self.admin, "/metrics", None).await?.whole().await?;
+        let of_name =
+            |line: &&str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']));
+        let values = page.lines().filter(of_name).filter_map(|line| line.rsplit(' ').next());
+        values.map(|value| Ok(value.parse::<f64>()?)).sum()
+    }
+
     /// Bytes of memory that it holds.
     pub fn resident(&self) -> Result<u64> {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;

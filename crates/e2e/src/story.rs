@@ -28,7 +28,8 @@ pub async fn in_namespace(
     let cluster = Cluster::connect().await?;
     let namespace = create(&cluster).await?;
     let story = Story { cluster, namespace };
-    let told = AssertUnwindSafe(tell(&story)).catch_unwind().await;
+    // On the heap: a test's stack is small, and a story that waits for many things at once is not.
+    let told = AssertUnwindSafe(Box::pin(tell(&story))).catch_unwind().await;
     let judged = match told {
         Ok(Ok(())) => no_unlisted_errors(&story, expected_errors).await,
         Ok(Err(error)) => Err(error),

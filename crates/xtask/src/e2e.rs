@@ -59,6 +59,10 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
             // Lets a story take Kueue away and put it back.
             let (kubectl, kueue) = cluster::kueue_installer(root, &layout)?;
             stories.env("FLYBALL_E2E_KUBECTL", kubectl).env("FLYBALL_E2E_KUEUE", kueue);
+            // Another stops the API server for a while.
+            if let Some(pid) = cluster::api_server_pid()? {
+                stories.env("FLYBALL_E2E_APISERVER_PID", pid.to_string());
+            }
             // One of them asks with the official client.
             stories.env("FLYBALL_E2E_PYTHON", engines::clients_python(root)?);
         }

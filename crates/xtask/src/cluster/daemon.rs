@@ -59,6 +59,17 @@ impl Daemon {
     }
 }
 
+/// The process of this name among those that were started here. Names are told apart by their first
+/// fifteen letters.
+pub(super) fn pid(name: &str) -> Result<Option<u32>> {
+    let all = std::fs::read_to_string(daemons_cgroup()?.join("cgroup.procs"))?;
+    let mut pids = all.lines().filter_map(|line| line.parse::<u32>().ok());
+    Ok(pids.find(|pid| {
+        let found = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+        found.is_ok_and(|found| found.trim_end() == name)
+    }))
+}
+
 /// Asks `ready` every 50 ms until it says yes, or gives up and says what was awaited.
 pub(super) fn wait_for(what: &str, limit: Duration, mut ready: impl FnMut() -> bool) -> Result<()> {
     let begin = Instant::now();

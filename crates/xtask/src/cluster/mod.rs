@@ -131,6 +131,11 @@ pub(crate) fn kueue_installer(root: &Path, layout: &Layout) -> Result<(PathBuf, 
     Ok((parts.program("kubectl"), parts.manifest("kueue.yaml")))
 }
 
+/// The process of the API server, if it runs.
+pub(crate) fn api_server_pid() -> Result<Option<u32>> {
+    daemon::pid("kube-apiserver")
+}
+
 /// Builds and caches the parts, if they are not.
 pub(crate) fn build_parts(root: &Path) -> Result<()> {
     let layout = Layout::new()?;

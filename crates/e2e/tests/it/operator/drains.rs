@@ -1,6 +1,6 @@
 //! Replicas go while requests run, and no request is cut.
 
-use super::rig::Rig;
+use super::rig::{Rig, is_long};
 use anyhow::{Result, ensure};
 use flyball_e2e::{figure, in_namespace, note};
 use futures::future::join_all;
@@ -16,8 +16,7 @@ const STREAMS: usize = 24;
 
 /// Rounds: six scale-downs as a story, and 200 where the figure is asked for.
 fn rounds() -> usize {
-    let long = std::env::var_os("FLYBALL_E2E_FIGURES").is_some();
-    if long { 200_usize.div_ceil(MOST - 1) } else { 2 }
+    if is_long() { 200_usize.div_ceil(MOST - 1) } else { 2 }
 }
 
 #[tokio::test]

@@ -7,9 +7,18 @@ use flyball_e2e::{Story, dynamic, kubectl, until};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
+
+/// 1 while an operator leads.
+pub(super) const LEADS: &str = "flyball_operator_leads";
+
+/// Whether a story runs its long form, for its figure.
+pub(super) fn is_long() -> bool {
+    std::env::var_os("FLYBALL_E2E_FIGURES").is_some()
+}
 
 /// Everything that a story about one model needs.
 pub(super) struct Rig<'a> {
@@ -56,6 +65,20 @@ impl<'a> Rig<'a> {
     pub(super) async fn replace_operator(&mut self) -> Result<()> {
         (self.operator, _) = operator(self.story, Some(self.link))?;
         self.operator.ready().await
+    }
+
+    /// Waits until the operator leads.
+    pub(super) async fn leads(&self, limit: Duration) -> Result<()> {
+        let done = until("the operator to lead", limit, async || {
+            Ok((self.operator.metric(LEADS).await? > 0.0).then_some(()))
+        });
+        done.await.with_context(|| format!("its log:\n{}", self.operator.log()))
+    }
+
+    /// The names of all pods.
+    pub(super) async fn names(&self) -> Result<BTreeSet<String>> {
+        let all = self.pods().list(&ListParams::default().labels("app=model")).await?.items;
+        Ok(all.into_iter().filter_map(|pod| pod.metadata.name).collect())
     }
 
     /// Pins the replicas, or lets Flyball decide again.

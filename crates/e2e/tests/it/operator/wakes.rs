@@ -1,6 +1,6 @@
 //! A model sleeps when nobody asks, and whoever asks wakes it.
 
-use super::rig::Rig;
+use super::rig::{Rig, is_long};
 use anyhow::{Result, ensure};
 use flyball_e2e::{figure, in_namespace, note};
 use futures::future::join_all;
@@ -14,7 +14,7 @@ const START_SECONDS: u32 = 5;
 const WAITING: usize = 10;
 
 fn rounds() -> usize {
-    if std::env::var_os("FLYBALL_E2E_FIGURES").is_some() { 50 } else { 2 }
+    if is_long() { 50 } else { 2 }
 }
 
 #[tokio::test]

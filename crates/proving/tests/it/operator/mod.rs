@@ -2,6 +2,8 @@
 
 mod rig;
 mod secured;
+mod skew;
+mod versions;
 
 use flyball_operator::link::stream::{DrainMark, EndpointState, ModelOrders, Orders};
 use flyball_operator::link::{Auth, Report};
