@@ -7,13 +7,16 @@
 //! - [`callers`] asks as several callers do who share engines, and says what each of them got.
 //! - [`replay`] plays a trace of conversations, so that caches and affinity have something to find.
 //! - [`faults`] is a TCP relay that breaks what it relays, by a seeded script.
+//! - [`external`] stands between Kubernetes' own autoscaler and Prometheus, so that a rival's loop runs
+//!   on the real controller.
 //! - [`history`] judges what happened from the written history alone.
 //!
 //! Nothing here knows what is between load and upstream: nginx, a peer or our gateway. The programs
-//! are started by `cargo xtask bench gateway` and
-//! `cargo xtask bench admission`. Start at [`load::Plan`].
+//! are started by `cargo xtask bench gateway`, `cargo xtask bench admission` and
+//! `cargo xtask bench live`. Start at [`load::Plan`].
 
 pub mod callers;
+pub mod external;
 pub mod faults;
 pub mod history;
 pub mod http;

@@ -13,6 +13,8 @@ use tokio::time::{Instant, timeout};
 pub(super) struct Answer {
     /// From the first byte sent to the first event read.
     pub(super) first: Duration,
+    /// The same to the last event read.
+    pub(super) last: Duration,
     pub(super) events: u64,
 }
 
@@ -77,6 +79,7 @@ async fn ask_once(target: SocketAddr, body: &str) -> Result<Answer, Failed> {
 struct Watch {
     status: Option<u16>,
     first: Option<Duration>,
+    last: Duration,
     events: u64,
     done: bool,
     /// The end of the last piece, in which something may begin that the next piece ends.
@@ -99,7 +102,8 @@ impl Watch {
                 self.done = true;
             } else {
                 self.events += 1;
-                self.first.get_or_insert_with(&now);
+                self.last = now();
+                self.first.get_or_insert(self.last);
             }
         }
         if self.status.is_some() {
@@ -110,7 +114,9 @@ impl Watch {
     fn judge(&self) -> Result<Answer, Failed> {
         match (self.status, self.first) {
             (None, _) => Err(Failed::Broken),
-            (Some(200), Some(first)) if self.done => Ok(Answer { first, events: self.events }),
+            (Some(200), Some(first)) if self.done => {
+                Ok(Answer { first, last: self.last, events: self.events })
+            }
             (Some(200), _) => Err(Failed::Short),
             (Some(status), _) => Err(Failed::Status(status)),
         }

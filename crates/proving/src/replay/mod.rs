@@ -3,11 +3,12 @@
 //! A trace names the blocks of its prompts. `text` makes of every name the same 2,048 bytes each
 //! time, so that whoever hashes or caches the text finds the same beginnings as the trace has.
 //! `client` sends one request at its time and watches for the first token. It knows no engines: hit
-//! rates are theirs to tell.
+//! rates are theirs to tell. `record` keeps what each request got, for whoever scores a policy.
 //!
 //! Start at [`run`].
 
 mod client;
+mod record;
 mod text;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -15,6 +16,7 @@ use client::Answer;
 use flyball_simulator::traffic::Trace;
 use flyball_simulator::traffic::load::{self, Traffic};
 use rand::{RngExt, SeedableRng};
+use record::Record;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -28,7 +30,7 @@ use tokio::time::Instant;
 /// What is played, and against whom.
 #[derive(Clone, Debug, clap::Parser)]
 pub struct Plan {
-    /// The trace, in a form that names blocks of prompts
+    /// The trace; prompts without named blocks are alike in nothing
     #[arg(long)]
     pub trace: PathBuf,
     /// Gateways; each request goes to one of them by chance
@@ -55,6 +57,9 @@ pub struct Plan {
     /// For the gateway that a request goes to
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Write what each request got to this file, as CSV
+    #[arg(long)]
+    pub record: Option<PathBuf>,
 }
 
 /// What came of it.
@@ -111,16 +116,19 @@ pub async fn run(plan: Plan) -> Result<Report> {
             *report.otherwise.entry("no slot".to_owned()).or_default() += 1;
             continue;
         };
+        let (at, output) = (request.at.get() / plan.faster, request.output);
         answers.spawn(async move {
             let answer = client::ask(target, &body, deadline).await;
             drop(slot);
-            answer
+            Record { at, output, answer }
         });
     }
     let mut waits = Vec::with_capacity(trace.requests.len());
+    let mut records = Vec::with_capacity(trace.requests.len());
     while let Some(answer) = answers.join_next().await {
-        match answer.context("a request's task ended badly")? {
-            Ok(Answer { first, events }) => {
+        let record = answer.context("a request's task ended badly")?;
+        match record.answer {
+            Ok(Answer { first, events, .. }) => {
                 report.answered += 1;
                 report.events += events;
                 waits.push(first.as_secs_f64() * 1e3);
@@ -128,6 +136,10 @@ pub async fn run(plan: Plan) -> Result<Report> {
             // Reasons are few: the kinds of `client::Failed`.
             Err(failed) => *report.otherwise.entry(failed.to_string()).or_default() += 1,
         }
+        records.push(record);
+    }
+    if let Some(path) = &plan.record {
+        record::write(path, records)?;
     }
     report.seconds = begun.elapsed().as_secs_f64();
     waits.sort_by(f64::total_cmp);
@@ -145,7 +157,6 @@ fn read(plan: &Plan) -> Result<Trace> {
     let Some(Traffic::Trace(mut trace)) = loaded.parts.pop().map(|part| part.traffic) else {
         bail!("{} holds rates and not requests", plan.trace.display());
     };
-    ensure!(trace.block_tokens > 0, "{} names no blocks of prompts", plan.trace.display());
     trace.requests.drain(..plan.skip.min(trace.requests.len()));
     trace.requests.truncate(plan.requests);
     if let Some(begin) = trace.requests.first().map(|first| first.at) {

@@ -1,5 +1,5 @@
-//! `docs/benchmarks.md`, `docs/benchmarks-gateway.md` and `docs/benchmarks-admission.md`: sections that are measured apart and kept
-//! together.
+//! `docs/benchmarks.md` and those of the gateway, of admission and of the live cluster: sections that
+//! are measured apart and kept together.
 //!
 //! Each section is kept in a JSON file beside its page with its date, so that a run of one of them
 //! leaves the others as they were measured.
@@ -48,6 +48,16 @@ pub(super) const ADMISSION: Document = Document {
 Written by `cargo xtask bench admission --figure`; do not edit. Callers, gateways and emulated
 engines share one machine and its loopback; peers get the same load in the same run. Figures against
 their targets: `cargo xtask figures`.
+",
+};
+
+pub(super) const LIVE: Document = Document {
+    kept: "docs/benchmarks-live.json",
+    page: "docs/benchmarks-live.md",
+    head: "# Benchmarks on a live cluster
+
+Written by `cargo xtask bench live --figure`; do not edit. `--redraw` makes it again from the series
+in `docs/live`. Figures against their targets: `cargo xtask figures`.
 ",
 };
 

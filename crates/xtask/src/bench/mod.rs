@@ -1,6 +1,6 @@
 //! `cargo xtask bench`: what the simulator, the governor and the gateway are worth, in numbers.
 //!
-//! `gateway` and `admission` have folders of their own, and `programs` what both start. `backtest` is
+//! `gateway`, `admission` and `live` have folders of their own, and `programs` what they start. `backtest` is
 //! here; its sections in order: `truth` (the engine against real runs), `speed`, `cells` (one model against
 //! every rival), `pool` (three models on shared accelerators, and lent training), `ramp` (a
 //! published ramp), `drills` (faults). Each prints its table; `--figure` writes the figures and
@@ -12,6 +12,7 @@ mod contenders;
 mod document;
 mod drills;
 mod gateway;
+mod live;
 mod pace;
 mod pool;
 mod programs;
@@ -38,6 +39,8 @@ pub(crate) enum Command {
     Gateway(gateway::Args),
     /// Admission: fairness, overload, splits, and an hour of everything at once
     Admission(admission::Args),
+    /// The operator on a real cluster in real time: a published ramp, and the simulator's truth
+    Live(live::Args),
 }
 
 #[derive(ClapArgs)]
@@ -158,6 +161,7 @@ pub(crate) fn run(root: &Path, command: &Command) -> Result<()> {
         Command::Backtest(args) => backtest(root, args),
         Command::Gateway(args) => gateway::run(root, args),
         Command::Admission(args) => admission::run(root, args),
+        Command::Live(args) => live::run(root, args),
     }
 }
 

@@ -125,6 +125,14 @@ pub(crate) fn load_image(layout: &Layout, archive: &Path) -> Result<()> {
     node::load_everywhere(layout, archive)
 }
 
+/// kubectl, pointed at our cluster.
+pub(crate) fn kubectl(root: &Path, layout: &Layout) -> Result<std::process::Command> {
+    Ok(Kubectl::for_tests(root, layout, None)?.command())
+}
+
+/// This machine's address, as pods and the API server reach it.
+pub(crate) const HOST: &str = layout::HOST_ADDRESS;
+
 /// kubectl and the manifest that Kueue was installed from.
 pub(crate) fn kueue_installer(root: &Path, layout: &Layout) -> Result<(PathBuf, PathBuf)> {
     let parts = parts::cached(root, layout)?;

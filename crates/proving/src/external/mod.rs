@@ -1,0 +1,72 @@
+//! The external metrics API of Kubernetes with one metric: how many replicas llm-d's loop on latency
+//! asks for.
+//!
+//! In llm-d's guide, recording rules reckon that number and KEDA hands it to the HPA. Here the same
+//! formula (the simulator's, which is tested against the guide's) is fed from the real Prometheus and
+//! from the Deployment's own status, and the HPA is the real one. `signal` asks, `api` answers.
+
+mod api;
+mod signal;
+
+use anyhow::{Context, Result};
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::PrivatePkcs8KeyDer;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+/// Whom it asks, and where it answers.
+#[derive(Clone, Debug, clap::Parser)]
+pub struct Plan {
+    /// Where the API server reaches it, over TLS
+    #[arg(long)]
+    pub listen: SocketAddr,
+    /// Prometheus
+    #[arg(long)]
+    pub prometheus: SocketAddr,
+    /// An API server without authentication, such as `kubectl proxy`
+    #[arg(long)]
+    pub api: SocketAddr,
+    /// The Deployment that is scaled
+    #[arg(long)]
+    pub deployment: String,
+    /// Milliseconds to the first token that it aims at
+    #[arg(long)]
+    pub first_token_ms: f64,
+    /// Milliseconds between tokens that it aims at
+    #[arg(long)]
+    pub between_tokens_ms: f64,
+}
+
+/// Answers until it is ended.
+pub async fn run(plan: Plan) -> Result<()> {
+    let tls = acceptor()?;
+    let listener = TcpListener::bind(plan.listen).await.context("listening for the API server")?;
+    let plan = Arc::new(plan);
+    loop {
+        let (connection, _) = listener.accept().await?;
+        let (tls, plan) = (tls.clone(), Arc::clone(&plan));
+        tokio::spawn(async move {
+            let Ok(secured) = tls.accept(connection).await else { return };
+            let service = service_fn(|request| api::answer(&plan, request));
+            let connection = hyper::server::conn::http1::Builder::new();
+            // The API server hangs up as it likes.
+            drop(connection.serve_connection(TokioIo::new(secured), service).await);
+        });
+    }
+}
+
+/// A certificate of its own making, which the APIService is told not to check: both ends are ours.
+fn acceptor() -> Result<TlsAcceptor> {
+    let made = rcgen::generate_simple_self_signed(vec!["external".to_owned()])?;
+    let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+    let config = rustls::ServerConfig::builder_with_provider(
+        rustls::crypto::ring::default_provider().into(),
+    )
+    .with_safe_default_protocol_versions()?
+    .with_no_client_auth()
+    .with_single_cert(vec![made.cert.der().clone()], key.into())?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}

@@ -1,0 +1,100 @@
+//! How many replicas the loop asks for now.
+
+use super::Plan;
+use anyhow::{Context, Result, ensure};
+use flyball_simulator::rivals::llmd::SloAware;
+use serde_json::Value;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// Both are on the same machine or one bridge away.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The formula, with the saturation of this moment and the replicas that there are.
+pub(super) async fn wanted(plan: &Plan, namespace: &str) -> Result<u32> {
+    let query = encoded(&query(plan, namespace));
+    let answer = get(plan.prometheus, &format!("/api/v1/query?query={query}")).await?;
+    let deployment = &plan.deployment;
+    let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/{deployment}");
+    let status = get(plan.api, &path).await?;
+    let count = |name: &str| status["status"][name].as_u64().unwrap_or(0) as u32;
+    let law = SloAware::default();
+    Ok(law.formula(saturation(&answer)?, count("replicas"), count("readyReplicas")))
+}
+
+/// 90th percentiles over half a minute against the objectives, the worse of the two, at most two,
+/// averaged over 45 s: the guide's recording rules in one line.
+fn query(plan: &Plan, namespace: &str) -> String {
+    let share = |metric: &str, objective_ms: f64| {
+        let objective = objective_ms / 1e3;
+        format!(
+            "histogram_quantile(0.9, sum by (le) \
+             (rate({metric}_bucket{{namespace=\"{namespace}\"}}[30s]))) / {objective}"
+        )
+    };
+    let first = share("gen_ai_server_time_to_first_token_seconds", plan.first_token_ms);
+    let between = share("gen_ai_server_time_per_output_token_seconds", plan.between_tokens_ms);
+    format!(
+        "avg_over_time(clamp_max(max({first} or \
+         label_replace({between}, \"of\", \"between\", \"\", \"\")), 2)[45s:5s])"
+    )
+}
+
+/// Without traffic there is no percentile, which the guide's rules turn into zero.
+fn saturation(answer: &Value) -> Result<f64> {
+    ensure!(answer["status"] == "success", "Prometheus: {answer}");
+    let Some(first) = answer["data"]["result"].get(0) else { return Ok(0.0) };
+    let value: f64 = first["value"][1].as_str().context("a sample without a value")?.parse()?;
+    Ok(if value.is_finite() { value } else { 0.0 })
+}
+
+/// Everything but letters and digits, by its number.
+fn encoded(text: &str) -> String {
+    let of = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    };
+    text.bytes().map(of).collect()
+}
+
+/// The JSON behind a path. HTTP/1.0, so that the body is not in chunks and ends with the connection.
+async fn get(address: SocketAddr, path: &str) -> Result<Value> {
+    let exchange = async {
+        let mut connection = TcpStream::connect(address).await?;
+        let request = format!("GET {path} HTTP/1.0\r\nhost: localhost\r\n\r\n");
+        connection.write_all(request.as_bytes()).await?;
+        let mut answer = Vec::new();
+        connection.read_to_end(&mut answer).await?;
+        anyhow::Ok(answer)
+    };
+    let answer = tokio::time::timeout(PATIENCE, exchange).await.context("no answer in time")??;
+    let text = String::from_utf8_lossy(&answer);
+    let (_, body) = text.split_once("\r\n\r\n").context("an answer without a body")?;
+    serde_json::from_str(body).with_context(|| format!("reading {path} of {address}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn saturation_is_read_and_no_traffic_is_none() {
+        let sample = |value: &str| {
+            json!({ "status": "success", "data": { "result": [
+            { "metric": {}, "value": [1.0, value] }] } })
+        };
+        assert!((saturation(&sample("0.7")).unwrap() - 0.7).abs() < 1e-12);
+        assert!(saturation(&sample("NaN")).unwrap().abs() < 1e-12);
+        let none = json!({ "status": "success", "data": { "result": [] } });
+        assert!(saturation(&none).unwrap().abs() < 1e-12);
+        assert!(saturation(&json!({ "status": "error", "error": "x" })).is_err());
+    }
+
+    #[test]
+    fn a_query_survives_an_address() {
+        assert_eq!(encoded("a{b=\"c\"}[5s]"), "a%7Bb%3D%22c%22%7D%5B5s%5D");
+    }
+}

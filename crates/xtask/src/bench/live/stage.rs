@@ -1,0 +1,156 @@
+//! The cluster as the bench uses it: manifests in, looks at pods out, everything gone at the end.
+
+use super::series::Look;
+use crate::bench::programs;
+use crate::bench::programs::running::{Cores, Ports, Running};
+use crate::{cluster, process};
+use anyhow::{Context, Result};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Emulated accelerators on each of the two nodes: five arms of at most eight replicas with two each.
+const GPUS_PER_NODE: u32 = 48;
+
+/// The resource that stands for them. Not NVIDIA's name, which other tests count.
+const RESOURCE: &str = "flyball.test~1h100";
+
+/// A cluster that is up, and a way to its API without certificates.
+pub(super) struct Stage {
+    root: PathBuf,
+    layout: cluster::Layout,
+    pub(super) folder: PathBuf,
+    pub(super) ports: Ports,
+    programs: PathBuf,
+    /// The API server, as `kubectl proxy` offers it.
+    pub(super) api: SocketAddr,
+    pub(super) prometheus: SocketAddr,
+    _proxy: Running,
+}
+
+impl Stage {
+    pub(super) fn new(root: &Path, programs: PathBuf) -> Result<Self> {
+        let layout = cluster::ensure_up(root)?;
+        let folder = programs::scratch("live")?;
+        let mut ports = Ports::new();
+        let api = ports.next()?;
+        let mut proxy = cluster::kubectl(root, &layout)?;
+        proxy.args(["proxy", "--address=127.0.0.1", &format!("--port={}", api.port())]);
+        let mut running = Running::start("proxy", &proxy, Cores::All, &folder)?;
+        running.ready(api, "/healthz", Duration::from_secs(30))?;
+        let root = root.to_owned();
+        let prometheus = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut stage =
+            Self { root, layout, folder, ports, programs, api, prometheus, _proxy: running };
+        stage.clear();
+        stage.prometheus = stage.service("monitoring", "prometheus")?;
+        let charts = stage.root.join("charts/flyball-crds/templates");
+        let charts = charts.to_str().context("a path that is no text")?;
+        stage.kubectl(&["apply", "--server-side", "--force-conflicts", "--filename", charts])?;
+        for node in ["node-a", "node-b"] {
+            let path = format!("/status/capacity/{RESOURCE}");
+            let patch = format!(r#"[{{"op":"add","path":"{path}","value":"{GPUS_PER_NODE}"}}]"#);
+            let how = ["--subresource=status", "--type=json", "--patch", &patch];
+            stage.kubectl(&[&["patch", "node", node], &how[..]].concat())?;
+        }
+        Ok(stage)
+    }
+
+    pub(super) fn program(&self, name: &str) -> PathBuf {
+        self.programs.join(name)
+    }
+
+    /// What the operator is pointed at.
+    pub(super) fn kubeconfig(&self) -> PathBuf {
+        self.layout.kubeconfig()
+    }
+
+    /// Runs kubectl and returns what it prints.
+    pub(super) fn kubectl(&self, args: &[&str]) -> Result<String> {
+        process::read(cluster::kubectl(&self.root, &self.layout)?.args(args))
+    }
+
+    pub(super) fn apply(&self, manifest: &str) -> Result<()> {
+        let mut apply = cluster::kubectl(&self.root, &self.layout)?;
+        apply.args(["apply", "--server-side", "--force-conflicts", "--filename", "-"]);
+        process::feed(&mut apply, manifest).map(drop)
+    }
+
+    /// The address of a Service, which this machine reaches.
+    pub(super) fn service(&self, namespace: &str, name: &str) -> Result<SocketAddr> {
+        let of = "jsonpath={.spec.clusterIP}:{.spec.ports[0].port}";
+        let text =
+            self.kubectl(&["--namespace", namespace, "get", "service", name, "--output", of])?;
+        text.trim().parse().with_context(|| format!("service {namespace}/{name} at {text:?}"))
+    }
+
+    /// Waits until all pods of a Deployment are ready.
+    pub(super) fn rolled_out(&self, namespace: &str, name: &str, most: Duration) -> Result<()> {
+        let (what, most) = (format!("deployment/{name}"), format!("--timeout={}s", most.as_secs()));
+        self.kubectl(&["--namespace", namespace, "rollout", "status", &what, &most]).map(drop)
+    }
+
+    /// The pods of an arm, `begun` being when its first request was sent.
+    pub(super) fn look(&self, namespace: &str, begun: Instant) -> Result<Look> {
+        let pods =
+            self.get(&format!("/api/v1/namespaces/{namespace}/pods?labelSelector=app%3Dmodel"))?;
+        let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/model");
+        let replicas = self.get(&path)?["status"]["replicas"].as_u64().unwrap_or(0) as u32;
+        let at = begun.elapsed().as_secs_f64();
+        let mut look = Look { at, replicas, ..Look::default() };
+        for pod in pods["items"].as_array().into_iter().flatten() {
+            let leaves = !pod["metadata"]["deletionTimestamp"].is_null()
+                || !pod["metadata"]["annotations"]["flyball.dev/draining-since"].is_null();
+            let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+            let ready =
+                conditions.into_iter().any(|c| c["type"] == "Ready" && c["status"] == "True");
+            match (leaves, ready) {
+                (true, _) => look.draining += 1,
+                (false, true) => look.ready += 1,
+                (false, false) => look.starting += 1,
+            }
+        }
+        Ok(look)
+    }
+
+    /// HTTP/1.0, so that the body is not in chunks and ends with the connection.
+    fn get(&self, path: &str) -> Result<Value> {
+        let wait = Duration::from_secs(10);
+        let mut connection = TcpStream::connect_timeout(&self.api, wait)?;
+        connection.set_read_timeout(Some(wait))?;
+        write!(connection, "GET {path} HTTP/1.0\r\nhost: localhost\r\n\r\n")?;
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer)?;
+        let (_, body) = answer.split_once("\r\n\r\n").context("an answer without a body")?;
+        serde_json::from_str(body).with_context(|| format!("reading {path}"))
+    }
+
+    /// Starts a program that ends with the bench.
+    pub(super) fn start(&self, name: &str, command: &Command) -> Result<Running> {
+        Running::start(name, command, Cores::All, &self.folder)
+    }
+
+    /// Removes what a run makes, of this one or of one that was cut short.
+    fn clear(&self) {
+        // First the API that nobody serves any more: namespaces cannot go while it is asked in vain.
+        let gone: [&[&str]; 3] = [
+            &["delete", "apiservice", "v1beta1.external.metrics.k8s.io", "--ignore-not-found"],
+            &["delete", "namespace", "--selector=flyball.test/live", "--ignore-not-found"],
+            &["delete", "pool", "live", "--ignore-not-found"],
+        ];
+        for args in gone {
+            if let Err(error) = self.kubectl(args) {
+                eprintln!("live: {error:#}");
+            }
+        }
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
