@@ -47,7 +47,8 @@ impl Ruler {
 pub(super) struct Arm {
     pub(super) world: World,
     pub(super) ruler: Ruler,
-    namespace: String,
+    name: String,
+    pub(super) namespace: String,
     traffic: Option<Running>,
     pub(super) looks: Vec<Look>,
 }
@@ -56,15 +57,17 @@ pub(super) struct Arm {
 const DEADLINE_SECONDS: u32 = 900;
 
 impl Arm {
-    pub(super) fn new(root: &Path, scenario: &str, ruler: Ruler) -> Result<Self> {
+    /// `tag` is put behind its namespace, so that two runs can go side by side.
+    pub(super) fn new(root: &Path, scenario: &str, ruler: Ruler, tag: &str) -> Result<Self> {
         let world = World::read(root, scenario)?;
-        let namespace = format!("{scenario}-{}", ruler.name());
-        Ok(Self { world, ruler, namespace, traffic: None, looks: Vec::new() })
+        let name = format!("{scenario}-{}", ruler.name());
+        let namespace = format!("{name}{tag}");
+        Ok(Self { world, ruler, name, namespace, traffic: None, looks: Vec::new() })
     }
 
     /// How its files are called.
     pub(super) fn name(&self) -> &str {
-        &self.namespace
+        &self.name
     }
 
     /// Engines and gateway. `link` is where the operator listens.

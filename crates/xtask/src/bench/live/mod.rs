@@ -46,6 +46,9 @@ pub(crate) struct Args {
     /// Only arms whose name contains this; nothing is written
     #[arg(long, conflicts_with = "figure")]
     only: Option<String>,
+    /// Goes behind the names of namespaces, so that a run can go beside another
+    #[arg(long, requires = "only", default_value = "")]
+    tag: String,
     /// End after so many minutes; nothing is written
     #[arg(long, conflicts_with = "figure")]
     minutes: Option<f64>,
@@ -86,8 +89,9 @@ fn play(root: &Path, args: &Args) -> Result<()> {
         let built = image::build(root, false)?;
         cluster::load_image(&cluster::ensure_up(root)?, &built.archive)?;
     }
-    let mut arms = arms(root, args.only.as_deref())?;
-    let mut stage = Stage::new(root, programs)?;
+    let mut arms = arms(root, args.only.as_deref(), &args.tag)?;
+    let namespaces = arms.iter().map(|arm| arm.namespace.clone()).collect();
+    let mut stage = Stage::new(root, programs, namespaces, args.tag.is_empty())?;
     let link = stage.ports.next()?.port();
     for arm in &arms {
         arm.build(&stage, link)?;
@@ -120,7 +124,7 @@ fn play(root: &Path, args: &Args) -> Result<()> {
     Ok(())
 }
 
-fn arms(root: &Path, only: Option<&str>) -> Result<Vec<Arm>> {
+fn arms(root: &Path, only: Option<&str>, tag: &str) -> Result<Vec<Arm>> {
     let all = [
         (RAMP, Ruler::Governor),
         (RAMP, Ruler::Hpa),
@@ -130,7 +134,7 @@ fn arms(root: &Path, only: Option<&str>) -> Result<Vec<Arm>> {
     ];
     let mut arms = Vec::new();
     for (scenario, ruler) in all {
-        let arm = Arm::new(root, scenario, ruler)?;
+        let arm = Arm::new(root, scenario, ruler, tag)?;
         if only.is_none_or(|part| arm.name().contains(part)) {
             arms.push(arm);
         }
@@ -144,7 +148,7 @@ fn operator(stage: &mut Stage, arms: &[Arm], link: u16) -> Result<Option<Running
     let ruled: Vec<String> = arms
         .iter()
         .filter(|arm| arm.ruler == Ruler::Governor)
-        .map(|arm| format!("\"{}\"", arm.name()))
+        .map(|arm| format!("\"{}\"", arm.namespace))
         .collect();
     let Some(first) = ruled.first() else { return Ok(None) };
     let admin = stage.ports.next()?;

@@ -28,11 +28,21 @@ pub(super) struct Stage {
     /// The API server, as `kubectl proxy` offers it.
     pub(super) api: SocketAddr,
     pub(super) prometheus: SocketAddr,
+    /// Whether nobody else plays: then the rival's API and the pool are made and removed too.
+    alone: bool,
+    /// What is made, and removed at the end.
+    namespaces: Vec<String>,
     _proxy: Running,
 }
 
 impl Stage {
-    pub(super) fn new(root: &Path, programs: PathBuf) -> Result<Self> {
+    /// A stage for arms in these namespaces.
+    pub(super) fn new(
+        root: &Path,
+        programs: PathBuf,
+        namespaces: Vec<String>,
+        alone: bool,
+    ) -> Result<Self> {
         let layout = cluster::ensure_up(root)?;
         let folder = programs::scratch("live")?;
         let mut ports = Ports::new();
@@ -43,8 +53,18 @@ impl Stage {
         running.ready(api, "/healthz", Duration::from_secs(30))?;
         let root = root.to_owned();
         let prometheus = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut stage =
-            Self { root, layout, folder, ports, programs, api, prometheus, _proxy: running };
+        let mut stage = Self {
+            root,
+            layout,
+            folder,
+            ports,
+            programs,
+            api,
+            prometheus,
+            alone,
+            namespaces,
+            _proxy: running,
+        };
         stage.clear();
         stage.prometheus = stage.service("monitoring", "prometheus")?;
         let charts = stage.root.join("charts/flyball-crds/templates");
@@ -135,14 +155,17 @@ impl Stage {
 
     /// Removes what a run makes, of this one or of one that was cut short.
     fn clear(&self) {
-        // First the API that nobody serves any more: namespaces cannot go while it is asked in vain.
-        let gone: [&[&str]; 3] = [
-            &["delete", "apiservice", "v1beta1.external.metrics.k8s.io", "--ignore-not-found"],
-            &["delete", "namespace", "--selector=flyball.test/live", "--ignore-not-found"],
-            &["delete", "pool", "live", "--ignore-not-found"],
-        ];
-        for args in gone {
-            if let Err(error) = self.kubectl(args) {
+        let mut gone: Vec<Vec<&str>> = Vec::new();
+        if self.alone {
+            // First the API that nobody serves any more: namespaces cannot go while it is asked in vain.
+            gone.push(vec!["delete", "apiservice", "v1beta1.external.metrics.k8s.io"]);
+            gone.push(vec!["delete", "pool", "live"]);
+        }
+        let names = self.namespaces.iter().map(String::as_str);
+        gone.push(["delete", "namespace"].into_iter().chain(names).collect());
+        for mut args in gone {
+            args.push("--ignore-not-found");
+            if let Err(error) = self.kubectl(&args) {
                 eprintln!("live: {error:#}");
             }
         }
