@@ -27,12 +27,25 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn read(root: &Path, name: &str) -> Result<Self> {
+        Self::read_with(root, name, None)
+    }
+
+    /// The same traffic in its shape, and other chance in it.
+    pub(super) fn seeded(root: &Path, name: &str, seed: u64) -> Result<Self> {
+        Self::read_with(root, name, Some(seed))
+    }
+
+    fn read_with(root: &Path, name: &str, seed: Option<u64>) -> Result<Self> {
         let path = root.join("scenarios").join(format!("{name}.toml"));
         let text = std::fs::read_to_string(&path)
             .with_context(|| format!("reading {}", path.display()))?;
         let scenario = match Scenario::read(&text) {
             Ok(scenario) => scenario,
             Err(problems) => bail!("{}: {problems}", path.display()),
+        };
+        let scenario = match seed {
+            Some(seed) => scenario.with_seed(seed),
+            None => scenario,
         };
         let setup = match scenario.setup(&|name| Err(format!("{name} is not played live"))) {
             Ok(setup) => setup,
