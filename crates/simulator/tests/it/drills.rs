@@ -122,6 +122,8 @@ drills! {
     nothing_is_given_away_on_what_is_not_a_number: "nan-metrics",
     a_clock_that_jumps_changes_nothing: "clock-jump",
     the_published_ramp_is_followed: "llm-d-ramp",
+    a_step_that_is_played_live_cuts_nobody: "live-step",
+    a_wave_that_is_played_live_cuts_nobody: "live-wave",
     real_bursts_are_served: "azure-code",
 }
 
