@@ -6,16 +6,20 @@
 //! environment and runs them; the cluster may be ours or any other.
 
 mod account;
+mod answers;
 mod cluster;
 mod figures;
 pub mod http;
 pub mod process;
+mod relay;
 mod stopped;
 mod story;
 mod wait;
 
+pub use answers::{Answers, Fault};
 pub use cluster::{Cluster, dynamic, job_exit, kubectl, kubectl_says, pod_log};
 pub use figures::figure;
+pub use relay::Relay;
 pub use stopped::Stopped;
 pub use story::{Story, in_namespace};
 pub use wait::until;

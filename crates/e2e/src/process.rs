@@ -4,7 +4,7 @@ use crate::Story;
 use crate::http::Answer;
 use anyhow::{Context, Result};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -20,6 +20,17 @@ pub struct Service {
 impl Service {
     /// Starts `flyball COMMAND` with these settings; `admin` is in them too.
     pub fn start(story: &Story, command: &str, settings: &str, admin: SocketAddr) -> Result<Self> {
+        Self::start_on(&story.cluster.kubeconfig, story, command, settings, admin)
+    }
+
+    /// The same, with another way to the cluster.
+    pub fn start_on(
+        kubeconfig: &Path,
+        story: &Story,
+        command: &str,
+        settings: &str,
+        admin: SocketAddr,
+    ) -> Result<Self> {
         let name = format!("{command}-{}", admin.port());
         let folder = std::env::temp_dir().join(format!("flyball-{}-{name}", story.namespace));
         std::fs::create_dir_all(&folder)?;
@@ -29,7 +40,7 @@ impl Service {
         let child = Command::new(&story.cluster.binary)
             .args([command, "--config"])
             .arg(&file)
-            .env("KUBECONFIG", &story.cluster.kubeconfig)
+            .env("KUBECONFIG", kubeconfig)
             .env("HOSTNAME", &name)
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)

@@ -1,5 +1,7 @@
 //! The operator on a real cluster: what it recommends, does, and does not do.
 
+mod boards;
+mod chart;
 mod drains;
 mod faults;
 mod five;

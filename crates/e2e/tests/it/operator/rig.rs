@@ -4,12 +4,13 @@ use anyhow::{Context, Result};
 use flyball_e2e::http::Answer;
 use flyball_e2e::process::{Service, free};
 use flyball_e2e::{Story, dynamic, kubectl, until};
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
-use std::path::Path;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// 1 while an operator leads.
@@ -23,6 +24,7 @@ pub(super) fn is_long() -> bool {
 /// Everything that a story about one model needs.
 pub(super) struct Rig<'a> {
     story: &'a Story,
+    setup: Setup,
     /// Decides.
     pub(super) operator: Service,
     /// Takes requests.
@@ -43,42 +45,93 @@ pub(super) fn crds(story: &Story) -> Result<()> {
     )
 }
 
+/// What a story's model is made of, where it is not the usual.
+#[derive(Debug, Default)]
+pub(super) struct Setup {
+    /// From a pod's start to its readiness.
+    pub(super) start_seconds: u32,
+    /// The `scaling` of the ModelService.
+    pub(super) scaling: Value,
+    /// Tokens that an engine is said to write in a second, where fewer should do.
+    pub(super) decode: Option<u32>,
+    /// Whether the engines are llama-server.
+    pub(super) llama: bool,
+    /// Where the operator asks for series. It then hears nothing of gateways.
+    pub(super) prometheus: Option<SocketAddr>,
+    /// Another way of the operator to the cluster.
+    pub(super) kubeconfig: Option<PathBuf>,
+}
+
 impl<'a> Rig<'a> {
     /// Engines that take `start_seconds` to start, and a ModelService with this `scaling`.
     pub(super) async fn new(story: &'a Story, start_seconds: u32, scaling: &Value) -> Result<Self> {
+        let setup = Setup { start_seconds, scaling: scaling.clone(), ..Setup::default() };
+        Box::pin(Self::of(story, setup)).await
+    }
+
+    /// As this says.
+    pub(super) async fn of(story: &'a Story, setup: Setup) -> Result<Self> {
         crds(story)?;
-        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cluster/manifests/model.yaml");
-        let manifest = std::fs::read_to_string(page)?
-            .replace("FLYBALL_IMAGE", &story.cluster.image)
-            .replace("SECONDS", &start_seconds.to_string())
-            .replace("SCALING", &scaling.to_string());
         let apply = ["--namespace", &story.namespace, "apply", "--filename", "-"];
-        kubectl(&story.cluster, &apply, &manifest)?;
-        let (operator, link) = operator(story, None)?;
+        kubectl(&story.cluster, &apply, &setup.manifest(story)?)?;
+        let (operator, link) = operator(story, &setup, None)?;
         operator.ready().await?;
-        let (gateway, http) = gateway(story, link)?;
+        let (gateway, http) = gateway(story, &setup, link)?;
         gateway.ready().await?;
-        Ok(Self { story, operator, gateway, http, link })
+        Ok(Self { story, setup, operator, gateway, http, link })
     }
 
     /// Another operator in place of the one that is gone.
     pub(super) async fn replace_operator(&mut self) -> Result<()> {
-        (self.operator, _) = operator(self.story, Some(self.link))?;
-        self.operator.ready().await
+        self.operator = self.second_operator().await?;
+        Ok(())
     }
 
-    /// Waits until the operator leads.
-    pub(super) async fn leads(&self, limit: Duration) -> Result<()> {
-        let done = until("the operator to lead", limit, async || {
-            Ok((self.operator.metric(LEADS).await? > 0.0).then_some(()))
+    /// Another operator beside the first, with the usual way to the cluster. Gateways reach both at the
+    /// same address, on which only one can listen.
+    pub(super) async fn second_operator(&self) -> Result<Service> {
+        let usual =
+            Setup { kubeconfig: None, prometheus: self.setup.prometheus, ..Setup::default() };
+        let (operator, _) = operator(self.story, &usual, Some(self.link))?;
+        operator.ready().await?;
+        Ok(operator)
+    }
+
+    /// Waits until this operator leads.
+    pub(super) async fn leads(&self, operator: &Service, limit: Duration) -> Result<()> {
+        let done = until("an operator to lead", limit, async || {
+            Ok((operator.metric(LEADS).await? > 0.0).then_some(()))
         });
-        done.await.with_context(|| format!("its log:\n{}", self.operator.log()))
+        done.await.with_context(|| format!("its log:\n{}", operator.log()))
+    }
+
+    /// Replicas that the workload asks for.
+    pub(super) async fn replicas(&self) -> Result<i32> {
+        let all: Api<Deployment> =
+            Api::namespaced(self.story.cluster.client.clone(), &self.story.namespace);
+        let spec = all.get("model").await?.spec.context("a Deployment without a spec")?;
+        Ok(spec.replicas.unwrap_or(1))
     }
 
     /// The names of all pods.
     pub(super) async fn names(&self) -> Result<BTreeSet<String>> {
         let all = self.pods().list(&ListParams::default().labels("app=model")).await?.items;
         Ok(all.into_iter().filter_map(|pod| pod.metadata.name).collect())
+    }
+
+    /// The addresses of all pods.
+    pub(super) async fn engines(&self) -> Result<Vec<SocketAddr>> {
+        let all = self.pods().list(&ListParams::default().labels("app=model")).await?.items;
+        let addresses = all.into_iter().filter_map(|pod| pod.status?.pod_ip);
+        addresses.map(|ip| Ok((ip.parse::<IpAddr>()?, 8000).into())).collect()
+    }
+
+    /// The condition of this type: whether it is so, why, and in words.
+    pub(super) async fn condition(&self, kind: &str) -> Result<Value> {
+        let model = self.model().await?;
+        let all = model["status"]["conditions"].as_array();
+        let one = all.and_then(|all| all.iter().find(|one| one["type"] == kind));
+        Ok(one.cloned().unwrap_or_default())
     }
 
     /// Pins the replicas, or lets Flyball decide again.
@@ -119,7 +172,7 @@ impl<'a> Rig<'a> {
             let (operator, gateway) = (self.operator.log(), self.gateway.log());
             format!("the operator's log:\n{operator}\nthe gateway's:\n{gateway}")
         };
-        done.await.with_context(log)
+        Box::pin(done).await.with_context(log)
     }
 
     /// The longest that a pod which serves took from being made to being ready.
@@ -155,25 +208,52 @@ impl<'a> Rig<'a> {
     }
 }
 
-fn operator(story: &Story, link: Option<SocketAddr>) -> Result<(Service, SocketAddr)> {
+impl Setup {
+    fn manifest(&self, story: &Story) -> Result<String> {
+        let name = if self.llama { "model-llama.yaml" } else { "model.yaml" };
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cluster/manifests").join(name);
+        let usual = "decodeTokensPerSecond: 2000";
+        let decode = self.decode.map(|decode| format!("decodeTokensPerSecond: {decode}"));
+        Ok(std::fs::read_to_string(page)?
+            .replace("FLYBALL_IMAGE", &story.cluster.image)
+            .replace("LLAMA_IMAGE", &story.cluster.llama)
+            .replace("SECONDS", &self.start_seconds.to_string())
+            .replace("SCALING", &self.scaling.to_string())
+            .replace(usual, decode.as_deref().unwrap_or(usual)))
+    }
+}
+
+fn operator(
+    story: &Story,
+    setup: &Setup,
+    link: Option<SocketAddr>,
+) -> Result<(Service, SocketAddr)> {
     let admin = free()?;
     let link = link.map_or_else(free, Ok)?;
     let namespace = &story.namespace;
+    let prometheus = setup.prometheus.map(|address| {
+        // Scraped every five seconds, so that twice that is old.
+        format!("signal_max_age_seconds = 12\n[prometheus]\nurl = \"http://{address}\"\n")
+    });
     let settings = format!(
-        "admin = \"{admin}\"\nlink = \"{link}\"\nnamespaces = [\"{namespace}\"]\ntick_seconds = 1\n\n\
-         [lease]\nnamespace = \"{namespace}\"\nseconds = 5\n"
+        "admin = \"{admin}\"\nlink = \"{link}\"\nnamespaces = [\"{namespace}\"]\ntick_seconds = 1\n\
+         {}\n[lease]\nnamespace = \"{namespace}\"\nseconds = 5\n",
+        prometheus.unwrap_or_default()
     );
-    Ok((Service::start(story, "operator", &settings, admin)?, link))
+    let kubeconfig = setup.kubeconfig.as_deref().unwrap_or(&story.cluster.kubeconfig);
+    Ok((Service::start_on(kubeconfig, story, "operator", &settings, admin)?, link))
 }
 
-fn gateway(story: &Story, link: SocketAddr) -> Result<(Service, SocketAddr)> {
+fn gateway(story: &Story, setup: &Setup, link: SocketAddr) -> Result<(Service, SocketAddr)> {
     let (http, admin) = (free()?, free()?);
     let namespace = &story.namespace;
+    let operator = format!("[operator]\naddress = \"http://{link}\"\n\n");
+    let operator = if setup.prometheus.is_some() { "" } else { &operator };
+    let engine = if setup.llama { "llama-cpp" } else { "vllm" };
     let settings = format!(
         "listen = \"{http}\"\nadmin = \"{admin}\"\nthreads = 1\n\n[telemetry]\naccess_log = false\n\n\
-         [operator]\naddress = \"http://{link}\"\n\n\
-         [[models]]\nname = \"model\"\nservice = \"{namespace}/model:8000\"\n\
-         hold_ms = 240000\nqueue_ms = 120000\n"
+         {operator}[[models]]\nname = \"model\"\nservice = \"{namespace}/model:8000\"\n\
+         engine = \"{engine}\"\nhold_ms = 240000\nqueue_ms = 120000\n"
     );
     Ok((Service::start(story, "gateway", &settings, admin)?, http))
 }

@@ -16,7 +16,8 @@ const REPLACED: [(&str, &str); 11] = [
     (r"story-[a-z0-9]{5}", "NAMESPACE"),
     (r"model-[a-z0-9]{8,10}-[a-z0-9]{5}", "POD"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
-    (r"\b\d\d:\d\d(:\d\d)?\b", "CLOCK"),
+    // With the date, where it is another day.
+    (r"\b(\d{4}-\d\d-\d\d )?\d\d:\d\d(:\d\d)?\b", "CLOCK"),
     (r"\d+( \(\d+ to \d+\))? s until", "# s until"),
     (r"\d+ starts? measured", "# starts measured"),
     (r"\b(\d+h)?(\d+m)?\d+(\.\d+)?s\b|\b\d+ s\b|\b\d+m\b|\b\d+ms\b", "AGE"),

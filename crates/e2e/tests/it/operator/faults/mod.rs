@@ -2,6 +2,9 @@
 
 mod killed;
 mod outage;
+mod partition;
+mod series;
+mod unready;
 
 use super::rig::Rig;
 use anyhow::{Result, bail, ensure};
@@ -54,4 +57,27 @@ async fn under_load<T>(
     let answered = answered.load(Ordering::Relaxed);
     ensure!(answered > 0, "nobody was answered: {errors:?}");
     Ok((done, Asked { answered, errors }))
+}
+
+/// Does the work, and fails as soon as the workload asks for fewer replicas than these.
+async fn never_fewer<T>(
+    rig: &Rig<'_>,
+    least: i32,
+    work: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    let look = async {
+        loop {
+            let replicas = rig.replicas().await?;
+            if replicas < least {
+                let model = rig.model().await?;
+                let log = rig.operator.log();
+                bail!("{replicas} replicas, which were {least}: {model}\n{log}");
+            }
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+    };
+    tokio::select! {
+        broken = Box::pin(look) => broken,
+        done = Box::pin(work) => done,
+    }
 }

@@ -26,7 +26,7 @@ async fn operator_without_an_api_server_changes_nothing_and_nobody_notices() -> 
     in_namespace(&[], async |story| {
         let rig = Rig::new(story, 0, &json!({ "mode": "Act", "max": 8, "min": 2 })).await?;
         rig.settled(2, Duration::from_secs(120)).await?;
-        rig.leads(Duration::from_secs(30)).await?;
+        rig.leads(&rig.operator, Duration::from_secs(30)).await?;
         let (pods, nodes) = (rig.names().await?, ready_nodes(story).await?);
         let outage = async {
             let stopped = Stopped::new(pid, length + RECOVERY)?;
@@ -43,7 +43,7 @@ async fn operator_without_an_api_server_changes_nothing_and_nobody_notices() -> 
                 Ok(ready.is_ok_and(|ready| ready.is_ok_and(|ready| ready == nodes)).then_some(()))
             })
             .await?;
-            rig.leads(RECOVERY).await?;
+            rig.leads(&rig.operator, RECOVERY).await?;
             // What a node controller takes away, it takes now.
             tokio::time::sleep(Duration::from_secs(10)).await;
             rig.settled(2, RECOVERY).await

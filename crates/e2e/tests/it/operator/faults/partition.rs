@@ -1,0 +1,114 @@
+//! The leader is cut off from the API server, and another leads.
+
+use super::super::rig::{LEADS, Rig, Setup};
+use super::under_load;
+use anyhow::{Context, Result, bail, ensure};
+use flyball_e2e::process::Service;
+use flyball_e2e::{Relay, Story, in_namespace, note, until};
+use kube::config::Kubeconfig;
+use serde_json::json;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Everything that an operator wrote.
+const WRITES: &str = "flyball_operator_writes_total";
+
+/// More than a lease of five seconds.
+const LAPSE: Duration = Duration::from_secs(30);
+
+#[tokio::test]
+#[ignore = "needs a cluster: cargo xtask e2e"]
+async fn operator_that_is_cut_off_stops_before_another_begins() -> Result<()> {
+    in_namespace(&[], async |story| {
+        let (server, name) = api_server(story)?;
+        let relay = Relay::to(server).await?;
+        let kubeconfig = through(story, &relay, &name)?;
+        let told = Box::pin(tell(story, &relay, kubeconfig.clone())).await;
+        std::fs::remove_file(kubeconfig)?;
+        told
+    })
+    .await
+}
+
+async fn tell(story: &Story, relay: &Relay, kubeconfig: PathBuf) -> Result<()> {
+    let scaling = json!({ "mode": "Act", "max": 8, "min": 2 });
+    let setup = Setup { scaling, kubeconfig: Some(kubeconfig), ..Setup::default() };
+    let rig = Box::pin(Rig::of(story, setup)).await?;
+    rig.leads(&rig.operator, LAPSE).await?;
+    rig.settled(2, Duration::from_secs(120)).await?;
+    let second = rig.second_operator().await?;
+    let pods = rig.names().await?;
+    let fault = async {
+        tokio::select! {
+            broken = Box::pin(never_both(&rig.operator, &second)) => broken,
+            done = Box::pin(cut_off(&rig, &second, relay)) => done,
+        }
+    };
+    let ((), asked) = under_load(&rig, 40, fault).await?;
+    ensure!(asked.errors.is_empty(), "{:?}", asked.errors.first());
+    ensure!(rig.names().await?.is_superset(&pods), "some of {pods:?} went");
+    note(&format!("{} streams answered while another came to lead", asked.answered));
+    Ok(())
+}
+
+async fn cut_off(rig: &Rig<'_>, second: &Service, relay: &Relay) -> Result<()> {
+    relay.cut();
+    let began = Instant::now();
+    rig.leads(second, LAPSE).await?;
+    note(&format!("another led after {} ms", began.elapsed().as_millis()));
+    let wrote = rig.operator.metric(WRITES).await?;
+    // The next decision is the other's, and gateways hear of it from the other.
+    rig.pin(Some(3)).await?;
+    rig.settled(3, Duration::from_secs(60)).await?;
+    until("the gateway to talk to the one that leads", LAPSE, async || {
+        Ok((second.metric("flyball_operator_gateways").await? > 0.0).then_some(()))
+    })
+    .await?;
+    // Whatever it sent while it was cut off arrives now.
+    relay.mend();
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    ensure!(rig.operator.metric(LEADS).await? == 0.0, "it leads again, and the other does too");
+    ensure!(second.metric(LEADS).await? > 0.0, "the other does not lead any more");
+    let writes = rig.operator.metric(WRITES).await?;
+    ensure!(writes == wrote, "it wrote {} times after another led", writes - wrote);
+    ensure!(rig.replicas().await? == 3, "the replicas changed");
+    rig.settled(3, Duration::from_secs(1)).await
+}
+
+/// Fails as soon as both say that they lead. The second is asked after the first: one that stops in
+/// between cannot be taken for one that leads beside it.
+async fn never_both(first: &Service, second: &Service) -> Result<()> {
+    loop {
+        let (first, second) = (first.metric(LEADS).await?, second.metric(LEADS).await?);
+        if first + second > 1.0 {
+            bail!("both lead");
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Where the API server is, and the name on its certificate.
+fn api_server(story: &Story) -> Result<(SocketAddr, String)> {
+    let file = Kubeconfig::read_from(&story.cluster.kubeconfig)?;
+    let cluster = file.clusters.first().and_then(|one| one.cluster.as_ref());
+    let server =
+        cluster.and_then(|one| one.server.clone()).context("a cluster without a server")?;
+    let place = server.strip_prefix("https://").context("a server without https")?;
+    let place = place.trim_end_matches('/');
+    let (name, _) = place.rsplit_once(':').context("a server without a port")?;
+    let address = std::net::ToSocketAddrs::to_socket_addrs(place)?.next();
+    Ok((address.context("a server without an address")?, name.to_owned()))
+}
+
+/// A kubeconfig that goes through the relay.
+fn through(story: &Story, relay: &Relay, name: &str) -> Result<PathBuf> {
+    let mut file = Kubeconfig::read_from(&story.cluster.kubeconfig)?;
+    for cluster in file.clusters.iter_mut().filter_map(|one| one.cluster.as_mut()) {
+        cluster.server = Some(format!("https://{}", relay.address));
+        cluster.tls_server_name = Some(name.to_owned());
+    }
+    let path = std::env::temp_dir().join(format!("flyball-{}.kubeconfig", story.namespace));
+    std::fs::write(&path, serde_json::to_string(&file)?)?;
+    Ok(path)
+}
