@@ -4,7 +4,6 @@
 //! its end; its prompt is taken to be read after the time that this takes at the learned speed.
 
 use crate::invariants::{Invariant, give_back};
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -23,17 +22,30 @@ const UNKNOWN_TOKENS: u64 = 8_192;
 /// Prompts shorter than this say little about the speed of reading.
 const TELLING_TOKENS: u64 = 256;
 
-static EPOCH: LazyLock<Instant> = LazyLock::new(Instant::now);
-
 /// What an engine has to read.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Reading {
+    /// Microseconds are counted from here. Not from the first use of a clock: whoever took an
+    /// instant shortly before that would have all times up to it taken for one.
+    began: Instant,
     tokens: AtomicU64,
     prompts: AtomicU32,
     /// When the prompts of whole answers will be read, in microseconds.
     whole_until: AtomicU64,
     /// Tokens per second; 0 if unknown.
     speed: AtomicU64,
+}
+
+impl Default for Reading {
+    fn default() -> Self {
+        Self {
+            began: Instant::now(),
+            tokens: AtomicU64::default(),
+            prompts: AtomicU32::default(),
+            whole_until: AtomicU64::default(),
+            speed: AtomicU64::default(),
+        }
+    }
 }
 
 impl Reading {
@@ -58,7 +70,7 @@ impl Reading {
         // Twice the learned speed: that is a mean with waiting in it, and to hold back for nothing
         // is worse than to be late by a little.
         let takes = tokens.saturating_mul(500_000) / speed;
-        let now = micros(now);
+        let now = self.micros(now);
         // Two threads may both write: one of two prompts is then not counted.
         let until = self.whole_until.load(Relaxed).max(now) + takes;
         self.whole_until.store(until, Relaxed);
@@ -82,7 +94,7 @@ impl Reading {
 
     /// Tokens that are not read.
     pub(super) fn tokens(&self, now: Instant) -> u64 {
-        let whole = self.whole_until.load(Relaxed).saturating_sub(micros(now));
+        let whole = self.whole_until.load(Relaxed).saturating_sub(self.micros(now));
         let whole = whole.saturating_mul(self.speed.load(Relaxed)) / 500_000;
         self.tokens.load(Relaxed) + whole
     }
@@ -94,14 +106,14 @@ impl Reading {
             0 => UNKNOWN_TOKENS,
             _ => speed * AHEAD.as_millis() as u64 / 1_000,
         };
-        let few =
-            self.prompts.load(Relaxed) < PROMPTS && self.whole_until.load(Relaxed) <= micros(now);
+        let few = self.prompts.load(Relaxed) < PROMPTS
+            && self.whole_until.load(Relaxed) <= self.micros(now);
         few || self.tokens(now) < most
     }
-}
 
-fn micros(at: Instant) -> u64 {
-    at.saturating_duration_since(*EPOCH).as_micros() as u64
+    fn micros(&self, at: Instant) -> u64 {
+        at.saturating_duration_since(self.began).as_micros() as u64
+    }
 }
 
 #[cfg(test)]
