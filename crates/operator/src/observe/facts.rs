@@ -2,7 +2,7 @@
 
 use flyball_core::units::Timestamp;
 use flyball_resources::model_service::TargetKind;
-use flyball_resources::{ModelService, Pool, labels};
+use flyball_resources::{ModelService, Pool, PoolSpec, labels};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, Time};
 use kube::ResourceExt as _;
@@ -97,6 +97,15 @@ pub struct NodeFacts {
     pub allocatable: BTreeMap<String, u32>,
     /// Whether pods may come: ready, and not cordoned.
     pub usable: bool,
+}
+
+impl NodeFacts {
+    /// Accelerators of a pool that it has, if it is one of the pool's nodes.
+    pub fn gpus_of(&self, pool: &PoolSpec) -> Option<u32> {
+        let of_pool =
+            pool.node_selector.iter().all(|(name, value)| self.labels.get(name) == Some(value));
+        of_pool.then(|| self.allocatable.get(&pool.resource_name).copied().unwrap_or(0))
+    }
 }
 
 impl Facts {

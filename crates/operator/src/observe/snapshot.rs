@@ -215,11 +215,8 @@ fn see_pool(
 ) -> Option<(PoolId, Pool)> {
     let spec = &pool.spec;
     let mut gpus: BTreeMap<Purchase, u32> = BTreeMap::new();
-    let belongs = |labels: &BTreeMap<String, String>| {
-        spec.node_selector.iter().all(|(name, value)| labels.get(name) == Some(value))
-    };
-    for node in facts.nodes.values().filter(|node| node.usable && belongs(&node.labels)) {
-        let count = node.allocatable.get(&spec.resource_name).copied().unwrap_or(0);
+    for node in facts.nodes.values().filter(|node| node.usable) {
+        let Some(count) = node.gpus_of(spec) else { continue };
         *gpus.entry(replicas::purchase(&node.labels)).or_default() += count;
     }
     if gpus.is_empty() {

@@ -49,25 +49,22 @@ pub fn is_news(before: Option<&PoolStatus>, now: &PoolStatus, since: Option<Dura
 
 fn seen(facts: &Facts, pool: &Arc<Pool>, now: Timestamp) -> SeenPool {
     let spec = &pool.spec;
-    let resource = spec.resource_name.as_str();
-    let belongs = |node: &NodeFacts| {
-        node.allocatable.get(resource).is_some_and(|count| *count > 0)
-            && spec.node_selector.iter().all(|(name, value)| node.labels.get(name) == Some(value))
-    };
+    let offers = |node: &NodeFacts| node.gpus_of(spec).filter(|count| *count > 0);
     let (mut nodes, mut away) = (0_u32, 0_u32);
     let mut gpus: BTreeMap<Purchase, u32> = BTreeMap::new();
-    for node in facts.nodes.values().filter(|node| belongs(node)) {
+    for node in facts.nodes.values() {
+        let Some(count) = offers(node) else { continue };
         if !node.usable {
             away += 1;
             continue;
         }
         nodes += 1;
-        *gpus.entry(purchase(&node.labels)).or_default() += node.allocatable[resource];
+        *gpus.entry(purchase(&node.labels)).or_default() += count;
     }
-    let on = |name: &String| facts.nodes.get(name).is_some_and(belongs);
+    let on = |name: &String| facts.nodes.get(name).and_then(offers).is_some();
     let pods = facts.pods.values().flatten();
     let pods = pods.filter(|pod| !pod.over && pod.node.as_ref().is_some_and(on));
-    let used = pods.map(|pod| pod.asks.get(resource).copied().unwrap_or(0)).sum::<u32>();
+    let used = pods.map(|pod| pod.asks.get(&spec.resource_name).copied().unwrap_or(0)).sum::<u32>();
     let there = gpus.values().sum::<u32>();
     let cost = hourly(pool, &gpus);
     let counts = Counts { nodes, away, there, used };

@@ -77,7 +77,8 @@ pub(super) fn random(seeds: u64) -> (Stats, Vec<(u64, String)>) {
     (sum, failed)
 }
 
-fn read(path: &Path) -> Result<Scenario> {
+/// One of them.
+pub(super) fn read(path: &Path) -> Result<Scenario> {
     let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
     match Scenario::read(&text) {
         Ok(scenario) => Ok(scenario),

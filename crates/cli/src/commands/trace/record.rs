@@ -1,5 +1,6 @@
 //! `flyball trace record`: traffic of vLLM, as a Prometheus saw it.
 
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -111,7 +112,7 @@ async fn ask(client: &Client, query: &str, [from, to, step]: [u64; 3]) -> Result
             .because(why)
             .hint("--prometheus is its address, as a browser shows it: http://localhost:9090")
     };
-    let query = encoded(query);
+    let query = utf8_percent_encode(query, NON_ALPHANUMERIC);
     let path = format!("/api/v1/query_range?query={query}&start={from}&end={to}&step={step}");
     let request = http::Request::get(path).body(Body::empty());
     let request = request.map_err(|error| failed(error.to_string()))?;
@@ -130,17 +131,6 @@ async fn ask(client: &Client, query: &str, [from, to, step]: [u64; 3]) -> Result
     }
 }
 
-/// As a query of an address has it: everything but letters, digits and `-._~` by its bytes.
-fn encoded(text: &str) -> String {
-    let byte = |byte: u8| match byte {
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-            char::from(byte).to_string()
-        }
-        _ => format!("%{byte:02X}"),
-    };
-    text.bytes().map(byte).collect()
-}
-
 /// `14d`, or what other times are.
 fn span(text: &str) -> Result<Duration, String> {
     let days = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
@@ -157,8 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queries_are_encoded_and_spans_read() {
-        assert_eq!(encoded("rate(a:b{c=\"d\"}[60s])"), "rate%28a%3Ab%7Bc%3D%22d%22%7D%5B60s%5D%29");
+    fn spans_are_read() {
         assert_eq!(span("14d"), Ok(Duration::from_secs(14 * 86_400)));
         assert_eq!(span("90m"), Ok(Duration::from_secs(5400)));
         assert!(span("0").is_err() && span("d").is_err() && span("soon").is_err());

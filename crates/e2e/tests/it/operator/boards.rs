@@ -7,6 +7,7 @@ use flyball_e2e::http::json;
 use flyball_e2e::process::free;
 use flyball_e2e::{in_namespace, note, until};
 use futures::future::join_all;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -131,7 +132,8 @@ impl Prometheus {
 
     /// The number that a query gives; 0 if it gives none.
     async fn number(&self, query: &str) -> Result<f64> {
-        let path = format!("/api/v1/query?query={}", encoded(query));
+        let query = utf8_percent_encode(query, NON_ALPHANUMERIC);
+        let path = format!("/api/v1/query?query={query}");
         let answer = json(self.address, &path, None).await?;
         let value = answer["data"]["result"][0]["value"][1].as_str().unwrap_or("0");
         value.parse().with_context(|| format!("{query}: {answer}"))
@@ -157,14 +159,4 @@ impl Drop for Prometheus {
         let _ = self.child.wait();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
-}
-
-fn encoded(query: &str) -> String {
-    let byte = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'.' | b'-' => {
-            char::from(byte).to_string()
-        }
-        _ => format!("%{byte:02X}"),
-    };
-    query.bytes().map(byte).collect()
 }

@@ -72,7 +72,8 @@ impl Panel {
     /// What each line is, on the right of the title.
     fn names(&self, svg: &mut String, top: f64) {
         let mut x = WIDTH - RIGHT;
-        for (line, (colour, dashes)) in self.lines.iter().zip(PENS.iter().cycle()).rev_pairs() {
+        let drawn: Vec<_> = self.lines.iter().zip(PENS.iter().cycle()).collect();
+        for (line, (colour, dashes)) in drawn.into_iter().rev() {
             // About as wide as the letters are.
             x -= line.name.chars().count() as f64 * 6.6;
             let y = top - 8.0;
@@ -164,15 +165,6 @@ fn x(at: f64, seconds: f64) -> f64 {
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
-
-/// Pairs from the last to the first.
-trait RevPairs: Iterator + Sized {
-    fn rev_pairs(self) -> std::iter::Rev<std::vec::IntoIter<Self::Item>> {
-        self.collect::<Vec<_>>().into_iter().rev()
-    }
-}
-
-impl<I: Iterator> RevPairs for I {}
 
 #[cfg(test)]
 mod tests {

@@ -2,12 +2,11 @@
 
 use super::series::Look;
 use crate::bench::programs;
+use crate::bench::programs::page::json;
 use crate::bench::programs::running::{Cores, Ports, Running};
 use crate::{cluster, process};
 use anyhow::{Context, Result};
-use serde_json::Value;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -115,10 +114,10 @@ impl Stage {
 
     /// The pods of an arm, `begun` being when its first request was sent.
     pub(super) fn look(&self, namespace: &str, begun: Instant) -> Result<Look> {
-        let pods =
-            self.get(&format!("/api/v1/namespaces/{namespace}/pods?labelSelector=app%3Dmodel"))?;
+        let path = format!("/api/v1/namespaces/{namespace}/pods?labelSelector=app%3Dmodel");
+        let pods = json(self.api, &path)?;
         let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/model");
-        let replicas = self.get(&path)?["status"]["replicas"].as_u64().unwrap_or(0) as u32;
+        let replicas = json(self.api, &path)?["status"]["replicas"].as_u64().unwrap_or(0) as u32;
         let at = begun.elapsed().as_secs_f64();
         let mut look = Look { at, replicas, ..Look::default() };
         for pod in pods["items"].as_array().into_iter().flatten() {
@@ -134,18 +133,6 @@ impl Stage {
             }
         }
         Ok(look)
-    }
-
-    /// HTTP/1.0, so that the body is not in chunks and ends with the connection.
-    fn get(&self, path: &str) -> Result<Value> {
-        let wait = Duration::from_secs(10);
-        let mut connection = TcpStream::connect_timeout(&self.api, wait)?;
-        connection.set_read_timeout(Some(wait))?;
-        write!(connection, "GET {path} HTTP/1.0\r\nhost: localhost\r\n\r\n")?;
-        let mut answer = String::new();
-        connection.read_to_string(&mut answer)?;
-        let (_, body) = answer.split_once("\r\n\r\n").context("an answer without a body")?;
-        serde_json::from_str(body).with_context(|| format!("reading {path}"))
     }
 
     /// Starts a program that ends with the bench.

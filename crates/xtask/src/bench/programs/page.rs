@@ -1,6 +1,6 @@
 //! Reading pages of metrics.
 
-use super::running::get;
+use super::running::get_plainly;
 use anyhow::{Context, Result};
 use std::net::SocketAddr;
 
@@ -22,7 +22,7 @@ pub(in crate::bench) fn of(page: &str, name: &str, labels: &[&str]) -> Option<f6
 
 /// The JSON behind a path.
 pub(in crate::bench) fn json(address: SocketAddr, path: &str) -> Result<serde_json::Value> {
-    let answer = get(address, path)?;
+    let answer = get_plainly(address, path)?;
     let (_, body) = answer.split_once("\r\n\r\n").context("an answer without a body")?;
     serde_json::from_str(body).with_context(|| format!("reading {path} of {address}"))
 }
