@@ -246,7 +246,7 @@ mod tests {
         let said = |question: &str| what_if(question.as_bytes(), &state).status().as_u16();
         assert_eq!(said("{}"), 421, "it does not lead");
         assert_eq!(answer("/decisions", "", &state).status().as_u16(), 421);
-        fence.set(Some(Instant::now() + CONNECTION));
+        fence.lead(Instant::now(), CONNECTION);
         assert_eq!(said("{}"), 503, "nothing was looked at yet");
         assert_eq!(answer("/decisions", "", &state).status().as_u16(), 200);
         assert_eq!(said("{\"replicas\": 3}"), 400, "unknown keys are refused");

@@ -6,7 +6,7 @@
 //! our field manager, or a patch of our own annotations.
 
 use crate::build::Write;
-use crate::lead::Fence;
+use crate::lead::{Fence, Unwritten};
 use crate::observe::WorkloadKey;
 use flyball_core::ids::ModelId;
 use flyball_resources::model_service::TargetKind;
@@ -16,9 +16,9 @@ use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::{GroupVersionKind, TypeMeta};
 use kube::{Client, Error, ResourceExt as _};
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// For one write.
+/// For one write, if the lease lasts so long.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a write was not made.
@@ -130,13 +130,13 @@ async fn fenced(
     model: &ModelId,
     write: &Write,
 ) -> Result<(), ApplyError> {
-    if !fence.may_write(Instant::now()) {
-        return Err(ApplyError::NotLeading);
-    }
     let one = one(client, model.namespace().as_str(), write);
-    tokio::time::timeout(TIMEOUT, one).await.unwrap_or_else(|_| {
-        let detail = format!("no answer in {} s", TIMEOUT.as_secs());
-        Err(ApplyError::Away { what: describe(write), detail })
+    fence.within(TIMEOUT, one).await.unwrap_or_else(|unwritten| match unwritten {
+        Unwritten::NotLeading => Err(ApplyError::NotLeading),
+        Unwritten::Late => {
+            let detail = "no answer in time".to_owned();
+            Err(ApplyError::Away { what: describe(write), detail })
+        }
     })
 }
 
@@ -239,6 +239,7 @@ mod tests {
     use hyper::service::service_fn;
     use hyper_util::rt::TokioIo;
     use std::convert::Infallible;
+    use std::time::Instant;
 
     /// An API server that takes marks and has lost its Deployments.
     async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
@@ -281,7 +282,7 @@ mod tests {
         let applied = apply(&client, &fence, &model, &writes).await;
         assert_eq!(applied.made, 0);
         assert!(matches!(applied.failed, Some(ApplyError::NotLeading)), "{applied:?}");
-        fence.set(Some(Instant::now() + TIMEOUT));
+        fence.lead(Instant::now(), TIMEOUT);
         let applied = apply(&client, &fence, &model, &writes).await;
         assert_eq!(applied.made, 1, "the mark holds: {applied:?}");
         assert!(matches!(applied.failed, Some(ApplyError::Moved { .. })), "{applied:?}");

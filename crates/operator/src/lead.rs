@@ -1,8 +1,9 @@
 //! One of several operators leads, by a Lease.
 //!
 //! A leader that cannot renew stops writing before another may begin: its own clock says when, from the
-//! moment at which it *sent* the renewal that succeeded. Beyond that every write of a number carries the
-//! version of what it was decided on (see `apply`), so that a leader whose clock stood still is refused.
+//! moment at which it *sent* the renewal that succeeded. No write begins in the last third of a lease, and
+//! none is waited for beyond its end. Beyond that every write of a number carries the version of what it
+//! was decided on (see `apply`), so that a leader whose clock stood still is refused.
 
 use crate::settings;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -18,18 +19,59 @@ const WRITING_PERCENT: u32 = 66;
 
 /// Until when this operator may write.
 #[derive(Clone, Debug, Default)]
-pub struct Fence(Arc<Mutex<Option<Instant>>>);
+pub struct Fence(Arc<Mutex<Option<Term>>>);
+
+/// A lease as its holder's clock has it.
+#[derive(Clone, Copy, Debug)]
+struct Term {
+    /// No write begins after this.
+    writes: Instant,
+    /// Another may lead from here on.
+    ends: Instant,
+}
+
+/// Why a write was not made, or not known to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unwritten {
+    /// This operator does not lead.
+    NotLeading,
+    /// There was no answer in time.
+    Late,
+}
 
 impl Fence {
     /// Whether a write may begin now.
     pub fn may_write(&self, now: Instant) -> bool {
-        self.0.lock().is_ok_and(|until| until.is_some_and(|until| now < until))
+        self.term().is_some_and(|term| now < term.writes)
     }
 
-    pub(crate) fn set(&self, until: Option<Instant>) {
+    /// Makes a write if one may begin, and gives it up after `most` or when another may lead: one that
+    /// goes in two steps would otherwise take its second beside the next leader.
+    pub async fn within<T>(
+        &self,
+        most: Duration,
+        write: impl Future<Output = T>,
+    ) -> Result<T, Unwritten> {
+        let now = Instant::now();
+        let term = self.term().filter(|term| now < term.writes).ok_or(Unwritten::NotLeading)?;
+        let left = term.ends.saturating_duration_since(now);
+        tokio::time::timeout(most.min(left), write).await.map_err(|_| Unwritten::Late)
+    }
+
+    /// Leads for the length of a lease that was asked for at this moment.
+    pub(crate) fn lead(&self, began: Instant, length: Duration) {
+        let writes = began + length * WRITING_PERCENT / 100;
+        self.set(Some(Term { writes, ends: began + length }));
+    }
+
+    fn set(&self, term: Option<Term>) {
         if let Ok(mut fence) = self.0.lock() {
-            *fence = until;
+            *fence = term;
         }
+    }
+
+    fn term(&self) -> Option<Term> {
+        self.0.lock().ok().and_then(|term| *term)
     }
 }
 
@@ -48,7 +90,7 @@ pub async fn lead(client: Client, settings: settings::Lease, me: String, fence: 
                 if !fence.may_write(began) {
                     tracing::info!(lease = settings.name, "this operator leads");
                 }
-                fence.set(Some(began + length * WRITING_PERCENT / 100));
+                fence.lead(began, length);
             }
             Ok(Ok(false)) => fence.set(None),
             // The fence stands until it falls by itself.
@@ -132,5 +174,28 @@ fn spec(settings: &settings::Lease, me: &str, now: &MicroTime, transitions: i32)
         renew_time: Some(now.clone()),
         lease_transitions: Some(transitions),
         ..LeaseSpec::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(15);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_is_given_up_when_another_may_lead() {
+        let (fence, hangs) = (Fence::default(), || std::future::pending::<()>());
+        assert_eq!(fence.within(LEASE, hangs()).await, Err(Unwritten::NotLeading));
+        let now = Instant::now();
+        // Renewed nine seconds ago: it may begin, and has six seconds.
+        fence.lead(now.checked_sub(Duration::from_secs(9)).unwrap(), LEASE);
+        let began = tokio::time::Instant::now();
+        assert_eq!(fence.within(LEASE, hangs()).await, Err(Unwritten::Late));
+        let took = began.elapsed();
+        assert!((5_900..=6_000).contains(&took.as_millis()), "{took:?}");
+        assert_eq!(fence.within(LEASE, async { 7 }).await, Ok(7));
+        fence.lead(now.checked_sub(Duration::from_secs(10)).unwrap(), LEASE);
+        assert_eq!(fence.within(LEASE, async { 7 }).await, Err(Unwritten::NotLeading));
     }
 }

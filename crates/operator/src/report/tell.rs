@@ -1,6 +1,7 @@
 //! Writes statuses and events.
 
 use super::pools::SeenPool;
+use crate::lead::{Fence, Unwritten};
 use flyball_core::reason::Reason;
 use flyball_resources::asked::Entry;
 use flyball_resources::model_service::ModelServiceStatus;
@@ -13,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use std::time::Duration;
 
-/// For one write.
+/// For one write, if the lease lasts so long.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why nothing was told. The next look tries again.
@@ -28,6 +29,9 @@ pub enum TellError {
     /// Something changed since the look.
     #[error("{0} changed meanwhile; its status waits for the next look")]
     Moved(String),
+    /// Another operator may lead by now.
+    #[error("the status of {0} is for another operator to write")]
+    NotLeading(String),
     /// The API server did not answer.
     #[error("the status of {0} was not written in time")]
     Late(String),
@@ -39,6 +43,7 @@ impl TellError {
         match self {
             Self::Refused(..) => "refused",
             Self::Moved(_) => "moved",
+            Self::NotLeading(_) => "not-leading",
             Self::Away(..) | Self::Late(_) => "away",
         }
     }
@@ -49,16 +54,17 @@ impl TellError {
 pub struct Teller {
     client: Client,
     events: Recorder,
+    fence: Fence,
 }
 
 impl Teller {
-    /// One that signs as this operator.
-    pub fn new(client: &Client, me: &str) -> Self {
+    /// One that signs as this operator, and writes while it leads.
+    pub fn new(client: &Client, me: &str, fence: Fence) -> Self {
         let reporter = Reporter {
             controller: "flyball.dev/operator".to_owned(),
             instance: Some(me.to_owned()),
         };
-        Self { client: client.clone(), events: Recorder::new(client.clone(), reporter) }
+        Self { client: client.clone(), events: Recorder::new(client.clone(), reporter), fence }
     }
 
     /// Writes a status.
@@ -69,12 +75,12 @@ impl Teller {
     ) -> Result<(), TellError> {
         let namespace = service.namespace().unwrap_or_default();
         let api: Api<ModelService> = Api::namespaced(self.client.clone(), &namespace);
-        write(&api, service, status).await
+        self.write(&api, service, status).await
     }
 
     /// Writes the status of a pool.
     pub async fn pool(&self, seen: &SeenPool) -> Result<(), TellError> {
-        write(&Api::all(self.client.clone()), seen.pool.as_ref(), &seen.status).await
+        self.write(&Api::all(self.client.clone()), seen.pool.as_ref(), &seen.status).await
     }
 
     /// Tells of a decision as an event. That nothing changed is no news.
@@ -102,10 +108,38 @@ impl Teller {
             secondary: None,
         };
         let place = service.object_ref(&());
-        match tokio::time::timeout(TIMEOUT, self.events.publish(&event, &place)).await {
-            Ok(Ok(())) => {}
+        match self.fence.within(TIMEOUT, self.events.publish(&event, &place)).await {
+            // Whoever leads then tells of its own decisions.
+            Ok(Ok(())) | Err(Unwritten::NotLeading) => {}
             Ok(Err(error)) => tracing::warn!(%error, "an event cannot be written"),
-            Err(_) => tracing::warn!("an event was not written in time"),
+            Err(Unwritten::Late) => tracing::warn!("an event was not written in time"),
+        }
+    }
+
+    async fn write<K>(&self, api: &Api<K>, of: &K, status: &impl Serialize) -> Result<(), TellError>
+    where
+        K: Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        let name = &of.name_any();
+        let patch = Patch::Apply(json!({
+            "apiVersion": K::api_version(&()),
+            "kind": K::kind(&()),
+            // Only onto what it was decided on: a leader that was cut off may have sent this long ago.
+            "metadata": { "name": name, "resourceVersion": of.resource_version() },
+            "status": status,
+        }));
+        let params = PatchParams::apply(FIELD_MANAGER).force();
+        let place = of.namespace().map_or_else(String::new, |namespace| format!("{namespace}/"));
+        let full = format!("{} {place}{name}", K::kind(&()));
+        match self.fence.within(TIMEOUT, api.patch_status(name, &params, &patch)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(Error::Api(status))) if status.code == 409 => Err(TellError::Moved(full)),
+            Ok(Err(Error::Api(status))) if status.code < 500 && status.code != 429 => {
+                Err(TellError::Refused(full, status.message))
+            }
+            Ok(Err(error)) => Err(TellError::Away(full, error.to_string())),
+            Err(Unwritten::NotLeading) => Err(TellError::NotLeading(full)),
+            Err(Unwritten::Late) => Err(TellError::Late(full)),
         }
     }
 }
@@ -113,32 +147,6 @@ impl Teller {
 impl std::fmt::Debug for Teller {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Teller")
-    }
-}
-
-async fn write<K>(api: &Api<K>, of: &K, status: &impl Serialize) -> Result<(), TellError>
-where
-    K: Resource<DynamicType = ()> + DeserializeOwned,
-{
-    let name = &of.name_any();
-    let patch = Patch::Apply(json!({
-        "apiVersion": K::api_version(&()),
-        "kind": K::kind(&()),
-        // Only onto what it was decided on: a leader that was cut off may have sent this long ago.
-        "metadata": { "name": name, "resourceVersion": of.resource_version() },
-        "status": status,
-    }));
-    let params = PatchParams::apply(FIELD_MANAGER).force();
-    let place = of.namespace().map_or_else(String::new, |namespace| format!("{namespace}/"));
-    let full = format!("{} {place}{name}", K::kind(&()));
-    match tokio::time::timeout(TIMEOUT, api.patch_status(name, &params, &patch)).await {
-        Ok(Ok(_)) => Ok(()),
-        Ok(Err(Error::Api(status))) if status.code == 409 => Err(TellError::Moved(full)),
-        Ok(Err(Error::Api(status))) if status.code < 500 && status.code != 429 => {
-            Err(TellError::Refused(full, status.message))
-        }
-        Ok(Err(error)) => Err(TellError::Away(full, error.to_string())),
-        Err(_) => Err(TellError::Late(full)),
     }
 }
 

@@ -71,7 +71,7 @@ pub async fn run(settings: Settings, version: &'static str, me: String) -> Resul
         settings.prometheus.as_ref().map(|one| Prometheus::new(&one.url)).transpose()?;
     let watches = watch(&client, &settings.namespaces, &settings.lease.namespace);
     let mut operator = Operator {
-        teller: Teller::new(&client, &me),
+        teller: Teller::new(&client, &me, fence.clone()),
         watches,
         prometheus,
         fence,

@@ -38,13 +38,9 @@ impl Operator {
             statuses.insert(id, status);
         }
         self.board.change(|shown| shown.say(statuses.iter().map(|(id, status)| (*id, status))));
-        let (teller, fence) = (&self.teller, &self.fence);
+        let teller = &self.teller;
         let told = stream::iter(news)
             .map(|(id, service, status, (entry, bad))| async move {
-                // What was carried out may have taken longer than the lease.
-                if !fence.may_write(Instant::now()) {
-                    return (id, None);
-                }
                 if let Some(entry) = &entry {
                     teller.event(service, entry).await;
                 }
@@ -77,9 +73,6 @@ impl Operator {
             if !pools::is_news(seen.pool.status.as_ref(), &seen.status, since) {
                 continue;
             }
-            if !self.fence.may_write(Instant::now()) {
-                return;
-            }
             match self.teller.pool(seen).await {
                 Ok(()) => {
                     self.pools_written.insert(seen.name.clone(), Instant::now());
@@ -91,7 +84,7 @@ impl Operator {
     }
 
     fn not_told(&self, error: &TellError) {
-        if matches!(error, TellError::Moved(_)) {
+        if matches!(error, TellError::Moved(_) | TellError::NotLeading(_)) {
             tracing::debug!(%error, "nothing was told");
         } else {
             tracing::warn!(%error, "nothing was told");

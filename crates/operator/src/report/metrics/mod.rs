@@ -68,7 +68,7 @@ type Numbers = BTreeMap<ModelId, Vec<Point>>;
 const WRITES: [&str; 7] = ["cost", "drain", "object", "pool", "scale", "status", "undrain"];
 
 /// Errors that are possible, by step.
-const ERRORS: [[&str; 2]; 9] = [
+const ERRORS: [[&str; 2]; 10] = [
     ["apply", "away"],
     ["apply", "forbidden"],
     ["apply", "moved"],
@@ -77,6 +77,7 @@ const ERRORS: [[&str; 2]; 9] = [
     ["observe", "away"],
     ["report", "away"],
     ["report", "moved"],
+    ["report", "not-leading"],
     ["report", "refused"],
 ];
 
