@@ -1,5 +1,5 @@
 use super::*;
-use crate::observe::demand::Asked;
+use crate::observe::demand::{Asked, Means};
 use crate::observe::{NodeFacts, PodFacts, Workload};
 use flyball_resources::model_service::TargetKind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -77,7 +77,7 @@ fn signals(seconds: u64) -> Signals {
         at: at(seconds),
         prompt_rate: Some(9_000.0),
         output_rate: Some(900.0),
-        shape: Some((1_000.0, 100.0)),
+        shape: Some(Means { prompt: 1_000.0, output: 100.0, answered: 900.0 }),
         ..Asked::default()
     };
     Signals { asked: [("m".to_owned(), asked)].into(), ..Signals::default() }

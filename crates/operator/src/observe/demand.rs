@@ -33,18 +33,48 @@ pub struct Asked {
     pub prompt_rate: Option<f64>,
     /// Tokens of answers in a second.
     pub output_rate: Option<f64>,
-    /// Prompt tokens that wait.
+    /// Prompt tokens that wait in gateways.
     pub backlog_tokens: f64,
+    /// Prompt tokens that engines were given and have not read.
+    pub unread_tokens: f64,
     /// Requests at engines.
     pub in_flight: f64,
     /// Tokens that engines hold for them, as gateways reckon.
     pub held_tokens: f64,
     /// Requests that were judged and that missed, since counting began.
     pub judged: Option<(f64, f64)>,
-    /// Mean tokens of a prompt and of an answer.
-    pub shape: Option<(f64, f64)>,
+    /// What requests look like.
+    pub shape: Option<Means>,
     /// Whether requests wait for a first replica.
     pub held: bool,
+}
+
+/// What requests look like on the mean.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Means {
+    /// Tokens of a prompt.
+    pub prompt: f64,
+    /// Tokens of an answer.
+    pub output: f64,
+    /// Requests that were answered since counting began. The first to end are the short ones, so that
+    /// a mean of few is too small.
+    pub answered: f64,
+}
+
+impl Means {
+    /// Answers after which a mean is believed.
+    pub const SETTLED: f64 = 300.0;
+
+    fn with(self, other: Self) -> Self {
+        let answered = self.answered + other.answered;
+        let share = if answered > 0.0 { self.answered / answered } else { 0.5 };
+        let mean = |one: f64, other: f64| one * share + other * (1.0 - share);
+        Self {
+            prompt: mean(self.prompt, other.prompt),
+            output: mean(self.output, other.output),
+            answered,
+        }
+    }
 }
 
 /// What one engine says.
@@ -129,8 +159,7 @@ impl InFlight {
 pub(super) struct Known {
     pub(super) demand: Demand,
     pub(super) misses: Observed<Misses>,
-    /// Mean tokens of a prompt and of an answer.
-    pub(super) shape: Option<(f64, f64)>,
+    pub(super) shape: Option<Means>,
 }
 
 /// A model's pods that serve, with what one of them can hold.
@@ -168,6 +197,8 @@ pub(super) fn known(
         Some(resident) => tokens(resident, engines.at.unwrap_or(asked.at)),
         None => tokens(asked.held_tokens, asked.at),
     };
+    // What waits in engines was sent by gateways, and by others: both counts have the former in them.
+    let unread = asked.unread_tokens.max(engines.waiting_tokens.unwrap_or(0.0));
     let misses = asked.judged.and_then(|(requests, missed)| {
         Some(Misses {
             requests: Requests::from_sample(requests)?,
@@ -179,7 +210,7 @@ pub(super) fn known(
             prefill: rate(asked.prompt_rate),
             decode: rate(asked.output_rate.filter(|_| !serving.is_out())),
             resident,
-            backlog: tokens(asked.backlog_tokens + engines.waiting_tokens.unwrap_or(0.0), asked.at),
+            backlog: tokens(asked.backlog_tokens + unread, asked.at),
         },
         misses: Observed::judge(misses, asked.at, now, max_age),
         shape: asked.shape.or(engines.shape),
@@ -194,6 +225,10 @@ impl Asked {
             (None, one) | (one, None) => one,
             (Some(a), Some(b)) => Some(a + b),
         };
+        let shape = match (self.shape, other.shape) {
+            (None, one) | (one, None) => one,
+            (Some(a), Some(b)) => Some(a.with(b)),
+        };
         let judged = match (self.judged, other.judged) {
             (None, one) | (one, None) => one,
             (Some(a), Some(b)) => Some((a.0 + b.0, a.1 + b.1)),
@@ -203,10 +238,11 @@ impl Asked {
             prompt_rate: both(self.prompt_rate, other.prompt_rate),
             output_rate: both(self.output_rate, other.output_rate),
             backlog_tokens: self.backlog_tokens + other.backlog_tokens,
+            unread_tokens: self.unread_tokens + other.unread_tokens,
             in_flight: self.in_flight + other.in_flight,
             held_tokens: self.held_tokens + other.held_tokens,
             judged,
-            shape: self.shape.or(other.shape),
+            shape,
             held: self.held || other.held,
         }
     }
@@ -220,7 +256,7 @@ struct Sum {
     output_rate: Option<f64>,
     resident: Option<f64>,
     waiting_tokens: Option<f64>,
-    shape: Option<(f64, f64)>,
+    shape: Option<Means>,
 }
 
 impl Sum {
@@ -262,7 +298,12 @@ impl Sum {
                 (prompts, outputs, said) = (prompts + prompt, outputs + output, said + 1.0);
             }
         }
-        sum.shape = (said > 0.0).then(|| (prompts / said, outputs / said));
+        sum.shape = (said > 0.0).then(|| Means {
+            prompt: prompts / said,
+            output: outputs / said,
+            // Of how many, series do not tell.
+            answered: Means::SETTLED,
+        });
         sum
     }
 

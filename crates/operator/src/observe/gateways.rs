@@ -1,6 +1,6 @@
 //! What gateways say, turned into demand: sums into rates, endpoints into requests inside pods.
 
-use super::demand::{Asked, Signals};
+use super::demand::{Asked, Means, Signals};
 use super::facts::Facts;
 use crate::link::Report;
 use crate::time;
@@ -132,7 +132,8 @@ fn asked(model: &ModelDemand, past: &VecDeque<Sums>, at: Timestamp) -> Asked {
         at,
         prompt_rate: rate(|sums| sums.prompt_tokens),
         output_rate: rate(|sums| sums.output_tokens),
-        backlog_tokens: (model.backlog_tokens + model.unread_tokens) as f64,
+        backlog_tokens: model.backlog_tokens as f64,
+        unread_tokens: model.unread_tokens as f64,
         in_flight: model.in_flight as f64,
         held_tokens: model.held_tokens as f64,
         judged: Some((model.judged as f64, model.missed as f64)),
@@ -141,17 +142,24 @@ fn asked(model: &ModelDemand, past: &VecDeque<Sums>, at: Timestamp) -> Asked {
     }
 }
 
-/// Mean tokens of prompts and answers, of the window or of all time where nothing ended in it.
-fn shape(ends: Option<(&Sums, &Sums)>, model: &ModelDemand) -> Option<(f64, f64)> {
+/// Mean tokens of prompts and answers: of all time while that is short, and of the window later, if
+/// anything ended in it.
+fn shape(ends: Option<(&Sums, &Sums)>, model: &ModelDemand) -> Option<Means> {
     let mean = |tokens: u64, count: u64| (count > 0).then(|| tokens as f64 / count as f64);
-    let of_window = ends.and_then(|(first, last)| {
+    let answered = model.judged as f64;
+    let of_window = ends.filter(|_| answered >= Means::SETTLED).and_then(|(first, last)| {
         let ended = last.judged.saturating_sub(first.judged);
-        Some((
-            mean(last.prompt_tokens - first.prompt_tokens, last.arrived - first.arrived)?,
-            mean(last.output_tokens.saturating_sub(first.output_tokens), ended)?,
-        ))
+        Some(Means {
+            prompt: mean(last.prompt_tokens - first.prompt_tokens, last.arrived - first.arrived)?,
+            output: mean(last.output_tokens.saturating_sub(first.output_tokens), ended)?,
+            answered,
+        })
     });
     of_window.or_else(|| {
-        Some((mean(model.arrived_tokens, model.arrived)?, mean(model.output_tokens, model.judged)?))
+        Some(Means {
+            prompt: mean(model.arrived_tokens, model.arrived)?,
+            output: mean(model.output_tokens, model.judged)?,
+            answered,
+        })
     })
 }

@@ -1,4 +1,4 @@
-use super::demand::{Asked, Engine, InFlight, Signals};
+use super::demand::{Asked, Engine, InFlight, Means, Signals};
 use super::*;
 use crate::link::Report;
 use flyball_core::snapshot::{Freshness, Observed, ReplicaState};
@@ -8,7 +8,7 @@ use flyball_resources::model_service::TargetKind;
 use flyball_resources::stream::{EndpointLoad, EndpointState, ModelDemand, Protocol};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::json;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -133,7 +133,28 @@ fn an_engine_without_a_mean_does_not_hide_those_of_others() {
     let pods = vec![(&x, None), (&y, None)];
     let serving = demand::Serving { namespace: "a", pods, lapsed: false };
     let known = demand::known(&["m".to_owned()], &serving, &signals, (at(1_001), MAX_AGE));
-    assert_eq!(known.shape, Some((400.0, 100.0)));
+    let shape = known.shape.unwrap();
+    assert_eq!((shape.prompt, shape.output), (400.0, 100.0));
+}
+
+#[test]
+fn what_waits_in_engines_is_counted_once() {
+    let x = pod("x", "10.0.0.1");
+    // Three that wait, of 400 tokens each.
+    let busy = Engine { waiting: Some(3.0), ..engine(1_000) };
+    let engines: BTreeMap<_, _> = [(("a".to_owned(), x.name.clone()), busy)].into();
+    let backlog = |unread_tokens: f64| {
+        let asked =
+            Asked { at: at(1_000), backlog_tokens: 700.0, unread_tokens, ..Asked::default() };
+        let asked = [("m".to_owned(), asked)].into();
+        let signals = Signals { asked, engines: engines.clone(), ..Signals::default() };
+        let serving = demand::Serving { namespace: "a", pods: vec![(&x, None)], lapsed: false };
+        let names = ["m".to_owned()];
+        let known = demand::known(&names, &serving, &signals, (at(1_001), MAX_AGE));
+        known.demand.backlog.fresh().unwrap().get()
+    };
+    assert_eq!(backlog(1_500.0), 700 + 1_500, "all of it came through gateways");
+    assert_eq!(backlog(400.0), 700 + 1_200, "two came from elsewhere");
 }
 
 #[test]
@@ -338,7 +359,7 @@ fn sums_of_gateways_become_rates_and_add_up() {
     assert_eq!(asked.prompt_rate, Some(1_500.0));
     assert_eq!(asked.output_rate, Some(150.0));
     assert_eq!(asked.backlog_tokens, 14.0);
-    assert_eq!(asked.shape, Some((100.0, 10.0)));
+    assert_eq!(asked.shape, Some(Means { prompt: 100.0, output: 10.0, answered: 585.0 }));
     // One began again: its rate is unknown for a moment, the other's still is not.
     last = Signals::default();
     let reports = [report("one", 1_040, 1, 2, true), report("two", 1_040, 200, 1, true)];
