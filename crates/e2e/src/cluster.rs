@@ -1,15 +1,19 @@
 //! The connection, and the parts under test as the environment names them.
 
+use crate::until;
 use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, ApiResource, DynamicObject, ListParams, LogParams};
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, LogParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::GroupVersionKind;
 use kube::{Client, Config};
+use serde_json::json;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// A cluster and what is tested on it.
 pub struct Cluster {
@@ -29,14 +33,42 @@ impl Cluster {
         let kubeconfig = PathBuf::from(variable("FLYBALL_E2E_KUBECONFIG")?);
         let file = Kubeconfig::read_from(&kubeconfig)?;
         let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
+        let client = Client::try_from(config)?;
+        takes_work(&client).await?;
         Ok(Self {
-            client: Client::try_from(config)?,
+            client,
             kubeconfig,
             image: variable("FLYBALL_E2E_IMAGE")?,
             llama: variable("FLYBALL_E2E_LLAMA")?,
             binary: PathBuf::from(variable("FLYBALL_E2E_BINARY")?),
         })
     }
+}
+
+/// Waits until a Deployment would be taken. A story before may have stopped the API server for so long
+/// that Kueue, which is asked about every workload, lost its lease and ended: until it is back, none can be
+/// made.
+async fn takes_work(client: &Client) -> Result<()> {
+    let labels = json!({ "app": "nobody" });
+    let nobody: Deployment = serde_json::from_value(json!({
+        "metadata": { "name": "nobody" },
+        "spec": {
+            "selector": { "matchLabels": labels },
+            "template": {
+                "metadata": { "labels": labels },
+                "spec": { "containers": [{ "name": "nobody", "image": "nobody" }] },
+            },
+        },
+    }))?;
+    let deployments: Api<Deployment> = Api::default_namespaced(client.clone());
+    let params = PostParams { dry_run: true, ..PostParams::default() };
+    let mut refused = None;
+    let taken = until("a Deployment to be taken", Duration::from_secs(180), async || {
+        refused = deployments.create(&params, &nobody).await.err();
+        Ok(refused.is_none().then_some(()))
+    })
+    .await;
+    taken.with_context(|| refused.map_or_else(String::new, |error| error.to_string()))
 }
 
 fn variable(name: &str) -> Result<String> {

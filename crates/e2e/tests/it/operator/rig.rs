@@ -60,6 +60,9 @@ pub(super) struct Setup {
     pub(super) prometheus: Option<SocketAddr>,
     /// Another way of the operator to the cluster.
     pub(super) kubeconfig: Option<PathBuf>,
+    /// Whether the first replica serves before anybody looks at it: what is decided then is always the
+    /// same.
+    pub(super) serves: bool,
 }
 
 impl<'a> Rig<'a> {
@@ -74,6 +77,10 @@ impl<'a> Rig<'a> {
         crds(story)?;
         let apply = ["--namespace", &story.namespace, "apply", "--filename", "-"];
         kubectl(&story.cluster, &apply, &setup.manifest(story)?)?;
+        if setup.serves {
+            let rollout = ["--namespace", &story.namespace, "rollout", "status", "--timeout=120s"];
+            kubectl(&story.cluster, &[&rollout[..], &["deployment/model"]].concat(), "")?;
+        }
         let (operator, link) = operator(story, &setup, None)?;
         operator.ready().await?;
         let (gateway, http) = gateway(story, &setup, link)?;

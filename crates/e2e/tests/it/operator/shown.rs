@@ -3,7 +3,7 @@
 //! Times, ages and names that differ from run to run are replaced; columns are held apart by three
 //! spaces, because their width follows what was replaced.
 
-use super::rig::Rig;
+use super::rig::{Rig, Setup};
 use anyhow::{Result, ensure};
 use flyball_e2e::{Story, dynamic, in_namespace, kubectl, kubectl_says, note, until};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ const REPLACED: [(&str, &str); 11] = [
     (r"\d+ starts? measured", "# starts measured"),
     (r"\b(\d+h)?(\d+m)?\d+(\.\d+)?s\b|\b\d+ s\b|\b\d+m\b|\b\d+ms\b", "AGE"),
     (r"<(unknown|invalid)>", "AGE"),
-    (r"\d+\.\d+", "#"),
+    (r">?\d+\.\d+", "#"),
     (r" {2,}", "   "),
     // Of past decisions: what served then and what an HPA would have had.
     (r"(CLOCK   NAMESPACE/model   \S+   \d+)   \S+   \S+", "$1   #   #"),
@@ -32,7 +32,10 @@ const REPLACED: [(&str, &str); 11] = [
 #[ignore = "needs a cluster: cargo xtask e2e"]
 async fn what_people_see_of_a_model_is_as_it_was_looked_at() -> Result<()> {
     in_namespace(&[], async |story| {
-        let rig = Rig::new(story, 0, &json!({ "mode": "Act", "max": 4 })).await?;
+        let scaling = json!({ "mode": "Act", "max": 4 });
+        let rig = Rig::of(story, Setup { scaling, serves: true, ..Setup::default() }).await?;
+        // No rate can be told from less than four seconds.
+        tokio::time::sleep(Duration::from_secs(6)).await;
         let mut page = Page { story, rig: &rig, text: String::new() };
         rig.settled(1, Duration::from_secs(120)).await?;
         rig.told("signals", |model| is(model, "SignalsFresh", "True")).await?;

@@ -32,7 +32,8 @@ async fn operator_that_is_cut_off_stops_before_another_begins() -> Result<()> {
 }
 
 async fn tell(story: &Story, relay: &Relay, kubeconfig: PathBuf) -> Result<()> {
-    let scaling = json!({ "mode": "Act", "max": 8, "min": 2 });
+    // Three at most, which are pinned later: what the load asks for meanwhile is never given back.
+    let scaling = json!({ "mode": "Act", "max": 3, "min": 2 });
     let setup = Setup { scaling, kubeconfig: Some(kubeconfig), ..Setup::default() };
     let rig = Box::pin(Rig::of(story, setup)).await?;
     rig.leads(&rig.operator, LAPSE).await?;
@@ -76,12 +77,12 @@ async fn cut_off(rig: &Rig<'_>, second: &Service, relay: &Relay) -> Result<()> {
     rig.settled(3, Duration::from_secs(1)).await
 }
 
-/// Fails as soon as both say that they lead. The second is asked after the first: one that stops in
-/// between cannot be taken for one that leads beside it.
+/// Fails as soon as both say that they lead. The first, which stops, is asked after the second, which
+/// begins: asked the other way round, one that stops in between, on a machine that stood still for a
+/// moment, would be taken for one that leads beside it.
 async fn never_both(first: &Service, second: &Service) -> Result<()> {
     loop {
-        let (first, second) = (first.metric(LEADS).await?, second.metric(LEADS).await?);
-        if first + second > 1.0 {
+        if second.metric(LEADS).await? > 0.0 && first.metric(LEADS).await? > 0.0 {
             bail!("both lead");
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
