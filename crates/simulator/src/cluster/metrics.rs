@@ -33,7 +33,10 @@ pub(super) struct Scrape {
 pub(super) struct Scraped {
     pub(super) arrivals: Option<f64>,
     pub(super) prompt_tokens: Option<f64>,
+    /// As engines count: each when it is there.
     pub(super) output_tokens: Option<f64>,
+    /// As gateways count: all of an answer when it ends.
+    pub(super) answered_tokens: Option<f64>,
     pub(super) waiting: Option<f64>,
     pub(super) waiting_tokens: Option<f64>,
     pub(super) running: Option<f64>,
@@ -52,6 +55,7 @@ impl Scraped {
             arrivals: change(self.arrivals),
             prompt_tokens: change(self.prompt_tokens),
             output_tokens: change(self.output_tokens),
+            answered_tokens: change(self.answered_tokens),
             waiting: change(self.waiting),
             waiting_tokens: change(self.waiting_tokens),
             running: change(self.running),
@@ -70,6 +74,7 @@ struct Counts {
     requests: u64,
     prompt_tokens: u64,
     generated: u64,
+    answered: u64,
     judged: u64,
     missed: u64,
 }
@@ -104,7 +109,9 @@ impl Pipeline {
         self.counted[model].first_tokens.push(after.get());
     }
 
-    pub(super) fn between_tokens(&mut self, model: usize, apart: Seconds) {
+    /// An answer of so many tokens ended.
+    pub(super) fn answered(&mut self, model: usize, tokens: u32, apart: Seconds) {
+        self.counted[model].counts.answered += u64::from(tokens);
         self.counted[model].between_tokens.push(apart.get());
     }
 
@@ -198,6 +205,7 @@ impl World<'_> {
             arrivals: rate(|counts| counts.requests),
             prompt_tokens: rate(|counts| counts.prompt_tokens),
             output_tokens: rate(|counts| counts.generated),
+            answered_tokens: rate(|counts| counts.answered),
             waiting: Some(waiting),
             waiting_tokens: Some(waiting_tokens),
             running: Some(running),

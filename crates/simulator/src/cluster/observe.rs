@@ -99,7 +99,8 @@ impl World<'_> {
         };
         Demand {
             prefill: rate(seen.prompt_tokens),
-            decode: rate(seen.output_tokens),
+            // The operator hears of demand from gateways first.
+            decode: rate(seen.answered_tokens),
             resident: count(seen.resident),
             backlog: count(seen.waiting_tokens),
         }

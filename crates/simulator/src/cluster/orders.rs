@@ -122,17 +122,27 @@ impl World<'_> {
     }
 
     fn carry_out_target(&mut self, model: usize, variant: usize, target: &Target) {
+        let mut taken_back = Vec::new();
         for action in &target.actions {
             match action {
                 Action::Start { count, purchase } => {
                     for _ in 0..count.get() {
                         self.note_start(model);
-                        self.start(model, variant, *purchase);
+                        match self.draining(model, variant, target) {
+                            Some(place) => {
+                                self.take_back(place);
+                                taken_back.push(place);
+                            }
+                            None => self.start(model, variant, *purchase),
+                        }
                     }
                 }
                 Action::Drain { replica } | Action::Delete { replica } => {
                     let named = |place: &usize| self.replicas[*place].id == *replica;
                     let Some(place) = self.present.iter().copied().find(named) else { continue };
+                    if taken_back.contains(&place) {
+                        continue;
+                    }
                     if self.replicas[place].is_live() {
                         self.note_removal(model);
                     }
@@ -145,6 +155,22 @@ impl World<'_> {
             }
         }
         self.models[model].desired[variant] = target.replicas.get();
+    }
+
+    /// A replica that drains and can be had back instead of a new one, as the operator does it: first one
+    /// that is not to be deleted.
+    fn draining(&self, model: usize, variant: usize, target: &Target) -> Option<usize> {
+        let drains = |place: &usize| {
+            let replica = &self.replicas[*place];
+            (replica.model, replica.variant) == (model, variant)
+                && replica.state == State::Draining
+                && !replica.ends_when_empty
+        };
+        let is_deleted = |place: &usize| {
+            let id = &self.replicas[*place].id;
+            target.actions.iter().any(|action| *action == Action::Delete { replica: id.clone() })
+        };
+        self.present.iter().copied().filter(drains).min_by_key(is_deleted)
     }
 
     /// Deletes a pod. One that serves is given its grace period like any other.

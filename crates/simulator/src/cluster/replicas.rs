@@ -128,6 +128,13 @@ impl World<'_> {
         }
     }
 
+    /// Sends it requests again: it drained, and is wanted.
+    pub(super) fn take_back(&mut self, replica: usize) {
+        self.replicas[replica].drained = None;
+        self.enter(replica, State::Ready);
+        self.hand_on_held(self.replicas[replica].model);
+    }
+
     /// Tells its pod to end: no new requests, and what is not finished in time is killed.
     pub(super) fn tell_to_end(&mut self, replica: usize, within: Seconds) {
         let Replica { gone, served, .. } = self.replicas[replica];

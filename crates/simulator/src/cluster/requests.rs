@@ -250,7 +250,7 @@ impl World<'_> {
             (Stage::In(_), Some(at)) => {
                 let first = first_token.unwrap_or(at) + self.requests[request].felt.answer_late();
                 let between = (at - first) / f64::from(output.max(2) - 1);
-                self.pipeline.between_tokens(model, between);
+                self.pipeline.answered(model, output, between);
                 self.end_request(request, Answer::Finished { first, between });
             }
             // The client was gone already and has been counted.

@@ -110,7 +110,8 @@ fn ranges(form: &Form, setup: &Setup, run: &Run) -> Vec<Finding> {
         .zip(&setup.models)
         .map(|(history, model)| {
             let last = model.trace.requests.last().map_or(Seconds::ZERO, |request| request.at);
-            episode_replicas(history, model.bounds.min.get(), last, setup.length)
+            let episode = (setup.scored_from, last, setup.length);
+            episode_replicas(history, model.bounds.min.get(), episode)
         })
         .sum();
     let all: [(&str, &Option<RangeForm>, f64); 6] = [
@@ -129,13 +130,12 @@ fn ranges(form: &Form, setup: &Setup, run: &Run) -> Vec<Finding> {
     found.collect()
 }
 
-/// Mean replicas from the first moment until, after the last request, no more are there than the
+/// Mean replicas from the first moment that is scored until, after the last request, no more are there than the
 /// fewest allowed: how llm-d's guide counts an episode.
 pub(super) fn episode_replicas(
     history: &History,
     floor: u32,
-    last: Seconds,
-    length: Seconds,
+    (first, last, length): (Seconds, Seconds, Seconds),
 ) -> f64 {
     let back = history.standings.iter().find(|standing| {
         standing.at >= last && standing.pending + standing.starting + standing.ready <= floor
@@ -145,5 +145,5 @@ pub(super) fn episode_replicas(
         then.pending + then.starting + then.ready <= floor
     };
     let end = if already { last } else { back.map_or(length, |standing| standing.at) };
-    history.mean_replicas(Seconds::ZERO, end)
+    history.mean_replicas(first, end)
 }

@@ -22,6 +22,17 @@ pub use read::Problems;
 use crate::cluster::Setup;
 use crate::traffic::Trace;
 
+/// A model on accelerators, by the names that the performance model knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Modelled<'a> {
+    /// The model.
+    pub model: &'a str,
+    /// The accelerator.
+    pub accelerator: &'a str,
+    /// How many of them one replica is spread over.
+    pub tensor: u32,
+}
+
 /// A scenario that was read and found sound.
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -47,6 +58,17 @@ impl Scenario {
     /// The world of it. `traces` finds the traffic that a model replays, by its name.
     pub fn setup(&self, traces: &dyn Fn(&str) -> Result<Trace, String>) -> Result<Setup, Problems> {
         build::setup(&self.form, traces)
+    }
+
+    /// What computes, of each variant whose speed the performance model is to say: those can be played
+    /// on a cluster too, with engines that are given the same names.
+    pub fn modelled(&self) -> impl Iterator<Item = Modelled<'_>> {
+        let variants = self.form.models.iter().flat_map(|model| &model.variants);
+        variants.filter_map(|variant| variant.modelled.as_ref()).map(|form| Modelled {
+            model: &form.model,
+            accelerator: &form.accelerator,
+            tensor: form.tensor,
+        })
     }
 
     /// The same with another seed.

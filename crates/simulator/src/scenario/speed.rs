@@ -37,9 +37,14 @@ pub(super) fn modelled(form: &ModelledForm, shape: &Shape) -> Result<Speed, Stri
     Ok(Speed { step: StepSpeed::Modelled(Arc::new(step)), settings })
 }
 
-/// What policies are told that one replica can do.
+/// What policies are told that one replica can do. Where it is predicted, the operator predicts it from
+/// the means of requests, which is all that gateways tell.
 pub(super) fn capacity(speed: &Speed, shape: &Shape, objectives: &Objectives) -> Capacity {
-    capacity::capacity(&speed.step, &limits(speed), shape, objectives)
+    let shape = match speed.step {
+        StepSpeed::Modelled(_) => Shape::uniform(shape.input, shape.output),
+        StepSpeed::Linear(_) => *shape,
+    };
+    capacity::capacity(&speed.step, &limits(speed), &shape, objectives)
 }
 
 fn limits(speed: &Speed) -> Limits {

@@ -86,6 +86,7 @@ fn an_episode_ends_when_the_floor_is_reached_after_the_load() {
         ..History::default()
     };
     // 3 for 100 s, 8 for 200 s, 4 for 100 s.
-    let mean = judge::episode_replicas(&history, 3, Seconds(250.0), Seconds(1_000.0));
+    let episode = (Seconds::ZERO, Seconds(250.0), Seconds(1_000.0));
+    let mean = judge::episode_replicas(&history, 3, episode);
     assert_eq!(mean, (300.0 + 1_600.0 + 400.0) / 400.0);
 }

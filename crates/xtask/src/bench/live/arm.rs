@@ -157,9 +157,7 @@ impl Arm {
         let look = stage.look(&self.namespace, begun)?;
         self.looks.push(look);
         let sent = match &mut self.traffic {
-            Some(traffic) => {
-                traffic.wait(Duration::ZERO)? || traffic.wait(Duration::from_millis(1))?
-            }
+            Some(traffic) => traffic.wait(Duration::from_millis(1))?,
             None => true,
         };
         Ok(sent && (self.ruler == Ruler::Static || look.replicas <= self.world.min))
@@ -177,7 +175,7 @@ impl Arm {
             let at = number(0).context("a record without a time")?;
             got.push(Got { at, times: number(1).zip(number(2)) });
         }
-        Ok(Series { looks: self.looks.clone(), got })
+        Ok(Series { looks: self.looks.clone(), got }.from(self.world.before))
     }
 
     fn record(&self, stage: &Stage) -> PathBuf {

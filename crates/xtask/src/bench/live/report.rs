@@ -64,8 +64,8 @@ pub(super) fn truth(root: &Path) -> Result<Measured> {
     let mut text = "The same scenario file, the same requests at the same moments, the same governor: \
         once in the simulator, once on the cluster. GPU-hours are those held by pods over the same \
         time.\n\n\
-        | Scenario | Ruler | GPU-hours live | simulated | off by % | Attained live % | simulated % | off by points | other seeds, GPU-hours | other seeds, attained % |\n\
-        |---|---|---|---|---|---|---|---|---|---|\n"
+        | Scenario | Ruler | GPU-hours live | simulated | off by % | Attained live % | simulated % | off by points | with the cluster's replicas % | other seeds, GPU-hours | other seeds, attained % |\n\
+        |---|---|---|---|---|---|---|---|---|---|---|\n"
         .to_owned();
     let (mut hours, mut points, mut panels, mut longest) = (0.0_f64, 0.0_f64, Vec::new(), 0.0_f64);
     for name in SCENARIOS {
@@ -79,15 +79,17 @@ pub(super) fn truth(root: &Path) -> Result<Measured> {
             simulated.keep(&root.join(KEPT), &format!("{name}-{}-simulated", ruler.name()))?;
             let here = simulated.score(&world, Some(there.seconds));
             let off = 100.0 * (here.gpu_hours / there.gpu_hours - 1.0);
+            let followed = simulated::follow(&world, &live)?.score(&world, Some(there.seconds));
             let apart = here.attained_percent - there.attained_percent;
             let _ = writeln!(
                 text,
-                "| {name} | {} | {:.2} | {:.2} | {off:+.1} | {:.2} | {:.2} | {apart:+.2} | {} |",
+                "| {name} | {} | {:.2} | {:.2} | {off:+.1} | {:.2} | {:.2} | {apart:+.2} | {:.2} | {} |",
                 ruler.name(),
                 there.gpu_hours,
                 here.gpu_hours,
                 there.attained_percent,
                 here.attained_percent,
+                followed.attained_percent,
                 spread(root, name, *ruler, there.seconds)?,
             );
             // The rival's law is there to be compared with; what is promised is about ours.
@@ -192,8 +194,7 @@ fn attained(series: &Series, world: &World) -> Vec<(f64, f64)> {
 }
 
 fn rates(world: &World) -> Vec<(f64, f64)> {
-    let requests = &world.setup.models[0].trace.requests;
-    by_minute(requests.iter().map(|request| (request.at.get(), true)))
+    by_minute(world.requests().map(|at| (at, true)))
         .into_iter()
         .map(|(at, all, _)| (at, all as f64 / 60.0))
         .collect()

@@ -83,6 +83,13 @@ impl Series {
         back.or(self.looks.last()).map_or(last, |look| look.at)
     }
 
+    /// The same, counted from a moment so many seconds later.
+    pub(super) fn from(mut self, later: f64) -> Self {
+        self.looks.iter_mut().for_each(|look| look.at -= later);
+        self.got.iter_mut().for_each(|got| got.at -= later);
+        self
+    }
+
     /// Both as CSV files, by which the pictures can be drawn again.
     pub(super) fn keep(&self, folder: &Path, name: &str) -> Result<()> {
         std::fs::create_dir_all(folder)?;

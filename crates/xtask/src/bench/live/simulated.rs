@@ -5,8 +5,9 @@ use super::series::{Got, Look, Series};
 use super::world::World;
 use crate::bench::contenders;
 use anyhow::{Context, Result};
-use flyball_simulator::cluster::{Answer, History, run};
-use flyball_simulator::policy::Policy;
+use flyball_core::units::Replicas;
+use flyball_simulator::cluster::{Answer, History, StartParts, run};
+use flyball_simulator::policy::{Order, Policy, Sight};
 use flyball_simulator::rivals::{Facts, Fleet, named};
 use flyball_simulator::seconds::Seconds;
 
@@ -19,7 +20,40 @@ pub(super) fn play(world: &World, ruler: Ruler) -> Result<Series> {
     }
     let run = run(&setup, policy.as_mut());
     let history = run.histories.first().context("a world without a model")?;
-    Ok(Series { looks: looks(history), got: got(history) })
+    Ok(Series { looks: looks(history), got: got(history) }.from(world.before))
+}
+
+/// Plays it with the replicas that served on the cluster, at the moments at which they did: what then
+/// differs is not due to decisions, nor to the chance in them.
+pub(super) fn follow(world: &World, live: &Series) -> Result<Series> {
+    let mut setup = world.setup.clone();
+    setup.models[0].variants[0].cold_start = StartParts::constant(0.0);
+    let run = run(&setup, &mut Follows { live, before: world.before });
+    let history = run.histories.first().context("a world without a model")?;
+    Ok(Series { looks: looks(history), got: got(history) }.from(world.before))
+}
+
+/// Wants what served on the cluster.
+struct Follows<'a> {
+    live: &'a Series,
+    before: f64,
+}
+
+impl Policy for Follows<'_> {
+    fn name(&self) -> &str {
+        "as on the cluster"
+    }
+
+    fn interval(&self) -> Seconds {
+        Seconds(1.0)
+    }
+
+    fn decide(&mut self, sight: &Sight<'_>) -> Order {
+        let now = sight.now.get() - self.before;
+        let until_now = self.live.looks.iter().take_while(|look| look.at <= now);
+        let look = until_now.last().or(self.live.looks.first());
+        Order::Scale(look.map(|look| Replicas::new(look.ready)).into_iter().collect())
+    }
 }
 
 fn policy(world: &World, ruler: Ruler) -> Result<Box<dyn Policy>> {

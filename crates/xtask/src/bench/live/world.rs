@@ -1,7 +1,10 @@
 //! What an arm needs to know of its scenario: the same file is played here and in the simulator.
 
+use crate::bench::drills;
 use anyhow::{Context, Result, bail};
+use flyball_core::units::Micros;
 use flyball_simulator::cluster::Setup;
+use flyball_simulator::cold_start::ColdStart;
 use flyball_simulator::scenario::Scenario;
 use std::path::Path;
 
@@ -23,6 +26,8 @@ pub(super) struct World {
     pub(super) first_token_ms: f64,
     pub(super) between_tokens_ms: f64,
     pub(super) attainment_percent: f64,
+    /// How long everything looks on before the first request, from which series are counted.
+    pub(super) before: f64,
 }
 
 impl World {
@@ -37,61 +42,57 @@ impl World {
 
     fn read_with(root: &Path, name: &str, seed: Option<u64>) -> Result<Self> {
         let path = root.join("scenarios").join(format!("{name}.toml"));
-        let text = std::fs::read_to_string(&path)
-            .with_context(|| format!("reading {}", path.display()))?;
-        let scenario = match Scenario::read(&text) {
-            Ok(scenario) => scenario,
-            Err(problems) => bail!("{}: {problems}", path.display()),
-        };
+        let scenario = drills::read(&path)?;
         let scenario = match seed {
             Some(seed) => scenario.with_seed(seed),
             None => scenario,
         };
-        let setup = match scenario.setup(&|name| Err(format!("{name} is not played live"))) {
-            Ok(setup) => setup,
-            Err(problems) => bail!("{}: {problems}", path.display()),
-        };
-        let form: toml::Value = toml::from_str(&text)?;
-        Self::of(setup, &form).with_context(|| format!("{} cannot be played live", path.display()))
+        Self::of(&scenario).with_context(|| format!("{} cannot be played live", path.display()))
     }
 
     /// Only what live arms can play: one model, one variant, a predicted speed, a fixed warm-up.
-    fn of(setup: Setup, form: &toml::Value) -> Result<Self> {
-        let model = &form["models"][0];
-        let variant = &model["variants"][0];
-        let number = |value: Option<&toml::Value>, what: &str| {
-            let number = value.and_then(|v| v.as_float().or(v.as_integer().map(|i| i as f64)));
-            number.with_context(|| format!("{what} is not there"))
+    fn of(scenario: &Scenario) -> Result<Self> {
+        let setup = match scenario.setup(&|name| Err(format!("{name} is not played live"))) {
+            Ok(setup) => setup,
+            Err(problems) => bail!("{problems}"),
         };
-        let text = |value: Option<&toml::Value>, what: &str| {
-            let text = value.and_then(toml::Value::as_str).map(str::to_owned);
-            text.with_context(|| format!("{what} is not there"))
+        let [model] = &setup.models[..] else { bail!("it has more models than one") };
+        let [variant] = &model.variants[..] else { bail!("its model has more variants than one") };
+        let modelled = scenario.modelled().next().context("its speed is not `modelled`")?;
+        let ColdStart::Constant(warm_up) = variant.cold_start.warm_up else {
+            bail!("its warm-up is not a fixed time");
         };
-        let modelled = variant.get("modelled").context("`modelled` is not there")?;
-        let warm_up = variant["cold_start"].get("warm_up").and_then(|part| part.get("seconds"));
-        let objectives = &model["objectives"];
-        let hold = number(model.get("hold_seconds"), "`hold_seconds`")?;
+        let objectives = &model.objectives;
+        let milliseconds = |time: Micros| time.get() as f64 / 1e3;
+        let first = objectives.first_token.context("it has no objective for the first token")?;
+        let between = objectives.between_tokens.context("it has none between tokens")?;
         Ok(Self {
-            model: text(modelled.get("model"), "`modelled.model`")?,
-            accelerator: text(modelled.get("accelerator"), "`modelled.accelerator`")?,
-            tensor: number(modelled.get("tensor"), "`tensor`").unwrap_or(1.0) as u32,
-            warm_up_seconds: number(warm_up, "`cold_start.warm_up.seconds`")? as u32,
-            min: number(model["replicas"].get("min"), "`replicas.min`")? as u32,
-            max: number(model["replicas"].get("max"), "`replicas.max`")? as u32,
-            initial: number(variant.get("initial"), "`initial`")? as u32,
-            gpus: number(variant.get("gpus"), "`gpus`")? as u32,
-            hold_ms: (hold * 1e3) as u64,
-            first_token_ms: number(objectives.get("first_token_ms"), "`first_token_ms`")?,
-            between_tokens_ms: number(objectives.get("between_tokens_ms"), "`between_tokens_ms`")?,
-            attainment_percent: number(objectives.get("attainment_percent"), "`attainment`")?,
+            model: modelled.model.to_owned(),
+            accelerator: modelled.accelerator.to_owned(),
+            tensor: modelled.tensor,
+            warm_up_seconds: warm_up.get() as u32,
+            min: model.bounds.min.get(),
+            max: model.bounds.max.get(),
+            initial: variant.initial,
+            gpus: variant.gpus_per_replica,
+            hold_ms: (model.hold.get() * 1e3) as u64,
+            first_token_ms: milliseconds(first),
+            between_tokens_ms: milliseconds(between),
+            attainment_percent: f64::from(objectives.attainment_per_million) / 1e4,
+            before: setup.scored_from.get(),
             setup,
         })
     }
 
-    /// When its last request comes.
+    /// When its requests come.
+    pub(super) fn requests(&self) -> impl DoubleEndedIterator<Item = f64> {
+        let requests = self.setup.models[0].trace.requests.iter();
+        requests.map(|request| request.at.get() - self.before)
+    }
+
+    /// When the last comes.
     pub(super) fn last_request(&self) -> f64 {
-        let requests = &self.setup.models[0].trace.requests;
-        requests.last().map_or(0.0, |request| request.at.get())
+        self.requests().next_back().unwrap_or(0.0)
     }
 }
 
