@@ -3,6 +3,7 @@
 mod faults;
 mod life;
 mod links;
+mod orders;
 mod random;
 
 use super::*;

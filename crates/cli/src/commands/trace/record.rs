@@ -1,6 +1,5 @@
 //! `flyball trace record`: traffic of vLLM, as a Prometheus saw it.
 
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,12 +7,16 @@ use clap::Args;
 use flyball_simulator::traffic::prometheus::{self, Answered, KIND, Recording};
 use kube::Client;
 use kube::client::Body;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use super::answer::TraceReport;
 use crate::cluster::{anonymous, innermost};
 use crate::flags::{time, time_above_zero};
 use crate::output::{Exit, Failure, Printer, duration};
+
+/// Names of series stay readable in logs.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_');
 
 /// Record traffic of vLLM from a Prometheus: rates and lengths, to inspect and replay
 ///
@@ -112,7 +115,7 @@ async fn ask(client: &Client, query: &str, [from, to, step]: [u64; 3]) -> Result
             .because(why)
             .hint("--prometheus is its address, as a browser shows it: http://localhost:9090")
     };
-    let query = utf8_percent_encode(query, NON_ALPHANUMERIC);
+    let query = utf8_percent_encode(query, ENCODED);
     let path = format!("/api/v1/query_range?query={query}&start={from}&end={to}&step={step}");
     let request = http::Request::get(path).body(Body::empty());
     let request = request.map_err(|error| failed(error.to_string()))?;
