@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// What differs from run to run.
-const REPLACED: [(&str, &str); 11] = [
+const REPLACED: [(&str, &str); 12] = [
     (r"story-[a-z0-9]{5}", "NAMESPACE"),
     (r"model-[a-z0-9]{8,10}-[a-z0-9]{5}", "POD"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
@@ -24,6 +24,8 @@ const REPLACED: [(&str, &str); 11] = [
     (r"<(unknown|invalid)>", "AGE"),
     (r">?\d+\.\d+", "#"),
     (r" {2,}", "   "),
+    // At the first look, when the gateway may have said something or nothing yet.
+    (r"is not known: [a-z, ]+ missing\.", "is not known: SIGNALS missing."),
     // Of past decisions: what served then and what an HPA would have had.
     (r"(CLOCK   NAMESPACE/model   \S+   \d+)   \S+   \S+", "$1   #   #"),
 ];

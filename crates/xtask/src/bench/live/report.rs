@@ -136,18 +136,20 @@ fn spread(root: &Path, name: &str, ruler: Ruler, end: f64) -> Result<String> {
 const SEEDS: u64 = 20;
 
 const TRUTH: &str = "
-GPU-hours agree. Attainment does not where fleets are small, and most of that is chance. With one or two
-replicas a decision is near its edge for minutes, and a replica that comes a minute earlier or later is worth
-hundreds of requests: on the cluster the step met two replicas (one had begun to drain and was taken back), in
-the simulation one; in the wave the second replica came 75 s earlier on the cluster the first time and 60 s
-later the second. The last two columns say how far chance alone goes: the same scenario with twenty other
-seeds of its traffic.
+Two things can differ: what a replica does with its requests, and what is decided. The column \"with the
+cluster's replicas\" takes decisions out: the simulator is given the replicas that served on the cluster, at the
+moments at which they did. What is left of the difference there is that of engines and queues.
 
-The cluster is at the upper end of that range both times, so the simulator is a little too pessimistic about
-overload: its replicas keep what they were given, while the gateway's queue gives what waits to whoever is free.
-A queue before the simulated replicas (`admit`, 16 to 128 requests each) was tried and brings it no nearer;
-windows that are learned, as the gateway's are, are not simulated yet. For the rival the same holds more
-strongly, because it is overloaded for longer.
+What is decided depends on what is seen, and near the edge between one replica and two a little is much: the last
+two columns are the same scenario with twenty other seeds of its traffic. An earlier run was 9 points off, and
+that was not chance. Four things on the way from traffic to decision were not in the simulator as they are on a
+cluster, and now are: gateways count an answer's tokens when it ends, a replica that drains is taken back,
+capacity is predicted from means of requests alone, and everything looks on before the first request comes. One
+thing was wrong on the cluster: the first answers to end are the short ones, and capacity rested on them for ten
+minutes. Nothing was fitted to these scenarios.
+
+For the rival, more is off: its metric is a quantile of Prometheus' histogram buckets, in the simulator one of the
+requests themselves.
 
 ![Pods live and simulated](live/truth.svg)
 ";
