@@ -6,7 +6,9 @@ use flyball_core::units::Micros;
 use flyball_simulator::cluster::Setup;
 use flyball_simulator::cold_start::ColdStart;
 use flyball_simulator::scenario::Scenario;
+use flyball_simulator::seconds::Seconds;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A scenario of one model with one variant, as engines and manifests take it.
 pub(super) struct World {
@@ -35,9 +37,17 @@ impl World {
         Self::read_with(root, name, None)
     }
 
-    /// The same traffic in its shape, and other chance in it.
+    /// The same traffic in its shape, with other chance in it, and begun at another moment between two
+    /// looks of whoever decides, which are a quarter of a minute apart.
     pub(super) fn seeded(root: &Path, name: &str, seed: u64) -> Result<Self> {
-        Self::read_with(root, name, Some(seed))
+        let mut world = Self::read_with(root, name, Some(seed))?;
+        let later = Seconds((seed % 15) as f64);
+        let setup = &mut world.setup;
+        setup.length += later;
+        setup.scored_from += later;
+        Arc::make_mut(&mut setup.models[0].trace).requests.iter_mut().for_each(|r| r.at += later);
+        world.before = setup.scored_from.get();
+        Ok(world)
     }
 
     fn read_with(root: &Path, name: &str, seed: Option<u64>) -> Result<Self> {
