@@ -121,7 +121,7 @@ impl Panel {
     fn path(&self, line: &Line, top: f64, seconds: f64) -> String {
         let mut path = String::new();
         for (at, value) in line.points.iter().filter(|(at, _)| *at <= seconds) {
-            let (x, y) = (x(*at, seconds), self.y(*value, top));
+            let (x, y) = (x(at.max(0.0), seconds), self.y(*value, top));
             let _ = match path.is_empty() {
                 true => write!(path, "M{x:.1} {y:.1}"),
                 false => write!(path, "H{x:.1}V{y:.1}"),
