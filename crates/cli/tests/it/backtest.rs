@@ -32,7 +32,9 @@ fn write(folder: &str, name: &str, text: &str) {
     if std::fs::read_to_string(&file).is_ok_and(|known| known == text) {
         return;
     }
-    let own = format!("{file}.{:?}", std::thread::current().id());
+    // Tests are threads of one process, or processes of which each calls its thread the same.
+    let (process, thread) = (std::process::id(), std::thread::current().id());
+    let own = format!("{file}.{process}.{thread:?}");
     std::fs::write(&own, text).expect("a file");
     std::fs::rename(&own, &file).expect("a file");
 }

@@ -2,10 +2,12 @@
 
 use super::flyball::{Run, command, finish, flyball};
 
-const FOLDER: &str = env!("CARGO_TARGET_TMPDIR");
+/// Tests of other files write files of the same names at the same time.
+const FOLDER: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/catalog");
 
 /// Runs in a folder with this catalog file, so that no path of the machine is shown.
 fn with_file(name: &str, text: &str, args: &[&str]) -> Run {
+    std::fs::create_dir_all(FOLDER).expect("a folder");
     std::fs::write(format!("{FOLDER}/{name}"), text).expect("a file can be written");
     finish(command(args).current_dir(FOLDER))
 }
@@ -87,6 +89,7 @@ fn the_file_of_the_guide_works() {
     let guide = include_str!("../../../../docs/guides/catalog.md");
     let example = guide.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next());
     let args = ["prices", "--provider", "our-cloud"];
+    std::fs::create_dir_all(FOLDER).expect("a folder");
     std::fs::write(format!("{FOLDER}/ours.toml"), example.expect("an example")).expect("a file");
     let run = finish(command(&args).current_dir(FOLDER).env("FLYBALL_CATALOG", "ours.toml"));
     assert_eq!(run.status, Some(0), "{}", run.shown());

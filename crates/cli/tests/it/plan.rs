@@ -2,7 +2,8 @@
 
 use super::flyball::{Run, command, finish, flyball};
 
-const FOLDER: &str = env!("CARGO_TARGET_TMPDIR");
+/// Tests of other files write files of the same names at the same time.
+const FOLDER: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/plan");
 
 const SERVE: [&str; 14] = [
     "plan",
@@ -170,6 +171,7 @@ fn a_trace_gives_rate_and_lengths() {
     for second in 0..1200 {
         text.push_str(&format!("{second},{},{}\n", 500 + second % 7 * 300, 100 + second % 5 * 50));
     }
+    std::fs::create_dir_all(FOLDER).expect("a folder");
     std::fs::write(format!("{FOLDER}/requests.csv"), text).expect("a file");
     std::fs::write(format!("{FOLDER}/broken.csv"), "time,input,output\n1,2,x\n").expect("a file");
     let ask = |file: &str| {
@@ -184,6 +186,7 @@ fn a_trace_gives_rate_and_lengths() {
 
 #[test]
 fn the_page_is_one_file_that_loads_nothing() {
+    std::fs::create_dir_all(FOLDER).expect("a folder");
     let file = format!("{FOLDER}/plan.html");
     let run = serve(&["--html", &file]);
     assert_eq!(run.status, Some(0), "{}", shown(&run));

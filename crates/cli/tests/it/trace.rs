@@ -5,10 +5,12 @@ use serde_json::json;
 use super::flyball::{Run, command, finish};
 use super::server::{self, Reply};
 
-const FOLDER: &str = env!("CARGO_TARGET_TMPDIR");
+/// Tests of other files write files of the same names at the same time.
+const FOLDER: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/trace");
 
 /// Runs in a folder with this file, so that no path of the machine is shown.
 fn with_file(name: &str, text: &str, args: &[&str]) -> Run {
+    std::fs::create_dir_all(FOLDER).expect("a folder");
     std::fs::write(format!("{FOLDER}/{name}"), text).expect("a file can be written");
     let run = finish(command(args).current_dir(FOLDER));
     let wide = run.stdout.lines().chain(run.stderr.lines()).find(|l| l.chars().count() > 100);
@@ -101,6 +103,7 @@ fn prometheus(path: &str) -> Reply {
 
 #[test]
 fn a_prometheus_is_recorded() {
+    std::fs::create_dir_all(FOLDER).expect("a folder");
     let address = server::start(prometheus);
     let record = |model: &str| {
         let args =
