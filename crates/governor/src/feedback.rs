@@ -12,10 +12,12 @@ use flyball_core::units::Timestamp;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Feedback {
     seen_at: Option<Timestamp>,
-    /// Requests that missed beyond those allowed, as a share of a day's allowance.
+    /// Requests that missed beyond those allowed.
     excess: f64,
-    /// Requests per day, slowly followed.
+    /// Requests per day: the mean of what was seen, of a day and more in the end.
     daily: f64,
+    /// How long was seen.
+    seen_s: f64,
     /// Requests per second that one replica's work is.
     requests_per_work: Option<f64>,
 }
@@ -45,17 +47,24 @@ impl Feedback {
         }
         let (requests, missed) = (count.requests.get() as f64, count.missed.get() as f64);
         let day = requests / seconds * 86_400.0;
-        let gain = (seconds / 86_400.0).min(1.0);
-        self.daily = if self.daily > 0.0 { self.daily + gain * (day - self.daily) } else { day };
+        // A first look alone says little: a service that just begins has answered one request, and by the
+        // day that this would make, the misses of ten minutes would weigh as those of weeks.
+        self.seen_s = (self.seen_s + seconds).min(86_400.0);
+        self.daily += (seconds / self.seen_s).min(1.0) * (day - self.daily);
         if work > 0.05 {
             let now = requests / seconds / work;
             let known = self.requests_per_work.unwrap_or(now);
             self.requests_per_work = Some(known + (seconds / 3_600.0).min(1.0) * (now - known));
         }
-        let allowed = AIM_BELOW * allowed(seat);
-        let allowance = allowed * self.daily.max(1.0);
-        self.excess = (self.excess + (missed - allowed * requests) / allowance)
-            .clamp(-SAVED_DAYS, OVERDRAWN_DAYS);
+        let beyond = missed - AIM_BELOW * allowed(seat) * requests;
+        let allowance = self.daily_allowance(seat);
+        self.excess =
+            (self.excess + beyond).clamp(-SAVED_DAYS * allowance, OVERDRAWN_DAYS * allowance);
+    }
+
+    /// Requests that may miss in a day.
+    fn daily_allowance(&self, seat: &Seat<'_>) -> f64 {
+        AIM_BELOW * allowed(seat) * self.daily.max(1.0)
     }
 
     /// Requests per second that one replica's work is, where requests are counted.
@@ -76,7 +85,8 @@ impl Feedback {
                 return (money.micros().max(0) as f64 * requests / hourly).clamp(1.0, 1e6);
             }
         }
-        WORTH_AT_ONE_PERCENT * (0.01 / allowed(seat)) * (GAIN * self.excess).exp()
+        let days = self.excess / self.daily_allowance(seat);
+        WORTH_AT_ONE_PERCENT * (0.01 / allowed(seat)) * (GAIN * days).exp()
     }
 }
 

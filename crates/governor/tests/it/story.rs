@@ -34,6 +34,25 @@ fn a_step_in_load_is_answered_at_once_and_in_full() {
     assert!(world.target() >= 24, "{}", world.target());
 }
 
+/// The first look of a service that just begins sees next to nothing. Taken for a day of it, the misses of
+/// ten minutes were those of weeks, and five times the replicas that were needed were kept for hours.
+#[test]
+fn a_quiet_beginning_does_not_make_misses_dear() {
+    let after = |quiet: usize| {
+        let mut world = Loop::new(60, 4, Policy::default());
+        for (ticks, work) in [(quiet, 0.01), (24, 4.0), (36, 8.0), (24, 4.0)] {
+            for _ in 0..ticks {
+                world.tick(work);
+            }
+        }
+        assert!(world.misses.missed.get() > 1_000, "{:?}", world.misses);
+        world.target()
+    };
+    let (usual, quiet) = (after(0), after(3));
+    // The beginning itself was a jump, against which something is kept.
+    assert!(quiet < 2 * usual, "{usual} and {quiet}");
+}
+
 #[test]
 fn a_decision_is_explained_in_three_sentences_with_its_numbers() {
     let mut world = Loop::new(100, 10, Policy::default());
