@@ -175,7 +175,9 @@ impl Arm {
             let at = number(0).context("a record without a time")?;
             got.push(Got { at, times: number(1).zip(number(2)) });
         }
-        Ok(Series { looks: self.looks.clone(), got }.from(self.world.before))
+        // Its clock begins with the first request: traffic is sent from there on. The scenario's quiet
+        // seconds are those in which everything was made ready.
+        Ok(Series { looks: self.looks.clone(), got })
     }
 
     fn record(&self, stage: &Stage) -> PathBuf {

@@ -172,8 +172,7 @@ fn operator(stage: &mut Stage, arms: &[Arm], link: u16) -> Result<Option<Running
 
 /// Looks at all arms until they are over, and says each minute how they stand.
 fn watch(stage: &Stage, arms: &mut [Arm], begun: Instant, minutes: Option<f64>) -> Result<()> {
-    let last = |arm: &Arm| arm.world.before + arm.world.last_request();
-    let last = arms.iter().map(last).fold(0.0, f64::max);
+    let last = arms.iter().map(|arm| arm.world.last_request()).fold(0.0, f64::max);
     let most = Duration::from_secs_f64(minutes.map_or(last, |minutes| minutes * 60.0));
     let most = if minutes.is_some() { most } else { most + AFTERWARDS };
     let mut said = 0;
