@@ -2,10 +2,11 @@
 
 use crate::Story;
 use crate::http::Answer;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// A service that runs until this is dropped.
@@ -107,7 +108,32 @@ impl Drop for Service {
     }
 }
 
-/// An address of this machine that nobody uses.
+/// An address of this machine that nobody uses and that is given only once.
+///
+/// Asking the kernel twice gave an operator the same port for two things. Below those that the kernel
+/// gives to outgoing connections, and below those of Services.
 pub fn free() -> Result<SocketAddr> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    // Each story is a process; they begin apart.
+    let first = std::process::id() % 100 * 100;
+    for _ in 0..10_000 {
+        let next = first + GIVEN.fetch_add(1, Ordering::Relaxed);
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 20_000 + (next % 10_000) as u16));
+        if TcpListener::bind(address).is_ok() {
+            return Ok(address);
+        }
+    }
+    bail!("no free port between 20000 and 30000")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::free;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn no_address_is_given_twice() {
+        let given: BTreeSet<_> = (0..500).map(|_| free().unwrap()).collect();
+        assert_eq!(given.len(), 500);
+    }
 }
