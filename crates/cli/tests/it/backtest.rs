@@ -1,11 +1,10 @@
 //! `flyball backtest`: what it shows, how it refuses, and that the same seeds give the same bytes.
 
-use super::flyball::{Run, command, finish};
+use super::flyball::{Run, command, finish, folder};
 
 /// A folder of its own, with small made-up traffic: three hours with a ramp, one with a step.
-fn folder() -> String {
-    let folder = format!("{}/backtest", env!("CARGO_TARGET_TMPDIR"));
-    std::fs::create_dir_all(&folder).expect("a folder");
+fn traffic() -> String {
+    let folder = folder("backtest");
     let rate = |minute: usize| 2.0 + 4.0 * (minute.min(180 - minute) as f64 / 90.0).powi(2);
     for (name, scale) in [("requests", 1.0), ("chat", 0.8), ("code", 0.4)] {
         let mut text = "time,input,output\n".to_owned();
@@ -65,7 +64,7 @@ fn backtest(more: &[&str]) -> Run {
 }
 
 fn ask(args: &[&str]) -> Run {
-    finish(command(args).current_dir(folder()).env("LC_ALL", "C.UTF-8"))
+    finish(command(args).current_dir(traffic()).env("LC_ALL", "C.UTF-8"))
 }
 
 fn fits(run: &Run) {
@@ -123,7 +122,7 @@ fn the_same_seeds_give_the_same_bytes() {
         args.push(name);
         let run = backtest(&args);
         assert_eq!(run.status, Some(0), "{}", shown(&run));
-        let page = std::fs::read_to_string(format!("{}/{name}", folder())).expect("the page");
+        let page = std::fs::read_to_string(format!("{}/{name}", traffic())).expect("the page");
         texts.push((run.stdout, page));
     }
     assert!(texts[0] == texts[1]);

@@ -1,15 +1,12 @@
 //! `flyball gpus` and `flyball prices`: what they show, and how they refuse.
 
-use super::flyball::{Run, command, finish, flyball};
-
-/// Tests of other files write files of the same names at the same time.
-const FOLDER: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/catalog");
+use super::flyball::{Run, command, finish, flyball, folder};
 
 /// Runs in a folder with this catalog file, so that no path of the machine is shown.
 fn with_file(name: &str, text: &str, args: &[&str]) -> Run {
-    std::fs::create_dir_all(FOLDER).expect("a folder");
-    std::fs::write(format!("{FOLDER}/{name}"), text).expect("a file can be written");
-    finish(command(args).current_dir(FOLDER))
+    let folder = folder("catalog");
+    std::fs::write(format!("{folder}/{name}"), text).expect("a file can be written");
+    finish(command(args).current_dir(&folder))
 }
 
 fn fits(run: &Run) {
@@ -89,15 +86,15 @@ fn the_file_of_the_guide_works() {
     let guide = include_str!("../../../../docs/guides/catalog.md");
     let example = guide.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next());
     let args = ["prices", "--provider", "our-cloud"];
-    std::fs::create_dir_all(FOLDER).expect("a folder");
-    std::fs::write(format!("{FOLDER}/ours.toml"), example.expect("an example")).expect("a file");
-    let run = finish(command(&args).current_dir(FOLDER).env("FLYBALL_CATALOG", "ours.toml"));
+    let folder = folder("catalog");
+    std::fs::write(format!("{folder}/ours.toml"), example.expect("an example")).expect("a file");
+    let run = finish(command(&args).current_dir(&folder).env("FLYBALL_CATALOG", "ours.toml"));
     assert_eq!(run.status, Some(0), "{}", run.shown());
     // What the guide shows is what is printed.
     assert!(guide.contains(&run.stdout), "{}", run.stdout);
     let contract =
         ["prices", "--accelerator", "h100", "--provider", "aws", "--purchase", "on-demand"];
-    let run = finish(command(&contract).current_dir(FOLDER).env("FLYBALL_CATALOG", "ours.toml"));
+    let run = finish(command(&contract).current_dir(&folder).env("FLYBALL_CATALOG", "ours.toml"));
     assert!(guide.contains(&run.stdout), "{}", run.stdout);
 }
 
@@ -113,7 +110,7 @@ fn everything_wrong_with_a_file_is_told_at_once() {
     insta::assert_snapshot!("file_bad", run.shown());
     let json = with_file("bad-json.toml", text, &["gpus", "--catalog", "bad-json.toml", "-ojson"]);
     assert_eq!((json.status, &json.json()["code"]), (Some(2), &"FLY-602".into()));
-    let run = finish(command(&["prices", "--catalog", "none.toml"]).current_dir(FOLDER));
+    let run = finish(command(&["prices", "--catalog", "none.toml"]).current_dir(folder("catalog")));
     assert_eq!(run.status, Some(2), "{}", run.shown());
     insta::assert_snapshot!("file_missing", run.shown());
 }

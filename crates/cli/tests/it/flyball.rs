@@ -68,6 +68,13 @@ pub(crate) fn finish(command: &mut Command) -> Run {
     }
 }
 
+/// A folder for the tests of one file: tests of others write files of the same names at the same time.
+pub(crate) fn folder(of: &str) -> String {
+    let folder = format!("{}/{of}", env!("CARGO_TARGET_TMPDIR"));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
 /// A kubeconfig that leads to this address.
 pub(crate) fn kubeconfig(name: &str, address: &str) -> String {
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.kubeconfig"));

@@ -1,9 +1,6 @@
 //! `flyball plan` and `flyball fit`: what they show, and how they refuse.
 
-use super::flyball::{Run, command, finish, flyball};
-
-/// Tests of other files write files of the same names at the same time.
-const FOLDER: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/plan");
+use super::flyball::{Run, command, finish, flyball, folder};
 
 const SERVE: [&str; 14] = [
     "plan",
@@ -148,17 +145,18 @@ fn fit_says_yes_tight_or_no() {
 
 #[test]
 fn models_that_are_not_there_or_not_understood_are_refused() {
-    std::fs::create_dir_all(format!("{FOLDER}/odd")).expect("a folder");
+    let folder = folder("plan");
+    std::fs::create_dir_all(format!("{folder}/odd")).expect("a folder");
     let odd = r#"{"model_type": "nemotron_h", "hidden_size": 2688}"#;
-    std::fs::write(format!("{FOLDER}/odd/config.json"), odd).expect("a file");
+    std::fs::write(format!("{folder}/odd/config.json"), odd).expect("a file");
     let short = r#"{"model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32}"#;
-    std::fs::write(format!("{FOLDER}/short.json"), short).expect("a file");
+    std::fs::write(format!("{folder}/short.json"), short).expect("a file");
     for (name, model) in [
         ("model_unknown", "llama-3.1-9b"),
         ("model_not_understood", "odd"),
         ("model_short", "short.json"),
     ] {
-        let run = finish(command(&["fit", model]).current_dir(FOLDER));
+        let run = finish(command(&["fit", model]).current_dir(&folder));
         assert!([Some(2), Some(3)].contains(&run.status), "{}", shown(&run));
         fits(&run);
         insta::assert_snapshot!(name, shown(&run));
@@ -171,13 +169,13 @@ fn a_trace_gives_rate_and_lengths() {
     for second in 0..1200 {
         text.push_str(&format!("{second},{},{}\n", 500 + second % 7 * 300, 100 + second % 5 * 50));
     }
-    std::fs::create_dir_all(FOLDER).expect("a folder");
-    std::fs::write(format!("{FOLDER}/requests.csv"), text).expect("a file");
-    std::fs::write(format!("{FOLDER}/broken.csv"), "time,input,output\n1,2,x\n").expect("a file");
+    let folder = folder("plan");
+    std::fs::write(format!("{folder}/requests.csv"), text).expect("a file");
+    std::fs::write(format!("{folder}/broken.csv"), "time,input,output\n1,2,x\n").expect("a file");
     let ask = |file: &str| {
         let args =
             ["plan", "serve", "--model", "llama-3.1-8b", "--accelerators", "l40s", "--trace", file];
-        finish(command(&args).current_dir(FOLDER).env("LC_ALL", "C.UTF-8"))
+        finish(command(&args).current_dir(&folder).env("LC_ALL", "C.UTF-8"))
     };
     insta::assert_snapshot!("trace", shown(&ask("requests.csv")));
     insta::assert_snapshot!("trace_broken", shown(&ask("broken.csv")));
@@ -186,8 +184,8 @@ fn a_trace_gives_rate_and_lengths() {
 
 #[test]
 fn the_page_is_one_file_that_loads_nothing() {
-    std::fs::create_dir_all(FOLDER).expect("a folder");
-    let file = format!("{FOLDER}/plan.html");
+    let folder = folder("plan");
+    let file = format!("{folder}/plan.html");
     let run = serve(&["--html", &file]);
     assert_eq!(run.status, Some(0), "{}", shown(&run));
     let page = std::fs::read_to_string(&file).expect("the page");

@@ -2,17 +2,14 @@
 
 use serde_json::json;
 
-use super::flyball::{Run, command, finish};
+use super::flyball::{Run, command, finish, folder};
 use super::server::{self, Reply};
-
-/// Tests of other files write files of the same names at the same time.
-const FOLDER: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/trace");
 
 /// Runs in a folder with this file, so that no path of the machine is shown.
 fn with_file(name: &str, text: &str, args: &[&str]) -> Run {
-    std::fs::create_dir_all(FOLDER).expect("a folder");
-    std::fs::write(format!("{FOLDER}/{name}"), text).expect("a file can be written");
-    let run = finish(command(args).current_dir(FOLDER));
+    let folder = folder("trace");
+    std::fs::write(format!("{folder}/{name}"), text).expect("a file can be written");
+    let run = finish(command(args).current_dir(&folder));
     let wide = run.stdout.lines().chain(run.stderr.lines()).find(|l| l.chars().count() > 100);
     assert_eq!(wide, None);
     run
@@ -62,7 +59,8 @@ fn files_that_are_not_traffic_are_refused() {
 #[test]
 fn every_form_can_be_written_and_read_again() {
     let shown = |file: &str| {
-        let json = finish(command(&["trace", "inspect", file, "-o", "json"]).current_dir(FOLDER));
+        let json =
+            finish(command(&["trace", "inspect", file, "-o", "json"]).current_dir(folder("trace")));
         json.json()["models"].clone()
     };
     let text = requests();
@@ -103,7 +101,7 @@ fn prometheus(path: &str) -> Reply {
 
 #[test]
 fn a_prometheus_is_recorded() {
-    std::fs::create_dir_all(FOLDER).expect("a folder");
+    let folder = folder("trace");
     let address = server::start(prometheus);
     let record = |model: &str| {
         let args =
@@ -111,11 +109,11 @@ fn a_prometheus_is_recorded() {
         let mut command = command(&args);
         // Our image has no certificate authorities, and plain HTTP needs none.
         command.env("SSL_CERT_FILE", "/nonexistent");
-        finish(command.args(["--output", "recorded.json"]).current_dir(FOLDER))
+        finish(command.args(["--output", "recorded.json"]).current_dir(&folder))
     };
     let run = record("m");
     assert_eq!(run.status, Some(0), "{}", run.shown());
-    let again = finish(command(&["trace", "inspect", "recorded.json"]).current_dir(FOLDER));
+    let again = finish(command(&["trace", "inspect", "recorded.json"]).current_dir(&folder));
     insta::assert_snapshot!("trace_recorded", again.shown());
     let run = record("none");
     assert_eq!(run.status, Some(3), "{}", run.shown());

@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Emulated accelerators on each of the two nodes: four arms of at most 8 replicas and one of 16, with two
-/// each. Four times the step was too much for two cores: engines fell behind.
+/// each.
 const GPUS_PER_NODE: u32 = 48;
 
 /// The resource that stands for them. Not NVIDIA's name, which other tests count.
