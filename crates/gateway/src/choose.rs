@@ -1,6 +1,6 @@
 //! Asks routing for an engine, with what this gateway knows.
 
-use crate::admit::Turn;
+use crate::admit::{BYTES_PER_TOKEN, Turn};
 use crate::fleet::{Endpoint, Millis, Model, Time};
 use crate::scan::{BLOCK_BYTES, Scanned};
 use flyball_core::units::Tokens;
@@ -9,10 +9,7 @@ use flyball_routing::{Ask, Availability, Choice, Past, Policy, Weights, Why};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Bytes of English text per token, for prompts that nobody has counted.
-pub(crate) const BYTES_PER_TOKEN: u64 = 4;
-
-/// Tokens in a block of affinity.
+/// Tokens in a block of affinity of text that nobody has counted.
 pub(crate) const BLOCK_TOKENS: u32 = (BLOCK_BYTES as u64 / BYTES_PER_TOKEN) as u32;
 
 /// Tokens of an answer, if nobody said the most: about the mean of chat traffic in the Azure traces
@@ -38,6 +35,7 @@ pub(crate) struct Wish<'a> {
     prefixes: &'a [u64],
     past: Past,
     prompt: u64,
+    block_tokens: u32,
     usual_prompt: u64,
     output: u64,
     key: u64,
@@ -49,18 +47,20 @@ impl<'a> Wish<'a> {
         let prefixes = &scanned.prefixes;
         let forgot = |place: usize| model.endpoints[place].forgot();
         let past = model.seen().look_at(prefixes, &model.ring, forgot);
-        let prompt = (scanned.prompt_bytes / BYTES_PER_TOKEN).max(1);
+        let scale = &model.gate.scale;
+        let prompt = scale.prompt(scanned, 0).tokens;
+        let block_tokens = scale.block_tokens(scanned);
         let usual_prompt = model.prompt(prompt);
         let most = scanned.max_tokens.unwrap_or(USUAL_OUTPUT);
         let output = most.saturating_mul(scanned.answers.unwrap_or(1)).min(1 << 20);
-        Self { model, policy, prefixes, past, prompt, usual_prompt, output, key }
+        Self { model, policy, prefixes, past, prompt, block_tokens, usual_prompt, output, key }
     }
 
     /// The same, for policies that only watch.
     pub(crate) fn arrival(&self) -> Arrival<'a> {
         Arrival {
             prefixes: self.prefixes,
-            block_tokens: BLOCK_TOKENS,
+            block_tokens: self.block_tokens,
             prompt: Tokens::new(self.prompt),
             output: Tokens::new(self.output),
             key: self.key,
@@ -144,7 +144,7 @@ impl<'a> Wish<'a> {
     fn said(&self) -> Ask<'_> {
         Ask {
             prefixes: self.prefixes,
-            block_tokens: BLOCK_TOKENS,
+            block_tokens: self.block_tokens,
             past: self.past,
             prompt: Tokens::new(self.prompt),
             key: self.key,

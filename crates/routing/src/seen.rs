@@ -104,6 +104,25 @@ impl Seen {
         self.recall(prefixes, ring.len(), gone)
     }
 
+    /// Leading blocks of a prompt that were seen before and are not known to be gone. The prompt is not
+    /// counted.
+    pub fn known_at(
+        &self,
+        prefixes: &[u64],
+        ring: &Ring,
+        forgot: impl Fn(usize) -> Option<Moment>,
+    ) -> u32 {
+        let is_known = |blocks: &usize| {
+            let (set, tag) = self.place(prefixes[blocks - 1]);
+            let Some(entry) = self.sets[set].iter().find(|entry| entry.tag == tag) else {
+                return false;
+            };
+            let before = ring.named(entry.last).and_then(&forgot);
+            !before.is_some_and(|before| entry.at.is_before(before))
+        };
+        depths(prefixes.len()).take_while(is_known).last().unwrap_or(0) as u32
+    }
+
     /// A prompt with these prefixes went to the endpoint with this key.
     pub fn sent(&mut self, prefixes: &[u64], key: u64) {
         self.sent_at(prefixes, key, Moment::default());
@@ -230,6 +249,8 @@ mod tests {
         };
         seen.sent_at(&prompt, 77, at(50));
         seen.sent_at(&prompt[..4], 77, at(100));
+        let known = |seen: &Seen, before: u16| seen.known_at(&prompt, &ring, |_| Some(at(before)));
+        assert_eq!([50, 51, 101].map(|before| known(&seen, before)), [10, 4, 0]);
         assert_eq!(of(&mut seen, None), (10, false));
         assert_eq!(of(&mut seen, Some(50)), (10, false));
         // The beginning was used later.

@@ -4,7 +4,6 @@ use super::Worker;
 use super::held::Held;
 use crate::admit::{Ask, Entered, InLine};
 use crate::answer::{Payload, Problem};
-use crate::choose::BYTES_PER_TOKEN;
 use crate::forward::{Job, Record, forward};
 use crate::serve::Live;
 use crate::settings::{Model, Priority};
@@ -83,7 +82,7 @@ fn ask(live: &Live, job: &Job, record: &Record) -> Ask {
         caller: number,
         weight,
         class: class(&job.headers, priority),
-        prompt_tokens: (job.scanned.prompt_bytes / BYTES_PER_TOKEN).max(1),
+        prompt: job.model.prompt_of(&job.scanned, live.policy(&job.model.name)),
         most_output: job.scanned.max_tokens,
         wait: wanted_wait(&job.headers).map_or(queue, |wanted| wanted.min(queue)),
         hold: live.again.is_some().then_some(hold),

@@ -39,6 +39,8 @@ pub struct Demand {
     pub arrived: u64,
     /// Their prompt tokens.
     pub arrived_tokens: u64,
+    /// Those of them that engines had to read, because no cache had them.
+    pub uncached_tokens: u64,
     /// Cost of all that ended, as it was and not as it was thought.
     pub spent_cost: u64,
     /// Requests that were turned away.

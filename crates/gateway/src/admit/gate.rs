@@ -3,11 +3,11 @@
 use super::demand::{Demand, Sums, millis};
 use super::judge::Judge;
 use super::line::{Line, Shard, Told, Waiter};
+use super::prompt::{Prompt, Scale, Took};
 use super::turn::{InLine, Turn};
 use crate::answer::Problem;
 use crate::fleet::Endpoint;
 use crate::invariants::{Invariant, give_back};
-use crate::sse::Usage;
 use arc_swap::ArcSwap;
 use flyball_core::units::Tokens;
 use flyball_routing::fair::{Asked, Class, Cost};
@@ -37,6 +37,8 @@ pub(crate) struct Gate {
     pub(crate) judge: Judge,
     /// Mean tokens of answers of late.
     usual_output: AtomicU64,
+    /// How many tokens prompts have.
+    pub(crate) scale: Scale,
 }
 
 /// A request at the gate.
@@ -45,7 +47,7 @@ pub(crate) struct Ask {
     pub(crate) caller: u64,
     pub(crate) weight: u32,
     pub(crate) class: Class,
-    pub(crate) prompt_tokens: u64,
+    pub(crate) prompt: Prompt,
     /// The most that it may write, if it says so.
     pub(crate) most_output: Option<u64>,
     /// The longest wait for a turn.
@@ -77,16 +79,18 @@ impl Gate {
             sums: Sums::default(),
             judge: Judge::default(),
             usual_output: AtomicU64::new(FIRST_OUTPUT),
+            scale: Scale::default(),
         }
     }
 
     /// Asks for a turn. The second is whether the model is to be called.
     pub(crate) fn enter(self: &Arc<Self>, ask: &Ask) -> Result<(Entered, bool), Problem> {
         let now = Instant::now();
-        self.sums.arrive(ask.prompt_tokens);
+        self.sums.arrive(ask.prompt.tokens);
         let endpoints = self.endpoints.load();
         let mut line = self.lock();
         line.fade(now);
+        line.uncached.arrive(&ask.prompt);
         let asked = self.asked(ask, line.shares.read(ask.caller));
         line.shares.wants(asked.caller, asked.weight, asked.cost);
         let is_up = endpoints.iter().any(|endpoint| endpoint.is_open());
@@ -97,7 +101,7 @@ impl Gate {
             let spoken_for = if shard == Shard::All { granted } else { 0 };
             if line.rooms(&endpoints, shard, spoken_for + 1, now) > spoken_for {
                 drop(line);
-                return Ok((Entered::Now(self.grant(asked, ask.prompt_tokens, shard)), false));
+                return Ok((Entered::Now(self.grant(asked, ask.prompt, shard)), false));
             }
         }
         let refused = self.refusal(&line, ask, &asked, is_up, now);
@@ -113,7 +117,7 @@ impl Gate {
             since: now,
             until: now + wait,
             held: !is_up,
-            prompt_tokens: ask.prompt_tokens,
+            prompt_tokens: ask.prompt.tokens,
         };
         let ticket = line.queue.push(&asked, waiter);
         self.waiting.store(line.queue.len(), Relaxed);
@@ -127,7 +131,7 @@ impl Gate {
         let waits = InLine {
             gate: Arc::clone(self),
             asked,
-            prompt_tokens: ask.prompt_tokens,
+            prompt: ask.prompt,
             ticket,
             hears: Some(hears),
             held: !is_up,
@@ -227,6 +231,7 @@ impl Gate {
             unread_tokens: endpoints.iter().map(|endpoint| endpoint.unread_tokens()).sum(),
             window: endpoints.iter().map(|endpoint| u64::from(endpoint.window())).sum(),
             held_tokens: endpoints.iter().map(|endpoint| endpoint.held_tokens()).sum(),
+            uncached_tokens: line.uncached.sum(),
             ..Demand::default()
         };
         drop(line);
@@ -236,15 +241,16 @@ impl Gate {
     }
 
     /// A request has ended at its engine, and this is what it used and how long it took.
-    pub(super) fn spend(&self, asked: &Asked, usage: Usage, took: Duration) {
-        let read = usage.input.saturating_sub(usage.cached);
-        let held = usage.input.saturating_add(usage.output / 2);
-        let [read_tokens, written, held] = [read, usage.output, held].map(Tokens::new);
+    pub(super) fn spend(&self, asked: &Asked, prompt: &Prompt, used: Took, took: Duration) {
+        let Took { input, read, output } = used;
+        let held = input.saturating_add(output / 2);
+        let [read_tokens, written, held] = [read, output, held].map(Tokens::new);
         let actual = Cost::of(read_tokens, written, held, millis(took));
         self.sums.spend(actual.0);
-        learn(&self.usual_output, usage.output);
-        let read_of = read * 1_000 / usage.input.max(1);
+        learn(&self.usual_output, output);
+        let read_of = read.saturating_mul(1_000) / input.max(1);
         let mut line = self.lock();
+        line.uncached.ended(prompt, read);
         line.shares.spent(asked.caller, asked.cost, actual, read_of);
         if !line.queue.is_empty() {
             line.queue.charge(asked.class, asked.caller, asked.cost, actual);
@@ -265,15 +271,15 @@ impl Gate {
         was_there
     }
 
-    fn grant(self: &Arc<Self>, asked: Asked, prompt_tokens: u64, shard: Shard) -> Turn {
+    fn grant(self: &Arc<Self>, asked: Asked, prompt: Prompt, shard: Shard) -> Turn {
         self.granted.fetch_add(1, Relaxed);
-        Turn::new(Arc::clone(self), asked, prompt_tokens, shard)
+        Turn::new(Arc::clone(self), asked, prompt, shard)
     }
 
     fn asked(&self, ask: &Ask, read_per_thousand: u64) -> Asked {
         let usual = self.usual_output.load(Relaxed);
         let output = ask.most_output.map_or(usual, |most| most.min(usual.saturating_mul(2)));
-        let read = ask.prompt_tokens.saturating_mul(read_per_thousand) / 1_000;
+        let read = ask.prompt.tokens.saturating_mul(read_per_thousand) / 1_000;
         let cost = Cost::of(Tokens::new(read), Tokens::new(output), Tokens::new(0), 0);
         Asked { class: ask.class, caller: ask.caller, weight: ask.weight, cost }
     }

@@ -169,7 +169,7 @@ mod tests {
             retries: 0,
             tries: &[],
             hoped_blocks: None,
-            usage: Usage { input: 10, cached: 0, output: 101 },
+            usage: Usage { input: 10, cached: Some(0), output: 101 },
             estimated: false,
             bytes_in: 0,
             bytes_out: 0,

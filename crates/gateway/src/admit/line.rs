@@ -1,6 +1,7 @@
 //! What is behind a gate's lock: who waits, who has had how much, how fast it goes.
 
 use super::pace::Pace;
+use super::prompt::Uncached;
 use super::wake::Wake;
 use crate::answer::Problem;
 use crate::fleet::Endpoint;
@@ -58,6 +59,8 @@ pub(super) struct Line {
     pub(super) shares: Shares,
     pub(super) pace: Pace,
     pub(super) wake: Wake,
+    /// Prompt tokens that came and had to be read.
+    pub(super) uncached: Uncached,
     faded: Instant,
     look_from: usize,
 }
@@ -69,6 +72,7 @@ impl Line {
             shares: Shares::default(),
             pace: Pace::default(),
             wake: Wake::default(),
+            uncached: Uncached::new(),
             faded: now,
             look_from: 0,
         }

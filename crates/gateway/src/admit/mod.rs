@@ -5,7 +5,8 @@
 //!    waiting passes without a stop; others stand in line until it is their [`Turn`], until they have
 //!    waited long enough, or until their client hangs up. Whoever would wait too long is told so at
 //!    once. If the model has no engine at all, requests are held while somebody wakes it.
-//! 3. [`Demand`] is the queue's state: what callers feel, and what scaling goes by; `judge` counts who
+//! 3. [`Prompt`] is how long a prompt is and how much of it is work, before an engine has counted it.
+//! 4. [`Demand`] is the queue's state: what callers feel, and what scaling goes by; `judge` counts who
 //!    felt too much.
 //!
 //! Who is next is decided by `flyball_routing::fair`, which is pure; here are locks, clocks and tasks.
@@ -15,6 +16,7 @@ mod gate;
 mod judge;
 mod line;
 mod pace;
+mod prompt;
 mod room;
 #[cfg(test)]
 mod tests;
@@ -24,5 +26,6 @@ mod wake;
 pub use demand::Demand;
 pub(crate) use gate::{Ask, Entered, Gate};
 pub(crate) use judge::Objectives;
+pub(crate) use prompt::{BYTES_PER_TOKEN, Prompt};
 pub(crate) use room::{Place, Room};
 pub(crate) use turn::{InLine, Turn};

@@ -1,4 +1,5 @@
 use super::gate::{Ask, Entered, Gate};
+use super::prompt::Prompt;
 use crate::answer::Problem;
 use crate::fleet::{Endpoint, Flight, Found};
 use crate::settings::Engine;
@@ -29,7 +30,7 @@ fn ask(caller: u64, prompt_tokens: u64) -> Ask {
         caller,
         weight: 1,
         class: Class::Normal,
-        prompt_tokens,
+        prompt: Prompt { tokens: prompt_tokens, uncached: prompt_tokens, ..Prompt::default() },
         most_output: Some(100),
         wait: Duration::from_secs(10),
         hold: None,
@@ -171,8 +172,12 @@ async fn a_caller_who_floods_keeps_to_its_engines_and_others_pass() {
 fn what_was_spent_is_counted_and_teaches() {
     let (gate, _) = gate(1);
     let Entered::Now(turn) = gate.enter(&ask(1, 1_000)).unwrap().0 else { panic!() };
-    turn.spend(Usage { input: 1_000, cached: 900, output: 10 }, Duration::from_secs(1));
+    turn.spend(Usage { input: 1_000, cached: Some(900), output: 10 }, Duration::from_secs(1));
     drop(turn);
     // 100 read, 10 written at 7, 1,005 held for a second at a 50th.
     assert_eq!(gate.demand("m").spent_cost, 100 + 70 + 20);
+    assert_eq!(gate.demand("m").uncached_tokens, 1_000, "as it was thought when it came");
+    let Entered::Now(_) = gate.enter(&ask(1, 1_000)).unwrap().0 else { panic!() };
+    let next = gate.demand("m").uncached_tokens - 1_000;
+    assert!((850..950).contains(&next), "a ninth of what was known is new: {next}");
 }

@@ -2,6 +2,7 @@
 
 use super::gate::Gate;
 use super::line::{Shard, Told};
+use super::prompt::Prompt;
 use crate::answer::Problem;
 use crate::fleet::Endpoint;
 use crate::sse::Usage;
@@ -16,7 +17,7 @@ use tokio::sync::oneshot;
 pub(crate) struct InLine {
     pub(super) gate: Arc<Gate>,
     pub(super) asked: Asked,
-    pub(super) prompt_tokens: u64,
+    pub(super) prompt: Prompt,
     pub(super) ticket: Ticket,
     pub(super) hears: Option<oneshot::Receiver<Told>>,
     /// Whether there was no engine when it came.
@@ -30,7 +31,7 @@ pub(crate) struct InLine {
 pub(crate) struct Turn {
     gate: Arc<Gate>,
     asked: Asked,
-    prompt_tokens: u64,
+    prompt: Prompt,
     shard: Shard,
     begun: AtomicBool,
     /// Prompt tokens that its engine probably had to read.
@@ -50,7 +51,7 @@ impl InLine {
         self.hears = None;
         match told {
             Ok(Told::Go(shard)) => {
-                Ok(Turn::new(Arc::clone(&self.gate), self.asked, self.prompt_tokens, shard))
+                Ok(Turn::new(Arc::clone(&self.gate), self.asked, self.prompt, shard))
             }
             Ok(Told::Never(problem)) => Err(problem),
             // The gate is gone, and with it the model.
@@ -72,19 +73,14 @@ impl Drop for InLine {
 }
 
 impl Turn {
-    pub(super) const fn new(
-        gate: Arc<Gate>,
-        asked: Asked,
-        prompt_tokens: u64,
-        shard: Shard,
-    ) -> Self {
+    pub(super) const fn new(gate: Arc<Gate>, asked: Asked, prompt: Prompt, shard: Shard) -> Self {
         Self {
             gate,
             asked,
-            prompt_tokens,
+            prompt,
             shard,
             begun: AtomicBool::new(false),
-            to_read: AtomicU64::new(prompt_tokens),
+            to_read: AtomicU64::new(prompt.tokens),
         }
     }
 
@@ -106,7 +102,7 @@ impl Turn {
 
     /// It is counted at an engine now, which probably has to read so many tokens.
     pub(crate) fn begun(&self, to_read: u64) {
-        self.to_read.store(to_read.min(self.prompt_tokens), Ordering::Relaxed);
+        self.to_read.store(to_read, Ordering::Relaxed);
         if !self.begun.swap(true, Ordering::Relaxed) {
             self.gate.ungrant();
         }
@@ -119,9 +115,9 @@ impl Turn {
 
     /// It has ended at its engine, and used so much.
     pub(crate) fn spend(&self, usage: Usage, took: Duration) {
-        let cached = self.prompt_tokens - self.to_read.load(Ordering::Relaxed);
-        let thought = Usage { input: self.prompt_tokens, cached, output: usage.output };
-        self.gate.spend(&self.asked, if usage.input > 0 { usage } else { thought }, took);
+        let to_read = self.to_read.load(Ordering::Relaxed);
+        let used = self.gate.scale.took(&self.prompt, to_read, usage);
+        self.gate.spend(&self.asked, &self.prompt, used, took);
     }
 }
 

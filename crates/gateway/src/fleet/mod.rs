@@ -15,12 +15,13 @@ mod window;
 
 pub(crate) use flight::Flight;
 
-use crate::admit::Gate;
+use crate::admit::{Gate, Prompt};
 use crate::meter::{EngineNow, EngineState};
+use crate::scan::Scanned;
 use crate::settings::Engine;
 use breaker::Breaker;
 use flyball_routing::fair::Reported;
-use flyball_routing::{Moment, Ring, Seen};
+use flyball_routing::{Moment, Policy, Ring, Seen};
 use pace::Pace;
 use reading::Reading;
 use std::collections::BTreeMap;
@@ -237,6 +238,17 @@ impl Model {
         let after = (before * 63 + tokens.min(1 << 32)).div_ceil(64);
         self.usual_prompt.store(after, Ordering::Relaxed);
         after
+    }
+
+    /// A prompt that came, before an engine has counted it. Where engines are not chosen by what they
+    /// have cached, none is hoped to have any of it.
+    pub(crate) fn prompt_of(&self, scanned: &Scanned, policy: Policy) -> Prompt {
+        let forgot = |place: usize| self.endpoints[place].forgot();
+        let known = match policy {
+            Policy::Prefix => self.seen().known_at(&scanned.prefixes, &self.ring, forgot),
+            Policy::LeastLoad | Policy::RoundRobin => 0,
+        };
+        self.gate.scale.prompt(scanned, known)
     }
 
     /// The next turn.

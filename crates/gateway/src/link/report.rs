@@ -54,6 +54,7 @@ fn of_model(queue: &Demand) -> ModelDemand {
         window: queue.window,
         arrived: queue.arrived,
         arrived_tokens: queue.arrived_tokens,
+        uncached_tokens: Some(queue.uncached_tokens),
         spent_cost: queue.spent_cost,
         shed: queue.shed,
         wake_calls: queue.wake_calls,

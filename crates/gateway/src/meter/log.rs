@@ -180,7 +180,7 @@ fn write_line(line: &mut Vec<u8>, finished: &Finished<'_>, trace_id: Option<u128
     optional(line, key!("flyball.split"), finished.split);
     special(line, finished);
     number(line, key!("gen_ai.usage.input_tokens"), usage.input);
-    number(line, key!("gen_ai.usage.cache_read.input_tokens"), usage.cached);
+    number(line, key!("gen_ai.usage.cache_read.input_tokens"), usage.cached.unwrap_or(0));
     number(line, key!("gen_ai.usage.output_tokens"), usage.output);
     flag(line, key!("flyball.usage.estimated"), finished.estimated);
     number(line, key!("http.request.body.size"), finished.bytes_in);

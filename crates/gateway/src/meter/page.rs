@@ -157,9 +157,10 @@ impl Meter {
         for (metric, value) in gauges {
             page.gauge(metric, shown().map(|model| ([&*model.name], value(model))))?;
         }
-        let counters: [(Metric, TotalOf); 7] = [
+        let counters: [(Metric, TotalOf); 8] = [
             (Metric::GatewayArrived, |model| model.queue.arrived),
             (Metric::GatewayArrivedTokens, |model| model.queue.arrived_tokens),
+            (Metric::GatewayUncachedTokens, |model| model.queue.uncached_tokens),
             (Metric::GatewayCost, |model| model.queue.spent_cost),
             (Metric::GatewayShed, |model| model.queue.shed),
             (Metric::GatewayWakeCalls, |model| model.queue.wake_calls),

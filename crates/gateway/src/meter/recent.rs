@@ -88,7 +88,9 @@ impl Slot {
     fn count(&self, finished: &Finished<'_>) {
         self.requests[finished.outcome.index()].fetch_add(1, Relaxed);
         let usage = finished.usage;
-        for (sum, count) in self.tokens.iter().zip([usage.input, usage.cached, usage.output]) {
+        for (sum, count) in
+            self.tokens.iter().zip([usage.input, usage.cached.unwrap_or(0), usage.output])
+        {
             if count > 0 {
                 sum.fetch_add(count, Relaxed);
             }

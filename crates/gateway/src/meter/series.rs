@@ -193,7 +193,7 @@ impl Operation {
         let told = usage.input > 0;
         for (histogram, (count, counts)) in self.tokens.iter().zip([
             (usage.input, told),
-            (usage.cached, told),
+            (usage.cached.unwrap_or(0), told),
             (usage.output, usage.output > 0),
         ]) {
             if counts {
@@ -215,7 +215,9 @@ impl Caller {
         self.recent.count(finished, ended);
         self.requests[finished.outcome.index()].fetch_add(1, Relaxed);
         let usage = finished.usage;
-        for (sum, count) in self.tokens.iter().zip([usage.input, usage.cached, usage.output]) {
+        for (sum, count) in
+            self.tokens.iter().zip([usage.input, usage.cached.unwrap_or(0), usage.output])
+        {
             if count > 0 {
                 sum.fetch_add(count, Relaxed);
             }

@@ -203,7 +203,7 @@ fn gen_ai(finished: &Finished<'_>) -> Vec<(&'static str, Value)> {
         ("gen_ai.provider.name", text("flyball")),
         ("gen_ai.request.stream", Value::Flag(finished.stream)),
         ("gen_ai.usage.input_tokens", Value::Count(finished.usage.input)),
-        ("gen_ai.usage.cache_read.input_tokens", Value::Count(finished.usage.cached)),
+        ("gen_ai.usage.cache_read.input_tokens", Value::Count(finished.usage.cached.unwrap_or(0))),
         ("gen_ai.usage.output_tokens", Value::Count(finished.usage.output)),
     ]);
     if let Some(model) = finished.model {

@@ -53,7 +53,7 @@ pub(super) fn request() -> Finished<'static> {
         retries: 1,
         tries: &[],
         hoped_blocks: Some(3),
-        usage: Usage { input: 1_000, cached: 768, output: 101 },
+        usage: Usage { input: 1_000, cached: Some(768), output: 101 },
         estimated: false,
         bytes_in: 4_096,
         bytes_out: 20_000,

@@ -192,6 +192,8 @@ impl Said {
             marks: Marks { open, model: self.model_at, cache_salt: self.cache_salt_at },
             plain,
             prompt_bytes,
+            media: 0,
+            media_bytes: 0,
             prefixes: Vec::new(),
         })
     }

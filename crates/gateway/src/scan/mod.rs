@@ -6,14 +6,15 @@
 //! keys and read `"m\u006fdel"` as `"model"` (reliability.md T-19). It knows no tokens, no network
 //! and no clock.
 //!
-//! `scanner` walks the grammar, `windows` goes through long values 64 bytes at a time, `keys` says
-//! what a guarded value must be, `plain` which keys leave an answer plain text, `blocks` hashes the
-//! prompt. It also marks the few places at which the gateway may change a body; `edit` does that.
+//! `scanner` walks the grammar, `windows` goes through long values 64 bytes at a time, `media` finds
+//! pictures among them, `keys` says what a guarded value must be, `plain` which keys leave an answer
+//! plain text, `blocks` hashes the prompt. It also marks the few places at which the gateway may change a body; `edit` does that.
 //!
 //! Start at [`Scanner`].
 
 mod blocks;
 mod keys;
+mod media;
 mod plain;
 mod scanner;
 mod windows;
@@ -81,6 +82,10 @@ pub struct Scanned {
     pub plain: bool,
     /// Bytes of the values that hold the prompt.
     pub prompt_bytes: u64,
+    /// Pictures, sounds and files among them.
+    pub media: u64,
+    /// Bytes of these.
+    pub media_bytes: u64,
     /// Hashes of the prompt's leading blocks of [`BLOCK_BYTES`], each over everything before its
     /// end and the model and salt too. The blocks of the prompt's keys follow each other in the
     /// order of [`crate::Surface::prompt_keys`], whatever their order in the body.

@@ -2,6 +2,7 @@
 
 use super::blocks::Blocks;
 use super::keys::{Guarded, Said};
+use super::media::{Found, Media};
 use super::plain::is_plain;
 use super::windows::{Stuck, Walk};
 use super::{Limits, Refused, Scanned};
@@ -30,6 +31,9 @@ pub struct Scanner {
     value: Vec<u8>,
     said: Said,
     prompt_bytes: u64,
+    media: Media,
+    /// All of the prompt's.
+    found: Found,
     blocks: Blocks,
     /// A key stands there that may shape the answer.
     shaped: bool,
@@ -53,6 +57,8 @@ impl Scanner {
             value: Vec::new(),
             said: Said::default(),
             prompt_bytes: 0,
+            media: Media::default(),
+            found: Found::default(),
             blocks: Blocks::new(),
             shaped: false,
             refused: None,
@@ -83,7 +89,9 @@ impl Scanner {
             return Err(Refused::NotJson { what: "it ends too early", at: self.at });
         }
         let plain = !self.shaped;
-        Ok((self.said.into_scanned(self.open, self.prompt_bytes, plain)?, self.blocks))
+        let scanned = self.said.into_scanned(self.open, self.prompt_bytes, plain)?;
+        let Found { count: media, bytes: media_bytes } = self.found;
+        Ok((Scanned { media, media_bytes, ..scanned }, self.blocks))
     }
 
     fn walk(&mut self, piece: &[u8]) -> Result<(), Refused> {
@@ -192,7 +200,9 @@ impl Scanner {
     }
 
     fn in_depth(&mut self, piece: &[u8], from: usize, mut walk: Walk) -> Result<usize, Refused> {
-        let ended = walk.on(piece, from, self.limits.depth).map_err(|stuck| match stuck {
+        let at = (self.at, from);
+        let walked = walk.on(piece, at, self.limits.depth, &mut self.media);
+        let ended = walked.map_err(|stuck| match stuck {
             Stuck::TooDeep => Refused::TooDeep { limit: self.limits.depth },
             Stuck::Mismatch(place) => {
                 let what = "a bracket that closes one of the other kind";
@@ -234,6 +244,7 @@ impl Scanner {
     }
 
     fn value_ended(&mut self, end: usize) -> Result<(), Refused> {
+        let found = self.media.take();
         match self.sink {
             Sink::Nothing => {}
             Sink::Value(key) => {
@@ -245,7 +256,11 @@ impl Scanner {
                 self.said.take_loosely(key, &self.value, whole);
                 self.value.clear();
             }
-            Sink::Prompt(part) => self.blocks.end(part),
+            Sink::Prompt(part) => {
+                self.found.count += found.count;
+                self.found.bytes += found.bytes;
+                self.blocks.end(part);
+            }
         }
         self.sink = Sink::Nothing;
         self.state = State::AfterValue;

@@ -39,9 +39,46 @@ fn what_a_body_says_is_read() {
             marks: scanned.marks.clone(),
             plain: false,
             prompt_bytes: r#"[{"role":"user","content":"a \"b\" ]}"}]"#.len() as u64,
+            media: 0,
+            media_bytes: 0,
             prefixes: Vec::new(),
         }
     );
+}
+
+#[test]
+fn pictures_are_told_apart_from_text_in_whatever_pieces_they_come() {
+    let base64 = "iVBORw0KGgoAAAANSUhEUg/+".repeat(12);
+    let picture = format!("data:image/png;base64,{base64}");
+    let text = "data:image/png;base64, they wrote, and so on. ".repeat(9);
+    let far = "https://a/b.png".to_owned();
+    let none = String::new();
+    for (surface, part, medium) in [
+        (Surface::Chat, r#"{"type":"image_url","image_url":{"url":"IT"}}"#, &picture),
+        (Surface::Chat, r#"{"type":"image_url","image_url":{"url":"IT"}}"#, &far),
+        (Surface::Responses, r#"{"type":"input_image","image_url":"IT"}"#, &picture),
+        (Surface::Chat, r#"{"type":"input_audio","input_audio":{"data" : "IT"}}"#, &base64),
+        (Surface::Messages, r#"{"type":"image","source":{"type":"base64","data":"IT"}}"#, &base64),
+        (Surface::Messages, &format!(r#"{{"type":"text","data":"{text}"}}"#), &none),
+        (Surface::Chat, &format!(r#"{{"type":"text","text":"{text}"}}"#), &none),
+        (Surface::Chat, &format!(r#"{{"type":"text","text":"{picture}"}}"#), &none),
+        (Surface::Chat, r#"{"type":"text","data":"short"}"#, &none),
+    ] {
+        let (key, part) = (surface.prompt_keys().last().unwrap(), part.replace("IT", medium));
+        let body = format!(
+            r#"{{"model":"m","{key}":[{{"role":"user","content":[{part},{part}]}}],
+            "metadata":{{"url":"{picture}"}}}}"#
+        );
+        let whole = scan_as(surface, body.as_bytes()).unwrap();
+        let media = if medium.is_empty() { 0 } else { 2 };
+        assert_eq!((whole.media, whole.media_bytes), (media, 2 * medium.len() as u64), "{part}");
+        for cut in 1..body.len() {
+            let mut scanner = Scanner::new(surface, Limits::DEFAULT);
+            scanner.feed(&body.as_bytes()[..cut]).unwrap();
+            scanner.feed(&body.as_bytes()[cut..]).unwrap();
+            assert_eq!(scanner.finish().as_ref(), Ok(&whole), "cut at {cut}");
+        }
+    }
 }
 
 #[test]

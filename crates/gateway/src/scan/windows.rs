@@ -5,6 +5,7 @@
 //! window's quotes, backslashes and brackets become the bits of a number, and the walk goes from
 //! one set bit to the next.
 
+use super::media::Media;
 use wide::u8x16;
 
 /// Bytes looked at in one go: as many as a mask has bits.
@@ -37,22 +38,27 @@ impl Walk {
         Self { depth: 1, kinds: 1, in_string: false, escaped: false }
     }
 
-    /// Walks from `from` to the end of the value, or of the piece (`None`). The end is the place
-    /// after the value's last byte.
+    /// Walks from `from` to the end of the value, or of the piece (`None`), which begins at `base` in
+    /// the body. The end is the place after the value's last byte.
     pub(super) fn on(
         &mut self,
         piece: &[u8],
-        from: usize,
+        (base, from): (usize, usize),
         depth_limit: u32,
+        media: &mut Media,
     ) -> Result<Option<usize>, Stuck> {
         let mut at = from;
+        if self.in_string {
+            media.more(&piece[from..]);
+        }
         while let Some(window) = piece.get(at..).and_then(<[u8]>::first_chunk::<WINDOW>) {
             // Most of a prompt is windows of plain text.
             if self.in_string && !self.escaped && quotes_and_backslashes(window) == 0 {
                 at += WINDOW;
                 continue;
             }
-            match self.through(window, WINDOW, depth_limit) {
+            let ahead = Ahead { at: base + at, bytes: &piece[at..] };
+            match self.through(window, ahead, depth_limit, media) {
                 Step::Through => at += WINDOW,
                 Step::Ended(place) => return Ok(Some(at + place)),
                 Step::TooDeep => return Err(Stuck::TooDeep),
@@ -66,7 +72,7 @@ impl Walk {
         // Zeros behind what is left: no mask knows them.
         let mut padded = [0; WINDOW];
         padded[..rest.len()].copy_from_slice(rest);
-        match self.through(&padded, rest.len(), depth_limit) {
+        match self.through(&padded, Ahead { at: base + at, bytes: rest }, depth_limit, media) {
             Step::Through => Ok(None),
             Step::Ended(place) => Ok(Some(at + place)),
             Step::TooDeep => Err(Stuck::TooDeep),
@@ -74,9 +80,16 @@ impl Walk {
         }
     }
 
-    /// One window of `length` bytes.
+    /// One window, which is the beginning of what is ahead.
     #[inline(always)]
-    fn through(&mut self, window: &[u8; WINDOW], length: usize, depth_limit: u32) -> Step {
+    fn through(
+        &mut self,
+        window: &[u8; WINDOW],
+        whole: Ahead<'_>,
+        depth_limit: u32,
+        media: &mut Media,
+    ) -> Step {
+        let length = whole.bytes.len().min(WINDOW);
         // The bits of what is not read yet.
         let mut ahead = u64::MAX;
         loop {
@@ -91,6 +104,7 @@ impl Walk {
                 let place = ends.trailing_zeros();
                 (self.in_string, self.escaped) = (false, false);
                 ahead = !1 << place;
+                media.end(whole.at + place as usize);
                 if self.depth == 1 {
                     return Step::Ended(place as usize + 1);
                 }
@@ -105,6 +119,8 @@ impl Walk {
                     b'"' => {
                         self.in_string = true;
                         ahead = !1 << place;
+                        let first = place as usize + 1;
+                        media.begin(whole.at + first, &whole.bytes[first..]);
                         break;
                     }
                     byte @ (b'{' | b'[') => {
@@ -129,6 +145,14 @@ impl Walk {
             }
         }
     }
+}
+
+/// What has come and was not read.
+#[derive(Clone, Copy)]
+struct Ahead<'a> {
+    /// Where it begins in the body.
+    at: usize,
+    bytes: &'a [u8],
 }
 
 /// What one window brought.

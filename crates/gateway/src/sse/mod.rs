@@ -51,8 +51,8 @@ pub struct Seen {
 pub struct Usage {
     /// Of the prompt, cached ones included.
     pub input: u64,
-    /// Of the prompt, found in the cache.
-    pub cached: u64,
+    /// Of the prompt, found in the cache; `None` if the engine does not say.
+    pub cached: Option<u64>,
     /// Of the answer.
     pub output: u64,
 }

@@ -44,7 +44,7 @@ const RESPONSES: &str = concat!(
 
 #[test]
 fn a_chat_is_understood() {
-    let usage = Some(Usage { input: 7, cached: 5, output: 3 });
+    let usage = Some(Usage { input: 7, cached: Some(5), output: 3 });
     let expected = Seen { events: 3, usage, ended: true, error: false, finish: Some(Finish::Stop) };
     assert_eq!(watch(Surface::Chat, CHAT), expected);
     assert_eq!(watch(Surface::Completions, CHAT), expected);
@@ -52,7 +52,7 @@ fn a_chat_is_understood() {
 
 #[test]
 fn anthropics_messages_are_understood() {
-    let usage = Some(Usage { input: 129, cached: 100, output: 15 });
+    let usage = Some(Usage { input: 129, cached: Some(100), output: 15 });
     let expected =
         Seen { events: 3, usage, ended: true, error: false, finish: Some(Finish::Length) };
     assert_eq!(watch(Surface::Messages, MESSAGES), expected);
@@ -60,7 +60,7 @@ fn anthropics_messages_are_understood() {
 
 #[test]
 fn responses_are_understood() {
-    let usage = Some(Usage { input: 9, cached: 8, output: 2 });
+    let usage = Some(Usage { input: 9, cached: Some(8), output: 2 });
     let expected = Seen { events: 3, usage, ended: true, error: false, finish: Some(Finish::Stop) };
     assert_eq!(watch(Surface::Responses, RESPONSES), expected);
 }
@@ -199,14 +199,14 @@ fn usage_at_the_end_of_a_long_line_in_pieces_is_found() {
     for piece in stream.as_bytes().chunks(4000) {
         watcher.feed(piece).unwrap();
     }
-    assert_eq!(watcher.seen().usage, Some(Usage { input: 9, cached: 0, output: 2 }));
+    assert_eq!(watcher.seen().usage, Some(Usage { input: 9, cached: None, output: 2 }));
     assert_eq!(*watcher.seen(), watch(Surface::Responses, &stream));
 }
 
 #[test]
 fn a_whole_answer_tells_its_usage() {
     let usage = r#""usage":{"prompt_tokens":4,"completion_tokens":6}"#;
-    let expected = Some(Usage { input: 4, cached: 0, output: 6 });
+    let expected = Some(Usage { input: 4, cached: None, output: 6 });
     assert_eq!(usage_of(format!(r#"{{"choices":[],{usage}}}"#).as_bytes()), expected);
     // With more behind it, plain or not.
     for behind in [r#""prompt_logprobs":null"#, r#""x":"}""#, r#""x":{"y":[1]}"#] {
@@ -232,5 +232,5 @@ fn a_whole_answer_tells_its_usage() {
 fn both_namings_at_once_are_no_error() {
     let both =
         r#"{"usage":{"prompt_tokens":4,"input_tokens":4,"completion_tokens":1,"output_tokens":1}}"#;
-    assert_eq!(usage_of(both.as_bytes()), Some(Usage { input: 4, cached: 0, output: 1 }));
+    assert_eq!(usage_of(both.as_bytes()), Some(Usage { input: 4, cached: None, output: 1 }));
 }

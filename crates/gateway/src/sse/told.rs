@@ -120,12 +120,15 @@ impl Counts {
         if input.is_none() && output.is_none() {
             return None;
         }
-        let read = self.cache_read_input_tokens.unwrap_or(0);
+        let read = self.cache_read_input_tokens;
         let created = self.cache_creation_input_tokens.unwrap_or(0);
         let details = self.prompt_tokens_details.or(self.input_tokens_details).unwrap_or_default();
         Some(Usage {
-            input: input.unwrap_or(0).saturating_add(read).saturating_add(created),
-            cached: details.cached_tokens.unwrap_or(0).saturating_add(read),
+            input: input.unwrap_or(0).saturating_add(read.unwrap_or(0)).saturating_add(created),
+            cached: match (details.cached_tokens, read) {
+                (None, None) => None,
+                (part, beside) => Some(part.unwrap_or(0).saturating_add(beside.unwrap_or(0))),
+            },
             output: output.unwrap_or(0),
         })
     }

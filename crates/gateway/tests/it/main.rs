@@ -17,3 +17,4 @@ mod salts;
 mod smuggling;
 mod splits;
 mod tale;
+mod work;

@@ -29,7 +29,7 @@ pub struct Signals {
 pub struct Asked {
     /// When the oldest of them said it.
     pub at: Timestamp,
-    /// Prompt tokens that arrive in a second.
+    /// Prompt tokens that arrive in a second and must be read: those that a cache has are no work.
     pub prompt_rate: Option<f64>,
     /// Tokens of answers in a second.
     pub output_rate: Option<f64>,

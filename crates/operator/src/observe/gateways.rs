@@ -29,6 +29,8 @@ struct Sums {
     started: SystemTime,
     arrived: u64,
     prompt_tokens: u64,
+    /// Those that no cache had; all of them where a gateway does not tell.
+    uncached_tokens: u64,
     output_tokens: u64,
     judged: u64,
 }
@@ -98,6 +100,7 @@ fn sums(model: &ModelDemand, started: SystemTime, at: Timestamp) -> Sums {
         started,
         arrived: model.arrived,
         prompt_tokens: model.arrived_tokens,
+        uncached_tokens: model.uncached_tokens.unwrap_or(model.arrived_tokens),
         output_tokens: model.output_tokens,
         judged: model.judged,
     }
@@ -130,9 +133,9 @@ fn asked(model: &ModelDemand, past: &VecDeque<Sums>, at: Timestamp) -> Asked {
     };
     Asked {
         at,
-        prompt_rate: rate(|sums| sums.prompt_tokens),
+        prompt_rate: rate(|sums| sums.uncached_tokens),
         output_rate: rate(|sums| sums.output_tokens),
-        backlog_tokens: model.backlog_tokens as f64,
+        backlog_tokens: model.backlog_tokens as f64 * uncached_share(ends, model),
         unread_tokens: model.unread_tokens as f64,
         in_flight: model.in_flight as f64,
         held_tokens: model.held_tokens as f64,
@@ -140,6 +143,18 @@ fn asked(model: &ModelDemand, past: &VecDeque<Sums>, at: Timestamp) -> Asked {
         shape: shape(ends, model),
         held: model.held > 0,
     }
+}
+
+/// The part of prompt tokens that no cache has: of the window, or of all time if nothing came in it.
+/// What waits is taken to be like what came.
+fn uncached_share(ends: Option<(&Sums, &Sums)>, model: &ModelDemand) -> f64 {
+    let Some(uncached) = model.uncached_tokens else { return 1.0 };
+    let share = |uncached: u64, all: u64| (all > 0).then(|| uncached as f64 / all as f64);
+    let of_window = ends.and_then(|(first, last)| {
+        let all = last.prompt_tokens.saturating_sub(first.prompt_tokens);
+        share(last.uncached_tokens.saturating_sub(first.uncached_tokens), all)
+    });
+    of_window.or_else(|| share(uncached, model.arrived_tokens)).unwrap_or(1.0).min(1.0)
 }
 
 /// Mean tokens of prompts and answers: of all time while that is short, and of the window later, if
@@ -150,7 +165,10 @@ fn shape(ends: Option<(&Sums, &Sums)>, model: &ModelDemand) -> Option<Means> {
     let of_window = ends.filter(|_| answered >= Means::SETTLED).and_then(|(first, last)| {
         let ended = last.judged.saturating_sub(first.judged);
         Some(Means {
-            prompt: mean(last.prompt_tokens - first.prompt_tokens, last.arrived - first.arrived)?,
+            prompt: mean(
+                last.prompt_tokens.saturating_sub(first.prompt_tokens),
+                last.arrived.saturating_sub(first.arrived),
+            )?,
             output: mean(last.output_tokens.saturating_sub(first.output_tokens), ended)?,
             answered,
         })

@@ -368,6 +368,35 @@ fn sums_of_gateways_become_rates_and_add_up() {
 }
 
 #[test]
+fn prompts_that_a_cache_has_are_no_work_and_an_older_gateway_counts_as_before() {
+    let facts = facts(adopted(), vec![pod("x", "10.0.0.1")]);
+    let with = |gateway: &str, second: u64, uncached: Option<u64>| {
+        let mut report = report(gateway, 1_000 + second, 10 * second, 0, true);
+        let model = ModelDemand { uncached_tokens: uncached, ..report.models[0].clone() };
+        report.models = [ModelDemand { backlog_tokens: 5_000, ..model }].into();
+        report
+    };
+    let asked = |uncached: &dyn Fn(u64) -> Option<u64>| {
+        let (mut gateways, mut last) = (Gateways::default(), Signals::default());
+        for second in 0..40 {
+            last = Signals::default();
+            let told = [with("one", second, uncached(second))];
+            gateways.add(&mut last, &told, &BTreeSet::new(), &facts);
+        }
+        last.asked["m"]
+    };
+    // Agents: a tenth of each prompt is new. The rest is still held in memory.
+    let agents = asked(&|second| Some(100 * second));
+    assert_eq!((agents.prompt_rate, agents.backlog_tokens), (Some(100.0), 500.0));
+    assert_eq!(agents.shape.map(|means| means.prompt), Some(100.0));
+    let older = asked(&|_| None);
+    assert_eq!((older.prompt_rate, older.backlog_tokens), (Some(1_000.0), 5_000.0));
+    // More than came is an engine's word against our count; what waits is not made more by it.
+    let more = asked(&|second| Some(2_000 * second));
+    assert_eq!((more.prompt_rate, more.backlog_tokens), (Some(2_000.0), 5_000.0));
+}
+
+#[test]
 fn a_pod_that_drains_is_empty_only_once_every_gateway_has_heard_of_it() {
     let marked = PodFacts { draining: Some(at(1_000)), ..pod("x", "10.0.0.1") };
     let facts = facts(adopted(), vec![marked]);

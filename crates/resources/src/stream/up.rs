@@ -135,6 +135,10 @@ pub struct ModelDemand {
     /// Tokens that engines hold in memory for requests of this gateway, as it reckons.
     #[prost(uint64, tag = "23")]
     pub held_tokens: u64,
+    /// Sum: those of the prompt tokens that came which engines had to read, because no cache had them.
+    /// Absent from gateways that do not tell them apart.
+    #[prost(uint64, optional, tag = "24")]
+    pub uncached_tokens: Option<u64>,
 }
 
 /// What a gateway has at one engine.

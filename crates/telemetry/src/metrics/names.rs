@@ -171,7 +171,9 @@ metrics! {
     GatewayArrived, Gateway, Counter, Count, "flyball_gateway_arrived_total", ["model"],
         "Requests that asked for a turn, whatever became of them";
     GatewayArrivedTokens, Gateway, Counter, Count, "flyball_gateway_arrived_tokens_total", ["model"],
-        "Their prompt tokens, counted by us";
+        "Their prompt tokens, counted by us as engines were seen to count";
+    GatewayUncachedTokens, Gateway, Counter, Count, "flyball_gateway_uncached_tokens_total", ["model"],
+        "Those of them that engines had to read, because no cache had them";
     GatewayCost, Gateway, Counter, Count, "flyball_gateway_cost_total", ["model"],
         "What requests that ended have cost, in the GPU time of a prompt token";
     GatewayShed, Gateway, Counter, Count, "flyball_gateway_shed_total", ["model"],

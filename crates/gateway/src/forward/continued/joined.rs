@@ -50,7 +50,7 @@ impl Joined {
     pub(in crate::forward) fn usage(&self, of_rest: Usage) -> Usage {
         let input = of_rest.input.saturating_sub(self.tokens);
         let output = of_rest.output.saturating_add(self.tokens);
-        Usage { input, cached: of_rest.cached.min(input), output }
+        Usage { input, cached: of_rest.cached.map(|cached| cached.min(input)), output }
     }
 
     /// Whether something is left to say.
@@ -82,12 +82,12 @@ impl Joined {
         let of = |name: &str| usage[name].as_u64().unwrap_or(0);
         let cached = usage["prompt_tokens_details"]["cached_tokens"].as_u64();
         let (input, output) = (of("prompt_tokens"), of("completion_tokens"));
-        let sum = self.usage(Usage { input, cached: cached.unwrap_or(0), output });
+        let sum = self.usage(Usage { input, cached, output });
         usage["prompt_tokens"] = sum.input.into();
         usage["completion_tokens"] = sum.output.into();
         usage["total_tokens"] = (sum.input + sum.output).into();
-        if cached.is_some() {
-            usage["prompt_tokens_details"]["cached_tokens"] = sum.cached.into();
+        if let Some(cached) = sum.cached {
+            usage["prompt_tokens_details"]["cached_tokens"] = cached.into();
         }
     }
 }
