@@ -1,6 +1,6 @@
 //! What must hold at every moment in a gateway, counted when it does not.
 //!
-//! All are balances: what was taken comes back once, however a request ends. They are checked where
+//! Most are balances: what was taken comes back once, however a request ends. They are checked where
 //! something comes back, because that is where a balance breaks; tests and soaks look that the sums are
 //! zero when nothing is under way. A broken one is counted and the sum put right, so that a mistake of
 //! ours refuses nobody.
@@ -22,12 +22,21 @@ pub enum Invariant {
     Grants,
     /// `GW-06`
     Line,
+    /// `GW-07`
+    Reported,
 }
 
 impl Invariant {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Requests, Self::Bytes, Self::Flights, Self::Unread, Self::Grants, Self::Line];
+    pub const ALL: [Self; 7] = [
+        Self::Requests,
+        Self::Bytes,
+        Self::Flights,
+        Self::Unread,
+        Self::Grants,
+        Self::Line,
+        Self::Reported,
+    ];
 
     /// Its id, which is also a metric's label.
     pub const fn id(self) -> &'static str {
@@ -38,6 +47,7 @@ impl Invariant {
             Self::Unread => "GW-04",
             Self::Grants => "GW-05",
             Self::Line => "GW-06",
+            Self::Reported => "GW-07",
         }
     }
 
@@ -50,6 +60,9 @@ impl Invariant {
             Self::Unread => "A prompt that an engine was to read is read or given up once.",
             Self::Grants => "A turn that was granted begins at an engine or is given back, once.",
             Self::Line => "As many are counted in a queue as stand in it.",
+            Self::Reported => {
+                "An engine with requests under way is reported until they end, listed or not."
+            }
         }
     }
 
@@ -66,7 +79,8 @@ impl Invariant {
     }
 }
 
-static BROKEN: [AtomicU64; Invariant::ALL.len()] = [const { AtomicU64::new(0) }; 6];
+static BROKEN: [AtomicU64; Invariant::ALL.len()] =
+    [const { AtomicU64::new(0) }; Invariant::ALL.len()];
 
 /// Takes from a count what was once added to it.
 macro_rules! give_back {

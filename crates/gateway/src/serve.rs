@@ -233,7 +233,9 @@ impl Running {
 
     /// What is wanted of each model.
     pub fn demand(&self) -> Vec<Demand> {
-        self.shared.fleet().models().map(|model| model.gate.demand(&model.name)).collect()
+        let fleet = self.shared.fleet();
+        let now = self.glance(fleet.models().map(|model| &*model.name));
+        now.into_iter().map(|model| model.queue).collect()
     }
 
     /// Takes in what the operator says; all that it said before is forgotten.
@@ -271,22 +273,25 @@ impl Running {
     pub(crate) fn engines(&self) -> Engines {
         let now = self.shared.now();
         let mut engines = Engines::default();
-        for endpoint in self.shared.fleet.load().endpoints() {
-            engines.add(endpoint.state(now));
-        }
+        let fleet = self.shared.fleet.load();
+        fleet.endpoints().for_each(|endpoint| engines.add(endpoint.state(now)));
+        fleet.gone().for_each(|(_, endpoint)| engines.add(endpoint.state(now)));
         engines
     }
 
     /// What is known of the engines of these models, and who waits for them.
     pub(crate) fn glance<'a>(&self, models: impl Iterator<Item = &'a str>) -> Vec<ModelNow> {
         let (now, fleet) = (self.shared.now(), self.shared.fleet.load());
+        let mut gone: BTreeMap<&str, Vec<Arc<Endpoint>>> = BTreeMap::new();
+        fleet.gone().for_each(|(model, endpoint)| gone.entry(model).or_default().push(endpoint));
         models
-            .map(|name| ModelNow {
-                name: name.into(),
-                engines: fleet.model(name).map_or_else(Vec::new, |model| {
-                    model.endpoints.iter().map(|endpoint| endpoint.glance(now)).collect()
-                }),
-                queue: fleet.model(name).map(|model| model.gate.demand(name)).unwrap_or_default(),
+            .map(|name| {
+                let listed = fleet.model(name).into_iter().flat_map(|model| &model.endpoints);
+                let gone = gone.get(name).map_or(&[][..], |gone| gone);
+                let mut queue = fleet.model(name).map(|m| m.gate.demand(name)).unwrap_or_default();
+                queue.in_flight += gone.iter().map(|one| u64::from(one.in_flight())).sum::<u64>();
+                let engines = listed.chain(gone).map(|endpoint| endpoint.glance(now)).collect();
+                ModelNow { name: name.into(), engines, queue }
             })
             .collect()
     }

@@ -13,6 +13,7 @@ fn endpoint(number: u16) -> Arc<Endpoint> {
     Arc::new(Endpoint::new(&Found {
         name: format!("engine-{number}"),
         address: ([127, 0, 0, 1], number).into(),
+        uid: None,
         draining: false,
         engine: Engine::Vllm,
     }))

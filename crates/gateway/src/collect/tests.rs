@@ -100,6 +100,7 @@ fn fleet(addresses: &[SocketAddr]) -> Arc<Fleet> {
         address: *address,
         draining: false,
         engine: Engine::Vllm,
+        uid: None,
     });
     let models = BTreeMap::from([("m".to_owned(), found.collect())]);
     Arc::new(Fleet::default().after(&Listing { models }))
@@ -253,7 +254,8 @@ async fn an_engine_that_does_not_answer_is_lost_if_another_does() {
 #[tokio::test]
 async fn what_two_models_have_at_one_engine_is_added_up() {
     let (tiny, address) = Tiny { running: AtomicU32::new(3), ..Tiny::default() }.start().await;
-    let found = Found { name: "e".to_owned(), address, draining: false, engine: Engine::Vllm };
+    let found =
+        Found { name: "e".to_owned(), address, draining: false, engine: Engine::Vllm, uid: None };
     let models = ["a", "b"].map(|model| (model.to_owned(), vec![found.clone()]));
     let listing = Listing { models: models.into_iter().collect() };
     let fleet = Arc::new(Fleet::default().after(&listing));
@@ -295,8 +297,13 @@ async fn one_collector_adds_up_what_all_gateways_have() {
     let (tiny, engine) = Tiny { running: AtomicU32::new(3), ..Tiny::default() }.start().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let collector = listener.local_addr().unwrap().to_string();
-    let found =
-        Found { name: engine.to_string(), address: engine, draining: false, engine: Engine::Vllm };
+    let found = Found {
+        name: engine.to_string(),
+        address: engine,
+        draining: false,
+        engine: Engine::Vllm,
+        uid: None,
+    };
     let models = BTreeMap::from([("m".to_owned(), vec![found])]);
     let (_out, listing) = watch::channel(Listing { models });
     let (told, verifier) = witness();

@@ -22,6 +22,7 @@ pub(super) struct Chosen {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Member {
     name: String,
+    uid: Option<String>,
     labels: BTreeMap<String, String>,
     address: IpAddr,
     draining: bool,
@@ -71,6 +72,7 @@ pub(super) fn member(from: &Pod) -> Option<Member> {
     let namespace = meta.namespace.as_deref().unwrap_or_default();
     Some(Member {
         name: format!("{namespace}/{}", meta.name.as_deref()?),
+        uid: meta.uid.clone(),
         labels: meta.labels.clone().unwrap_or_default(),
         address: status.pod_ip.as_deref()?.parse().ok()?,
         draining: meta.deletion_timestamp.is_some(),
@@ -92,6 +94,7 @@ pub(super) fn found<'a>(
                 _ => format!("{}:{port}", pod.name),
             },
             address: SocketAddr::new(pod.address, port),
+            uid: pod.uid.clone(),
             draining: pod.draining,
             engine,
         })

@@ -23,6 +23,7 @@ pub(super) struct Slice {
 struct Member {
     /// `namespace/pod`, where it is a pod.
     pod: Option<String>,
+    uid: Option<String>,
     address: IpAddr,
     draining: bool,
 }
@@ -59,7 +60,8 @@ pub(super) fn found<'a>(
         for member in &slice.members {
             let address = SocketAddr::new(member.address, number);
             let name = member.pod.clone().unwrap_or_else(|| address.to_string());
-            let one = Found { name: name.clone(), address, draining: member.draining, engine };
+            let (uid, draining) = (member.uid.clone(), member.draining);
+            let one = Found { name: name.clone(), address, uid, draining, engine };
             // Open before draining, IPv4 before IPv6: the same choice on every gateway.
             let rank = |found: &Found| (found.draining, found.address);
             match all.get(&name) {
@@ -110,9 +112,10 @@ fn member(endpoint: &Endpoint, namespace: &str) -> Option<Member> {
     // An FQDN is no address; the API gives such slices no meaning.
     let address = endpoint.addresses.first()?.parse().ok()?;
     let pod = endpoint.target_ref.as_ref().filter(|target| target.kind.as_deref() == Some("Pod"));
+    let uid = pod.and_then(|target| target.uid.clone());
     let pod = pod.and_then(|target| {
         let namespace = target.namespace.as_deref().unwrap_or(namespace);
         Some(format!("{namespace}/{}", target.name.as_deref()?))
     });
-    Some(Member { pod, address, draining })
+    Some(Member { pod, uid, address, draining })
 }

@@ -85,7 +85,7 @@ fn static_engines(addresses: &[SocketAddr], engine: Engine) -> Vec<Found> {
     let unique: BTreeSet<_> = addresses.iter().copied().collect();
     let found = |address: SocketAddr| {
         let name = address.to_string();
-        Found { name, address, draining: false, engine }
+        Found { name, address, uid: None, draining: false, engine }
     };
     unique.into_iter().map(found).collect()
 }

@@ -11,11 +11,14 @@ mod breaker;
 mod flight;
 mod pace;
 mod reading;
+#[cfg(test)]
+mod tests;
 mod window;
 
 pub(crate) use flight::Flight;
 
 use crate::admit::{Gate, Prompt};
+use crate::invariants::Invariant;
 use crate::meter::{EngineNow, EngineState};
 use crate::scan::Scanned;
 use crate::settings::Engine;
@@ -24,10 +27,10 @@ use flyball_routing::fair::Reported;
 use flyball_routing::{Moment, Policy, Ring, Seen};
 use pace::Pace;
 use reading::Reading;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 use window::Learned;
 
@@ -35,6 +38,15 @@ use window::Learned;
 #[derive(Debug, Default)]
 pub struct Fleet {
     models: BTreeMap<String, Arc<Model>>,
+    gone: Vec<Gone>,
+}
+
+/// An engine that discovery does not list any more: its pod is not ready, or leaves. As long as
+/// requests are under way at it, they are reported, and who has one holds it.
+#[derive(Clone, Debug)]
+struct Gone {
+    model: Arc<str>,
+    endpoint: Weak<Endpoint>,
 }
 
 /// A model and its engines.
@@ -81,6 +93,8 @@ pub struct Found {
     pub name: String,
     /// Where it answers.
     pub address: SocketAddr,
+    /// Its pod's own id: another pod may get the same name and address.
+    pub uid: Option<String>,
     /// Whether it is to finish what it has and get nothing new (a pod that is being deleted).
     pub draining: bool,
     /// What it is.
@@ -137,6 +151,8 @@ pub struct Endpoint {
     pub key: u64,
     /// Where it answers.
     pub address: SocketAddr,
+    /// Its pod's own id, if it is a pod.
+    pub uid: Option<Arc<str>>,
     /// What it is.
     pub engine: Engine,
     /// A number of its own in this process: connections are kept by it.
@@ -149,6 +165,8 @@ pub struct Endpoint {
     told_to_drain: AtomicBool,
     quarantined: AtomicBool,
     lost: AtomicBool,
+    /// Discovery does not list it.
+    gone: AtomicBool,
     in_flight: AtomicU32,
     window: Learned,
     reading: Reading,
@@ -163,13 +181,18 @@ pub struct Endpoint {
 }
 
 impl Fleet {
-    /// The fleet after a listing. Engines that stay keep their counts.
+    /// The fleet after a listing. Engines that stay keep their counts, and so do those that come back.
     pub fn after(&self, listing: &Listing) -> Self {
+        let known: Vec<(Arc<str>, Arc<Endpoint>)> = self.known().collect();
+        let mut by_name: BTreeMap<(&str, &str), Vec<&Arc<Endpoint>>> = BTreeMap::new();
+        for (model, endpoint) in &known {
+            by_name.entry((model, &endpoint.name)).or_default().push(endpoint);
+        }
         let models = listing.models.iter().map(|(name, found)| {
             let before = self.models.get(name);
             let kept = |f: &Found| {
-                let old = before?.endpoints.iter().find(|e| e.is(f))?;
-                old.draining.store(f.draining, Ordering::Relaxed);
+                let old = by_name.get(&(name, &f.name))?.iter().find(|e| e.is(f))?;
+                old.listed(f.draining);
                 Some(Arc::clone(old))
             };
             let mut endpoints: Vec<_> = found
@@ -195,7 +218,39 @@ impl Fleet {
                 Model { name: label, endpoints, ring, seen, usual_prompt, gate, turns, pace };
             (name.clone(), Arc::new(model))
         });
-        Self { models: models.collect() }
+        let mut after = Self { models: models.collect(), gone: Vec::new() };
+        after.gone = after.gone_of(&known);
+        let told: BTreeSet<u32> = after.known().map(|(_, endpoint)| endpoint.slot).collect();
+        let is_told = |old: &Endpoint| old.in_flight() == 0 || told.contains(&old.slot);
+        Invariant::Reported.hold(known.iter().all(|(_, old)| is_told(old)));
+        after
+    }
+
+    /// Engines that are not listed any more and have requests under way, with their model's name.
+    pub fn gone(&self) -> impl Iterator<Item = (&str, Arc<Endpoint>)> {
+        let there = |gone: &Gone| gone.endpoint.upgrade().filter(|one| one.in_flight() > 0);
+        self.gone.iter().filter_map(move |gone| Some((&*gone.model, there(gone)?)))
+    }
+
+    /// All engines that somebody may have a request at, with their model's name.
+    fn known(&self) -> impl Iterator<Item = (Arc<str>, Arc<Endpoint>)> {
+        let listed = self.models.values().flat_map(|model| {
+            model.endpoints.iter().map(|endpoint| (Arc::clone(&model.name), Arc::clone(endpoint)))
+        });
+        let gone = self.gone.iter();
+        listed.chain(gone.filter_map(|g| Some((Arc::clone(&g.model), g.endpoint.upgrade()?))))
+    }
+
+    /// Those of the engines known before that are not listed here. Whether a request is under way at
+    /// one is not asked: somebody may have chosen it a moment ago.
+    fn gone_of(&self, known: &[(Arc<str>, Arc<Endpoint>)]) -> Vec<Gone> {
+        let listed: BTreeSet<u32> = self.endpoints().map(|endpoint| endpoint.slot).collect();
+        let left = known.iter().filter(|(_, endpoint)| !listed.contains(&endpoint.slot));
+        left.map(|(model, endpoint)| {
+            endpoint.gone.store(true, Ordering::Relaxed);
+            Gone { model: Arc::clone(model), endpoint: Arc::downgrade(endpoint) }
+        })
+        .collect()
     }
 
     /// Tells every queue where its engines are. To be called once the fleet is in use: whoever is let
@@ -264,12 +319,14 @@ impl Endpoint {
             name: found.name.as_str().into(),
             key: xxhash_rust::xxh3::xxh3_64(found.name.as_bytes()),
             address: found.address,
+            uid: found.uid.as_deref().map(Arc::from),
             engine: found.engine,
             slot: NEXT_SLOT.fetch_add(1, Ordering::Relaxed),
             host: http::HeaderValue::from_str(&found.address.to_string())
                 .expect("an address is plain ASCII"),
             breaker: Breaker::default(),
             lost: AtomicBool::new(false),
+            gone: AtomicBool::new(false),
             draining: AtomicBool::new(found.draining),
             told_to_drain: AtomicBool::new(false),
             quarantined: AtomicBool::new(false),
@@ -381,7 +438,10 @@ impl Endpoint {
 
     /// Whether new requests may come.
     pub fn is_open(&self) -> bool {
-        !self.is_draining() && !self.quarantined.load(Ordering::Relaxed) && !self.is_lost()
+        !self.is_draining()
+            && !self.quarantined.load(Ordering::Relaxed)
+            && !self.is_lost()
+            && !self.is_gone()
     }
 
     /// What routing goes by. Of what others sent, only counts are known: each is taken
@@ -401,7 +461,9 @@ impl Endpoint {
 
     /// Whether it may get requests.
     pub(crate) fn state(&self, now: Millis) -> EngineState {
-        if self.is_lost() || !self.breaker.allows(now) {
+        if self.is_gone() {
+            EngineState::Gone
+        } else if self.is_lost() || !self.breaker.allows(now) {
             EngineState::Broken
         } else if self.quarantined.load(Ordering::Relaxed) {
             EngineState::Quarantined
@@ -420,6 +482,7 @@ impl Endpoint {
         EngineNow {
             name: Arc::clone(&self.name),
             address: self.address,
+            uid: self.uid.clone(),
             state: self.state(now),
             in_flight: self.in_flight(),
             running: reported(&self.running),
@@ -428,11 +491,29 @@ impl Endpoint {
         }
     }
 
+    /// Whether discovery does not list it.
+    fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Relaxed)
+    }
+
+    /// Discovery lists it. If it was gone, what was thought of it is forgotten: whoever found out is
+    /// not asked about it any more. Its counts stay.
+    fn listed(&self, draining: bool) {
+        self.draining.store(draining, Ordering::Relaxed);
+        if self.gone.swap(false, Ordering::Relaxed) {
+            self.lose(false);
+            self.quarantine(false);
+        }
+    }
+
     fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed) || self.is_told_to_drain()
     }
 
     fn is(&self, found: &Found) -> bool {
-        *self.name == *found.name && self.address == found.address && self.engine == found.engine
+        *self.name == *found.name
+            && self.address == found.address
+            && self.uid.as_deref() == found.uid.as_deref()
+            && self.engine == found.engine
     }
 }

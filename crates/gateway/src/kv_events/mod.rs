@@ -187,6 +187,7 @@ mod tests {
             address: ([127, 0, 0, 1], 1).into(),
             draining: false,
             engine: Engine::Vllm,
+            uid: None,
         };
         let endpoint = Arc::new(Endpoint::new(&found));
         let (horizon, standing) = (Horizon::default(), Arc::default());

@@ -115,7 +115,7 @@ mod tests {
 
     fn found(name: &str, port: u16) -> Found {
         let (address, engine) = (([10, 0, 0, 1], port).into(), Engine::Vllm);
-        Found { name: name.to_owned(), address, draining: false, engine }
+        Found { name: name.to_owned(), address, draining: false, engine, uid: None }
     }
 
     fn listing(engines: &[(&str, u16)]) -> Listing {

@@ -6,14 +6,19 @@ use crate::serve::Running;
 use flyball_resources::stream::{
     self, EndpointLoad, EndpointState, MAX_ENDPOINTS, MAX_MODELS, ModelDemand,
 };
+use std::collections::BTreeSet;
 
 /// How things stand at a gateway that goes by the orders of this number.
 pub(super) fn demand(running: &Running, orders: u64) -> stream::Demand {
     let fleet = running.fleet();
     let now = running.glance(fleet.models().map(|model| &*model.name));
+    // A model that is not served any more is not wanted, but its last requests may be under way.
+    let unserved: BTreeSet<&str> = fleet.gone().map(|(model, _)| model).collect();
+    let unserved =
+        running.glance(unserved.into_iter().filter(|model| fleet.model(model).is_none()));
     let mut demand = stream::Demand {
         models: now.iter().map(|model| of_model(&model.queue)).collect(),
-        endpoints: now.iter().flat_map(of_endpoints).collect(),
+        endpoints: now.iter().chain(&unserved).flat_map(of_endpoints).collect(),
         orders,
         ..stream::Demand::default()
     };
@@ -74,6 +79,11 @@ fn of_endpoints(model: &ModelNow) -> impl Iterator<Item = EndpointLoad> {
         model: model.name.to_string(),
         in_flight: engine.in_flight,
         state: state(engine.state).into(),
+        // Of the others there is one at a time, and a hundred thousand of them must fit.
+        uid: match (engine.state, &engine.uid) {
+            (EngineState::Gone, Some(uid)) => uid.to_string(),
+            _ => String::new(),
+        },
     })
 }
 
@@ -83,6 +93,7 @@ const fn state(state: EngineState) -> EndpointState {
         EngineState::Draining => EndpointState::Draining,
         EngineState::Quarantined => EndpointState::Quarantined,
         EngineState::Broken => EndpointState::Broken,
+        EngineState::Gone => EndpointState::Gone,
     }
 }
 

@@ -1,11 +1,13 @@
 //! The link against an operator of a few lines, and against none.
 
 use super::*;
-use crate::fleet::{Endpoint, Found, Listing};
+use crate::fleet::{Endpoint, Flight, Found, Listing};
 use crate::meter::Finished;
 use crate::serve::{self, Listener};
 use crate::settings::{Engine, Settings};
-use flyball_resources::stream::{DrainMark, MAJOR, ModelOrders, Orders, PATH, Welcome};
+use flyball_resources::stream::{
+    DrainMark, EndpointLoad, EndpointState, MAJOR, ModelOrders, Orders, PATH, Welcome,
+};
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
@@ -28,17 +30,21 @@ impl Listener for Deaf {
     fn cancelled(&self, _: &Arc<Endpoint>) {}
 }
 
+fn found(port: u16) -> Found {
+    Found {
+        name: format!("team/pod-{port}"),
+        address: ([10, 0, 0, 1], port).into(),
+        uid: None,
+        draining: false,
+        engine: Engine::Vllm,
+    }
+}
+
 /// A gateway with two engines of model `m`, and its link to this address.
 fn link(address: &str) -> Link {
     let mut settings = Settings { threads: 1, ..Settings::default() };
     settings.listen.set_port(0);
     let running = Arc::new(serve::start(&settings, Arc::new(Deaf)).unwrap());
-    let found = |port: u16| Found {
-        name: format!("team/pod-{port}"),
-        address: ([10, 0, 0, 1], port).into(),
-        draining: false,
-        engine: Engine::Vllm,
-    };
     running.list(&Listing { models: [("m".to_owned(), vec![found(1), found(2)])].into() });
     let operator = Operator { address: address.to_owned(), ..Operator::default() };
     Link::new(operator, running, "1.0.0").named("gateway-0")
@@ -103,6 +109,41 @@ async fn a_wake_is_said_at_once_to_who_listens_and_reports_know_of_it() {
     assert!(link.wake("m").is_err());
     link.report();
     assert_eq!(link.state().sequence, 0, "what another stream said is not counted here");
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_at_an_engine_that_is_not_listed_any_more_are_reported_until_they_end() {
+    let link = link("http://127.0.0.1:1");
+    let (mouth, mut words) = mpsc::channel(1);
+    link.speak(mouth);
+    let mut report = async || {
+        link.report();
+        let demand = words.recv().await.unwrap().demand.unwrap();
+        let told =
+            |endpoint: &EndpointLoad| (endpoint.name.clone(), endpoint.in_flight, endpoint.state());
+        let in_flight: u64 = demand.models.iter().map(|model| model.in_flight).sum();
+        (demand.endpoints.iter().map(told).collect::<Vec<_>>(), in_flight)
+    };
+    let told = |port: u16, in_flight, state| (format!("team/pod-{port}"), in_flight, state);
+    let (open, gone) = (EndpointState::Open, EndpointState::Gone);
+    let endpoint = Arc::clone(link.running.fleet().endpoints().next().unwrap());
+    let flight = Flight::begin(endpoint, 10, 10, true, std::time::Instant::now());
+    assert_eq!(report().await, (vec![told(1, 1, open), told(2, 0, open)], 1));
+    let list = |model: &str, ports: &[u16]| {
+        let found = ports.iter().copied().map(found).collect();
+        link.running.list(&Listing { models: [(model.to_owned(), found)].into() });
+    };
+    list("m", &[2]);
+    assert_eq!(report().await, (vec![told(2, 0, open), told(1, 1, gone)], 1));
+    assert_eq!(link.running.engines().gone, 1);
+    // Its model too.
+    list("other", &[3]);
+    assert_eq!(report().await, (vec![told(3, 0, open), told(1, 1, gone)], 0));
+    list("m", &[1, 2]);
+    assert_eq!(report().await, (vec![told(1, 1, open), told(2, 0, open)], 1));
+    list("m", &[2]);
+    drop(flight);
+    assert_eq!(report().await, (vec![told(2, 0, open)], 0));
 }
 
 /// An operator that says this to everybody.

@@ -72,6 +72,8 @@ pub struct Engines {
     pub quarantined: usize,
     /// They keep failing.
     pub broken: usize,
+    /// They are not listed any more, and have requests under way.
+    pub gone: usize,
 }
 
 /// One model.
@@ -92,6 +94,8 @@ pub struct EngineNow {
     pub name: Arc<str>,
     /// Where it answers.
     pub address: SocketAddr,
+    /// Its pod's own id, if it is a pod.
+    pub uid: Option<Arc<str>>,
     /// Whether it may get requests.
     pub state: EngineState,
     /// Requests that this gateway has under way at it.
@@ -115,11 +119,14 @@ pub enum EngineState {
     Quarantined,
     /// It keeps failing, or does not answer at all.
     Broken,
+    /// It is not listed any more (its pod is not ready, or leaves), and has requests under way.
+    Gone,
 }
 
 impl EngineState {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Open, Self::Draining, Self::Quarantined, Self::Broken];
+    pub const ALL: [Self; 5] =
+        [Self::Open, Self::Draining, Self::Quarantined, Self::Broken, Self::Gone];
 
     /// Its name in metrics and pages.
     pub const fn name(self) -> &'static str {
@@ -128,6 +135,7 @@ impl EngineState {
             Self::Draining => "draining",
             Self::Quarantined => "quarantined",
             Self::Broken => "broken",
+            Self::Gone => "gone",
         }
     }
 }
@@ -140,6 +148,7 @@ impl Engines {
             EngineState::Draining => &mut self.draining,
             EngineState::Quarantined => &mut self.quarantined,
             EngineState::Broken => &mut self.broken,
+            EngineState::Gone => &mut self.gone,
         } += 1;
     }
 
@@ -150,6 +159,7 @@ impl Engines {
             EngineState::Draining => self.draining,
             EngineState::Quarantined => self.quarantined,
             EngineState::Broken => self.broken,
+            EngineState::Gone => self.gone,
         }
     }
 }

@@ -65,6 +65,7 @@ fn now() -> Now {
     let engine = EngineNow {
         name: "e1".into(),
         address: ([10, 0, 0, 1], 8000).into(),
+        uid: None,
         state: EngineState::Open,
         in_flight: 2,
         running: Some(3),

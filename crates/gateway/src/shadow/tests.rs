@@ -21,6 +21,7 @@ fn fleet(models: &[&str], engines: u16) -> Arc<Fleet> {
     let found = |port| Found {
         name: format!("engine-{port}"),
         address: ([127, 0, 0, 1], port).into(),
+        uid: None,
         draining: false,
         engine: Engine::Vllm,
     };

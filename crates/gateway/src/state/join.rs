@@ -128,7 +128,10 @@ fn larger(one: Option<f64>, other: Option<f64>) -> Option<f64> {
 }
 
 fn worse(state: &str) -> usize {
-    ["open", "draining", "quarantined", "broken"].iter().position(|s| *s == state).unwrap_or(4)
+    ["open", "draining", "quarantined", "broken", "gone"]
+        .iter()
+        .position(|s| *s == state)
+        .unwrap_or(5)
 }
 
 #[cfg(test)]

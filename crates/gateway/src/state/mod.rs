@@ -71,7 +71,8 @@ pub struct Engine {
     pub name: String,
     /// Where it answers.
     pub address: String,
-    /// `open`, `draining`, `quarantined` or `broken`.
+    /// `open`, `draining`, `quarantined`, `broken` or `gone` (not listed any more, with requests under
+    /// way).
     pub state: String,
     /// Requests that gateways have under way at it.
     pub in_flight: u64,

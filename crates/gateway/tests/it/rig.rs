@@ -111,6 +111,7 @@ impl Rig {
             address: *address,
             draining: false,
             engine: Kind::Vllm,
+            uid: None,
         };
         let listed = |(name, addresses): &(&str, &[SocketAddr])| {
             ((*name).to_owned(), addresses.iter().map(found).collect())

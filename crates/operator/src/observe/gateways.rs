@@ -5,7 +5,7 @@ use super::facts::Facts;
 use crate::link::Report;
 use crate::time;
 use flyball_core::units::{Micros, Timestamp};
-use flyball_resources::stream::{EndpointState, ModelDemand};
+use flyball_resources::stream::{EndpointLoad, EndpointState, ModelDemand};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::SystemTime;
 
@@ -50,7 +50,8 @@ impl Gateways {
         facts: &Facts,
     ) {
         let pods = facts.pods.values().flatten().filter(|pod| !pod.over);
-        let pods: BTreeSet<&str> = pods.map(|pod| pod.name.as_str()).collect();
+        let (pods, uids): (BTreeSet<&str>, BTreeSet<&str>) =
+            pods.map(|pod| (pod.name.as_str(), pod.uid.as_str())).unzip();
         let there = |report: &Report| pods.contains(report.gateway.as_str());
         let (now, before) = (reports.iter().filter(|one| there(one)), &self.in_pods);
         let in_pods: BTreeSet<String> = reports
@@ -74,7 +75,9 @@ impl Gateways {
                 all.and_modify(|all| *all = all.with(asked)).or_insert(asked);
                 kept.insert(place, past);
             }
-            for endpoint in report.endpoints.iter() {
+            // Another pod may have the address of one that is gone: only its own id is its own.
+            let is_there = |load: &&EndpointLoad| load.uid.is_empty() || uids.contains(&*load.uid);
+            for endpoint in report.endpoints.iter().filter(is_there) {
                 let address = endpoint.address.rsplit_once(':').map_or("", |(ip, _)| ip);
                 let open = endpoint.state == EndpointState::Open as i32;
                 let count = f64::from(endpoint.in_flight);

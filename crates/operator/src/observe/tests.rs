@@ -324,6 +324,7 @@ fn report(gateway: &str, heard: u64, arrived: u64, in_flight: u32, open: bool) -
         model: "m".to_owned(),
         in_flight,
         state: state as i32,
+        uid: String::new(),
     };
     let time = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
     Report {
@@ -425,6 +426,28 @@ fn a_pod_that_drains_is_empty_only_once_every_gateway_has_heard_of_it() {
     let model = model(&facts, &signals, 1_010);
     let variant = model.variants.into_values().next().unwrap();
     assert!(variant.replicas.into_values().next().unwrap().is_safe_to_delete());
+}
+
+#[test]
+fn requests_at_a_pod_that_is_gone_are_its_own_and_not_those_of_the_next_at_its_address() {
+    let marked = PodFacts { draining: Some(at(1_000)), ..pod("x", "10.0.0.1") };
+    let facts = facts(adopted(), vec![marked.clone()]);
+    let safe = |uid: &str| {
+        let mut told = report("one", 1_005, 5, 1, false);
+        let gone = EndpointState::Gone as i32;
+        let endpoint =
+            EndpointLoad { uid: uid.to_owned(), state: gone, ..told.endpoints[0].clone() };
+        let listed = EndpointLoad { in_flight: 0, ..told.endpoints[0].clone() };
+        told.endpoints = [listed, endpoint].into();
+        let mut signals = Signals::default();
+        Gateways::default().add(&mut signals, &[told], &BTreeSet::new(), &facts);
+        let model = model(&facts, &signals, 1_010);
+        let variant = model.variants.into_values().next().unwrap();
+        variant.replicas.into_values().next().unwrap().is_safe_to_delete()
+    };
+    assert!(!safe(&marked.uid));
+    assert!(!safe(""), "nobody knows whose they are");
+    assert!(safe("of a pod before"));
 }
 
 #[test]

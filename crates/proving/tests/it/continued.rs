@@ -56,6 +56,7 @@ async fn every_text_is_as_if_nothing_had_broken() {
         address: engine.address,
         draining: false,
         engine: Kind::Vllm,
+        uid: None,
     });
     gateway.list(&Listing { models: [("emulated".to_owned(), found.into())].into() });
     let requests = 40;

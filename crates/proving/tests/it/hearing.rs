@@ -82,6 +82,7 @@ async fn rounds(hears: bool, shape: Shape) -> (Sums, u64, u64) {
         address: engine.address,
         draining: false,
         engine: Kind::Vllm,
+        uid: None,
     });
     gateway.list(&Listing { models: [("emulated".to_owned(), found.collect())].into() });
     let standing = Arc::new(Standing::default());

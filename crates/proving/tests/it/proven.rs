@@ -48,6 +48,7 @@ impl Rig {
             address: engine.address,
             draining: false,
             engine: Kind::Vllm,
+            uid: None,
         });
         gateway.list(&Listing { models: [("emulated".to_owned(), found.collect())].into() });
         Self { gateway, verifier, told }

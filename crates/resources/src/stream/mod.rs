@@ -20,7 +20,7 @@ pub use up::{Demand, EndpointLoad, EndpointState, Hello, ModelDemand, Protocol, 
 pub const MAJOR: u32 = 1;
 
 /// Grows with every field that is added. Nobody is refused for it.
-pub const MINOR: u32 = 0;
+pub const MINOR: u32 = 1;
 
 /// The service and its one method, as the path of an HTTP/2 request.
 pub const PATH: &str = "/flyball.link.v1.Link/Talk";

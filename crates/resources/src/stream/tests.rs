@@ -263,6 +263,7 @@ fn the_largest_messages_fit_and_an_idle_model_costs_little() {
         missed_first_token: n,
         missed_between_tokens: n,
         held_tokens: n,
+        uncached_tokens: Some(n),
     };
     let endpoint = EndpointLoad {
         name: "a-namespace/a-model-with-a-name-5d4f8c7b9d-abcde".to_owned(),
@@ -270,6 +271,7 @@ fn the_largest_messages_fit_and_an_idle_model_costs_little() {
         model: "organisation/a-model-with-a-long-name".to_owned(),
         in_flight: 200,
         state: EndpointState::Open.into(),
+        uid: String::new(),
     };
     let models = (busy.encoded_len() + 4) * MAX_MODELS;
     let endpoints = (endpoint.encoded_len() + 4) * MAX_ENDPOINTS;

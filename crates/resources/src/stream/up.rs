@@ -159,6 +159,10 @@ pub struct EndpointLoad {
     /// Whether it may get requests.
     #[prost(enumeration = "EndpointState", tag = "5")]
     pub state: i32,
+    /// Its pod's own id, said of those that are gone: another pod may have its name or address by now.
+    /// Empty if it is no pod.
+    #[prost(string, tag = "6")]
+    pub uid: String,
 }
 
 /// Whether an engine may get requests.
@@ -175,6 +179,9 @@ pub enum EndpointState {
     Quarantined = 3,
     /// It keeps failing, or does not answer at all.
     Broken = 4,
+    /// The gateway does not see it listed any more (its pod is not ready, or leaves), and has requests
+    /// under way at it. It gets nothing new.
+    Gone = 5,
 }
 
 /// A model is wanted that has no engine.

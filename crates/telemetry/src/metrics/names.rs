@@ -228,7 +228,7 @@ metrics! {
     GatewayKeptBytes, Gateway, Gauge, Bytes, "flyball_gateway_kept_bytes", [],
         "Bytes of kept answers";
     GatewayEngines, Gateway, Gauge, Count, "flyball_gateway_engines", ["state"],
-        "Engines by state: open, draining, quarantined (ignores hang-ups), broken (breaker is open)";
+        "Engines by state: open, draining, quarantined (ignores hang-ups), broken (breaker is open), gone (not listed any more, with requests under way)";
     GatewayDraining, Gateway, Gauge, Count, "flyball_gateway_draining", [],
         "1 from SIGTERM on, 0 before";
     GatewayZombies, Gateway, Gauge, Count, "flyball_gateway_zombies", [],

@@ -54,7 +54,7 @@ fn slice(endpoints: &[Value]) -> slices::Slice {
 
 fn found(name: &str, address: &str, draining: bool) -> Found {
     let address = address.parse().unwrap();
-    Found { name: name.to_owned(), address, draining, engine: Engine::Vllm }
+    Found { name: name.to_owned(), address, draining, engine: Engine::Vllm, uid: None }
 }
 
 fn pod(name: &str, labels: Value, ready: &str, deleted: bool) -> Option<pools::Member> {

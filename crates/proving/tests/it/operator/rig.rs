@@ -145,6 +145,7 @@ impl Gateway {
             address: *address,
             draining: false,
             engine: Engine::Vllm,
+            uid: None,
         });
         self.running.list(&Listing { models: [("mock".to_owned(), found.collect())].into() });
     }

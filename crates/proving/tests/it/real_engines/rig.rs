@@ -72,6 +72,7 @@ impl Rig {
             address: engine.address,
             draining,
             engine: Kind::LlamaCpp,
+            uid: None,
         };
         let all = engines.iter().map(|e| found(e, false));
         let all = all.chain(draining.iter().map(|e| found(e, true))).collect();
