@@ -1,12 +1,13 @@
 //! Looks at the cluster: what people want, what runs, what is asked of it.
 //!
 //! `watch` mirrors the API server, `prometheus` asks for series; both only read. `facts` holds what they
-//! found at one moment; `replicas`, `starts`, `demand` and `snapshot` turn it into `core`'s Snapshot
-//! and are pure. When the API server is gone, the mirror stays as it was.
+//! found at one moment; `in_flight`, `replicas`, `starts`, `demand` and `snapshot` turn it into `core`'s
+//! Snapshot and are pure. When the API server is gone, the mirror stays as it was.
 
 pub mod demand;
 mod facts;
 mod gateways;
+mod in_flight;
 mod mirror;
 mod prior;
 pub mod prometheus;
@@ -19,6 +20,7 @@ mod watch;
 
 pub use facts::{Facts, NodeFacts, PodFacts, Workload, WorkloadKey};
 pub use gateways::Gateways;
+pub use in_flight::InFlight;
 pub use prior::Priors;
 pub(crate) use replicas::purchase;
 pub(crate) use snapshot::workload_key;

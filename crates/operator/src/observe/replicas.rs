@@ -1,7 +1,7 @@
 //! Pods as replicas: where each is in its life.
 
-use super::demand::InFlight;
 use super::facts::{Facts, PodFacts};
+use super::in_flight::InFlight;
 use flyball_core::ids::{NodeName, ReplicaId};
 use flyball_core::snapshot::{Observed, Purchase, Replica, ReplicaState};
 use flyball_core::units::{Micros, Requests, Timestamp};

@@ -1,4 +1,5 @@
-use super::demand::{Asked, Engine, InFlight, Means, Signals};
+use super::demand::{Asked, Engine, Means, Signals};
+use super::in_flight::InFlight;
 use super::*;
 use crate::link::Report;
 use flyball_core::snapshot::{Freshness, Observed, ReplicaState};
