@@ -9,9 +9,12 @@
 //! that the decision does not make it worse. Start at [`check`], then `rules.rs`.
 
 mod change;
+mod removal;
 mod rules;
 #[cfg(test)]
 mod tests;
+
+pub use removal::{Holding, removals};
 
 use crate::decision::{Decision, Previous};
 use crate::snapshot::Snapshot;
@@ -37,6 +40,8 @@ pub enum Invariant {
     NoRequestKilled,
     /// `INV-08`
     FrozenUnchanged,
+    /// `INV-13`
+    NoWriteCutsRequests,
 }
 
 impl Invariant {
@@ -50,6 +55,7 @@ impl Invariant {
         Self::EachNamedOnce,
         Self::NoRequestKilled,
         Self::FrozenUnchanged,
+        Self::NoWriteCutsRequests,
     ];
 
     /// The id, as logs, metrics and documents show it.
@@ -63,6 +69,7 @@ impl Invariant {
             Self::EachNamedOnce => "INV-06",
             Self::NoRequestKilled => "INV-07",
             Self::FrozenUnchanged => "INV-08",
+            Self::NoWriteCutsRequests => "INV-13",
         }
     }
 
@@ -95,6 +102,11 @@ impl Invariant {
                  no request."
             }
             Self::FrozenUnchanged => "Nothing changes for a frozen model.",
+            Self::NoWriteCutsRequests => {
+                "No write removes a replica, or lets Kubernetes choose one, unless it never \
+                 served, is seen to be empty, or has drained where no gateway sends to it and its \
+                 grace period must do."
+            }
         }
     }
 
@@ -116,6 +128,8 @@ impl Invariant {
             Self::EachNamedOnce => rules::each_named_once(snapshot, decision),
             Self::NoRequestKilled => rules::no_request_killed(snapshot, decision),
             Self::FrozenUnchanged => rules::frozen_unchanged(&changes.models),
+            // Not about decisions: see `removals`.
+            Self::NoWriteCutsRequests => Vec::new(),
         };
         broken.into_iter().map(move |detail| Violation { invariant: self, detail })
     }

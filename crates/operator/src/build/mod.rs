@@ -1,10 +1,13 @@
 //! From a decision to the writes that carry it out. Pure.
 //!
-//! `scale` works out replicas, marks and costs of a workload that is there; `engine` makes the objects
-//! of a variant that Flyball runs itself. Nothing is built for a model in *Recommend* mode, for one that a
+//! `scale` works out replicas, marks and costs of a workload that is there, by the `order` in which Kubernetes
+//! removes pods; `engine` makes the objects of a variant that Flyball runs itself; `gate` holds back what could
+//! cut requests. Nothing is built for a model in *Recommend* mode, for one that a
 //! person froze, or for one whose replicas somebody else sets too.
 
 mod engine;
+mod gate;
+mod order;
 mod orders;
 mod scale;
 #[cfg(test)]
@@ -12,12 +15,13 @@ mod tests;
 
 pub use orders::orders;
 
-use crate::observe::demand::Signals;
 use crate::observe::{Facts, Seen, SeenModel, WorkloadKey, workload_key};
 use flyball_core::decision::{Decision, ModelDecision};
 use flyball_core::ids::ModelId;
+use flyball_core::invariants::Violation;
 use flyball_core::snapshot::Mode;
 use flyball_core::units::Timestamp;
+use scale::Scene;
 use serde_json::Value;
 
 /// One write. They are carried out in order: marks and costs before the number that they steer.
@@ -58,21 +62,35 @@ pub enum Write {
     },
 }
 
-/// Everything to write, by model.
-pub fn build(
-    facts: &Facts,
-    signals: &Signals,
-    seen: &Seen,
-    decision: &Decision,
-) -> Vec<(ModelId, Vec<Write>)> {
-    let now = seen.snapshot.taken_at;
-    let models = decision.models.iter().filter_map(|decided| {
-        let model =
-            seen.models.get(&decided.model).filter(|model| may_write(seen, model, decided))?;
-        let writes = of_model(facts, signals, model, decided, now);
-        (!writes.is_empty()).then(|| (decided.model.clone(), writes))
-    });
-    models.collect()
+/// What is to be written, and what was held back.
+#[derive(Clone, Debug, Default)]
+pub struct Built {
+    /// Everything to write, by model.
+    pub writes: Vec<(ModelId, Vec<Write>)>,
+    /// Rules that other writes would have broken.
+    pub broken: Vec<Violation>,
+}
+
+/// Everything to write.
+pub fn build(facts: &Facts, seen: &Seen, decision: &Decision) -> Built {
+    let mut built = Built::default();
+    for decided in &decision.models {
+        let model = seen.models.get(&decided.model);
+        let Some(model) = model.filter(|model| may_write(seen, model, decided)) else { continue };
+        let now = seen.snapshot.taken_at;
+        let writes = of_model(facts, model, decided, now);
+        let scene = |key: &WorkloadKey| {
+            let (key, workload) = facts.workloads.get_key_value(key)?;
+            let pods = facts.pods_of(&key.0, &workload.selector);
+            Some(Scene::of(key, workload, pods, &model.holds, now))
+        };
+        let (writes, broken) = gate::hold_back(&decided.model, writes, scene);
+        built.broken.extend(broken);
+        if !writes.is_empty() {
+            built.writes.push((decided.model.clone(), writes));
+        }
+    }
+    built
 }
 
 fn may_write(seen: &Seen, model: &SeenModel, decided: &ModelDecision) -> bool {
@@ -84,7 +102,6 @@ fn may_write(seen: &Seen, model: &SeenModel, decided: &ModelDecision) -> bool {
 
 fn of_model(
     facts: &Facts,
-    signals: &Signals,
     model: &SeenModel,
     decided: &ModelDecision,
     now: Timestamp,
@@ -108,9 +125,8 @@ fn of_model(
             );
         }
         if let Some(workload) = workload {
-            let namespace = target.variant.model().namespace().as_str();
-            let pods: Vec<_> = facts.pods_of(namespace, &workload.selector).collect();
-            writes.extend(scale::writes(&key, workload, &pods, signals, target, now));
+            let pods = facts.pods_of(&key.0, &workload.selector);
+            writes.extend(Scene::of(&key, workload, pods, &model.holds, now).writes(target));
         }
     }
     writes

@@ -1,18 +1,18 @@
 //! Replicas, marks and costs of one workload.
 //!
-//! A replica that serves goes in two phases: it is marked, gateways send it nothing new, and once it is
-//! seen to be empty it gets the lowest deletion cost and the workload one replica less. A ReplicaSet takes
-//! pods that are not ready before any cost, so that nothing is taken away while another pod starts.
-//! Where no gateway routes to it there is no first phase: Kubernetes takes the pod out of its Service,
-//! and the engine gets its grace period to finish.
+//! A replica that served goes in two phases: it is marked, gateways send it nothing new, and once it may go
+//! (it is seen to be empty, or nobody could see it) it gets the lowest deletion cost and the workload one
+//! replica less. Kubernetes chooses whom to remove, so that the number falls only as far as everybody whom
+//! it could choose may go.
 
 use super::Write;
-use crate::observe::demand::Signals;
+use super::order::{Order, ordinal};
 use crate::observe::{PodFacts, Workload, WorkloadKey};
 use flyball_core::decision::{Action, Target};
+use flyball_core::invariants::Holding;
 use flyball_core::units::{Micros, Timestamp};
 use flyball_resources::model_service::TargetKind;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A pod that drains goes before one that serves.
 const DRAINING_COST: i32 = -1_000;
@@ -23,27 +23,151 @@ const LEAVING_COST: i32 = -1_000_000;
 /// A pod that does not become ready for this long no longer keeps others from going.
 const STUCK: Micros = Micros::from_minutes(10);
 
-pub(super) fn writes(
-    key: &WorkloadKey,
-    workload: &Workload,
-    pods: &[&PodFacts],
-    signals: &Signals,
-    target: &Target,
-    now: Timestamp,
-) -> Vec<Write> {
-    let there: Vec<&PodFacts> = pods.iter().filter(|pod| pod.ending.is_none()).copied().collect();
-    let steps = match key.1 {
-        TargetKind::Deployment => Steps::free(&there, signals, target),
-        TargetKind::StatefulSet | TargetKind::LeaderWorkerSet => {
-            Steps::ordered(&there, signals, target)
-        }
-    };
-    let mut writes = steps.marks(&there, now);
-    let to = steps.replicas(workload, &there, target, now);
-    if to != workload.replicas {
-        writes.push(Write::Scale { workload: key.clone(), from: workload.replicas, to });
+/// One workload, with what is known of its pods.
+pub(super) struct Scene<'a> {
+    pub(super) key: &'a WorkloadKey,
+    pub(super) workload: &'a Workload,
+    /// Its pods, without those that are told to end.
+    pub(super) pods: Vec<&'a PodFacts>,
+    /// Whether each may be taken away.
+    pub(super) holds: &'a BTreeMap<String, Holding>,
+    pub(super) now: Timestamp,
+}
+
+impl<'a> Scene<'a> {
+    /// Of all pods of a workload.
+    pub(super) fn of(
+        key: &'a WorkloadKey,
+        workload: &'a Workload,
+        pods: impl Iterator<Item = &'a PodFacts>,
+        holds: &'a BTreeMap<String, Holding>,
+        now: Timestamp,
+    ) -> Self {
+        let pods = pods.filter(|pod| pod.ending.is_none()).collect();
+        Self { key, workload, pods, holds, now }
     }
-    writes
+
+    /// What is to be written so that it becomes as the target says.
+    pub(super) fn writes(&self, target: &Target) -> Vec<Write> {
+        let steps = match self.key.1 {
+            TargetKind::Deployment => self.free(target),
+            TargetKind::StatefulSet | TargetKind::LeaderWorkerSet => self.ordered(target),
+        };
+        let steps = self.revived(steps, target);
+        let mut writes = self.marks(&steps);
+        let (from, to) = (self.workload.replicas, self.replicas(&steps, target));
+        if to != from {
+            writes.push(Write::Scale { workload: self.key.clone(), from, to });
+        }
+        writes
+    }
+
+    /// Whether a pod may be taken away. Of one that was not looked at nothing is known.
+    pub(super) fn holding(&self, pod: &str) -> Holding {
+        self.holds.get(pod).copied().unwrap_or(Holding::MayHold)
+    }
+
+    /// Any pod may go.
+    fn free(&self, target: &Target) -> Steps {
+        let mut steps = Steps::default();
+        for pod in &self.pods {
+            let named = target.actions.iter().filter_map(goes).any(|name| name == pod.name);
+            let left = self.holding(&pod.name) == Holding::LeftToItsGrace;
+            if !named && !left {
+                continue;
+            }
+            let goes = self.holding(&pod.name).may_go();
+            let place = if goes { &mut steps.leave } else { &mut steps.drain };
+            place.insert(pod.name.clone());
+        }
+        steps
+    }
+
+    /// The last must go first: which pod was meant does not matter, only how many.
+    fn ordered(&self, target: &Target) -> Steps {
+        let mut last_first = self.pods.clone();
+        last_first.sort_by_key(|pod| std::cmp::Reverse(ordinal(&pod.name)));
+        let stays = |pod: &&PodFacts| pod.draining.is_none();
+        let named =
+            |name: &str| self.pods.iter().copied().filter(stays).any(|pod| pod.name == name);
+        let count = target.actions.iter().filter_map(goes).filter(|name| named(name)).count();
+        let chosen: BTreeSet<&str> =
+            last_first.iter().copied().filter(stays).take(count).map(|pod| &*pod.name).collect();
+        let leaves = |pod: &&&PodFacts| {
+            (pod.draining.is_some() || chosen.contains(&*pod.name))
+                && self.holding(&pod.name).may_go()
+        };
+        let leave = last_first.iter().take_while(leaves).map(|pod| pod.name.clone()).collect();
+        let drain = chosen.into_iter().filter(|pod| !self.holding(pod).may_go());
+        Steps { drain: drain.map(str::to_owned).collect(), leave, ..Steps::default() }
+    }
+
+    /// Pods that drain and are wanted again, instead of starting as many anew. One that is empty already
+    /// is no exception: it serves at once, and as long as a start is wanted in its place the number does
+    /// not fall, so that it would be neither used nor removed.
+    fn revived(&self, mut steps: Steps, target: &Target) -> Steps {
+        let starts = target.actions.iter().filter_map(|action| match action {
+            Action::Start { count, .. } => Some(count.get() as usize),
+            _ => None,
+        });
+        let serves = |pod: &&&PodFacts| pod.draining.is_some() && pod.ready.is_some();
+        let mut draining: Vec<_> = self.pods.iter().filter(serves).collect();
+        draining.sort_by_key(|pod| steps.leave.contains(&pod.name));
+        steps.revive =
+            draining.into_iter().take(starts.sum()).map(|pod| pod.name.clone()).collect();
+        steps.leave.retain(|pod| !steps.revive.contains(pod));
+        steps
+    }
+
+    fn marks(&self, steps: &Steps) -> Vec<Write> {
+        let mut writes = Vec::new();
+        for pod in &self.pods {
+            let name = || pod.name.clone();
+            let draining = steps.drain.contains(&pod.name) || pod.draining.is_some();
+            if steps.revive.contains(&pod.name) {
+                writes.push(Write::Unmark { pod: name() });
+                continue;
+            }
+            if steps.drain.contains(&pod.name) && pod.draining.is_none() {
+                writes.push(Write::Mark { pod: name(), since: self.now });
+            }
+            let cost = steps.cost(pod);
+            if (draining || steps.leave.contains(&pod.name))
+                && pod.deletion_cost != Some(i64::from(cost))
+            {
+                writes.push(Write::Cost { pod: name(), cost });
+            }
+        }
+        writes
+    }
+
+    /// What the workload's number must be: pods that drain count in it until they are gone.
+    fn replicas(&self, steps: &Steps, target: &Target) -> u32 {
+        let drains = |pod: &&&PodFacts| {
+            (pod.draining.is_some() || steps.drain.contains(&pod.name))
+                && !steps.leave.contains(&pod.name)
+                && !steps.revive.contains(&pod.name)
+        };
+        let draining = count(self.pods.iter().filter(drains).count());
+        let wanted = target.replicas.get().saturating_add(draining);
+        if wanted >= self.workload.replicas {
+            return wanted;
+        }
+        let order = Order::of(self.key.1, &self.pods, |pod| steps.cost_now(pod));
+        let most = order.most(|pod| steps.leave.contains(pod) || self.is_stuck(pod));
+        // Nobody goes whom the decision does not name.
+        let most = most.min(steps.leave.len());
+        let least = count(self.pods.len() - most);
+        wanted.max(least).min(self.workload.replicas)
+    }
+
+    /// Whether a pod never served and has had its time: it may go in place of another.
+    fn is_stuck(&self, name: &str) -> bool {
+        let old = |pod: &&&PodFacts| {
+            pod.name == name && self.now.since(pod.created).is_some_and(|age| age >= STUCK)
+        };
+        self.holding(name) == Holding::NeverServed && self.pods.iter().any(|pod| old(&pod))
+    }
 }
 
 /// What becomes of pods, by name.
@@ -58,136 +182,29 @@ struct Steps {
 }
 
 impl Steps {
-    /// Any pod may go.
-    fn free(there: &[&PodFacts], signals: &Signals, target: &Target) -> Self {
-        let mut steps = Self::default();
-        for action in &target.actions {
-            let (replica, empty) = match action {
-                Action::Start { .. } => continue,
-                Action::Drain { replica } => (replica, false),
-                Action::Delete { replica } => (replica, true),
-            };
-            let Some(pod) = there.iter().find(|pod| pod.name == replica.name()) else { continue };
-            // One that served and is not ready now is no start that failed: it may still write answers.
-            let empty = empty && (pod.lapsed.is_none() || pod.draining.is_some());
-            if empty || !signals.in_flight.is_routed(pod) {
-                steps.leave.insert(pod.name.clone());
-            } else {
-                steps.drain.insert(pod.name.clone());
-            }
-        }
-        steps.revived(there, target)
+    /// How soon a pod that does not stay is to go.
+    fn cost(&self, pod: &PodFacts) -> i32 {
+        if self.leave.contains(&pod.name) { LEAVING_COST } else { DRAINING_COST }
     }
 
-    /// The last must go first: which pod was meant does not matter, only how many.
-    fn ordered(there: &[&PodFacts], signals: &Signals, target: &Target) -> Self {
-        let mut steps = Self::default();
-        let count =
-            |wanted: fn(&Action) -> bool| target.actions.iter().filter(|a| wanted(a)).count();
-        let drains = count(|action| matches!(action, Action::Drain { .. }));
-        let empty: BTreeSet<&str> = target
-            .actions
-            .iter()
-            .filter_map(|action| match action {
-                Action::Delete { replica } => Some(replica.name()),
-                _ => None,
-            })
-            .collect();
-        let mut last_first: Vec<&&PodFacts> = there.iter().collect();
-        last_first.sort_by_key(|pod| std::cmp::Reverse(ordinal(&pod.name)));
-        let goes = |pod: &&&&PodFacts| empty.contains(pod.name.as_str());
-        steps.leave = last_first.iter().take_while(goes).map(|pod| pod.name.clone()).collect();
-        let staying =
-            |pod: &&&&PodFacts| pod.draining.is_none() && !steps.leave.contains(&pod.name);
-        let chosen: Vec<_> = last_first.iter().filter(staying).take(drains).collect();
-        for pod in chosen {
-            if signals.in_flight.is_routed(pod) {
-                steps.drain.insert(pod.name.clone());
-            } else {
-                steps.leave.insert(pod.name.clone());
-            }
+    /// How soon a pod goes once the marks are made.
+    fn cost_now(&self, pod: &PodFacts) -> i64 {
+        if self.revive.contains(&pod.name) {
+            return 0;
         }
-        steps.revived(there, target)
-    }
-
-    /// Pods that drain and are wanted again, instead of starting as many anew. One that is empty already
-    /// is no exception: it serves at once, and as long as a start is wanted in its place the number does
-    /// not fall, so that it would be neither used nor removed.
-    fn revived(mut self, there: &[&PodFacts], target: &Target) -> Self {
-        let starts = target.actions.iter().filter_map(|action| match action {
-            Action::Start { count, .. } => Some(count.get() as usize),
-            _ => None,
-        });
-        let mut draining: Vec<&&PodFacts> =
-            there.iter().filter(|pod| pod.draining.is_some() && pod.ready.is_some()).collect();
-        draining.sort_by_key(|pod| self.leave.contains(&pod.name));
-        self.revive = draining.into_iter().take(starts.sum()).map(|pod| pod.name.clone()).collect();
-        self.leave.retain(|pod| !self.revive.contains(pod));
-        self
-    }
-
-    fn marks(&self, there: &[&PodFacts], now: Timestamp) -> Vec<Write> {
-        let mut writes = Vec::new();
-        for pod in there {
-            let name = || pod.name.clone();
-            let cost = |cost: i32| {
-                (pod.deletion_cost != Some(i64::from(cost)))
-                    .then(|| Write::Cost { pod: name(), cost })
-            };
-            if self.revive.contains(&pod.name) {
-                writes.push(Write::Unmark { pod: name() });
-            } else if self.leave.contains(&pod.name) {
-                writes.extend(cost(LEAVING_COST));
-            } else if self.drain.contains(&pod.name) && pod.draining.is_none() {
-                writes.push(Write::Mark { pod: name(), since: now });
-                writes.extend(cost(DRAINING_COST));
-            }
-        }
-        writes
-    }
-
-    /// What the workload's number must be: pods that drain count in it until they are gone.
-    fn replicas(
-        &self,
-        workload: &Workload,
-        there: &[&PodFacts],
-        target: &Target,
-        now: Timestamp,
-    ) -> u32 {
-        let drains = |pod: &&&PodFacts| {
-            (pod.draining.is_some() || self.drain.contains(&pod.name))
-                && !self.leave.contains(&pod.name)
-                && !self.revive.contains(&pod.name)
-        };
-        let draining = count(there.iter().filter(drains).count());
-        let wanted = target.replicas.get().saturating_add(draining);
-        if wanted >= workload.replicas {
-            return wanted;
-        }
-        // Nobody goes whom the decision does not name.
-        let least = count(there.len().saturating_sub(self.leave.len()));
-        if self.waits_for_another(there, now) {
-            return workload.replicas;
-        }
-        wanted.max(least).min(workload.replicas)
-    }
-
-    /// Whether a pod that is to stay is not ready and would be taken instead of the one that was chosen.
-    fn waits_for_another(&self, there: &[&PodFacts], now: Timestamp) -> bool {
-        let leaves_ready =
-            there.iter().any(|pod| pod.ready.is_some() && self.leave.contains(&pod.name));
-        let starts = |pod: &&&PodFacts| {
-            pod.ready.is_none()
-                && !self.leave.contains(&pod.name)
-                && now.since(pod.created).is_none_or(|age| age < STUCK)
-        };
-        leaves_ready && there.iter().any(|pod| starts(&pod))
+        let goes = self.leave.contains(&pod.name)
+            || self.drain.contains(&pod.name)
+            || pod.draining.is_some();
+        if goes { i64::from(self.cost(pod)) } else { pod.deletion_cost.unwrap_or(0) }
     }
 }
 
-/// The number behind the last dash.
-fn ordinal(name: &str) -> u32 {
-    name.rsplit('-').next().and_then(|number| number.parse().ok()).unwrap_or(0)
+/// The replica that an action takes away.
+fn goes(action: &Action) -> Option<&str> {
+    match action {
+        Action::Start { .. } => None,
+        Action::Drain { replica } | Action::Delete { replica } => Some(replica.name()),
+    }
 }
 
 fn count(of: usize) -> u32 {

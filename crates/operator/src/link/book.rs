@@ -75,6 +75,8 @@ pub(super) enum Refused {
 #[derive(Debug, Default)]
 pub(super) struct Book {
     gateways: BTreeMap<String, Gateway>,
+    /// Gateways that speak another version, and when they last came.
+    refused: BTreeMap<String, SystemTime>,
     talks: u64,
 }
 
@@ -91,11 +93,16 @@ impl Book {
     pub(super) fn open(&mut self, hello: &Hello, now: SystemTime) -> Result<u64, Refused> {
         let protocol = hello.protocol.unwrap_or_default();
         if !protocol.is_understood() {
+            let known = self.refused.contains_key(&hello.gateway);
+            if is_name(&hello.gateway) && (known || self.refused.len() < GATEWAYS) {
+                self.refused.insert(hello.gateway.clone(), now);
+            }
             return Err(Refused::Protocol(protocol));
         }
         if !is_name(&hello.gateway) {
             return Err(Refused::Name);
         }
+        self.refused.remove(&hello.gateway);
         if !self.gateways.contains_key(&hello.gateway) {
             self.make_room(now)?;
         }
@@ -152,6 +159,12 @@ impl Book {
         self.gateways.values().filter(known).map(report).collect()
     }
 
+    /// Gateways that came lately and speak another version.
+    pub(super) fn refused(&self, now: SystemTime) -> Vec<String> {
+        let lately = self.refused.iter().filter(|(_, came)| !is_forgotten(**came, now));
+        lately.map(|(name, _)| name.clone()).collect()
+    }
+
     /// Models that gateways wait for which are here.
     pub(super) fn wanted(&self, now: SystemTime) -> BTreeSet<String> {
         let here = self.gateways.values().filter(|gateway| !is_gone(gateway.last.heard_at, now));
@@ -162,6 +175,7 @@ impl Book {
     /// Forgets those that were silent for long.
     pub(super) fn sweep(&mut self, now: SystemTime) {
         self.gateways.retain(|_, gateway| !is_forgotten(gateway.last.heard_at, now));
+        self.refused.retain(|_, came| !is_forgotten(*came, now));
     }
 
     /// Room for one more: if there is none, whoever has been gone for longest is forgotten early.
@@ -327,6 +341,8 @@ mod tests {
         let speaks = |protocol| Hello { protocol, ..hello("a", 8) };
         let refused = book.open(&speaks(Some(other)), at(0)).unwrap_err();
         assert!(refused.to_string().contains("version 2.0"), "{refused}");
+        assert_eq!(book.refused(at(599)), ["a"], "it is there, and routes");
+        assert_eq!(book.refused(at(600)), [] as [&str; 0]);
         assert!(book.open(&speaks(None), at(0)).is_err());
         let minor = Protocol { major: Protocol::OURS.major, minor: 99 };
         assert!(book.open(&speaks(Some(minor)), at(0)).is_ok());

@@ -94,6 +94,12 @@ impl Link {
         self.book().reports(now)
     }
 
+    /// Gateways that came lately and were refused because they speak another version. They go on by
+    /// themselves, and nothing is known of what they do.
+    pub fn refused(&self, now: SystemTime) -> Vec<String> {
+        self.book().refused(now)
+    }
+
     /// From now on all gateways go by these orders, those that come later too. Returns their number:
     /// a gateway whose [`Report::orders`] has reached it goes by them.
     ///

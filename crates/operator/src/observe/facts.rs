@@ -3,7 +3,7 @@
 use flyball_core::units::Timestamp;
 use flyball_resources::model_service::TargetKind;
 use flyball_resources::{ModelService, Pool, PoolSpec, labels};
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{ContainerStatus, Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, Time};
 use kube::ResourceExt as _;
 use kube::core::{Selector, SelectorExt as _};
@@ -66,6 +66,8 @@ pub struct PodFacts {
     pub ip: Option<String>,
     /// Its node.
     pub node: Option<String>,
+    /// The service account that it runs under.
+    pub account: Option<String>,
     /// When it was made.
     pub created: Timestamp,
     /// When it got its node.
@@ -80,6 +82,10 @@ pub struct PodFacts {
     pub draining: Option<Timestamp>,
     /// Whether it ended by itself: such a pod is replaced and counts for nothing.
     pub over: bool,
+    /// Whether it waits for its node, or its containers for their images: the phase `Pending`.
+    pub pending: bool,
+    /// Whether no process of it runs, as its node says: then nothing is inside.
+    pub stopped: bool,
     /// Restarts of its containers.
     pub restarts: i32,
     /// Accelerators that it asks for, by resource.
@@ -141,6 +147,7 @@ impl PodFacts {
             labels: pod.labels().clone(),
             ip: status.and_then(|status| status.pod_ip.clone()),
             node: spec.and_then(|spec| spec.node_name.clone()),
+            account: spec.and_then(|spec| spec.service_account_name.clone()),
             created: pod.creation_timestamp().map_or(Timestamp::from_micros(0), |at| moment(&at)),
             scheduled: condition("PodScheduled"),
             ready: condition("Ready"),
@@ -150,6 +157,8 @@ impl PodFacts {
                 .and_then(|at| at.parse::<jiff::Timestamp>().ok())
                 .map(|at| moment(&Time(at))),
             over: matches!(phase, "Succeeded" | "Failed"),
+            pending: phase == "Pending",
+            stopped: containers.is_some_and(|all| !all.is_empty() && !all.iter().any(runs)),
             restarts: containers
                 .map_or(0, |all| all.iter().map(|container| container.restart_count).sum()),
             asks: asks(pod),
@@ -185,6 +194,10 @@ fn lapsed(pod: &Pod) -> Option<Timestamp> {
     let running = containers.filter_map(|one| one.state.as_ref()?.running.as_ref());
     let began = running.filter_map(|running| running.started_at.as_ref()).max()?;
     (since.0 > began.0).then(|| moment(since))
+}
+
+fn runs(container: &ContainerStatus) -> bool {
+    container.state.as_ref().is_some_and(|state| state.running.is_some())
 }
 
 fn asks(pod: &Pod) -> BTreeMap<String, u32> {

@@ -2,6 +2,7 @@
 
 use super::demand::{Asked, Means, Signals};
 use super::facts::Facts;
+use super::in_flight::InFlight;
 use crate::link::Report;
 use crate::time;
 use flyball_core::units::{Micros, Timestamp};
@@ -62,7 +63,11 @@ impl Gateways {
             .collect();
         self.in_pods = in_pods;
         let left = |report: &Report| self.in_pods.contains(&report.gateway) && !there(report);
-        let known = |report: &&Report| report.told && !(report.gone && left(report));
+        let exists = |report: &&Report| !(report.gone && left(report));
+        for silent in reports.iter().filter(exists).filter(|report| !report.told) {
+            signals.in_flight.gateway(&silent.gateway, None);
+        }
+        let known = |report: &&Report| report.told && exists(report);
         let mut kept = BTreeMap::new();
         for report in reports.iter().filter(known) {
             let at = time::of_system(report.heard_at);
@@ -75,17 +80,7 @@ impl Gateways {
                 all.and_modify(|all| *all = all.with(asked)).or_insert(asked);
                 kept.insert(place, past);
             }
-            // Another pod may have the address of one that is gone: only its own id is its own.
-            let is_there = |load: &&EndpointLoad| load.uid.is_empty() || uids.contains(&*load.uid);
-            for endpoint in report.endpoints.iter().filter(is_there) {
-                let address = endpoint.address.rsplit_once(':').map_or("", |(ip, _)| ip);
-                let open = endpoint.state == EndpointState::Open as i32;
-                let count = f64::from(endpoint.in_flight);
-                signals.in_flight.at_address(address.trim_matches(['[', ']']), count, at);
-                if open {
-                    signals.in_flight.still_open(address.trim_matches(['[', ']']));
-                }
-            }
+            inside(&mut signals.in_flight, report, at, &uids);
         }
         self.past = kept;
         for name in wanted {
@@ -93,6 +88,27 @@ impl Gateways {
                 asked.backlog_tokens = asked.backlog_tokens.max(1.0);
                 asked.held = true;
             }
+        }
+    }
+}
+
+/// Requests inside engines, as one gateway counts them, of pods that are there.
+fn inside(in_flight: &mut InFlight, report: &Report, at: Timestamp, uids: &BTreeSet<&str>) {
+    in_flight.gateway(&report.gateway, Some(at));
+    let ip = |endpoint: &EndpointLoad| {
+        let ip = endpoint.address.rsplit_once(':').map_or("", |(ip, _)| ip);
+        ip.trim_matches(['[', ']']).to_owned()
+    };
+    if report.left_out > 0 {
+        in_flight.names_only(&report.gateway, report.endpoints.iter().map(ip));
+    }
+    // Another pod may have the address of one that is gone: only its own id is its own.
+    let is_there = |load: &&EndpointLoad| load.uid.is_empty() || uids.contains(&*load.uid);
+    for endpoint in report.endpoints.iter().filter(is_there) {
+        let address = ip(endpoint);
+        in_flight.at_address(&address, f64::from(endpoint.in_flight), at);
+        if endpoint.state == EndpointState::Open as i32 {
+            in_flight.still_open(&address);
         }
     }
 }

@@ -147,6 +147,7 @@ impl Lean for Pod {
         };
         self.spec = Some(PodSpec {
             node_name: spec.node_name,
+            service_account_name: spec.service_account_name,
             containers: spec.containers.into_iter().map(keep).collect(),
             ..PodSpec::default()
         });

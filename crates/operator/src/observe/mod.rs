@@ -20,7 +20,7 @@ mod watch;
 
 pub use facts::{Facts, NodeFacts, PodFacts, Workload, WorkloadKey};
 pub use gateways::Gateways;
-pub use in_flight::InFlight;
+pub use in_flight::{Counts, Expected, InFlight};
 pub use prior::Priors;
 pub(crate) use replicas::purchase;
 pub(crate) use snapshot::workload_key;

@@ -6,6 +6,7 @@
 //! as if it were new.
 
 use super::demand::{Engine, Signals};
+use super::in_flight::Counts;
 use flyball_core::units::Timestamp;
 use http::{Request, Uri};
 use kube::{Client, Config};
@@ -194,6 +195,7 @@ pub fn add(signals: &mut Signals, engines: BTreeMap<(String, String), Engine>) {
             signals.in_flight.in_pod(namespace, pod, inside, engine.at);
         }
     }
+    signals.in_flight.asked(Counts::Told);
     signals.engines = engines;
 }
 

@@ -8,6 +8,7 @@ use super::starts::Starts;
 use crate::time;
 use crate::validate::{Drain, Wanted, drain, validate};
 use flyball_core::ids::{AcceleratorId, ModelId, PoolId, VariantId};
+use flyball_core::invariants::Holding;
 use flyball_core::snapshot::{Model, Observed, Pool, Purchase, Snapshot, Variant};
 use flyball_core::units::{Gpus, Micros, Timestamp};
 use flyball_governor::Policy;
@@ -43,6 +44,10 @@ pub struct SeenModel {
     pub rival: Option<String>,
     /// Whether pods of the workloads that others made get the time to finish.
     pub drains: Vec<(WorkloadKey, Drain)>,
+    /// Whether each of its pods may be taken away, by name.
+    pub holds: BTreeMap<String, Holding>,
+    /// What a pod waits for that drains for long.
+    pub waits: Option<String>,
 }
 
 /// What is remembered from look to look.
@@ -78,6 +83,8 @@ pub fn look(
             absent: Vec::new(),
             rival: None,
             drains: Vec::new(),
+            holds: BTreeMap::new(),
+            waits: None,
         };
         match validate(service) {
             Err(problems) => seen.problems = problems,
@@ -120,7 +127,14 @@ impl<'a> Look<'a> {
             let key = workload_key(self.service, variant);
             let workload = self.facts.workloads.get(&key);
             let pods = self.pods(workload);
-            let one = self.variant(&id, variant, &pods, learnt);
+            let looks = self.inside(&pods);
+            let cuts = workload.is_some_and(|one| matches!(drain(one), Drain::Cuts(_)));
+            let holds = looks.iter().map(|look| (look.pod.name.clone(), look.holding(cuts)));
+            seen.holds.extend(holds);
+            let mut waits =
+                looks.iter().filter_map(|one| one.waits_for(&self.signals.in_flight, cuts));
+            seen.waits = seen.waits.take().or_else(|| waits.next());
+            let one = self.variant(&id, variant, &looks, learnt);
             let room = one.capacity.resident;
             serving.lapsed |= pods.iter().any(|pod| pod.lapsed.is_some());
             serving
@@ -161,18 +175,30 @@ impl<'a> Look<'a> {
         })
     }
 
+    /// The pods of a workload, with what is inside. Where one of them has series, all should.
+    fn inside(&self, pods: &[&'a PodFacts]) -> Vec<replicas::Seen<'a>> {
+        let namespace = self.wanted.id.namespace().as_str();
+        let place = |pod: &PodFacts| (namespace.to_owned(), pod.name.clone());
+        let speaks = pods.iter().any(|pod| self.signals.engines.contains_key(&place(pod)));
+        let look = |pod: &&'a PodFacts| {
+            let inside = self.signals.in_flight.of(namespace, pod, speaks, self.time);
+            replicas::Seen { pod, inside, time: self.time }
+        };
+        pods.iter().map(look).collect()
+    }
+
     fn variant(
         &self,
         id: &VariantId,
         spec: &VariantSpec,
-        pods: &[&PodFacts],
+        pods: &[replicas::Seen<'_>],
         learnt: &mut Learnt,
     ) -> Variant {
         let status = self.service.status.iter().flat_map(|status| &status.variants);
         if let Some(status) = status.into_iter().find(|status| status.name == spec.name) {
             learnt.starts.recall(id, status);
         }
-        learnt.starts.learn(id, pods.iter().copied());
+        learnt.starts.learn(id, pods.iter().map(|look| look.pod));
         let pool = spec.pool().unwrap_or_else(|_| unpooled_id());
         let accelerator = self.facts.pools.iter().find(|one| one.name_any() == pool.as_str());
         let capacity = learnt.priors.capacity(
@@ -183,9 +209,7 @@ impl<'a> Look<'a> {
             &self.wanted.objectives,
         );
         let namespace = self.wanted.id.namespace().as_str();
-        let replicas = pods.iter().filter_map(|pod| {
-            replicas::replica(self.facts, namespace, pod, &self.signals.in_flight, self.time)
-        });
+        let replicas = pods.iter().filter_map(|look| look.replica(self.facts, namespace));
         Variant {
             pool,
             gpus_per_replica: Gpus::new(u32::try_from(spec.gpus_per_replica).unwrap_or(0)),

@@ -182,6 +182,7 @@ fn a_count_from_before_the_drain_says_nothing() {
     let facts = facts(adopted(), vec![marked]);
     let seen = |counted: u64| {
         let mut in_flight = InFlight::default();
+        in_flight.all_came();
         in_flight.at_address("10.0.0.1", 0.0, at(counted));
         let signals = Signals { in_flight, ..Signals::default() };
         let model = model(&facts, &signals, 1_010);
@@ -404,6 +405,7 @@ fn a_pod_that_drains_is_empty_only_once_every_gateway_has_heard_of_it() {
     let facts = facts(adopted(), vec![marked]);
     let empty = |reports: &[Report]| {
         let mut signals = Signals::default();
+        signals.in_flight.all_came();
         Gateways::default().add(&mut signals, reports, &BTreeSet::new(), &facts);
         let model = model(&facts, &signals, 1_010);
         let variant = model.variants.into_values().next().unwrap();
@@ -423,6 +425,7 @@ fn a_pod_that_drains_is_empty_only_once_every_gateway_has_heard_of_it() {
     with_pod.pods.insert("gateways".to_owned(), vec![pod("gateway-1", "10.0.0.9")]);
     gateways.add(&mut Signals::default(), &both, &BTreeSet::new(), &with_pod);
     let mut signals = Signals::default();
+    signals.in_flight.all_came();
     gateways.add(&mut signals, &both, &BTreeSet::new(), &facts);
     let model = model(&facts, &signals, 1_010);
     let variant = model.variants.into_values().next().unwrap();
@@ -441,6 +444,7 @@ fn requests_at_a_pod_that_is_gone_are_its_own_and_not_those_of_the_next_at_its_a
         let listed = EndpointLoad { in_flight: 0, ..told.endpoints[0].clone() };
         told.endpoints = [listed, endpoint].into();
         let mut signals = Signals::default();
+        signals.in_flight.all_came();
         Gateways::default().add(&mut signals, &[told], &BTreeSet::new(), &facts);
         let model = model(&facts, &signals, 1_010);
         let variant = model.variants.into_values().next().unwrap();

@@ -140,11 +140,16 @@ fn reconciling(context: &Context<'_>) -> Option<Said> {
     let (model, decided) = (context.model?, context.decided?);
     let wanted: u32 = decided.targets.iter().map(|target| target.replicas.get()).sum();
     let ready = count(model, ReplicaState::Ready);
-    if model.mode != Mode::Act || wanted == ready {
+    let waits = context.seen.waits.as_ref();
+    if model.mode != Mode::Act || (wanted == ready && waits.is_none()) {
         return None;
     }
     let message = format!("{ready} of {wanted} replicas serve");
-    Some(one(Kind::Reconciling, Some(true), decided.reason, message))
+    let (reason, message) = match waits {
+        Some(waits) => (Reason::Draining, format!("{message}; {waits}")),
+        None => (decided.reason, message),
+    };
+    Some(one(Kind::Reconciling, Some(true), reason, message))
 }
 
 fn ready(context: &Context<'_>, parts: &[Said], stalled: Option<&Said>) -> Said {

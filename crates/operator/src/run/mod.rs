@@ -12,7 +12,7 @@ use crate::admin::{self, State};
 use crate::lead::{self, Fence};
 use crate::link::{self, Link};
 use crate::observe::prometheus::{self, Prometheus};
-use crate::observe::{Gateways, Learnt, Watches, watch};
+use crate::observe::{Expected, Gateways, Learnt, Watches, watch};
 use crate::report::{Attained, Board, Teller};
 use crate::settings::Settings;
 use flyball_core::ids::ModelId;
@@ -81,6 +81,7 @@ pub async fn run(settings: Settings, version: &'static str, me: String) -> Resul
         learnt: Learnt::default(),
         attained: Attained::default(),
         gateways: Gateways::default(),
+        expected: Expected::of(&settings.gateways.accounts),
         link,
         written: BTreeMap::new(),
         pools_written: BTreeMap::new(),
@@ -113,6 +114,7 @@ struct Operator {
     learnt: Learnt,
     attained: Attained,
     gateways: Gateways,
+    expected: Expected,
     link: Arc<Link>,
     /// When each status was last written.
     written: BTreeMap<ModelId, Instant>,

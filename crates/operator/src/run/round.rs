@@ -2,10 +2,10 @@
 
 use super::{AT_ONCE, Operator};
 use crate::apply::{self, Applied, Retry};
-use crate::build::{self, Write};
+use crate::build::{self, Built, Write};
 use crate::imagine::World;
 use crate::observe::demand::Signals;
-use crate::observe::{Facts, Seen, look, prometheus};
+use crate::observe::{Counts, Facts, Seen, look, prometheus};
 use crate::report::pools;
 use crate::time;
 use flyball_core::decision::Decision;
@@ -23,11 +23,12 @@ impl Operator {
         let reports = self.link.heard(SystemTime::now());
         let wanted = self.link.wakes().borrow().clone();
         self.gateways.add(&mut signals, &reports, &wanted, &facts);
+        let leads = self.fence.may_write(Instant::now());
+        self.expect_gateways(&mut signals, &facts, leads);
         let max_age = Micros::from_seconds(u64::from(self.settings.signal_max_age_seconds));
         let time = (time::of_system(SystemTime::now()), max_age);
         let seen = look(&facts, &signals, &mut self.learnt, time);
         let looked = began.elapsed();
-        let leads = self.fence.may_write(Instant::now());
         let (decision, broken) = self.state.brain(|brain| {
             if !leads {
                 brain.stand_by();
@@ -43,7 +44,7 @@ impl Operator {
         let decided = began.elapsed();
         let mut made = Vec::new();
         if leads {
-            made = self.carry_out(&facts, &signals, &seen, &decision).await;
+            made = self.carry_out(&facts, &seen, &decision).await;
         }
         self.order(&facts, &seen, &decision, &made);
         if leads {
@@ -73,6 +74,15 @@ impl Operator {
         self.state.remember(World { facts, signals, learnt, time, tick });
     }
 
+    /// Gateways that exist and are not heard may have requests in any pod.
+    fn expect_gateways(&mut self, signals: &mut Signals, facts: &Facts, leads: bool) {
+        let now = SystemTime::now();
+        let refused = self.link.refused(now);
+        let now = time::of_system(now);
+        self.expected.listens(leads, now);
+        self.expected.add(&mut signals.in_flight, facts, &refused, now);
+    }
+
     async fn signals(&self) -> Signals {
         let mut signals = Signals::default();
         if let Some(prometheus) = &self.prometheus {
@@ -83,6 +93,7 @@ impl Operator {
                     self.board.change(|shown| shown.heard("prometheus", now));
                 }
                 Err(error) => {
+                    signals.in_flight.asked(Counts::Away);
                     tracing::warn!(%error, "no series; nothing is given back meanwhile");
                     self.board.change(|shown| shown.failed("observe", "away"));
                 }
@@ -103,11 +114,14 @@ impl Operator {
     async fn carry_out(
         &self,
         facts: &Facts,
-        signals: &Signals,
         seen: &Seen,
         decision: &Decision,
     ) -> Vec<(ModelId, Write)> {
-        let writes = build::build(facts, signals, seen, decision);
+        let Built { writes, broken } = build::build(facts, seen, decision);
+        for violation in &broken {
+            tracing::error!(%violation, "a write would have broken a rule and is not made");
+            self.state.metrics().count_violation(violation.invariant);
+        }
         let (client, fence) = (&self.client, &self.fence);
         let tried = stream::iter(writes)
             .map(|(model, writes)| async move {

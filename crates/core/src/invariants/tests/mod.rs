@@ -274,10 +274,20 @@ fn inv_08_changing_a_frozen_model() {
 }
 
 #[test]
-fn ids_count_up_and_the_document_lists_them() {
-    for (index, invariant) in Invariant::ALL.iter().enumerate() {
-        assert_eq!(invariant.id(), format!("INV-{:02}", index + 1));
+fn inv_13_a_write_that_takes_away_what_may_hold_requests() {
+    let model = "a/qwen".parse().unwrap();
+    let broken = |holding| removals(&model, [("qwen-x-0", holding)]);
+    for holding in [Holding::NeverServed, Holding::Empty, Holding::LeftToItsGrace] {
+        assert_eq!(broken(holding), []);
     }
+    let violations = broken(Holding::MayHold);
+    let text = "INV-13: model a/qwen: qwen-x-0 would be removed and may hold requests";
+    assert_eq!(violations[0].to_string(), text);
+}
+
+#[test]
+fn ids_rise_and_the_document_lists_them() {
+    assert!(Invariant::ALL.is_sorted_by(|one, next| one.id() < next.id()));
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/invariants.md");
     let text = std::fs::read_to_string(path).unwrap();
     let listed: Vec<_> = text.lines().filter(|line| line.starts_with("| INV-")).collect();

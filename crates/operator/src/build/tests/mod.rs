@@ -1,9 +1,12 @@
-use super::scale::writes;
+//! What is written about one workload, by example; `cut` looks for requests that a write would cut.
+
+mod cut;
+
 use super::*;
-use crate::observe::demand::Signals;
 use crate::observe::{PodFacts, Workload};
 use flyball_core::decision::{Action, Target};
 use flyball_core::ids::ReplicaId;
+use flyball_core::invariants::Holding;
 use flyball_core::snapshot::Purchase;
 use flyball_core::units::Replicas;
 use flyball_resources::model_service::TargetKind;
@@ -54,21 +57,17 @@ fn start(count: u32) -> Action {
     Action::Start { count: Replicas::new(count), purchase: Purchase::OnDemand }
 }
 
-/// The writes for a workload that asks for so many replicas; gateways route to its pods or not.
-fn planned(
-    kind: TargetKind,
-    has: u32,
-    pods: &[PodFacts],
-    routed: bool,
-    target: &Target,
-) -> Vec<Write> {
+/// The writes for a workload that asks for so many replicas. What drains is empty, and what is not ready never
+/// served.
+fn planned(kind: TargetKind, has: u32, pods: &[PodFacts], target: &Target) -> Vec<Write> {
+    let holding = |pod: &PodFacts| match (pod.draining, pod.ready, pod.lapsed) {
+        (Some(_), ..) => Holding::Empty,
+        (None, None, None) => Holding::NeverServed,
+        _ => Holding::MayHold,
+    };
+    let holds = pods.iter().map(|pod| (pod.name.clone(), holding(pod))).collect();
     let workload = Workload { replicas: has, ..Workload::default() };
-    let mut signals = Signals::default();
-    for pod in pods.iter().filter(|_| routed) {
-        signals.in_flight.at_address(pod.ip.as_ref().unwrap(), 0.0, NOW);
-    }
-    let pods: Vec<&PodFacts> = pods.iter().collect();
-    writes(&key(kind), &workload, &pods, &signals, target, NOW)
+    Scene::of(&key(kind), &workload, pods.iter(), &holds, NOW).writes(target)
 }
 
 fn scaled(writes: &[Write]) -> Option<(u32, u32)> {
@@ -80,13 +79,8 @@ fn scaled(writes: &[Write]) -> Option<(u32, u32)> {
 
 #[test]
 fn a_replica_that_serves_is_marked_first_and_the_number_stays() {
-    let writes = planned(
-        TargetKind::Deployment,
-        2,
-        &[pod("a"), pod("bb")],
-        true,
-        &target(1, vec![drain("a")]),
-    );
+    let writes =
+        planned(TargetKind::Deployment, 2, &[pod("a"), pod("bb")], &target(1, vec![drain("a")]));
     assert_eq!(
         writes,
         [
@@ -99,11 +93,11 @@ fn a_replica_that_serves_is_marked_first_and_the_number_stays() {
 #[test]
 fn one_that_is_empty_goes_first_and_takes_the_number_down() {
     let pods = [draining("a"), pod("bb")];
-    let writes = planned(TargetKind::Deployment, 2, &pods, true, &target(1, vec![delete("a")]));
+    let writes = planned(TargetKind::Deployment, 2, &pods, &target(1, vec![delete("a")]));
     assert_eq!(writes[0], Write::Cost { pod: "a".to_owned(), cost: -1_000_000 });
     assert_eq!(scaled(&writes), Some((2, 1)));
     // Still busy: it counts.
-    let writes = planned(TargetKind::Deployment, 2, &pods, true, &target(1, vec![]));
+    let writes = planned(TargetKind::Deployment, 2, &pods, &target(1, vec![]));
     assert_eq!(writes, []);
 }
 
@@ -111,15 +105,15 @@ fn one_that_is_empty_goes_first_and_takes_the_number_down() {
 fn nothing_is_taken_away_while_another_starts_unless_that_one_is_stuck() {
     let recent = [draining("a"), pod("bb"), starting("ccc", 950_000)];
     let gone = target(2, vec![delete("a")]);
-    assert_eq!(scaled(&planned(TargetKind::Deployment, 3, &recent, true, &gone)), None);
+    assert_eq!(scaled(&planned(TargetKind::Deployment, 3, &recent, &gone)), None);
     let stuck = [draining("a"), pod("bb"), starting("ccc", 100_000)];
-    assert_eq!(scaled(&planned(TargetKind::Deployment, 3, &stuck, true, &gone)), Some((3, 2)));
+    assert_eq!(scaled(&planned(TargetKind::Deployment, 3, &stuck, &gone)), Some((3, 2)));
 }
 
 #[test]
 fn a_pod_that_does_not_serve_yet_goes_at_once() {
     let pods = [pod("a"), starting("bb", 950_000)];
-    let writes = planned(TargetKind::Deployment, 2, &pods, true, &target(1, vec![delete("bb")]));
+    let writes = planned(TargetKind::Deployment, 2, &pods, &target(1, vec![delete("bb")]));
     assert_eq!(scaled(&writes), Some((2, 1)));
 }
 
@@ -127,36 +121,28 @@ fn a_pod_that_does_not_serve_yet_goes_at_once() {
 fn nobody_goes_whom_the_decision_does_not_name() {
     // Somebody scaled it by hand: three serve, one is wanted, and no step is decided yet.
     let pods = [pod("a"), pod("bb"), pod("ccc")];
-    assert_eq!(planned(TargetKind::Deployment, 3, &pods, true, &target(1, vec![])), []);
+    assert_eq!(planned(TargetKind::Deployment, 3, &pods, &target(1, vec![])), []);
 }
 
 #[test]
 fn one_that_drains_is_woken_before_another_is_started() {
     let pods = [draining("a"), pod("bb")];
-    let writes = planned(TargetKind::Deployment, 2, &pods, true, &target(2, vec![start(1)]));
+    let writes = planned(TargetKind::Deployment, 2, &pods, &target(2, vec![start(1)]));
     assert_eq!(writes, [Write::Unmark { pod: "a".to_owned() }]);
-    let writes = planned(TargetKind::Deployment, 2, &pods, true, &target(4, vec![start(3)]));
+    let writes = planned(TargetKind::Deployment, 2, &pods, &target(4, vec![start(3)]));
     assert_eq!(writes[0], Write::Unmark { pod: "a".to_owned() });
     assert_eq!(scaled(&writes), Some((2, 4)));
 }
 
 #[test]
-fn without_gateways_kubernetes_drains() {
-    let pods = [pod("a"), pod("bb")];
-    let writes = planned(TargetKind::Deployment, 2, &pods, false, &target(1, vec![drain("a")]));
-    assert_eq!(writes[0], Write::Cost { pod: "a".to_owned(), cost: -1_000_000 });
-    assert_eq!(scaled(&writes), Some((2, 1)));
-}
-
-#[test]
 fn an_ordered_workload_loses_its_last() {
     let pods = [pod("m-0"), pod("m-01"), pod("m-002")];
-    let writes = planned(TargetKind::StatefulSet, 3, &pods, true, &target(2, vec![drain("m-0")]));
+    let writes = planned(TargetKind::StatefulSet, 3, &pods, &target(2, vec![drain("m-0")]));
     assert_eq!(writes[0], Write::Mark { pod: "m-002".to_owned(), since: NOW });
     assert_eq!(scaled(&writes), None);
     // Empty, but not the last: it waits for its turn.
     let pods = [draining("m-0"), pod("m-01")];
-    let writes = planned(TargetKind::StatefulSet, 2, &pods, true, &target(1, vec![delete("m-0")]));
+    let writes = planned(TargetKind::StatefulSet, 2, &pods, &target(1, vec![delete("m-0")]));
     assert_eq!(scaled(&writes), None);
 }
 
@@ -166,19 +152,18 @@ fn an_ordered_workload_loses_its_last() {
 fn one_that_is_empty_and_wanted_again_serves_again() {
     let pods = [pod("a"), draining("bb")];
     let again = target(2, vec![delete("bb"), start(1)]);
-    let writes = planned(TargetKind::Deployment, 2, &pods, true, &again);
+    let writes = planned(TargetKind::Deployment, 2, &pods, &again);
     assert_eq!(writes, vec![Write::Unmark { pod: "bb".to_owned() }]);
     // Of two the one that still has requests.
     let pods = [pod("a"), draining("bb"), draining("ccc")];
     let one = target(2, vec![delete("bb"), start(1)]);
-    let writes = planned(TargetKind::Deployment, 3, &pods, true, &one);
+    let writes = planned(TargetKind::Deployment, 3, &pods, &one);
     assert!(writes.contains(&Write::Unmark { pod: "ccc".to_owned() }), "{writes:?}");
     assert_eq!(scaled(&writes), Some((3, 2)));
     let writes = planned(
         TargetKind::StatefulSet,
         2,
         &[pod("m-0"), draining("m-1")],
-        true,
         &target(2, vec![delete("m-1"), start(1)]),
     );
     assert_eq!(writes, vec![Write::Unmark { pod: "m-1".to_owned() }]);
@@ -188,11 +173,11 @@ fn one_that_is_empty_and_wanted_again_serves_again() {
 fn one_that_served_and_is_not_ready_now_is_drained_as_if_it_were() {
     let lapsed = PodFacts { lapsed: Some(NOW), ..starting("bb", 500_000) };
     let gone = target(1, vec![delete("bb")]);
-    let writes = planned(TargetKind::Deployment, 2, &[pod("a"), lapsed.clone()], true, &gone);
+    let writes = planned(TargetKind::Deployment, 2, &[pod("a"), lapsed.clone()], &gone);
     assert_eq!(writes[0], Write::Mark { pod: "bb".to_owned(), since: NOW });
     assert_eq!(scaled(&writes), None);
     // Marked, and seen to be empty.
     let marked = PodFacts { lapsed: Some(NOW), ..draining("bb") };
-    let writes = planned(TargetKind::Deployment, 2, &[pod("a"), marked], true, &gone);
+    let writes = planned(TargetKind::Deployment, 2, &[pod("a"), marked], &gone);
     assert_eq!(scaled(&writes), Some((2, 1)));
 }

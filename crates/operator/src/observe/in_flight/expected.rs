@@ -1,0 +1,57 @@
+//! Which gateways exist, whether or not they have spoken to this operator.
+
+use super::InFlight;
+use crate::observe::facts::{Facts, PodFacts};
+use flyball_core::units::{Micros, Timestamp};
+use std::collections::BTreeSet;
+
+/// Gateways that exist have come within this time after an operator began to listen: they try again every 15 s
+/// at most, and a connection to an operator that is gone is given up after 10.
+const ALL_CAME: Micros = Micros::from_minutes(1);
+
+/// A pod that should have ended so long ago and is still listed is on a node that does not answer. Its streams
+/// ended with it, or with their callers.
+const ENDED: Micros = Micros::from_minutes(10);
+
+/// Which gateways are to be heard before anything is taken away.
+#[derive(Clone, Debug, Default)]
+pub struct Expected {
+    /// Service accounts of gateways, as `namespace/name`.
+    accounts: BTreeSet<String>,
+    listens_since: Option<Timestamp>,
+}
+
+impl Expected {
+    /// Gateways run under these service accounts.
+    pub fn of(accounts: &[String]) -> Self {
+        Self { accounts: accounts.iter().cloned().collect(), listens_since: None }
+    }
+
+    /// Whether this operator listens to gateways at this moment, which only the leader does.
+    pub fn listens(&mut self, listens: bool, now: Timestamp) {
+        self.listens_since = listens.then(|| self.listens_since.unwrap_or(now));
+    }
+
+    /// Adds gateways that exist and that nothing was heard from: running pods of a gateway's account, and
+    /// gateways that were `refused` because they speak another version.
+    pub fn add(&self, in_flight: &mut InFlight, facts: &Facts, refused: &[String], now: Timestamp) {
+        let pods = facts.pods.iter().flat_map(|(namespace, pods)| {
+            pods.iter().filter(move |pod| self.is_gateway(namespace, pod, now))
+        });
+        let silent = pods.map(|pod| &pod.name).chain(refused);
+        for name in silent {
+            in_flight.gateways.entry(name.clone()).or_insert(None);
+        }
+        let since = self.listens_since.and_then(|since| now.since(since));
+        if since.is_some_and(|age| age >= ALL_CAME) {
+            in_flight.all_came();
+        }
+    }
+
+    fn is_gateway(&self, namespace: &str, pod: &PodFacts, now: Timestamp) -> bool {
+        let account = pod.account.as_ref().map(|account| format!("{namespace}/{account}"));
+        let ended = pod.ending.and_then(|ending| now.since(ending)).is_some_and(|age| age >= ENDED);
+        let runs = pod.ip.is_some() && !pod.over && !pod.stopped && !ended;
+        runs && account.is_some_and(|account| self.accounts.contains(&account))
+    }
+}
