@@ -33,6 +33,7 @@ closed_enum! {
         TakenBack => "Accelerators lent to training go back to serving, where they are worth more.",
         TargetNotFound => "The workload that the model refers to does not exist.",
         DrainTooShort => "The settings of an engine end its pods before their requests are answered.",
+        DecisionHeld => "The decision would break a rule, so that it is not carried out and the last one stands.",
         SpecRefused => "A field of the model's specification cannot be understood.",
     }
 }

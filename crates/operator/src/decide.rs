@@ -5,12 +5,16 @@
 
 use crate::observe::Seen;
 use crate::time;
-use flyball_core::decision::{Decision, Previous, PreviousTarget};
-use flyball_core::ids::VariantId;
+use flyball_core::decision::{
+    Bound, Decision, Expected, ModelDecision, Previous, PreviousTarget, Target,
+};
+use flyball_core::ids::{ModelId, VariantId};
 use flyball_core::invariants::{self, Violation};
+use flyball_core::reason::Reason;
 use flyball_core::snapshot::Snapshot;
 use flyball_core::units::Replicas;
 use flyball_governor::{Memory, Policy, decide};
+use std::collections::BTreeSet;
 
 /// What is remembered from decision to decision.
 #[derive(Clone, Debug, Default)]
@@ -19,16 +23,57 @@ pub struct Brain {
     memory: Memory,
 }
 
+/// What was decided and may be carried out.
+#[derive(Clone, Debug)]
+pub struct Decided {
+    /// The decision. Models for which it would have broken a rule keep what they had.
+    pub decision: Decision,
+    /// Which rules it would have broken; there should be none.
+    pub broken: Vec<Violation>,
+}
+
 impl Brain {
-    /// Decides, and says which rules the decision breaks; there should be none.
-    pub fn decide(&mut self, seen: &Seen) -> (Decision, Vec<Violation>) {
+    /// Decides.
+    pub fn decide(&mut self, seen: &Seen) -> Decided {
         self.recall(seen);
         let memory = std::mem::take(&mut self.memory);
         let (decision, memory) = decide(&seen.snapshot, &seen.policy, &self.previous, memory);
-        let broken = invariants::check(&seen.snapshot, &self.previous, &decision);
-        self.previous = self.previous.after(&decision);
         self.memory = memory;
-        (decision, broken)
+        self.settle(&seen.snapshot, decision)
+    }
+
+    /// Holds what breaks a rule, and remembers the rest.
+    fn settle(&mut self, snapshot: &Snapshot, mut decision: Decision) -> Decided {
+        let broken = invariants::check(snapshot, &self.previous, &decision);
+        let models: BTreeSet<&ModelId> = broken.iter().flat_map(|one| &one.models).collect();
+        for id in models {
+            self.hold(snapshot, &mut decision, id);
+        }
+        self.previous = self.previous.after(&decision);
+        Decided { decision, broken }
+    }
+
+    /// Nothing changes for this model. What was considered for it stays in its receipt.
+    fn hold(&self, snapshot: &Snapshot, decision: &mut Decision, id: &ModelId) {
+        let place = decision.models.iter().position(|entry| entry.model == *id);
+        let receipt = place.map(|place| std::mem::take(&mut decision.models[place].receipt));
+        decision.models.retain(|entry| entry.model != *id);
+        let Some(model) = snapshot.models.get(id) else { return };
+        let targets = model.variants.keys().map(|name| {
+            let variant = VariantId::new(id.clone(), name.clone());
+            let replicas = self.previous.baseline(snapshot, &variant);
+            Target { variant, wanted: replicas, replicas, actions: Vec::new() }
+        });
+        let held = ModelDecision {
+            model: id.clone(),
+            reason: Reason::DecisionHeld,
+            bound: Bound::Rule,
+            targets: targets.collect(),
+            expected: Expected::default(),
+            receipt: receipt.unwrap_or_default(),
+        };
+        let place = place.unwrap_or(usize::MAX).min(decision.models.len());
+        decision.models.insert(place, held);
     }
 
     /// What would be decided in another world, without remembering it. Variants that are `gone` have no
@@ -69,4 +114,93 @@ fn recalled(seen: &Seen, id: &VariantId) -> Option<PreviousTarget> {
     let since = variant.since.as_ref()?.parse::<jiff::Timestamp>().ok()?;
     let replicas = Replicas::new(u32::try_from(variant.recommended).ok()?);
     Some(PreviousTarget::new(replicas, time::of_date(since)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flyball_core::decision::Action;
+    use flyball_core::ids::ReplicaId;
+    use flyball_core::invariants::Invariant;
+    use flyball_core::testing::{hold, model, pool, snapshot, variant};
+
+    /// Two models in a pool of 8, and one elsewhere; each has two replicas.
+    fn world() -> Snapshot {
+        let two = |pool| variant("x", pool).ready(2);
+        snapshot()
+            .pool(pool("shared").gpus(8))
+            .pool(pool("own").can_grow())
+            .model(model("a/one").between(1, 9).variant(two("shared")))
+            .model(model("a/two").between(1, 9).variant(two("shared")))
+            .model(model("b/three").between(1, 9).variant(two("own")))
+            .build()
+    }
+
+    /// What becomes of a decision that wants these numbers; the reason and number of each model.
+    fn settled(
+        brain: &mut Brain,
+        wanted: [u32; 3],
+        spoil: impl Fn(&mut Decision),
+    ) -> (Vec<(Reason, u32)>, Vec<Invariant>) {
+        let snapshot = world();
+        let mut decision = hold(&snapshot, &Previous::none());
+        for (entry, wanted) in decision.models.iter_mut().zip(wanted) {
+            entry.targets[0].replicas = Replicas::new(wanted);
+            entry.reason = Reason::ScaledUp;
+        }
+        spoil(&mut decision);
+        let Decided { decision, broken } = brain.settle(&snapshot, decision);
+        let models = decision.models.iter();
+        let models = models.map(|entry| (entry.reason, entry.targets[0].replicas.get()));
+        (models.collect(), broken.iter().map(|one| one.invariant).collect())
+    }
+
+    const HELD: (Reason, u32) = (Reason::DecisionHeld, 2);
+
+    #[test]
+    fn a_model_whose_decision_breaks_a_rule_keeps_its_target_and_others_go_on() {
+        let mut brain = Brain::default();
+        let (models, broken) = settled(&mut brain, [10, 3, 4], |_| {});
+        assert_eq!(models, [HELD, HELD, (Reason::ScaledUp, 4)], "the pool has 8");
+        let both = [Invariant::ReservedWithinAllocatable, Invariant::ReplicasWithinBounds];
+        assert_eq!(broken, both);
+        let previous = |id: &str| brain.previous.targets[&id.parse().unwrap()].replicas.get();
+        assert_eq!((previous("a/one/x"), previous("b/three/x")), (2, 4));
+        // Only those that grow are to blame for a pool that is too small.
+        let (models, _) = settled(&mut Brain::default(), [8, 1, 4], |_| {});
+        assert_eq!(models, [HELD, (Reason::ScaledUp, 1), (Reason::ScaledUp, 4)]);
+    }
+
+    #[test]
+    fn a_replica_that_may_hold_requests_is_not_deleted() {
+        let delete = |decision: &mut Decision| {
+            let replica = ReplicaId::new("b", "three-x-0").unwrap();
+            decision.models[2].targets[0].actions.push(Action::Delete { replica });
+        };
+        let mut brain = Brain::default();
+        let snapshot = world();
+        let mut decision = hold(&snapshot, &Previous::none());
+        delete(&mut decision);
+        let held = brain.settle(&snapshot, decision).decision;
+        assert_eq!(held.models[2].bound, Bound::Rule);
+        assert!(held.models[2].targets[0].actions.is_empty());
+        assert_eq!(held.models[0].bound, Bound::NeedNow);
+    }
+
+    #[test]
+    fn a_model_that_is_named_twice_not_at_all_or_unknown_is_held() {
+        let twice = |decision: &mut Decision| decision.models.push(decision.models[0].clone());
+        let (models, _) = settled(&mut Brain::default(), [3, 3, 3], twice);
+        assert_eq!(models, [HELD, (Reason::ScaledUp, 3), (Reason::ScaledUp, 3)]);
+        let missing = |decision: &mut Decision| drop(decision.models.remove(0));
+        let (models, _) = settled(&mut Brain::default(), [3, 3, 3], missing);
+        assert_eq!(models, [(Reason::ScaledUp, 3), (Reason::ScaledUp, 3), HELD]);
+        let stranger = |decision: &mut Decision| {
+            let mut other = decision.models[0].clone();
+            (other.model, other.targets) = ("c/none".parse().unwrap(), Vec::new());
+            decision.models.push(other);
+        };
+        let (models, _) = settled(&mut Brain::default(), [3, 3, 3], stranger);
+        assert_eq!(models, [(Reason::ScaledUp, 3); 3]);
+    }
 }

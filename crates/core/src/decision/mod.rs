@@ -102,6 +102,7 @@ closed_enum! {
         Budget => "The money that is left.",
         PoolLimit => "The limit of the pool.",
         Capacity => "The accelerators that exist.",
+        Rule => "A rule that the decision would have broken.",
     }
 }
 

@@ -1,8 +1,8 @@
 //! What must hold between a snapshot and the decision made from it, stated once.
 //!
 //! These functions are for property tests, for a simulator after every step, and for production,
-//! where a violation raises a counter instead of a panic. Each has an id that never changes
-//! meaning; the list is in `docs/invariants.md`.
+//! where a decision that breaks a rule is not carried out for the models that break it. Each has an
+//! id that never changes meaning; the list is in `docs/invariants.md`.
 //!
 //! The invariants do not know how the decision was made. They are weaker than good sense on
 //! purpose: where the world already breaks a rule (a node was lost, a limit was lowered), they ask
@@ -17,6 +17,7 @@ mod tests;
 pub use removal::{Holding, removals};
 
 use crate::decision::{Decision, Previous};
+use crate::ids::ModelId;
 use crate::snapshot::Snapshot;
 use change::Changes;
 use std::fmt;
@@ -131,7 +132,8 @@ impl Invariant {
             // Not about decisions: see `removals`.
             Self::NoWriteCutsRequests => Vec::new(),
         };
-        broken.into_iter().map(move |detail| Violation { invariant: self, detail })
+        let violation = move |(models, detail)| Violation { invariant: self, models, detail };
+        broken.into_iter().map(violation)
     }
 }
 
@@ -147,6 +149,8 @@ pub fn check(snapshot: &Snapshot, previous: &Previous, decision: &Decision) -> V
 pub struct Violation {
     /// The rule.
     pub invariant: Invariant,
+    /// The models whose decisions break it: if nothing is done for them, it holds.
+    pub models: Vec<ModelId>,
     /// What is wrong, with names and numbers.
     pub detail: String,
 }

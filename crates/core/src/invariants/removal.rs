@@ -32,6 +32,7 @@ pub fn removals<'a>(
     let held = gone.into_iter().filter(|(_, holding)| !holding.may_go());
     let violation = |(replica, _): (&str, Holding)| Violation {
         invariant: Invariant::NoWriteCutsRequests,
+        models: vec![model.clone()],
         detail: format!("model {model}: {replica} would be removed and may hold requests"),
     };
     held.map(violation).collect()

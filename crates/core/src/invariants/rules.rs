@@ -1,15 +1,23 @@
-//! The rules, one function each. A function returns one text per place where its rule is broken.
+//! The rules, one function each. A function returns one [`Broken`] per place where its rule is broken.
 
 use super::change::{Change, Changes, VariantChange};
 use crate::decision::{Action, Decision};
-use crate::ids::{ReplicaId, RunId, VariantId};
+use crate::ids::{ModelId, PoolId, ReplicaId, RunId, VariantId};
 use crate::snapshot::{ReplicaState, Snapshot, Variant};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Where a rule is broken: the models whose decisions break it, and what is wrong in words.
+pub(super) type Broken = (Vec<ModelId>, String);
+
+/// By the decision about one model.
+fn by(model: &ModelId, text: String) -> Broken {
+    (vec![model.clone()], text)
+}
 
 pub(super) fn reserved_within_allocatable(
     snapshot: &Snapshot,
     changes: &Changes<'_>,
-) -> Vec<String> {
+) -> Vec<Broken> {
     // Pools that are named but nobody has seen count too: what they have is unknown.
     let pools: BTreeSet<_> = snapshot.pools.keys().chain(changes.pools()).collect();
     let broken = pools.into_iter().filter_map(|id| {
@@ -21,22 +29,32 @@ pub(super) fn reserved_within_allocatable(
         let allocatable = pool.and_then(|pool| pool.total_allocatable().last_seen().copied());
         let fits = after <= before || allocatable.is_some_and(|gpus| after <= gpus);
         let room = allocatable.map_or_else(|| "unknown".to_owned(), |gpus| gpus.to_string());
-        (!fits).then(|| format!("pool {id}: {after} reserved, was {before}, allocatable {room}"))
+        let text = || format!("pool {id}: {after} reserved, was {before}, allocatable {room}");
+        (!fits).then(|| (growing(changes, id), text()))
     });
     broken.collect()
 }
 
-pub(super) fn pool_limit_respected(snapshot: &Snapshot, changes: &Changes<'_>) -> Vec<String> {
+/// Models that get more of a pool: without their decisions no more of it is reserved than before.
+fn growing(changes: &Changes<'_>, pool: &PoolId) -> Vec<ModelId> {
+    let grows = |change: &&Change<'_>| {
+        let variants = change.variants.iter();
+        variants.filter(|one| &one.variant.pool == pool).any(|one| one.after > one.before)
+    };
+    changes.models.iter().filter(grows).map(|change| change.id.clone()).collect()
+}
+
+pub(super) fn pool_limit_respected(snapshot: &Snapshot, changes: &Changes<'_>) -> Vec<Broken> {
     let broken = snapshot.pools.iter().filter_map(|(id, pool)| {
         let limit = pool.limit?;
         let (before, after) = changes.reserved(id);
-        (after > before && after > limit)
-            .then(|| format!("pool {id}: {after} reserved, was {before}, limit {limit}"))
+        let text = || format!("pool {id}: {after} reserved, was {before}, limit {limit}");
+        (after > before && after > limit).then(|| (growing(changes, id), text()))
     });
     broken.collect()
 }
 
-pub(super) fn no_scale_down_blind(changes: &[Change<'_>]) -> Vec<String> {
+pub(super) fn no_scale_down_blind(changes: &[Change<'_>]) -> Vec<Broken> {
     let mut broken = Vec::new();
     for change in changes {
         let Some(why) = change.blind() else { continue };
@@ -46,17 +64,19 @@ pub(super) fn no_scale_down_blind(changes: &[Change<'_>]) -> Vec<String> {
         // but not beyond what it says.
         if before > ceiling {
             if after < ceiling {
-                broken.push(format!("model {}: {after} below the {ceiling} set", change.id));
+                let text = format!("model {}: {after} below the {ceiling} set", change.id);
+                broken.push(by(change.id, text));
             }
             continue;
         }
         for variant in &change.variants {
             let VariantChange { id, before, after, .. } = variant;
             if after < before {
-                broken.push(format!("variant {id}: from {before} to {after}, {why}"));
+                let text = format!("variant {id}: from {before} to {after}, {why}");
+                broken.push(by(change.id, text));
             }
             for replica in taken_from_service(variant) {
-                broken.push(format!("variant {id}: {replica} removed, {why}"));
+                broken.push(by(change.id, format!("variant {id}: {replica} removed, {why}")));
             }
         }
     }
@@ -71,7 +91,7 @@ fn taken_from_service<'a>(change: &'a VariantChange<'_>) -> impl Iterator<Item =
     })
 }
 
-pub(super) fn replicas_within_bounds(changes: &[Change<'_>]) -> Vec<String> {
+pub(super) fn replicas_within_bounds(changes: &[Change<'_>]) -> Vec<Broken> {
     // A frozen model keeps what it has, and one without variants cannot have anything.
     let judged = changes.iter().filter(|c| !c.model.frozen && !c.variants.is_empty());
     let broken = judged.filter_map(|change| {
@@ -80,85 +100,117 @@ pub(super) fn replicas_within_bounds(changes: &[Change<'_>]) -> Vec<String> {
             after.is_zero() && change.model.bounds.may_sleep && change.model.pinned.is_none();
         let starved = change.decided.is_some_and(|decided| decided.bound.can_starve());
         let fits = after <= ceiling && (after >= floor || asleep || starved);
-        (!fits).then(|| format!("model {}: {after}, allowed {floor} to {ceiling}", change.id))
+        let text = || format!("model {}: {after}, allowed {floor} to {ceiling}", change.id);
+        (!fits).then(|| by(change.id, text()))
     });
     broken.collect()
 }
 
-pub(super) fn nothing_negative(decision: &Decision) -> Vec<String> {
+pub(super) fn nothing_negative(decision: &Decision) -> Vec<Broken> {
     // Counts cannot be negative by type. The low end is the smallest of an interval.
     let broken = decision.models.iter().filter_map(|entry| {
         let cost = entry.expected.hourly_cost?;
-        cost.low().is_negative().then(|| format!("model {}: cost {cost}", entry.model))
+        let text = || format!("model {}: cost {cost}", entry.model);
+        cost.low().is_negative().then(|| by(&entry.model, text()))
     });
     broken.collect()
 }
 
-pub(super) fn each_named_once(snapshot: &Snapshot, decision: &Decision) -> Vec<String> {
+pub(super) fn each_named_once(snapshot: &Snapshot, decision: &Decision) -> Vec<Broken> {
     let mut broken = Vec::new();
     let mut named: BTreeMap<VariantId, u32> = snapshot.variants().map(|(id, _)| (id, 0)).collect();
     let mut models = BTreeSet::new();
     for entry in &decision.models {
         if !models.insert(&entry.model) {
-            broken.push(format!("model {} is named twice", entry.model));
+            broken.push(by(&entry.model, format!("model {} is named twice", entry.model)));
         }
         if !snapshot.models.contains_key(&entry.model) {
-            broken.push(format!("model {} is not in the snapshot", entry.model));
+            broken.push(by(&entry.model, format!("model {} is not in the snapshot", entry.model)));
         }
         for target in &entry.targets {
             if target.variant.model() != &entry.model {
-                broken.push(format!("variant {} is under model {}", target.variant, entry.model));
+                let text = format!("variant {} is under model {}", target.variant, entry.model);
+                broken.push((vec![entry.model.clone(), target.variant.model().clone()], text));
             }
             match named.get_mut(&target.variant) {
                 Some(count) => *count += 1,
-                None => broken.push(format!("variant {} is not in the snapshot", target.variant)),
+                None => {
+                    let text = format!("variant {} is not in the snapshot", target.variant);
+                    broken.push(by(&entry.model, text));
+                }
             }
         }
     }
     let wrong = named.iter().filter(|(_, count)| **count != 1);
-    broken.extend(wrong.map(|(id, count)| format!("variant {id} is named {count} times")));
+    broken.extend(
+        wrong.map(|(id, count)| by(id.model(), format!("variant {id} is named {count} times"))),
+    );
     broken.extend(each_run_once(snapshot, decision));
     let strangers = replicas_named(snapshot, decision)
-        .filter(|(_, variant, id)| !variant.replicas.contains_key(*id));
-    broken.extend(strangers.map(|(_, _, id)| format!("replica {id} is not in the snapshot")));
+        .filter(|named| !named.variant.replicas.contains_key(named.replica));
+    broken.extend(
+        strangers.map(|named| {
+            by(named.model, format!("replica {} is not in the snapshot", named.replica))
+        }),
+    );
     broken
 }
 
-fn each_run_once(snapshot: &Snapshot, decision: &Decision) -> Vec<String> {
+fn each_run_once(snapshot: &Snapshot, decision: &Decision) -> Vec<Broken> {
     let mut broken = Vec::new();
     let mut named: BTreeMap<&RunId, u32> = snapshot.runs.keys().map(|id| (id, 0)).collect();
     for entry in &decision.runs {
         match named.get_mut(&entry.run) {
             Some(count) => *count += 1,
-            None => broken.push(format!("run {} is not in the snapshot", entry.run)),
+            None => broken.push(of_run(format!("run {} is not in the snapshot", entry.run))),
         }
     }
     let wrong = named.iter().filter(|(_, count)| **count != 1);
-    broken.extend(wrong.map(|(id, count)| format!("run {id} is named {count} times")));
+    broken.extend(wrong.map(|(id, count)| of_run(format!("run {id} is named {count} times"))));
     broken
 }
 
-pub(super) fn no_request_killed(snapshot: &Snapshot, decision: &Decision) -> Vec<String> {
+/// By the decision about a training run: no model is to blame.
+const fn of_run(text: String) -> Broken {
+    (Vec::new(), text)
+}
+
+pub(super) fn no_request_killed(snapshot: &Snapshot, decision: &Decision) -> Vec<Broken> {
     let deleted = replicas_named(snapshot, decision)
-        .filter(|(action, _, _)| matches!(action, Action::Delete { .. }));
-    let broken = deleted.filter_map(|(_, variant, id)| {
-        let replica = variant.replicas.get(id)?;
-        (!replica.is_safe_to_delete())
-            .then(|| format!("replica {id} is {} and may hold requests", replica.state))
+        .filter(|named| matches!(named.action, Action::Delete { .. }));
+    let broken = deleted.filter_map(|named| {
+        let replica = named.variant.replicas.get(named.replica)?;
+        let (id, state) = (named.replica, replica.state);
+        let text = || format!("replica {id} is {state} and may hold requests");
+        (!replica.is_safe_to_delete()).then(|| by(named.model, text()))
     });
     broken.collect()
 }
 
-/// Every action on a replica of a known variant.
+/// An action on a replica of a known variant.
+struct Named<'a> {
+    model: &'a ModelId,
+    action: &'a Action,
+    variant: &'a Variant,
+    replica: &'a ReplicaId,
+}
+
+/// Every such action.
 fn replicas_named<'a>(
     snapshot: &'a Snapshot,
     decision: &'a Decision,
-) -> impl Iterator<Item = (&'a Action, &'a Variant, &'a ReplicaId)> {
-    let targets = decision.models.iter().flat_map(|entry| &entry.targets);
+) -> impl Iterator<Item = Named<'a>> {
+    let targets = decision.models.iter().flat_map(|entry| {
+        let model = &entry.model;
+        entry.targets.iter().map(move |target| (model, target))
+    });
     targets
-        .filter_map(|target| Some((target, snapshot.variant(&target.variant)?)))
-        .flat_map(|(target, variant)| target.actions.iter().map(move |action| (action, variant)))
-        .filter_map(|(action, variant)| Some((action, variant, replica_of(action)?)))
+        .filter_map(|(model, target)| Some((model, target, snapshot.variant(&target.variant)?)))
+        .flat_map(|(model, target, variant)| {
+            let named =
+                move |action| Some(Named { model, action, variant, replica: replica_of(action)? });
+            target.actions.iter().filter_map(named)
+        })
 }
 
 const fn replica_of(action: &Action) -> Option<&ReplicaId> {
@@ -168,13 +220,13 @@ const fn replica_of(action: &Action) -> Option<&ReplicaId> {
     }
 }
 
-pub(super) fn frozen_unchanged(changes: &[Change<'_>]) -> Vec<String> {
+pub(super) fn frozen_unchanged(changes: &[Change<'_>]) -> Vec<Broken> {
     let frozen = changes.iter().filter(|change| change.model.frozen);
     let broken = frozen.flat_map(|change| &change.variants).filter_map(|variant| {
         let VariantChange { id, before, after, actions, .. } = variant;
         let steps = actions.len();
-        (before != after || steps > 0)
-            .then(|| format!("variant {id}: from {before} to {after} in {steps} steps"))
+        let text = || format!("variant {id}: from {before} to {after} in {steps} steps");
+        (before != after || steps > 0).then(|| by(id.model(), text()))
     });
     broken.collect()
 }

@@ -3,7 +3,7 @@
 //! `scale` works out replicas, marks and costs of a workload that is there, by the `order` in which Kubernetes
 //! removes pods; `engine` makes the objects of a variant that Flyball runs itself; `gate` holds back what could
 //! cut requests. Nothing is built for a model in *Recommend* mode, for one that a
-//! person froze, or for one whose replicas somebody else sets too.
+//! person froze, for one whose decision broke a rule, or for one whose replicas somebody else sets too.
 
 mod engine;
 mod gate;
@@ -16,7 +16,7 @@ mod tests;
 pub use orders::orders;
 
 use crate::observe::{Facts, Seen, SeenModel, WorkloadKey, workload_key};
-use flyball_core::decision::{Decision, ModelDecision};
+use flyball_core::decision::{Bound, Decision, ModelDecision};
 use flyball_core::ids::ModelId;
 use flyball_core::invariants::Violation;
 use flyball_core::snapshot::Mode;
@@ -95,7 +95,8 @@ pub fn build(facts: &Facts, seen: &Seen, decision: &Decision) -> Built {
 
 fn may_write(seen: &Seen, model: &SeenModel, decided: &ModelDecision) -> bool {
     let wanted = seen.snapshot.models.get(&decided.model);
-    model.problems.is_empty()
+    decided.bound != Bound::Rule
+        && model.problems.is_empty()
         && model.rival.is_none()
         && wanted.is_some_and(|wanted| wanted.mode == Mode::Act && !wanted.frozen)
 }

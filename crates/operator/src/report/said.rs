@@ -3,14 +3,15 @@
 use super::status::Context;
 use crate::validate::Drain;
 use flyball_core::decision::Bound;
+use flyball_core::ids::ModelId;
 use flyball_core::reason::Reason;
 use flyball_core::snapshot::{Freshness, Mode, Model, ReplicaState};
 use flyball_resources::conditions::{Kind, Said};
 
 /// Everything that is said about a model.
-pub(super) fn said(context: &Context<'_>) -> Vec<Said> {
+pub(super) fn said(id: &ModelId, context: &Context<'_>) -> Vec<Said> {
     let mut all = vec![target(context), signals(context), capacity(context), objectives(context)];
-    let stalled = stalled(context);
+    let stalled = stalled(context).or_else(|| held(id, context));
     let reconciling = reconciling(context);
     all.insert(0, ready(context, &all, stalled.as_ref()));
     all.extend(drains(context));
@@ -134,6 +135,12 @@ fn stalled(context: &Context<'_>) -> Option<Said> {
         "HorizontalPodAutoscaler {rival} sets the same replicas: delete it, or set scaling.mode to Recommend"
     );
     stalled(Reason::ReplicasOwnedByOther, message)
+}
+
+/// What was decided, or was to be written, would break a rule.
+fn held(id: &ModelId, context: &Context<'_>) -> Option<Said> {
+    let broken = context.broken.iter().find(|broken| broken.models.contains(id))?;
+    Some(one(Kind::Stalled, Some(true), Reason::DecisionHeld, broken.to_string()))
 }
 
 fn reconciling(context: &Context<'_>) -> Option<Said> {

@@ -5,6 +5,7 @@ use crate::observe::{SeenModel, Starts};
 use crate::time;
 use flyball_core::decision::{Decision, ModelDecision};
 use flyball_core::ids::{ModelId, VariantId};
+use flyball_core::invariants::Violation;
 use flyball_core::snapshot::{Model, Pool, ReplicaState, Snapshot};
 use flyball_core::units::{Micros, Money};
 use flyball_governor::explain::explain;
@@ -20,6 +21,8 @@ pub struct Context<'a> {
     pub snapshot: &'a Snapshot,
     /// What was decided about everything.
     pub decision: &'a Decision,
+    /// Which rules it, or its writes, would have broken.
+    pub broken: &'a [Violation],
     /// The model as it is stored, and what is wrong with it.
     pub seen: &'a SeenModel,
     /// The model in the picture, if it is there.
@@ -66,7 +69,7 @@ pub fn status(id: &ModelId, context: &Context<'_>) -> ModelServiceStatus {
         decision: receipt,
         conditions: conditions::merge(
             &before.conditions,
-            &said(context),
+            &said(id, context),
             service.metadata.generation,
             now,
         ),

@@ -163,5 +163,6 @@ const fn is_trouble(reason: Reason) -> bool {
             | Reason::TargetNotFound
             | Reason::SpecRefused
             | Reason::DrainTooShort
+            | Reason::DecisionHeld
     )
 }

@@ -1,7 +1,8 @@
 use super::*;
-use crate::decide::Brain;
+use crate::decide::{Brain, Decided};
 use crate::observe::demand::{Engine, Signals};
 use crate::observe::{Facts, Learnt, NodeFacts, PodFacts, Seen, Workload, look};
+use flyball_core::invariants::{Holding, removals};
 use flyball_core::units::{Micros, Timestamp};
 use flyball_resources::ModelService;
 use flyball_resources::model_service::{ModelServiceStatus, TargetKind};
@@ -75,19 +76,41 @@ fn seen(facts: &Facts, learnt: &mut Learnt, seen_at: u64, now: u64) -> Seen {
 fn told(facts: &Facts, seen_at: u64, now: u64) -> ModelServiceStatus {
     let mut learnt = Learnt::default();
     let seen = seen(facts, &mut learnt, seen_at, now);
-    let (decision, broken) = Brain::default().decide(&seen);
+    let Decided { decision, broken } = Brain::default().decide(&seen);
     assert!(broken.is_empty(), "{broken:?}");
+    said(&seen, &learnt, &Decided { decision, broken })
+}
+
+/// The status that tells of what was decided.
+fn said(seen: &Seen, learnt: &Learnt, all: &Decided) -> ModelServiceStatus {
     let (id, model) = seen.models.iter().next().unwrap();
     let context = Context {
         snapshot: &seen.snapshot,
-        decision: &decision,
+        decision: &all.decision,
+        broken: &all.broken,
         seen: model,
         model: seen.snapshot.models.get(id),
-        decided: decision.models.first(),
+        decided: all.decision.models.first(),
         attained_per_million: None,
         starts: &learnt.starts,
     };
     status(id, &context)
+}
+
+#[test]
+fn a_rule_that_would_be_broken_is_told_by_name() {
+    let facts = facts(service(json!({}), None), true);
+    let mut learnt = Learnt::default();
+    let seen = seen(&facts, &mut learnt, 1_000, 1_010);
+    let mut all = Brain::default().decide(&seen);
+    let model = seen.models.keys().next().unwrap();
+    all.broken = removals(model, [("x", Holding::MayHold)]);
+    let status = said(&seen, &learnt, &all);
+    assert_eq!(condition(&status, "Stalled"), is("True", "DecisionHeld"));
+    assert_eq!(condition(&status, "Ready"), is("False", "DecisionHeld"));
+    let stalled = status.conditions.iter().find(|one| one.type_ == "Stalled").unwrap();
+    let text = "INV-13: model a/m: x would be removed and may hold requests";
+    assert_eq!(stalled.message, text);
 }
 
 fn condition(status: &ModelServiceStatus, kind: &str) -> Option<(String, String)> {
@@ -225,7 +248,7 @@ fn every_metric_of_the_operator_is_on_its_page() {
         seen(&facts, &mut learnt, 1_000, 1_010);
     }
     let seen = seen(&facts, &mut learnt, 1_000, 1_010);
-    let (decision, _) = Brain::default().decide(&seen);
+    let decision = Brain::default().decide(&seen).decision;
     let status = told(&facts, 1_000, 1_010);
     let board = Arc::new(Board::default());
     board.change(|shown| {

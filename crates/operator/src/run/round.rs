@@ -3,6 +3,7 @@
 use super::{AT_ONCE, Operator};
 use crate::apply::{self, Applied, Retry};
 use crate::build::{self, Built, Write};
+use crate::decide::Decided;
 use crate::imagine::World;
 use crate::observe::demand::Signals;
 use crate::observe::{Counts, Facts, Seen, look, prometheus};
@@ -10,6 +11,7 @@ use crate::report::pools;
 use crate::time;
 use flyball_core::decision::Decision;
 use flyball_core::ids::ModelId;
+use flyball_core::invariants::Violation;
 use flyball_core::units::Micros;
 use futures::{StreamExt as _, stream};
 use std::sync::Arc;
@@ -29,30 +31,27 @@ impl Operator {
         let time = (time::of_system(SystemTime::now()), max_age);
         let seen = look(&facts, &signals, &mut self.learnt, time);
         let looked = began.elapsed();
-        let (decision, broken) = self.state.brain(|brain| {
+        let mut decided = self.state.brain(|brain| {
             if !leads {
                 brain.stand_by();
             }
             brain.decide(&seen)
         });
-        for violation in &broken {
-            tracing::error!(%violation, "a decision broke a rule");
-            self.state.metrics().count_violation(violation.invariant);
-        }
+        self.break_off(&decided.broken, "a decision would break a rule and is held");
         self.attained.learn(&seen.snapshot);
         let pools = Arc::new(pools::pools(&facts, time.0));
-        let decided = began.elapsed();
+        let thought = began.elapsed();
         let mut made = Vec::new();
         if leads {
-            made = self.carry_out(&facts, &seen, &decision).await;
+            made = self.carry_out(&facts, &seen, &mut decided).await;
         }
-        self.order(&facts, &seen, &decision, &made);
+        self.order(&facts, &seen, &decided.decision, &made);
         if leads {
-            self.tell(&seen, &decision).await;
+            self.tell(&seen, &decided).await;
             self.tell_pools(&pools).await;
         }
         let took =
-            [looked, decided - looked, began.elapsed() - decided].map(|part| part.as_secs_f64());
+            [looked, thought - looked, began.elapsed() - thought].map(|part| part.as_secs_f64());
         self.board.change(|shown| {
             shown.frozen = facts.frozen;
             shown.pools = pools;
@@ -64,7 +63,9 @@ impl Operator {
                 shown.heard("gateway", time::of_system(heard));
             }
             shown.took(took);
-            shown.show(&seen.snapshot, &decision.models, |id| self.attainment(id, &seen.snapshot));
+            shown.show(&seen.snapshot, &decided.decision.models, |id| {
+                self.attainment(id, &seen.snapshot)
+            });
             if !leads {
                 shown.say(std::iter::empty());
             }
@@ -110,18 +111,24 @@ impl Operator {
         }
     }
 
-    /// Makes the writes, and says which were made.
+    /// Says which rules were about to be broken.
+    fn break_off(&self, broken: &[Violation], what: &str) {
+        for violation in broken {
+            tracing::error!(%violation, "{what}");
+            self.state.metrics().count_violation(violation.invariant);
+        }
+    }
+
+    /// Makes the writes, and says which were made. Those that would break a rule are not, and are noted.
     async fn carry_out(
         &self,
         facts: &Facts,
         seen: &Seen,
-        decision: &Decision,
+        decided: &mut Decided,
     ) -> Vec<(ModelId, Write)> {
-        let Built { writes, broken } = build::build(facts, seen, decision);
-        for violation in &broken {
-            tracing::error!(%violation, "a write would have broken a rule and is not made");
-            self.state.metrics().count_violation(violation.invariant);
-        }
+        let Built { writes, broken } = build::build(facts, seen, &decided.decision);
+        self.break_off(&broken, "a write would break a rule and is not made");
+        decided.broken.extend(broken);
         let (client, fence) = (&self.client, &self.fence);
         let tried = stream::iter(writes)
             .map(|(model, writes)| async move {

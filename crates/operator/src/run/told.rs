@@ -1,10 +1,11 @@
 //! The last step of a turn: what is worth telling is told.
 
 use super::{AT_ONCE, Operator};
+use crate::decide::Decided;
 use crate::observe::Seen;
 use crate::report::pools::{self, SeenPool};
 use crate::report::{self, Context, TellError};
-use flyball_core::decision::{Decision, ModelDecision};
+use flyball_core::decision::ModelDecision;
 use flyball_core::ids::ModelId;
 use flyball_core::snapshot::Snapshot;
 use flyball_resources::model_service::ModelServiceStatus;
@@ -13,16 +14,16 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 impl Operator {
-    pub(super) async fn tell(&mut self, seen: &Seen, decision: &Decision) {
+    pub(super) async fn tell(&mut self, seen: &Seen, all: &Decided) {
         self.written.retain(|id, _| seen.models.contains_key(id));
         self.state.history(|history| history.keep(|id| seen.models.contains_key(id)));
         let by_id: BTreeMap<&ModelId, &ModelDecision> =
-            decision.models.iter().map(|decided| (&decided.model, decided)).collect();
+            all.decision.models.iter().map(|decided| (&decided.model, decided)).collect();
         let mut news = Vec::new();
         let mut statuses = BTreeMap::new();
         for (id, model) in &seen.models {
             let decided = by_id.get(id).copied();
-            let status = self.status(id, seen, decision, decided);
+            let status = self.status(id, seen, all, decided);
             let mode = format!("{:?}", model.service.spec.scaling.mode);
             let entry = self.state.history(|history| history.note(id, &mode, &status)).flatten();
             if entry.is_some() {
@@ -102,13 +103,14 @@ impl Operator {
         &self,
         id: &ModelId,
         seen: &Seen,
-        decision: &Decision,
+        all: &Decided,
         decided: Option<&ModelDecision>,
     ) -> ModelServiceStatus {
         let model = seen.snapshot.models.get(id);
         let context = Context {
             snapshot: &seen.snapshot,
-            decision,
+            decision: &all.decision,
+            broken: &all.broken,
             seen: &seen.models[id],
             model,
             decided,

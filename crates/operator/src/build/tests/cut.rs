@@ -237,6 +237,18 @@ fn a_number_that_could_cut_requests_is_not_written() {
     assert_eq!((kept.len(), broken.len()), (1, 0));
 }
 
+#[test]
+fn nothing_is_written_for_a_model_whose_decision_broke_a_rule() {
+    let facts = world(vec![pod("a")]);
+    let time = (at(1_010), Micros::from_seconds(60));
+    let seen = look(&facts, &heard(), &mut Learnt::default(), time);
+    let mut decision = hold(&seen.snapshot, &Previous::none());
+    decision.models[0].targets[0].replicas = Replicas::new(3);
+    assert_eq!(build(&facts, &seen, &decision).writes.len(), 1);
+    decision.models[0].bound = Bound::Rule;
+    assert_eq!(build(&facts, &seen, &decision).writes, []);
+}
+
 /// One pod as it really is.
 #[derive(Clone, Debug)]
 struct Truth {
