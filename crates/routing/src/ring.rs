@@ -79,11 +79,17 @@ impl Ring {
 
     /// All places, from the one that follows a point.
     fn after(&self, point: u64) -> impl Iterator<Item = (u64, u32)> {
+        let (start, passed) = self.find(point);
+        let (before, follow) = self.places.split_at(start + passed);
+        follow.iter().chain(before).copied()
+    }
+
+    /// The first place of a point's arc, and how many of that arc are passed over to the point.
+    fn find(&self, point: u64) -> (usize, usize) {
         let arc = point >> (64 - self.bits);
         let start = self.first.get(arc as usize).map_or(0, |first| *first as usize);
         let passed = self.places[start..].iter().take_while(|(place, _)| *place < point).count();
-        let (before, follow) = self.places.split_at(start + passed);
-        follow.iter().chain(before).copied()
+        (start, passed)
     }
 }
 
@@ -146,6 +152,17 @@ mod tests {
             let most = f64::from(*owned.iter().max().unwrap()) / mean;
             // 5 % by the paper, and four standard deviations of a count with that mean.
             assert!(most < 1.08 + 4.0 / mean.sqrt(), "{count}: {most}");
+        }
+    }
+
+    #[test]
+    fn a_point_is_found_without_passing_over_many_however_many_there_are() {
+        for count in [16, 1_000, 100_000] {
+            let ring = Ring::new(0..count);
+            let points = 10_000;
+            let passed = (0..points).map(|point| ring.find(score(point, 77)).1).sum::<usize>();
+            // There is at least an arc for each place, and a point is in the middle of its arc.
+            assert!(passed as u64 <= points, "{count}: {passed} places for {points} points");
         }
     }
 

@@ -1,6 +1,5 @@
 //! What must hold of every decision, on random worlds and in small closed loops.
 
 mod laws;
-mod speed;
 mod story;
 mod worlds;

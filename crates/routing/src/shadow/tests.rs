@@ -154,36 +154,3 @@ proptest! {
         }
     }
 }
-
-/// Microseconds that a trial of three policies takes for an arrival, a first token and an end. The
-/// best of a few runs, because other programs share the machine.
-#[expect(clippy::disallowed_types, reason = "it measures the trial, which itself knows no clock")]
-fn microseconds(count: u64, blocks: u64) -> f64 {
-    let listed = engines(count);
-    let mut trial = Trial::new(Policy::Prefix, &Policy::ALL, BLOCK);
-    trial.list(&listed);
-    let rounds = 2_000;
-    let runs = (0..5_u64).map(|run| {
-        let start = std::time::Instant::now();
-        for number in run * rounds..(run + 1) * rounds {
-            let at = Duration::from_millis(number * 50);
-            let prefixes = conversation(number % 500, blocks);
-            let engine = listed[(number % count) as usize].key;
-            trial.arrive(at, number, &arrival(&prefixes, number), engine);
-            trial.first(at + Duration::from_millis(40), number);
-            trial.end(at + Duration::from_millis(45), number, Some(50));
-        }
-        start.elapsed().as_secs_f64() / rounds as f64
-    });
-    runs.fold(f64::INFINITY, f64::min) * 1e6
-}
-
-#[test]
-#[expect(clippy::print_stdout, reason = "the figure is what it is for")]
-fn a_request_costs_the_thread_beside_the_work_some_microseconds() {
-    for (count, blocks, most) in [(16, 48, 200.0), (1_024, 48, 1_000.0)] {
-        let best = microseconds(count, blocks);
-        println!("three policies, {count} engines, prompt of {blocks} blocks: {best:.1} µs");
-        assert!(best < most, "{count}: {best} µs");
-    }
-}

@@ -8,6 +8,7 @@
 
 mod admission;
 mod cells;
+mod choice;
 mod contenders;
 mod document;
 mod drills;

@@ -2,7 +2,7 @@
 
 use super::speed;
 use super::truth::{self, Exchange, RunScore};
-use super::{Args, Measured, cells, drills, measure, pace, pool, sources};
+use super::{Args, Measured, cells, choice, drills, measure, pace, pool, sources};
 use crate::figures::Op;
 use anyhow::{Context, Result};
 use flyball_simulator::traffic::load::{self, Traffic};
@@ -102,6 +102,20 @@ pub(super) fn speed(root: &Path) -> Result<Measured> {
          percentile.\n",
         pace.two_weeks_s
     );
+    let (choices, paper) = (choice::choices(), choice::on_paper());
+    let _ = write!(
+        text,
+        "\nThe gateway's choice of an engine takes {:.2} µs among {} engines and {:.2} µs among {}. A \
+         request of three policies on paper takes {:.1} µs with {} engines and {:.1} µs with {}.\n",
+        choices.few_us,
+        choice::FEW,
+        choices.many_us,
+        choice::MANY,
+        paper.few_us,
+        choice::FEW,
+        paper.many_us,
+        choice::MANY_ON_PAPER
+    );
     Ok(Measured {
         text,
         figures: vec![
@@ -110,6 +124,8 @@ pub(super) fn speed(root: &Path) -> Result<Measured> {
             measure("sim.requests_per_s", slowest.1, "requests/s", Op::AtLeast, 1e5),
             measure("sim.fluid_two_weeks_s", pace.two_weeks_s, "s", Op::AtMost, 5.0),
             measure("governor.decision_us", middle, "µs", Op::AtMost, 50.0),
+            measure("routing.choice_10k_vs_16", choices.ratio(), "times", Op::AtMost, 4.0),
+            measure("routing.paper_1k_vs_16", paper.ratio(), "times", Op::AtMost, 64.0),
         ],
     })
 }
