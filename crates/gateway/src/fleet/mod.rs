@@ -391,7 +391,7 @@ impl Endpoint {
     }
 
     /// What was not used since then is gone from its cache; `None` if it does not tell.
-    pub(crate) fn forgot(&self) -> Option<Moment> {
+    pub fn forgot(&self) -> Option<Moment> {
         u16::try_from(self.forgot.load(Ordering::Relaxed)).ok().map(Moment)
     }
 
