@@ -187,15 +187,16 @@ mod tests {
     async fn a_write_is_given_up_when_another_may_lead() {
         let (fence, hangs) = (Fence::default(), || std::future::pending::<()>());
         assert_eq!(fence.within(LEASE, hangs()).await, Err(Unwritten::NotLeading));
-        let now = Instant::now();
-        // Renewed nine seconds ago: it may begin, and has six seconds.
-        fence.lead(now.checked_sub(Duration::from_secs(9)).unwrap(), LEASE);
-        let began = tokio::time::Instant::now();
+        let ago = |seconds| Instant::now().checked_sub(Duration::from_secs(seconds)).unwrap();
+        // Renewed five seconds ago: it may begin, and has ten seconds, less what passes here meanwhile.
+        let (renewed, began) = (ago(5), tokio::time::Instant::now());
+        fence.lead(renewed, LEASE);
         assert_eq!(fence.within(LEASE, hangs()).await, Err(Unwritten::Late));
         let took = began.elapsed();
-        assert!((5_900..=6_000).contains(&took.as_millis()), "{took:?}");
+        assert!(took < LEASE && took + renewed.elapsed() >= LEASE, "{took:?}");
+        fence.lead(ago(5), LEASE);
         assert_eq!(fence.within(LEASE, async { 7 }).await, Ok(7));
-        fence.lead(now.checked_sub(Duration::from_secs(10)).unwrap(), LEASE);
+        fence.lead(ago(10), LEASE);
         assert_eq!(fence.within(LEASE, async { 7 }).await, Err(Unwritten::NotLeading));
     }
 }

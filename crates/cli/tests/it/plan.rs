@@ -250,9 +250,3 @@ fn counts_of_nothing_and_splits_that_do_not_divide_are_refused() {
     }
     insta::assert_snapshot!(texts);
 }
-
-#[test]
-fn answers_come_at_once() {
-    // First byte under 300 ms offline is the promise; a debug build on a busy machine gets more.
-    assert!(serve(&[]).took.as_millis() < 3_000);
-}

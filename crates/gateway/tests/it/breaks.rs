@@ -3,7 +3,7 @@
 use crate::engine::{Does, Engine};
 use crate::rig::{PLAIN, Rig, STREAM, chat, post};
 use flyball_gateway::meter::Outcome;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Two engines: `bad` does this, the other answers. Which one is asked first follows from names, so
 /// both ways are tried until the bad one was.
@@ -13,7 +13,7 @@ async fn beside_a_good_one(bad: Does, body: &str) -> (String, Rig) {
     for _ in 0..20 {
         let (bad, good) =
             (Engine::start(bad.clone()).await, Engine::start(good_does.clone()).await);
-        let rig = Rig::start(&[&bad, &good], |s| s.timeouts.first_byte_ms = 1_000);
+        let rig = Rig::start(&[&bad, &good], |s| s.timeouts.first_byte_ms = 3_000);
         let answer = rig.whole(&chat(body)).await;
         if !bad.requests().is_empty() {
             return (answer, rig);
@@ -47,11 +47,13 @@ async fn a_closed_port_is_tried_elsewhere_and_left_alone() {
     let good = Engine::start(Does::Answers(200, "{}")).await;
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let rig = Rig::on(&[closed, good.address], |_| {});
+    let began = Instant::now();
     for _ in 0..20 {
         assert!(rig.whole(&chat(PLAIN)).await.starts_with("HTTP/1.1 200"));
     }
     let retries: u32 = rig.finished(20).await.iter().map(|line| line.retries).sum();
-    assert!(retries <= 1, "{retries} tries at a closed port within a second");
+    let seconds = began.elapsed().as_secs();
+    assert!(u64::from(retries) <= 1 + seconds, "{retries} tries at a closed port in {seconds} s");
 }
 
 #[tokio::test]
@@ -95,20 +97,8 @@ async fn a_stream_without_its_end_mark_is_broken() {
 
 #[tokio::test]
 async fn a_stream_of_comments_only_is_given_up() {
-    let comments = vec![
-        "data: {\"a\":1}\n\n",
-        ":\n\n",
-        ":\n\n",
-        ":\n\n",
-        ":\n\n",
-        ":\n\n",
-        ":\n\n",
-        ":\n\n",
-        ":\n\n",
-        ":\n\n",
-        ":\n\n",
-        ":\n\n",
-    ];
+    let mut comments = vec![":\n\n"; 200];
+    comments[0] = "data: {\"a\":1}\n\n";
     let engine = Engine::start(Does::Streams(comments, Duration::from_millis(300))).await;
     let rig = Rig::start(&[&engine], |s| s.timeouts.answer_idle_ms = 1_000);
     let answer = rig.whole(&chat(STREAM)).await;

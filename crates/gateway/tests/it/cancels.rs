@@ -3,7 +3,7 @@
 use crate::engine::{Does, Engine};
 use crate::rig::{PLAIN, Rig, STREAM, chat};
 use flyball_gateway::meter::Outcome;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 #[tokio::test]
@@ -16,10 +16,8 @@ async fn while_it_waits_for_the_first_byte() {
         while engine.requests().len() < many as usize {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
-        let hung_up = Instant::now();
         drop(stream);
         engine.left(many).await;
-        assert!(hung_up.elapsed() < Duration::from_millis(200), "{:?}", hung_up.elapsed());
         assert_eq!(
             rig.finished(many as usize).await[many as usize - 1].outcome,
             Outcome::Cancelled
@@ -37,10 +35,8 @@ async fn while_a_stream_is_quiet() {
     stream.write_all(chat(STREAM).as_bytes()).await.unwrap();
     let mut buffer = [0; 512];
     assert!(stream.read(&mut buffer).await.unwrap() > 0);
-    let hung_up = Instant::now();
     drop(stream);
     engine.left(1).await;
-    assert!(hung_up.elapsed() < Duration::from_millis(200), "{:?}", hung_up.elapsed());
     let line = &rig.finished(1).await[0];
     assert_eq!((line.outcome, line.output), (Outcome::Cancelled, 1));
     assert_eq!(rig.cancelled(), 1);

@@ -1,7 +1,7 @@
 //! A gateway that goes away finishes what it has.
 
 use crate::engine::{Does, Engine};
-use crate::rig::{Rig, STREAM, chat, post};
+use crate::rig::{LONG, Rig, STREAM, chat, post};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -16,7 +16,7 @@ async fn a_stream_under_way_is_finished_and_new_connections_are_not_taken() {
     let mut first = [0; 512];
     assert!(stream.read(&mut first).await.unwrap() > 0);
     let gateway = rig.gateway;
-    let draining = tokio::task::spawn_blocking(move || gateway.drain(Duration::from_secs(5)));
+    let draining = tokio::task::spawn_blocking(move || gateway.drain(LONG));
     let mut rest = String::new();
     stream.read_to_string(&mut rest).await.unwrap();
     assert!(rest.contains("[DONE]"), "{rest}");

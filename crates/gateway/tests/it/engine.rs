@@ -2,10 +2,12 @@
 
 use crate::tale::Tale;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 
 /// What it does with a request.
 #[derive(Clone, Debug)]
@@ -23,6 +25,8 @@ pub(crate) enum Does {
     /// Tells a tale of so many words as a stream, from wherever the request says that it is, and
     /// ends or cuts it there.
     Tells(Tale),
+    /// Does this when it is told to go on.
+    Holds(Box<Self>),
     /// Closes the connection without a word.
     Closes,
     /// Reads and says nothing.
@@ -36,9 +40,14 @@ pub(crate) struct Engine {
     does: Arc<Mutex<Does>>,
 }
 
+/// Requests of all engines so far: says which of two came first.
+static ASKED: AtomicU64 = AtomicU64::new(0);
+
 #[derive(Default)]
 struct Seen {
     requests: Vec<Vec<u8>>,
+    last: u64,
+    goes_on: Arc<Notify>,
     left: u32,
     connections: u32,
 }
@@ -70,6 +79,16 @@ impl Engine {
         seen.requests.iter().map(|r| String::from_utf8_lossy(r).into_owned()).collect()
     }
 
+    /// The number of its last request among those of all engines.
+    pub(crate) fn last(&self) -> u64 {
+        self.seen.lock().expect("no thread panicked").last
+    }
+
+    /// Lets it go on where it holds.
+    pub(crate) fn go_on(&self) {
+        self.seen.lock().expect("no thread panicked").goes_on.notify_one();
+    }
+
     /// Connections it was given.
     pub(crate) fn connections(&self) -> u32 {
         self.seen.lock().expect("no thread panicked").connections
@@ -86,7 +105,11 @@ impl Engine {
 async fn serve(mut stream: TcpStream, seen: Arc<Mutex<Seen>>, does: Arc<Mutex<Does>>) {
     let mut buffer = Vec::new();
     while let Some(request) = read(&mut stream, &mut buffer).await {
-        seen.lock().expect("no thread panicked").requests.push(request.clone());
+        {
+            let mut seen = seen.lock().expect("no thread panicked");
+            seen.requests.push(request.clone());
+            seen.last = ASKED.fetch_add(1, Ordering::Relaxed);
+        }
         let does = does.lock().expect("no thread panicked").clone();
         let does = match does {
             Does::Tells(tale) => tale.told(&request),
@@ -107,6 +130,14 @@ async fn answer(stream: &mut TcpStream, seen: &Mutex<Seen>, does: Does) -> bool 
                 "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\nserver: x\r\ncontent-length: {length}\r\n\r\n{body}"
             );
             stream.write_all(head.as_bytes()).await.is_ok()
+        }
+        Does::Holds(does) => {
+            let goes_on = Arc::clone(&seen.lock().expect("no thread panicked").goes_on);
+            let told = tokio::select! {
+                () = gone(stream, seen) => false,
+                () = goes_on.notified() => true,
+            };
+            told && Box::pin(answer(stream, seen, *does)).await
         }
         Does::Waits(while_, status, body) => {
             tokio::time::sleep(while_).await;

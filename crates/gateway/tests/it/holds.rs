@@ -56,7 +56,9 @@ async fn an_error_after_the_wait_is_an_event_of_the_stream() {
     let request = chat(STREAM);
     let answer = rig.whole(&request);
     let comes = async {
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        while rig.gateway.demand()[0].waiting == 0 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
         let engine = Engine::start(Does::Answers(400, "{\"error\":{\"message\":\"no\"}}")).await;
         rig.list(&[engine.address]);
         engine
@@ -110,8 +112,11 @@ async fn an_overloaded_model_says_so_in_each_dialect() {
         let mut stream = rig.connect().await;
         stream.write_all(chat(STREAM).as_bytes()).await.unwrap();
         streams.push(stream);
-        tokio::time::sleep(Duration::from_millis(2)).await;
         assert!(streams.len() < 200, "the window has no end");
+        let is_in = || rig.gateway.inside().requests >= streams.len();
+        while !is_in() && rig.gateway.demand()[0].waiting == 0 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
     }
     let refused = rig.whole(&chat(PLAIN)).await;
     assert!(refused.starts_with("HTTP/1.1 429"), "{refused}");

@@ -1,7 +1,7 @@
 //! HTTP/2, with and without TLS.
 
 use crate::engine::{Does, Engine};
-use crate::rig::{PLAIN, Rig, STREAM};
+use crate::rig::{LONG, PLAIN, Rig, STREAM};
 use bytes::Bytes;
 use flyball_gateway::settings::Tls;
 use http_body_util::{BodyExt as _, Full};
@@ -58,7 +58,7 @@ async fn a_stream_that_is_reset_reaches_the_engine() {
     let mut response = sender.send_request(request(STREAM)).await.expect("an answer");
     assert!(response.body_mut().frame().await.is_some());
     drop(response);
-    tokio::time::timeout(Duration::from_secs(2), engine.left(1)).await.expect("it is told");
+    tokio::time::timeout(LONG, engine.left(1)).await.expect("it is told");
     drop(sender);
 }
 

@@ -1,7 +1,7 @@
 //! What may not be: slow, large, unknown, too often.
 
 use crate::engine::{Does, Engine};
-use crate::rig::{PLAIN, Rig, STREAM, chat, post};
+use crate::rig::{LONG, PLAIN, Rig, STREAM, chat, post};
 use flyball_gateway::settings::Key;
 use sha2::{Digest as _, Sha256};
 use std::time::{Duration, Instant};
@@ -69,16 +69,14 @@ async fn who_sends_slowly_is_shown_out() {
     });
     let part_of_head = "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\n";
     let part_of_body = &post("/v1/chat/completions", "", PLAIN)[..120];
-    for (start, at_least, at_most) in
-        [("", 550, 2_000), (part_of_head, 250, 1_500), (part_of_body, 250, 1_500)]
-    {
-        let mut stream = rig.connect().await;
+    for (start, at_least) in [("", 550), (part_of_head, 250), (part_of_body, 250)] {
         let began = Instant::now();
+        let mut stream = rig.connect().await;
         stream.write_all(start.as_bytes()).await.unwrap();
         let mut rest = Vec::new();
-        let _ = tokio::time::timeout(Duration::from_secs(5), stream.read_to_end(&mut rest)).await;
+        let ended = tokio::time::timeout(LONG, stream.read_to_end(&mut rest)).await;
         let took = began.elapsed().as_millis();
-        assert!((at_least..at_most).contains(&took), "{start:?}: {took} ms");
+        assert!(ended.is_ok() && took >= at_least, "{start:?}: {ended:?} after {took} ms");
     }
 }
 
@@ -87,14 +85,12 @@ async fn a_byte_now_and_then_does_not_keep_a_head_open() {
     let engine = Engine::start(Does::Answers(200, "{}")).await;
     let rig = Rig::start(&[&engine], |s| s.timeouts.head_ms = 400);
     let mut stream = rig.connect().await;
-    let began = Instant::now();
-    while began.elapsed() < Duration::from_secs(3) {
-        if stream.write_all(b"P").await.is_err() {
-            break;
+    let writing = async {
+        while stream.write_all(b"P").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    };
+    assert!(tokio::time::timeout(LONG, writing).await.is_ok(), "it stays open");
 }
 
 #[tokio::test]

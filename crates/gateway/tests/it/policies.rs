@@ -1,8 +1,8 @@
 //! Engines are chosen by the policy of their model, and others are scored beside it.
 
 use crate::engine::{Does, Engine};
-use crate::rig::{Rig, STREAM, chat};
-use flyball_gateway::settings::{Model, Policy, Settings};
+use crate::rig::{LONG, Rig, STREAM, chat};
+use flyball_gateway::settings::{Model, Policy, Recovery, Settings};
 use std::time::Duration;
 
 fn streams() -> Does {
@@ -36,7 +36,7 @@ async fn engines_take_turns_where_the_settings_say_so_and_others_are_scored() {
             assert!(rig.whole(&chat(STREAM)).await.contains("[DONE]"));
         }
     };
-    let told = tokio::time::timeout(Duration::from_secs(20), scored).await.expect("a report");
+    let told = tokio::time::timeout(LONG, scored).await.expect("a report");
     assert_eq!(told["models"][0]["policies"][1]["policy"], "prefix", "{told}");
     assert_eq!(told["dropped"], 0);
 }
@@ -47,8 +47,6 @@ async fn a_changed_policy_holds_from_the_next_request_on() {
     let all: Vec<&Engine> = engines.iter().collect();
     let rig = Rig::start(&all, |settings| {
         settings.models = vec![model(Policy::Prefix, &[])];
-        // A slow machine would ask the other engine too.
-        settings.recovery.hedge_per_thousand = 0;
     });
     let long = format!(
         r#"{{"model":"m","stream":true,"messages":[{{"role":"user","content":"{}"}}]}}"#,
@@ -67,7 +65,8 @@ async fn a_changed_policy_holds_from_the_next_request_on() {
     counts.sort_unstable();
     assert_eq!(counts, [0, 4], "a prompt stays where it is");
     let models = vec![model(Policy::RoundRobin, &[])];
-    rig.gateway.change(&Settings { models, ..Settings::default() });
+    let recovery = Recovery { hedge_per_thousand: 0, ..Recovery::default() };
+    rig.gateway.change(&Settings { models, recovery, ..Settings::default() });
     for _ in 0..4 {
         rig.whole(&chat(&long)).await;
     }

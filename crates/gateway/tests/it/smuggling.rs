@@ -3,8 +3,7 @@
 //! the head that was not meant for it (reliability.md T-17, T-18).
 
 use crate::engine::{Does, Engine};
-use crate::rig::{PLAIN, Rig, chat};
-use std::time::Duration;
+use crate::rig::{LONG, PLAIN, Rig, chat};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// What becomes of a request.
@@ -143,10 +142,10 @@ async fn an_engine_gets_one_request_or_none() {
 
 async fn surprises_of((name, fate, request): (&str, Fate, String)) -> Vec<String> {
     let engine = Engine::start(Does::Answers(200, "{}")).await;
-    // A request that promises more than it sends ends by its time.
+    // A request that promises more than it sends ends by its time; all others long before.
     let rig = Rig::start(&[&engine], |settings| {
         let timeouts = &mut settings.timeouts;
-        (timeouts.head_ms, timeouts.body_idle_ms, timeouts.keep_alive_ms) = (2_000, 2_000, 2_000);
+        (timeouts.head_ms, timeouts.body_idle_ms, timeouts.keep_alive_ms) = (6_000, 6_000, 6_000);
     });
     let answer = sent(&rig, &request).await;
     let got = engine.requests();
@@ -179,7 +178,7 @@ async fn sent(rig: &Rig, request: &str) -> String {
     let _ = stream.write_all(format!("{request}{last}").as_bytes()).await;
     let mut answer = Vec::new();
     let reading = stream.read_to_end(&mut answer);
-    let _ = tokio::time::timeout(Duration::from_secs(20), reading).await.expect("an end");
+    let _ = tokio::time::timeout(LONG, reading).await.expect("an end");
     String::from_utf8_lossy(&answer).into_owned()
 }
 
@@ -206,7 +205,7 @@ async fn rapid_reset_ends_the_connection_and_harms_nobody() {
     };
     let reading = read.read_to_end(&mut got);
     let both = async { tokio::join!(attacking, reading) };
-    tokio::time::timeout(Duration::from_secs(20), both).await.expect("the gateway hangs up").1.ok();
+    tokio::time::timeout(LONG, both).await.expect("the gateway hangs up").1.ok();
     assert_eq!(engine.requests().len(), 0);
     assert!(rig.whole(&chat(PLAIN)).await.starts_with("HTTP/1.1 200"));
 }

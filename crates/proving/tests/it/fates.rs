@@ -31,7 +31,7 @@ async fn on_sockets(script: &str) -> Vec<(Fared, Outcome)> {
     let proxy = Proxy::bind(any, target, Script::from_toml(script).unwrap()).unwrap();
     let address = proxy.address().unwrap();
     let relay = tokio::spawn(proxy.run());
-    let text = format!("load --target {address} --stream --deadline-seconds 10");
+    let text = format!("load --target {address} --stream --deadline-seconds 100");
     let plan = Plan::parse_from(text.split(' '));
     let bodies = Bodies::new(&plan);
     let mut fared = Vec::new();

@@ -13,9 +13,9 @@ fn plan(target: std::net::SocketAddr, more: &str) -> Plan {
 #[tokio::test]
 async fn whole_answers_and_streams_are_counted_to_the_last_event() {
     let target = upstream(7).await;
-    let whole = run(plan(target, "--seconds 0.3 --body-bytes 100000")).await.unwrap();
+    let whole = run(plan(target, "--seconds 1 --body-bytes 100000")).await.unwrap();
     assert!(whole.answered > 0 && whole.otherwise.is_empty(), "{whole:?}");
-    let streams = run(plan(target, "--seconds 0.3 --stream")).await.unwrap();
+    let streams = run(plan(target, "--seconds 1 --stream")).await.unwrap();
     assert!(streams.otherwise.is_empty(), "{streams:?}");
     // Seven chunks, the last one that says why it ended, and [DONE].
     assert_eq!(streams.events, 9 * streams.answered);
@@ -33,7 +33,7 @@ async fn an_open_loop_asks_at_its_rate() {
 async fn a_history_has_every_request_and_who_hangs_up_is_not_lost() {
     let target = upstream(50).await;
     let path = std::env::temp_dir().join(format!("proving-history-{}", std::process::id()));
-    let more = format!("--seconds 0.3 --stream --cancel-percent 30 --history {}", path.display());
+    let more = format!("--seconds 1 --stream --cancel-percent 30 --history {}", path.display());
     let report = run(plan(target, &more)).await.unwrap();
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::remove_file(&path).unwrap();

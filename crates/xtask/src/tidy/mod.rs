@@ -7,6 +7,7 @@
 //! Start reading at [`RULES`]; each function named there has tests beside it that show the rule
 //! failing on a made-up tree and passing once the tree is mended.
 
+mod clocks;
 mod dependencies;
 mod documents;
 mod layout;
@@ -42,6 +43,7 @@ const RULES: &[Rule] = &[
     names::simulation_switch,
     documents::links,
     documents::decisions,
+    clocks::quicker_than,
     machine::paths,
     machine::registries,
 ];

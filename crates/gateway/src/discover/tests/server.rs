@@ -115,7 +115,7 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
             sleep(Duration::from_millis(5)).await;
         }
     };
-    assert!(timeout(Duration::from_secs(20), waiting).await.is_ok(), "{what}");
+    assert!(timeout(Duration::from_secs(120), waiting).await.is_ok(), "{what}");
 }
 
 fn model() -> Model {

@@ -53,7 +53,7 @@ impl Engine {
         command.args(["--threads", "1", "--threads-batch", "1", "--metrics", "--slots"]);
         // A comment a second: tests see that they flow when nothing else does.
         command.args(["--sse-ping-interval", "1"]);
-        Self::start(command, address, Duration::from_secs(20)).await
+        Self::start(command, address, Duration::from_secs(120)).await
     }
 
     /// vLLM with the same model.
@@ -107,6 +107,14 @@ impl Engine {
         let (_, body) = get(self.address, "/slots").await?;
         let slots: serde_json::Value = serde_json::from_str(&body).ok()?;
         Some(slots.as_array()?.iter().filter(|slot| slot["is_processing"] == true).count())
+    }
+
+    /// Tokens that llama-server has written.
+    pub(crate) async fn written_tokens(&self) -> Option<u64> {
+        let (_, page) = get(self.address, "/metrics").await?;
+        let line =
+            page.lines().find_map(|line| line.strip_prefix("llamacpp:tokens_predicted_total "));
+        line?.trim().parse().ok()
     }
 }
 

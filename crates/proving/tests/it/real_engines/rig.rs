@@ -192,7 +192,7 @@ pub(crate) async fn get(address: SocketAddr, path: &str) -> Option<(u16, String)
     stream.write_all(request.as_bytes()).await.ok()?;
     let mut answer = Vec::new();
     let reading = stream.read_to_end(&mut answer);
-    tokio::time::timeout(Duration::from_secs(5), reading).await.ok()?.ok()?;
+    tokio::time::timeout(Duration::from_secs(60), reading).await.ok()?.ok()?;
     let answer = String::from_utf8_lossy(&answer).into_owned();
     let (head, body) = answer.split_once("\r\n\r\n")?;
     Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
