@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 /// Runs to the end with the caller's output streams; an error names the command line.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let line = line_of(command);
-    let status = command.status().with_context(|| format!("could not start `{line}`"))?;
+    let status = apart(command).status().with_context(|| format!("could not start `{line}`"))?;
     if !status.success() {
         bail!("`{line}` ended with {status}");
     }
@@ -17,7 +17,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 /// Runs to the end and returns standard output; an error carries the end of standard error.
 pub(crate) fn read(command: &mut Command) -> Result<String> {
     let line = line_of(command);
-    let output = command
+    let output = apart(command)
         .stdin(Stdio::null())
         .output()
         .with_context(|| format!("could not start `{line}`"))?;
@@ -27,7 +27,7 @@ pub(crate) fn read(command: &mut Command) -> Result<String> {
 /// Runs with `input` on standard input and returns standard output.
 pub(crate) fn feed(command: &mut Command, input: &str) -> Result<String> {
     let line = line_of(command);
-    let mut child = command
+    let mut child = apart(command)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -41,6 +41,21 @@ pub(crate) fn feed(command: &mut Command, input: &str) -> Result<String> {
     // A broken pipe means the program stopped reading; its own exit status says why.
     let _ = writer.join();
     text_of(&line, output)
+}
+
+/// Without what cargo says about xtask's own package to whom it runs: `ring`'s build script looks at
+/// `CARGO_PKG_NAME`, so that a cargo that hears of it builds ring, TLS and the Kubernetes client anew, and
+/// the next one that does not hear of it once more.
+fn apart(command: &mut Command) -> &mut Command {
+    std::env::vars_os()
+        .filter(|(name, _)| name.to_str().is_some_and(is_of_a_package))
+        .fold(command, |command, (name, _)| command.env_remove(name))
+}
+
+fn is_of_a_package(variable: &str) -> bool {
+    ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_CRATE_NAME", "CARGO_BIN_NAME", "CARGO_PRIMARY_PACKAGE"]
+        .iter()
+        .any(|prefix| variable.starts_with(prefix))
 }
 
 fn text_of(line: &str, output: Output) -> Result<String> {
@@ -60,5 +75,29 @@ fn line_of(command: &Command) -> String {
     match line.char_indices().nth(200) {
         Some((cut, _)) => format!("{} …", &line[..cut]),
         None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{apart, is_of_a_package};
+    use std::process::Command;
+
+    #[test]
+    fn children_do_not_hear_which_package_runs_them() {
+        // Cargo sets it for its tests as it does for what it runs.
+        assert!(std::env::var_os("CARGO_PKG_NAME").is_some());
+        let mut env = Command::new("env");
+        let output = apart(&mut env).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let left: Vec<&str> = text.lines().filter(|line| is_of_a_package(line)).collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+
+    #[test]
+    fn what_a_person_set_for_cargo_stays() {
+        for name in ["CARGO_HOME", "CARGO_TARGET_DIR", "CARGO_BUILD_JOBS", "CARGO_TERM_COLOR"] {
+            assert!(!is_of_a_package(name), "{name}");
+        }
     }
 }
