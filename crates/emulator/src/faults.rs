@@ -31,6 +31,8 @@ pub struct Faults {
     pub ignore_aborts: bool,
     /// Healthy, and 500 to every new request: what vLLM does while it shuts down.
     pub draining: bool,
+    /// A prompt of at least so many tokens ends the process, as one that does not fit into memory does.
+    pub die_at_prompt_tokens: Option<u32>,
     /// The connection is closed after each stream though nothing said so: what llama-server does.
     pub close_after_stream: bool,
 }
@@ -49,6 +51,7 @@ impl Default for Faults {
             error_status: 500,
             ignore_aborts: false,
             draining: false,
+            die_at_prompt_tokens: None,
             close_after_stream: false,
         }
     }
@@ -69,6 +72,13 @@ impl Faults {
         let start = self.slow_start_seconds;
         need(start.is_finite() && start >= 0.0, "slow_start_seconds must be a time");
         problems
+    }
+}
+
+impl Faults {
+    /// Whether a prompt of this length ends the process.
+    pub(crate) fn is_deadly(&self, prompt_tokens: u32) -> bool {
+        self.die_at_prompt_tokens.is_some_and(|least| prompt_tokens >= least)
     }
 }
 
@@ -189,6 +199,13 @@ mod tests {
             ..Faults::default()
         };
         assert_eq!(wrong.problems().len(), 4);
+    }
+
+    #[test]
+    fn only_prompts_of_the_length_that_was_set_are_deadly() {
+        let faults = Faults { die_at_prompt_tokens: Some(100), ..Faults::default() };
+        assert!(faults.is_deadly(100) && !faults.is_deadly(99));
+        assert!(!Faults::default().is_deadly(u32::MAX));
     }
 
     #[test]

@@ -150,6 +150,11 @@ struct FaultArgs {
     #[arg(default_value_t = 0.0)]
     errors: f64,
 
+    /// End the process at a prompt of so many tokens or more
+    #[arg(long, value_name = "TOKENS", env = "FLYBALL_EMULATE_DIE_AT_PROMPT_TOKENS")]
+    #[arg(hide_env_values = true)]
+    die_at_prompt_tokens: Option<u32>,
+
     /// Keep working for clients that hung up
     #[arg(long, env = "FLYBALL_EMULATE_IGNORE_ABORTS", hide_env_values = true)]
     #[arg(value_parser = BoolishValueParser::new())]
@@ -166,6 +171,7 @@ impl FaultArgs {
             stall_after_tokens: self.stall,
             slow_start_seconds: self.slow_start,
             error_chance: self.errors,
+            die_at_prompt_tokens: self.die_at_prompt_tokens,
             ignore_aborts: self.ignore_aborts,
             ..Faults::default()
         }

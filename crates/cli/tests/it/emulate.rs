@@ -26,9 +26,9 @@ fn ask(address: &str, request: &str) -> String {
     answer
 }
 
-#[test]
-fn engines_answer_on_the_ports_that_are_named() {
-    let args = ["emulate", "--port", "0", "--engines", "2", "--served-name", "mine", "-o", "json"];
+/// Engines with these flags, and their addresses.
+fn engines(flags: &[&str]) -> (Ended, Vec<String>) {
+    let args = [&["emulate", "--port", "0", "--served-name", "mine", "-o", "json"], flags].concat();
     let mut child = Ended(command(&args).stdout(Stdio::piped()).spawn().expect("it starts"));
     let stdout = child.0.stdout.take().expect("it is piped");
     let mut text = String::new();
@@ -41,18 +41,43 @@ fn engines_answer_on_the_ports_that_are_named() {
         }
     };
     assert_eq!(answer["kind"], "Emulation");
-    let engines = answer["engines"].as_array().expect("a list");
-    assert_eq!(engines.len(), 2);
-    for engine in engines {
+    let engines = answer["engines"].as_array().expect("a list").iter();
+    let address = |engine: &Value| {
         let url = engine["url"].as_str().expect("an address");
-        let address = url.strip_prefix("http://").expect("plain HTTP");
-        let body = r#"{"model":"mine","prompt":"hello","max_tokens":3}"#;
-        let head = "POST /v1/completions HTTP/1.1\r\nhost: x\r\nconnection: close";
-        let request = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
-        let answer = ask(address, &request);
+        url.strip_prefix("http://").expect("plain HTTP").to_owned()
+    };
+    (child, engines.map(address).collect())
+}
+
+fn completion(prompt: &str) -> String {
+    let body = format!(r#"{{"model":"mine","prompt":"{prompt}","max_tokens":3}}"#);
+    let head = "POST /v1/completions HTTP/1.1\r\nhost: x\r\nconnection: close";
+    format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+}
+
+#[test]
+fn engines_answer_on_the_ports_that_are_named() {
+    let (_child, engines) = engines(&["--engines", "2"]);
+    assert_eq!(engines.len(), 2);
+    for address in engines {
+        let answer = ask(&address, &completion("hello"));
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
         assert!(answer.contains(r#""completion_tokens":3"#), "{answer}");
     }
+}
+
+#[test]
+fn a_deadly_prompt_ends_the_process_and_a_short_one_does_not() {
+    let (mut child, engines) = engines(&["--die-at-prompt-tokens", "100"]);
+    let answer = ask(&engines[0], &completion("hello"));
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let mut stream = TcpStream::connect(&engines[0]).expect("it listens");
+    stream.write_all(completion(&"word ".repeat(400)).as_bytes()).expect("a request can be sent");
+    // An end or a reset; never an answer.
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    assert!(answer.is_empty(), "{}", String::from_utf8_lossy(&answer));
+    assert!(!child.0.wait().expect("it ended").success());
 }
 
 #[test]

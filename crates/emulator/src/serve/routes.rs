@@ -153,6 +153,10 @@ async fn infer(
         let message = format!("The model `{}` does not exist.", asked.model);
         return Err(Problem::new(StatusCode::NOT_FOUND, message).coded("model_not_found"));
     }
+    if shared.faults.get().is_deadly(asked.prompt.tokens) {
+        // Nothing is answered and nobody is told: that is how an engine dies of a prompt.
+        std::process::abort();
+    }
     let request_id = request_id.as_ref().and_then(|id| id.to_str().ok());
     let (prompt, output, stops) = (&asked.prompt, asked.output, asked.stops);
     let stream = asked.stream && form != Form::Embeddings;
