@@ -30,7 +30,7 @@ struct Ear(Mutex<Vec<Hope>>);
 impl Listener for Ear {
     fn finished(&self, finished: &Finished<'_>) {
         let hoped = u64::from(finished.hoped_blocks.unwrap_or(0)) * 256;
-        self.0.lock().unwrap().push(Hope { hoped, cached: finished.usage.cached });
+        self.0.lock().unwrap().push(Hope { hoped, cached: finished.usage.cached.unwrap_or(0) });
     }
 
     fn cancelled(&self, _: &Arc<Endpoint>) {}
