@@ -32,6 +32,9 @@ enum Task {
         /// Write `image.megabytes`
         #[arg(long)]
         figure: bool,
+        /// For test clusters: of the program that is built beside the tests, which takes seconds
+        #[arg(long, conflicts_with = "figure")]
+        for_tests: bool,
     },
     /// Get and build real inference engines and their models, for tests
     Engines(engines::Args),
@@ -40,7 +43,7 @@ enum Task {
     /// Run the fuzz targets
     Fuzz(fuzz::Args),
     /// Before every commit: format, lints, tidy, tests, licences, documents
-    Check,
+    Check(ci::CheckArgs),
     /// Everything CI runs, in its order, with a summary
     Ci(ci::Args),
 }
@@ -55,9 +58,10 @@ pub(crate) fn run() -> Result<ExitCode> {
         Task::Accuracy(args) => accuracy::run(&root, &args)?,
         Task::Bench(command) => bench::run(&root, &command)?,
         Task::Cluster(command) => cluster::main(&root, command)?,
-        Task::Check => return Ok(ci::check(&root)),
+        Task::Check(args) => return ci::check(&root, &args),
         Task::Ci(args) => return ci::run(&root, &args),
-        Task::Image { figure } => image::build(&root, figure).map(drop)?,
+        Task::Image { for_tests: true, .. } => image::build_for_tests(&root).map(drop)?,
+        Task::Image { figure, .. } => image::build(&root, figure).map(drop)?,
         Task::Engines(args) => engines::run(&root, &args)?,
         Task::E2e(args) => e2e::run(&root, &args)?,
         Task::Fuzz(args) => fuzz::run(&root, &args)?,

@@ -1,8 +1,11 @@
 //! Runs the stories of `crates/e2e` on a real cluster: ours, or any other by its kubeconfig.
+//!
+//! A story that needs llama-server has `llama` in its name: where there is none, those are left out.
 
-use crate::{cluster, engines, figures, image, process, tools};
+use crate::{cluster, compile, engines, figures, image, process, tools};
 use anyhow::Result;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Which cluster and which stories.
 #[derive(clap::Args)]
@@ -19,54 +22,35 @@ pub(crate) struct Args {
     /// Write the figures that stories measure
     #[arg(long)]
     figure: bool,
+    /// Build no llama-server: take the one that is there, or Debian's, or leave its stories out
+    #[arg(long)]
+    quick: bool,
     /// Run only stories whose name contains this
     story: Option<String>,
 }
 
 impl Args {
-    /// Every story, on the cluster that we start ourselves.
-    pub(crate) fn own_cluster() -> Self {
+    /// Every story that there is time for, on the cluster that we start ourselves.
+    pub(crate) fn in_ci() -> Self {
         Self {
             kubeconfig: None,
             image: image::NAME.into(),
             llama: engines::IMAGE.into(),
             figure: false,
+            quick: true,
             story: None,
         }
     }
 }
 
 pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
-    let built = image::build(root, false)?;
-    let mut stories = tools::nextest()?;
-    stories.current_dir(root).args(["run", "--locked", "--package", "flyball-e2e"]);
+    let built = image::build_for_tests(root)?;
+    let mut stories = match &args.kubeconfig {
+        Some(kubeconfig) => elsewhere(root, kubeconfig)?,
+        None => on_our_own(root, args, &built)?,
+    };
     // Ignored for whoever types `cargo test` without a cluster; here there is one.
     stories.args(["--run-ignored", "all", "--profile", "e2e"]);
-    match &args.kubeconfig {
-        Some(kubeconfig) => {
-            stories.env("FLYBALL_E2E_KUBECONFIG", kubeconfig);
-            eprintln!("e2e: leaving out the story that removes Kueue: this Kueue is not ours");
-            eprintln!("e2e: leaving out the gateway's: they call Services from this machine");
-            stories.args(["--filterset", "not test(kueue_is_missing) and not test(gateway)"]);
-        }
-        None => {
-            let layout = cluster::ensure_up(root)?;
-            cluster::load_image(&layout, &built.archive)?;
-            cluster::load_image(&layout, &engines::build(root)?.archive)?;
-            stories.env("FLYBALL_E2E_KUBECONFIG", layout.kubeconfig());
-            // What our accounts asked for is held against what the chart gives them.
-            stories.env("FLYBALL_E2E_AUDIT", layout.audit_log());
-            // Lets a story take Kueue away and put it back.
-            let (kubectl, kueue) = cluster::kueue_installer(root, &layout)?;
-            stories.env("FLYBALL_E2E_KUBECTL", kubectl).env("FLYBALL_E2E_KUEUE", kueue);
-            // Another stops the API server for a while.
-            if let Some(pid) = cluster::api_server_pid()? {
-                stories.env("FLYBALL_E2E_APISERVER_PID", pid.to_string());
-            }
-            // One of them asks with the official client.
-            stories.env("FLYBALL_E2E_PYTHON", engines::clients_python(root)?);
-        }
-    }
     stories.env("FLYBALL_E2E_IMAGE", &args.image).env("FLYBALL_E2E_BINARY", &built.program);
     stories.env("FLYBALL_E2E_LLAMA", &args.llama).env("FLYBALL_E2E_HELM", tools::helm()?);
     stories.args(&args.story);
@@ -81,6 +65,53 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
         text.lines().try_for_each(record)?;
     }
     ended
+}
+
+/// On a cluster that somebody else made.
+fn elsewhere(root: &Path, kubeconfig: &Path) -> Result<Command> {
+    eprintln!("e2e: skipped: the story that removes Kueue, because this Kueue is not ours");
+    eprintln!("e2e: skipped: the gateway's, because they call Services from this machine");
+    let filter = "package(flyball-e2e) and not test(kueue_is_missing) and not test(gateway)";
+    let mut stories = compile::nextest(root, filter)?;
+    stories.env("FLYBALL_E2E_KUBECONFIG", kubeconfig);
+    Ok(stories)
+}
+
+/// On the cluster of this machine, which is started if it is not up.
+fn on_our_own(root: &Path, args: &Args, built: &image::Built) -> Result<Command> {
+    let layout = cluster::ensure_up(root)?;
+    cluster::load_image(&layout, &built.archive)?;
+    let mut filter = "package(flyball-e2e)";
+    match llama(root, args) {
+        Ok(archive) => cluster::load_image(&layout, &archive)?,
+        Err(why) if args.quick => {
+            eprintln!("e2e: skipped: stories that need llama-server, because {why:#}");
+            filter = "package(flyball-e2e) and not test(llama)";
+        }
+        Err(error) => return Err(error),
+    }
+    let mut stories = compile::nextest(root, filter)?;
+    stories.env("FLYBALL_E2E_KUBECONFIG", layout.kubeconfig());
+    // What our accounts asked for is held against what the chart gives them.
+    stories.env("FLYBALL_E2E_AUDIT", layout.audit_log());
+    // Lets a story take Kueue away and put it back.
+    let (kubectl, kueue) = cluster::kueue_installer(root, &layout)?;
+    stories.env("FLYBALL_E2E_KUBECTL", kubectl).env("FLYBALL_E2E_KUEUE", kueue);
+    // Another stops the API server for a while.
+    if let Some(pid) = cluster::api_server_pid()? {
+        stories.env("FLYBALL_E2E_APISERVER_PID", pid.to_string());
+    }
+    // One of them asks with the official client.
+    stories.env("FLYBALL_E2E_PYTHON", engines::clients_python(root)?);
+    Ok(stories)
+}
+
+/// The image with llama-server.
+fn llama(root: &Path, args: &Args) -> Result<PathBuf> {
+    if args.quick && !engines::are_cached(root)? {
+        return engines::debian(root);
+    }
+    Ok(engines::build(root)?.archive)
 }
 
 /// A figure, as a story notes it.

@@ -77,6 +77,11 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
     Ok(())
 }
 
+/// True when the targets were built before, so that only what changed is built again.
+pub(crate) fn is_cached() -> Result<bool> {
+    Ok(Layout::new()?.cache().join("fuzz/release").join(TARGETS[0]).exists())
+}
+
 /// A minute of each, as CI does it. Says why if it cannot.
 pub(crate) fn briefly(root: &Path) -> Result<Option<String>> {
     if !nightly() {

@@ -1,10 +1,13 @@
-//! The image: a static binary, the Containerfile, no daemon.
+//! The image: a static binary, the Containerfile, no daemon. And one for test clusters, made of the
+//! program that is built beside the tests.
 
 use crate::figures::{self, Op, Target};
-use crate::{cluster, process};
+use crate::oci::{self, Image};
+use crate::{cluster, compile, process};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 /// The name that test pods ask for.
 pub(crate) const NAME: &str = "flyball.test/flyball:dev";
@@ -17,7 +20,39 @@ pub(crate) struct Built {
     pub(crate) archive: PathBuf,
 }
 
-/// Builds binary and image, and records its size.
+/// Builds the image for test clusters: the program as it is built beside the tests, with the libraries
+/// that it is linked to. The one that ships is another build of everything, for another target and with
+/// all optimisations, and no story is about that (docs/decisions/0034).
+pub(crate) fn build_for_tests(root: &Path) -> Result<Built> {
+    let program = compile::everything(root)?.join("flyball");
+    let folder = cluster::Layout::new()?.cache().join("image");
+    std::fs::create_dir_all(&folder)?;
+    let (stripped, archive) =
+        (folder.join("flyball-for-tests"), folder.join("flyball-for-tests.tar"));
+    // Most of it is for a debugger.
+    process::read(Command::new("strip").arg("-o").arg(&stripped).arg(&program))
+        .context("could not strip the program\n\nhint: Debian's package `binutils`")?;
+    let linked = process::read(Command::new("ldd").arg(&program))?;
+    let mut files = vec![(stripped, "/flyball".to_owned())];
+    files.extend(libraries(&linked).map(|path| (PathBuf::from(path), path.to_owned())));
+    let image = Image { name: NAME.into(), files, entrypoint: vec!["/flyball".into()] };
+    oci::write_archive(&image, &archive)?;
+    let megabytes = std::fs::metadata(&archive)?.len() as f64 / 1e6;
+    println!("image: {NAME} for tests, {megabytes:.1} MB, {}", archive.display());
+    Ok(Built { program, archive })
+}
+
+/// The files that `ldd` names: `libc.so.6 => /lib/libc.so.6 (0x…)`, and the loader by itself.
+fn libraries(linked: &str) -> impl Iterator<Item = &str> {
+    linked.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')))
+}
+
+/// True when the static binary was built before, so that only what changed is built again.
+pub(crate) fn release_is_cached(root: &Path) -> Result<bool> {
+    Ok(target_folder(root)?.join(TARGET).join("release/flyball").exists())
+}
+
+/// Builds the static binary and the image that ships, and records its size.
 pub(crate) fn build(root: &Path, figure: bool) -> Result<Built> {
     process::run(Command::new("cargo").current_dir(root).args([
         "build",
@@ -76,7 +111,12 @@ pub(crate) fn build(root: &Path, figure: bool) -> Result<Built> {
     Ok(Built { program, archive })
 }
 
+/// Where cargo builds. Asked once: it does not change, and there is one checkout.
 pub(crate) fn target_folder(root: &Path) -> Result<PathBuf> {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    if let Some(folder) = FOLDER.get() {
+        return Ok(folder.clone());
+    }
     let text = process::read(Command::new("cargo").current_dir(root).args([
         "metadata",
         "--format-version=1",
@@ -85,5 +125,17 @@ pub(crate) fn target_folder(root: &Path) -> Result<PathBuf> {
     ]))?;
     let metadata: serde_json::Value = serde_json::from_str(&text)?;
     let folder = metadata["target_directory"].as_str().context("cargo metadata has no target")?;
-    Ok(PathBuf::from(folder))
+    Ok(FOLDER.get_or_init(|| PathBuf::from(folder)).clone())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn libraries_are_found_where_the_loader_finds_them() {
+        let linked = "\tlinux-vdso.so.1 (0x00007ffd)\n\
+            \tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f)\n\
+            \t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n";
+        let found: Vec<&str> = super::libraries(linked).collect();
+        assert_eq!(found, ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2"]);
+    }
 }

@@ -11,6 +11,7 @@ mod checkout;
 mod ci;
 mod cluster;
 mod commands;
+mod compile;
 mod dashboards;
 mod e2e;
 mod engines;

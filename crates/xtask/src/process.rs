@@ -46,7 +46,7 @@ pub(crate) fn feed(command: &mut Command, input: &str) -> Result<String> {
 /// Without what cargo says about xtask's own package to whom it runs: `ring`'s build script looks at
 /// `CARGO_PKG_NAME`, so that a cargo that hears of it builds ring, TLS and the Kubernetes client anew, and
 /// the next one that does not hear of it once more.
-fn apart(command: &mut Command) -> &mut Command {
+pub(crate) fn apart(command: &mut Command) -> &mut Command {
     std::env::vars_os()
         .filter(|(name, _)| name.to_str().is_some_and(is_of_a_package))
         .fold(command, |command, (name, _)| command.env_remove(name))

@@ -1,5 +1,8 @@
 //! Cargo's helpers and helm at pinned versions, installed once into the cache folder: a contributor
 //! and a new machine need nothing beforehand, but for Go, which makes helm.
+//!
+//! All are made from source: no registry that a build may use has them ready made in these versions
+//! (docs/decisions/0034), so they are made as cheaply as can be.
 
 use crate::{cluster, process};
 use anyhow::{Context, Result};
@@ -43,14 +46,19 @@ pub(crate) fn helm_can_be_had() -> Result<bool> {
     Ok(program_of(HELM)?.exists() || Command::new("go").arg("version").output().is_ok())
 }
 
-/// True when all were installed before.
-pub(crate) fn are_cached() -> Result<bool> {
-    for tool in [NEXTEST, DENY, HELM] {
-        if !program_of(tool)?.exists() {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+/// True when nextest was installed before.
+pub(crate) fn nextest_is_cached() -> Result<bool> {
+    Ok(program_of(NEXTEST)?.exists())
+}
+
+/// True when cargo-deny was installed before.
+pub(crate) fn deny_is_cached() -> Result<bool> {
+    Ok(program_of(DENY)?.exists())
+}
+
+/// True when helm was made before.
+pub(crate) fn helm_is_cached() -> Result<bool> {
+    Ok(program_of(HELM)?.exists())
 }
 
 /// A name and a version.
@@ -72,15 +80,19 @@ fn tool(tool: Tool) -> Result<Command> {
     let (name, version) = tool;
     let (folder, program) = (folder_of(tool)?, program_of(tool)?);
     if !program.exists() {
-        eprintln!("tools: installing {name} {version} (2 to 4 minutes)");
-        // Unoptimised builds in half the time, and neither tool is where the time goes.
-        process::run(
-            Command::new("cargo")
-                .args(["install", "--quiet", "--locked", "--debug", "--root"])
-                .arg(&folder)
-                .arg(format!("{name}@{version}")),
-        )
-        .with_context(|| format!("could not install {name}"))?;
+        eprintln!("tools: installing {name} {version} (2 to 5 minutes)");
+        // Not our own target folder, where it would stay for ever.
+        let made = folder.join("made");
+        std::fs::create_dir_all(&made)?;
+        let mut install = Command::new("cargo");
+        // Neither tool is where the time goes, and nobody looks into them with a debugger; what updates
+        // a tool by itself and other extras are left out.
+        install.args(["install", "--quiet", "--locked", "--debug", "--no-default-features"]);
+        install.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_INCREMENTAL", "0");
+        install.env("CARGO_TARGET_DIR", &made).current_dir(&made);
+        process::run(install.arg("--root").arg(&folder).arg(format!("{name}@{version}")))
+            .with_context(|| format!("could not install {name}"))?;
+        std::fs::remove_dir_all(&made)?;
     }
     Ok(Command::new(program))
 }

@@ -12,6 +12,10 @@ use std::process::Command;
 /// The name that test pods ask for.
 pub(crate) const IMAGE: &str = "flyball.test/llama-server:dev";
 
+/// Where the models are in it.
+pub(super) const NANO: &str = "/models/nano.gguf";
+pub(super) const SMOLLM2: &str = "/models/smollm2.gguf";
+
 /// Static and for any x86 machine with AVX2, whichever builds it; neither OpenMP (its threads spin
 /// at barriers, ruinous on busy cores) nor TLS; and nothing fetched while building, which the
 /// prebuilt web page would be. Warnings of other people's code are not ours to read.
@@ -56,11 +60,7 @@ pub(super) fn pack(shelf: &Shelf, program: &Path, nano: &Path, smollm2: &Path) -
     let made_from: Vec<&str> = sources.iter().map(String::as_str).chain([IMAGE]).collect();
     let part = Part { name: "llama-image", version: "dev", made_from: &made_from };
     let folder = shelf.once(&part, "a second", |folder| {
-        let files = [
-            (program, "/llama-server"),
-            (nano, "/models/nano.gguf"),
-            (smollm2, "/models/smollm2.gguf"),
-        ];
+        let files = [(program, "/llama-server"), (nano, NANO), (smollm2, SMOLLM2)];
         let image = Image {
             name: IMAGE.into(),
             files: files.map(|(from, to)| (from.to_owned(), to.to_owned())).to_vec(),

@@ -7,6 +7,7 @@
 //! Read `pins` (what exactly), `shelf` (where it is kept), then the part that you need.
 
 mod clients;
+mod debian;
 mod llama;
 mod models;
 mod pins;
@@ -82,6 +83,13 @@ pub(crate) fn build(root: &Path) -> Result<Built> {
     let archive =
         llama::pack(&shelf, &home.join("llama-server"), &models.join("nano.gguf"), &smollm2_file)?;
     Ok(Built { folder: shelf.shown(), llama_server, archive, nano, smollm2 })
+}
+
+/// The image of Debian's llama-server, where ours is not built and there is no time to do that.
+pub(crate) fn debian(root: &Path) -> Result<PathBuf> {
+    let (pins, shelf) = (Pins::read(root)?, Shelf::open()?);
+    let nano = models::nano(&pins, root, &shelf)?.join("nano.gguf");
+    debian::pack(&pins, &shelf, &nano, &models::smollm2(&pins, &shelf)?)
 }
 
 /// True when nothing of that would have to be built.

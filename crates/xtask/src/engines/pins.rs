@@ -8,6 +8,7 @@ use std::path::Path;
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Pins {
     pub(super) llama_server: Package,
+    pub(super) debian_llama: DebianLlama,
     pub(super) model: Packages,
     pub(super) smollm2: SmolLm2,
     pub(super) vllm: Vllm,
@@ -22,6 +23,14 @@ pub(super) struct Package {
     pub(super) package: String,
     pub(super) version: String,
     pub(super) sha256: String,
+}
+
+/// The same engine as Debian has it, and the packages whose libraries it needs.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DebianLlama {
+    pub(super) version: String,
+    pub(super) packages: Vec<String>,
 }
 
 /// Python packages, each as `name==version`.

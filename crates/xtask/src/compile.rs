@@ -1,0 +1,42 @@
+//! One build of everything, and what is run from it.
+//!
+//! Cargo chooses the features of a dependency by the packages that are built: xtask alone, a story alone
+//! and the whole workspace get three different tokio, and three times all that stands on it. So whatever
+//! is built here is built as `--workspace --all-targets`, and what is wanted of it is chosen afterwards.
+
+use crate::{image, process, tools};
+use anyhow::Result;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Builds all programs and tests, and returns the folder of the programs.
+pub(crate) fn everything(root: &Path) -> Result<PathBuf> {
+    process::run(Command::new("cargo").current_dir(root).args([
+        "build",
+        "--workspace",
+        "--all-targets",
+        "--locked",
+        "--quiet",
+    ]))?;
+    Ok(image::target_folder(root)?.join("debug"))
+}
+
+/// All tests that need neither a cluster nor a real engine.
+pub(crate) fn tests(root: &Path) -> Result<Command> {
+    let mut nextest = nextest(root, "not test(real_engines)")?;
+    nextest.args(["--status-level", "fail"]);
+    Ok(nextest)
+}
+
+/// Runs the tests that a filter chooses.
+pub(crate) fn nextest(root: &Path, filter: &str) -> Result<Command> {
+    let mut nextest = tools::nextest()?;
+    nextest.current_dir(root).args(["run", "--workspace", "--locked", "--cargo-quiet"]);
+    nextest.args(["--filterset", filter]);
+    Ok(nextest)
+}
+
+/// True when the documentation was built before.
+pub(crate) fn documents_are_cached(root: &Path) -> Result<bool> {
+    Ok(image::target_folder(root)?.join("doc/flyball_core/index.html").exists())
+}
