@@ -55,7 +55,10 @@ pub(super) fn up(root: &Path, layout: &Layout) -> Result<f64> {
     control::start_kwok(layout, &parts, &spaces.control)?;
     for node in &NODES {
         let name = format!("node/{}", node.name);
-        kubectl.read(&["wait", "--for=condition=Ready", "--timeout=60s", &name])?;
+        // A kubelet that has not come so far as to register is no error: on a busy machine it takes seconds.
+        for what in ["create", "condition=Ready"] {
+            kubectl.read(&["wait", &format!("--for={what}"), "--timeout=120s", &name])?;
+        }
     }
     clock.lap("both nodes ready");
     addons::add_fake_gpus(&kubectl, NODES.iter().map(|node| node.name), GPUS_PER_NODE)?;
