@@ -42,12 +42,20 @@ impl Brain {
         self.settle(&seen.snapshot, decision)
     }
 
-    /// Holds what breaks a rule, and remembers the rest.
+    /// Holds what breaks a rule, and remembers the rest. One that is held may take back what another was
+    /// given of its pool, so that rules are asked again until only those are named that are held already.
     fn settle(&mut self, snapshot: &Snapshot, mut decision: Decision) -> Decided {
-        let broken = invariants::check(snapshot, &self.previous, &decision);
-        let models: BTreeSet<&ModelId> = broken.iter().flat_map(|one| &one.models).collect();
-        for id in models {
-            self.hold(snapshot, &mut decision, id);
+        let mut held: BTreeSet<ModelId> = BTreeSet::new();
+        let mut found = invariants::check(snapshot, &self.previous, &decision);
+        let mut broken = Vec::new();
+        while !found.is_empty() {
+            held.extend(found.iter().flat_map(|one| &one.models).cloned());
+            broken.append(&mut found);
+            for id in &held {
+                self.hold(snapshot, &mut decision, id);
+            }
+            found = invariants::check(snapshot, &self.previous, &decision);
+            found.retain(|one| one.models.iter().any(|id| !held.contains(id)));
         }
         self.previous = self.previous.after(&decision);
         Decided { decision, broken }
@@ -169,6 +177,15 @@ mod tests {
         // Only those that grow are to blame for a pool that is too small.
         let (models, _) = settled(&mut Brain::default(), [8, 1, 4], |_| {});
         assert_eq!(models, [HELD, (Reason::ScaledUp, 1), (Reason::ScaledUp, 4)]);
+    }
+
+    #[test]
+    fn what_one_that_is_held_keeps_is_not_given_to_another() {
+        // None is fewer than the first may have; the second was given what that would free.
+        let (models, broken) = settled(&mut Brain::default(), [0, 8, 4], |_| {});
+        assert_eq!(models, [HELD, HELD, (Reason::ScaledUp, 4)]);
+        let in_turn = [Invariant::ReplicasWithinBounds, Invariant::ReservedWithinAllocatable];
+        assert_eq!(broken, in_turn);
     }
 
     #[test]
