@@ -30,11 +30,12 @@ pub(crate) fn apply(seat: &mut Seat<'_>, memory: &ModelMemory) {
     }
     if seat.blind {
         hold(seat);
-        grow_on_backlog(seat, memory);
+        grow_on_what_is_seen(seat, memory);
     } else {
         step(seat);
         reversal(seat);
     }
+    first_replica(seat);
     budget(seat);
     bounds(seat);
     wake(seat);
@@ -48,21 +49,25 @@ fn hold(seat: &mut Seat<'_>) {
     }
 }
 
-/// With a signal stale or missing nothing goes down, and only work that is seen to wait goes up.
-fn grow_on_backlog(seat: &mut Seat<'_>, memory: &ModelMemory) {
+/// With a signal stale or missing nothing goes down. Up goes what somebody sees now: work that waits, or
+/// more work at those sources that are heard than there are replicas for, the silent ones counted as they
+/// last told. So one dead source adds at most what it once told, once, and while all are silent nothing
+/// is added.
+fn grow_on_what_is_seen(seat: &mut Seat<'_>, memory: &ModelMemory) {
     seat.bound = Bound::Staleness;
     seat.reason = match seat.model.demand.freshness() {
         Freshness::Stale => Reason::SignalsStale,
         // Fresh: then it is the capacity that nobody knows.
         Freshness::Missing | Freshness::Fresh => Reason::SignalsMissing,
     };
-    let waits = seat.model.demand.backlog.fresh().is_some_and(|backlog| !backlog.is_zero());
-    let (Some(yardstick), true) = (memory.yardstick, waits) else { return };
+    let seen = waits(seat) || seat.model.demand.sources.is_partial();
+    let (Some(yardstick), true) = (memory.yardstick, seen) else { return };
     let main = &seat.lanes[seat.main];
     let reading = seat.lanes.iter().map(|lane| f64::from(lane.ready) * lane.reading).sum();
     let slack_s = seat.model.objectives.first_token.map_or(2.0, seconds);
     let clearing = Clearing { reading, cold_start_s: main.cold_s, slack_s };
-    let need = whole(seat.load.with_backlog(&yardstick, &clearing) / main.size).max(1);
+    let need = whole(seat.load.with_backlog(&yardstick, &clearing) / main.size);
+    let need = need.max(u32::from(seat.load.backlog > 0.0));
     let total = seat.baseline();
     if main.known && need > total {
         let main = &mut seat.lanes[seat.main];
@@ -70,6 +75,22 @@ fn grow_on_backlog(seat: &mut Seat<'_>, memory: &ModelMemory) {
         main.wanted = main.wanted.max(main.target);
         (seat.bound, seat.reason) = (Bound::NeedNow, Reason::ScaledUp);
         step(seat);
+    }
+}
+
+fn waits(seat: &Seat<'_>) -> bool {
+    seat.model.demand.backlog.fresh().is_some_and(|backlog| !backlog.is_zero())
+}
+
+/// Work that is seen to wait for a model without replicas gets the first, whatever is not known: what a
+/// replica can do, who else is silent, or whether an earlier start failed.
+fn first_replica(seat: &mut Seat<'_>) {
+    if seat.baseline() == 0 && seat.target() == 0 && waits(seat) && seat.ceiling() > 0 {
+        fit(seat, 1);
+        for lane in &mut seat.lanes {
+            lane.wanted = lane.wanted.max(lane.target);
+        }
+        (seat.bound, seat.reason) = (Bound::NeedNow, Reason::ScaledUp);
     }
 }
 

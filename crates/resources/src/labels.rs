@@ -19,5 +19,11 @@ pub const FROZEN_BECAUSE: &str = "flyball.dev/frozen-because";
 /// On pods: which of a ReplicaSet's pods go first when it shrinks. Kubernetes' own.
 pub const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
+/// On everything of a release: what it is, `flyball`. Kubernetes' own.
+pub const APP_NAME: &str = "app.kubernetes.io/name";
+
+/// On everything of a release: which part it is, such as `gateway`. Kubernetes' own.
+pub const APP_COMPONENT: &str = "app.kubernetes.io/component";
+
 /// The ConfigMap in the operator's namespace that freezes everything while it exists.
 pub const FREEZE_ALL: &str = "flyball-freeze";

@@ -98,4 +98,10 @@ charts` holds that it has one.
   resources: [configmaps]
   resourceNames: [flyball-freeze]
   verbs: [list, watch]
+{{- if .Values.rbac.namespaces }}
+# list: gateways that there are; watch: one that is silent and one that is gone are not the same.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [list, watch]
+{{- end }}
 {{- end -}}

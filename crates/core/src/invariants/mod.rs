@@ -41,6 +41,10 @@ pub enum Invariant {
     NoRequestKilled,
     /// `INV-08`
     FrozenUnchanged,
+    /// `INV-09`
+    NoScaleDownUnheard,
+    /// `INV-10`
+    WaitingWorkWakes,
     /// `INV-13`
     NoWriteCutsRequests,
 }
@@ -56,6 +60,8 @@ impl Invariant {
         Self::EachNamedOnce,
         Self::NoRequestKilled,
         Self::FrozenUnchanged,
+        Self::NoScaleDownUnheard,
+        Self::WaitingWorkWakes,
         Self::NoWriteCutsRequests,
     ];
 
@@ -70,6 +76,8 @@ impl Invariant {
             Self::EachNamedOnce => "INV-06",
             Self::NoRequestKilled => "INV-07",
             Self::FrozenUnchanged => "INV-08",
+            Self::NoScaleDownUnheard => "INV-09",
+            Self::WaitingWorkWakes => "INV-10",
             Self::NoWriteCutsRequests => "INV-13",
         }
     }
@@ -103,6 +111,15 @@ impl Invariant {
                  no request."
             }
             Self::FrozenUnchanged => "Nothing changes for a frozen model.",
+            Self::NoScaleDownUnheard => {
+                "While a gateway or an engine that should tell of a model is silent, nothing scales \
+                 down, except to what a person set."
+            }
+            Self::WaitingWorkWakes => {
+                "A model without replicas whose work is seen to wait gets one, whoever else is \
+                 silent; none only where a person allows none, or where a budget, a limit or \
+                 capacity is named as the bound."
+            }
             Self::NoWriteCutsRequests => {
                 "No write removes a replica, or lets Kubernetes choose one, unless it never \
                  served, is seen to be empty, or has drained where no gateway sends to it and its \
@@ -129,6 +146,8 @@ impl Invariant {
             Self::EachNamedOnce => rules::each_named_once(snapshot, decision),
             Self::NoRequestKilled => rules::no_request_killed(snapshot, decision),
             Self::FrozenUnchanged => rules::frozen_unchanged(&changes.models),
+            Self::NoScaleDownUnheard => rules::no_scale_down_unheard(&changes.models),
+            Self::WaitingWorkWakes => rules::waiting_work_wakes(&changes.models),
             // Not about decisions: see `removals`.
             Self::NoWriteCutsRequests => Vec::new(),
         };

@@ -55,9 +55,35 @@ pub(super) fn pool_limit_respected(snapshot: &Snapshot, changes: &Changes<'_>) -
 }
 
 pub(super) fn no_scale_down_blind(changes: &[Change<'_>]) -> Vec<Broken> {
+    scaled_down(changes, |change| change.blind())
+}
+
+pub(super) fn no_scale_down_unheard(changes: &[Change<'_>]) -> Vec<Broken> {
+    scaled_down(changes, |change| {
+        let silent = change.model.demand.sources.silent;
+        (silent > 0).then(|| format!("{silent} silent"))
+    })
+}
+
+pub(super) fn waiting_work_wakes(changes: &[Change<'_>]) -> Vec<Broken> {
+    let broken = changes.iter().filter_map(|change| {
+        let backlog = change.model.demand.backlog.fresh().filter(|backlog| !backlog.is_zero())?;
+        // A frozen model keeps what it has, and one without variants cannot have anything.
+        let may = !change.model.frozen && !change.variants.is_empty();
+        let may = may && !change.ceiling().is_zero();
+        let starved = change.decided.is_some_and(|decided| decided.bound.can_starve());
+        let asleep = change.total_before().is_zero() && change.total_after().is_zero();
+        (may && asleep && !starved)
+            .then(|| by(change.id, format!("model {}: {backlog} wait and it gets none", change.id)))
+    });
+    broken.collect()
+}
+
+/// Where replicas go although something forbids it.
+fn scaled_down(changes: &[Change<'_>], why: impl Fn(&Change<'_>) -> Option<String>) -> Vec<Broken> {
     let mut broken = Vec::new();
     for change in changes {
-        let Some(why) = change.blind() else { continue };
+        let Some(why) = why(change) else { continue };
         let (before, after, ceiling) =
             (change.total_before(), change.total_after(), change.ceiling());
         // A pin or a lowered maximum is an order and not a signal, so it is followed even now,

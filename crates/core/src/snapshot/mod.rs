@@ -15,7 +15,7 @@ mod tests;
 
 pub use model::{
     Capacity, Demand, Misses, Mode, Model, Objectives, Replica, ReplicaState, ScalingBounds,
-    Signal, Variant,
+    Signal, Sources, Variant,
 };
 pub use observed::{Freshness, Observed};
 pub use pool::{Pool, Purchase, TrainingRun};

@@ -78,8 +78,30 @@ pub struct Demand {
     pub decode: Observed<TokensPerSecond>,
     /// The tokens that engines hold in memory for running requests.
     pub resident: Observed<Tokens>,
-    /// The tokens of work that wait to be started.
+    /// The tokens of work that wait to be started. One source that sees work wait is enough to act on it,
+    /// whoever else is silent; that nothing waits, all must say.
     pub backlog: Observed<Tokens>,
+    /// Who tells of it.
+    pub sources: Sources,
+}
+
+/// Gateways and engines that tell of a model's demand.
+///
+/// What a silent one said last is still counted: it may be cut off and not gone. So the sums are what is
+/// known at least, good enough to add capacity on and never to give any away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sources {
+    /// Those that told lately.
+    pub heard: u32,
+    /// Those that should tell and do not.
+    pub silent: u32,
+}
+
+impl Sources {
+    /// Whether some tell and some do not.
+    pub const fn is_partial(self) -> bool {
+        self.heard > 0 && self.silent > 0
+    }
 }
 
 impl Demand {
@@ -89,6 +111,7 @@ impl Demand {
         decode: Observed::Missing,
         resident: Observed::Missing,
         backlog: Observed::Missing,
+        sources: Sources { heard: 0, silent: 0 },
     };
 
     /// Each signal with how far it can be trusted.
@@ -101,10 +124,11 @@ impl Demand {
         ]
     }
 
-    /// How far the whole can be trusted: as far as its worst signal.
+    /// How far the whole can be trusted: as far as its worst signal, and no further than as stale while a
+    /// source is silent.
     pub fn freshness(&self) -> Freshness {
-        let [(_, first), rest @ ..] = self.signals();
-        rest.into_iter().fold(first, |worst, (_, freshness)| worst.max(freshness))
+        let best = if self.sources.silent > 0 { Freshness::Stale } else { Freshness::Fresh };
+        self.signals().into_iter().fold(best, |worst, (_, freshness)| worst.max(freshness))
     }
 }
 

@@ -54,6 +54,14 @@ impl<T> Observed<T> {
         }
     }
 
+    /// The same, known in part only: too little to give anything away on.
+    pub fn partial(self) -> Self {
+        match self {
+            Self::Fresh { value, at } => Self::Stale { value, at },
+            other => other,
+        }
+    }
+
     /// The value, only if it is fresh. Use this for anything that gives capacity away.
     pub const fn fresh(&self) -> Option<&T> {
         match self {

@@ -33,6 +33,19 @@ fn demand_is_trusted_as_far_as_its_worst_signal() {
 }
 
 #[test]
+fn demand_is_stale_while_a_source_is_silent_however_recent_its_signals_are() {
+    let fresh = model("a/m").build().demand;
+    let told = |heard, silent| Demand { sources: Sources { heard, silent }, ..fresh };
+    assert_eq!(told(2, 0).freshness(), Freshness::Fresh);
+    assert_eq!(told(1, 1).freshness(), Freshness::Stale);
+    assert_eq!(told(0, 1).freshness(), Freshness::Stale);
+    let missing = Demand { decode: Observed::Missing, ..told(1, 1) };
+    assert_eq!(missing.freshness(), Freshness::Missing);
+    assert!(told(1, 1).sources.is_partial());
+    assert!(!told(0, 1).sources.is_partial() && !told(2, 0).sources.is_partial());
+}
+
+#[test]
 fn replicas_are_counted_by_state() {
     let variant = variant("h100", "pool").ready(3).starting(2).draining(1).build("a/m");
     assert_eq!(variant.count(ReplicaState::Ready), Replicas::new(3));

@@ -26,7 +26,7 @@ use crate::interval::{Interval, Origin};
 use crate::reason::Reason;
 use crate::snapshot::{
     Capacity, Demand, Mode, Model, Objectives, Observed, Pool, Purchase, ScalingBounds, Snapshot,
-    Variant,
+    Sources, Variant,
 };
 use crate::units::{Gpus, Micros, Replicas, Timestamp, Tokens, TokensPerSecond};
 use std::collections::BTreeMap;
@@ -84,6 +84,7 @@ pub fn model(id: &str) -> ModelBuilder {
             decode: seen(TokensPerSecond::ZERO),
             resident: seen(Tokens::ZERO),
             backlog: seen(Tokens::ZERO),
+            sources: Sources::default(),
         },
         misses: Observed::Missing,
         variants: BTreeMap::new(),

@@ -3,7 +3,7 @@
 use crate::worlds::{Loop, TICK_S, random_world};
 use flyball_core::decision::{Action, Decision, Previous};
 use flyball_core::invariants::check;
-use flyball_core::snapshot::{Freshness, Observed, Snapshot};
+use flyball_core::snapshot::{Freshness, Observed, Snapshot, Sources};
 use flyball_core::testing::at;
 use flyball_core::units::{Currency, Money};
 use flyball_governor::policy::{Aim, ModelPolicy};
@@ -160,7 +160,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_scales_down_on_missing_or_stale_input(seed: u64, signal in 0_usize..4, stale: bool) {
+    fn nothing_scales_down_on_missing_or_stale_input(seed: u64, signal in 0_usize..5, stale: bool) {
         let mut world = Loop::new(60, 40, Policy::default());
         let mut work = wander(seed);
         for _ in 0..200 {
@@ -174,7 +174,11 @@ proptest! {
                 0 => flyball_core::snapshot::Demand { prefill: lose(model.demand.prefill, stale), ..model.demand },
                 1 => flyball_core::snapshot::Demand { decode: lose(model.demand.decode, stale), ..model.demand },
                 2 => flyball_core::snapshot::Demand { resident: lose(model.demand.resident, stale), ..model.demand },
-                _ => flyball_core::snapshot::Demand { backlog: lose(model.demand.backlog, stale), ..model.demand },
+                3 => flyball_core::snapshot::Demand { backlog: lose(model.demand.backlog, stale), ..model.demand },
+                _ => flyball_core::snapshot::Demand {
+                    sources: Sources { heard: u32::from(stale), silent: 1 },
+                    ..model.demand
+                },
             };
             prop_assert_ne!(model.demand.freshness(), Freshness::Fresh);
             let (decision, memory) = decide(&seen, &world.policy, &world.previous, world.memory.clone());

@@ -1,5 +1,6 @@
 //! What must hold of every decision, on random worlds and in small closed loops.
 
 mod laws;
+mod silence;
 mod story;
 mod worlds;

@@ -4,7 +4,7 @@ use crate::worlds::Loop;
 use flyball_core::decision::Action;
 use flyball_core::decision::{Bound, Previous};
 use flyball_core::reason::Reason;
-use flyball_core::snapshot::{Capacity, Purchase};
+use flyball_core::snapshot::{Capacity, Purchase, Sources};
 use flyball_core::testing::{capacity, model, pool, seen, snapshot, variant};
 use flyball_core::units::{Tokens, TokensPerSecond};
 use flyball_governor::explain::explain;
@@ -16,6 +16,7 @@ fn reading(tokens: u64) -> flyball_core::snapshot::Demand {
         decode: seen(TokensPerSecond::ZERO),
         resident: seen(Tokens::ZERO),
         backlog: seen(Tokens::ZERO),
+        sources: Sources::default(),
     }
 }
 

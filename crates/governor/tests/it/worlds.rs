@@ -4,7 +4,7 @@ use flyball_core::decision::{Action, Decision, Previous};
 use flyball_core::ids::ReplicaId;
 use flyball_core::interval::{Interval, Origin};
 use flyball_core::snapshot::{
-    Capacity, Demand, Freshness, Misses, Observed, Replica, ReplicaState, Snapshot,
+    Capacity, Demand, Freshness, Misses, Observed, Replica, ReplicaState, Snapshot, Sources,
 };
 use flyball_core::testing::{
     ModelBuilder, VariantBuilder, at, model, pool, seen, seen_long_ago, snapshot, variant,
@@ -27,6 +27,7 @@ pub(crate) struct RandomModel {
     freshness: usize,
     demand: (u64, u64, u64, u64),
     recommend: bool,
+    silent: u32,
 }
 
 pub(crate) fn random_model() -> impl Strategy<Value = RandomModel> {
@@ -36,14 +37,15 @@ pub(crate) fn random_model() -> impl Strategy<Value = RandomModel> {
     let known = [prop::bool::weighted(0.9), prop::bool::weighted(0.9)];
     let tokens = || prop_oneof![Just(0_u64), 0_u64..200_000];
     let demand = (tokens(), tokens(), tokens(), tokens());
-    (numbers, orders, known, 0_usize..5, demand, any::<bool>()).prop_map(
+    let others = (any::<bool>(), prop_oneof![3 => Just(0_u32), 1 => 1_u32..3]);
+    (numbers, orders, known, 0_usize..5, demand, others).prop_map(
         |(
             (replicas, gpus, (min, more)),
             (pinned, frozen, may_sleep),
             known,
             freshness,
             demand,
-            recommend,
+            (recommend, silent),
         )| {
             let bounds = (min, min + more);
             RandomModel {
@@ -57,6 +59,7 @@ pub(crate) fn random_model() -> impl Strategy<Value = RandomModel> {
                 freshness,
                 demand,
                 recommend,
+                silent,
             }
         },
     )
@@ -89,7 +92,8 @@ impl RandomModel {
             seen(TokensPerSecond::new(decode / 10))
         };
         let prefill = seen(TokensPerSecond::new(prefill));
-        served.demand(Demand { prefill, decode, resident, backlog })
+        let sources = Sources { heard: 1, silent: self.silent };
+        served.demand(Demand { prefill, decode, resident, backlog, sources })
     }
 }
 

@@ -10,11 +10,23 @@ use std::time::{Duration, SystemTime};
 /// Without a word for so long, a gateway is gone: it speaks every second.
 const GONE: Duration = Duration::from_secs(10);
 
-/// Without a word for so long, a gateway is forgotten.
-const FORGOTTEN: Duration = Duration::from_mins(10);
+/// A gateway that never told anything and has not come again for so long is not counted on any more.
+/// They come every quarter of a minute.
+const NEVER_TOLD: Duration = Duration::from_mins(10);
 
-/// Gateways at once.
+/// Gateways at once, silent ones among them.
 const GATEWAYS: usize = 1_000;
+
+/// All that gateways said, and who could not say anything.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Heard {
+    /// The last word of each gateway, by name, however old it is.
+    pub reports: Vec<Report>,
+    /// Gateways that were refused and never told anything.
+    pub refused: BTreeSet<String>,
+    /// Whether a silent gateway had to be forgotten for lack of room: since then nobody knows the whole.
+    pub crowded: bool,
+}
 
 /// The last word of one gateway.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,12 +41,12 @@ pub struct Report {
     pub started: SystemTime,
     /// When it connected last.
     pub since: SystemTime,
-    /// When it said something last.
+    /// When it said anything last.
     pub heard_at: SystemTime,
     /// Whether it has been silent for so long that it must be taken for gone. What it said is old then.
     pub gone: bool,
-    /// Whether it has told how things stand since it began. If not, all that follows is empty.
-    pub told: bool,
+    /// When it last told how things stand, if it has since it began. If not, all that follows is empty.
+    pub told_at: Option<SystemTime>,
     /// The number of the orders that it goes by; 0 if none of ours reached it.
     pub orders: u64,
     /// Every model that it serves.
@@ -75,8 +87,9 @@ pub(super) enum Refused {
 #[derive(Debug, Default)]
 pub(super) struct Book {
     gateways: BTreeMap<String, Gateway>,
-    /// Gateways that speak another version, and when they last came.
+    /// Gateways that were refused and never told anything, and when they came last.
     refused: BTreeMap<String, SystemTime>,
+    crowded: bool,
     talks: u64,
 }
 
@@ -93,19 +106,19 @@ impl Book {
     pub(super) fn open(&mut self, hello: &Hello, now: SystemTime) -> Result<u64, Refused> {
         let protocol = hello.protocol.unwrap_or_default();
         if !protocol.is_understood() {
-            let known = self.refused.contains_key(&hello.gateway);
-            if is_name(&hello.gateway) && (known || self.refused.len() < GATEWAYS) {
-                self.refused.insert(hello.gateway.clone(), now);
-            }
+            self.turn_away(&hello.gateway, now);
             return Err(Refused::Protocol(protocol));
         }
         if !is_name(&hello.gateway) {
             return Err(Refused::Name);
         }
-        self.refused.remove(&hello.gateway);
-        if !self.gateways.contains_key(&hello.gateway) {
-            self.make_room(now)?;
+        if !self.gateways.contains_key(&hello.gateway)
+            && let Err(refused) = self.make_room(now)
+        {
+            self.turn_away(&hello.gateway, now);
+            return Err(refused);
         }
+        self.refused.remove(&hello.gateway);
         self.talks += 1;
         let started = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(hello.started_ms));
         let started = started.unwrap_or(SystemTime::UNIX_EPOCH);
@@ -138,7 +151,7 @@ impl Book {
         gateway.last.heard_at = now;
         let mut changed = was_gone && !gateway.waking.is_empty();
         if let Some(demand) = up.demand {
-            changed |= gateway.take(demand)?;
+            changed |= gateway.take(demand, now)?;
         }
         if let Some(wake) = up.wake
             && wake.model.len() <= MAX_NAME
@@ -149,20 +162,17 @@ impl Book {
         Ok(changed)
     }
 
-    /// The last word of each.
-    pub(super) fn reports(&self, now: SystemTime) -> Vec<Report> {
-        let known = |gateway: &&Gateway| !is_forgotten(gateway.last.heard_at, now);
+    /// All that was said.
+    pub(super) fn heard(&self, now: SystemTime) -> Heard {
         let report = |gateway: &Gateway| {
             let gone = is_gone(gateway.last.heard_at, now);
             Report { gone, ..gateway.last.clone() }
         };
-        self.gateways.values().filter(known).map(report).collect()
-    }
-
-    /// Gateways that came lately and speak another version.
-    pub(super) fn refused(&self, now: SystemTime) -> Vec<String> {
-        let lately = self.refused.iter().filter(|(_, came)| !is_forgotten(**came, now));
-        lately.map(|(name, _)| name.clone()).collect()
+        Heard {
+            reports: self.gateways.values().map(report).collect(),
+            refused: self.refused.keys().cloned().collect(),
+            crowded: self.crowded,
+        }
     }
 
     /// Models that gateways wait for which are here.
@@ -172,29 +182,53 @@ impl Book {
         wanted.into_iter().take(MAX_MODELS).cloned().collect()
     }
 
-    /// Forgets those that were silent for long.
-    pub(super) fn sweep(&mut self, now: SystemTime) {
-        self.gateways.retain(|_, gateway| !is_forgotten(gateway.last.heard_at, now));
-        self.refused.retain(|_, came| !is_forgotten(*came, now));
+    /// Forgets a gateway that does not exist any more. One that has come back meanwhile is kept: silence
+    /// alone makes nobody forgotten who once told something.
+    pub(super) fn forget(&mut self, name: &str, now: SystemTime) {
+        if self.gateways.get(name).is_some_and(|known| is_gone(known.last.heard_at, now)) {
+            self.gateways.remove(name);
+        }
+        self.refused.remove(name);
     }
 
-    /// Room for one more: if there is none, whoever has been gone for longest is forgotten early.
+    /// Forgets those that never told anything and do not come any more.
+    pub(super) fn sweep(&mut self, now: SystemTime) {
+        self.refused.retain(|_, came| passed(*came, now) < NEVER_TOLD);
+        let keep =
+            |last: &Report| last.told_at.is_some() || passed(last.heard_at, now) < NEVER_TOLD;
+        self.gateways.retain(|_, gateway| keep(&gateway.last));
+    }
+
+    /// Remembers that a gateway is there and cannot tell. What one that is known told before stands.
+    fn turn_away(&mut self, name: &str, now: SystemTime) {
+        let told = self.gateways.get(name).is_some_and(|known| known.last.told_at.is_some());
+        if told || !is_name(name) {
+            return;
+        }
+        if self.refused.len() < GATEWAYS || self.refused.contains_key(name) {
+            self.refused.insert(name.to_owned(), now);
+        } else {
+            self.crowded = true;
+        }
+    }
+
+    /// Room for one more: if there is none, whoever has been gone for longest is forgotten.
     fn make_room(&mut self, now: SystemTime) -> Result<(), Refused> {
-        self.sweep(now);
         if self.gateways.len() < GATEWAYS {
             return Ok(());
         }
         let gone = self.gateways.iter().filter(|(_, g)| is_gone(g.last.heard_at, now));
         let oldest = gone.min_by_key(|(_, gateway)| gateway.last.heard_at);
         let name = oldest.map(|(name, _)| name.clone()).ok_or(Refused::TooMany)?;
-        self.gateways.remove(&name);
+        let forgotten = self.gateways.remove(&name);
+        self.crowded |= forgotten.is_some_and(|forgotten| forgotten.last.told_at.is_some());
         Ok(())
     }
 }
 
 impl Gateway {
     /// Whether it waits for other models than before.
-    fn take(&mut self, demand: Demand) -> Result<bool, Refused> {
+    fn take(&mut self, demand: Demand, now: SystemTime) -> Result<bool, Refused> {
         if demand.models.len() > MAX_MODELS || demand.endpoints.len() > MAX_ENDPOINTS {
             return Err(Refused::TooMuch);
         }
@@ -202,7 +236,7 @@ impl Gateway {
         let waking: BTreeSet<String> = waking.map(|model| model.model.clone()).collect();
         let changed = waking != self.waking;
         self.waking = waking;
-        self.last.told = true;
+        self.last.told_at = Some(now);
         self.last.orders = demand.orders;
         self.last.left_out = demand.models_left_out.saturating_add(demand.endpoints_left_out);
         self.last.models = demand.models.into();
@@ -222,7 +256,7 @@ impl Report {
             since: now,
             heard_at: now,
             gone: false,
-            told: false,
+            told_at: None,
             orders: 0,
             models: Arc::default(),
             endpoints: Arc::default(),
@@ -233,10 +267,6 @@ impl Report {
 
 fn is_gone(heard_at: SystemTime, now: SystemTime) -> bool {
     passed(heard_at, now) >= GONE
-}
-
-fn is_forgotten(heard_at: SystemTime, now: SystemTime) -> bool {
-    passed(heard_at, now) >= FORGOTTEN
 }
 
 /// A clock that was set back makes nobody old.
@@ -282,20 +312,61 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_gateway_is_gone_after_ten_seconds_and_forgotten_after_ten_minutes() {
+    fn a_silent_gateway_is_gone_after_ten_seconds_and_kept_until_it_is_known_to_be_no_more() {
+        let mut book = Book::default();
+        let talk = book.open(&hello("a", 8), at(0)).unwrap();
+        assert_eq!(book.heard(at(0)).reports[0].told_at, None);
+        book.hear("a", talk, demand(&[("m", 5, false)]), at(1)).unwrap();
+        let report = &book.heard(at(10)).reports[0];
+        assert_eq!((report.gone, report.told_at, report.orders), (false, Some(at(1)), 4));
+        assert_eq!((report.models[0].arrived, report.version.as_str()), (5, "1.2.3"));
+        // A day later it is as silent, and what it told last is still all that is known of its work.
+        for seconds in [11, 601, 86_400] {
+            book.sweep(at(seconds));
+            let report = &book.heard(at(seconds)).reports[0];
+            assert!(report.gone && report.models[0].arrived == 5, "after {seconds} s");
+        }
+        book.forget("a", at(86_400));
+        assert_eq!(book.heard(at(86_400)).reports, []);
+        assert_eq!(book.hear("a", talk, wake("m"), at(86_401)), Err(Refused::Replaced));
+        // One that has come back is not forgotten because somebody saw an old list of pods.
+        book.open(&hello("a", 9), at(86_402)).unwrap();
+        book.forget("a", at(86_403));
+        assert_eq!(book.heard(at(86_403)).reports.len(), 1);
+    }
+
+    #[test]
+    fn a_word_that_tells_nothing_makes_what_was_told_no_younger() {
         let mut book = Book::default();
         let talk = book.open(&hello("a", 8), at(0)).unwrap();
         book.hear("a", talk, demand(&[("m", 5, false)]), at(1)).unwrap();
-        let report = &book.reports(at(10))[0];
-        assert_eq!((report.gone, report.told, report.orders), (false, true, 4));
-        assert_eq!((report.models[0].arrived, report.version.as_str()), (5, "1.2.3"));
-        let report = &book.reports(at(11))[0];
-        assert!(report.gone && report.models[0].arrived == 5, "the last word is kept");
-        assert_eq!(book.reports(at(600)).len(), 1);
-        assert_eq!(book.reports(at(601)), []);
-        book.sweep(at(601));
-        assert!(book.gateways.is_empty());
-        assert_eq!(book.hear("a", talk, wake("m"), at(602)), Err(Refused::Replaced));
+        book.hear("a", talk, wake("m"), at(50)).unwrap();
+        let again = book.open(&hello("a", 8), at(60)).unwrap();
+        let models = vec![ModelDemand::default(); MAX_MODELS + 1];
+        let up = Up { demand: Some(Demand { models, ..Demand::default() }), ..Up::default() };
+        assert_eq!(book.hear("a", again, up, at(70)), Err(Refused::TooMuch));
+        let report = &book.heard(at(70)).reports[0];
+        assert_eq!((report.gone, report.told_at), (false, Some(at(1))));
+    }
+
+    #[test]
+    fn who_is_refused_is_known_to_be_there() {
+        let mut book = Book::default();
+        let other = |name| Hello { protocol: None, ..hello(name, 8) };
+        assert!(book.open(&other("new"), at(0)).is_err());
+        let talk = book.open(&hello("known", 8), at(0)).unwrap();
+        book.hear("known", talk, demand(&[("m", 5, false)]), at(0)).unwrap();
+        assert!(book.open(&other("known"), at(1)).is_err());
+        let refused = |book: &Book| book.heard(at(1)).refused.into_iter().collect::<Vec<_>>();
+        assert_eq!(refused(&book), ["new"], "what the other told stands, and ages");
+        assert_eq!(book.heard(at(1)).reports[0].told_at, Some(at(0)));
+        book.sweep(at(599));
+        assert_eq!(refused(&book), ["new"]);
+        book.sweep(at(600));
+        assert_eq!(refused(&book), [""; 0], "it does not come any more");
+        assert!(book.open(&other("new"), at(700)).is_err());
+        book.open(&hello("new", 8), at(701)).unwrap();
+        assert_eq!(refused(&book), [""; 0], "it can talk now");
     }
 
     #[test]
@@ -304,14 +375,14 @@ mod tests {
         let first = book.open(&hello("a", 8), at(0)).unwrap();
         book.hear("a", first, demand(&[("m", 5, false)]), at(1)).unwrap();
         let second = book.open(&hello("a", 8), at(3)).unwrap();
-        let report = &book.reports(at(3))[0];
+        let report = &book.heard(at(3)).reports[0];
         assert_eq!((report.models[0].arrived, report.since), (5, at(3)));
         assert_eq!(report.orders, 0, "none of ours reached it on this connection");
         assert_eq!(book.hear("a", first, demand(&[]), at(4)), Err(Refused::Replaced));
         book.hear("a", second, demand(&[("m", 6, false)]), at(4)).unwrap();
         book.open(&hello("a", 10), at(5)).unwrap();
-        let report = &book.reports(at(5))[0];
-        assert!(!report.told && report.models.is_empty(), "its sums began again");
+        let report = &book.heard(at(5)).reports[0];
+        assert!(report.told_at.is_none() && report.models.is_empty(), "its sums began again");
     }
 
     #[test]
@@ -341,21 +412,25 @@ mod tests {
         let speaks = |protocol| Hello { protocol, ..hello("a", 8) };
         let refused = book.open(&speaks(Some(other)), at(0)).unwrap_err();
         assert!(refused.to_string().contains("version 2.0"), "{refused}");
-        assert_eq!(book.refused(at(599)), ["a"], "it is there, and routes");
-        assert_eq!(book.refused(at(600)), [] as [&str; 0]);
+        assert!(book.heard(at(0)).refused.contains("a"), "it is there, and routes");
         assert!(book.open(&speaks(None), at(0)).is_err());
         let minor = Protocol { major: Protocol::OURS.major, minor: 99 };
         assert!(book.open(&speaks(Some(minor)), at(0)).is_ok());
         for name in ["", "a\nb", &"x".repeat(513)] {
             assert_eq!(book.open(&hello(name, 8), at(0)), Err(Refused::Name));
         }
+        let first = book.gateways["a"].talk;
+        book.hear("a", first, demand(&[]), at(0)).unwrap();
         for number in 0..GATEWAYS - 1 {
             book.open(&hello(&number.to_string(), 8), at(5)).unwrap();
         }
         assert_eq!(book.open(&hello("more", 8), at(6)), Err(Refused::TooMany));
-        // The first is gone by now, and makes room.
+        let heard = book.heard(at(6));
+        assert!(heard.refused.contains("more") && !heard.crowded);
+        // The first is gone by now, and makes room; from then on nobody knows what it has.
         book.open(&hello("more", 8), at(11)).unwrap();
         assert_eq!(book.gateways.len(), GATEWAYS);
+        assert!(book.heard(at(11)).crowded);
         let talk = book.open(&hello("more", 8), at(11)).unwrap();
         let models = vec![ModelDemand::default(); MAX_MODELS + 1];
         let up = Up { demand: Some(Demand { models, ..Demand::default() }), ..Up::default() };
@@ -366,6 +441,6 @@ mod tests {
     fn a_clock_that_was_set_back_makes_nobody_old() {
         let mut book = Book::default();
         book.open(&hello("a", 8), at(100)).unwrap();
-        assert!(!book.reports(at(0))[0].gone);
+        assert!(!book.heard(at(0)).reports[0].gone);
     }
 }

@@ -20,7 +20,7 @@ mod tests;
 mod tls;
 
 pub use auth::{Auth, Verdict, Verify};
-pub use book::Report;
+pub use book::{Heard, Report};
 pub use flyball_resources::stream::{self, Orders};
 pub use review::TokenReviews;
 pub use serve::Problem;
@@ -88,16 +88,16 @@ impl Link {
         }
     }
 
-    /// The last word of each gateway, by name. One that was silent for ten seconds is marked as gone, and
-    /// after ten minutes it is forgotten.
-    pub fn heard(&self, now: SystemTime) -> Vec<Report> {
-        self.book().reports(now)
+    /// The last word of each gateway, by name, and who could not say anything. A gateway that was silent
+    /// for ten seconds is marked as gone; it is kept until [`Link::forget`].
+    pub fn heard(&self, now: SystemTime) -> Heard {
+        self.book().heard(now)
     }
 
-    /// Gateways that came lately and were refused because they speak another version. They go on by
-    /// themselves, and nothing is known of what they do.
-    pub fn refused(&self, now: SystemTime) -> Vec<String> {
-        self.book().refused(now)
+    /// These gateways do not exist any more.
+    pub fn forget<'a>(&self, gone: impl Iterator<Item = &'a String>, now: SystemTime) {
+        let mut book = self.book();
+        gone.for_each(|name| book.forget(name, now));
     }
 
     /// From now on all gateways go by these orders, those that come later too. Returns their number:
@@ -151,7 +151,7 @@ impl Link {
         Ok(())
     }
 
-    /// Forgets who was silent for long.
+    /// Lets time pass: whoever is gone waits for nothing.
     fn sweep(&self) {
         let now = SystemTime::now();
         let mut book = self.book();

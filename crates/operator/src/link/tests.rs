@@ -148,7 +148,8 @@ async fn what_gateways_say_is_heard_and_what_they_are_told_reaches_all_and_those
     let welcome = first.hears(|down| down.welcome.is_some()).await;
     assert_eq!((welcome.orders, welcome.holds), (None, 0), "nothing was told yet");
     first.says(demand(false)).await;
-    while office.link.heard(SystemTime::now()).iter().all(|report| !report.told) {
+    while office.link.heard(SystemTime::now()).reports.iter().all(|report| report.told_at.is_none())
+    {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     assert_eq!(office.link.tell(orders("m", None)), Ok(1));
@@ -160,8 +161,13 @@ async fn what_gateways_say_is_heard_and_what_they_are_told_reaches_all_and_those
     assert_eq!(welcome.orders.unwrap().sequence, 1);
     let beat = second.hears(|down| down.welcome.is_none()).await;
     assert_eq!((beat.orders, beat.holds), (None, 1));
-    let names: Vec<_> =
-        office.link.heard(SystemTime::now()).into_iter().map(|report| report.gateway).collect();
+    let names: Vec<_> = office
+        .link
+        .heard(SystemTime::now())
+        .reports
+        .into_iter()
+        .map(|report| report.gateway)
+        .collect();
     assert_eq!(names, ["a", "b"]);
     office.stop.send(()).unwrap();
     office.serving.await.unwrap().unwrap();

@@ -1,18 +1,18 @@
 //! What is asked of a model, from gateways or from engines, whoever knows.
 //!
 //! Gateways know best: they see work arrive and wait. Without them the engines' own series must do,
-//! which tell what was read and written, not what arrived. What a source does not say is missing and
-//! never zero.
+//! which tell what was read and written, not what arrived (`engines`). What a source does not say is
+//! missing and never zero: a silent one counts with what it told last, and the whole is stale then.
+//! Only that work waits is as young as the youngest who sees it.
 
+use super::engines::{NAMES, Sum};
 use super::facts::PodFacts;
 use super::in_flight::InFlight;
 use flyball_core::interval::Interval;
-use flyball_core::snapshot::{Demand, Misses, Observed};
+use flyball_core::snapshot::{Demand, Misses, Observed, Sources};
 use flyball_core::units::{Micros, Requests, Timestamp, Tokens, TokensPerSecond};
+use flyball_resources::rfc3339;
 use std::collections::BTreeMap;
-
-/// A pod that became ready this recently may not have been scraped yet.
-const UNSCRAPED: Micros = Micros::from_seconds(60);
 
 /// What gateways and engines said at one moment.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +23,31 @@ pub struct Signals {
     pub engines: BTreeMap<(String, String), Engine>,
     /// Requests inside pods.
     pub in_flight: InFlight,
+    /// Gateways that are known and told nothing lately.
+    pub silent: Vec<Silent>,
+    /// Those that exist and never told what they serve: it may be any model.
+    pub unheard: u32,
+}
+
+impl Signals {
+    /// Counts gateways that exist and never told anything, once all that exist are known; `more` if there
+    /// may be some that are not.
+    pub fn count_unheard(&mut self, more: bool) {
+        let silent = |name: &String| Silent { gateway: name.clone(), since: None };
+        let unheard: Vec<Silent> = self.in_flight.unheard().map(silent).collect();
+        let count = u32::try_from(unheard.len()).unwrap_or(u32::MAX);
+        self.unheard = count.saturating_add(u32::from(more));
+        self.silent.extend(unheard);
+    }
+}
+
+/// A gateway that is known and tells nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Silent {
+    /// Its name.
+    pub gateway: String,
+    /// When it told something last, if ever.
+    pub since: Option<Timestamp>,
 }
 
 /// What gateways say of a model, all of them together.
@@ -30,6 +55,10 @@ pub struct Signals {
 pub struct Asked {
     /// When the oldest of them said it.
     pub at: Timestamp,
+    /// When the youngest of those that see work wait said it.
+    pub waits_at: Option<Timestamp>,
+    /// How many told lately, and how many did not.
+    pub sources: Sources,
     /// Prompt tokens that arrive in a second and must be read: those that a cache has are no work.
     pub prompt_rate: Option<f64>,
     /// Tokens of answers in a second.
@@ -100,11 +129,13 @@ pub struct Engine {
 }
 
 /// What is known about one model's demand.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Known {
     pub(super) demand: Demand,
     pub(super) misses: Observed<Misses>,
     pub(super) shape: Option<Means>,
+    /// Who should tell and does not, for people to read.
+    pub(super) silent: Vec<String>,
 }
 
 /// A model's pods that serve, with what one of them can hold.
@@ -128,22 +159,49 @@ pub(super) fn known(
     names: &[String],
     serving: &Serving<'_>,
     signals: &Signals,
-    (now, max_age): (Timestamp, Micros),
+    time: (Timestamp, Micros),
 ) -> Known {
-    let engines = Sum::of(serving, signals, now);
+    let engines = Sum::of(serving, signals, time);
     let asked =
         names.iter().filter_map(|name| signals.asked.get(name)).copied().reduce(Asked::with);
-    let Some(asked) = asked else { return engines.alone(now, max_age) };
+    let mut known = match asked {
+        Some(asked) => both(asked, engines, serving, time),
+        None => engines.alone(time),
+    };
+    if signals.unheard > 0 {
+        known.demand = unheard(known.demand, signals.unheard);
+    }
+    if known.demand.sources.silent > 0 {
+        known.silent.extend(signals.silent.iter().take(NAMES).map(ToString::to_string));
+        if known.silent.is_empty() {
+            known.silent.push("gateways that may be there and have not come".to_owned());
+        }
+    }
+    known
+}
+
+/// What gateways say, and engines beside them.
+fn both(asked: Asked, engines: Sum, serving: &Serving<'_>, time: (Timestamp, Micros)) -> Known {
+    let (now, max_age) = time;
+    let sources = Sources { silent: asked.sources.silent + engines.old, ..asked.sources };
     let rate = |value: Option<f64>| {
-        Observed::judge(value.and_then(TokensPerSecond::from_sample), asked.at, now, max_age)
+        let seen =
+            Observed::judge(value.and_then(TokensPerSecond::from_sample), asked.at, now, max_age);
+        if sources.silent > 0 { seen.partial() } else { seen }
     };
     let tokens = |value: f64, at| Observed::judge(Tokens::from_sample(value), at, now, max_age);
-    let resident = match engines.resident {
+    let resident = match engines.resident.whole() {
         Some(resident) => tokens(resident, engines.at.unwrap_or(asked.at)),
         None => tokens(asked.held_tokens, asked.at),
     };
     // What waits in engines was sent by gateways, and by others: both counts have the former in them.
-    let unread = asked.unread_tokens.max(engines.waiting_tokens.unwrap_or(0.0));
+    let unread = asked.unread_tokens.max(engines.waiting.known().unwrap_or(0.0));
+    let waiting = Waiting {
+        tokens: Some(asked.backlog_tokens + unread),
+        seen_at: asked.waits_at.max(engines.waits_at),
+        at: asked.at,
+        partial: sources.silent > 0,
+    };
     let misses = asked.judged.and_then(|(requests, missed)| {
         Some(Misses {
             requests: Requests::from_sample(requests)?,
@@ -154,11 +212,59 @@ pub(super) fn known(
         demand: Demand {
             prefill: rate(asked.prompt_rate),
             decode: rate(asked.output_rate.filter(|_| !serving.is_out())),
-            resident,
-            backlog: tokens(asked.backlog_tokens + unread, asked.at),
+            resident: if sources.silent > 0 { resident.partial() } else { resident },
+            backlog: waiting.judge(time),
+            sources,
         },
         misses: Observed::judge(misses, asked.at, now, max_age),
         shape: asked.shape.or(engines.shape),
+        // Without series at all gateways are enough.
+        silent: if engines.old > 0 { engines.names } else { Vec::new() },
+    }
+}
+
+/// The same with gateways that never told what they serve: what is known is a part.
+fn unheard(demand: Demand, count: u32) -> Demand {
+    let waits = demand.backlog.fresh().is_some_and(|backlog| !backlog.is_zero());
+    Demand {
+        prefill: demand.prefill.partial(),
+        decode: demand.decode.partial(),
+        resident: demand.resident.partial(),
+        backlog: if waits { demand.backlog } else { demand.backlog.partial() },
+        sources: Sources { silent: demand.sources.silent + count, ..demand.sources },
+    }
+}
+
+/// Work that waits, as sources see it together.
+pub(super) struct Waiting {
+    pub(super) tokens: Option<f64>,
+    /// When the youngest of those that see work wait saw it.
+    pub(super) seen_at: Option<Timestamp>,
+    /// When the oldest source spoke.
+    pub(super) at: Timestamp,
+    /// Whether a source is silent.
+    pub(super) partial: bool,
+}
+
+impl Waiting {
+    /// One source that sees work wait now is enough for it to be so; that nothing waits, all must say.
+    pub(super) fn judge(&self, (now, max_age): (Timestamp, Micros)) -> Observed<Tokens> {
+        let tokens = self.tokens.and_then(Tokens::from_sample);
+        let seen = self.seen_at.map(|at| Observed::judge(tokens, at, now, max_age));
+        if let Some(seen) = seen.filter(|seen| seen.fresh().is_some_and(|count| !count.is_zero())) {
+            return seen;
+        }
+        let all = Observed::judge(tokens, self.at, now, max_age);
+        if self.partial { all.partial() } else { all }
+    }
+}
+
+impl std::fmt::Display for Silent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.since {
+            Some(since) => write!(f, "gateway {} since {}", self.gateway, rfc3339(since)),
+            None => write!(f, "gateway {}, never heard", self.gateway),
+        }
     }
 }
 
@@ -180,6 +286,11 @@ impl Asked {
         };
         Self {
             at: self.at.min(other.at),
+            waits_at: self.waits_at.max(other.waits_at),
+            sources: Sources {
+                heard: self.sources.heard + other.sources.heard,
+                silent: self.sources.silent + other.sources.silent,
+            },
             prompt_rate: both(self.prompt_rate, other.prompt_rate),
             output_rate: both(self.output_rate, other.output_rate),
             backlog_tokens: self.backlog_tokens + other.backlog_tokens,
@@ -190,87 +301,5 @@ impl Asked {
             shape,
             held: self.held || other.held,
         }
-    }
-}
-
-/// All engines of a model together. `None` where one that should say something does not.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sum {
-    at: Option<Timestamp>,
-    prompt_rate: Option<f64>,
-    output_rate: Option<f64>,
-    resident: Option<f64>,
-    waiting_tokens: Option<f64>,
-    shape: Option<Means>,
-}
-
-impl Sum {
-    fn of(serving: &Serving<'_>, signals: &Signals, now: Timestamp) -> Self {
-        let mut sum = Self {
-            prompt_rate: Some(0.0),
-            output_rate: Some(0.0),
-            resident: Some(0.0),
-            waiting_tokens: Some(0.0),
-            ..Self::default()
-        };
-        let (mut prompts, mut outputs, mut said) = (0.0, 0.0, 0.0);
-        for (pod, room) in &serving.pods {
-            let place = (serving.namespace.to_owned(), pod.name.clone());
-            let Some(engine) = signals.engines.get(&place) else {
-                let new = pod.ready.and_then(|ready| now.since(ready));
-                if new.is_some_and(|age| age < UNSCRAPED) {
-                    continue;
-                }
-                return Self::default();
-            };
-            let add = |sum: Option<f64>, part: Option<f64>| sum.zip(part).map(|(a, b)| a + b);
-            sum.at = Some(sum.at.map_or(engine.at, |at| at.min(engine.at)));
-            sum.prompt_rate = add(sum.prompt_rate, engine.prompt_rate);
-            sum.output_rate = add(sum.output_rate, engine.output_rate);
-            let held =
-                engine.cache_used.zip(*room).map(|(used, room)| used * room.point().get() as f64);
-            sum.resident = add(sum.resident, held);
-            let waiting = match engine.waiting {
-                Some(waiting) if waiting <= 0.0 => Some(0.0),
-                waiting => waiting.zip(engine.prompt_mean).map(|(count, mean)| count * mean),
-            };
-            sum.waiting_tokens = add(sum.waiting_tokens, waiting);
-            // An engine that answered nobody lately has a mean that is no number.
-            if let (Some(prompt), Some(output)) = (engine.prompt_mean, engine.output_mean)
-                && prompt.is_finite()
-                && output.is_finite()
-            {
-                (prompts, outputs, said) = (prompts + prompt, outputs + output, said + 1.0);
-            }
-        }
-        sum.shape = (said > 0.0).then(|| Means {
-            prompt: prompts / said,
-            output: outputs / said,
-            // Of how many, series do not tell.
-            answered: Means::SETTLED,
-        });
-        sum
-    }
-
-    /// With nobody else to ask. No engine at all says nothing: whether anybody wants the model is then
-    /// not known.
-    fn alone(self, now: Timestamp, max_age: Micros) -> Known {
-        let misses = Observed::Missing;
-        let Some(at) = self.at else {
-            return Known { demand: Demand::UNKNOWN, misses, shape: None };
-        };
-        let rate = |value: Option<f64>| {
-            Observed::judge(value.and_then(TokensPerSecond::from_sample), at, now, max_age)
-        };
-        let tokens = |value: Option<f64>| {
-            Observed::judge(value.and_then(Tokens::from_sample), at, now, max_age)
-        };
-        let demand = Demand {
-            prefill: rate(self.prompt_rate),
-            decode: rate(self.output_rate),
-            resident: tokens(self.resident),
-            backlog: tokens(self.waiting_tokens),
-        };
-        Known { demand, misses, shape: self.shape }
     }
 }

@@ -1,10 +1,11 @@
 //! What gateways say, turned into demand: sums into rates, endpoints into requests inside pods.
 
-use super::demand::{Asked, Means, Signals};
+use super::demand::{Asked, Means, Signals, Silent};
 use super::facts::Facts;
-use super::in_flight::InFlight;
-use crate::link::Report;
+use super::in_flight::{self, InFlight};
+use crate::link::{Heard, Report};
 use crate::time;
+use flyball_core::snapshot::Sources;
 use flyball_core::units::{Micros, Timestamp};
 use flyball_resources::stream::{EndpointLoad, EndpointState, ModelDemand};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -16,9 +17,10 @@ const WINDOW: Micros = Micros::from_seconds(30);
 /// The shortest time that a rate can be told from.
 const SHORTEST: Micros = Micros::from_seconds(4);
 
-/// Sums of the last half minute, by gateway and model.
+/// What is remembered of gateways from look to look.
 #[derive(Clone, Debug, Default)]
 pub struct Gateways {
+    /// Sums of the last half minute, by gateway and model.
     past: BTreeMap<(String, String), VecDeque<Sums>>,
     /// Gateways that were seen to be pods.
     in_pods: BTreeSet<String>,
@@ -37,58 +39,82 @@ struct Sums {
 }
 
 impl Gateways {
-    /// Adds what gateways say to the signals. A gateway that is gone and whose pod was there and is gone
-    /// too has nothing under way any more; one that is only silent may have, and counts with what it last
-    /// said until the link forgets it.
+    /// Adds what gateways say to the signals, and returns those that exist no more.
+    ///
+    /// A gateway that is silent may have requests under way, and counts with what it told last until its
+    /// pod was there and is deleted or ended; a pod on a node that is lost is neither. One that is no pod
+    /// counts for good.
     ///
     /// `wanted` are models without an engine that somebody waits for: that is told at once, and how much
     /// waits only within a second.
     pub fn add(
         &mut self,
         signals: &mut Signals,
-        reports: &[Report],
+        heard: &Heard,
         wanted: &BTreeSet<String>,
         facts: &Facts,
-    ) {
-        let pods = facts.pods.values().flatten().filter(|pod| !pod.over);
-        let (pods, uids): (BTreeSet<&str>, BTreeSet<&str>) =
-            pods.map(|pod| (pod.name.as_str(), pod.uid.as_str())).unzip();
-        let there = |report: &Report| pods.contains(report.gateway.as_str());
-        let (now, before) = (reports.iter().filter(|one| there(one)), &self.in_pods);
-        let in_pods: BTreeSet<String> = reports
-            .iter()
-            .filter(|one| before.contains(&one.gateway))
-            .chain(now)
-            .map(|one| one.gateway.clone())
-            .collect();
-        self.in_pods = in_pods;
-        let left = |report: &Report| self.in_pods.contains(&report.gateway) && !there(report);
-        let exists = |report: &&Report| !(report.gone && left(report));
-        for silent in reports.iter().filter(exists).filter(|report| !report.told) {
-            signals.in_flight.gateway(&silent.gateway, None);
-        }
-        let known = |report: &&Report| report.told && exists(report);
+        (now, max_age): (Timestamp, Micros),
+    ) -> BTreeSet<String> {
+        let left = self.left(heard, facts);
+        let pods = || facts.pods.values().flatten().filter(|pod| !pod.over);
+        let uids: BTreeSet<&str> = pods().map(|pod| pod.uid.as_str()).collect();
+        let ended = pods().filter(|pod| in_flight::has_ended(pod, now));
+        let ended: BTreeSet<&str> = ended.map(|pod| pod.name.as_str()).collect();
         let mut kept = BTreeMap::new();
-        for report in reports.iter().filter(known) {
-            let at = time::of_system(report.heard_at);
+        let mut listed = Vec::new();
+        for report in heard.reports.iter().filter(|report| !left.contains(&report.gateway)) {
+            let Some(at) = report.told_at.map(time::of_system) else {
+                signals.in_flight.gateway(&report.gateway, None);
+                continue;
+            };
+            let recent = now.apart(at) <= max_age;
+            if !recent {
+                signals.silent.push(Silent { gateway: report.gateway.clone(), since: Some(at) });
+            }
             for model in report.models.iter() {
                 let place = (report.gateway.clone(), model.model.clone());
                 let mut past = self.past.remove(&place).unwrap_or_default();
                 remember(&mut past, sums(model, report.started, at));
-                let asked = asked(model, &past, at);
+                let mut asked = asked(model, &past, at);
+                // One that just began cannot tell a rate yet.
+                let tells = recent && asked.prompt_rate.is_some();
+                asked.sources = Sources { heard: u32::from(tells), silent: u32::from(!tells) };
                 let all = signals.asked.entry(model.model.clone());
                 all.and_modify(|all| *all = all.with(asked)).or_insert(asked);
                 kept.insert(place, past);
             }
-            inside(&mut signals.in_flight, report, at, &uids);
-        }
-        self.past = kept;
-        for name in wanted {
-            if let Some(asked) = signals.asked.get_mut(name) {
-                asked.backlog_tokens = asked.backlog_tokens.max(1.0);
-                asked.held = true;
+            if report.left_out > 0 {
+                listed.push(report.models.iter().map(|model| model.model.as_str()).collect());
+            }
+            if !ended.contains(report.gateway.as_str()) {
+                inside(&mut signals.in_flight, report, at, &uids);
             }
         }
+        self.past = kept;
+        leave_out(signals, &listed);
+        want(signals, wanted, now);
+        left
+    }
+
+    /// Gateways that were pods, are silent, and whose pods are gone with all their requests.
+    fn left(&mut self, heard: &Heard, facts: &Facts) -> BTreeSet<String> {
+        let pods = facts.pods.values().flatten().filter(|pod| !pod.over);
+        let pods: BTreeSet<&str> = pods.map(|pod| pod.name.as_str()).collect();
+        let reports = heard.reports.iter().map(|report| (&report.gateway, report.gone));
+        let known = reports.chain(heard.refused.iter().map(|name| (name, true)));
+        let mut left = BTreeSet::new();
+        let mut in_pods = BTreeSet::new();
+        for (name, gone) in known {
+            let there = pods.contains(name.as_str());
+            if there || self.in_pods.contains(name) {
+                in_pods.insert(name.clone());
+                if gone && !there {
+                    left.insert(name.clone());
+                }
+            }
+        }
+        self.in_pods = in_pods;
+        left
     }
 }
 
@@ -110,6 +136,25 @@ fn inside(in_flight: &mut InFlight, report: &Report, at: Timestamp, uids: &BTree
         if endpoint.state == EndpointState::Open as i32 {
             in_flight.still_open(&address);
         }
+    }
+}
+
+/// What a gateway had no room to tell is not known: it is silent about every model that it did not list.
+fn leave_out(signals: &mut Signals, listed: &[BTreeSet<&str>]) {
+    for names in listed {
+        for (name, asked) in &mut signals.asked {
+            asked.sources.silent += u32::from(!names.contains(name.as_str()));
+        }
+    }
+}
+
+fn want(signals: &mut Signals, wanted: &BTreeSet<String>, now: Timestamp) {
+    for name in wanted {
+        let unknown = || Asked { at: now, ..Asked::default() };
+        let asked = signals.asked.entry(name.clone()).or_insert_with(unknown);
+        asked.backlog_tokens = asked.backlog_tokens.max(1.0);
+        asked.waits_at = Some(now);
+        asked.held = true;
     }
 }
 
@@ -150,11 +195,16 @@ fn asked(model: &ModelDemand, past: &VecDeque<Sums>, at: Timestamp) -> Asked {
         let rate = || sum(last).saturating_sub(sum(first)) as f64 / seconds;
         if apart >= SHORTEST { Some(rate()) } else { none }
     };
+    let waits = model.backlog_tokens > 0 || model.unread_tokens > 0;
     Asked {
         at,
+        waits_at: waits.then_some(at),
+        sources: Sources::default(),
         prompt_rate: rate(|sums| sums.uncached_tokens),
         output_rate: rate(|sums| sums.output_tokens),
-        backlog_tokens: model.backlog_tokens as f64 * uncached_share(ends, model),
+        // What waits is work, however much of it a cache may have.
+        backlog_tokens: (model.backlog_tokens as f64 * uncached_share(ends, model))
+            .max(model.backlog_tokens.min(1) as f64),
         unread_tokens: model.unread_tokens as f64,
         in_flight: model.in_flight as f64,
         held_tokens: model.held_tokens as f64,

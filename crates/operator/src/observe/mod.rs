@@ -5,6 +5,7 @@
 //! Snapshot and are pure. When the API server is gone, the mirror stays as it was.
 
 pub mod demand;
+mod engines;
 mod facts;
 mod gateways;
 mod in_flight;

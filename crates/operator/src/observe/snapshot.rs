@@ -42,6 +42,8 @@ pub struct SeenModel {
     pub absent: Vec<WorkloadKey>,
     /// Who else sets replicas of one of its workloads.
     pub rival: Option<String>,
+    /// Gateways and engines that should tell of it and do not, the first few.
+    pub silent: Vec<String>,
     /// Whether pods of the workloads that others made get the time to finish.
     pub drains: Vec<(WorkloadKey, Drain)>,
     /// Whether each of its pods may be taken away, by name.
@@ -82,6 +84,7 @@ pub fn look(
             workloads: BTreeMap::new(),
             absent: Vec::new(),
             rival: None,
+            silent: Vec::new(),
             drains: Vec::new(),
             holds: BTreeMap::new(),
             waits: None,
@@ -156,6 +159,7 @@ impl<'a> Look<'a> {
         let names = self.service.public_names();
         let known = demand::known(&names, &serving, self.signals, self.time);
         learnt.priors.learn(&self.wanted.id, known.shape);
+        seen.silent = known.silent;
         Model {
             mode: spec.scaling.mode(),
             pinned: spec.pinned(),

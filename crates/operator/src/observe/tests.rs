@@ -1,8 +1,8 @@
 use super::demand::{Asked, Engine, Means, Signals};
 use super::in_flight::InFlight;
 use super::*;
-use crate::link::Report;
-use flyball_core::snapshot::{Freshness, Observed, ReplicaState};
+use crate::link::{Heard, Report};
+use flyball_core::snapshot::{Freshness, Observed, ReplicaState, Sources};
 use flyball_core::units::{Micros, Timestamp};
 use flyball_resources::ModelService;
 use flyball_resources::model_service::TargetKind;
@@ -12,6 +12,8 @@ use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+
+mod silence;
 
 const MAX_AGE: Micros = Micros::from_seconds(60);
 
@@ -91,7 +93,7 @@ fn engines_alone_tell_of_demand_and_each_must() {
     let place = |pod: &str| ("a".to_owned(), pod.to_owned());
     signals.engines.insert(place("x"), engine(1_000));
     // The other was ready long ago and says nothing: nobody knows the whole.
-    assert_eq!(model(&both, &signals, 1_010).demand.freshness(), Freshness::Missing);
+    assert_eq!(model(&both, &signals, 1_010).demand.freshness(), Freshness::Stale);
     signals.engines.insert(place("y"), engine(990));
     let demand = model(&both, &signals, 1_010).demand;
     assert_eq!(demand.freshness(), Freshness::Fresh);
@@ -307,9 +309,25 @@ fn a_model_on_a_known_accelerator_has_a_predicted_capacity() {
     assert!(model.variants.into_values().next().unwrap().capacity.is_known());
 }
 
+fn said(reports: &[Report]) -> Heard {
+    Heard { reports: reports.to_vec(), ..Heard::default() }
+}
+
+/// Adds what gateways said, as of a moment.
+fn add(
+    gateways: &mut Gateways,
+    signals: &mut Signals,
+    reports: &[Report],
+    facts: &Facts,
+    now: u64,
+) -> BTreeSet<String> {
+    gateways.add(signals, &said(reports), &BTreeSet::new(), facts, (at(now), MAX_AGE))
+}
+
 fn report(gateway: &str, heard: u64, arrived: u64, in_flight: u32, open: bool) -> Report {
     let model = ModelDemand {
         model: "m".to_owned(),
+        engines: 1,
         arrived,
         arrived_tokens: arrived * 100,
         output_tokens: arrived * 10,
@@ -337,7 +355,7 @@ fn report(gateway: &str, heard: u64, arrived: u64, in_flight: u32, open: bool) -
         since: time(1),
         heard_at: time(heard),
         gone: false,
-        told: true,
+        told_at: Some(time(heard)),
         orders: 1,
         models: [model].into(),
         endpoints: [endpoint].into(),
@@ -356,7 +374,7 @@ fn sums_of_gateways_become_rates_and_add_up() {
             report("one", 1_000 + second, 10 * second, 2, true),
             report("two", 1_000 + second, 5 * second, 1, true),
         ];
-        gateways.add(&mut last, &reports, &BTreeSet::new(), &facts);
+        add(&mut gateways, &mut last, &reports, &facts, 1_000 + second);
     }
     let asked = last.asked["m"];
     assert_eq!(asked.prompt_rate, Some(1_500.0));
@@ -366,8 +384,9 @@ fn sums_of_gateways_become_rates_and_add_up() {
     // One began again: its rate is unknown for a moment, the other's still is not.
     last = Signals::default();
     let reports = [report("one", 1_040, 1, 2, true), report("two", 1_040, 200, 1, true)];
-    gateways.add(&mut last, &reports, &BTreeSet::new(), &facts);
-    assert_eq!(last.asked["m"].prompt_rate, Some(500.0));
+    add(&mut gateways, &mut last, &reports, &facts, 1_040);
+    let asked = last.asked["m"];
+    assert_eq!((asked.prompt_rate, asked.sources), (Some(500.0), Sources { heard: 1, silent: 1 }));
 }
 
 #[test]
@@ -384,7 +403,7 @@ fn prompts_that_a_cache_has_are_no_work_and_an_older_gateway_counts_as_before() 
         for second in 0..40 {
             last = Signals::default();
             let told = [with("one", second, uncached(second))];
-            gateways.add(&mut last, &told, &BTreeSet::new(), &facts);
+            add(&mut gateways, &mut last, &told, &facts, 1_000 + second);
         }
         last.asked["m"]
     };
@@ -406,7 +425,7 @@ fn a_pod_that_drains_is_empty_only_once_every_gateway_has_heard_of_it() {
     let empty = |reports: &[Report]| {
         let mut signals = Signals::default();
         signals.in_flight.all_came();
-        Gateways::default().add(&mut signals, reports, &BTreeSet::new(), &facts);
+        add(&mut Gateways::default(), &mut signals, reports, &facts, 1_010);
         let model = model(&facts, &signals, 1_010);
         let variant = model.variants.into_values().next().unwrap();
         variant.replicas.into_values().next().unwrap().is_safe_to_delete()
@@ -423,10 +442,11 @@ fn a_pod_that_drains_is_empty_only_once_every_gateway_has_heard_of_it() {
     let mut gateways = Gateways::default();
     let mut with_pod = facts.clone();
     with_pod.pods.insert("gateways".to_owned(), vec![pod("gateway-1", "10.0.0.9")]);
-    gateways.add(&mut Signals::default(), &both, &BTreeSet::new(), &with_pod);
+    add(&mut gateways, &mut Signals::default(), &both, &with_pod, 1_010);
     let mut signals = Signals::default();
     signals.in_flight.all_came();
-    gateways.add(&mut signals, &both, &BTreeSet::new(), &facts);
+    let gone = add(&mut gateways, &mut signals, &both, &facts, 1_010);
+    assert_eq!(gone.into_iter().collect::<Vec<_>>(), ["gateway-1"]);
     let model = model(&facts, &signals, 1_010);
     let variant = model.variants.into_values().next().unwrap();
     assert!(variant.replicas.into_values().next().unwrap().is_safe_to_delete());
@@ -445,7 +465,7 @@ fn requests_at_a_pod_that_is_gone_are_its_own_and_not_those_of_the_next_at_its_a
         told.endpoints = [listed, endpoint].into();
         let mut signals = Signals::default();
         signals.in_flight.all_came();
-        Gateways::default().add(&mut signals, &[told], &BTreeSet::new(), &facts);
+        add(&mut Gateways::default(), &mut signals, &[told], &facts, 1_010);
         let model = model(&facts, &signals, 1_010);
         let variant = model.variants.into_values().next().unwrap();
         variant.replicas.into_values().next().unwrap().is_safe_to_delete()
@@ -464,7 +484,8 @@ fn a_model_that_is_waited_for_has_a_backlog_at_once() {
         ..report("one", 1_000, 0, 0, true)
     };
     let wanted = BTreeSet::from(["m".to_owned()]);
-    Gateways::default().add(&mut signals, &[asleep], &wanted, &facts);
+    let time = (at(1_000), MAX_AGE);
+    Gateways::default().add(&mut signals, &said(&[asleep]), &wanted, &facts, time);
     let demand = model(&facts, &signals, 1_000).demand;
     assert_eq!(demand.freshness(), Freshness::Fresh);
     assert_eq!(demand.backlog.fresh().unwrap().get(), 1);

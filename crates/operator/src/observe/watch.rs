@@ -26,6 +26,8 @@ pub struct Watches {
     models: Mirror<ModelService>,
     pools: Mirror<Pool>,
     pods: Mirror<Pod>,
+    /// Gateways in the operator's own namespace, where that is not looked at as a whole.
+    gateways: Option<Mirror<Pod>>,
     nodes: Mirror<Node>,
     deployments: Mirror<Deployment>,
     stateful_sets: Mirror<StatefulSet>,
@@ -50,10 +52,18 @@ pub fn watch(client: &Client, namespaces: &[String], home: &str) -> Watches {
     let switch =
         watcher::Config::default().fields(&format!("metadata.name={}", labels::FREEZE_ALL));
     let all = watcher::Config::default;
+    let apart = !namespaces.is_empty() && !namespaces.iter().any(|one| one == home);
+    let gateways = watcher::Config::default().labels(&format!(
+        "{}=flyball,{}=gateway",
+        labels::APP_NAME,
+        labels::APP_COMPONENT
+    ));
     Watches {
         models: Mirror::within(client, namespaces, &failures),
         pools: Mirror::of(Api::all(client.clone()), all(), &failures),
         pods: Mirror::within(client, namespaces, &failures),
+        gateways: apart
+            .then(|| Mirror::of(Api::namespaced(client.clone(), home), gateways, &failures)),
         nodes: Mirror::of(Api::all(client.clone()), all(), &failures),
         deployments: Mirror::within(client, namespaces, &failures),
         stateful_sets: Mirror::within(client, namespaces, &failures),
@@ -67,7 +77,8 @@ pub fn watch(client: &Client, namespaces: &[String], home: &str) -> Watches {
 }
 
 impl Watches {
-    /// Waits until everything was listed once.
+    /// Waits until everything was listed once. Gateways apart are not waited for: as long as nobody sees
+    /// their pods, silent ones count as if they were there.
     pub async fn listed(&self) {
         self.models.listed().await;
         self.pools.listed().await;
@@ -93,7 +104,8 @@ impl Watches {
             self.groups.get_or_init(|| self.watch_groups());
         }
         let mut pods: BTreeMap<String, Vec<PodFacts>> = BTreeMap::new();
-        for pod in self.pods.state() {
+        let gateways = self.gateways.iter().flat_map(Mirror::state);
+        for pod in self.pods.state().into_iter().chain(gateways) {
             pods.entry(pod.namespace().unwrap_or_default()).or_default().push(PodFacts::of(&pod));
         }
         for list in pods.values_mut() {

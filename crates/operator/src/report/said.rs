@@ -40,13 +40,14 @@ fn signals(context: &Context<'_>) -> Said {
     let Some(model) = context.model else {
         return one(Kind::SignalsFresh, None, Reason::SignalsMissing, "nothing was looked at yet");
     };
-    let bad: Vec<String> = model
+    let mut bad: Vec<String> = model
         .demand
         .signals()
         .into_iter()
         .filter(|(_, freshness)| *freshness != Freshness::Fresh)
         .map(|(signal, freshness)| format!("{signal} is {}", freshness.name().to_lowercase()))
         .collect();
+    bad.extend(context.seen.silent.iter().map(|who| format!("silent: {who}")));
     match model.demand.freshness() {
         Freshness::Fresh => {
             one(Kind::SignalsFresh, Some(true), Reason::Steady, "every signal is recent")

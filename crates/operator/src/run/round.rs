@@ -22,13 +22,17 @@ impl Operator {
         let began = Instant::now();
         let facts = self.watches.facts();
         let mut signals = self.signals().await;
-        let reports = self.link.heard(SystemTime::now());
+        let heard = self.link.heard(SystemTime::now());
         let wanted = self.link.wakes().borrow().clone();
-        self.gateways.add(&mut signals, &reports, &wanted, &facts);
         let leads = self.fence.may_write(Instant::now());
-        self.expect_gateways(&mut signals, &facts, leads);
         let max_age = Micros::from_seconds(u64::from(self.settings.signal_max_age_seconds));
         let time = (time::of_system(SystemTime::now()), max_age);
+        let gone = self.gateways.add(&mut signals, &heard, &wanted, &facts, time);
+        self.link.forget(gone.iter(), SystemTime::now());
+        let refused: Vec<String> = heard.refused.difference(&gone).cloned().collect();
+        self.expected.listens(leads, time.0);
+        self.expected.add(&mut signals.in_flight, &facts, &refused, time.0);
+        signals.count_unheard(heard.crowded || self.expected.may_still_come(time.0));
         let seen = look(&facts, &signals, &mut self.learnt, time);
         let looked = began.elapsed();
         let mut decided = self.state.brain(|brain| {
@@ -57,9 +61,9 @@ impl Operator {
             shown.pools = pools;
             shown.watch_failures = self.watches.failures().0;
             shown.tick_seconds = f64::from(self.settings.tick_seconds);
-            shown.gateways = reports.iter().filter(|report| !report.gone).count();
-            let heard = reports.iter().filter(|report| report.told).map(|report| report.heard_at);
-            if let Some(heard) = heard.max() {
+            shown.gateways = heard.reports.iter().filter(|report| !report.gone).count();
+            shown.silent_gateways = if leads { signals.silent.len() } else { 0 };
+            if let Some(heard) = heard.reports.iter().filter_map(|report| report.told_at).max() {
                 shown.heard("gateway", time::of_system(heard));
             }
             shown.took(took);
@@ -67,21 +71,12 @@ impl Operator {
                 self.attainment(id, &seen.snapshot)
             });
             if !leads {
-                shown.say(std::iter::empty());
+                shown.stand_by();
             }
         });
         let tick = Micros::from_seconds(u64::from(self.settings.tick_seconds));
         let learnt = self.learnt.clone();
         self.state.remember(World { facts, signals, learnt, time, tick });
-    }
-
-    /// Gateways that exist and are not heard may have requests in any pod.
-    fn expect_gateways(&mut self, signals: &mut Signals, facts: &Facts, leads: bool) {
-        let now = SystemTime::now();
-        let refused = self.link.refused(now);
-        let now = time::of_system(now);
-        self.expected.listens(leads, now);
-        self.expected.add(&mut signals.in_flight, facts, &refused, now);
     }
 
     async fn signals(&self) -> Signals {

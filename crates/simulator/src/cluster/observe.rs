@@ -9,7 +9,7 @@ use flyball_core::decision::ModelDecision;
 use flyball_core::ids::NodeName;
 use flyball_core::interval::{Interval, Origin};
 use flyball_core::snapshot::{
-    self, Demand, Misses, Mode, Model, Observed, Pool, Purchase, Snapshot,
+    self, Demand, Misses, Mode, Model, Observed, Pool, Purchase, Snapshot, Sources,
 };
 use flyball_core::units::{Gpus, Micros, Requests, Timestamp, Tokens, TokensPerSecond};
 use std::collections::BTreeMap;
@@ -103,6 +103,7 @@ impl World<'_> {
             decode: rate(seen.answered_tokens),
             resident: count(seen.resident),
             backlog: count(seen.waiting_tokens),
+            sources: Sources::default(),
         }
     }
 

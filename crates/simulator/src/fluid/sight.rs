@@ -11,7 +11,7 @@ use flyball_core::ids::{ModelId, PoolId, ReplicaId, RunId, VariantName};
 use flyball_core::interval::{Interval, Origin};
 use flyball_core::snapshot::{
     Capacity, Demand, Misses, Mode, Objectives, Observed, Pool, Purchase, Replica, ReplicaState,
-    Snapshot, TrainingRun, Variant,
+    Snapshot, Sources, TrainingRun, Variant,
 };
 use flyball_core::units::{Gpus, Micros, Requests, Timestamp, Tokens, TokensPerSecond};
 use std::collections::{BTreeMap, BTreeSet};
@@ -210,6 +210,7 @@ impl ModelView {
             decode: seen(TokensPerSecond::from_sample(rate(since.done) * output), at),
             resident: seen(Tokens::from_sample(running * (prompt + output / 2.0)), at),
             backlog: seen(Tokens::from_sample(queue.waiting() * prompt), at),
+            sources: Sources::default(),
         };
         let (requests, missed) = self.counted;
         let counted = Requests::from_sample(requests).zip(Requests::from_sample(missed));

@@ -346,6 +346,8 @@ metrics! {
         "1 while a person has frozen everything, 0 otherwise";
     OperatorGateways, Operator, Gauge, Count, "flyball_operator_gateways", [],
         "Gateways that are connected";
+    OperatorSilentGateways, Operator, Gauge, Count, "flyball_operator_silent_gateways", [],
+        "Gateways that exist as far as is known and told nothing lately; nothing scales down on what they serve";
     OperatorTick, Operator, Gauge, Seconds, "flyball_operator_tick_seconds", [],
         "How far rounds should be apart";
     OperatorRound, Operator, Histogram, Seconds, "flyball_operator_round_seconds", [],

@@ -8,7 +8,7 @@ use super::*;
 use crate::decision::{Action, Bound, Previous, PreviousTarget};
 use crate::ids::ReplicaId;
 use crate::interval::{Interval, Origin};
-use crate::snapshot::{Capacity, Demand, Observed, Purchase, ReplicaState};
+use crate::snapshot::{Capacity, Demand, Observed, Purchase, ReplicaState, Sources};
 use crate::testing::*;
 use crate::units::{Currency, Gpus, Money, Replicas, Requests, Tokens};
 use std::path::Path;
@@ -271,6 +271,53 @@ fn inv_08_changing_a_frozen_model() {
     assert_eq!(broken(&frozen, &target(&frozen, 3)), only);
     let start = Action::Start { count: Replicas::new(1), purchase: Purchase::OnDemand };
     assert_eq!(broken(&frozen, &acting(&frozen, start)), only);
+}
+
+#[test]
+fn inv_09_scaling_down_while_a_source_is_silent() {
+    // INV-02 reads the same silence off the signals: both must see it, each for itself.
+    let both = [Invariant::NoScaleDownBlind, Invariant::NoScaleDownUnheard];
+    let told = |heard, silent| {
+        let demand = Demand { sources: Sources { heard, silent }, ..qwen().build().demand };
+        world().model(qwen().demand(demand)).build()
+    };
+    assert_eq!(broken(&told(3, 0), &target(&told(3, 0), 1)), []);
+    for unheard in [told(1, 1), told(0, 1)] {
+        assert_eq!(broken(&unheard, &target(&unheard, 1)), both);
+        assert_eq!(broken(&unheard, &target(&unheard, 2)), []);
+        assert_eq!(broken(&unheard, &target(&unheard, 3)), []);
+        let drain = acting(&unheard, Action::Drain { replica: replica(0) });
+        assert_eq!(broken(&unheard, &drain), both);
+    }
+}
+
+#[test]
+fn inv_10_work_is_seen_to_wait_and_the_model_sleeps_on() {
+    let only = [Invariant::WaitingWorkWakes];
+    let asleep = |backlog| {
+        let fresh = qwen().build().demand;
+        let demand = Demand { backlog, sources: Sources { heard: 1, silent: 1 }, ..fresh };
+        let kind = variant("x", "h100");
+        model("a/qwen").between(0, 4).may_sleep().variant(kind).demand(demand)
+    };
+    let waiting = asleep(seen(Tokens::new(1)));
+    let snapshot = world().model(waiting.clone()).build();
+    assert_eq!(broken(&snapshot, &target(&snapshot, 0)), only);
+    assert_eq!(broken(&snapshot, &target(&snapshot, 1)), []);
+    let mut starved = target(&snapshot, 0);
+    starved.models[0].bound = Bound::Capacity;
+    assert_eq!(broken(&snapshot, &starved), []);
+    // Nothing waits, nobody knows, or a person said so.
+    for quiet in [
+        asleep(seen(Tokens::ZERO)),
+        asleep(seen_long_ago(Tokens::new(1))),
+        waiting.clone().frozen(),
+        waiting.clone().pinned(0),
+        waiting.between(0, 0),
+    ] {
+        let snapshot = world().model(quiet).build();
+        assert_eq!(broken(&snapshot, &target(&snapshot, 0)), []);
+    }
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn random_model() -> impl Strategy<Value = RandomModel> {
     let numbers = ([0_usize..5, 0..5], [1_u32..5, 1..5], (0_u32..5, 0_u32..8));
     let orders = (prop::option::weighted(0.3, 0_u32..8), prop::bool::weighted(0.2), any::<bool>());
     let known = prop::bool::weighted(0.8);
-    (numbers, orders, known, 0_usize..3, [0_u32..9, 0..9]).prop_map(
+    (numbers, orders, known, 0_usize..4, [0_u32..9, 0..9]).prop_map(
         |(
             (replicas, gpus, (min, more)),
             (pinned, frozen, may_sleep),
@@ -65,12 +65,14 @@ fn random_world(models: &[RandomModel], gpus: u32, limit: Option<u32>) -> Snapsh
         served = if random.frozen { served.frozen() } else { served };
         served = if random.may_sleep { served.may_sleep() } else { served };
         let fresh = served.clone().build().demand;
-        world = world.model(match Freshness::ALL[random.freshness] {
-            Freshness::Fresh => served,
-            Freshness::Stale => {
+        let silent = Sources { heard: 1, silent: 1 };
+        world = world.model(match Freshness::ALL.get(random.freshness) {
+            Some(Freshness::Fresh) => served,
+            Some(Freshness::Stale) => {
                 served.demand(Demand { backlog: seen_long_ago(Tokens::ZERO), ..fresh })
             }
-            Freshness::Missing => served.demand(Demand::UNKNOWN),
+            Some(Freshness::Missing) => served.demand(Demand::UNKNOWN),
+            None => served.demand(Demand { sources: silent, ..fresh }),
         });
     }
     world.build()

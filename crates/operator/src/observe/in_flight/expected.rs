@@ -48,10 +48,20 @@ impl Expected {
         }
     }
 
+    /// Whether gateways whose pods cannot be told from others may exist and have not come yet.
+    pub fn may_still_come(&self, now: Timestamp) -> bool {
+        let since = self.listens_since.filter(|_| self.accounts.is_empty());
+        since.and_then(|since| now.since(since)).is_some_and(|age| age < ALL_CAME)
+    }
+
     fn is_gateway(&self, namespace: &str, pod: &PodFacts, now: Timestamp) -> bool {
         let account = pod.account.as_ref().map(|account| format!("{namespace}/{account}"));
-        let ended = pod.ending.and_then(|ending| now.since(ending)).is_some_and(|age| age >= ENDED);
-        let runs = pod.ip.is_some() && !pod.over && !pod.stopped && !ended;
+        let runs = pod.ip.is_some() && !pod.over && !pod.stopped && !has_ended(pod, now);
         runs && account.is_some_and(|account| self.accounts.contains(&account))
     }
+}
+
+/// Whether a pod should have ended long ago and is still listed: its node does not answer.
+pub(in crate::observe) fn has_ended(pod: &PodFacts, now: Timestamp) -> bool {
+    pod.ending.and_then(|ending| now.since(ending)).is_some_and(|age| age >= ENDED)
 }

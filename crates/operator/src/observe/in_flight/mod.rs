@@ -8,6 +8,7 @@
 mod expected;
 
 pub use expected::Expected;
+pub(super) use expected::has_ended;
 
 use super::facts::PodFacts;
 use flyball_core::units::{Micros, Timestamp};
@@ -86,6 +87,11 @@ impl InFlight {
     /// Whoever has not come by now does not exist.
     pub fn all_came(&mut self) {
         self.all_came = true;
+    }
+
+    /// Gateways that exist and have not told yet.
+    pub(super) fn unheard(&self) -> impl Iterator<Item = &String> {
+        self.gateways.iter().filter(|(_, told)| told.is_none()).map(|(name, _)| name)
     }
 
     /// All gateways together have so many at this address.

@@ -49,6 +49,8 @@ pub struct Shown {
     pub watch_failures: u64,
     /// Gateways that are connected.
     pub gateways: usize,
+    /// Gateways that are known and told nothing lately.
+    pub silent_gateways: usize,
     /// How far rounds should be apart.
     pub tick_seconds: f64,
     errors: BTreeMap<[&'static str; 2], u64>,
@@ -94,6 +96,7 @@ impl Default for Shown {
             writes: WRITES.into_iter().map(|kind| (kind, 0)).collect(),
             watch_failures: 0,
             gateways: 0,
+            silent_gateways: 0,
             tick_seconds: 0.0,
             errors: ERRORS.into_iter().map(|error| (error, 0)).collect(),
             rounds: Rounds::default(),
@@ -144,6 +147,17 @@ impl Shown {
     /// Shows what is said about models, and nothing of others.
     pub fn say<'a>(&mut self, all: impl Iterator<Item = (&'a ModelId, &'a ModelServiceStatus)>) {
         self.said = Arc::new(all.map(|(id, status)| (id.clone(), model::said(status))).collect());
+    }
+
+    /// Shows nothing that only the operator knows which leads: gateways talk to that one, and another that
+    /// hears none of them would seem to have lost its signals.
+    pub fn stand_by(&mut self) {
+        self.said = Arc::default();
+        for points in Arc::make_mut(&mut self.models).values_mut() {
+            points.retain(|point| {
+                !matches!(point.metric, Metric::ModelSignals | Metric::ModelSignalAge)
+            });
+        }
     }
 
     /// Notes when an input was heard.
@@ -224,6 +238,7 @@ impl Shown {
         page.gauge(Metric::OperatorHeardAt, heard)?;
         page.gauge(Metric::OperatorFrozen, [(NONE, f64::from(u8::from(self.frozen)))])?;
         page.gauge(Metric::OperatorGateways, [(NONE, self.gateways as f64)])?;
+        page.gauge(Metric::OperatorSilentGateways, [(NONE, self.silent_gateways as f64)])?;
         page.gauge(Metric::OperatorTick, [(NONE, self.tick_seconds)])?;
         page.histogram(Metric::OperatorRound, [(NONE, self.rounds.sizes())])?;
         let steps = ["observe", "decide", "apply"].into_iter().zip(self.took_seconds);

@@ -37,7 +37,7 @@ async fn demand_comes_up_and_a_drain_mark_lets_what_is_under_way_finish_and_noth
     let engines = [upstream(80, pace).await, upstream(80, pace).await];
     let office = Office::open(Auth::default()).await;
     let gateway = Gateway::start(&engines, office.address);
-    let report = office.report(|report| report.told).await;
+    let report = office.report(|report| report.told_at.is_some()).await;
     assert_eq!((report.gateway.as_str(), report.version.as_str()), ("gateway-0", "1.2.3"));
     assert_eq!((report.models[0].model.as_str(), report.models[0].engines), ("mock", 2));
     assert_eq!((report.endpoints.len(), report.gone, report.orders), (2, false, 0));
@@ -94,11 +94,11 @@ async fn the_operators_death_loses_nothing_and_its_return_is_noticed() {
     gateway.until(|now| now.away).await;
     assert_eq!(gateway.link.now().drained, 1, "what it said last holds");
     let office = Office::open_at(address, Auth::default()).await;
-    let report = office.report(|report| report.told).await;
+    let report = office.report(|report| report.told_at.is_some()).await;
     assert_eq!(report.orders, 0);
     gateway.until(|now| !now.away).await;
     assert_eq!(gateway.link.now().drained, 1, "it has not said anything else yet");
-    let before = office.report(|report| report.told).await.models[0].arrived;
+    let before = office.report(|report| report.told_at.is_some()).await.models[0].arrived;
     let number = office.link.tell(Orders::default()).unwrap();
     let report = office.report(|report| report.orders == number).await;
     assert_eq!((gateway.link.now().drained, report.gone), (0, false));
@@ -116,7 +116,7 @@ async fn a_wake_arrives_once_and_its_promise_is_passed_on() {
     let office = Office::open(Auth::default()).await;
     let mut wakes = office.link.wakes();
     let gateway = Gateway::start(&[], office.address);
-    office.report(|report| report.told).await;
+    office.report(|report| report.told_at.is_some()).await;
     let held: Vec<_> = (0..5).map(|_| gateway.asks(true)).collect();
     wakes.changed().await.unwrap();
     assert!(wakes.borrow_and_update().contains("mock"));

@@ -63,7 +63,7 @@ impl Office {
     pub(super) async fn report(&self, is_so: impl Fn(&Report) -> bool) -> Report {
         let looking = async {
             loop {
-                let reports = self.link.heard(SystemTime::now());
+                let reports = self.link.heard(SystemTime::now()).reports;
                 assert!(reports.len() <= 1);
                 if let Some(report) = reports.into_iter().find(&is_so) {
                     return report;
