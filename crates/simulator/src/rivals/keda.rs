@@ -90,8 +90,10 @@ impl Trigger {
         Self { source, activation: 0.0, null_is_zero: true }
     }
 
+    /// What is read. Neither NaN nor infinity is a value, as neither is no answer at all.
     fn read(&self, reading: &Reading) -> Option<f64> {
-        self.source.value(reading).or(self.null_is_zero.then_some(0.0))
+        let value = self.source.value(reading).filter(|value| value.is_finite());
+        value.or(self.null_is_zero.then_some(0.0))
     }
 }
 

@@ -8,6 +8,8 @@
 //! [`read`]; `promql.rs` finds the metric inside a query.
 
 mod behaviour;
+#[cfg(test)]
+mod guide;
 mod hpa;
 mod keda;
 mod promql;
