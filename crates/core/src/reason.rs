@@ -29,6 +29,7 @@ closed_enum! {
         LimitReached => "The maximum of the model or the limit of its pool stops growth.",
         BudgetReached => "The budget is spent, so no more replicas are paid for.",
         ReplicasOwnedByOther => "Another controller also sets the replicas of this workload.",
+        PermissionMissing => "Who else sets the replicas cannot be seen, so nothing is carried out.",
         Lent => "Accelerators that serving does not need are lent to training.",
         TakenBack => "Accelerators lent to training go back to serving, where they are worth more.",
         TargetNotFound => "The workload that the model refers to does not exist.",

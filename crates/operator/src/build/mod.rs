@@ -3,7 +3,8 @@
 //! `scale` works out replicas, marks and costs of a workload that is there, by the `order` in which Kubernetes
 //! removes pods; `engine` makes the objects of a variant that Flyball runs itself; `gate` holds back what could
 //! cut requests. Nothing is built for a model in *Recommend* mode, for one that a
-//! person froze, for one whose decision broke a rule, or for one whose replicas somebody else sets too.
+//! person froze, for one whose decision broke a rule, or for one whose replicas somebody else sets too, or may
+//! set as far as can be seen.
 
 mod engine;
 mod gate;
@@ -98,6 +99,7 @@ fn may_write(seen: &Seen, model: &SeenModel, decided: &ModelDecision) -> bool {
     decided.bound != Bound::Rule
         && model.problems.is_empty()
         && model.rival.is_none()
+        && !model.owners_unseen
         && wanted.is_some_and(|wanted| wanted.mode == Mode::Act && !wanted.frozen)
 }
 

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, Time};
 use kube::ResourceExt as _;
 use kube::core::{Selector, SelectorExt as _};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Everything at one moment.
@@ -19,6 +19,8 @@ pub struct Facts {
     pub pools: Vec<Arc<Pool>>,
     /// Workloads that can be scaled.
     pub workloads: BTreeMap<WorkloadKey, Workload>,
+    /// Namespaces of models in which nobody can tell who else sets replicas.
+    pub unseen_owners: BTreeSet<String>,
     /// Pods by namespace.
     pub pods: BTreeMap<String, Vec<PodFacts>>,
     /// Nodes by name.

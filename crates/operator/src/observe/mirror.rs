@@ -1,13 +1,16 @@
 //! A mirror of one kind of object, kept by watches: of all namespaces, or of some.
+//!
+//! That a mirror is empty means that there is nothing only once it was listed, and while it may be looked
+//! at; see [`Mirror::is_unknown`].
 
 use flyball_resources::{ModelService, Pool};
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::{ConfigMap, Container, Node, Pod, PodSpec};
 use kube::api::DynamicObject;
-use kube::{Api, Client, Resource};
+use kube::{Api, Client, Error, Resource};
 use kube_runtime::reflector::store::Writer;
 use kube_runtime::reflector::{self, Store};
 use kube_runtime::{WatchStreamExt as _, watcher};
@@ -16,6 +19,8 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Watches that failed so far, and what the last said.
 #[derive(Clone, Debug, Default)]
@@ -38,12 +43,53 @@ impl Failures {
     }
 }
 
+/// A watch that is denied is tried again within half a minute. Denied for the last time so long ago, it is
+/// not any more.
+const DENIED: Duration = Duration::from_secs(90);
+
+/// When the API server last said that we may not look.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Denied(Arc<Mutex<Option<Instant>>>);
+
+impl Denied {
+    pub(super) fn note(&self, error: &watcher::Error) {
+        let code = match error {
+            watcher::Error::InitialListFailed(Error::Api(status))
+            | watcher::Error::WatchStartFailed(Error::Api(status))
+            | watcher::Error::WatchFailed(Error::Api(status)) => status.code,
+            watcher::Error::WatchError(status) => status.code,
+            _ => return,
+        };
+        if let (401 | 403, Ok(mut last)) = (code, self.0.lock()) {
+            *last = Some(Instant::now());
+        }
+    }
+
+    pub(super) fn is_so(&self) -> bool {
+        let last = self.0.lock().map_or(None, |last| *last);
+        last.is_some_and(|last| last.elapsed() < DENIED)
+    }
+}
+
 /// One kind of object, from one watch or from one per namespace.
 #[derive(Clone)]
-pub(super) struct Mirror<K>(Vec<Store<K>>)
+pub(super) struct Mirror<K>(Vec<Part<K>>)
 where
     K: Resource + Clone + 'static,
     K::DynamicType: Eq + Hash + Clone;
+
+/// What one watch tells.
+#[derive(Clone)]
+struct Part<K>
+where
+    K: Resource + Clone + 'static,
+    K::DynamicType: Eq + Hash + Clone,
+{
+    /// Of this namespace; of all if absent.
+    namespace: Option<String>,
+    store: Store<K>,
+    denied: Denied,
+}
 
 impl<K> Mirror<K>
 where
@@ -52,7 +98,7 @@ where
 {
     /// Of the whole cluster, or of one place.
     pub(super) fn of(api: Api<K>, config: watcher::Config, failures: &Failures) -> Self {
-        Self(vec![follow(Writer::default(), api, config, failures)])
+        Self(vec![Part::follow(None, api, config, failures)])
     }
 
     /// Of these namespaces; of all if there are none. Rights in some namespaces only do for that.
@@ -66,26 +112,66 @@ where
         }
         let each = namespaces.iter().map(|namespace| {
             let api = Api::namespaced(client.clone(), namespace);
-            follow(Writer::default(), api, config(), failures)
+            Part::follow(Some(namespace.clone()), api, config(), failures)
         });
         Self(each.collect())
     }
 
     /// Everything as it is now.
     pub(super) fn state(&self) -> Vec<Arc<K>> {
-        self.0.iter().flat_map(Store::state).collect()
+        self.0.iter().flat_map(|part| part.store.state()).collect()
     }
 
     /// Whether there is nothing.
     pub(super) fn is_empty(&self) -> bool {
-        self.0.iter().all(Store::is_empty)
+        self.0.iter().all(|part| part.store.is_empty())
     }
 
     /// Waits until everything was listed once.
     pub(super) async fn listed(&self) {
-        for store in &self.0 {
-            let _ = store.wait_until_ready().await;
+        for part in &self.0 {
+            let _ = part.store.wait_until_ready().await;
         }
+    }
+
+    /// The same, but for what we may not look at.
+    pub(super) async fn listed_or_denied(&self) {
+        for part in &self.0 {
+            while !part.is_listed() && !part.denied.is_so() {
+                let _ = tokio::time::timeout(LOOK, part.store.wait_until_ready()).await;
+            }
+        }
+    }
+
+    /// Whether nobody knows what there is in this namespace: it was never listed, or we may not look.
+    pub(super) fn is_unknown(&self, namespace: &str) -> bool {
+        let there = |part: &&Part<K>| part.namespace.as_ref().is_none_or(|one| one == namespace);
+        let mut parts = self.0.iter().filter(there).peekable();
+        parts.peek().is_none() || parts.any(|part| !part.is_listed() || part.denied.is_so())
+    }
+}
+
+/// How often it is looked whether a watch is denied.
+const LOOK: Duration = Duration::from_millis(100);
+
+impl<K> Part<K>
+where
+    K: Resource + Lean + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    K::DynamicType: Eq + Hash + Clone + Default + Send + Sync,
+{
+    fn follow(
+        namespace: Option<String>,
+        api: Api<K>,
+        config: watcher::Config,
+        failures: &Failures,
+    ) -> Self {
+        let denied = Denied::default();
+        let store = follow(Writer::default(), api, config, (failures, &denied));
+        Self { namespace, store, denied }
+    }
+
+    fn is_listed(&self) -> bool {
+        self.store.wait_until_ready().now_or_never().is_some_and(|listed| listed.is_ok())
     }
 }
 
@@ -94,17 +180,19 @@ pub(super) fn follow<K>(
     writer: Writer<K>,
     api: Api<K>,
     config: watcher::Config,
-    failures: &Failures,
+    (failures, denied): (&Failures, &Denied),
 ) -> Store<K>
 where
     K: Resource + Lean + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
     K::DynamicType: Eq + Hash + Clone + Send + Sync,
 {
     let store = writer.as_reader();
-    let failures = failures.clone();
+    let (failures, denied) = (failures.clone(), denied.clone());
     let stream = watcher(api, config).default_backoff().modify(Lean::lean);
-    let stream =
-        reflector::reflector(writer, stream).inspect_err(move |error| failures.note(error));
+    let stream = reflector::reflector(writer, stream).inspect_err(move |error| {
+        failures.note(error);
+        denied.note(error);
+    });
     tokio::spawn(async move {
         let mut stream = std::pin::pin!(stream);
         while let Some(_seen) = stream.next().await {}

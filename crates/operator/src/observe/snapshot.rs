@@ -42,6 +42,8 @@ pub struct SeenModel {
     pub absent: Vec<WorkloadKey>,
     /// Who else sets replicas of one of its workloads.
     pub rival: Option<String>,
+    /// Whether nobody can tell who else does.
+    pub owners_unseen: bool,
     /// Gateways and engines that should tell of it and do not, the first few.
     pub silent: Vec<String>,
     /// Whether pods of the workloads that others made get the time to finish.
@@ -84,6 +86,7 @@ pub fn look(
             workloads: BTreeMap::new(),
             absent: Vec::new(),
             rival: None,
+            owners_unseen: facts.unseen_owners.contains(id.namespace().as_str()),
             silent: Vec::new(),
             drains: Vec::new(),
             holds: BTreeMap::new(),

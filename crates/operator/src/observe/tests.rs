@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+mod owners;
 mod silence;
 
 const MAX_AGE: Micros = Micros::from_seconds(60);

@@ -1,7 +1,7 @@
 //! A mirror of the API server, kept by watches.
 
 use super::facts::{Facts, NodeFacts, PodFacts, Workload, WorkloadKey};
-use super::mirror::{Failures, Mirror, follow};
+use super::mirror::{Denied, Failures, Mirror, follow};
 use flyball_resources::model_service::TargetKind;
 use flyball_resources::{ModelService, Pool, labels};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
@@ -13,12 +13,17 @@ use kube::{Api, Client, Resource, ResourceExt as _};
 use kube_runtime::reflector::Store;
 use kube_runtime::reflector::store::Writer;
 use kube_runtime::watcher;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// On workloads that Flyball made: what they were made from.
 pub(crate) const MADE_FROM: &str = "flyball.dev/made-from";
+
+/// Other autoscalers are waited for so long: what they are unknown for is not carried out, and the rest
+/// should not wait.
+const OTHERS: Duration = Duration::from_secs(10);
 
 /// What the watches hold.
 #[derive(Clone)]
@@ -78,7 +83,8 @@ pub fn watch(client: &Client, namespaces: &[String], home: &str) -> Watches {
 
 impl Watches {
     /// Waits until everything was listed once. Gateways apart are not waited for: as long as nobody sees
-    /// their pods, silent ones count as if they were there.
+    /// their pods, silent ones count as if they were there. Other autoscalers that may not be listed are
+    /// not either: where they are unknown, nothing is carried out.
     pub async fn listed(&self) {
         self.models.listed().await;
         self.pools.listed().await;
@@ -87,6 +93,7 @@ impl Watches {
         self.deployments.listed().await;
         self.stateful_sets.listed().await;
         self.switches.listed().await;
+        let _ = tokio::time::timeout(OTHERS, self.autoscalers.listed_or_denied()).await;
     }
 
     /// Watches that failed so far, and what the last said. They begin again by themselves.
@@ -112,7 +119,11 @@ impl Watches {
             list.sort_by(|a, b| a.name.cmp(&b.name));
         }
         let nodes = self.nodes.state();
+        let namespaces: BTreeSet<String> =
+            models.iter().filter_map(|model| model.namespace()).collect();
+        let unseen = namespaces.into_iter().filter(|one| self.autoscalers.is_unknown(one));
         Facts {
+            unseen_owners: unseen.collect(),
             models,
             pools: self.pools.state(),
             workloads: self.workloads(),
@@ -158,7 +169,8 @@ impl Watches {
         let resource = ApiResource::from_gvk(&kind);
         let watched = |api: Api<DynamicObject>| {
             let writer = Writer::new(resource.clone());
-            follow(writer, api, watcher::Config::default(), &self.failures)
+            let noted = (&self.failures, &Denied::default());
+            follow(writer, api, watcher::Config::default(), noted)
         };
         let client = || self.client.clone();
         if self.namespaces.is_empty() {

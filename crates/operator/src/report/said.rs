@@ -127,15 +127,22 @@ fn stalled(context: &Context<'_>) -> Option<Said> {
             format!("there is no {kind:?} {namespace}/{name}: create it, or correct the name");
         return stalled(Reason::TargetNotFound, message);
     }
-    let rival = context.seen.rival.as_ref()?;
     let acts = context.model.is_some_and(|model| model.mode == Mode::Act);
     if !acts {
         return None;
     }
-    let message = format!(
-        "HorizontalPodAutoscaler {rival} sets the same replicas: delete it, or set scaling.mode to Recommend"
-    );
-    stalled(Reason::ReplicasOwnedByOther, message)
+    if let Some(rival) = &context.seen.rival {
+        let message = format!(
+            "HorizontalPodAutoscaler {rival} sets the same replicas: delete it, or set scaling.mode to Recommend"
+        );
+        return stalled(Reason::ReplicasOwnedByOther, message);
+    }
+    if !context.seen.owners_unseen {
+        return None;
+    }
+    let message = "the operator cannot list HorizontalPodAutoscalers here, and one may set the same \
+                   replicas: allow it to list and watch horizontalpodautoscalers.autoscaling";
+    stalled(Reason::PermissionMissing, message.to_owned())
 }
 
 /// What was decided, or was to be written, would break a rule.

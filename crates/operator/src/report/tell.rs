@@ -160,6 +160,7 @@ const fn is_trouble(reason: Reason) -> bool {
             | Reason::LimitReached
             | Reason::BudgetReached
             | Reason::ReplicasOwnedByOther
+            | Reason::PermissionMissing
             | Reason::TargetNotFound
             | Reason::SpecRefused
             | Reason::DrainTooShort

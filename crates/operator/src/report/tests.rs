@@ -164,6 +164,17 @@ fn a_rival_stalls_it_only_where_it_would_act() {
 }
 
 #[test]
+fn owners_that_cannot_be_seen_stall_it_only_where_it_would_act() {
+    let stalled = |mode: &str| {
+        let mut facts = facts(service(json!({ "mode": mode }), None), true);
+        facts.unseen_owners.insert("a".to_owned());
+        condition(&told(&facts, 1_000, 1_010), "Stalled")
+    };
+    assert_eq!(stalled("Recommend"), None);
+    assert_eq!(stalled("Act"), is("True", "PermissionMissing"));
+}
+
+#[test]
 fn a_decision_that_repeats_itself_keeps_its_time_and_is_written_once() {
     let first = told(&facts(service(json!({}), None), true), 1_000, 1_010);
     let second = told(&facts(service(json!({}), Some(&first)), true), 1_020, 1_025);
