@@ -215,7 +215,7 @@ fn settings_that_cut_requests_are_said_and_nothing_else_changes() {
     let adopted = |args: &[&str]| {
         let mut facts = facts(service(json!({}), None), true);
         for workload in facts.workloads.values_mut() {
-            workload.image = "vllm/vllm-openai:v0.11.0".to_owned();
+            workload.image = "vllm/vllm-openai:v0.32.0".to_owned();
             workload.args = args.iter().map(|arg| (*arg).to_owned()).collect();
             workload.grace_seconds = Some(75);
         }

@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn settings_that_cut_requests_are_told_with_what_to_set() {
-        let vllm = "vllm/vllm-openai:v0.11.0";
+        let vllm = "vllm/vllm-openai:v0.32.0";
         for (image, args, grace, pause, words) in [
             (vllm, &["--model", "m"][..], 30, None, "set terminationGracePeriodSeconds to 75 or"),
             (vllm, &["--shutdown-timeout", "0"], 120, Some(5), "PeriodSeconds to 120 or more"),
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn settings_that_let_requests_finish_are_fine() {
-        let vllm = "vllm/vllm-openai:v0.11.0";
+        let vllm = "vllm/vllm-openai:v0.32.0";
         for (image, args, grace, pause) in [
             (vllm, &["--shutdown-timeout", "60"][..], 75, None),
             (vllm, &["--shutdown-timeout=60"], 90, Some(5)),

@@ -1,10 +1,11 @@
 //! Holds what people wrote against what can be: from a ModelService to what the governor is told.
 //!
 //! The schema refused most mistakes already. A model with a problem left is not decided about, and its
-//! condition says why. `drain` holds the settings of engines that others made against what draining needs.
-//! Pure.
+//! condition says why. `engine` knows what the parsers of engines refuse; `drain` holds the settings of engines
+//! that others made against what draining needs. Pure.
 
 mod drain;
+mod engine;
 
 pub use drain::{Drain, drain};
 
@@ -48,6 +49,7 @@ pub fn validate(model: &ModelService) -> Result<Wanted, Vec<Problem>> {
         money(&scaling.hourly_budget, "spec.scaling.hourlyBudget").map_err(&mut or_note).ok();
     let floors = scaling.calendar.iter().map(floor);
     let calendar: Vec<_> = floors.filter_map(|floor| floor.map_err(&mut or_note).ok()).collect();
+    problems.extend(engine::problems(model));
     let (Some(id), Some(objectives), true) = (id, objectives, problems.is_empty()) else {
         return Err(problems);
     };

@@ -74,8 +74,8 @@ use serde::{Deserialize, Serialize};
         .message("`model` must be set where a variant has an `engine`: it says what to load")
 )]
 pub struct ModelServiceSpec {
-    /// The model to load and to predict the speed of, by its name on Hugging Face; example:
-    /// `Qwen/Qwen3-32B`. Needed where a variant has an `engine`.
+    /// The model to load and to predict the speed of, by its name on Hugging Face or, to load it only, as
+    /// a path inside the engine's pod; example: `Qwen/Qwen3-32B`. Needed where a variant has an `engine`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub model: Option<String>,

@@ -76,7 +76,8 @@ pub enum TargetKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Engine {
-    /// Which engine; it decides arguments, metric names and how it is drained.
+    /// Which engine; it decides arguments, metric names and how it is drained. vLLM from 0.18 on, which
+    /// is the first to take `--shutdown-timeout`.
     pub kind: EngineKind,
     /// The image.
     #[schemars(length(min = 1, max = 512))]
@@ -85,8 +86,8 @@ pub struct Engine {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), inner(length(max = 1_024)), extend("x-kubernetes-list-type" = "atomic"))]
     pub command: Vec<String>,
-    /// Arguments beside those that Flyball sets itself (model, served name, port, tensor parallel
-    /// size, shutdown timeout).
+    /// Arguments beside those that Flyball sets itself (model, served names, host, port, tensor parallel
+    /// size, shutdown timeout, metrics); all of them where `command` is set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 128), inner(length(max = 4_096)), extend("x-kubernetes-list-type" = "atomic"))]
     pub args: Vec<String>,

@@ -4,8 +4,12 @@
 //! default, at which streams stall), a grace period above it, and a preStop pause in which the pod leaves
 //! its Service before the engine hears that it must go.
 
+mod args;
+#[cfg(test)]
+mod tests;
+
 use crate::observe::{MADE_FROM, Workload, workload_key};
-use flyball_resources::model_service::{Engine, EngineKind, Variant};
+use flyball_resources::model_service::{Engine, Variant};
 use flyball_resources::{ModelService, Pool, labels};
 use kube::{Resource as _, ResourceExt as _};
 use serde_json::{Map, Value, json};
@@ -87,11 +91,12 @@ fn pod_spec(
     engine: &Engine,
     pool: Option<&Pool>,
 ) -> Value {
+    let line = args::command_line(service, variant, engine);
     let mut container = json!({
         "name": "engine",
         "image": engine.image,
         "ports": [{ "name": "http", "containerPort": engine.port }],
-        "args": args(service, variant, engine),
+        "args": line.args,
         "readinessProbe": { "httpGet": { "path": "/health", "port": engine.port }, "periodSeconds": 2 },
         "lifecycle": { "preStop": { "sleep": { "seconds": LEAVE_SECONDS } } },
         "securityContext": {
@@ -99,8 +104,8 @@ fn pod_spec(
             "capabilities": { "drop": ["ALL"] },
         },
     });
-    if !engine.command.is_empty() {
-        container["command"] = json!(engine.command);
+    if !line.command.is_empty() {
+        container["command"] = json!(line.command);
     }
     if variant.gpus_per_replica > 0 {
         let resource = pool.map_or("nvidia.com/gpu", |pool| pool.spec.resource_name.as_str());
@@ -118,45 +123,6 @@ fn pod_spec(
         "nodeSelector": selector,
         "containers": [container],
     })
-}
-
-/// Arguments. Who names a program of their own gives all of them.
-fn args(service: &ModelService, variant: &Variant, engine: &Engine) -> Vec<String> {
-    if !engine.command.is_empty() {
-        return engine.args.clone();
-    }
-    let model = service.spec.model.clone().unwrap_or_default();
-    let names = service.public_names();
-    let tensor = variant.gpus_per_replica.max(1).to_string();
-    let port = engine.port.to_string();
-    let mut args: Vec<String> = Vec::new();
-    let mut put = |name: &str, value: &str| args.extend([name.to_owned(), value.to_owned()]);
-    match engine.kind {
-        EngineKind::Vllm => {
-            put("--model", &model);
-            put("--served-model-name", &names.join(" "));
-            put("--port", &port);
-            put("--tensor-parallel-size", &tensor);
-            put("--shutdown-timeout", &engine.drain_seconds.to_string());
-        }
-        EngineKind::Sglang => {
-            put("--model-path", &model);
-            put("--served-model-name", &names[0]);
-            put("--host", "0.0.0.0");
-            put("--port", &port);
-            put("--tp-size", &tensor);
-            args.push("--enable-metrics".to_owned());
-        }
-        EngineKind::LlamaCpp => {
-            put("--model", &model);
-            put("--alias", &names[0]);
-            put("--host", "0.0.0.0");
-            put("--port", &port);
-            args.push("--metrics".to_owned());
-        }
-    }
-    args.extend(engine.args.iter().cloned());
-    args
 }
 
 /// JSON merge patch (RFC 7396).

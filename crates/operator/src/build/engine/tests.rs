@@ -1,0 +1,57 @@
+use super::args::command_line;
+use super::*;
+
+/// A ModelService with one variant whose engine is this.
+fn service(names: &[&str], model: &str, engine: Value) -> ModelService {
+    let service = json!({
+        "apiVersion": "flyball.dev/v1alpha1", "kind": "ModelService",
+        "metadata": {"name": "m", "namespace": "a"},
+        "spec": {
+            "model": model, "names": names,
+            "variants": [{"name": "x", "gpusPerReplica": 2, "engine": engine}],
+        },
+    });
+    serde_json::from_value(service).unwrap()
+}
+
+fn words(service: &ModelService) -> (Vec<String>, Vec<String>) {
+    let variant = &service.spec.variants[0];
+    let line = command_line(service, variant, variant.engine.as_ref().unwrap());
+    (line.command, line.args)
+}
+
+#[test]
+fn vllm_gets_each_public_name_as_an_argument_of_its_own() {
+    let two = service(&["a", "org/b"], "Qwen/Qwen3-32B", json!({"kind": "VLLM", "image": "i"}));
+    let (command, args) = words(&two);
+    let at = args.iter().position(|word| word == "--served-model-name").unwrap();
+    assert_eq!(args[at + 1..at + 3], ["a", "org/b"]);
+    assert!(args[at + 3].starts_with("--"), "{args:?}");
+    assert_eq!((command.len(), args[0].as_str()), (0, "Qwen/Qwen3-32B"), "`vllm serve MODEL`");
+}
+
+#[test]
+fn sglang_is_started_by_name_because_its_images_start_a_shell() {
+    let one = service(&[], "Qwen/Qwen3-32B", json!({"kind": "SGLang", "image": "i"}));
+    let (command, args) = words(&one);
+    assert_eq!(command, ["python3", "-m", "sglang.launch_server"]);
+    assert_eq!(args[..4], ["--model-path", "Qwen/Qwen3-32B", "--served-model-name", "m"]);
+}
+
+#[test]
+fn llama_server_loads_a_file_or_a_repository() {
+    for (model, flag) in [
+        ("/models/nano.gguf", "--model"),
+        ("nano.gguf", "--model"),
+        ("ggml-org/Qwen3-0.6B-GGUF", "--hf-repo"),
+    ] {
+        let (_, args) = words(&service(&[], model, json!({"kind": "LlamaCpp", "image": "i"})));
+        assert_eq!(args[..2], [flag, model]);
+    }
+}
+
+#[test]
+fn who_names_a_program_gives_all_of_its_arguments() {
+    let engine = json!({"kind": "VLLM", "image": "i", "command": ["/flyball"], "args": ["emulate"]});
+    assert_eq!(words(&service(&[], "m", engine)), (vec!["/flyball".into()], vec!["emulate".into()]));
+}
