@@ -28,4 +28,6 @@ pub(crate) use snapshot::workload_key;
 pub use snapshot::{Learnt, Seen, SeenModel, look};
 pub use starts::Starts;
 pub(crate) use watch::MADE_FROM;
+#[cfg(test)]
+pub(crate) use watch::of_deployment;
 pub use watch::{Watches, watch};

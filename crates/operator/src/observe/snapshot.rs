@@ -6,7 +6,7 @@ use super::prior::Priors;
 use super::replicas;
 use super::starts::Starts;
 use crate::time;
-use crate::validate::{Drain, Wanted, drain, validate};
+use crate::validate::{Drain, Wanted, drain, drain_of, validate};
 use flyball_core::ids::{AcceleratorId, ModelId, PoolId, VariantId};
 use flyball_core::invariants::Holding;
 use flyball_core::snapshot::{Model, Observed, Pool, Purchase, Snapshot, Variant};
@@ -46,7 +46,7 @@ pub struct SeenModel {
     pub owners_unseen: bool,
     /// Gateways and engines that should tell of it and do not, the first few.
     pub silent: Vec<String>,
-    /// Whether pods of the workloads that others made get the time to finish.
+    /// Whether pods of its workloads get the time to finish.
     pub drains: Vec<(WorkloadKey, Drain)>,
     /// Whether each of its pods may be taken away, by name.
     pub holds: BTreeMap<String, Holding>,
@@ -134,7 +134,8 @@ impl<'a> Look<'a> {
             let workload = self.facts.workloads.get(&key);
             let pods = self.pods(workload);
             let looks = self.inside(&pods);
-            let cuts = workload.is_some_and(|one| matches!(drain(one), Drain::Cuts(_)));
+            let drained = workload.map(|workload| drains(variant, workload));
+            let cuts = matches!(drained, Some(Drain::Cuts(_)));
             let holds = looks.iter().map(|look| (look.pod.name.clone(), look.holding(cuts)));
             seen.holds.extend(holds);
             let mut waits =
@@ -149,9 +150,7 @@ impl<'a> Look<'a> {
             match workload {
                 None if variant.target_ref.is_some() => seen.absent.push(key),
                 workload => {
-                    if let Some(workload) = workload.filter(|_| variant.target_ref.is_some()) {
-                        seen.drains.push((key.clone(), drain(workload)));
-                    }
+                    seen.drains.extend(drained.map(|drained| (key.clone(), drained)));
                     seen.rival =
                         seen.rival.take().or(workload.and_then(|workload| workload.rival.clone()));
                     seen.workloads.insert(variant.name.clone(), key);
@@ -236,6 +235,17 @@ pub(crate) fn workload_key(service: &ModelService, variant: &VariantSpec) -> Wor
             let name = format!("{}-{}", service.name_any(), variant.name);
             (namespace, TargetKind::Deployment, name)
         }
+    }
+}
+
+/// Whether pods of a variant's workload get the time to finish. Who names a program of their own is not
+/// bound to what its kind does.
+fn drains(variant: &VariantSpec, workload: &Workload) -> Drain {
+    match &variant.engine {
+        Some(engine) if engine.command.is_empty() => {
+            drain_of(engine.kind, i64::from(engine.drain_seconds), workload)
+        }
+        _ => drain(workload),
     }
 }
 

@@ -185,7 +185,7 @@ fn key<K: Resource>(one: &K, kind: TargetKind) -> WorkloadKey {
     (one.namespace().unwrap_or_default(), kind, one.name_any())
 }
 
-fn of_deployment(one: &Deployment) -> Workload {
+pub(crate) fn of_deployment(one: &Deployment) -> Workload {
     let Some(spec) = &one.spec else { return Workload::default() };
     Workload {
         replicas: count(spec.replicas.map(i64::from)),

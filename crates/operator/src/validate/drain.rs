@@ -2,12 +2,17 @@
 //!
 //! Flyball drains a pod before it goes, but it is not alone: nodes are emptied and Deployments rolled
 //! without asking. Then what counts is what the engine does when it is told to end. vLLM stalls streams
-//! at its default; llama-server cuts them at once. What Flyball makes itself has the right settings.
+//! at its default; llama-server cuts them at once; SGLang finishes them, if it is given the time.
 
 use crate::observe::Workload;
+use flyball_resources::model_service::EngineKind;
 
 /// Answers that take longer than this are rare; where nothing is set, this is what is advised.
 const ADVISED_SECONDS: i64 = 60;
+
+/// The least that is taken for time to finish, where nobody said how long answers take: a pause of a few
+/// seconds is there for endpoints to be told, not for answers to be written.
+const SHORTEST_SECONDS: i64 = 30;
 
 /// For the engine to end once its requests have.
 const END_SECONDS: i64 = 15;
@@ -26,7 +31,7 @@ pub enum Drain {
     Unknown,
 }
 
-/// Looks at a workload that somebody else made.
+/// Looks at a workload of which only its image and arguments tell what it runs.
 pub fn drain(workload: &Workload) -> Drain {
     let names = |word: &str| {
         let image = workload.image.rsplit('/').next().unwrap_or_default();
@@ -34,58 +39,109 @@ pub fn drain(workload: &Workload) -> Drain {
             || image.contains(word)
             || workload.args.iter().any(|arg| arg.contains(word))
     };
-    let grace = workload.grace_seconds.unwrap_or(DEFAULT_GRACE);
-    let pause = workload.pause_seconds.unwrap_or(0);
-    if names("vllm") {
-        vllm(&workload.args, grace, pause)
+    let kind = if names("vllm") {
+        EngineKind::Vllm
     } else if names("llama-server") || names("llama.cpp") {
-        llama(grace, pause)
+        EngineKind::LlamaCpp
+    } else if names("sglang") {
+        EngineKind::Sglang
     } else {
-        Drain::Unknown
-    }
+        return Drain::Unknown;
+    };
+    Time::of(workload).judge(kind, &workload.args, None)
 }
 
-fn vllm(args: &[String], grace: i64, pause: i64) -> Drain {
-    match value(args, "--shutdown-timeout").unwrap_or(0) {
-        ..=0 => {
-            let least = pause + ADVISED_SECONDS + END_SECONDS;
-            Drain::Cuts(format!(
-                "vLLM without --shutdown-timeout stalls the streams of a pod that ends: add \
-                 --shutdown-timeout {ADVISED_SECONDS} and set terminationGracePeriodSeconds to {} or more",
-                least.max(grace)
-            ))
+/// Looks at a workload that runs this engine, whose requests may take so many seconds.
+pub fn drain_of(kind: EngineKind, seconds: i64, workload: &Workload) -> Drain {
+    Time::of(workload).judge(kind, &workload.args, Some(seconds))
+}
+
+/// What a pod gets once it is to end: the grace period, of which the pause is a part.
+struct Time {
+    grace: i64,
+    pause: i64,
+}
+
+impl Time {
+    fn of(workload: &Workload) -> Self {
+        Self {
+            grace: workload.grace_seconds.unwrap_or(DEFAULT_GRACE),
+            pause: workload.pause_seconds.unwrap_or(0),
         }
-        timeout if pause + timeout >= grace => Drain::Cuts(format!(
-            "a grace period of {grace} s ends before a pause of {pause} s and --shutdown-timeout \
-             {timeout} have passed: set terminationGracePeriodSeconds to {} or more",
-            pause + timeout + END_SECONDS
-        )),
-        _ => Drain::Finishes,
+    }
+
+    fn judge(&self, kind: EngineKind, args: &[String], needs: Option<i64>) -> Drain {
+        match kind {
+            EngineKind::Vllm => self.vllm(args, needs),
+            EngineKind::Sglang => self.sglang(needs),
+            EngineKind::LlamaCpp => self.llama(needs),
+        }
+    }
+
+    fn vllm(&self, args: &[String], needs: Option<i64>) -> Drain {
+        let Self { grace, pause } = *self;
+        let advised = needs.unwrap_or(ADVISED_SECONDS);
+        match value(args, "--shutdown-timeout").unwrap_or(0) {
+            ..=0 => {
+                let least = pause + advised + END_SECONDS;
+                Drain::Cuts(format!(
+                    "vLLM without --shutdown-timeout stalls the streams of a pod that ends: add \
+                     --shutdown-timeout {advised} and set terminationGracePeriodSeconds to {} or more",
+                    least.max(grace)
+                ))
+            }
+            timeout if needs.is_some_and(|needs| timeout < needs) => Drain::Cuts(format!(
+                "--shutdown-timeout {timeout} ends before the {advised} s that a request may take: \
+                 remove it, or lower drainSeconds"
+            )),
+            timeout if pause + timeout >= grace => Drain::Cuts(format!(
+                "a grace period of {grace} s ends before a pause of {pause} s and --shutdown-timeout \
+                 {timeout} have passed: set terminationGracePeriodSeconds to {} or more",
+                pause + timeout + END_SECONDS
+            )),
+            _ => Drain::Finishes,
+        }
+    }
+
+    /// It answers what it has, however long that takes.
+    fn sglang(&self, needs: Option<i64>) -> Drain {
+        let Self { grace, pause } = *self;
+        if grace - pause >= needs.unwrap_or(SHORTEST_SECONDS) + END_SECONDS {
+            return Drain::Finishes;
+        }
+        Drain::Cuts(format!(
+            "SGLang finishes its requests, but a grace period of {grace} s with a pause of {pause} s ends \
+             before: set terminationGracePeriodSeconds to {} or more",
+            pause + needs.unwrap_or(ADVISED_SECONDS) + END_SECONDS
+        ))
+    }
+
+    fn llama(&self, needs: Option<i64>) -> Drain {
+        if self.pause >= needs.unwrap_or(SHORTEST_SECONDS) && self.pause < self.grace {
+            return Drain::Finishes;
+        }
+        let advised = needs.unwrap_or(ADVISED_SECONDS);
+        Drain::Cuts(format!(
+            "llama-server cuts its streams when it is told to end: set lifecycle.preStop.sleep.seconds to \
+             as long as an answer takes, such as {advised}, and terminationGracePeriodSeconds to {} or more",
+            advised + END_SECONDS
+        ))
     }
 }
 
-fn llama(grace: i64, pause: i64) -> Drain {
-    if pause > 0 && pause < grace {
-        return Drain::Finishes;
-    }
-    Drain::Cuts(format!(
-        "llama-server cuts its streams when it is told to end: set lifecycle.preStop.sleep.seconds to as \
-         long as an answer takes, such as {ADVISED_SECONDS}, and terminationGracePeriodSeconds to {} or more",
-        ADVISED_SECONDS + END_SECONDS
-    ))
-}
-
-/// The whole number behind an option: `--a 5` or `--a=5`, alone or inside the text of a shell command.
+/// The whole number behind an option: `--a 5` or `--a=5`, alone or inside the text of a shell command. Of
+/// several the last, as parsers have it.
 fn value(args: &[String], option: &str) -> Option<i64> {
     let mut words = args.iter().flat_map(|arg| arg.split_whitespace());
+    let mut last = None;
     while let Some(word) = words.next() {
         match word.strip_prefix(option) {
-            Some("") => return words.next()?.parse().ok(),
-            Some(rest) if rest.starts_with('=') => return rest[1..].parse().ok(),
+            Some("") => last = words.next()?.parse().ok(),
+            Some(rest) if rest.starts_with('=') => last = rest[1..].parse().ok(),
             _ => {}
         }
     }
-    None
+    last
 }
 
 #[cfg(test)]
@@ -119,6 +175,9 @@ mod tests {
             ),
             ("ghcr.io/ggml-org/llama.cpp:server", &[], 30, None, "preStop.sleep.seconds"),
             ("r/own:1", &["/bin/llama-server", "-m", "x"], 30, Some(30), "llama-server cuts"),
+            ("ggml-org/llama.cpp:server", &[], 140, Some(5), "as long as an answer takes"),
+            ("lmsysorg/sglang:v0.5.23", &[], 30, None, "PeriodSeconds to 75 or more"),
+            (vllm, &["--shutdown-timeout", "60", "--shutdown-timeout=0"], 90, None, "stalls"),
         ] {
             let Drain::Cuts(said) = drain(&workload(image, args, grace, pause)) else {
                 panic!("{image} {args:?}")
@@ -135,8 +194,32 @@ mod tests {
             (vllm, &["--shutdown-timeout=60"], 90, Some(5)),
             ("r/mine:1", &["sh", "-c", "vllm serve m --shutdown-timeout 20"], 30, None),
             ("r/own:1", &["/bin/llama-server"], 75, Some(60)),
+            ("r/own:1", &["python3", "-m", "sglang.launch_server"], 75, Some(5)),
         ] {
             assert_eq!(drain(&workload(image, args, grace, pause)), Drain::Finishes, "{args:?}");
+        }
+    }
+
+    #[test]
+    fn where_it_is_known_how_long_a_request_may_take_it_gets_as_long() {
+        let told = |kind, args: &[&str], grace, pause| {
+            drain_of(kind, 120, &workload("r/own:1", args, grace, pause))
+        };
+        let short = "--shutdown-timeout 60 ends before the 120 s";
+        for (found, words) in [
+            (told(EngineKind::Vllm, &["--shutdown-timeout", "60"], 300, None), short),
+            (told(EngineKind::LlamaCpp, &[], 140, Some(60)), "such as 120"),
+            (told(EngineKind::Sglang, &[], 120, None), "PeriodSeconds to 135 or more"),
+        ] {
+            let Drain::Cuts(said) = found else { panic!("{words}") };
+            assert!(said.contains(words), "{said}");
+        }
+        for fine in [
+            told(EngineKind::Vllm, &["--shutdown-timeout", "120"], 140, Some(5)),
+            told(EngineKind::LlamaCpp, &[], 140, Some(125)),
+            told(EngineKind::Sglang, &[], 140, Some(5)),
+        ] {
+            assert_eq!(fine, Drain::Finishes);
         }
     }
 

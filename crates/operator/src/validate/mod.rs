@@ -1,13 +1,13 @@
 //! Holds what people wrote against what can be: from a ModelService to what the governor is told.
 //!
 //! The schema refused most mistakes already. A model with a problem left is not decided about, and its
-//! condition says why. `engine` knows what the parsers of engines refuse; `drain` holds the settings of engines
-//! that others made against what draining needs. Pure.
+//! condition says why. `engine` knows what the parsers of engines refuse; `drain` holds the settings of workloads
+//! against what draining needs. Pure.
 
 mod drain;
 mod engine;
 
-pub use drain::{Drain, drain};
+pub use drain::{Drain, drain, drain_of};
 
 use flyball_core::ids::{ModelId, VariantName};
 use flyball_core::snapshot::Objectives;

@@ -2,14 +2,15 @@
 //!
 //! What draining needs is set here, because its absence cuts requests: vLLM's `--shutdown-timeout` (0 by
 //! default, at which streams stall), a grace period above it, and a preStop pause in which the pod leaves
-//! its Service before the engine hears that it must go.
+//! its Service before the engine hears that it must go. llama-server finishes nothing once it hears that, so
+//! that its pause is as long as a request may take. `validate::drain` is what proves it.
 
 mod args;
 #[cfg(test)]
 mod tests;
 
 use crate::observe::{MADE_FROM, Workload, workload_key};
-use flyball_resources::model_service::{Engine, Variant};
+use flyball_resources::model_service::{Engine, EngineKind, Variant};
 use flyball_resources::{ModelService, Pool, labels};
 use kube::{Resource as _, ResourceExt as _};
 use serde_json::{Map, Value, json};
@@ -98,7 +99,7 @@ fn pod_spec(
         "ports": [{ "name": "http", "containerPort": engine.port }],
         "args": line.args,
         "readinessProbe": { "httpGet": { "path": "/health", "port": engine.port }, "periodSeconds": 2 },
-        "lifecycle": { "preStop": { "sleep": { "seconds": LEAVE_SECONDS } } },
+        "lifecycle": { "preStop": { "sleep": { "seconds": pause_seconds(engine) } } },
         "securityContext": {
             "allowPrivilegeEscalation": false,
             "capabilities": { "drop": ["ALL"] },
@@ -123,6 +124,16 @@ fn pod_spec(
         "nodeSelector": selector,
         "containers": [container],
     })
+}
+
+/// How long a pod goes on as if nothing were before its engine is told to end.
+const fn pause_seconds(engine: &Engine) -> i32 {
+    match engine.kind {
+        // They finish what they have.
+        EngineKind::Vllm | EngineKind::Sglang => LEAVE_SECONDS,
+        // It cuts what it has, or hangs.
+        EngineKind::LlamaCpp => LEAVE_SECONDS + engine.drain_seconds,
+    }
 }
 
 /// JSON merge patch (RFC 7396).

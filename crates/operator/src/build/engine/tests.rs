@@ -1,5 +1,9 @@
 use super::args::command_line;
 use super::*;
+use crate::observe::of_deployment;
+use crate::validate::{Drain, drain_of};
+use k8s_openapi::api::apps::v1::Deployment;
+use proptest::prelude::*;
 
 /// A ModelService with one variant whose engine is this.
 fn service(names: &[&str], model: &str, engine: Value) -> ModelService {
@@ -54,4 +58,29 @@ fn llama_server_loads_a_file_or_a_repository() {
 fn who_names_a_program_gives_all_of_its_arguments() {
     let engine = json!({"kind": "VLLM", "image": "i", "command": ["/flyball"], "args": ["emulate"]});
     assert_eq!(words(&service(&[], "m", engine)), (vec!["/flyball".into()], vec!["emulate".into()]));
+}
+
+fn deployment(service: &ModelService) -> Value {
+    let variant = &service.spec.variants[0];
+    let made = objects(service, variant, variant.engine.as_ref().unwrap(), None, Some(1));
+    made.into_iter().find(|object| object["kind"] == "Deployment").unwrap()
+}
+
+proptest! {
+    /// llama-server once got a pause of five seconds, whatever its answers took.
+    #[test]
+    fn whatever_flyball_makes_gets_the_time_to_finish_its_requests(
+        kind in prop::sample::select(vec!["VLLM", "SGLang", "LlamaCpp"]),
+        seconds in 1..=3_600_i32,
+        port in 1..=65_535_i32,
+        names in prop::collection::vec("[a-z/.]{1,9}", 0..4),
+    ) {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let engine = json!({"kind": kind, "image": "i", "drainSeconds": seconds, "port": port});
+        let service = service(&names, "m", engine);
+        let made: Deployment = serde_json::from_value(deployment(&service)).unwrap();
+        let kind = service.spec.variants[0].engine.as_ref().unwrap().kind;
+        let found = drain_of(kind, i64::from(seconds), &of_deployment(&made));
+        prop_assert_eq!(found, Drain::Finishes);
+    }
 }
