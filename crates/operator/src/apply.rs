@@ -8,6 +8,7 @@
 use crate::build::Write;
 use crate::lead::{Fence, Unwritten};
 use crate::observe::WorkloadKey;
+use crate::validate::beyond;
 use flyball_core::ids::ModelId;
 use flyball_resources::model_service::TargetKind;
 use flyball_resources::{FIELD_MANAGER, labels, rfc3339};
@@ -51,6 +52,16 @@ pub enum ApplyError {
         /// What the API server said.
         detail: String,
     },
+    /// INV-15: it would make pods that may do more than others. A mistake of ours, and it is not sent.
+    #[error(
+        "{what}: not made, because its pods would go beyond the Pod Security Standards: {fields}"
+    )]
+    BeyondStandard {
+        /// What was to be made.
+        what: String,
+        /// By which fields.
+        fields: String,
+    },
     /// The API server cannot be reached, or did not answer.
     #[error("{what}: {detail}")]
     Away {
@@ -75,7 +86,9 @@ impl ApplyError {
     pub const fn retry(&self) -> Retry {
         match self {
             Self::NotLeading | Self::Moved { .. } | Self::Away { .. } => Retry::NextTick,
-            Self::Forbidden { .. } | Self::Refused { .. } => Retry::Never,
+            Self::Forbidden { .. } | Self::Refused { .. } | Self::BeyondStandard { .. } => {
+                Retry::Never
+            }
         }
     }
 
@@ -85,7 +98,7 @@ impl ApplyError {
             Self::NotLeading => "not-leading",
             Self::Moved { .. } => "moved",
             Self::Forbidden { .. } => "forbidden",
-            Self::Refused { .. } => "refused",
+            Self::Refused { .. } | Self::BeyondStandard { .. } => "refused",
             Self::Away { .. } => "away",
         }
     }
@@ -196,6 +209,13 @@ async fn make(client: &Client, object: &Value) -> Result<(), ApplyError> {
     let text = |place: &Value| place.as_str().unwrap_or_default().to_owned();
     let (kind, name) = (text(&object["kind"]), text(&object["metadata"]["name"]));
     let what = format!("{kind} {name}");
+    // Services have none.
+    if let Some(template) = object["spec"].get("template") {
+        let fields = beyond(template);
+        if !fields.is_empty() {
+            return Err(ApplyError::BeyondStandard { what, fields: fields.join(", ") });
+        }
+    }
     let types = TypeMeta { api_version: text(&object["apiVersion"]), kind };
     let gvk = GroupVersionKind::try_from(types)
         .map_err(|error| ApplyError::Refused { what: what.clone(), detail: error.to_string() })?;
@@ -286,5 +306,21 @@ mod tests {
         let applied = apply(&client, &fence, &model, &writes).await;
         assert_eq!(applied.made, 1, "the mark holds: {applied:?}");
         assert!(matches!(applied.failed, Some(ApplyError::Moved { .. })), "{applied:?}");
+    }
+
+    #[tokio::test]
+    async fn inv_15_a_pod_beyond_the_standard_is_not_sent() {
+        let object = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "m", "namespace": "team" },
+            "spec": { "template": { "spec": { "hostNetwork": true, "containers": [] } } },
+        });
+        let (client, fence) = (client().await, Fence::default());
+        fence.lead(Instant::now(), TIMEOUT);
+        let model: ModelId = "team/m".parse().unwrap();
+        let applied = apply(&client, &fence, &model, &[Write::Make { object }]).await;
+        let Some(ApplyError::BeyondStandard { fields, .. }) = applied.failed else {
+            panic!("{applied:?}")
+        };
+        assert_eq!(fields, "spec.hostNetwork");
     }
 }

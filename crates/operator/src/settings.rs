@@ -18,6 +18,8 @@ pub struct Settings {
     pub gateways: Gateways,
     /// Namespaces whose ModelServices are looked after; all of them if there are none.
     pub namespaces: Vec<String>,
+    /// Service accounts that the pods of engines may use, of their own namespace.
+    pub engine_accounts: Vec<String>,
     /// Seconds between decisions. The governor was measured with 15; shorter reacts sooner to a queue
     /// and learns the same.
     pub tick_seconds: u32,
@@ -72,6 +74,7 @@ impl Default for Settings {
             link: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 9091)),
             gateways: Gateways::default(),
             namespaces: Vec::new(),
+            engine_accounts: vec!["default".to_owned()],
             tick_seconds: 15,
             signal_max_age_seconds: 60,
             prometheus: None,

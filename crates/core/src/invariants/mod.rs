@@ -47,6 +47,8 @@ pub enum Invariant {
     WaitingWorkWakes,
     /// `INV-13`
     NoWriteCutsRequests,
+    /// `INV-15`
+    PodsWithinStandard,
 }
 
 impl Invariant {
@@ -63,6 +65,7 @@ impl Invariant {
         Self::NoScaleDownUnheard,
         Self::WaitingWorkWakes,
         Self::NoWriteCutsRequests,
+        Self::PodsWithinStandard,
     ];
 
     /// The id, as logs, metrics and documents show it.
@@ -79,6 +82,7 @@ impl Invariant {
             Self::NoScaleDownUnheard => "INV-09",
             Self::WaitingWorkWakes => "INV-10",
             Self::NoWriteCutsRequests => "INV-13",
+            Self::PodsWithinStandard => "INV-15",
         }
     }
 
@@ -125,6 +129,10 @@ impl Invariant {
                  served, is seen to be empty, or has drained where no gateway sends to it and its \
                  grace period must do."
             }
+            Self::PodsWithinStandard => {
+                "No pod that Flyball makes goes beyond the Pod Security Standards: all of baseline, \
+                 and all of restricted but for the user that an image names."
+            }
         }
     }
 
@@ -150,6 +158,8 @@ impl Invariant {
             Self::WaitingWorkWakes => rules::waiting_work_wakes(&changes.models),
             // Not about decisions: see `removals`.
             Self::NoWriteCutsRequests => Vec::new(),
+            // A decision has no pods; the operator looks at each that it is about to make.
+            Self::PodsWithinStandard => Vec::new(),
         };
         let violation = move |(models, detail)| Violation { invariant: self, models, detail };
         broken.into_iter().map(violation)

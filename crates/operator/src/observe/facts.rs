@@ -1,5 +1,6 @@
 //! What the API server said, as far as it matters, at one moment.
 
+use crate::validate::Rules;
 use flyball_core::units::Timestamp;
 use flyball_resources::model_service::TargetKind;
 use flyball_resources::{ModelService, Pool, PoolSpec, labels};
@@ -9,6 +10,9 @@ use kube::ResourceExt as _;
 use kube::core::{Selector, SelectorExt as _};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// What accelerators are called where no Pool says so.
+pub(crate) const GPU: &str = "nvidia.com/gpu";
 
 /// Everything at one moment.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +31,8 @@ pub struct Facts {
     pub nodes: BTreeMap<String, NodeFacts>,
     /// Whether a person stopped everything.
     pub frozen: bool,
+    /// Service accounts that engines' pods may use, as this operator was told.
+    pub engine_accounts: Vec<String>,
 }
 
 /// Namespace, kind and name of a workload.
@@ -117,6 +123,12 @@ impl NodeFacts {
 }
 
 impl Facts {
+    /// What owners of models must keep to.
+    pub(crate) fn rules(&self) -> Rules<'_> {
+        let pooled = self.pools.iter().map(|pool| pool.spec.resource_name.as_str());
+        Rules { accelerators: pooled.chain([GPU]).collect(), accounts: &self.engine_accounts }
+    }
+
     /// The pods of a workload, without those that are over.
     pub fn pods_of<'a>(
         &'a self,

@@ -19,6 +19,7 @@ mod starts;
 mod tests;
 mod watch;
 
+pub(crate) use facts::GPU;
 pub use facts::{Facts, NodeFacts, PodFacts, Workload, WorkloadKey};
 pub use gateways::Gateways;
 pub use in_flight::{Counts, Expected, InFlight};

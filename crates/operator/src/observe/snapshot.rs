@@ -78,6 +78,7 @@ pub fn look(
             snapshot.pools.insert(id, pool);
         }
     }
+    let rules = facts.rules();
     for service in &facts.models {
         let Ok(id) = service.id() else { continue };
         let mut seen = SeenModel {
@@ -92,7 +93,7 @@ pub fn look(
             holds: BTreeMap::new(),
             waits: None,
         };
-        match validate(service) {
+        match validate(service, &rules) {
             Err(problems) => seen.problems = problems,
             Ok(wanted) => {
                 let look = Look { facts, signals, service, wanted: &wanted, time: (now, max_age) };

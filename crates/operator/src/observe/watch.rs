@@ -2,6 +2,7 @@
 
 use super::facts::{Facts, NodeFacts, PodFacts, Workload, WorkloadKey};
 use super::mirror::{Denied, Failures, Mirror, follow};
+use crate::settings::Settings;
 use flyball_resources::model_service::TargetKind;
 use flyball_resources::{ModelService, Pool, labels};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
@@ -41,6 +42,7 @@ pub struct Watches {
     /// Watched from the moment on that a model names one: the kind may not exist.
     groups: Arc<OnceLock<Vec<Store<DynamicObject>>>>,
     namespaces: Vec<String>,
+    engine_accounts: Vec<String>,
     client: Client,
     failures: Failures,
 }
@@ -51,8 +53,9 @@ impl fmt::Debug for Watches {
     }
 }
 
-/// Begins to watch these namespaces, or all if there are none. `home` is where the freeze switch is.
-pub fn watch(client: &Client, namespaces: &[String], home: &str) -> Watches {
+/// Begins to watch the namespaces of the settings, or all if there are none.
+pub fn watch(client: &Client, settings: &Settings) -> Watches {
+    let (namespaces, home) = (settings.namespaces.as_slice(), settings.lease.namespace.as_str());
     let failures = Failures::default();
     let switch =
         watcher::Config::default().fields(&format!("metadata.name={}", labels::FREEZE_ALL));
@@ -76,6 +79,7 @@ pub fn watch(client: &Client, namespaces: &[String], home: &str) -> Watches {
         switches: Mirror::of(Api::namespaced(client.clone(), home), switch, &failures),
         groups: Arc::default(),
         namespaces: namespaces.to_vec(),
+        engine_accounts: settings.engine_accounts.clone(),
         client: client.clone(),
         failures,
     }
@@ -130,6 +134,7 @@ impl Watches {
             pods,
             nodes: nodes.iter().map(|node| (node.name_any(), NodeFacts::of(node))).collect(),
             frozen: !self.switches.is_empty(),
+            engine_accounts: self.engine_accounts.clone(),
         }
     }
 

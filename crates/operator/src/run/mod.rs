@@ -69,7 +69,7 @@ pub async fn run(settings: Settings, version: &'static str, me: String) -> Resul
     let talking = tokio::spawn(door.talk(Arc::clone(&link), fence.clone()));
     let prometheus =
         settings.prometheus.as_ref().map(|one| Prometheus::new(&one.url)).transpose()?;
-    let watches = watch(&client, &settings.namespaces, &settings.lease.namespace);
+    let watches = watch(&client, &settings);
     let mut operator = Operator {
         teller: Teller::new(&client, &me, fence.clone()),
         watches,

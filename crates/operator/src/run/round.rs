@@ -1,7 +1,7 @@
 //! One turn of the loop.
 
 use super::{AT_ONCE, Operator};
-use crate::apply::{self, Applied, Retry};
+use crate::apply::{self, Applied, ApplyError, Retry};
 use crate::build::{self, Built, Write};
 use crate::decide::Decided;
 use crate::imagine::World;
@@ -11,7 +11,7 @@ use crate::report::pools;
 use crate::time;
 use flyball_core::decision::Decision;
 use flyball_core::ids::ModelId;
-use flyball_core::invariants::Violation;
+use flyball_core::invariants::{Invariant, Violation};
 use flyball_core::units::Micros;
 use futures::{StreamExt as _, stream};
 use std::sync::Arc;
@@ -151,6 +151,9 @@ impl Operator {
             tracing::info!(%model, writes = done.made, "carried out");
             return;
         };
+        if matches!(error, ApplyError::BeyondStandard { .. }) {
+            self.state.metrics().count_violation(Invariant::PodsWithinStandard);
+        }
         let writes = done.made;
         self.board.change(|shown| shown.failed("apply", error.name()));
         match error.retry() {

@@ -30,7 +30,7 @@ pub(super) fn problems(model: &ModelService) -> Vec<Problem> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::validate;
+    use super::super::{Rules, validate};
     use flyball_resources::ModelService;
     use serde_json::json;
 
@@ -42,7 +42,7 @@ mod tests {
             "spec": {"model": model, "names": names, "variants": [{"engine": engine}]},
         }))
         .unwrap();
-        let problems = validate(&service).err().unwrap_or_default();
+        let problems = validate(&service, &Rules::default()).err().unwrap_or_default();
         problems.into_iter().map(|problem| problem.field).collect()
     }
 

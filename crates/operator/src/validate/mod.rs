@@ -1,20 +1,28 @@
 //! Holds what people wrote against what can be: from a ModelService to what the governor is told.
 //!
 //! The schema refused most mistakes already. A model with a problem left is not decided about, and its
-//! condition says why. `engine` knows what the parsers of engines refuse; `drain` holds the settings of workloads
+//! condition says why. `engine` knows what the parsers of engines refuse, `overlay` which fields of a
+//! pod owners may set, `standard` what no pod may be; `drain` holds the settings of workloads
 //! against what draining needs. Pure.
 
 mod drain;
 mod engine;
+mod overlay;
+mod standard;
+#[cfg(test)]
+mod tests;
 
 pub use drain::{Drain, drain, drain_of};
+pub(crate) use overlay::ENGINE;
+pub(crate) use standard::beyond;
 
 use flyball_core::ids::{ModelId, VariantName};
 use flyball_core::snapshot::Objectives;
 use flyball_core::units::{Micros, Replicas, Timestamp};
 use flyball_governor::policy::{Aim, Floor, ModelPolicy, Spot, When};
-use flyball_resources::model_service::{CalendarEntry, Weekday, Weekly};
+use flyball_resources::model_service::{CalendarEntry, Variant, Weekday, Weekly};
 use flyball_resources::{ModelService, Problem};
+use std::collections::BTreeSet;
 
 /// A model as its owner wants it.
 #[derive(Clone, Debug)]
@@ -29,8 +37,17 @@ pub struct Wanted {
     pub policy: ModelPolicy,
 }
 
+/// What whoever runs the cluster has set, and owners of models must keep to.
+#[derive(Clone, Debug, Default)]
+pub struct Rules<'a> {
+    /// Resources that are accelerators: a replica gets them by `gpusPerReplica` only.
+    pub accelerators: BTreeSet<&'a str>,
+    /// Service accounts that engines' pods may use.
+    pub accounts: &'a [String],
+}
+
 /// Everything that is wanted of a model, or everything that is wrong with it.
-pub fn validate(model: &ModelService) -> Result<Wanted, Vec<Problem>> {
+pub fn validate(model: &ModelService, rules: &Rules<'_>) -> Result<Wanted, Vec<Problem>> {
     let mut problems = Vec::new();
     let mut or_note = |problem: Problem| problems.push(problem);
     let id = model.id().map_err(&mut or_note).ok();
@@ -50,6 +67,7 @@ pub fn validate(model: &ModelService) -> Result<Wanted, Vec<Problem>> {
     let floors = scaling.calendar.iter().map(floor);
     let calendar: Vec<_> = floors.filter_map(|floor| floor.map_err(&mut or_note).ok()).collect();
     problems.extend(engine::problems(model));
+    problems.extend(overlays(model, rules));
     let (Some(id), Some(objectives), true) = (id, objectives, problems.is_empty()) else {
         return Err(problems);
     };
@@ -64,6 +82,15 @@ pub fn validate(model: &ModelService) -> Result<Wanted, Vec<Problem>> {
         ..ModelPolicy::default()
     };
     Ok(Wanted { id, variants, objectives, policy })
+}
+
+fn overlays(model: &ModelService, rules: &Rules<'_>) -> Vec<Problem> {
+    let of_variant = |variant: &Variant| {
+        let overlay = variant.engine.as_ref()?.pod_overlay.as_ref()?;
+        let place = format!("spec.variants[{}].engine.podOverlay", variant.name);
+        Some(overlay::problems(&place, overlay, rules))
+    };
+    model.spec.variants.iter().filter_map(of_variant).flatten().collect()
 }
 
 fn floor(entry: &CalendarEntry) -> Result<Floor, Problem> {

@@ -100,8 +100,11 @@ pub struct Engine {
     #[serde(default = "drain")]
     #[schemars(range(min = 1, max = 3_600))]
     pub drain_seconds: i32,
-    /// Anything else of the pod: merged over the pod template that Flyball makes (JSON merge patch of
-    /// `spec.template`). Not checked here; the API server checks the result.
+    /// More of the pod, laid over the template that Flyball makes: objects are merged, and lists of things
+    /// with a name (`containers`, `initContainers`, `env`, `volumes`) by it. It adds and takes nothing
+    /// away, and only fields that give the pod no more rights than others have may be set: environment,
+    /// placement, volumes, resources beside accelerators, pull secrets, the user, more init containers. A
+    /// field that may not be set stalls the model with `SpecRefused`; docs/guides/operator.md has the list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "anything")]
     pub pod_overlay: Option<Map<String, Value>>,

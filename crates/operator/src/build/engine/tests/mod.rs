@@ -56,8 +56,12 @@ fn llama_server_loads_a_file_or_a_repository() {
 
 #[test]
 fn who_names_a_program_gives_all_of_its_arguments() {
-    let engine = json!({"kind": "VLLM", "image": "i", "command": ["/flyball"], "args": ["emulate"]});
-    assert_eq!(words(&service(&[], "m", engine)), (vec!["/flyball".into()], vec!["emulate".into()]));
+    let engine =
+        json!({"kind": "VLLM", "image": "i", "command": ["/flyball"], "args": ["emulate"]});
+    assert_eq!(
+        words(&service(&[], "m", engine)),
+        (vec!["/flyball".into()], vec!["emulate".into()])
+    );
 }
 
 fn deployment(service: &ModelService) -> Value {
@@ -84,3 +88,5 @@ proptest! {
         prop_assert_eq!(found, Drain::Finishes);
     }
 }
+
+mod overlays;
