@@ -8,6 +8,7 @@
 mod args;
 mod merge;
 mod pod;
+mod probes;
 #[cfg(test)]
 mod tests;
 

@@ -1,7 +1,7 @@
 //! The pod of an engine.
 
-use super::args;
 use super::merge::merge;
+use super::{args, probes};
 use crate::observe::GPU;
 use crate::validate::ENGINE;
 use flyball_resources::model_service::{Engine, EngineKind, Variant};
@@ -87,9 +87,9 @@ fn container(
         "image": engine.image,
         "ports": [{ "name": "http", "containerPort": engine.port }],
         "args": line.args,
-        "readinessProbe": { "httpGet": { "path": "/health", "port": engine.port }, "periodSeconds": 2 },
         "lifecycle": { "preStop": { "sleep": { "seconds": pause_seconds(engine) } } },
     });
+    merge(&mut container, &probes::probes(variant, engine));
     if !line.command.is_empty() {
         container["command"] = json!(line.command);
     }
