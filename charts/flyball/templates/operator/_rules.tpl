@@ -59,6 +59,10 @@ charts` holds that it has one.
 - apiGroups: [""]
   resources: [services]
   verbs: [create, patch]
+# create: how many of its pods may be evicted at once; patch: its new form. It goes the same way.
+- apiGroups: [policy]
+  resources: [poddisruptionbudgets]
+  verbs: [create, patch]
 {{- end }}
 {{- end -}}
 

@@ -121,11 +121,9 @@ fn of_model(
             let first = workload.is_none().then(|| target.replicas.get());
             let made =
                 engine::objects(&model.service, variant, engine, pool.map(AsRef::as_ref), first);
-            writes.extend(
-                made.into_iter()
-                    .filter(|object| engine::is_new(object, workload))
-                    .map(|object| Write::Make { object }),
-            );
+            if engine::are_new(&made, workload) {
+                writes.extend(made.into_iter().map(|object| Write::Make { object }));
+            }
         }
         if let Some(workload) = workload {
             let pods = facts.pods_of(&key.0, &workload.selector);

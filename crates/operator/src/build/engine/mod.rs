@@ -1,4 +1,4 @@
-//! The objects of a variant that Flyball runs itself: a Deployment and a Service.
+//! The objects of a variant that Flyball runs itself: a Service, a PodDisruptionBudget and a Deployment.
 //!
 //! What draining needs is set here, because its absence cuts requests: vLLM's `--shutdown-timeout` (0 by
 //! default, at which streams stall), a grace period above it, and a preStop pause in which the pod leaves
@@ -19,6 +19,9 @@ use kube::{Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+/// The share of pods that may be evicted at once. It is rounded up: one of up to ten.
+const EVICTED_AT_ONCE: &str = "10%";
+
 /// The objects, with `first` replicas if the Deployment is new.
 pub(super) fn objects(
     service: &ModelService,
@@ -37,6 +40,24 @@ pub(super) fn objects(
             "ownerReferences": service.controller_owner_ref(&()).map_or_else(Vec::new, |owner| vec![owner]),
         })
     };
+    let ports = json!([{ "name": "http", "port": engine.port, "targetPort": "http" }]);
+    let address = json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": meta(&service.name_any()),
+        "spec": { "selector": { labels::MODEL: service.name_any() }, "ports": ports },
+    });
+    let budget = json!({
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": meta(&name),
+        "spec": {
+            "selector": { "matchLabels": own },
+            "maxUnavailable": EVICTED_AT_ONCE,
+            // A pod that serves nobody may go, or a broken one would hold its node for ever.
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        },
+    });
     let mut deployment = json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -47,31 +68,24 @@ pub(super) fn objects(
             "template": pod::template(service, variant, engine, pool),
         },
     });
-    let made_from = digest(&deployment);
-    deployment["metadata"]["annotations"] = json!({ MADE_FROM: made_from });
+    deployment["metadata"]["annotations"] =
+        json!({ MADE_FROM: digest(&[&address, &budget, &deployment]) });
     if let Some(first) = first {
         deployment["spec"]["replicas"] = json!(first);
     }
-    let ports = json!([{ "name": "http", "port": engine.port, "targetPort": engine.port }]);
-    let all = json!({
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": meta(&service.name_any()),
-        "spec": { "selector": { labels::MODEL: service.name_any() }, "ports": ports },
-    });
-    vec![deployment, all]
+    // The last says what all of them were made from: a write that fails before it is made again.
+    vec![address, budget, deployment]
 }
 
-/// Whether an object must be written: a Deployment that is not there or was made from something else.
-/// The Service goes with it.
-pub(super) fn is_new(object: &Value, workload: Option<&Workload>) -> bool {
+/// Whether objects must be written: their Deployment is not there, or they were made from something else.
+pub(super) fn are_new(objects: &[Value], workload: Option<&Workload>) -> bool {
     let Some(workload) = workload else { return true };
-    let made_from = object["metadata"]["annotations"][MADE_FROM].as_str();
-    made_from.is_some() && made_from != workload.made_from.as_deref()
+    let said = objects.iter().find_map(|one| one["metadata"]["annotations"][MADE_FROM].as_str());
+    said != workload.made_from.as_deref()
 }
 
-/// Sixteen digits that change with the object. Keys are sorted, so that the same object gives the same.
-fn digest(object: &Value) -> String {
-    let digest = Sha256::digest(object.to_string());
+/// Sixteen digits that change with the objects. Keys are sorted, so that the same objects give the same.
+fn digest(objects: &[&Value]) -> String {
+    let digest = Sha256::digest(json!(objects).to_string());
     digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }

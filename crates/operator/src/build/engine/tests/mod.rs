@@ -1,3 +1,5 @@
+mod overlays;
+
 use super::args::command_line;
 use super::*;
 use crate::observe::of_deployment;
@@ -89,4 +91,32 @@ proptest! {
     }
 }
 
-mod overlays;
+fn objects_of(service: &ModelService) -> Vec<Value> {
+    let variant = &service.spec.variants[0];
+    objects(service, variant, variant.engine.as_ref().unwrap(), None, None)
+}
+
+#[test]
+fn a_budget_keeps_a_node_from_taking_all_replicas_and_lets_broken_ones_go() {
+    let made = objects_of(&service(&[], "m", json!({"kind": "VLLM", "image": "i"})));
+    let kinds: Vec<&str> = made.iter().filter_map(|object| object["kind"].as_str()).collect();
+    assert_eq!(kinds, ["Service", "PodDisruptionBudget", "Deployment"]);
+    let (budget, deployment) = (&made[1], &made[2]);
+    assert_eq!(budget["spec"]["selector"], deployment["spec"]["selector"]);
+    assert_eq!(budget["metadata"]["ownerReferences"], deployment["metadata"]["ownerReferences"]);
+    assert_eq!(budget["spec"]["maxUnavailable"], "10%");
+    assert_eq!(budget["spec"]["unhealthyPodEvictionPolicy"], "AlwaysAllow");
+}
+
+/// The Service once stayed as it was when its port changed.
+#[test]
+fn all_objects_are_written_anew_when_one_of_them_changes() {
+    let at = |port: i32| {
+        objects_of(&service(&[], "m", json!({"kind": "VLLM", "image": "i", "port": port})))
+    };
+    let made: Deployment = serde_json::from_value(at(8_000).remove(2)).unwrap();
+    let there = of_deployment(&made);
+    assert!(are_new(&at(8_000), None));
+    assert!(!are_new(&at(8_000), Some(&there)));
+    assert!(are_new(&at(9_000), Some(&there)));
+}
