@@ -166,6 +166,22 @@ async fn one(client: &Client, namespace: &str, write: &Write) -> Result<(), Appl
             annotate(client, namespace, pod, json!({ labels::DELETION_COST: cost.to_string() }))
                 .await
         }
+        Write::Protect { pod, since } => {
+            let marks = json!({
+                labels::PROTECTED: rfc3339(*since),
+                labels::KARPENTER_KEEPS: "true",
+                labels::AUTOSCALER_EVICTS: "false",
+            });
+            annotate(client, namespace, pod, marks).await
+        }
+        Write::Unprotect { pod } => {
+            let none = json!({
+                labels::PROTECTED: null,
+                labels::KARPENTER_KEEPS: null,
+                labels::AUTOSCALER_EVICTS: null,
+            });
+            annotate(client, namespace, pod, none).await
+        }
         Write::Scale { workload, from, to } => scale(client, workload, *from, *to).await,
         Write::Make { object } => make(client, object).await,
     }
@@ -240,9 +256,11 @@ fn resource(kind: TargetKind) -> ApiResource {
 
 fn describe(write: &Write) -> String {
     match write {
-        Write::Mark { pod, .. } | Write::Unmark { pod } | Write::Cost { pod, .. } => {
-            format!("pod {pod}")
-        }
+        Write::Mark { pod, .. }
+        | Write::Unmark { pod }
+        | Write::Cost { pod, .. }
+        | Write::Protect { pod, .. }
+        | Write::Unprotect { pod } => format!("pod {pod}"),
         Write::Scale { workload, .. } => format!("{:?} {}/{}", workload.1, workload.0, workload.2),
         Write::Make { object } => format!("{} {}", object["kind"], object["metadata"]["name"]),
     }

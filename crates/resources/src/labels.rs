@@ -27,3 +27,13 @@ pub const APP_COMPONENT: &str = "app.kubernetes.io/component";
 
 /// The ConfigMap in the operator's namespace that freezes everything while it exists.
 pub const FREEZE_ALL: &str = "flyball-freeze";
+
+/// On a pod with requests: since when node autoscalers are told to leave it where it is, RFC 3339. The two
+/// below are Flyball's while this is there, and somebody else's while it is not.
+pub const PROTECTED: &str = "flyball.dev/protected-since";
+
+/// On pods: Karpenter does not empty their node to save it. Karpenter's own.
+pub const KARPENTER_KEEPS: &str = "karpenter.sh/do-not-disrupt";
+
+/// On pods: whether the cluster autoscaler may empty their node. Its own.
+pub const AUTOSCALER_EVICTS: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict";

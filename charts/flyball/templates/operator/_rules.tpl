@@ -46,7 +46,7 @@ charts` holds that it has one.
 - apiGroups: [leaderworkerset.x-k8s.io]
   resources: [leaderworkersets/scale]
   verbs: [get, patch]
-# patch: which pod goes first, and that it gets no new requests.
+# patch: which pod goes first, that it gets no new requests, and that node autoscalers leave it alone.
 - apiGroups: [""]
   resources: [pods]
   verbs: [patch]

@@ -32,7 +32,10 @@ pub(super) fn hold_back<'a>(
             Write::Scale { workload, to, .. } => {
                 scene(workload).map_or_else(Vec::new, |scene| shrunk(model, &scene, *to, &costs))
             }
-            Write::Mark { .. } | Write::Make { .. } => Vec::new(),
+            Write::Mark { .. }
+            | Write::Protect { .. }
+            | Write::Unprotect { .. }
+            | Write::Make { .. } => Vec::new(),
         };
         if found.is_empty() {
             kept.push(write);

@@ -1,11 +1,12 @@
 //! From a decision to the writes that carry it out. Pure.
 //!
 //! `scale` works out replicas, marks and costs of a workload that is there, by the `order` in which Kubernetes
-//! removes pods; `engine` makes the objects of a variant that Flyball runs itself; `gate` holds back what could
-//! cut requests. Nothing is built for a model in *Recommend* mode, for one that a
-//! person froze, for one whose decision broke a rule, or for one whose replicas somebody else sets too, or may
-//! set as far as can be seen.
+//! removes pods; `engine` makes the objects of a variant that Flyball runs itself; `disruption` marks pods that
+//! node autoscalers must not move; `gate` holds back what could cut requests. Nothing is built for a model in
+//! *Recommend* mode, for one that a person froze, for one whose decision broke a rule, or for one whose replicas
+//! somebody else sets too, or may set as far as can be seen.
 
+mod disruption;
 mod engine;
 mod gate;
 mod order;
@@ -16,11 +17,11 @@ mod tests;
 
 pub use orders::orders;
 
-use crate::observe::{Facts, Seen, SeenModel, WorkloadKey, workload_key};
+use crate::observe::{Facts, PodFacts, Seen, SeenModel, WorkloadKey, workload_key};
 use flyball_core::decision::{Bound, Decision, ModelDecision};
-use flyball_core::ids::ModelId;
+use flyball_core::ids::{ModelId, ReplicaId};
 use flyball_core::invariants::Violation;
-use flyball_core::snapshot::Mode;
+use flyball_core::snapshot::{Mode, Model};
 use flyball_core::units::Timestamp;
 use scale::Scene;
 use serde_json::Value;
@@ -46,6 +47,18 @@ pub enum Write {
         pod: String,
         /// The lower the sooner.
         cost: i32,
+    },
+    /// Node autoscalers are to leave the pod where it is.
+    Protect {
+        /// The pod.
+        pod: String,
+        /// Since when.
+        since: Timestamp,
+    },
+    /// They may move it again.
+    Unprotect {
+        /// The pod.
+        pod: String,
     },
     /// The workload gets another number of replicas.
     Scale {
@@ -79,7 +92,8 @@ pub fn build(facts: &Facts, seen: &Seen, decision: &Decision) -> Built {
         let model = seen.models.get(&decided.model);
         let Some(model) = model.filter(|model| may_write(seen, model, decided)) else { continue };
         let now = seen.snapshot.taken_at;
-        let writes = of_model(facts, model, decided, now);
+        let looked = seen.snapshot.models.get(&decided.model);
+        let writes = of_model(facts, (model, looked), decided, now);
         let scene = |key: &WorkloadKey| {
             let (key, workload) = facts.workloads.get_key_value(key)?;
             let pods = facts.pods_of(&key.0, &workload.selector);
@@ -105,7 +119,7 @@ fn may_write(seen: &Seen, model: &SeenModel, decided: &ModelDecision) -> bool {
 
 fn of_model(
     facts: &Facts,
-    model: &SeenModel,
+    (model, looked): (&SeenModel, Option<&Model>),
     decided: &ModelDecision,
     now: Timestamp,
 ) -> Vec<Write> {
@@ -126,8 +140,14 @@ fn of_model(
             }
         }
         if let Some(workload) = workload {
-            let pods = facts.pods_of(&key.0, &workload.selector);
-            writes.extend(Scene::of(&key, workload, pods, &model.holds, now).writes(target));
+            let pods: Vec<&PodFacts> = facts.pods_of(&key.0, &workload.selector).collect();
+            let scene = Scene::of(&key, workload, pods.iter().copied(), &model.holds, now);
+            writes.extend(scene.writes(target));
+            let in_flight = |pod: &PodFacts| {
+                let replicas = &looked?.variants.get(target.variant.name())?.replicas;
+                Some(replicas.get(&ReplicaId::new(&key.0, &pod.name).ok()?)?.in_flight)
+            };
+            writes.extend(disruption::writes(&pods, in_flight, now));
         }
     }
     writes

@@ -44,7 +44,11 @@ pub fn orders(
             Write::Unmark { pod } => {
                 drains.remove(&format!("{}/{pod}", id.namespace()));
             }
-            Write::Cost { .. } | Write::Scale { .. } | Write::Make { .. } => {}
+            Write::Cost { .. }
+            | Write::Protect { .. }
+            | Write::Unprotect { .. }
+            | Write::Scale { .. }
+            | Write::Make { .. } => {}
         }
     }
     let mark = |(name, since): (String, Timestamp)| DrainMark {

@@ -100,6 +100,10 @@ pub struct PodFacts {
     pub asks: BTreeMap<String, u32>,
     /// How soon it goes when its workload shrinks.
     pub deletion_cost: Option<i64>,
+    /// Since when Flyball keeps node autoscalers from moving it.
+    pub protected: Option<Timestamp>,
+    /// Whether somebody else told node autoscalers what to do with it.
+    pub kept_by_other: bool,
 }
 
 /// One node.
@@ -153,6 +157,10 @@ impl PodFacts {
             one.last_transition_time.as_ref().map(moment)
         };
         let annotation = |name: &str| pod.annotations().get(name);
+        let date = |name: &str| {
+            let at = annotation(name)?.parse::<jiff::Timestamp>().ok()?;
+            Some(moment(&Time(at)))
+        };
         let phase = status.and_then(|status| status.phase.as_deref()).unwrap_or_default();
         let containers = status.and_then(|status| status.container_statuses.as_ref());
         Self {
@@ -167,9 +175,12 @@ impl PodFacts {
             ready: condition("Ready"),
             lapsed: lapsed(pod),
             ending: pod.metadata.deletion_timestamp.as_ref().map(moment),
-            draining: annotation(labels::DRAINING)
-                .and_then(|at| at.parse::<jiff::Timestamp>().ok())
-                .map(|at| moment(&Time(at))),
+            draining: date(labels::DRAINING),
+            protected: date(labels::PROTECTED),
+            kept_by_other: annotation(labels::PROTECTED).is_none()
+                && [labels::KARPENTER_KEEPS, labels::AUTOSCALER_EVICTS]
+                    .into_iter()
+                    .any(|name| annotation(name).is_some()),
             over: matches!(phase, "Succeeded" | "Failed"),
             pending: phase == "Pending",
             stopped: containers.is_some_and(|all| !all.is_empty() && !all.iter().any(runs)),

@@ -170,6 +170,8 @@ const fn kind(write: &Write) -> &'static str {
         Write::Mark { .. } => "drain",
         Write::Unmark { .. } => "undrain",
         Write::Cost { .. } => "cost",
+        Write::Protect { .. } => "protect",
+        Write::Unprotect { .. } => "unprotect",
         Write::Scale { .. } => "scale",
         Write::Make { .. } => "object",
     }

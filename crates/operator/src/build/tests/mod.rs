@@ -3,13 +3,16 @@
 mod cut;
 
 use super::*;
-use crate::observe::{PodFacts, Workload};
+use crate::decide::Brain;
+use crate::observe::demand::Signals;
+use crate::observe::{Learnt, PodFacts, Workload, look};
 use flyball_core::decision::{Action, Target};
 use flyball_core::ids::ReplicaId;
 use flyball_core::invariants::Holding;
 use flyball_core::snapshot::Purchase;
-use flyball_core::units::Replicas;
+use flyball_core::units::{Micros, Replicas};
 use flyball_resources::model_service::TargetKind;
+use std::sync::Arc;
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
@@ -180,4 +183,42 @@ fn one_that_served_and_is_not_ready_now_is_drained_as_if_it_were() {
     let marked = PodFacts { lapsed: Some(NOW), ..draining("bb") };
     let writes = planned(TargetKind::Deployment, 2, &[pod("a"), marked], &gone);
     assert_eq!(scaled(&writes), Some((2, 1)));
+}
+
+/// Everything that is written for an adopted model in this mode whose only pod has requests.
+fn written(mode: &str) -> Vec<Write> {
+    let service = serde_json::json!({
+        "apiVersion": "flyball.dev/v1alpha1", "kind": "ModelService",
+        "metadata": {"name": "m", "namespace": "a"},
+        "spec": {
+            "scaling": {"mode": mode},
+            "variants": [{"targetRef": {"kind": "Deployment", "name": "m"}}],
+        },
+    });
+    let selector = serde_json::json!({"matchLabels": {"app": "m"}});
+    let labels = [("app".to_owned(), "m".to_owned())].into();
+    let workload = Workload {
+        replicas: 1,
+        selector: serde_json::from_value(selector).unwrap(),
+        ..Workload::default()
+    };
+    let facts = Facts {
+        models: vec![Arc::new(serde_json::from_value(service).unwrap())],
+        workloads: [(key(TargetKind::Deployment), workload)].into(),
+        pods: [("a".to_owned(), vec![PodFacts { labels, ..pod("x") }])].into(),
+        ..Facts::default()
+    };
+    let mut signals = Signals::default();
+    signals.in_flight.at_address("10.0.0.1", 3.0, NOW);
+    let time = (NOW, Micros::from_seconds(60));
+    let seen = look(&facts, &signals, &mut Learnt::default(), time);
+    let decision = Brain::default().decide(&seen).decision;
+    let all = build(&facts, &seen, &decision).writes;
+    all.into_iter().flat_map(|(_, writes)| writes).collect()
+}
+
+#[test]
+fn pods_with_requests_are_protected_where_flyball_acts_and_never_where_it_recommends() {
+    assert_eq!(written("Act"), [Write::Protect { pod: "x".to_owned(), since: NOW }]);
+    assert_eq!(written("Recommend"), []);
 }

@@ -67,7 +67,8 @@ type Counts = BTreeMap<&'static str, u64>;
 type Numbers = BTreeMap<ModelId, Vec<Point>>;
 
 /// Kinds of writes.
-const WRITES: [&str; 7] = ["cost", "drain", "object", "pool", "scale", "status", "undrain"];
+const WRITES: [&str; 9] =
+    ["cost", "drain", "object", "pool", "protect", "scale", "status", "undrain", "unprotect"];
 
 /// Errors that are possible, by step.
 const ERRORS: [[&str; 2]; 10] = [
