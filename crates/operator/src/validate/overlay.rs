@@ -4,7 +4,7 @@
 //! What stands here adds to the pod that Flyball makes and gives it no right that a plain pod of the same
 //! namespace lacks. Program, arguments, image, port, probes' addresses and everything that draining rests on
 //! belong to Flyball or to fields of `engine`. `standard` holds the result against Kubernetes' own standard,
-//! without knowing this list. Decision 0040 says why each field is in or out.
+//! without knowing this list. Decision 0037 says why each field is in or out.
 
 use super::Rules;
 use flyball_resources::{Problem, labels};

@@ -41,7 +41,7 @@ pub(super) enum Outcome {
 
 /// An optional step stands behind those that are needed, unless one of these is better for it: so it
 /// cannot take their time. What the minutes are made of stands in docs/decisions/0034.
-pub(super) const STEPS: [Step; 20] = [
+pub(super) const STEPS: [Step; 21] = [
     Step::new("format", Always, Anywhere, Estimate::seen(0.1, 0.1), format),
     Step::new("tidy", Always, Anywhere, Estimate::seen(0.1, 0.1), rules),
     Step::new("clippy", Always, Anywhere, Estimate::seen(4.0, 1.0), clippy),
@@ -69,6 +69,8 @@ pub(super) const STEPS: [Step; 20] = [
         .cached_if(compile::documents_are_cached),
     Step::new("real-engines", IfTime, OnACluster, Estimate::seen(17.0, 2.0), real_engines)
         .cached_if(engines::are_cached),
+    Step::new("engine-arguments", IfTime, OnACluster, Estimate::seen(3.0, 0.3), arguments)
+        .cached_if(engines::parsers_are_cached),
     Step::new("release-image", IfTime, OnACluster, Estimate::seen(12.0, 5.0), release_image)
         .cached_if(image::release_is_cached),
     Step::new("fuzz", IfTime, OnACluster, Estimate::seen(5.0, 2.5), a_minute_of_each)
@@ -214,6 +216,11 @@ fn real_engines(ctx: &Context<'_>) -> Result<Outcome> {
     // Named by us, they must be there: a test that cannot find one fails instead of skipping.
     nextest.env("FLYBALL_ENGINES", built.folder);
     done(process::run(nextest.args(["--profile", "e2e"])))
+}
+
+/// What the operator tells engines, read by their own parsers.
+fn arguments(ctx: &Context<'_>) -> Result<Outcome> {
+    done(engines::hold_arguments(ctx.root))
 }
 
 fn documents(ctx: &Context<'_>) -> Result<Outcome> {

@@ -2,10 +2,12 @@
 //!
 //! `cargo xtask engines` gives a static `llama-server`, a tiny model, SmolLM2 and an image with the
 //! first two; CI runs it. `--vllm` adds the real vLLM on a CPU, which takes longer. `clients` runs
-//! the official Python clients through the gateway. Nothing here knows what the gateway does.
+//! the official Python clients through the gateway, `arguments` the engines' parsers over what the
+//! operator tells them. Nothing here knows what the gateway does.
 //!
 //! Read `pins` (what exactly), `shelf` (where it is kept), then the part that you need.
 
+mod arguments;
 mod clients;
 mod debian;
 mod llama;
@@ -37,6 +39,8 @@ pub(crate) struct Args {
 enum Command {
     /// Serve the tiny model with vLLM on loopback until it is ended
     VllmServe(vllm::ServeArgs),
+    /// Hold the arguments that the operator gives to engines against the engines' own parsers
+    Arguments,
     /// Run the official OpenAI and Anthropic clients through the gateway
     Clients(clients::Args),
 }
@@ -44,6 +48,7 @@ enum Command {
 pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
     match &args.command {
         Some(Command::VllmServe(serve)) => vllm::serve(root, serve),
+        Some(Command::Arguments) => hold_arguments(root),
         Some(Command::Clients(clients)) => clients::run(root, clients),
         None => {
             let built = build(root)?;
@@ -58,6 +63,15 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
             Ok(())
         }
     }
+}
+
+/// What `cargo xtask engines arguments` does.
+pub(crate) fn hold_arguments(root: &Path) -> Result<()> {
+    arguments::run(root)
+}
+
+pub(crate) fn parsers_are_cached(root: &Path) -> Result<bool> {
+    Ok(arguments::is_cached(&Pins::read(root)?, &Shelf::open()?))
 }
 
 /// The parts that CI needs.

@@ -12,6 +12,8 @@ pub(super) struct Pins {
     pub(super) model: Packages,
     pub(super) smollm2: SmolLm2,
     pub(super) vllm: Vllm,
+    pub(super) sglang: Package,
+    pub(super) arguments: Packages,
     pub(super) clients: Packages,
     debian: Vec<String>,
 }
@@ -102,11 +104,15 @@ mod tests {
     #[test]
     fn every_pin_of_the_tree_is_exact() {
         let pins = Pins::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).unwrap();
-        for package in pins.model.packages.iter().chain(&pins.clients.packages) {
+        for package in [&pins.model, &pins.clients, &pins.arguments]
+            .into_iter()
+            .flat_map(|list| &list.packages)
+        {
             let (name, version) = package.split_once("==").expect(package);
             assert!(!name.is_empty() && version.starts_with(|c: char| c.is_ascii_digit()));
         }
-        for pinned in [pins.llama_server.clone(), pins.smollm2.wheel(), pins.vllm.wheel()] {
+        let single = [pins.llama_server, pins.sglang, pins.smollm2.wheel(), pins.vllm.wheel()];
+        for pinned in single {
             assert_eq!(pinned.sha256.len(), 64, "{}", pinned.package);
         }
     }

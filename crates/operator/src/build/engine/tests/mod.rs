@@ -1,3 +1,6 @@
+//! What Flyball makes for an engine: its arguments, its objects, and what overlays do to its pod.
+
+mod arguments;
 mod overlays;
 
 use super::args::command_line;
