@@ -1,6 +1,7 @@
 //! Other owners of replicas that cannot be seen.
 
 use super::*;
+use crate::settings::Settings;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
@@ -96,7 +97,8 @@ fn rival(facts: &Facts) -> Option<String> {
 async fn autoscalers_that_may_not_be_listed_are_unknown_and_not_none() {
     for namespaces in [vec![], vec!["a".to_owned(), "b".to_owned()]] {
         let allowed = Allowed::default();
-        let watches = watch(&api(Arc::clone(&allowed)).await, &namespaces, "home");
+        let settings = Settings { namespaces, ..Settings::default() };
+        let watches = watch(&api(Arc::clone(&allowed)).await, &settings);
         watches.listed().await;
         let facts = watches.facts();
         assert_eq!(facts.unseen_owners, BTreeSet::from(["a".to_owned()]));
