@@ -90,7 +90,7 @@ impl Aim<'_> {
         let pieces = edits.on(&pieces);
         // By the arm and not by the name that was asked for, so that all ways to an engine agree on
         // what it has cached.
-        scanned.prefixes = blocks.chain(&model.name, salt.as_deref().or(clients));
+        (scanned.prefixes, scanned.whole) = blocks.chain(&model.name, salt.as_deref().or(clients));
         Job { headers, scanned, pieces, model: Arc::clone(model), kept }
     }
 

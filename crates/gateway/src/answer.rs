@@ -77,6 +77,8 @@ pub(crate) enum Problem {
     TooLate,
     /// The stream broke off after it had begun.
     BrokenStream,
+    /// Engines died over this prompt, and it is not sent to another.
+    KillsEngines,
     /// The gateway is going away.
     Draining,
 }
@@ -104,6 +106,7 @@ impl Problem {
             Self::NoAnswer => "engine_failed",
             Self::TooLate => "engine_timeout",
             Self::BrokenStream => "stream_broken",
+            Self::KillsEngines => "prompt_kills_engines",
             Self::Draining => "draining",
         }
     }
@@ -121,6 +124,7 @@ impl Problem {
             Self::Body(Refused::TooLong { .. }) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Body(_) | Self::BodyBroken => StatusCode::BAD_REQUEST,
             Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
+            Self::KillsEngines => StatusCode::UNPROCESSABLE_ENTITY,
             Self::NoAnswer | Self::BrokenStream => StatusCode::BAD_GATEWAY,
             Self::TooLate => StatusCode::GATEWAY_TIMEOUT,
             Self::Full | Self::NoEndpoint | Self::WakeTimeout { .. } | Self::Draining => {
@@ -187,6 +191,11 @@ impl Problem {
             Self::BrokenStream => {
                 "the engine broke off; nothing after this point was generated; try again".into()
             }
+            Self::KillsEngines => {
+                "engines of this model died when they worked on this prompt, so it \
+                                   is not sent to any for ten minutes; do not try it again"
+                    .into()
+            }
             Self::Draining => "this gateway is going away; try again on a new connection".into(),
         }
     }
@@ -250,6 +259,10 @@ impl Problem {
         headers.insert("x-flyball-reason", HeaderValue::from_static(self.code()));
         if let Some(seconds) = self.retry_after_s() {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if *self == Self::KillsEngines {
+            // Client libraries of OpenAI and Anthropic go by it, whatever the status.
+            headers.insert("x-should-retry", HeaderValue::from_static("false"));
         }
         response
     }

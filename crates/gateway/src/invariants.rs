@@ -24,11 +24,13 @@ pub enum Invariant {
     Line,
     /// `GW-07`
     Reported,
+    /// `GW-08`
+    Deaths,
 }
 
 impl Invariant {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Requests,
         Self::Bytes,
         Self::Flights,
@@ -36,6 +38,7 @@ impl Invariant {
         Self::Grants,
         Self::Line,
         Self::Reported,
+        Self::Deaths,
     ];
 
     /// Its id, which is also a metric's label.
@@ -48,6 +51,7 @@ impl Invariant {
             Self::Grants => "GW-05",
             Self::Line => "GW-06",
             Self::Reported => "GW-07",
+            Self::Deaths => "GW-08",
         }
     }
 
@@ -63,6 +67,7 @@ impl Invariant {
             Self::Reported => {
                 "An engine with requests under way is reported until they end, listed or not."
             }
+            Self::Deaths => "A request with which two engines died is sent to no third.",
         }
     }
 

@@ -209,6 +209,7 @@ impl Process {
                 .running
                 .glance(self.models.borrow().models.iter().map(|model| model.name.as_str())),
             recoveries: self.running.recoveries(),
+            suspects: self.running.suspects(),
             kv_events: self.hearing(),
             operator: self.operator(),
         }

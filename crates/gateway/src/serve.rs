@@ -3,11 +3,11 @@
 use crate::accept::{self, Worker};
 use crate::admit::{Demand, Room};
 use crate::fleet::{Endpoint, Fleet, Flight, Listing, Millis, Time};
-use crate::forward::Recovered;
+use crate::forward::{Recovered, Suspects};
 use crate::identify::Keys;
 use crate::kept::Kept;
 use crate::link::Ordered;
-use crate::meter::{Engines, Finished, ModelNow, Recoveries};
+use crate::meter::{Engines, Finished, ModelNow, Recoveries, Suspected};
 use crate::settings::{Limits, Model, Recovery, Settings, Timeouts, Waker};
 use crate::shadow::Shadows;
 use crate::split::Splits;
@@ -102,6 +102,8 @@ pub(crate) struct Shared {
     connections: AtomicUsize,
     retries: AtomicUsize,
     pub(crate) recovered: Recovered,
+    /// Prompts that engines died over.
+    pub(crate) suspects: Suspects,
     /// What the operator said last.
     ordered: Ordered,
     pub(crate) listener: Arc<dyn Listener>,
@@ -141,6 +143,7 @@ pub fn start(settings: &Settings, listener: Arc<dyn Listener>) -> io::Result<Run
         connections: AtomicUsize::new(0),
         retries: AtomicUsize::new(0),
         recovered: Recovered::default(),
+        suspects: Suspects::default(),
         ordered: Ordered::default(),
         listener,
         began: Instant::now(),
@@ -269,6 +272,11 @@ impl Running {
         }
     }
 
+    /// Prompts that engines died over.
+    pub fn suspects(&self) -> Suspected {
+        self.shared.suspects.counts(self.shared.now())
+    }
+
     /// How many engines are in which state.
     pub(crate) fn engines(&self) -> Engines {
         let now = self.shared.now();
@@ -357,7 +365,7 @@ impl Shared {
         self.millis(Instant::now())
     }
 
-    fn millis(&self, at: Instant) -> Millis {
+    pub(crate) fn millis(&self, at: Instant) -> Millis {
         Millis(at.saturating_duration_since(self.began).as_millis() as u64)
     }
 

@@ -4,7 +4,7 @@ use super::{Busy, Worker, turn};
 use crate::admit::Place;
 use crate::aim::{Aim, Aimed, Read};
 use crate::answer::{Dialect, Payload, Problem, json};
-use crate::forward::Record;
+use crate::forward::{Key, Record, Trail};
 use crate::identify::Left;
 use crate::names::{REQUEST_ID, TRACEPARENT};
 use crate::scan::Scanner;
@@ -156,6 +156,13 @@ async fn admitted(
     record.split = aimed.split.clone();
     record.model = Some(Arc::clone(&aimed.job.model.name));
     record.place = Some(place);
+    let key = Key { caller: caller.number, prompt: aimed.job.scanned.whole };
+    let trail = Trail::new(key, worker.next_number());
+    let refusal = trail.refusal(&worker.shared);
+    record.trail = Some(Arc::new(trail));
+    if let Some(refusal) = refusal {
+        return Err(refusal);
+    }
     Ok(aimed)
 }
 

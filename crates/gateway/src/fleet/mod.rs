@@ -491,6 +491,11 @@ impl Endpoint {
         }
     }
 
+    /// Whether it is on its way out: told to finish, or not listed.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.is_draining() || self.is_gone()
+    }
+
     /// Whether discovery does not list it.
     fn is_gone(&self) -> bool {
         self.gone.load(Ordering::Relaxed)

@@ -5,10 +5,11 @@ use super::outgoing;
 use crate::fleet::Endpoint;
 use crate::sse::Watcher;
 use crate::surface::Surface;
+use crate::wire::{self, Question, Wire};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::response::Parts;
-use http::{HeaderMap, HeaderValue, Response};
+use http::{HeaderMap, HeaderValue, Method, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use std::sync::Arc;
@@ -57,8 +58,11 @@ pub(crate) struct Stream {
 pub(crate) enum Failed {
     /// There was no connection: the engine never saw the request.
     NotConnected,
-    /// The connection ended, or what came made no sense.
+    /// The connection ended before all of the request was sent, or what came made no sense.
     Broken,
+    /// The engine had the whole request and is gone: its connection ended, or it said that it failed
+    /// and shows no life.
+    Died,
     /// It said that it cannot (5xx), or that it is full (429).
     Said(u16),
     /// The engine is lost.
@@ -73,6 +77,7 @@ impl Failed {
         match self {
             Self::NotConnected => "not_connected",
             Self::Broken => "broken",
+            Self::Died => "died",
             Self::Said(429) => "said_429",
             Self::Said(_) => "said_5xx",
             Self::Lost => "lost",
@@ -87,16 +92,52 @@ pub(crate) async fn attempt(
     endpoint: &Arc<Endpoint>,
     prepared: &Prepared<'_>,
 ) -> Result<Began, Failed> {
+    let answer = connected(pool, endpoint, prepared).await;
+    // vLLM whose engine core is dead says 500 to all that it has, and ends. In a box, so that not
+    // every request carries the room of the question.
+    if matches!(answer, Err(Failed::Said(500)))
+        && !Box::pin(is_alive(endpoint, prepared.connect)).await
+    {
+        return Err(Failed::Died);
+    }
+    answer
+}
+
+async fn connected(
+    pool: &Pool,
+    endpoint: &Arc<Endpoint>,
+    prepared: &Prepared<'_>,
+) -> Result<Began, Failed> {
+    let mut nobody = Failed::NotConnected;
     // A kept connection that was closed meanwhile is the engine's habit and not its failure
-    // (llama-server does it after every stream): once more on a new one.
+    // (llama-server does it after every stream): once more on a new one. If there is none to be had,
+    // it was its end.
     if let Some(kept) = pool.take(endpoint.slot, prepared.since) {
         match on(kept, endpoint, prepared).await {
             Err(Failed::Broken) => {}
+            Err(Failed::Died) => nobody = Failed::Died,
             other => return other,
         }
     }
     let connection = Connection::open(endpoint, prepared.connect).await;
-    on(connection.map_err(|_| Failed::NotConnected)?, endpoint, prepared).await
+    on(connection.map_err(|_| nobody)?, endpoint, prepared).await
+}
+
+/// Whether an engine that said that it failed still is one. Every kind of engine has this path; one
+/// that does not know it is there to say so.
+async fn is_alive(endpoint: &Endpoint, within: Duration) -> bool {
+    let question = Question {
+        method: Method::GET,
+        path: "/health".into(),
+        body: Bytes::new(),
+        limit: HELD_BYTES,
+        timeout: within,
+    };
+    match Wire::new(endpoint.address.to_string()).ask(&question).await {
+        Ok(_) => true,
+        Err(wire::Problem::Status(status)) => !status.is_server_error(),
+        Err(_) => false,
+    }
 }
 
 async fn on(
@@ -112,8 +153,10 @@ async fn on(
         prepared.traceparent,
         Arc::clone(prepared.pieces),
     );
-    let sent = watched(endpoint, prepared, connection.send(request)).await?;
-    let response = sent.map_err(|_| Failed::Broken)?;
+    let sent = request.body().sent();
+    let answer = watched(endpoint, prepared, connection.send(request)).await?;
+    let ended = |_| if sent.is_whole() { Failed::Died } else { Failed::Broken };
+    let response = answer.map_err(ended)?;
     let status = response.status().as_u16();
     if status >= 500 || status == 429 {
         return Err(Failed::Said(status));
@@ -139,7 +182,11 @@ impl Stream {
         let mut bytes = 0;
         loop {
             let frame = watched(endpoint, prepared, self.body.frame()).await?;
-            let Some(Ok(frame)) = frame else { return Err(Failed::Broken) };
+            let frame = match frame {
+                Some(Ok(frame)) => frame,
+                Some(Err(_)) => return Err(Failed::Died),
+                None => return Err(Failed::Broken),
+            };
             let Ok(piece) = frame.into_data() else { continue };
             let progress = watcher.feed(&piece).map_err(|_| Failed::Broken)?;
             self.between_events = progress.between_events;

@@ -6,6 +6,7 @@
 //! by sending everything twice.
 
 use super::attempt::{Began, Failed, Prepared, attempt};
+use super::trail::Trail;
 use super::{Waiting, flight, note};
 use crate::accept::Worker;
 use crate::admit::Turn;
@@ -68,6 +69,7 @@ pub(super) struct Race<'a> {
     pub(super) may_hedge: bool,
     /// Its turn, which begins with the first engine.
     pub(super) turn: Option<&'a Turn>,
+    pub(super) trail: &'a Trail,
 }
 
 /// How a race ended.
@@ -182,6 +184,9 @@ impl<'a> Race<'a> {
             Err(failed) => {
                 runner.waiting.failed(failed);
                 note(&chosen.endpoint, failed, self.worker);
+                if failed == Failed::Died {
+                    self.trail.died(&self.worker.shared, &chosen.endpoint, runner.since);
+                }
                 Err(failed)
             }
         }

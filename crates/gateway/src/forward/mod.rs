@@ -3,7 +3,8 @@
 //! A try that fails before the first byte has reached the client is made again elsewhere, unseen:
 //! `attempt` is one try, `hedge` asks a second engine where the first is slow, `relay` is what follows
 //! when one has begun, `continued` goes on elsewhere with what broke off. `connection` keeps connections to
-//! engines and cuts them when a client hangs up. `outgoing` is the request as the engine gets it.
+//! engines and cuts them when a client hangs up. `outgoing` is the request as the engine gets it. `trail` and
+//! `suspects` see to it that a prompt which kills engines kills two and not all.
 
 mod attempt;
 mod connection;
@@ -12,11 +13,15 @@ mod hedge;
 mod outgoing;
 mod record;
 mod relay;
+mod suspects;
+mod trail;
 
 pub(crate) use connection::Pool;
 pub(crate) use hedge::Recovered;
 pub(crate) use record::Record;
 pub(crate) use relay::Relay;
+pub(crate) use suspects::{Key, Suspects};
+pub(crate) use trail::Trail;
 
 use crate::accept::Worker;
 use crate::answer::{Payload, Problem};
@@ -63,6 +68,7 @@ pub(crate) async fn forward(
     worker.shared.recovered.budget.earn(wish.prompt(), recovery.hedge_per_thousand);
     let may_hedge = recovery.hedge_per_thousand > 0 && record.surface != Surface::Embeddings;
     let traceparent = record.traceparent_onward();
+    let trail = Arc::clone(record.trail.get_or_insert_default());
     let mut tried = Vec::new();
     let mut retry = None;
     let mut problem = Problem::NoEndpoint;
@@ -76,6 +82,7 @@ pub(crate) async fn forward(
             record.followed =
                 worker.shared.shadows.arrived(&job.model.name, &wish.arrival(), engine);
         }
+        trail.goes_on();
         let age = record.age_at(now.at);
         record.chosen.get_or_insert(age);
         record.sent_to(&chosen);
@@ -95,8 +102,12 @@ pub(crate) async fn forward(
             wish: &wish,
             prepared: &prepared,
             stream: job.scanned.stream,
-            may_hedge: may_hedge && record.retries == 0 && !record.mirrored,
+            may_hedge: may_hedge
+                && record.retries == 0
+                && !record.mirrored
+                && !trail.is_suspect(&worker.shared),
             turn: record.turn.as_ref(),
+            trail: &trail,
         };
         let Ended { answer, second, second_won } = race.run(&chosen).await;
         record.hedged |= second.is_some();
@@ -117,10 +128,11 @@ pub(crate) async fn forward(
             Err(failed) => failed,
         };
         record.tried(&chosen.endpoint, now.at, failed.name());
-        problem = problem_of(failed);
+        problem = trail.refusal(&worker.shared).unwrap_or_else(|| problem_of(failed));
         retry = retry.or_else(|| worker.shared.retry());
         // A copy must not take a retry from a client.
-        if record.mirrored || record.retries >= retries_after(failed) || retry.is_none() {
+        let is_last = record.mirrored || record.retries >= retries_after(failed);
+        if is_last || retry.is_none() || !trail.may_go_on(&worker.shared) {
             return Err((problem, record));
         }
         record.retries += 1;
@@ -182,7 +194,9 @@ fn kept(
     let is_stream = began.head.status == StatusCode::OK && began.stream.watcher.is_some();
     let has_room = || worker.shared.room.bytes() <= worker.shared.live().limits.held_bytes / 2;
     let may = recovery.continue_streams && is_stream && has_room();
-    may.then(|| Kept::of(job, record.surface, &record.request_id, traceparent)).flatten()
+    let trail = record.trail.clone().unwrap_or_default();
+    let kept = || Kept::of(job, record.surface, &record.request_id, traceparent, trail);
+    may.then(kept).flatten()
 }
 
 /// Tells the breaker.
@@ -192,7 +206,7 @@ fn note(endpoint: &Arc<Endpoint>, failed: Failed, worker: &Worker) {
         // Full is no failure.
         Failed::Said(429) => false,
         Failed::NotConnected => endpoint.breaker.failed(now, true),
-        Failed::Said(_) | Failed::Broken | Failed::TooLate | Failed::Lost => {
+        Failed::Said(_) | Failed::Broken | Failed::Died | Failed::TooLate | Failed::Lost => {
             endpoint.breaker.failed(now, false)
         }
     };

@@ -9,6 +9,7 @@ use http_body::{Body, Frame, SizeHint};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 /// Headers of a client that engines get. All others stay here: keys and cookies are not theirs,
@@ -26,12 +27,27 @@ pub(crate) struct Outgoing {
     pieces: Arc<[Bytes]>,
     next: usize,
     left: u64,
+    sent: Sent,
+}
+
+/// Whether all of a body was handed to the connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sent(Arc<AtomicBool>);
+
+impl Sent {
+    pub(crate) fn is_whole(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 impl Outgoing {
-    pub(crate) fn new(pieces: Arc<[Bytes]>) -> Self {
+    fn new(pieces: Arc<[Bytes]>) -> Self {
         let left = pieces.iter().map(|piece| piece.len() as u64).sum();
-        Self { pieces, next: 0, left }
+        Self { pieces, next: 0, left, sent: Sent::default() }
+    }
+
+    pub(crate) fn sent(&self) -> Sent {
+        self.sent.clone()
     }
 }
 
@@ -46,6 +62,9 @@ impl Body for Outgoing {
         let Some(piece) = self.pieces.get(self.next).cloned() else { return Poll::Ready(None) };
         self.next += 1;
         self.left -= piece.len() as u64;
+        if self.left == 0 {
+            self.sent.0.store(true, Ordering::Relaxed);
+        }
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 

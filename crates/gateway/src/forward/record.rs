@@ -1,6 +1,6 @@
 //! What is known of a request so far, handed to the meter once, however it ends.
 
-use super::Job;
+use super::{Job, Trail};
 use crate::admit::{Place, Turn};
 use crate::answer::Problem;
 use crate::choose::Chosen;
@@ -57,6 +57,8 @@ pub(crate) struct Record {
     pub(crate) place: Option<Place>,
     /// Its turn at the engines.
     pub(crate) turn: Option<Turn>,
+    /// What became of the engines that it was sent to.
+    pub(crate) trail: Option<Arc<Trail>>,
     /// When the engine that answered got it.
     pub(crate) sent: Option<Instant>,
     /// Its answer, if that is to be kept.
@@ -101,6 +103,7 @@ impl Record {
             followed: None,
             place: None,
             turn: None,
+            trail: None,
             sent: None,
             keep: None,
             used: None,

@@ -140,7 +140,7 @@ impl Relay {
                     Ok(piece) => self.take(piece),
                     Err(_) => Ok(()),
                 },
-                Some(Err(_)) => self.give_up(&Problem::BrokenStream),
+                Some(Err(_)) => self.end_early(),
                 None => self.end(),
             };
             if let Err(error) = went {
@@ -172,7 +172,10 @@ impl Relay {
                     self.last_event = Instant::now();
                 }
                 self.pass(piece, progress.between_events);
-                if self.partial.len() > Watcher::LINE_BYTES || self.failure.is_some() {
+                if self.failure.is_some() {
+                    return self.end_early();
+                }
+                if self.partial.len() > Watcher::LINE_BYTES {
                     return self.give_up(&Problem::BrokenStream);
                 }
                 Ok(())
@@ -196,7 +199,7 @@ impl Relay {
         }
         if self.failure.is_some() {
             // An error would be one of an answer that is no stream.
-            let _ = self.give_up(&Problem::BrokenStream);
+            let _ = self.end_early();
         }
     }
 
@@ -268,6 +271,9 @@ impl Relay {
         if let Some(connection) = self.connection.take() {
             self.worker.pool.put(connection, self.last_event);
         }
+        if let Some(trail) = &self.record.trail {
+            trail.answered(&self.worker.shared);
+        }
         self.account();
         self.keep();
         self.record.finish(Outcome::Answered, None);
@@ -282,6 +288,14 @@ impl Relay {
         }
     }
 
+    /// The engine is gone in the middle of its answer, or says that it failed, as one that dies does.
+    fn end_early(&mut self) -> io::Result<()> {
+        if let (Some(trail), Some(flight)) = (&self.record.trail, &self.flight) {
+            trail.died(&self.worker.shared, flight.endpoint(), flight.began());
+        }
+        self.give_up(&Problem::BrokenStream)
+    }
+
     /// The engine does not finish the answer. Another one does, or nobody.
     fn give_up(&mut self, problem: &Problem) -> io::Result<()> {
         let broke_off = *problem == Problem::BrokenStream;
@@ -294,6 +308,13 @@ impl Relay {
 
     /// The answer cannot be finished: an event says so in a stream, and a cut connection otherwise.
     fn fail(&mut self, problem: &Problem) -> io::Result<()> {
+        let trail = self.record.trail.as_ref();
+        let refusal = trail.and_then(|trail| trail.refusal(&self.worker.shared));
+        if refusal.is_some() {
+            // What the engine said would be tried again.
+            self.failure = None;
+        }
+        let problem = refusal.as_ref().unwrap_or(problem);
         self.over = true;
         self.account();
         self.record.finish(Outcome::Broken, Some(problem.code()));

@@ -29,7 +29,7 @@ mod tests;
 #[cfg(test)]
 mod traced;
 
-pub use now::{EngineNow, EngineState, Engines, KvEvents, ModelNow, Now, Recoveries};
+pub use now::{EngineNow, EngineState, Engines, KvEvents, ModelNow, Now, Recoveries, Suspected};
 pub use series::{ARMS, CALLERS, MODELS};
 pub use spread::quantile;
 

@@ -33,6 +33,8 @@ pub struct Now {
     pub models: Vec<ModelNow>,
     /// What was done about slow and broken answers so far.
     pub recoveries: Recoveries,
+    /// Prompts that engines died over.
+    pub suspects: Suspected,
     /// What engines tell about their caches.
     pub kv_events: KvEvents,
     /// How the talk with the operator goes.
@@ -59,6 +61,15 @@ pub struct Recoveries {
     pub hedges_won: u64,
     /// Times that another engine went on with what one had begun.
     pub continued: u64,
+}
+
+/// How many prompts that engines died over are remembered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Suspected {
+    /// An engine died over them, and they may be tried again.
+    pub suspected: usize,
+    /// They are not sent any more.
+    pub refused: usize,
 }
 
 /// How many engines are in which state. One in two states is counted in the later of the two.

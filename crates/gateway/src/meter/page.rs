@@ -203,6 +203,9 @@ impl Meter {
         ] {
             page.gauge(metric, [(NO_LABELS, value)])?;
         }
+        let suspects = [("suspected", now.suspects.suspected), ("refused", now.suspects.refused)];
+        let suspects = suspects.map(|(state, count)| ([state], exact(count)));
+        page.gauge(Metric::GatewaySuspectPrompts, suspects)?;
         for (metric, count) in [
             (Metric::GatewayHedgesWon, now.recoveries.hedges_won),
             (Metric::GatewayCacheEvents, now.kv_events.batches),

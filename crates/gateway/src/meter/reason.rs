@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 /// The codes of `answer::Problem`. The last stands for what is not in this list, so that a code
 /// that is forgotten here is still counted.
-const CODES: [&str; 21] = [
+const CODES: [&str; 22] = [
     "no_such_path",
     "no_such_method",
     "encoded_body",
@@ -26,6 +26,7 @@ const CODES: [&str; 21] = [
     "engine_failed",
     "engine_timeout",
     "stream_broken",
+    "prompt_kills_engines",
     "draining",
     "other",
 ];
@@ -99,6 +100,7 @@ mod tests {
             Problem::NoAnswer,
             Problem::TooLate,
             Problem::BrokenStream,
+            Problem::KillsEngines,
             Problem::Draining,
         ];
         for problem in problems {

@@ -56,8 +56,9 @@ impl Blocks {
     }
 
     /// Chains all of it. Two prompts share a hash only if everything before the block's end is
-    /// equal, so the rest of a part goes into the hashes of the parts behind it.
-    pub fn chain(&self, model: &str, cache_salt: Option<&str>) -> Vec<u64> {
+    /// equal, so the rest of a part goes into the hashes of the parts behind it. The second is the
+    /// hash of the whole.
+    pub fn chain(&self, model: &str, cache_salt: Option<&str>) -> (Vec<u64>, u64) {
         let mut chained = Vec::with_capacity(self.parts.iter().map(|p| p.hashes.len()).sum());
         let mut link = xxh3_64(model.as_bytes());
         if let Some(salt) = cache_salt {
@@ -70,6 +71,6 @@ impl Blocks {
             }
             link = xxh3_64_with_seed(&part.rest.to_le_bytes(), !link);
         }
-        chained
+        (chained, link)
     }
 }

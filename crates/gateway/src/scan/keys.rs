@@ -195,6 +195,7 @@ impl Said {
             media: 0,
             media_bytes: 0,
             prefixes: Vec::new(),
+            whole: 0,
         })
     }
 }

@@ -90,6 +90,8 @@ pub struct Scanned {
     /// end and the model and salt too. The blocks of the prompt's keys follow each other in the
     /// order of [`crate::Surface::prompt_keys`], whatever their order in the body.
     pub prefixes: Vec<u64>,
+    /// A hash of the whole prompt, with the model and the salt.
+    pub whole: u64,
 }
 
 /// Places in a body, in bytes from its beginning.

@@ -76,7 +76,8 @@ impl Scanner {
     /// The body has ended. Its prefixes are chained with the model and salt that it says.
     pub fn finish(self) -> Result<Scanned, Refused> {
         let (mut scanned, blocks) = self.end()?;
-        scanned.prefixes = blocks.chain(&scanned.model, scanned.cache_salt.as_deref());
+        let chained = blocks.chain(&scanned.model, scanned.cache_salt.as_deref());
+        (scanned.prefixes, scanned.whole) = chained;
         Ok(scanned)
     }
 

@@ -42,6 +42,7 @@ fn what_a_body_says_is_read() {
             media: 0,
             media_bytes: 0,
             prefixes: Vec::new(),
+            whole: scanned.whole,
         }
     );
 }

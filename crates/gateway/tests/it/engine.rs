@@ -29,6 +29,8 @@ pub(crate) enum Does {
     Holds(Box<Self>),
     /// Closes the connection without a word.
     Closes,
+    /// Says that it failed, and is in good health.
+    Fails,
     /// Reads and says nothing.
     Hangs,
 }
@@ -105,12 +107,18 @@ impl Engine {
 async fn serve(mut stream: TcpStream, seen: Arc<Mutex<Seen>>, does: Arc<Mutex<Does>>) {
     let mut buffer = Vec::new();
     while let Some(request) = read(&mut stream, &mut buffer).await {
-        {
-            let mut seen = seen.lock().expect("no thread panicked");
-            seen.requests.push(request.clone());
-            seen.last = ASKED.fetch_add(1, Ordering::Relaxed);
-        }
         let does = does.lock().expect("no thread panicked").clone();
+        // How it is: as well as its answers are.
+        let does = match (request.starts_with(b"GET "), does) {
+            (true, Does::Answers(status, _)) => Does::Answers(status, ""),
+            (true, _) => Does::Answers(200, ""),
+            (false, does) => {
+                let mut seen = seen.lock().expect("no thread panicked");
+                seen.requests.push(request.clone());
+                seen.last = ASKED.fetch_add(1, Ordering::Relaxed);
+                does
+            }
+        };
         let does = match does {
             Does::Tells(tale) => tale.told(&request),
             other => other,
@@ -159,6 +167,7 @@ async fn answer(stream: &mut TcpStream, seen: &Mutex<Seen>, does: Does) -> bool 
             false
         }
         Does::Tells(_) | Does::Closes => false,
+        Does::Fails => Box::pin(answer(stream, seen, Does::Answers(500, ""))).await,
         Does::Hangs => {
             gone(stream, seen).await;
             false

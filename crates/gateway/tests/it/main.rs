@@ -3,6 +3,7 @@
 mod breaks;
 mod cancels;
 mod continues;
+mod deaths;
 mod drains;
 mod engine;
 mod hedges;

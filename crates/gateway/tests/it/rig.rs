@@ -110,16 +110,15 @@ impl Rig {
         self.list_of(&[("m", addresses)]);
     }
 
+    /// From now on they are told to go.
+    pub(crate) fn drain(&self, addresses: &[SocketAddr]) {
+        let found = addresses.iter().map(|address| found(*address, true)).collect();
+        self.gateway.list(&Listing { models: [("m".to_owned(), found)].into() });
+    }
+
     fn list_of(&self, models: &[(&str, &[SocketAddr])]) {
-        let found = |address: &SocketAddr| Found {
-            name: address.to_string(),
-            address: *address,
-            draining: false,
-            engine: Kind::Vllm,
-            uid: None,
-        };
         let listed = |(name, addresses): &(&str, &[SocketAddr])| {
-            ((*name).to_owned(), addresses.iter().map(found).collect())
+            ((*name).to_owned(), addresses.iter().map(|a| found(*a, false)).collect())
         };
         self.gateway.list(&Listing { models: models.iter().map(listed).collect() });
     }
@@ -169,6 +168,10 @@ impl Rig {
     pub(crate) fn cancelled(&self) -> u32 {
         *self.heard.cancelled.lock().expect("no thread panicked")
     }
+}
+
+fn found(address: SocketAddr, draining: bool) -> Found {
+    Found { name: address.to_string(), address, uid: None, draining, engine: Kind::Vllm }
 }
 
 /// A chat request that closes its connection.

@@ -229,6 +229,8 @@ metrics! {
         "Bytes of kept answers";
     GatewayEngines, Gateway, Gauge, Count, "flyball_gateway_engines", ["state"],
         "Engines by state: open, draining, quarantined (ignores hang-ups), broken (breaker is open), gone (not listed any more, with requests under way)";
+    GatewaySuspectPrompts, Gateway, Gauge, Count, "flyball_gateway_suspect_prompts", ["state"],
+        "Prompts that engines died over in the last ten minutes and none has answered since: suspected (may be tried again), refused";
     GatewayDraining, Gateway, Gauge, Count, "flyball_gateway_draining", [],
         "1 from SIGTERM on, 0 before";
     GatewayZombies, Gateway, Gauge, Count, "flyball_gateway_zombies", [],

@@ -16,8 +16,8 @@ mod so_far;
 pub(super) use joined::Joined;
 pub(super) use so_far::{Came, SoFar};
 
-use super::attempt::{Prepared, Stream, attempt};
-use super::{Job, flight, note};
+use super::attempt::{Failed, Prepared, Stream, attempt};
+use super::{Job, Trail, flight, note};
 use crate::accept::Worker;
 use crate::choose::{Chosen, Wish};
 use crate::fleet::Flight;
@@ -43,6 +43,7 @@ pub(super) struct Kept {
     surface: Surface,
     request_id: HeaderValue,
     traceparent: Option<HeaderValue>,
+    trail: Arc<Trail>,
 }
 
 /// Where the rest comes from.
@@ -59,6 +60,7 @@ impl Kept {
         surface: Surface,
         request_id: &HeaderValue,
         traceparent: Option<HeaderValue>,
+        trail: Arc<Trail>,
     ) -> Option<Self> {
         let scanned = &job.scanned;
         let fits = matches!(surface, Surface::Chat | Surface::Completions)
@@ -66,7 +68,7 @@ impl Kept {
             && scanned.plain
             && scanned.answers.unwrap_or(1) == 1;
         let request_id = request_id.clone();
-        fits.then(|| Self { job: Arc::new(job), surface, request_id, traceparent })
+        fits.then(|| Self { job: Arc::new(job), surface, request_id, traceparent, trail })
     }
 
     /// Finds an engine that goes on after this text of so many tokens; `None` if there is none.
@@ -101,6 +103,7 @@ impl Kept {
         for _ in 0..TRIES {
             let now = worker.shared.time();
             let chosen = wish.choose(&tried, now, None)?;
+            self.trail.goes_on();
             tried.push(chosen.endpoint.slot);
             let body = asked.rest(text, tokens, chosen.endpoint.engine)?;
             let waiting = flight(worker, &chosen, true, now.at);
@@ -116,6 +119,12 @@ impl Kept {
                 Err(failed) => {
                     waiting.failed(failed);
                     note(&chosen.endpoint, failed, worker);
+                    if failed == Failed::Died {
+                        self.trail.died(&worker.shared, &chosen.endpoint, now.at);
+                    }
+                    if !self.trail.may_go_on(&worker.shared) {
+                        return None;
+                    }
                 }
             }
         }

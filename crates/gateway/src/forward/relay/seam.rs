@@ -56,6 +56,10 @@ impl Relay {
         let endpoint = self.record.endpoint.as_ref();
         let slot = endpoint.map(|endpoint| endpoint.slot);
         let Some(seam) = &mut self.seam else { return false };
+        let trail = self.record.trail.as_ref();
+        if trail.is_some_and(|trail| !trail.may_go_on(&self.worker.shared)) {
+            return false;
+        }
         let Some(text) = seam.so_far.text().filter(|_| self.record.continued < MOST) else {
             return false;
         };

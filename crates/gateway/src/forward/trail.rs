@@ -1,0 +1,69 @@
+//! What became of the engines that one request was sent to.
+
+use super::suspects::{Death, Key, MOST_DEATHS};
+use crate::answer::Problem;
+use crate::fleet::Endpoint;
+use crate::invariants::Invariant;
+use crate::serve::Shared;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Instant;
+
+/// What became of the engines that one request was sent to.
+#[derive(Debug, Default)]
+pub(crate) struct Trail {
+    /// By what its prompt is remembered; `None` of copies, which nobody asked for.
+    key: Option<Key>,
+    /// A number of its own.
+    request: u64,
+    deaths: AtomicU32,
+}
+
+impl Trail {
+    pub(crate) const fn new(key: Key, request: u64) -> Self {
+        Self { key: Some(key), request, deaths: AtomicU32::new(0) }
+    }
+
+    /// An engine that got the request at this time died with it. One that was told to go dies of that.
+    pub(super) fn died(&self, shared: &Shared, endpoint: &Endpoint, sent: Instant) {
+        if endpoint.is_leaving() {
+            return;
+        }
+        self.deaths.fetch_add(1, Relaxed);
+        let Some(key) = self.key else { return };
+        let (sent, now) = (shared.millis(sent), shared.now());
+        let death = Death { engine: endpoint.key, request: self.request, sent, now };
+        if shared.suspects.died(key, death) {
+            let engine = &*endpoint.name;
+            tracing::warn!(engine, "engines died over a prompt; it is refused for ten minutes");
+        }
+    }
+
+    /// Whether another engine may get the request: not the third after two have died, and none if the
+    /// prompt is refused.
+    pub(super) fn may_go_on(&self, shared: &Shared) -> bool {
+        self.deaths.load(Relaxed) < MOST_DEATHS && self.refusal(shared).is_none()
+    }
+
+    /// An engine is about to get it.
+    pub(super) fn goes_on(&self) {
+        Invariant::Deaths.hold(self.deaths.load(Relaxed) < MOST_DEATHS);
+    }
+
+    /// Whether engines died over its prompt before, and none has answered it since.
+    pub(super) fn is_suspect(&self, shared: &Shared) -> bool {
+        self.key.is_some_and(|key| shared.suspects.suspects(key))
+    }
+
+    /// An engine has answered.
+    pub(super) fn answered(&self, shared: &Shared) {
+        if let Some(key) = self.key {
+            shared.suspects.answered(key);
+        }
+    }
+
+    /// Why its prompt is not sent to any engine; `None` if it is.
+    pub(crate) fn refusal(&self, shared: &Shared) -> Option<Problem> {
+        let key = self.key?;
+        shared.suspects.refuses(key, shared.now()).then_some(Problem::KillsEngines)
+    }
+}
