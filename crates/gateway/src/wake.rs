@@ -1,13 +1,17 @@
 //! Tells somebody that a model is wanted which has no engine.
 //!
 //! A gateway never starts an engine itself. It calls [`Waker`] once per sleep, whoever that is: a URL,
-//! a folder that something watches, or the operator, which is told first if there is one. The queue sees to it that it is once.
+//! a folder that something watches, or the operator, which is told first if there is one. The queue sees to
+//! it that it is once. Calls do not wait for each other: one that hangs is one model's own.
 
 use crate::link::Link;
 use crate::settings;
 use crate::wire::{Question, Wire};
 use bytes::Bytes;
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
 use http::{Method, Uri};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +19,9 @@ use tokio::sync::mpsc;
 
 /// Calls that wait to be made. One per model and sleep, so that this is many models at once.
 const CALLS: usize = 1_024;
+
+/// Calls under way at once.
+const AT_ONCE: usize = 64;
 
 /// For one try of a call.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -25,9 +32,9 @@ const TRIES: u32 = 4;
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Whoever can see to it that a model gets an engine.
-pub trait Waker: Send {
+pub trait Waker: Send + Sync {
     /// The model is wanted. To be called again if it fails.
-    fn wake(&mut self, model: &str) -> impl Future<Output = Result<(), String>> + Send;
+    fn wake(&self, model: &str) -> impl Future<Output = Result<(), String>> + Send;
 }
 
 /// The waker that the settings name.
@@ -37,7 +44,7 @@ pub struct Hook(Way);
 #[derive(Debug)]
 enum Way {
     /// A POST to a place and its path.
-    Url { wire: Wire, path: String },
+    Url { authority: String, path: String },
     /// A file per model.
     Folder(PathBuf),
 }
@@ -65,15 +72,15 @@ impl Hook {
         let host = uri.host()?;
         let authority = format!("{host}:{}", uri.port_u16().unwrap_or(80));
         let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
-        Some(Self(Way::Url { wire: Wire::new(authority), path }))
+        Some(Self(Way::Url { authority, path }))
     }
 }
 
 impl Waker for Hook {
-    async fn wake(&mut self, model: &str) -> Result<(), String> {
+    async fn wake(&self, model: &str) -> Result<(), String> {
         let body = serde_json::json!({"model": model}).to_string();
-        match &mut self.0 {
-            Way::Url { wire, path } => {
+        match &self.0 {
+            Way::Url { authority, path } => {
                 let question = Question {
                     method: Method::POST,
                     path: path.clone().into(),
@@ -81,9 +88,19 @@ impl Waker for Hook {
                     limit: 64 << 10,
                     timeout: TIMEOUT,
                 };
-                wire.ask(&question).await.map(drop).map_err(|problem| problem.to_string())
+                let asked = Wire::new(authority.clone()).ask(&question).await;
+                asked.map(drop).map_err(|problem| problem.to_string())
             }
-            Way::Folder(folder) => write(folder, model, &body).map_err(|error| error.to_string()),
+            Way::Folder(folder) => {
+                // A folder of another machine can hang, and this thread has more to do.
+                let (folder, model) = (folder.clone(), model.to_owned());
+                let writing = tokio::task::spawn_blocking(move || write(&folder, &model, &body));
+                match tokio::time::timeout(TIMEOUT, writing).await {
+                    Ok(Ok(written)) => written.map_err(|error| error.to_string()),
+                    Ok(Err(error)) => Err(error.to_string()),
+                    Err(_) => Err("the folder does not answer in time".to_owned()),
+                }
+            }
         }
     }
 }
@@ -98,9 +115,9 @@ pub struct OperatorOrHook {
 }
 
 impl Waker for OperatorOrHook {
-    async fn wake(&mut self, model: &str) -> Result<(), String> {
+    async fn wake(&self, model: &str) -> Result<(), String> {
         let told = self.link.as_ref().map(|link| link.wake(model));
-        match (told, &mut self.hook) {
+        match (told, &self.hook) {
             (Some(Ok(())), _) => Ok(()),
             (_, Some(hook)) => hook.wake(model).await,
             (Some(Err(away)), None) => Err(away),
@@ -125,20 +142,38 @@ impl Bell {
 /// Makes calls until there is no bell any more, and tells what became of each.
 pub async fn answer(
     mut calls: mpsc::Receiver<String>,
-    mut waker: impl Waker,
+    waker: impl Waker,
     mut told: impl FnMut(&Called),
 ) {
-    while let Some(model) = calls.recv().await {
-        let mut called = waker.wake(&model).await;
-        for again in 1..TRIES {
-            if called.is_ok() {
-                break;
+    let mut under_way = FuturesUnordered::new();
+    let mut models = BTreeSet::new();
+    loop {
+        tokio::select! {
+            Some(model) = calls.recv(), if under_way.len() < AT_ONCE => {
+                // One that is being called need not be called.
+                if models.insert(model.clone()) {
+                    under_way.push(call(&waker, model));
+                }
             }
-            tokio::time::sleep(PAUSE * (1 << (again - 1))).await;
-            called = waker.wake(&model).await;
+            Some(called) = under_way.next() => {
+                models.remove(&called.model);
+                told(&called);
+            }
+            else => return,
         }
-        told(&Called { model, problem: called.err() });
     }
+}
+
+async fn call(waker: &impl Waker, model: String) -> Called {
+    let mut called = waker.wake(&model).await;
+    for again in 1..TRIES {
+        if called.is_ok() {
+            break;
+        }
+        tokio::time::sleep(PAUSE * (1 << (again - 1))).await;
+        called = waker.wake(&model).await;
+    }
+    Called { model, problem: called.err() }
 }
 
 /// Written beside and renamed, so that nobody reads half of it. The name is a hash: models have
@@ -153,39 +188,74 @@ fn write(folder: &Path, model: &str, body: &str) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Mutex;
+    use tokio::time::Instant;
 
+    /// Fails so often, and hangs for those of this name.
+    #[derive(Default)]
     struct Flaky {
-        fails: u32,
-        calls: Vec<String>,
+        fails: usize,
+        hangs: &'static str,
+        calls: Mutex<Vec<String>>,
     }
 
-    impl Waker for &mut Flaky {
-        async fn wake(&mut self, model: &str) -> Result<(), String> {
-            self.calls.push(model.to_owned());
-            let fails = self.fails > 0;
-            self.fails = self.fails.saturating_sub(1);
-            if fails { Err("away".to_owned()) } else { Ok(()) }
+    impl Waker for &Flaky {
+        async fn wake(&self, model: &str) -> Result<(), String> {
+            let before = {
+                let mut calls = self.calls.lock().unwrap();
+                calls.push(model.to_owned());
+                calls.len() - 1
+            };
+            if model == self.hangs {
+                std::future::pending::<()>().await;
+            }
+            if before < self.fails { Err("away".to_owned()) } else { Ok(()) }
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_call_that_fails_is_made_again_and_not_for_ever() {
         for (fails, calls, problem) in [(0, 1, None), (2, 3, None), (9, 4, Some("away"))] {
-            let mut flaky = Flaky { fails, calls: Vec::new() };
+            let flaky = Flaky { fails, ..Flaky::default() };
             let (bell, heard) = bell();
             assert!(bell.ring("m"));
             drop(bell);
             let mut told = Vec::new();
-            answer(heard, &mut flaky, |called| told.push(called.clone())).await;
-            assert_eq!(flaky.calls.len(), calls);
+            answer(heard, &flaky, |called| told.push(called.clone())).await;
+            assert_eq!(flaky.calls.lock().unwrap().len(), calls);
             assert_eq!(told, [Called { model: "m".into(), problem: problem.map(str::to_owned) }]);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_hangs_keeps_no_other_waiting_and_is_not_made_twice() {
+        let flaky = Flaky { hangs: "bad", ..Flaky::default() };
+        let (bell, heard) = bell();
+        assert!(["bad", "m1", "bad", "m2"].iter().all(|model| bell.ring(model)));
+        let mut told = Vec::new();
+        let answering = answer(heard, &flaky, |called| told.push(called.model.clone()));
+        assert!(tokio::time::timeout(Duration::from_secs(60), answering).await.is_err());
+        told.sort();
+        assert_eq!(told, ["m1", "m2"]);
+        assert_eq!(*flaky.calls.lock().unwrap(), ["bad", "m1", "m2"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_fails_keeps_no_other_waiting() {
+        let flaky = Flaky { fails: 1, ..Flaky::default() };
+        let (bell, heard) = bell();
+        assert!(["first", "second"].iter().all(|model| bell.ring(model)));
+        drop(bell);
+        let (mut told, begun) = (Vec::new(), Instant::now());
+        answer(heard, &flaky, |called| told.push((called.model.clone(), begun.elapsed()))).await;
+        let [now, second] = [Duration::ZERO, PAUSE];
+        assert_eq!(told, [("second".to_owned(), now), ("first".to_owned(), second)]);
     }
 
     #[tokio::test]
     async fn a_folder_gets_a_file_that_names_the_model() {
         let folder = tempfile::tempdir().unwrap();
-        let mut hook = Hook(Way::Folder(folder.path().to_owned()));
+        let hook = Hook(Way::Folder(folder.path().to_owned()));
         hook.wake("org/model").await.unwrap();
         hook.wake("org/model").await.unwrap();
         let files: Vec<_> = std::fs::read_dir(folder.path()).unwrap().flatten().collect();
