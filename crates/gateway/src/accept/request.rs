@@ -8,17 +8,22 @@ use crate::forward::{Key, Record, Trail};
 use crate::identify::Left;
 use crate::names::{REQUEST_ID, TRACEPARENT};
 use crate::scan::Scanner;
-use crate::settings::{Limits, Timeouts};
 use crate::surface::Surface;
 use crate::{kept, mirror, scan};
 use futures::FutureExt as _;
 use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
-use hyper::body::{Body as _, Incoming};
+use hyper::body::{Body as _, Bytes, Frame, Incoming};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// How often a request whose body is slow looks whether the gateway goes away.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// A part of a body, its end, or what went wrong.
+type Came = Option<hyper::Result<Frame<Bytes>>>;
 
 /// Characters of a request id that a caller may choose.
 const ID_BYTES: usize = 128;
@@ -128,7 +133,7 @@ async fn admitted(
     record: &mut Record,
     left: &mut Option<Left>,
 ) -> Result<Aimed, Problem> {
-    let (limits, timeouts) = worker.shared.bounds();
+    let (limits, _) = worker.shared.bounds();
     let caller = {
         let live = worker.shared.live();
         Arc::clone(live.keys.identify(request.headers()).ok_or(Problem::NoKey)?)
@@ -147,7 +152,7 @@ async fn admitted(
     let mut place =
         Place::take(Arc::clone(&worker.shared.room), limits.in_flight).ok_or(Problem::Full)?;
     let (head, body) = request.into_parts();
-    let read = read(&limits, &timeouts, body, record, &mut place).await?;
+    let read = read(worker, body, record, &mut place).await?;
     record.read = Some(record.age());
     record.stream = read.scanned.stream;
     let (live, fleet) = (worker.shared.live(), worker.shared.fleet());
@@ -168,12 +173,12 @@ async fn admitted(
 
 /// Reads a body and what it says.
 async fn read(
-    bounds: &Limits,
-    timeouts: &Timeouts,
+    worker: &Worker,
     mut body: Incoming,
     record: &mut Record,
     place: &mut Place,
 ) -> Result<Read, Problem> {
+    let (bounds, timeouts) = worker.shared.bounds();
     let limit = bounds.body_bytes;
     let limits = scan::Limits { body_bytes: limit, ..scan::Limits::DEFAULT };
     if body.size_hint().lower() > limit as u64 {
@@ -186,9 +191,7 @@ async fn read(
         // A short body has come with its head: no timer for what is there.
         let frame = match body.frame().now_or_never() {
             Some(frame) => frame,
-            None => {
-                tokio::time::timeout(idle, body.frame()).await.map_err(|_| Problem::BodyTimeout)?
-            }
+            None => next(worker, &mut body, idle).await?,
         };
         let Some(frame) = frame else { break };
         let Ok(piece) = frame.map_err(|_| Problem::BodyBroken)?.into_data() else { continue };
@@ -207,6 +210,20 @@ async fn read(
         return Err(Problem::Body(scan::Refused::Wrong { key: "n", wanted }));
     }
     Ok(Read { scanned, blocks, pieces: pieces.into() })
+}
+
+/// The next of a body that is slow to come. Whoever still sends when the gateway ends is told so.
+async fn next(worker: &Worker, body: &mut Incoming, idle: Duration) -> Result<Came, Problem> {
+    let until = Instant::now() + idle;
+    loop {
+        let look = until.min(Instant::now() + LOOK);
+        match tokio::time::timeout_at(look.into(), body.frame()).await {
+            Ok(frame) => return Ok(frame),
+            Err(_) if worker.shared.is_cut() => return Err(Problem::Draining),
+            Err(_) if Instant::now() >= until => return Err(Problem::BodyTimeout),
+            Err(_) => {}
+        }
+    }
 }
 
 /// The caller's own id, if it is plain; one of ours otherwise.

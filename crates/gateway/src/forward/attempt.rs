@@ -3,6 +3,7 @@
 use super::connection::{Connection, Pool};
 use super::outgoing;
 use crate::fleet::Endpoint;
+use crate::serve::Shared;
 use crate::sse::Watcher;
 use crate::surface::Surface;
 use crate::wire::{self, Question, Wire};
@@ -18,11 +19,12 @@ use std::time::{Duration, Instant};
 /// Bytes of comments that are held back while the first event is awaited.
 const HELD_BYTES: usize = 64 << 10;
 
-/// How often a request that waits looks whether its engine is lost.
+/// How often a request that waits looks whether its engine is lost, or the gateway goes away.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// What every try needs.
 pub(crate) struct Prepared<'a> {
+    pub(crate) shared: &'a Shared,
     pub(crate) surface: Surface,
     pub(crate) headers: &'a HeaderMap,
     pub(crate) request_id: &'a HeaderValue,
@@ -69,6 +71,8 @@ pub(crate) enum Failed {
     Lost,
     /// There was no time left.
     TooLate,
+    /// The gateway is going away, and the time to finish is over.
+    Cut,
 }
 
 impl Failed {
@@ -82,6 +86,7 @@ impl Failed {
             Self::Said(_) => "said_5xx",
             Self::Lost => "lost",
             Self::TooLate => "too_late",
+            Self::Cut => "cut",
         }
     }
 }
@@ -200,7 +205,8 @@ impl Stream {
     }
 }
 
-/// Waits for the engine, but not past the time there is and not for an engine that is lost.
+/// Waits for the engine, but not past the time there is, not for an engine that is lost, and not when
+/// the gateway ends: there is still time to say so.
 async fn watched<T>(
     endpoint: &Arc<Endpoint>,
     prepared: &Prepared<'_>,
@@ -212,6 +218,7 @@ async fn watched<T>(
     loop {
         match tokio::time::timeout_at(look.into(), work.as_mut()).await {
             Ok(done) => return Ok(done),
+            Err(_) if prepared.shared.is_cut() => return Err(Failed::Cut),
             Err(_) if endpoint.is_lost() => return Err(Failed::Lost),
             Err(_) if Instant::now() >= until => return Err(Failed::TooLate),
             Err(_) => look = until.min(Instant::now() + LOOK),

@@ -87,6 +87,7 @@ pub(crate) async fn forward(
         record.chosen.get_or_insert(age);
         record.sent_to(&chosen);
         let prepared = Prepared {
+            shared: &worker.shared,
             surface: record.surface,
             headers: &job.headers,
             request_id: &record.request_id,
@@ -143,6 +144,7 @@ pub(crate) async fn forward(
 const fn problem_of(failed: Failed) -> Problem {
     match failed {
         Failed::TooLate => Problem::TooLate,
+        Failed::Cut => Problem::Draining,
         _ => Problem::NoAnswer,
     }
 }
@@ -150,6 +152,7 @@ const fn problem_of(failed: Failed) -> Problem {
 /// Silence costs the whole of `first_byte_ms`, so it is borne twice and not three times.
 const fn retries_after(failed: Failed) -> u32 {
     match failed {
+        Failed::Cut => 0,
         Failed::TooLate => 1,
         _ => RETRIES,
     }
@@ -203,8 +206,8 @@ fn kept(
 fn note(endpoint: &Arc<Endpoint>, failed: Failed, worker: &Worker) {
     let now = worker.shared.now();
     let opened = match failed {
-        // Full is no failure.
-        Failed::Said(429) => false,
+        // Full is no failure, and our own end is not the engine's.
+        Failed::Said(429) | Failed::Cut => false,
         Failed::NotConnected => endpoint.breaker.failed(now, true),
         Failed::Said(_) | Failed::Broken | Failed::Died | Failed::TooLate | Failed::Lost => {
             endpoint.breaker.failed(now, false)
@@ -235,7 +238,7 @@ impl Waiting<'_> {
     fn failed(mut self, failed: Failed) {
         let flight = self.flight.take();
         // The engine may still work on what it was not given time for.
-        if let (Some(flight), Failed::Lost | Failed::TooLate) = (flight, failed) {
+        if let (Some(flight), Failed::Lost | Failed::TooLate | Failed::Cut) = (flight, failed) {
             self.worker.shared.cancelled(flight);
         }
     }

@@ -1,7 +1,8 @@
 //! A gateway that goes away finishes what it has.
 
 use crate::engine::{Does, Engine};
-use crate::rig::{LONG, Rig, STREAM, chat, post};
+use crate::rig::{LONG, PLAIN, Rig, STREAM, chat, post};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -38,4 +39,33 @@ async fn what_does_not_finish_in_time_is_told_so() {
     stream.read_to_string(&mut rest).await.unwrap();
     assert!(rest.contains(r#""code":"draining""#), "{rest}");
     engine.left(1).await;
+}
+
+#[tokio::test]
+async fn whoever_has_no_byte_yet_when_time_is_over_is_told_so() {
+    let engine = Engine::start(Does::Hangs).await;
+    let rig = Rig::start(&[&engine], |_| {});
+    let half = chat(PLAIN).replace("\"}]}", "");
+    let mut streams = Vec::new();
+    for request in [chat(PLAIN), chat(STREAM), half] {
+        let mut stream = rig.connect().await;
+        stream.write_all(request.as_bytes()).await.unwrap();
+        streams.push(stream);
+    }
+    while engine.requests().len() < 2 || rig.gateway.inside().requests < 3 {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let gateway = Arc::new(rig.gateway);
+    let ends = Arc::clone(&gateway);
+    tokio::task::spawn_blocking(move || ends.drain(Duration::ZERO));
+    for mut stream in streams {
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+        assert!(answer.contains("x-flyball-reason: draining\r\n"), "{answer}");
+        assert!(answer.contains("retry-after: 1\r\n"), "{answer}");
+    }
+    engine.left(2).await;
+    let in_flight = || gateway.fleet().endpoints().map(|e| e.in_flight()).sum::<u32>();
+    assert_eq!((gateway.inside().requests, in_flight()), (0, 0));
 }

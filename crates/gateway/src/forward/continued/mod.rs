@@ -133,13 +133,14 @@ impl Kept {
 
     fn prepared<'a>(
         &'a self,
-        worker: &Worker,
+        worker: &'a Worker,
         headers: &'a HeaderMap,
         pieces: &'a Arc<[Bytes]>,
         since: Instant,
     ) -> Prepared<'a> {
         let timeouts = worker.shared.live().timeouts;
         Prepared {
+            shared: &worker.shared,
             surface: self.surface,
             headers,
             request_id: &self.request_id,
