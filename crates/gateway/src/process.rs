@@ -4,14 +4,14 @@
 //! Start at [`run`].
 
 use crate::audit::Audit;
-use crate::collect::{self, Told, Verifier};
+use crate::collect::{self, Verifier};
 use crate::discover;
 use crate::fleet::{Endpoint, Listing};
 use crate::link::{self, Link};
 use crate::meter::{Finished, Meter, MeterError};
 use crate::serve::{self, Listener, Running};
 use crate::settings::reload::{self, Watched};
-use crate::settings::{Model, Settings};
+use crate::settings::{Model, Settings, Timeouts};
 use crate::wake::{self, Bell, Hook, OperatorOrHook};
 use crate::{accept, admin, kv_events};
 use http::HeaderValue;
@@ -22,9 +22,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, watch};
-
-/// From "not ready" to "takes no new connections": Kubernetes tells everybody in about this time.
-const SETTLE: Duration = Duration::from_secs(2);
 
 /// Before discovery that cannot begin is tried again.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -88,7 +85,6 @@ pub fn run(file: &Path, version: &'static str) -> Result<(), Problem> {
         .enable_all()
         .build()
         .map_err(start("no runtime"))?;
-    let drain = Duration::from_millis(settings.timeouts.drain_ms);
     let process = Arc::new(process);
     runtime.block_on(async {
         let hook = settings.waker.as_ref().and_then(Hook::of);
@@ -97,7 +93,7 @@ pub fn run(file: &Path, version: &'static str) -> Result<(), Problem> {
             let (audit, waker) = (Arc::clone(&process.audit), OperatorOrHook { link, hook });
             tokio::spawn(wake::answer(calls, waker, move |call| called(call, &audit)));
         }
-        process.live(watched, &settings, version, drain).await
+        process.live(watched, &settings, version).await
     })
 }
 
@@ -125,7 +121,6 @@ impl Process {
         watched: Watched,
         settings: &Settings,
         version: &'static str,
-        drain: Duration,
     ) -> Result<(), Problem> {
         let start = |what| move |source| Problem::Start { what, source };
         let listener = accept::listener(settings.admin)
@@ -155,11 +150,13 @@ impl Process {
             listen = %self.running.address(), admin = %settings.admin,
             models = settings.models.len(), keys = settings.keys.len(), "gateway serves"
         );
-        stop().await.map_err(start("signals cannot be heard"))?;
+        let told = stop().await.map_err(start("signals cannot be heard"))?;
         self.draining.store(true, Ordering::Relaxed);
+        let (settle, drain) = times(told, &self.models.borrow().timeouts);
         tracing::info!(requests = self.running.inside().requests, "gateway drains");
         self.audit.drain_begins(self.running.inside().requests);
-        tokio::time::sleep(SETTLE.min(drain)).await;
+        // Load balancers still send connections, which are as good as any before.
+        tokio::time::sleep(settle).await;
         let running = Arc::clone(&self.running);
         // The admin address goes on answering meanwhile.
         let left = tokio::task::spawn_blocking(move || running.drain(drain)).await.unwrap_or(0);
@@ -350,21 +347,38 @@ async fn differs(models: &mut watch::Receiver<Settings>, wanted: &[Model]) {
 fn verifier(meter: &Arc<Meter>, audit: &Arc<Audit>) -> Verifier {
     let (meter, audit) = (Arc::clone(meter), Arc::clone(audit));
     Verifier::new(move |told| match told {
-        Told::Freed(took) => meter.freed(took),
-        Told::Quarantined { engine, zombies } => {
+        collect::Told::Freed(took) => meter.freed(took),
+        collect::Told::Quarantined { engine, zombies } => {
             (0..zombies).for_each(|_| meter.cancel_ignored());
             audit.quarantined(&engine, zombies);
         }
-        Told::Released { engine } => audit.released(&engine),
-        Told::Unproven(_) => {}
+        collect::Told::Released { engine } => audit.released(&engine),
+        collect::Told::Unproven(_) => {}
     })
 }
 
-async fn stop() -> io::Result<()> {
+/// Who said that it is to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// SIGTERM: the kubelet.
+    Terminate,
+    /// SIGINT: a person at a terminal, before whom there is no load balancer.
+    Interrupt,
+}
+
+async fn stop() -> io::Result<Told> {
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    tokio::select! {
-        _ = term.recv() => {}
-        _ = int.recv() => {}
-    }
-    Ok(())
+    Ok(tokio::select! {
+        _ = term.recv() => Told::Terminate,
+        _ = int.recv() => Told::Interrupt,
+    })
+}
+
+/// How long new connections are taken, and how long requests may take after that.
+fn times(told: Told, timeouts: &Timeouts) -> (Duration, Duration) {
+    let settle = match told {
+        Told::Terminate => timeouts.settle_ms,
+        Told::Interrupt => 0,
+    };
+    (Duration::from_millis(settle), Duration::from_millis(timeouts.drain_ms))
 }

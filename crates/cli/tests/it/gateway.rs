@@ -1,7 +1,11 @@
 //! `flyball gateway --check`: good and bad settings, as people and programs see it.
 
-use crate::flyball::flyball;
+use crate::flyball::{command, flyball};
+use std::io::{BufRead, BufReader, Lines};
+use std::net::TcpStream;
 use std::path::PathBuf;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::Duration;
 
 const GOOD: &str = r#"
 listen = "0.0.0.0:8080"
@@ -60,4 +64,71 @@ fn a_file_that_is_not_there_is_said_to_be_missing() {
     let run = flyball(&["gateway", "--check", "--config", "/nonexistent/gateway.toml"]);
     assert_eq!(run.status, Some(2));
     assert!(run.stderr.contains("FLY-801"), "{}", run.stderr);
+}
+
+/// A gateway that runs; ended when the test is.
+struct Running {
+    child: Child,
+    said: Lines<BufReader<ChildStderr>>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Running {
+    fn start(name: &str, settle_ms: u64) -> Self {
+        let text = format!(
+            "listen = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nthreads = 1\n\
+             [timeouts]\nsettle_ms = {settle_ms}\n\
+             [[models]]\nname = \"m\"\nendpoints = [\"127.0.0.1:1\"]\n"
+        );
+        let mut run = command(&["gateway", "--config", &file(name, &text)]);
+        let run = run.stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = run.spawn().expect("it starts");
+        let said = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+        Self { child, said }
+    }
+
+    /// Waits until it has said this, and returns the line.
+    fn says(&mut self, what: &str) -> String {
+        let mut lines = self.said.by_ref().map(|line| line.expect("text"));
+        lines.find(|line| line.contains(what)).expect("it says so before it ends")
+    }
+
+    fn signal(&self, signal: &str) {
+        let pid = self.child.id().to_string();
+        let done = Command::new("kill").args([signal, &pid]).status().expect("kill is there");
+        assert!(done.success());
+    }
+}
+
+#[test]
+fn connections_are_taken_after_sigterm_for_as_long_as_load_balancers_need() {
+    let mut gateway = Running::start("gateway-settles.toml", 600_000);
+    let serves = gateway.says("gateway serves");
+    let ports = serves.split("127.0.0.1:").skip(1).filter_map(|rest| {
+        let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+        digits.parse::<u16>().ok().filter(|port| *port > 0)
+    });
+    let port = ports.into_iter().next().unwrap_or_else(|| panic!("a port in {serves}"));
+    gateway.signal("-TERM");
+    gateway.says("gateway drains");
+    // Longer than the two seconds that once were enough for all.
+    for _ in 0..30 {
+        TcpStream::connect(("127.0.0.1", port)).expect("it takes connections");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn a_person_at_a_terminal_does_not_wait_for_load_balancers() {
+    let mut gateway = Running::start("gateway-interrupted.toml", 600_000);
+    gateway.says("gateway serves");
+    gateway.signal("-INT");
+    gateway.says("gateway ends");
+    assert!(gateway.child.wait().expect("it ends").success());
 }

@@ -44,6 +44,16 @@ impl Default for Limits {
     }
 }
 
+/// Load balancers that send to pods are told through an API of their cloud, and go on for a while. Of
+/// those that were measured the slowest counts: an AWS NLB with IP targets sends new connections for two
+/// minutes after a target was taken out, whatever its deregistration delay (aws-load-balancer-controller
+/// 2366, aws/containers-roadmap 470). An ALB takes some 25 s, and Google has pods with endpoint groups
+/// wait for a minute.
+const SETTLE_MS: u64 = 120_000;
+
+/// As long as engines have by default to finish what they have.
+const DRAIN_MS: u64 = 120_000;
+
 impl Default for Timeouts {
     fn default() -> Self {
         Self {
@@ -54,7 +64,8 @@ impl Default for Timeouts {
             answer_idle_ms: 60_000,
             client_idle_ms: 60_000,
             keep_alive_ms: 75_000,
-            drain_ms: 30_000,
+            settle_ms: SETTLE_MS,
+            drain_ms: DRAIN_MS,
         }
     }
 }

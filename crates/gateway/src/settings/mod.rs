@@ -272,7 +272,9 @@ pub struct Timeouts {
     pub client_idle_ms: u64,
     /// A connection without a request.
     pub keep_alive_ms: u64,
-    /// From SIGTERM to the end, whatever still runs.
+    /// From SIGTERM to the last new connection: as long as load balancers take to hear of it.
+    pub settle_ms: u64,
+    /// From then on to the end, whatever still runs.
     pub drain_ms: u64,
 }
 

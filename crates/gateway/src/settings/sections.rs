@@ -322,7 +322,13 @@ const TIMEOUTS: Section = Section {
         time("answer_idle_ms", "Between two pieces of an answer that carry something."),
         time("client_idle_ms", "A client that reads nothing of what is there for it."),
         time("keep_alive_ms", "A connection without a request."),
-        time("drain_ms", "From SIGTERM to the end, whatever still runs."),
+        field(
+            "settle_ms",
+            Kind::Count(0, 86_400_000),
+            "From SIGTERM to the last new connection: as long as load balancers take to hear of it. 2000 \
+             is enough inside a cluster; an AWS NLB with IP targets takes 120000.",
+        ),
+        time("drain_ms", "From then on to the end, whatever still runs."),
     ],
 };
 

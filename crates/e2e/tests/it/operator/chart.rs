@@ -22,6 +22,7 @@ gateway:
   config:
     open: true
     models: [{ name: model, service: "NAMESPACE/model:8000" }]
+    timeouts: { settle_ms: 2000 }
   resources: { requests: { cpu: 10m, memory: 32Mi } }
 "#;
 
