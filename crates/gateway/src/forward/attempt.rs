@@ -130,7 +130,7 @@ async fn connected(
 
 /// Whether an engine that said that it failed still is one. Every kind of engine has this path; one
 /// that does not know it is there to say so.
-async fn is_alive(endpoint: &Endpoint, within: Duration) -> bool {
+pub(super) async fn is_alive(endpoint: &Endpoint, within: Duration) -> bool {
     let question = Question {
         method: Method::GET,
         path: "/health".into(),

@@ -172,10 +172,7 @@ impl Relay {
                     self.last_event = Instant::now();
                 }
                 self.pass(piece, progress.between_events);
-                if self.failure.is_some() {
-                    return self.end_early();
-                }
-                if self.partial.len() > Watcher::LINE_BYTES {
+                if self.partial.len() > Watcher::LINE_BYTES || self.failure.is_some() {
                     return self.give_up(&Problem::BrokenStream);
                 }
                 Ok(())
@@ -199,7 +196,7 @@ impl Relay {
         }
         if self.failure.is_some() {
             // An error would be one of an answer that is no stream.
-            let _ = self.end_early();
+            let _ = self.give_up(&Problem::BrokenStream);
         }
     }
 
@@ -271,24 +268,24 @@ impl Relay {
         if let Some(connection) = self.connection.take() {
             self.worker.pool.put(connection, self.last_event);
         }
-        if let Some(trail) = &self.record.trail {
+        let erred = self.watcher.as_ref().is_some_and(|watcher| watcher.seen().error);
+        if let Some(trail) = self.record.trail.as_ref().filter(|_| !erred) {
             trail.answered(&self.worker.shared);
         }
         self.account();
-        self.keep();
+        self.keep(erred);
         self.record.finish(Outcome::Answered, None);
     }
 
     /// Keeps a whole answer, if it is one of those.
-    fn keep(&mut self) {
+    fn keep(&mut self, erred: bool) {
         let Some(keep) = self.record.keep.take() else { return };
-        let erred = self.watcher.as_ref().is_some_and(|watcher| watcher.seen().error);
         if !erred && self.record.continued == 0 {
             keep.keep();
         }
     }
 
-    /// The engine is gone in the middle of its answer, or says that it failed, as one that dies does.
+    /// The engine is gone in the middle of its answer.
     fn end_early(&mut self) -> io::Result<()> {
         if let (Some(trail), Some(flight)) = (&self.record.trail, &self.flight) {
             trail.died(&self.worker.shared, flight.endpoint(), flight.began());
@@ -302,8 +299,9 @@ impl Relay {
         if broke_off {
             self.tell_breaker();
         }
+        let goes_on = broke_off && self.ask_on();
         self.cut();
-        if broke_off && self.ask_on() { Ok(()) } else { self.fail(problem) }
+        if goes_on { Ok(()) } else { self.fail(problem) }
     }
 
     /// The answer cannot be finished: an event says so in a stream, and a cut connection otherwise.

@@ -87,8 +87,11 @@ fn null_says_nothing() {
     let scanned =
         scan(r#"{"model":"m","stream":null,"max_tokens":null,"n":null,"stream_options":null}"#);
     let scanned = scanned.unwrap();
-    let marks = scanned.marks.clone();
-    assert_eq!(scanned, Scanned { model: "m".into(), plain: true, marks, ..Scanned::default() });
+    let (marks, whole) = (scanned.marks.clone(), scanned.whole);
+    assert_eq!(
+        scanned,
+        Scanned { model: "m".into(), plain: true, marks, whole, ..Scanned::default() }
+    );
     assert_eq!(scan(r#"{"model":null}"#), Err(Refused::NoModel));
     assert_eq!(scan("{}"), Err(Refused::NoModel));
 }

@@ -85,6 +85,33 @@ async fn an_engine_that_says_that_it_failed_and_lives_is_no_evidence() {
     assert_eq!(rig.gateway.suspects(), Default::default());
 }
 
+/// What vLLM says in a stream when its engine core is gone, and when one request failed.
+fn an_error_in_a_stream() -> Does {
+    let error = "data: {\"error\":{\"message\":\"EngineCore failed\",\"code\":500}}\n\n";
+    Does::Streams(vec![error, "data: [DONE]\n\n"], std::time::Duration::ZERO)
+}
+
+#[tokio::test]
+async fn an_engine_that_says_so_in_a_stream_and_is_not_well_has_died() {
+    let engines = eight(|| Does::Ails(Box::new(an_error_in_a_stream()))).await;
+    let rig = rig(&engines);
+    let answer = rig.whole(&chat(STREAM)).await;
+    assert!(answer.contains(r#""code":"prompt_kills_engines""#), "{answer}");
+    assert!(is_refused(&rig.whole(&chat(STREAM)).await));
+    assert_eq!((asked(&engines), Invariant::Deaths.broken()), (2, 0));
+}
+
+#[tokio::test]
+async fn an_engine_that_says_so_in_a_stream_and_is_well_is_no_evidence() {
+    let engines = eight(an_error_in_a_stream).await;
+    let rig = rig(&engines);
+    for _ in 0..4 {
+        let answer = rig.whole(&chat(STREAM)).await;
+        assert!(answer.contains("EngineCore failed"), "{answer}");
+    }
+    assert_eq!(rig.gateway.suspects(), Default::default());
+}
+
 #[tokio::test]
 async fn engines_that_are_told_to_go_make_no_prompt_a_suspect() {
     let engines = eight(|| Does::Holds(Box::new(Does::Closes))).await;

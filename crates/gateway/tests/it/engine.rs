@@ -31,6 +31,8 @@ pub(crate) enum Does {
     Closes,
     /// Says that it failed, and is in good health.
     Fails,
+    /// Does this, and is not well.
+    Ails(Box<Self>),
     /// Reads and says nothing.
     Hangs,
 }
@@ -111,6 +113,7 @@ async fn serve(mut stream: TcpStream, seen: Arc<Mutex<Seen>>, does: Arc<Mutex<Do
         // How it is: as well as its answers are.
         let does = match (request.starts_with(b"GET "), does) {
             (true, Does::Answers(status, _)) => Does::Answers(status, ""),
+            (true, Does::Ails(_)) => Does::Answers(503, ""),
             (true, _) => Does::Answers(200, ""),
             (false, does) => {
                 let mut seen = seen.lock().expect("no thread panicked");
@@ -167,6 +170,7 @@ async fn answer(stream: &mut TcpStream, seen: &Mutex<Seen>, does: Does) -> bool 
             false
         }
         Does::Tells(_) | Does::Closes => false,
+        Does::Ails(does) => Box::pin(answer(stream, seen, *does)).await,
         Does::Fails => Box::pin(answer(stream, seen, Does::Answers(500, ""))).await,
         Does::Hangs => {
             gone(stream, seen).await;

@@ -16,11 +16,11 @@ mod so_far;
 pub(super) use joined::Joined;
 pub(super) use so_far::{Came, SoFar};
 
-use super::attempt::{Failed, Prepared, Stream, attempt};
+use super::attempt::{Failed, Prepared, Stream, attempt, is_alive};
 use super::{Job, Trail, flight, note};
 use crate::accept::Worker;
 use crate::choose::{Chosen, Wish};
-use crate::fleet::Flight;
+use crate::fleet::{Endpoint, Flight};
 use crate::surface::Surface;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
@@ -53,6 +53,13 @@ pub(super) struct Next {
     pub(super) chosen: Chosen,
 }
 
+/// An engine that said in the middle of a stream that it failed. It may be dead.
+pub(super) struct Failing {
+    pub(super) endpoint: Arc<Endpoint>,
+    /// When it got the request.
+    pub(super) sent: Instant,
+}
+
 impl Kept {
     /// Of a request whose stream could be continued; `None` if it could not.
     pub(super) fn of(
@@ -78,11 +85,24 @@ impl Kept {
         text: String,
         tokens: u64,
         tried: Vec<u32>,
+        failing: Option<Failing>,
     ) -> Option<Next> {
-        let asking = self.ask(&worker, &text, tokens, tried);
+        let asking = async {
+            self.look_at(failing, &worker).await;
+            self.ask(&worker, &text, tokens, tried).await
+        };
         tokio::select! {
             next = asking => next,
             () = going_away(&worker) => None,
+        }
+    }
+
+    /// Whether the engine that failed died of it.
+    async fn look_at(&self, failing: Option<Failing>, worker: &Worker) {
+        let Some(Failing { endpoint, sent }) = failing else { return };
+        let within = Duration::from_millis(worker.shared.live().timeouts.connect_ms);
+        if !is_alive(&endpoint, within).await {
+            self.trail.died(&worker.shared, &endpoint, sent);
         }
     }
 
@@ -93,7 +113,7 @@ impl Kept {
         tokens: u64,
         mut tried: Vec<u32>,
     ) -> Option<Next> {
-        let _retry = worker.shared.retry()?;
+        let _retry = worker.shared.retry().filter(|_| self.trail.may_go_on(&worker.shared))?;
         let Job { headers, scanned, pieces, model, .. } = &*self.job;
         // Engines may have come since.
         let model = worker.shared.fleet().model(&model.name).cloned()?;

@@ -3,7 +3,7 @@
 use super::Relay;
 use crate::answer::Problem;
 use crate::forward::attempt::Failed;
-use crate::forward::continued::{Came, Joined, Kept, MOST, Next, SoFar};
+use crate::forward::continued::{Came, Failing, Joined, Kept, MOST, Next, SoFar};
 use crate::forward::note;
 use bytes::Bytes;
 use std::io;
@@ -56,17 +56,18 @@ impl Relay {
         let endpoint = self.record.endpoint.as_ref();
         let slot = endpoint.map(|endpoint| endpoint.slot);
         let Some(seam) = &mut self.seam else { return false };
-        let trail = self.record.trail.as_ref();
-        if trail.is_some_and(|trail| !trail.may_go_on(&self.worker.shared)) {
-            return false;
-        }
         let Some(text) = seam.so_far.text().filter(|_| self.record.continued < MOST) else {
             return false;
         };
         seam.tried.extend(slot);
         seam.tokens = tokens;
+        let flight = self.flight.as_ref().filter(|_| self.failure.is_some());
+        let failing = flight.map(|flight| Failing {
+            endpoint: Arc::clone(flight.endpoint()),
+            sent: flight.began(),
+        });
         let (worker, text) = (Arc::clone(&self.worker), text.to_owned());
-        let asking = seam.kept.clone().go_on(worker, text, tokens, seam.tried.clone());
+        let asking = seam.kept.clone().go_on(worker, text, tokens, seam.tried.clone(), failing);
         seam.asking = Some(Box::pin(asking));
         self.partial.clear();
         true
