@@ -125,6 +125,7 @@ impl Process {
         let start = |what| move |source| Problem::Start { what, source };
         let listener = accept::listener(settings.admin)
             .map_err(start("the admin address cannot be listened on"))?;
+        let stop = stop().map_err(start("signals cannot be heard"))?;
         let state = self.state(settings, version);
         self.meter.look_at({
             let process = Arc::clone(&self);
@@ -150,7 +151,7 @@ impl Process {
             listen = %self.running.address(), admin = %settings.admin,
             models = settings.models.len(), keys = settings.keys.len(), "gateway serves"
         );
-        let told = stop().await.map_err(start("signals cannot be heard"))?;
+        let told = stop.await;
         self.draining.store(true, Ordering::Relaxed);
         let (settle, drain) = times(told, &self.models.borrow().timeouts);
         tracing::info!(requests = self.running.inside().requests, "gateway drains");
@@ -366,11 +367,14 @@ enum Told {
     Interrupt,
 }
 
-async fn stop() -> io::Result<Told> {
+/// Heard from the call on, and not only when it is awaited.
+fn stop() -> io::Result<impl Future<Output = Told>> {
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    Ok(tokio::select! {
-        _ = term.recv() => Told::Terminate,
-        _ = int.recv() => Told::Interrupt,
+    Ok(async move {
+        tokio::select! {
+            _ = term.recv() => Told::Terminate,
+            _ = int.recv() => Told::Interrupt,
+        }
     })
 }
 
