@@ -66,9 +66,9 @@ pub(crate) async fn forward(
     };
     let wish = Wish::new(&job.model, policy, &job.scanned, worker.next_number());
     worker.shared.recovered.budget.earn(wish.prompt(), recovery.hedge_per_thousand);
-    let may_hedge = recovery.hedge_per_thousand > 0 && record.surface != Surface::Embeddings;
     let traceparent = record.traceparent_onward();
     let trail = Arc::clone(record.trail.get_or_insert_default());
+    let may_hedge = may_hedge(worker, &record, &trail, recovery);
     let mut tried = Vec::new();
     let mut retry = None;
     let mut problem = Problem::NoEndpoint;
@@ -78,13 +78,11 @@ pub(crate) async fn forward(
             return Err((problem, record));
         };
         if record.chosen.is_none() {
-            let engine = chosen.endpoint.key;
-            record.followed =
-                worker.shared.shadows.arrived(&job.model.name, &wish.arrival(), engine);
+            let (name, engine) = (&job.model.name, chosen.endpoint.key);
+            record.followed = worker.shared.shadows.arrived(name, &wish.arrival(), engine);
         }
         trail.goes_on();
-        let age = record.age_at(now.at);
-        record.chosen.get_or_insert(age);
+        record.chosen = record.chosen.or_else(|| Some(record.age_at(now.at)));
         record.sent_to(&chosen);
         let prepared = Prepared {
             shared: &worker.shared,
@@ -103,10 +101,7 @@ pub(crate) async fn forward(
             wish: &wish,
             prepared: &prepared,
             stream: job.scanned.stream,
-            may_hedge: may_hedge
-                && record.retries == 0
-                && !record.mirrored
-                && !trail.is_suspect(&worker.shared),
+            may_hedge: may_hedge && record.retries == 0,
             turn: record.turn.as_ref(),
             trail: &trail,
         };
@@ -139,6 +134,15 @@ pub(crate) async fn forward(
         record.retries += 1;
         tried.push(chosen.endpoint.slot);
     }
+}
+
+/// Whether a second engine may be asked: not for what is not a client's, and not with a prompt that an
+/// engine died over.
+fn may_hedge(worker: &Worker, record: &Record, trail: &Trail, recovery: Recovery) -> bool {
+    recovery.hedge_per_thousand > 0
+        && record.surface != Surface::Embeddings
+        && !record.mirrored
+        && !trail.is_suspect(&worker.shared)
 }
 
 const fn problem_of(failed: Failed) -> Problem {
