@@ -2,6 +2,7 @@
 //! what it costs against what a plain autoscaler would have done.
 
 use flyball_core::decision::{Action, Bound, ModelDecision};
+use flyball_core::reason::Reason;
 use flyball_core::snapshot::{Freshness, Signal};
 use flyball_core::units::Replicas;
 
@@ -51,6 +52,10 @@ fn why(decided: &ModelDecision) -> String {
             "fewer would not be enough for what may come within {}, and more would not pay",
             work.cold_start
         ),
+        (_, Bound::Capacity | Bound::PoolLimit) if decided.reason == Reason::Recommending => {
+            "it counts on what other models leave free, because nothing is taken for a recommendation"
+                .to_owned()
+        }
         (_, bound) => lower(bound.summary()),
     };
     let held = match decided.bound.can_starve().then(|| wanted(decided)) {

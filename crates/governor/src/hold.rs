@@ -76,10 +76,12 @@ impl Held {
                 continue;
             }
             let gpus = f64::from(lane.gpus());
-            let target = lane.target.saturating_mul(lane.gpus());
+            let target = seat.claimed(lane).saturating_mul(lane.gpus());
             sum.targets = sum.targets.saturating_add(target);
-            let Some((up, keep)) = seat.wanted.filter(|_| n == seat.main) else {
-                // Nothing is known of it, or another variant speaks for it: it keeps what it has.
+            let speaks = n == seat.main && seat.model.acts();
+            let Some((up, keep)) = seat.wanted.filter(|_| speaks) else {
+                // It does not act, nothing is known of it, or another variant speaks for it: it
+                // keeps what it has.
                 sum.wanted.0 += f64::from(target);
                 sum.wanted.1 += f64::from(target);
                 continue;

@@ -4,7 +4,11 @@
 //! one avoids the most money in misses, which is what makes one price for all models of a pool.
 //! What a model has it keeps, unless another would use it for clearly more: queues as the measure
 //! flipped owners every 15 s and evicted running pods (llm-d-autoscaling#1427).
+//!
+//! A model that does not act has the replicas that are there. What is shown for it takes nothing:
+//! it is what the others leave free, and several that are shown something share that.
 
+use crate::lane::Lane;
 use crate::policy::Lending;
 use crate::seat::Seat;
 use flyball_core::decision::{Bound, Previous, RunAction, RunDecision};
@@ -12,10 +16,13 @@ use flyball_core::ids::{PoolId, RunId};
 use flyball_core::reason::Reason;
 use flyball_core::snapshot::{Freshness, Pool, Snapshot, TrainingRun};
 use flyball_core::units::{Gpus, Timestamp};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Another model must value a replica by this much more to get it.
 const CLEARLY_MORE: f64 = 1.5;
+
+/// So often those who got nothing are asked again.
+const PASSES: u32 = 3;
 
 /// A variant of a model: seat and lane.
 type Place = (usize, usize);
@@ -31,12 +38,14 @@ pub(crate) fn ration(
     for (id, places) in &places(seats) {
         let room = Room::of(id, places, seats, snapshot, previous);
         let training = if lending.on { 0 } else { room.training };
-        let most = room.ceiling.saturating_sub(training);
-        let wanted = gpus(seats, places, |lane| lane.target);
-        if wanted > most {
-            share(seats, places, most, room.bound);
-            cut = true;
-        }
+        let (acting, shown): (Vec<Place>, Vec<Place>) =
+            places.iter().partition(|(s, _)| seats[*s].model.acts());
+        let aside = gpus(seats, &shown, Seat::claimed).saturating_add(training);
+        cut |= share(seats, &acting, room.ceiling.saturating_sub(aside), room.bound);
+        let taken = gpus(seats, &acting, Seat::claimed).saturating_add(aside);
+        let free = room.has.map_or(u32::MAX, |has| has.saturating_sub(taken));
+        let there = gpus(seats, &shown, |_, lane| lane.target.min(lane.live()));
+        cut |= share(seats, &shown, there.saturating_add(free), room.bound);
     }
     cut
 }
@@ -62,7 +71,7 @@ pub(crate) fn lend(
         let none = Vec::new();
         let here = places.get(id).unwrap_or(&none);
         let room = Room::of(id, here, seats, snapshot, previous);
-        let serving = gpus(seats, here, |lane| lane.target);
+        let serving = gpus(seats, here, Seat::claimed);
         let left = room.left(serving, lending);
         // Kept longest: what must be done first, then what would lose most work.
         runs.sort_by_key(|(id, run)| {
@@ -131,7 +140,7 @@ impl Room {
         let runs = snapshot.runs.iter().filter(|(_, run)| &run.pool == id);
         let training = runs.map(|(id, _)| previous.run_baseline(snapshot, id).get());
         let training = training.fold(0, u32::saturating_add);
-        let before = gpus(seats, places, |lane| lane.baseline).saturating_add(training);
+        let before = gpus(seats, places, Seat::held).saturating_add(training);
         let pool = snapshot.pools.get(id);
         let limit = pool.and_then(|pool| pool.limit).map(Gpus::get);
         let there = match pool {
@@ -179,36 +188,58 @@ fn places<'a>(seats: &[Seat<'a>]) -> BTreeMap<&'a PoolId, Vec<Place>> {
     places
 }
 
-fn gpus(seats: &[Seat<'_>], places: &[Place], of: impl Fn(&crate::lane::Lane<'_>) -> u32) -> u32 {
+fn gpus<'s>(seats: &[Seat<'s>], places: &[Place], of: impl Fn(&Seat<'s>, &Lane<'s>) -> u32) -> u32 {
     let each = places.iter().map(|(s, l)| {
         let lane = &seats[*s].lanes[*l];
-        of(lane).saturating_mul(lane.gpus())
+        of(&seats[*s], lane).saturating_mul(lane.gpus())
     });
     each.fold(0, u32::saturating_add)
 }
 
-/// Gives out `most` accelerators.
-fn share(seats: &mut [Seat<'_>], places: &[Place], most: u32, bound: Bound) {
+/// What a lane has before anything is given out. What is shown for a model is held where nobody can
+/// tell that less would do, and else begins anew with what is there.
+fn kept(seat: &Seat<'_>, lane: &Lane<'_>) -> u32 {
+    let holds = seat.model.acts() || seat.model.frozen || seat.blind;
+    if holds { lane.baseline } else { lane.live() }
+}
+
+/// Gives out `most` accelerators, where more are wanted. Returns whether they are.
+fn share(seats: &mut [Seat<'_>], places: &[Place], most: u32, bound: Bound) -> bool {
+    if gpus(seats, places, |_, lane| lane.target) <= most {
+        return false;
+    }
     let wanted: Vec<u32> = places.iter().map(|(s, l)| seats[*s].lanes[*l].target).collect();
     for (s, l) in places {
+        let kept = kept(&seats[*s], &seats[*s].lanes[*l]);
         let lane = &mut seats[*s].lanes[*l];
-        lane.target = lane.target.min(lane.baseline);
+        lane.target = lane.target.min(kept);
     }
-    let mut free = most.saturating_sub(gpus(seats, places, |lane| lane.target));
+    let mut free = most.saturating_sub(gpus(seats, places, |_, lane| lane.target));
+    // Who cannot be helped does not keep what is free from others. What one got may be what another can
+    // then take, so that they are asked again.
+    let (mut done, mut gave, mut passes) = (BTreeSet::new(), false, 0);
     loop {
-        let short = (0..places.len()).filter(|n| seat_lane(seats, places[*n]).target < wanted[*n]);
+        let short = (0..places.len())
+            .filter(|n| seat_lane(seats, places[*n]).target < wanted[*n] && !done.contains(n));
         let best = short
             .map(|n| (value(&seats[places[n].0], places[n].1, true), n))
             .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
-        let Some((worth, n)) = best else { break };
+        let Some((worth, n)) = best else {
+            if !gave || passes == PASSES {
+                break;
+            }
+            (done, gave, passes) = (BTreeSet::new(), false, passes + 1);
+            continue;
+        };
         let needs = seat_lane(seats, places[n]).gpus();
         if free < needs {
             free += take(seats, places, needs - free, worth, places[n]);
         }
         if free < needs {
-            break;
+            done.insert(n);
+            continue;
         }
-        free -= needs;
+        (free, gave) = (free - needs, true);
         seats[places[n].0].lanes[places[n].1].target += 1;
     }
     for (n, (s, l)) in places.iter().enumerate() {
@@ -222,15 +253,19 @@ fn share(seats: &mut [Seat<'_>], places: &[Place], most: u32, bound: Bound) {
             };
         }
     }
+    true
 }
 
-fn seat_lane<'a, 'b>(seats: &'b [Seat<'a>], place: Place) -> &'b crate::lane::Lane<'a> {
+fn seat_lane<'a, 'b>(seats: &'b [Seat<'a>], place: Place) -> &'b Lane<'a> {
     &seats[place.0].lanes[place.1]
 }
 
 /// Takes replicas from models that value them clearly less, until so many accelerators are free.
 /// Returns how many were freed; none, if not enough can be.
 fn take(seats: &mut [Seat<'_>], places: &[Place], needs: u32, worth: f64, by: Place) -> u32 {
+    if !seats[by.0].model.acts() {
+        return 0;
+    }
     let mut taken: Vec<Place> = Vec::new();
     let mut freed = 0;
     while freed < needs {

@@ -147,6 +147,17 @@ impl<'a> Seat<'a> {
         main.map_or(0, |(n, _)| n)
     }
 
+    /// Replicas of a lane that count in its pool before the decision. A model that does not act has
+    /// what is there: what is only shown reserves nothing.
+    pub(crate) fn held(&self, lane: &Lane<'_>) -> u32 {
+        if self.model.acts() { lane.baseline } else { lane.live() }
+    }
+
+    /// Replicas of a lane that count in its pool as settled so far.
+    pub(crate) fn claimed(&self, lane: &Lane<'_>) -> u32 {
+        if self.model.acts() { lane.target } else { lane.live() }
+    }
+
     /// Replicas over all variants that no change means.
     pub(crate) fn baseline(&self) -> u32 {
         self.lanes.iter().map(|lane| lane.baseline).fold(0, u32::saturating_add)

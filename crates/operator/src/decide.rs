@@ -153,7 +153,8 @@ mod tests {
         let snapshot = world();
         let mut decision = hold(&snapshot, &Previous::none());
         for (entry, wanted) in decision.models.iter_mut().zip(wanted) {
-            entry.targets[0].replicas = Replicas::new(wanted);
+            let wanted = Replicas::new(wanted);
+            (entry.targets[0].replicas, entry.targets[0].wanted) = (wanted, wanted);
             entry.reason = Reason::ScaledUp;
         }
         spoil(&mut decision);
@@ -177,6 +178,12 @@ mod tests {
         // Only those that grow are to blame for a pool that is too small.
         let (models, _) = settled(&mut Brain::default(), [8, 1, 4], |_| {});
         assert_eq!(models, [HELD, (Reason::ScaledUp, 1), (Reason::ScaledUp, 4)]);
+        // Unless one gives what it wants to one that does not get it.
+        let gives =
+            |decision: &mut Decision| decision.models[1].targets[0].wanted = Replicas::new(2);
+        let (models, broken) = settled(&mut Brain::default(), [8, 1, 4], gives);
+        assert_eq!(models, [HELD, HELD, (Reason::ScaledUp, 4)]);
+        assert_eq!(broken.last(), Some(&Invariant::TakenOnlyByThoseThatAct));
     }
 
     #[test]

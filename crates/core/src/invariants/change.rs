@@ -2,7 +2,7 @@
 
 use crate::decision::{Action, Decision, ModelDecision, Previous};
 use crate::ids::{ModelId, PoolId, RunId, VariantId};
-use crate::snapshot::{Freshness, Model, Snapshot, Variant};
+use crate::snapshot::{Freshness, Model, ReplicaState, Snapshot, Variant};
 use crate::units::{Gpus, Replicas};
 use std::collections::BTreeMap;
 
@@ -26,6 +26,7 @@ pub(super) struct VariantChange<'a> {
     pub(super) variant: &'a Variant,
     pub(super) before: Replicas,
     pub(super) after: Replicas,
+    pub(super) wanted: Replicas,
     pub(super) actions: &'a [Action],
 }
 
@@ -44,15 +45,20 @@ impl<'a> Changes<'a> {
         }
     }
 
-    /// GPUs of a pool that are reserved before and after, training included.
+    /// GPUs of a pool that are reserved before and after, training included. Of a model that does
+    /// not act that is what its replicas use, whatever is shown for it.
     ///
     /// Replicas that drain are left out: their GPUs are promised to whoever comes next, and the
     /// cluster's scheduler holds the newcomer back until they are free.
     pub(super) fn reserved(&self, pool: &PoolId) -> (Gpus, Gpus) {
-        let variants = self.models.iter().flat_map(|change| &change.variants);
-        let serving = variants.filter(|change| &change.variant.pool == pool).map(|change| {
+        let serving = self.in_pool(pool).map(|(model, change)| {
             let gpus = |replicas| Gpus::for_replicas(change.variant.gpus_per_replica, replicas);
-            (gpus(change.before), gpus(change.after))
+            if model.model.acts() {
+                (gpus(change.before), gpus(change.after))
+            } else {
+                let held = gpus(change.variant.live());
+                (held, held)
+            }
         });
         let runs = self.runs.iter().filter(|run| run.pool == pool);
         let training = runs.map(|run| (run.before, run.after));
@@ -61,10 +67,28 @@ impl<'a> Changes<'a> {
         })
     }
 
+    /// Every variant in a pool, with its model.
+    pub(super) fn in_pool<'b>(
+        &'b self,
+        pool: &'b PoolId,
+    ) -> impl Iterator<Item = (&'b Change<'a>, &'b VariantChange<'a>)> {
+        let all =
+            self.models.iter().flat_map(|model| model.variants.iter().map(move |v| (model, v)));
+        all.filter(move |(_, change)| &change.variant.pool == pool)
+    }
+
     /// Every pool that a variant or a run is in, whether or not anybody has seen the pool.
     pub(super) fn pools(&self) -> impl Iterator<Item = &'a PoolId> {
         let variants = self.models.iter().flat_map(|change| &change.variants);
         variants.map(|change| &change.variant.pool).chain(self.runs.iter().map(|run| run.pool))
+    }
+}
+
+impl VariantChange<'_> {
+    /// Replicas that serve, that were meant to go on doing so, that are still wanted, and that go.
+    pub(super) fn loss(&self) -> Replicas {
+        let ready = self.variant.count(ReplicaState::Ready);
+        self.before.min(ready).min(self.wanted).saturating_sub(self.after)
     }
 }
 
@@ -96,6 +120,7 @@ impl<'a> Change<'a> {
                     decided.and_then(|entry| entry.targets.iter().find(|t| t.variant == id));
                 VariantChange {
                     after: target.map_or(before, |target| target.replicas),
+                    wanted: target.map_or(before, |target| target.wanted),
                     actions: target.map_or(&[], |target| &target.actions),
                     id,
                     variant,
@@ -113,6 +138,21 @@ impl<'a> Change<'a> {
 
     pub(super) fn total_after(&self) -> Replicas {
         self.variants.iter().map(|variant| variant.after).sum()
+    }
+
+    /// Replicas that serve, that were meant to go on doing so, that are still wanted, and that go
+    /// without another variant in their place.
+    ///
+    /// None where a person lowered the maximum: that too takes replicas, and of whichever variant.
+    pub(super) fn loss(&self) -> Replicas {
+        if self.total_before() > self.ceiling() {
+            return Replicas::ZERO;
+        }
+        let serves = |change: &VariantChange<'_>| change.variant.count(ReplicaState::Ready);
+        let ready = self.variants.iter().map(serves).sum();
+        let wanted: Replicas = self.variants.iter().map(|variant| variant.wanted).sum();
+        let keeps = self.total_before().min(ready).min(wanted);
+        keeps.saturating_sub(self.total_after())
     }
 
     /// The most replicas a person allows.

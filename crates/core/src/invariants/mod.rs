@@ -45,6 +45,8 @@ pub enum Invariant {
     NoScaleDownUnheard,
     /// `INV-10`
     WaitingWorkWakes,
+    /// `INV-11`
+    TakenOnlyByThoseThatAct,
     /// `INV-13`
     NoWriteCutsRequests,
     /// `INV-15`
@@ -64,6 +66,7 @@ impl Invariant {
         Self::FrozenUnchanged,
         Self::NoScaleDownUnheard,
         Self::WaitingWorkWakes,
+        Self::TakenOnlyByThoseThatAct,
         Self::NoWriteCutsRequests,
         Self::PodsWithinStandard,
     ];
@@ -81,6 +84,7 @@ impl Invariant {
             Self::FrozenUnchanged => "INV-08",
             Self::NoScaleDownUnheard => "INV-09",
             Self::WaitingWorkWakes => "INV-10",
+            Self::TakenOnlyByThoseThatAct => "INV-11",
             Self::NoWriteCutsRequests => "INV-13",
             Self::PodsWithinStandard => "INV-15",
         }
@@ -124,6 +128,11 @@ impl Invariant {
                  silent; none only where a person allows none, or where a budget, a limit or \
                  capacity is named as the bound."
             }
+            Self::TakenOnlyByThoseThatAct => {
+                "A replica that serves and is still wanted is taken only for another model of the \
+                 same pool that acts and gets more; one in Recommend mode, a frozen one, or one \
+                 whose replicas Flyball cannot set takes nothing."
+            }
             Self::NoWriteCutsRequests => {
                 "No write removes a replica, or lets Kubernetes choose one, unless it never \
                  served, is seen to be empty, or has drained where no gateway sends to it and its \
@@ -156,6 +165,7 @@ impl Invariant {
             Self::FrozenUnchanged => rules::frozen_unchanged(&changes.models),
             Self::NoScaleDownUnheard => rules::no_scale_down_unheard(&changes.models),
             Self::WaitingWorkWakes => rules::waiting_work_wakes(&changes.models),
+            Self::TakenOnlyByThoseThatAct => rules::taken_only_by_those_that_act(changes),
             // Not about decisions: see `removals`.
             Self::NoWriteCutsRequests => Vec::new(),
             // A decision has no pods; the operator looks at each that it is about to make.

@@ -24,6 +24,9 @@ pub struct Model {
     pub pinned: Option<Replicas>,
     /// Whether a person stopped all changes.
     pub frozen: bool,
+    /// Whether decisions cannot be carried out: another controller sets its replicas too, or there
+    /// is no workload of it.
+    pub blocked: bool,
     /// How few and how many replicas it may have over all variants.
     pub bounds: ScalingBounds,
     /// How fast it should answer.
@@ -34,6 +37,14 @@ pub struct Model {
     pub misses: Observed<Misses>,
     /// The ways to run it.
     pub variants: BTreeMap<VariantName, Variant>,
+}
+
+impl Model {
+    /// Whether what is decided for it is carried out. Of a pool, one that does not act has what its
+    /// replicas use and nothing else: what is only shown takes nothing from anybody.
+    pub fn acts(&self) -> bool {
+        self.mode == Mode::Act && !self.frozen && !self.blocked
+    }
 }
 
 /// How few and how many replicas a model may have over all its variants.

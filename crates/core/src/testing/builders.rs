@@ -136,6 +136,12 @@ impl ModelBuilder {
         self
     }
 
+    /// Decisions cannot be carried out: another controller sets its replicas too.
+    pub const fn blocked(mut self) -> Self {
+        self.model.blocked = true;
+        self
+    }
+
     /// Decisions are shown and not carried out.
     pub const fn recommend(mut self) -> Self {
         self.model.mode = Mode::Recommend;

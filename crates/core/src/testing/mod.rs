@@ -73,6 +73,7 @@ pub fn model(id: &str) -> ModelBuilder {
         mode: Mode::Act,
         pinned: None,
         frozen: false,
+        blocked: false,
         bounds: ScalingBounds { min: Replicas::ZERO, max: Replicas::new(100), may_sleep: false },
         objectives: Objectives {
             first_token: Some(Micros::from_millis(500)),

@@ -186,3 +186,66 @@ fn an_owner_reads_that_it_is_the_minimum_or_the_maximum_that_holds() {
     assert_eq!(decided(2, 9, 100), (2, Bound::Minimum, Reason::Steady));
     assert_eq!(decided(1, 3, 90_000), (3, Bound::Maximum, Reason::LimitReached));
 }
+
+/// Two models in a pool of eight: the first acts and has six. The second has two and wants five.
+fn beside(second: flyball_core::testing::ModelBuilder) -> flyball_core::decision::Decision {
+    let first = model("a/first").variant(variant("x", "h100").ready(6)).demand(reading(12_000));
+    let second =
+        second.variant(variant("x", "h100").ready(2)).between(5, 9).demand(reading(30_000));
+    let world = snapshot()
+        .pool(pool("h100").gpus(8).price_usd_cents(200))
+        .model(first)
+        .model(second)
+        .build();
+    let (decision, memory) = decide(&world, &Policy::default(), &Previous::none(), Memory::new());
+    let previous = Previous::none().after(&decision);
+    let (again, _) = decide(&world, &Policy::default(), &previous, memory);
+    let first =
+        |decision: &flyball_core::decision::Decision| decision.models[0].targets[0].replicas;
+    assert_eq!(first(&again), first(&decision));
+    decision
+}
+
+#[test]
+fn what_is_only_shown_takes_nothing_from_anybody() {
+    let acts = beside(model("a/second"));
+    assert_eq!(acts.models[0].targets[0].replicas.get(), 3, "one that acts would get them");
+    let second = || model("a/second");
+    for second in [second().recommend(), second().blocked(), second().frozen()] {
+        let decision = beside(second);
+        let [first, second] = [&decision.models[0], &decision.models[1]].map(|m| &m.targets[0]);
+        assert_eq!((first.replicas.get(), first.actions.len()), (6, 0), "{decision:?}");
+        // Nothing is free, and the recommendation does not pretend that it were.
+        assert_eq!(second.replicas.get(), 2);
+    }
+    let shown = beside(model("a/second").recommend());
+    assert_eq!(shown.models[1].targets[0].wanted.get(), 5);
+    assert_eq!(shown.models[1].bound, Bound::Capacity);
+}
+
+#[test]
+fn what_is_shown_is_what_others_leave_free_and_reserves_none_of_it() {
+    let kind = |ready| variant("x", "h100").ready(ready);
+    let shown = |id| model(id).recommend().variant(kind(1)).demand(reading(60_000));
+    let acting = |tokens| model("a/acts").variant(kind(2)).demand(reading(tokens));
+    let mut world = snapshot()
+        .pool(pool("h100").gpus(10).price_usd_cents(200))
+        .model(acting(12_000))
+        .model(shown("a/one"))
+        .model(shown("a/two"))
+        .build();
+    let policy = Policy::default();
+    let (decision, memory) = decide(&world, &policy, &Previous::none(), Memory::new());
+    let count = |decision: &flyball_core::decision::Decision, n: usize| {
+        decision.models[n].targets[0].replicas.get()
+    };
+    assert_eq!(count(&decision, 0), 2);
+    assert_eq!(count(&decision, 1) + count(&decision, 2), 8, "both share what is free");
+    // What was shown is no claim: whoever acts gets all but what really runs.
+    let previous = Previous::none().after(&decision);
+    world.models.insert("a/acts".parse().unwrap(), acting(200_000).build());
+    world.taken_at = flyball_core::testing::at(1_015);
+    let (decision, _) = decide(&world, &policy, &previous, memory);
+    assert_eq!(count(&decision, 0), 8, "{decision:?}");
+    assert_eq!((count(&decision, 1), count(&decision, 2)), (1, 1));
+}

@@ -21,7 +21,7 @@ use crate::observe::{Facts, PodFacts, Seen, SeenModel, WorkloadKey, workload_key
 use flyball_core::decision::{Bound, Decision, ModelDecision};
 use flyball_core::ids::{ModelId, ReplicaId};
 use flyball_core::invariants::Violation;
-use flyball_core::snapshot::{Mode, Model};
+use flyball_core::snapshot::Model;
 use flyball_core::units::Timestamp;
 use scale::Scene;
 use serde_json::Value;
@@ -110,11 +110,7 @@ pub fn build(facts: &Facts, seen: &Seen, decision: &Decision) -> Built {
 
 fn may_write(seen: &Seen, model: &SeenModel, decided: &ModelDecision) -> bool {
     let wanted = seen.snapshot.models.get(&decided.model);
-    decided.bound != Bound::Rule
-        && model.problems.is_empty()
-        && model.rival.is_none()
-        && !model.owners_unseen
-        && wanted.is_some_and(|wanted| wanted.mode == Mode::Act && !wanted.frozen)
+    decided.bound != Bound::Rule && model.problems.is_empty() && wanted.is_some_and(Model::acts)
 }
 
 fn of_model(

@@ -167,6 +167,7 @@ impl<'a> Look<'a> {
             mode: spec.scaling.mode(),
             pinned: spec.pinned(),
             frozen: self.facts.frozen || self.service.is_frozen(time::date(self.time.0)),
+            blocked: seen.rival.is_some() || seen.owners_unseen || seen.workloads.is_empty(),
             bounds: spec.scaling.bounds(),
             objectives: self.wanted.objectives,
             demand: known.demand,

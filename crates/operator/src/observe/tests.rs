@@ -294,6 +294,24 @@ fn a_workload_that_is_not_there_is_named() {
 }
 
 #[test]
+fn a_model_whose_replicas_cannot_be_set_does_not_act() {
+    let mut service = ModelService::clone(&adopted());
+    service.spec.scaling.mode = flyball_resources::model_service::Mode::Act;
+    let acts = |facts: &Facts| model(facts, &Signals::default(), 1).acts();
+    let mut facts = facts(Arc::new(service), vec![]);
+    assert!(acts(&facts));
+    let key = facts.workloads.keys().next().unwrap().clone();
+    facts.workloads.get_mut(&key).unwrap().rival = Some("hpa".to_owned());
+    assert!(!acts(&facts), "an autoscaler sets them too");
+    facts.workloads.get_mut(&key).unwrap().rival = None;
+    facts.unseen_owners = ["a".to_owned()].into();
+    assert!(!acts(&facts), "one may");
+    facts.unseen_owners.clear();
+    facts.workloads.clear();
+    assert!(!acts(&facts), "there is no workload");
+}
+
+#[test]
 fn a_model_on_a_known_accelerator_has_a_predicted_capacity() {
     let service = service(json!({
         "model": "Qwen/Qwen3-32B",

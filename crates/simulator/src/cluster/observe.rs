@@ -79,6 +79,7 @@ impl World<'_> {
             mode: Mode::Act,
             pinned: None,
             frozen: false,
+            blocked: false,
             bounds: setup.bounds,
             objectives: setup.objectives,
             demand: self.demand(model, now, scrape),

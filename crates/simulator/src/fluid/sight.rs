@@ -267,6 +267,7 @@ fn described(model: &Model, pool: &PoolId, world: &World) -> flyball_core::snaps
         mode: Mode::Act,
         pinned: None,
         frozen: false,
+        blocked: false,
         bounds: model.bounds,
         objectives: Objectives {
             first_token: Some(model.first_token_objective.to_micros()),

@@ -24,7 +24,8 @@ fn qwen() -> ModelBuilder {
 
 fn target(snapshot: &Snapshot, replicas: u32) -> Decision {
     let mut decision = hold(snapshot, &Previous::none());
-    decision.models[0].targets[0].replicas = Replicas::new(replicas);
+    let target = &mut decision.models[0].targets[0];
+    (target.replicas, target.wanted) = (Replicas::new(replicas), Replicas::new(replicas));
     decision
 }
 
@@ -318,6 +319,47 @@ fn inv_10_work_is_seen_to_wait_and_the_model_sleeps_on() {
         let snapshot = world().model(quiet).build();
         assert_eq!(broken(&snapshot, &target(&snapshot, 0)), []);
     }
+}
+
+#[test]
+fn inv_11_taking_for_a_model_that_does_not_act() {
+    // Six and two of eight; the second gets three of the first's.
+    let both = |second: ModelBuilder| {
+        let first = model("a/first").variant(variant("x", "h100").ready(6));
+        let second = second.variant(variant("x", "h100").ready(2));
+        let world = snapshot().pool(pool("h100").gpus(8)).model(first).model(second).build();
+        let mut decision = hold(&world, &Previous::none());
+        decision.models[0].targets[0].replicas = Replicas::new(3);
+        decision.models[1].targets[0].replicas = Replicas::new(5);
+        (world, decision)
+    };
+    let second = || model("a/second");
+    let (world, decision) = both(second());
+    assert_eq!(broken(&world, &decision), []);
+    let only = [Invariant::TakenOnlyByThoseThatAct];
+    for second in [second().recommend(), second().blocked()] {
+        let (world, mut decision) = both(second);
+        assert_eq!(broken(&world, &decision), only);
+        // The first gives them up by itself.
+        decision.models[0].targets[0].wanted = Replicas::new(3);
+        assert_eq!(broken(&world, &decision), []);
+    }
+    let (mut world, decision) = both(second());
+    world.pools.values_mut().for_each(|pool| pool.can_grow = true);
+    let mut more = decision;
+    more.models[0].targets[0].replicas = Replicas::new(2);
+    assert_eq!(broken(&world, &more), only, "four are taken for three");
+}
+
+#[test]
+fn inv_01_counts_what_a_model_that_does_not_act_has_and_not_what_is_shown_for_it() {
+    let shown = qwen().recommend().between(0, 20);
+    let world = world().model(shown).run("ml/ft", "h100", 6).build();
+    assert_eq!(broken(&world, &target(&world, 9)), []);
+    let mut more = target(&world, 0);
+    more.runs[0].gpus = Gpus::new(7);
+    let only = [Invariant::ReservedWithinAllocatable];
+    assert_eq!(broken(&world, &more), only, "its two replicas are still there");
 }
 
 #[test]

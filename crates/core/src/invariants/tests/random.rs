@@ -114,8 +114,9 @@ fn lawful(snapshot: &Snapshot, wishes: &[RandomModel], run: u32) -> Decision {
             let changes = Changes::new(snapshot, &Previous::none(), decision);
             changes.reserved(&shared)
         };
-        decision.models[index].targets[0].replicas = Replicas::new(give[0]);
-        decision.models[index].targets[1].replicas = Replicas::new(give[1]);
+        for (target, gets) in decision.models[index].targets.iter_mut().zip(&give) {
+            (target.replicas, target.wanted) = (Replicas::new(*gets), Replicas::new(*gets));
+        }
         let most = room.total_allocatable().last_seen().copied().unwrap_or(Gpus::ZERO);
         let most = room.limit.map_or(most, |limit| most.min(limit));
         let (before, after) = reserved(&decision);
