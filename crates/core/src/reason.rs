@@ -35,6 +35,7 @@ closed_enum! {
         TargetNotFound => "The workload that the model refers to does not exist.",
         DrainTooShort => "The settings of an engine end its pods before their requests are answered.",
         DecisionHeld => "The decision would break a rule, so that it is not carried out and the last one stands.",
+        NameConflict => "Another model has the same public name, so it is not clear whose requests are counted.",
         SpecRefused => "A field of the model's specification cannot be understood.",
     }
 }

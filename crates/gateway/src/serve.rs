@@ -192,11 +192,11 @@ impl Running {
         let before = self.shared.fleet.load();
         let after = Arc::new(before.after(listing));
         // Before anybody can choose an engine that should get nothing.
-        self.shared.ordered.hold(&after, &self.shared.live().splits);
+        self.shared.ordered.hold(&after, &self.shared.live());
         self.shared.shadows.list(&after);
         self.shared.fleet.store(Arc::clone(&after));
         // Orders that came between the two were laid over the fleet before.
-        self.shared.ordered.hold(&after, &self.shared.live().splits);
+        self.shared.ordered.hold(&after, &self.shared.live());
         after.open();
     }
 
@@ -221,7 +221,7 @@ impl Running {
         let before = self.shared.live.load();
         let after = Arc::new(Live::new(settings, Some(&before)));
         self.shared.live.store(Arc::clone(&after));
-        self.shared.ordered.hold(&self.shared.fleet(), &after.splits);
+        self.shared.ordered.hold(&self.shared.fleet(), &after);
         self.shared.kept.follow(&settings.response_cache);
         self.shared.shadows.follow(settings);
     }
@@ -245,14 +245,14 @@ impl Running {
     pub fn order(&self, orders: Orders) {
         let shared = &self.shared;
         shared.ordered.replace(orders, Instant::now());
-        shared.ordered.hold(&shared.fleet(), &shared.live().splits);
+        shared.ordered.hold(&shared.fleet(), &shared.live());
     }
 
     /// Lets requests come again to engines that the operator had drained. How many there were.
     pub fn forget_drains(&self) -> usize {
         let (shared, drained) = (&self.shared, self.drained());
         shared.ordered.forget_drains();
-        shared.ordered.hold(&shared.fleet(), &shared.live().splits);
+        shared.ordered.hold(&shared.fleet(), &shared.live());
         drained
     }
 
@@ -260,6 +260,11 @@ impl Running {
     pub fn drained(&self) -> usize {
         let fleet = self.shared.fleet();
         fleet.endpoints().filter(|endpoint| endpoint.is_told_to_drain()).count()
+    }
+
+    /// The namespace of a model's engines; `None` where the settings do not say it.
+    pub(crate) fn namespace(&self, model: &str) -> Option<String> {
+        self.shared.live().namespace(model).map(str::to_owned)
     }
 
     /// What was done about slow and broken answers so far.
@@ -325,7 +330,7 @@ impl Running {
 
 impl Live {
     /// Of these settings; what goes on counting does so.
-    fn new(settings: &Settings, before: Option<&Self>) -> Self {
+    pub(crate) fn new(settings: &Settings, before: Option<&Self>) -> Self {
         let models = settings.models.iter().map(|model| (model.name.clone(), model.clone()));
         Self {
             limits: settings.limits,
@@ -336,6 +341,11 @@ impl Live {
             splits: Splits::new(&settings.splits, before.map(|before| &before.splits)),
             models: models.collect(),
         }
+    }
+
+    /// The namespace of a model's engines.
+    pub(crate) fn namespace(&self, model: &str) -> Option<&str> {
+        self.models.get(model).and_then(Model::namespace)
     }
 
     /// How engines of a model are chosen.

@@ -21,6 +21,8 @@ pub enum Kind {
     ObjectivesMet,
     /// Pods get the time to finish what they have; there only where the engine is known.
     DrainsSafely,
+    /// No other ModelService has one of its public names; there only while one has.
+    NamesUnique,
     /// Something changes; there only while it does.
     Reconciling,
     /// Nothing will change until a person acts; there only while that is so.
@@ -29,13 +31,14 @@ pub enum Kind {
 
 impl Kind {
     /// All of them, in the order in which they are shown.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Ready,
         Self::TargetFound,
         Self::SignalsFresh,
         Self::CapacityAvailable,
         Self::ObjectivesMet,
         Self::DrainsSafely,
+        Self::NamesUnique,
         Self::Reconciling,
         Self::Stalled,
     ];
@@ -49,6 +52,7 @@ impl Kind {
             Self::CapacityAvailable => "CapacityAvailable",
             Self::ObjectivesMet => "ObjectivesMet",
             Self::DrainsSafely => "DrainsSafely",
+            Self::NamesUnique => "NamesUnique",
             Self::Reconciling => "Reconciling",
             Self::Stalled => "Stalled",
         }
@@ -64,6 +68,9 @@ impl Kind {
             Self::ObjectivesMet => "Requests are answered as fast as the objectives say.",
             Self::DrainsSafely => {
                 "Pods get the time to finish their requests; there only where the engine is known."
+            }
+            Self::NamesUnique => {
+                "No other ModelService has one of its public names; there only while one has."
             }
             Self::Reconciling => "Something changes; there only while it does.",
             Self::Stalled => {

@@ -104,7 +104,9 @@ impl Link {
     /// A model is wanted that has no engine. Said at once; fails if the operator does not listen. Should
     /// the connection break before it is heard, the next report says it again.
     pub fn wake(&self, model: &str) -> Result<(), String> {
-        let wake = Up { wake: Some(Wake { model: model.to_owned() }), ..Up::default() };
+        let namespace = self.running.namespace(model).unwrap_or_default();
+        let wake = Wake { model: model.to_owned(), namespace };
+        let wake = Up { wake: Some(wake), ..Up::default() };
         let state = self.state();
         let mouth = state.mouth.as_ref().ok_or("the operator is away")?;
         mouth.try_send(wake).map_err(|_| "the operator does not listen".to_owned())?;

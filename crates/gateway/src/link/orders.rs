@@ -5,9 +5,9 @@
 
 use crate::admit::Objectives;
 use crate::fleet::{Endpoint, Fleet};
-use crate::split::Splits;
+use crate::serve::Live;
 use flyball_resources::stream::{DrainMark, ModelOrders, Orders};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,8 @@ struct Held {
     orders: Orders,
     /// When they came: promised times count from here.
     came: Instant,
+    /// Names with orders for several models: that is complained about once.
+    unclear: BTreeSet<String>,
 }
 
 /// Drain marks by what they name.
@@ -31,7 +33,9 @@ struct Marks<'a> {
 impl Ordered {
     /// These came.
     pub(crate) fn replace(&self, orders: Orders, came: Instant) {
-        *self.lock() = Some(Held { orders, came });
+        let mut held = self.lock();
+        let unclear = held.take().map(|before| before.unclear).unwrap_or_default();
+        *held = Some(Held { orders, came, unclear });
     }
 
     /// Nobody knows whether drain marks still hold.
@@ -42,20 +46,41 @@ impl Ordered {
     }
 
     /// Sees to it that these go by what was said. Nothing is touched before anything was said.
-    pub(crate) fn hold(&self, fleet: &Fleet, splits: &Splits) {
-        let held = self.lock();
-        let Some(held) = held.as_ref() else { return };
-        let marks = Marks::of(&held.orders.drains);
+    ///
+    /// A model goes by the order for its namespace. Where an order for more than one would fit it goes by
+    /// none: the objectives of another must not judge its requests.
+    pub(crate) fn hold(&self, fleet: &Fleet, live: &Live) {
+        let mut held = self.lock();
+        let Some(Held { orders, came, unclear }) = held.as_mut() else { return };
+        let marks = Marks::of(&orders.drains);
         fleet.endpoints().for_each(|endpoint| endpoint.drain(marks.has(endpoint)));
-        let models: BTreeMap<&str, &ModelOrders> =
-            held.orders.models.iter().map(|model| (model.model.as_str(), model)).collect();
-        for model in fleet.models() {
-            let said = models.get(&*model.name);
-            model.gate.judge.go_by(said.map(|said| objectives(said)).unwrap_or_default());
-            let eta = said.and_then(|said| said.wake_eta_ms).map(Duration::from_millis);
-            model.gate.promise(eta.and_then(|eta| held.came.checked_add(eta)));
+        let mut models: BTreeMap<&str, Vec<&ModelOrders>> = BTreeMap::new();
+        for model in &orders.models {
+            models.entry(&model.model).or_default().push(model);
         }
-        splits.weigh(&weights(&held.orders));
+        let mut of_several = BTreeSet::new();
+        for model in fleet.models() {
+            let all = models.get(&*model.name).into_iter().flatten().copied();
+            let mut said = all.filter(|said| is_for(said, live.namespace(&model.name)));
+            let mut one = said.next();
+            if said.next().is_some() {
+                one = None;
+                of_several.insert(model.name.to_string());
+            }
+            model.gate.judge.go_by(one.map(objectives).unwrap_or_default());
+            let eta = one.and_then(|said| said.wake_eta_ms).map(Duration::from_millis);
+            model.gate.promise(eta.and_then(|eta| came.checked_add(eta)));
+        }
+        for model in of_several.difference(unclear) {
+            let hint = "say service or pool, so that the namespace is known, or rename a model";
+            tracing::warn!(
+                model,
+                hint,
+                "models of several namespaces have this name; none is gone by"
+            );
+        }
+        *unclear = of_several;
+        live.splits.weigh(&weights(orders));
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Held>> {
@@ -88,6 +113,12 @@ impl<'a> Marks<'a> {
     }
 }
 
+/// Whether an order may be for a model whose engines are in this namespace. An operator of an older version
+/// does not say where, and a gateway with fixed addresses does not know.
+fn is_for(said: &ModelOrders, namespace: Option<&str>) -> bool {
+    said.namespace.is_empty() || namespace.is_none_or(|own| said.namespace == own)
+}
+
 fn objectives(said: &ModelOrders) -> Objectives {
     let time = |ms: Option<u32>| ms.map(|ms| Duration::from_millis(ms.into()));
     Objectives {
@@ -111,7 +142,7 @@ fn weights(orders: &Orders) -> BTreeMap<&str, BTreeMap<&str, u32>> {
 mod tests {
     use super::*;
     use crate::fleet::{Found, Listing};
-    use crate::settings::Engine;
+    use crate::settings::{Engine, Model, Settings};
 
     fn found(name: &str, port: u16) -> Found {
         let (address, engine) = (([10, 0, 0, 1], port).into(), Engine::Vllm);
@@ -121,6 +152,13 @@ mod tests {
     fn listing(engines: &[(&str, u16)]) -> Listing {
         let found = engines.iter().map(|(name, port)| found(name, *port)).collect();
         Listing { models: [("m".to_owned(), found)].into() }
+    }
+
+    /// Model `m`, with its engines behind this Service.
+    fn live(service: Option<&str>) -> Live {
+        let service = service.map(str::to_owned);
+        let model = Model { name: "m".to_owned(), service, ..Model::default() };
+        Live::new(&Settings { models: vec![model], ..Settings::default() }, None)
     }
 
     fn mark(name: &str, address: &str) -> DrainMark {
@@ -134,48 +172,79 @@ mod tests {
 
     #[test]
     fn marks_outlive_listings_and_meet_engines_that_come_later() {
-        let (ordered, splits) = (Ordered::default(), Splits::default());
+        let (ordered, live) = (Ordered::default(), live(None));
         let first = Fleet::default().after(&listing(&[("a", 1), ("b", 2)]));
-        ordered.hold(&first, &splits);
+        ordered.hold(&first, &live);
         assert!(drained(&first).is_empty());
         let drains = vec![mark("a", ""), mark("", "10.0.0.1:3"), mark("b", "10.0.0.9:2")];
         ordered.replace(Orders { drains, ..Orders::default() }, Instant::now());
-        ordered.hold(&first, &splits);
+        ordered.hold(&first, &live);
         assert_eq!(drained(&first), ["a"], "b is meant elsewhere");
         assert!(!first.endpoints().next().unwrap().is_open());
         let second = first.after(&listing(&[("a", 1), ("b", 2), ("c", 3)]));
         assert_eq!(drained(&second), ["a"], "a listing does not touch it");
-        ordered.hold(&second, &splits);
+        ordered.hold(&second, &live);
         assert_eq!(drained(&second), ["a", "c"]);
         // Gone and back: it is another endpoint, and the mark still holds.
         let third = second.after(&listing(&[("b", 2)])).after(&listing(&[("a", 1), ("b", 2)]));
-        ordered.hold(&third, &splits);
+        ordered.hold(&third, &live);
         assert_eq!(drained(&third), ["a"]);
         ordered.forget_drains();
-        ordered.hold(&third, &splits);
+        ordered.hold(&third, &live);
         assert!(drained(&third).is_empty());
     }
 
     #[test]
     fn promises_and_objectives_reach_models_and_leave_them() {
-        let (ordered, splits) = (Ordered::default(), Splits::default());
+        let (ordered, live) = (Ordered::default(), live(None));
         let fleet = Fleet::default().after(&listing(&[]));
         let model = ModelOrders {
             model: "m".to_owned(),
             first_token_ms: Some(500),
-            between_tokens_ms: None,
             wake_eta_ms: Some(40_000),
+            ..ModelOrders::default()
         };
         let orders = Orders { models: vec![model], ..Orders::default() };
         let came = Instant::now();
         ordered.replace(orders, came);
-        ordered.hold(&fleet, &splits);
+        ordered.hold(&fleet, &live);
         let gate = &fleet.model("m").unwrap().gate;
         let eta = gate.promised().unwrap();
         let promised = Duration::from_secs(40);
         assert!(eta <= promised && eta + came.elapsed() >= promised, "{eta:?}");
         ordered.replace(Orders::default(), Instant::now());
-        ordered.hold(&fleet, &splits);
+        ordered.hold(&fleet, &live);
         assert_eq!(gate.promised(), None);
+    }
+
+    #[test]
+    fn an_order_is_for_the_model_of_its_namespace() {
+        let order = |namespace: &str, eta: u64| ModelOrders {
+            model: "m".to_owned(),
+            namespace: namespace.to_owned(),
+            wake_eta_ms: Some(eta * 1_000),
+            ..ModelOrders::default()
+        };
+        let promised = |service: Option<&str>, models: Vec<ModelOrders>| {
+            let ordered = Ordered::default();
+            let fleet = Fleet::default().after(&listing(&[]));
+            ordered.replace(Orders { models, ..Orders::default() }, Instant::now());
+            ordered.hold(&fleet, &live(service));
+            // In thousands of seconds: it does not matter how long this takes.
+            let left = fleet.model("m").unwrap().gate.promised();
+            left.map(|left| left.as_secs().div_ceil(1_000))
+        };
+        let (prod, staging) = (order("prod", 1_000), order("staging", 3_000));
+        let both = || vec![prod.clone(), staging.clone()];
+        let back = || vec![staging.clone(), prod.clone()];
+        for orders in [both(), back()] {
+            assert_eq!(promised(Some("prod/m:8000"), orders.clone()), Some(1));
+            assert_eq!(promised(Some("staging/m:8000"), orders.clone()), Some(3));
+            assert_eq!(promised(Some("other/m:8000"), orders.clone()), None);
+            assert_eq!(promised(None, orders), None, "nobody knows whose it is");
+        }
+        assert_eq!(promised(None, vec![prod.clone()]), Some(1));
+        // An operator of an older version does not say.
+        assert_eq!(promised(Some("prod/m:8000"), vec![order("", 2_000)]), Some(2));
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn demand(running: &Running, orders: u64) -> stream::Demand {
     let unserved =
         running.glance(unserved.into_iter().filter(|model| fleet.model(model).is_none()));
     let mut demand = stream::Demand {
-        models: now.iter().map(|model| of_model(&model.queue)).collect(),
+        models: now.iter().map(|model| of_model(&model.queue, running)).collect(),
         endpoints: now.iter().chain(&unserved).flat_map(of_endpoints).collect(),
         orders,
         ..stream::Demand::default()
@@ -42,7 +42,7 @@ fn cut(demand: &mut stream::Demand) {
     }
 }
 
-fn of_model(queue: &Demand) -> ModelDemand {
+fn of_model(queue: &Demand, running: &Running) -> ModelDemand {
     let long = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
     ModelDemand {
         model: queue.model.clone(),
@@ -69,6 +69,7 @@ fn of_model(queue: &Demand) -> ModelDemand {
         missed_first_token: queue.missed_first_token,
         missed_between_tokens: queue.missed_between_tokens,
         held_tokens: queue.held_tokens,
+        namespace: running.namespace(&queue.model).unwrap_or_default(),
     }
 }
 

@@ -134,6 +134,14 @@ pub struct Model {
     pub kv_events: Option<u16>,
 }
 
+impl Model {
+    /// The namespace of its engines; `None` of one that names addresses.
+    pub fn namespace(&self) -> Option<&str> {
+        let place = self.service.as_ref().or(self.pool.as_ref())?;
+        place.split_once('/').map(|(namespace, _)| namespace)
+    }
+}
+
 /// Who waits for whom: nobody of a later kind gets a turn while one of an earlier kind waits.
 #[derive(
     Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq, PartialOrd, Ord, Hash,

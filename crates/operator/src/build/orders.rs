@@ -1,12 +1,12 @@
 //! What gateways are to go by: objectives, pods that drain, and when a model will be up. Pure.
 
 use super::Write;
-use crate::observe::{Facts, Seen, workload_key};
+use crate::observe::{Facts, Names, Seen, workload_key};
 use flyball_core::decision::Decision;
 use flyball_core::ids::ModelId;
 use flyball_core::snapshot::{Model, Objectives, ReplicaState};
 use flyball_core::units::{Micros, Timestamp};
-use flyball_resources::stream::{DrainMark, ModelOrders, Orders};
+use flyball_resources::stream::{DrainMark, ModelOrders, Orders, PublicName};
 use std::collections::BTreeMap;
 
 /// The orders of this moment. What was `made` just now is not on the pods yet as far as they are seen.
@@ -19,11 +19,16 @@ pub fn orders(
     let now = seen.snapshot.taken_at;
     let mut orders = Orders::default();
     let mut drains = BTreeMap::new();
+    let names = Names::of(&facts.models);
     for (id, model) in &seen.snapshot.models {
         let Some(service) = seen.models.get(id).map(|model| &model.service) else { continue };
         let eta = eta(id, model, decision, now);
-        let names = service.public_names();
-        orders.models.extend(names.into_iter().map(|name| of_model(name, &model.objectives, eta)));
+        for name in service.public_names() {
+            let public = PublicName { namespace: id.namespace().to_string(), name };
+            if names.owner(&public) == Some(id) {
+                orders.models.push(of_model(public, &model.objectives, eta));
+            }
+        }
         for variant in &service.spec.variants {
             let Some(workload) = facts.workloads.get(&workload_key(service, variant)) else {
                 continue;
@@ -60,12 +65,13 @@ pub fn orders(
     orders
 }
 
-fn of_model(model: String, objectives: &Objectives, eta: Option<Micros>) -> ModelOrders {
+fn of_model(public: PublicName, objectives: &Objectives, eta: Option<Micros>) -> ModelOrders {
     let millis = |length: Option<Micros>| {
         length.map(|length| u32::try_from(length.get() / 1_000).unwrap_or(u32::MAX))
     };
     ModelOrders {
-        model,
+        model: public.name,
+        namespace: public.namespace,
         first_token_ms: millis(objectives.first_token),
         between_tokens_ms: millis(objectives.between_tokens),
         wake_eta_ms: eta.map(|eta| eta.get() / 1_000),

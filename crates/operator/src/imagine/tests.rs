@@ -80,7 +80,7 @@ fn signals(seconds: u64) -> Signals {
         shape: Some(Means { prompt: 1_000.0, output: 100.0, answered: 900.0 }),
         ..Asked::default()
     };
-    Signals { asked: [("m".to_owned(), asked)].into(), ..Signals::default() }
+    Signals { asked: [("a/m".parse().unwrap(), asked)].into(), ..Signals::default() }
 }
 
 /// A world that was looked at for an hour, and who looked.

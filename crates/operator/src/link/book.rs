@@ -1,7 +1,8 @@
 //! Who said what, and when. Pure: time is an argument.
 
 use flyball_resources::stream::{
-    Demand, EndpointLoad, Hello, MAX_ENDPOINTS, MAX_MODELS, MAX_NAME, ModelDemand, Protocol, Up,
+    Demand, EndpointLoad, Hello, MAX_ENDPOINTS, MAX_MODELS, MAX_NAME, ModelDemand, Protocol,
+    PublicName, Up,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -98,7 +99,7 @@ struct Gateway {
     /// The connection that speaks for it.
     talk: u64,
     last: Report,
-    waking: BTreeSet<String>,
+    waking: BTreeSet<PublicName>,
 }
 
 impl Book {
@@ -154,10 +155,10 @@ impl Book {
             changed |= gateway.take(demand, now)?;
         }
         if let Some(wake) = up.wake
-            && wake.model.len() <= MAX_NAME
+            && wake.model.len().max(wake.namespace.len()) <= MAX_NAME
             && gateway.waking.len() < MAX_MODELS
         {
-            changed |= gateway.waking.insert(wake.model);
+            changed |= gateway.waking.insert(wake.public_name());
         }
         Ok(changed)
     }
@@ -176,9 +177,9 @@ impl Book {
     }
 
     /// Models that gateways wait for which are here.
-    pub(super) fn wanted(&self, now: SystemTime) -> BTreeSet<String> {
+    pub(super) fn wanted(&self, now: SystemTime) -> BTreeSet<PublicName> {
         let here = self.gateways.values().filter(|gateway| !is_gone(gateway.last.heard_at, now));
-        let wanted: BTreeSet<&String> = here.flat_map(|gateway| &gateway.waking).collect();
+        let wanted: BTreeSet<&PublicName> = here.flat_map(|gateway| &gateway.waking).collect();
         wanted.into_iter().take(MAX_MODELS).cloned().collect()
     }
 
@@ -233,7 +234,7 @@ impl Gateway {
             return Err(Refused::TooMuch);
         }
         let waking = demand.models.iter().filter(|model| model.waking);
-        let waking: BTreeSet<String> = waking.map(|model| model.model.clone()).collect();
+        let waking: BTreeSet<_> = waking.map(ModelDemand::public_name).collect();
         let changed = waking != self.waking;
         self.waking = waking;
         self.last.told_at = Some(now);
@@ -304,11 +305,12 @@ mod tests {
     }
 
     fn wake(model: &str) -> Up {
-        Up { wake: Some(Wake { model: model.to_owned() }), ..Up::default() }
+        let wake = Wake { model: model.to_owned(), ..Wake::default() };
+        Up { wake: Some(wake), ..Up::default() }
     }
 
-    fn names(set: &BTreeSet<String>) -> Vec<&str> {
-        set.iter().map(String::as_str).collect()
+    fn names(set: &BTreeSet<PublicName>) -> Vec<&str> {
+        set.iter().map(|public| public.name.as_str()).collect()
     }
 
     #[test]

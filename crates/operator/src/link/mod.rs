@@ -27,7 +27,7 @@ pub use serve::Problem;
 pub use tls::Files;
 
 use book::{Book, Refused};
-use flyball_resources::stream::{Hello, MAX_BYTES, MAX_ENDPOINTS, MAX_MODELS, Up};
+use flyball_resources::stream::{Hello, MAX_BYTES, MAX_ENDPOINTS, MAX_MODELS, PublicName, Up};
 use prost::Message as _;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,7 +40,7 @@ use tokio::time::Instant;
 pub struct Link {
     book: Mutex<Book>,
     orders: watch::Sender<Option<Arc<Told>>>,
-    wakes: watch::Sender<BTreeSet<String>>,
+    wakes: watch::Sender<BTreeSet<PublicName>>,
     program: String,
 }
 
@@ -132,7 +132,7 @@ impl Link {
 
     /// The models that somebody waits for and that have no engine. It changes as soon as a gateway says
     /// so, and a name is there once however many gateways say it.
-    pub fn wakes(&self) -> watch::Receiver<BTreeSet<String>> {
+    pub fn wakes(&self) -> watch::Receiver<BTreeSet<PublicName>> {
         self.wakes.subscribe()
     }
 
@@ -159,7 +159,7 @@ impl Link {
         self.want(book.wanted(now));
     }
 
-    fn want(&self, wanted: BTreeSet<String>) {
+    fn want(&self, wanted: BTreeSet<PublicName>) {
         self.wakes.send_if_modified(|before| {
             let differs = *before != wanted;
             *before = wanted;

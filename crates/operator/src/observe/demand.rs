@@ -8,6 +8,7 @@
 use super::engines::{NAMES, Sum};
 use super::facts::PodFacts;
 use super::in_flight::InFlight;
+use flyball_core::ids::ModelId;
 use flyball_core::interval::Interval;
 use flyball_core::snapshot::{Demand, Misses, Observed, Sources};
 use flyball_core::units::{Micros, Requests, Timestamp, Tokens, TokensPerSecond};
@@ -17,8 +18,8 @@ use std::collections::BTreeMap;
 /// What gateways and engines said at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Signals {
-    /// By the model's public name, as gateways know it.
-    pub asked: BTreeMap<String, Asked>,
+    /// What gateways say, by the model that it is about.
+    pub asked: BTreeMap<ModelId, Asked>,
     /// By namespace and pod.
     pub engines: BTreeMap<(String, String), Engine>,
     /// Requests inside pods.
@@ -154,16 +155,14 @@ impl Serving<'_> {
     }
 }
 
-/// What is asked of the model of these names.
+/// What is asked of a model: what gateways say of it, if any does, and what its engines do.
 pub(super) fn known(
-    names: &[String],
+    asked: Option<Asked>,
     serving: &Serving<'_>,
     signals: &Signals,
     time: (Timestamp, Micros),
 ) -> Known {
     let engines = Sum::of(serving, signals, time);
-    let asked =
-        names.iter().filter_map(|name| signals.asked.get(name)).copied().reduce(Asked::with);
     let mut known = match asked {
         Some(asked) => both(asked, engines, serving, time),
         None => engines.alone(time),

@@ -3,11 +3,13 @@
 use super::demand::{Asked, Means, Signals, Silent};
 use super::facts::Facts;
 use super::in_flight::{self, InFlight};
+use super::names::Names;
 use crate::link::{Heard, Report};
 use crate::time;
+use flyball_core::ids::ModelId;
 use flyball_core::snapshot::Sources;
 use flyball_core::units::{Micros, Timestamp};
-use flyball_resources::stream::{EndpointLoad, EndpointState, ModelDemand};
+use flyball_resources::stream::{EndpointLoad, EndpointState, ModelDemand, PublicName};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::SystemTime;
 
@@ -45,13 +47,15 @@ impl Gateways {
     /// pod was there and is deleted or ended; a pod on a node that is lost is neither. One that is no pod
     /// counts for good.
     ///
+    /// What is said of a name counts for the model that it belongs to, and for none if that is not clear.
+    ///
     /// `wanted` are models without an engine that somebody waits for: that is told at once, and how much
     /// waits only within a second.
     pub fn add(
         &mut self,
         signals: &mut Signals,
         heard: &Heard,
-        wanted: &BTreeSet<String>,
+        wanted: &BTreeSet<PublicName>,
         facts: &Facts,
         (now, max_age): (Timestamp, Micros),
     ) -> BTreeSet<String> {
@@ -60,6 +64,7 @@ impl Gateways {
         let uids: BTreeSet<&str> = pods().map(|pod| pod.uid.as_str()).collect();
         let ended = pods().filter(|pod| in_flight::has_ended(pod, now));
         let ended: BTreeSet<&str> = ended.map(|pod| pod.name.as_str()).collect();
+        let names = Names::of(&facts.models);
         let mut kept = BTreeMap::new();
         let mut listed = Vec::new();
         for report in heard.reports.iter().filter(|report| !left.contains(&report.gateway)) {
@@ -75,16 +80,19 @@ impl Gateways {
                 let place = (report.gateway.clone(), model.model.clone());
                 let mut past = self.past.remove(&place).unwrap_or_default();
                 remember(&mut past, sums(model, report.started, at));
-                let mut asked = asked(model, &past, at);
-                // One that just began cannot tell a rate yet.
-                let tells = recent && asked.prompt_rate.is_some();
-                asked.sources = Sources { heard: u32::from(tells), silent: u32::from(!tells) };
-                let all = signals.asked.entry(model.model.clone());
-                all.and_modify(|all| *all = all.with(asked)).or_insert(asked);
+                if let Some(id) = names.owner(&model.public_name()) {
+                    let mut asked = asked(model, &past, at);
+                    // One that just began cannot tell a rate yet.
+                    let tells = recent && asked.prompt_rate.is_some();
+                    asked.sources = Sources { heard: u32::from(tells), silent: u32::from(!tells) };
+                    let all = signals.asked.entry(id.clone());
+                    all.and_modify(|all| *all = all.with(asked)).or_insert(asked);
+                }
                 kept.insert(place, past);
             }
             if report.left_out > 0 {
-                listed.push(report.models.iter().map(|model| model.model.as_str()).collect());
+                let owners = report.models.iter().map(|model| names.owner(&model.public_name()));
+                listed.push(owners.flatten().collect());
             }
             if !ended.contains(report.gateway.as_str()) {
                 inside(&mut signals.in_flight, report, at, &uids);
@@ -92,7 +100,7 @@ impl Gateways {
         }
         self.past = kept;
         leave_out(signals, &listed);
-        want(signals, wanted, now);
+        want(signals, wanted.iter().filter_map(|name| names.owner(name)), now);
         left
     }
 
@@ -140,18 +148,18 @@ fn inside(in_flight: &mut InFlight, report: &Report, at: Timestamp, uids: &BTree
 }
 
 /// What a gateway had no room to tell is not known: it is silent about every model that it did not list.
-fn leave_out(signals: &mut Signals, listed: &[BTreeSet<&str>]) {
-    for names in listed {
-        for (name, asked) in &mut signals.asked {
-            asked.sources.silent += u32::from(!names.contains(name.as_str()));
+fn leave_out(signals: &mut Signals, listed: &[BTreeSet<&ModelId>]) {
+    for models in listed {
+        for (id, asked) in &mut signals.asked {
+            asked.sources.silent += u32::from(!models.contains(id));
         }
     }
 }
 
-fn want(signals: &mut Signals, wanted: &BTreeSet<String>, now: Timestamp) {
-    for name in wanted {
+fn want<'a>(signals: &mut Signals, wanted: impl Iterator<Item = &'a ModelId>, now: Timestamp) {
+    for id in wanted {
         let unknown = || Asked { at: now, ..Asked::default() };
-        let asked = signals.asked.entry(name.clone()).or_insert_with(unknown);
+        let asked = signals.asked.entry(id.clone()).or_insert_with(unknown);
         asked.backlog_tokens = asked.backlog_tokens.max(1.0);
         asked.waits_at = Some(now);
         asked.held = true;

@@ -2,6 +2,7 @@
 
 use super::demand::{self, Serving, Signals};
 use super::facts::{Facts, PodFacts, Workload, WorkloadKey};
+use super::names::{Names, SharedName};
 use super::prior::Priors;
 use super::replicas;
 use super::starts::Starts;
@@ -46,6 +47,8 @@ pub struct SeenModel {
     pub owners_unseen: bool,
     /// Gateways and engines that should tell of it and do not, the first few.
     pub silent: Vec<String>,
+    /// Public names of it that other models have too.
+    pub shared_names: Vec<SharedName>,
     /// Whether pods of its workloads get the time to finish.
     pub drains: Vec<(WorkloadKey, Drain)>,
     /// Whether each of its pods may be taken away, by name.
@@ -73,6 +76,7 @@ pub fn look(
     let mut snapshot = Snapshot::empty(now, 0);
     let mut policy = Policy::default();
     let mut models = BTreeMap::new();
+    let names = Names::of(&facts.models);
     for pool in &facts.pools {
         if let Some((id, pool)) = see_pool(facts, pool, now) {
             snapshot.pools.insert(id, pool);
@@ -89,6 +93,7 @@ pub fn look(
             rival: None,
             owners_unseen: facts.unseen_owners.contains(id.namespace().as_str()),
             silent: Vec::new(),
+            shared_names: names.shared(&id, service),
             drains: Vec::new(),
             holds: BTreeMap::new(),
             waits: None,
@@ -159,8 +164,8 @@ impl<'a> Look<'a> {
             }
             variants.insert(name.clone(), one);
         }
-        let names = self.service.public_names();
-        let known = demand::known(&names, &serving, self.signals, self.time);
+        let asked = self.signals.asked.get(&self.wanted.id).copied();
+        let known = demand::known(asked, &serving, self.signals, self.time);
         learnt.priors.learn(&self.wanted.id, known.shape);
         seen.silent = known.silent;
         Model {

@@ -2,11 +2,12 @@ use super::demand::{Asked, Engine, Means, Signals};
 use super::in_flight::InFlight;
 use super::*;
 use crate::link::{Heard, Report};
+use flyball_core::ids::ModelId;
 use flyball_core::snapshot::{Freshness, Observed, ReplicaState, Sources};
 use flyball_core::units::{Micros, Timestamp};
 use flyball_resources::ModelService;
 use flyball_resources::model_service::TargetKind;
-use flyball_resources::stream::{EndpointLoad, EndpointState, ModelDemand, Protocol};
+use flyball_resources::stream::{EndpointLoad, EndpointState, ModelDemand, Protocol, PublicName};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +21,10 @@ const MAX_AGE: Micros = Micros::from_seconds(60);
 
 fn at(seconds: u64) -> Timestamp {
     Timestamp::from_millis(seconds * 1_000)
+}
+
+fn id() -> ModelId {
+    "a/m".parse().unwrap()
 }
 
 fn service(spec: serde_json::Value) -> Arc<ModelService> {
@@ -136,7 +141,7 @@ fn an_engine_without_a_mean_does_not_hide_those_of_others() {
     let signals = Signals { engines, ..Signals::default() };
     let pods = vec![(&x, None), (&y, None)];
     let serving = demand::Serving { namespace: "a", pods, lapsed: false };
-    let known = demand::known(&["m".to_owned()], &serving, &signals, (at(1_001), MAX_AGE));
+    let known = demand::known(None, &serving, &signals, (at(1_001), MAX_AGE));
     let shape = known.shape.unwrap();
     assert_eq!((shape.prompt, shape.output), (400.0, 100.0));
 }
@@ -150,11 +155,11 @@ fn what_waits_in_engines_is_counted_once() {
     let backlog = |unread_tokens: f64| {
         let asked =
             Asked { at: at(1_000), backlog_tokens: 700.0, unread_tokens, ..Asked::default() };
-        let asked = [("m".to_owned(), asked)].into();
+        let asked = [(id(), asked)].into();
         let signals = Signals { asked, engines: engines.clone(), ..Signals::default() };
         let serving = demand::Serving { namespace: "a", pods: vec![(&x, None)], lapsed: false };
-        let names = ["m".to_owned()];
-        let known = demand::known(&names, &serving, &signals, (at(1_001), MAX_AGE));
+        let asked = signals.asked.get(&id()).copied();
+        let known = demand::known(asked, &serving, &signals, (at(1_001), MAX_AGE));
         known.demand.backlog.fresh().unwrap().get()
     };
     assert_eq!(backlog(1_500.0), 700 + 1_500, "all of it came through gateways");
@@ -172,7 +177,7 @@ fn gateways_are_believed_first_and_know_of_sleeping_models() {
         held: true,
         ..Asked::default()
     };
-    let signals = Signals { asked: [("m".to_owned(), asked)].into(), ..Signals::default() };
+    let signals = Signals { asked: [(id(), asked)].into(), ..Signals::default() };
     let demand = model(&none, &signals, 1_001).demand;
     assert_eq!(demand.freshness(), Freshness::Fresh);
     assert_eq!(demand.backlog.fresh().unwrap().get(), 700);
@@ -217,7 +222,7 @@ fn when_every_engine_is_unready_nobody_knows_what_is_wanted_of_them() {
     let starting = PodFacts { ready: None, ..pod("x", "10.0.0.1") };
     let asked =
         Asked { at: at(1_000), prompt_rate: Some(5.0), output_rate: Some(0.0), ..Asked::default() };
-    let mut signals = Signals { asked: [("m".to_owned(), asked)].into(), ..Signals::default() };
+    let mut signals = Signals { asked: [(id(), asked)].into(), ..Signals::default() };
     let decode = |pods: Vec<PodFacts>, signals: &Signals| {
         model(&facts(adopted(), pods), signals, 1_000).demand.decode.freshness()
     };
@@ -395,7 +400,7 @@ fn sums_of_gateways_become_rates_and_add_up() {
         ];
         add(&mut gateways, &mut last, &reports, &facts, 1_000 + second);
     }
-    let asked = last.asked["m"];
+    let asked = last.asked[&id()];
     assert_eq!(asked.prompt_rate, Some(1_500.0));
     assert_eq!(asked.output_rate, Some(150.0));
     assert_eq!(asked.backlog_tokens, 14.0);
@@ -404,7 +409,7 @@ fn sums_of_gateways_become_rates_and_add_up() {
     last = Signals::default();
     let reports = [report("one", 1_040, 1, 2, true), report("two", 1_040, 200, 1, true)];
     add(&mut gateways, &mut last, &reports, &facts, 1_040);
-    let asked = last.asked["m"];
+    let asked = last.asked[&id()];
     assert_eq!((asked.prompt_rate, asked.sources), (Some(500.0), Sources { heard: 1, silent: 1 }));
 }
 
@@ -424,7 +429,7 @@ fn prompts_that_a_cache_has_are_no_work_and_an_older_gateway_counts_as_before() 
             let told = [with("one", second, uncached(second))];
             add(&mut gateways, &mut last, &told, &facts, 1_000 + second);
         }
-        last.asked["m"]
+        last.asked[&id()]
     };
     // Agents: a tenth of each prompt is new. The rest is still held in memory.
     let agents = asked(&|second| Some(100 * second));
@@ -502,7 +507,7 @@ fn a_model_that_is_waited_for_has_a_backlog_at_once() {
         models: [ModelDemand { model: "m".to_owned(), ..ModelDemand::default() }].into(),
         ..report("one", 1_000, 0, 0, true)
     };
-    let wanted = BTreeSet::from(["m".to_owned()]);
+    let wanted = BTreeSet::from([PublicName { name: "m".to_owned(), ..PublicName::default() }]);
     let time = (at(1_000), MAX_AGE);
     Gateways::default().add(&mut signals, &said(&[asleep]), &wanted, &facts, time);
     let demand = model(&facts, &signals, 1_000).demand;

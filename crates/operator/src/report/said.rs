@@ -15,6 +15,7 @@ pub(super) fn said(id: &ModelId, context: &Context<'_>) -> Vec<Said> {
     let reconciling = reconciling(context);
     all.insert(0, ready(context, &all, stalled.as_ref()));
     all.extend(drains(context));
+    all.extend(names(context));
     all.extend(reconciling);
     all.extend(stalled);
     all
@@ -114,6 +115,21 @@ fn drains(context: &Context<'_>) -> Option<Said> {
     let known = context.seen.drains.iter().any(|(_, drain)| *drain == Drain::Finishes);
     let message = "pods get the time to finish their requests";
     known.then(|| one(Kind::DrainsSafely, Some(true), Reason::Steady, message))
+}
+
+/// Says nothing about names that are nobody else's.
+fn names(context: &Context<'_>) -> Option<Said> {
+    let shared = context.seen.shared_names.first()?;
+    let more = match shared.with.len() {
+        0 | 1 => String::new(),
+        all => format!(" and {} more", all - 1),
+    };
+    let message = format!(
+        "{} is also a public name of {}{more}: give one of them another in spec.names. Requests are counted \
+         only for the namespace that gateways send them to",
+        shared.name, shared.with[0]
+    );
+    Some(one(Kind::NamesUnique, Some(false), Reason::NameConflict, message))
 }
 
 fn stalled(context: &Context<'_>) -> Option<Said> {

@@ -175,6 +175,20 @@ fn owners_that_cannot_be_seen_stall_it_only_where_it_would_act() {
 }
 
 #[test]
+fn a_name_that_another_model_has_too_is_said_and_stalls_nothing() {
+    let mut both = facts(service(json!({}), None), true);
+    assert_eq!(condition(&told(&both, 1_000, 1_010), "NamesUnique"), None);
+    let mut other = ModelService::clone(&both.models[0]);
+    other.metadata.namespace = Some("b".to_owned());
+    both.models.push(Arc::new(other));
+    let status = told(&both, 1_000, 1_010);
+    assert_eq!(condition(&status, "NamesUnique"), is("False", "NameConflict"));
+    let one = status.conditions.iter().find(|one| one.type_ == "NamesUnique").unwrap();
+    assert!(one.message.starts_with("m is also a public name of b/m: "), "{}", one.message);
+    assert_eq!(condition(&status, "Ready"), is("True", "Steady"));
+}
+
+#[test]
 fn a_decision_that_repeats_itself_keeps_its_time_and_is_written_once() {
     let first = told(&facts(service(json!({}), None), true), 1_000, 1_010);
     let second = told(&facts(service(json!({}), Some(&first)), true), 1_020, 1_025);

@@ -63,6 +63,9 @@ pub struct ModelOrders {
     /// From the sending of these orders until an engine will be up, if one is on its way.
     #[prost(uint64, optional, tag = "4")]
     pub wake_eta_ms: Option<u64>,
+    /// The namespace of the model. A gateway whose engines of that name are elsewhere does not go by it.
+    #[prost(string, tag = "5")]
+    pub namespace: String,
 }
 
 /// An engine that gets nothing new. What is empty is not asked for: with a name and an address, a pod

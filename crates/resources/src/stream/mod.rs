@@ -41,6 +41,29 @@ pub const MAX_BYTES: usize = 16 << 20;
 /// Bytes of a name: of a gateway, a model, an endpoint.
 pub const MAX_NAME: usize = 512;
 
+/// A model as gateways tell of it. Names are not unique over namespaces.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PublicName {
+    /// The namespace of its engines; empty where the gateway does not say.
+    pub namespace: String,
+    /// The name that clients say.
+    pub name: String,
+}
+
+impl ModelDemand {
+    /// The model that it is about.
+    pub fn public_name(&self) -> PublicName {
+        PublicName { namespace: self.namespace.clone(), name: self.model.clone() }
+    }
+}
+
+impl Wake {
+    /// The model that is wanted.
+    pub fn public_name(&self) -> PublicName {
+        PublicName { namespace: self.namespace.clone(), name: self.model.clone() }
+    }
+}
+
 impl Protocol {
     /// What this program speaks.
     pub const OURS: Self = Self { major: MAJOR, minor: MINOR };

@@ -264,6 +264,7 @@ fn the_largest_messages_fit_and_an_idle_model_costs_little() {
         missed_between_tokens: n,
         held_tokens: n,
         uncached_tokens: Some(n),
+        namespace: "a-namespace-of-a-team-with-a-long-name".to_owned(),
     };
     let endpoint = EndpointLoad {
         name: "a-namespace/a-model-with-a-name-5d4f8c7b9d-abcde".to_owned(),

@@ -139,6 +139,10 @@ pub struct ModelDemand {
     /// Absent from gateways that do not tell them apart.
     #[prost(uint64, optional, tag = "24")]
     pub uncached_tokens: Option<u64>,
+    /// The namespace of its engines; empty where the gateway does not know it. The same name may be
+    /// another model elsewhere.
+    #[prost(string, tag = "29")]
+    pub namespace: String,
 }
 
 /// What a gateway has at one engine.
@@ -190,4 +194,7 @@ pub struct Wake {
     /// The model.
     #[prost(string, tag = "1")]
     pub model: String,
+    /// The namespace of its engines; empty where the gateway does not know it.
+    #[prost(string, tag = "7")]
+    pub namespace: String,
 }

@@ -170,7 +170,7 @@ fn what_did_not_fit_into_a_report_is_not_nothing() {
     let crowded = Report { models: [].into(), left_out: 1, ..report("two", 1_041, 0, 0, true) };
     let mut signals = Signals::default();
     add(&mut gateways, &mut signals, &[report("one", 1_041, 410, 2, true), crowded], &facts, 1_041);
-    assert_eq!(signals.asked["m"].sources, Sources { heard: 1, silent: 1 });
+    assert_eq!(signals.asked[&id()].sources, Sources { heard: 1, silent: 1 });
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn a_wake_counts_before_the_first_report() {
     let facts = with_gateways(sleepy(), vec![], &["one"]);
     let mut signals = Signals::default();
     let new = Report { told_at: None, models: [].into(), ..asleep("one", 1_000, 0) };
-    let wanted = BTreeSet::from(["m".to_owned()]);
+    let wanted = BTreeSet::from([PublicName { name: "m".to_owned(), ..PublicName::default() }]);
     Gateways::default().add(&mut signals, &said(&[new]), &wanted, &facts, (at(1_000), MAX_AGE));
     let decision = decide(&facts, &signals, 1_000);
     assert_eq!(decision.models[0].targets[0].replicas.get(), 1);

@@ -119,7 +119,7 @@ async fn a_wake_arrives_once_and_its_promise_is_passed_on() {
     office.report(|report| report.told_at.is_some()).await;
     let held: Vec<_> = (0..5).map(|_| gateway.asks(true)).collect();
     wakes.changed().await.unwrap();
-    assert!(wakes.borrow_and_update().contains("mock"));
+    assert!(wakes.borrow_and_update().iter().any(|public| public.name == "mock"));
     let eta = ModelOrders { wake_eta_ms: Some(77_000), ..ModelOrders::default() };
     office.link.tell(for_model(eta)).unwrap();
     let report = office.report(|report| report.orders == 1 && report.models[0].held == 5).await;
