@@ -145,12 +145,11 @@ impl Room {
         let limit = pool.and_then(|pool| pool.limit).map(Gpus::get);
         let there = match pool {
             Some(Pool { can_grow: true, .. }) => None,
-            Some(pool) => Some(pool.total_allocatable().last_seen().map_or(0, |gpus| gpus.get())),
+            Some(pool) => Some(pool.available().last_seen().map_or(0, |gpus| gpus.get())),
             None => Some(0),
         };
-        let fresh = pool.is_some_and(|pool| {
-            !pool.can_grow && pool.total_allocatable().freshness() == Freshness::Fresh
-        });
+        let fresh = pool
+            .is_some_and(|pool| !pool.can_grow && pool.available().freshness() == Freshness::Fresh);
         let has = match (there, limit) {
             (Some(there), Some(limit)) => Some(there.min(limit)),
             (there, limit) => there.or(limit),

@@ -115,6 +115,10 @@ pub struct PoolStatus {
     /// Accelerators that pods hold, of the namespaces that the operator looks at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<i32>,
+    /// Those of them that pods hold which are no replicas of a ModelService on this pool. Flyball plans
+    /// with the rest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used_by_others: Option<i32>,
     /// What an hour of the accelerators that are there costs, used or not. Absent if a price is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hourly_cost: Option<String>,

@@ -95,7 +95,8 @@ impl Invariant {
         match self {
             Self::ReservedWithinAllocatable => {
                 "In a pool that cannot grow, no decision raises the reserved GPUs above what is \
-                 allocatable; where that is unknown, no decision raises them at all."
+                 allocatable and not used by others; where that is unknown, no decision raises \
+                 them at all."
             }
             Self::NoScaleDownBlind => {
                 "On a missing or stale signal, or where the capacity of a replica is unknown, \

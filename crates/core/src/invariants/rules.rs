@@ -27,10 +27,10 @@ pub(super) fn reserved_within_allocatable(
             return None;
         }
         let (before, after) = changes.reserved(id);
-        let allocatable = pool.and_then(|pool| pool.total_allocatable().last_seen().copied());
-        let fits = after <= before || allocatable.is_some_and(|gpus| after <= gpus);
-        let room = allocatable.map_or_else(|| "unknown".to_owned(), |gpus| gpus.to_string());
-        let text = || format!("pool {id}: {after} reserved, was {before}, allocatable {room}");
+        let available = pool.and_then(|pool| pool.available().last_seen().copied());
+        let fits = after <= before || available.is_some_and(|gpus| after <= gpus);
+        let room = available.map_or_else(|| "unknown".to_owned(), |gpus| gpus.to_string());
+        let text = || format!("pool {id}: {after} reserved, was {before}, available {room}");
         (!fits).then(|| (growing(changes, id), text()))
     });
     broken.collect()

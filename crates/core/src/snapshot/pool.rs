@@ -24,6 +24,8 @@ pub struct Pool {
     /// Accelerators on nodes that are there and can be used, by how they are paid for. The pool
     /// has none that are paid for in a way that is absent.
     pub allocatable: BTreeMap<Purchase, Observed<Gpus>>,
+    /// Those of them that are in use by something that Flyball does not decide about.
+    pub held_by_others: Gpus,
     /// Whether a node autoscaler can add nodes.
     pub can_grow: bool,
     /// Time until an accelerator that is asked for is there, where accelerators are asked for and
@@ -42,6 +44,11 @@ impl Pool {
         let mut parts = self.allocatable.values().copied();
         let first = parts.next().unwrap_or(Observed::Missing);
         parts.fold(first, |total, part| total.join(part, Gpus::saturating_add))
+    }
+
+    /// Accelerators that models and training can have: all but those that others use.
+    pub fn available(&self) -> Observed<Gpus> {
+        self.total_allocatable().map(|gpus| gpus.saturating_sub(self.held_by_others))
     }
 }
 

@@ -71,6 +71,12 @@ impl PoolBuilder {
         self
     }
 
+    /// So many of its accelerators are in use by others.
+    pub const fn held_by_others(mut self, gpus: u32) -> Self {
+        self.pool.held_by_others = Gpus::new(gpus);
+        self
+    }
+
     /// An autoscaler can add nodes.
     pub const fn can_grow(mut self) -> Self {
         self.pool.can_grow = true;

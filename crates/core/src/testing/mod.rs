@@ -59,6 +59,7 @@ pub fn pool(name: &str) -> PoolBuilder {
     let pool = Pool {
         accelerator: AcceleratorId::new("h100").expect("an accelerator name"),
         allocatable: [(Purchase::OnDemand, seen(Gpus::ZERO))].into(),
+        held_by_others: Gpus::ZERO,
         can_grow: false,
         supply: None,
         limit: None,

@@ -101,9 +101,10 @@ impl RandomModel {
 pub(crate) fn random_world() -> impl Strategy<Value = Snapshot> {
     let models = prop::collection::vec(random_model(), 0..5);
     let gpus = prop::option::weighted(0.9, 0_u32..60);
-    (models, gpus, prop::option::of(0_u32..60), 0_u32..8, 0_u32..3).prop_map(
-        |(models, gpus, limit, run, price)| {
-            let shared = pool("shared");
+    let others = prop_oneof![Just(0_u32), 0_u32..20];
+    (models, gpus, prop::option::of(0_u32..60), 0_u32..8, 0_u32..3, others).prop_map(
+        |(models, gpus, limit, run, price, others)| {
+            let shared = pool("shared").held_by_others(others);
             let shared = gpus.map_or(shared.clone().unknown(), |gpus| shared.gpus(gpus));
             let shared = limit.map_or(shared.clone(), |limit| shared.limit(limit));
             let shared = if price > 0 { shared.price_usd_cents(100 * price) } else { shared };

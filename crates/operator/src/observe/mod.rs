@@ -11,6 +11,7 @@ mod gateways;
 mod in_flight;
 mod mirror;
 mod names;
+mod others;
 mod prior;
 pub mod prometheus;
 mod replicas;

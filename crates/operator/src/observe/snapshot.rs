@@ -3,6 +3,7 @@
 use super::demand::{self, Serving, Signals};
 use super::facts::{Facts, PodFacts, Workload, WorkloadKey};
 use super::names::{Names, SharedName};
+use super::others::held_by_others;
 use super::prior::Priors;
 use super::replicas;
 use super::starts::Starts;
@@ -112,6 +113,11 @@ pub fn look(
             }
         }
         models.insert(id, seen);
+    }
+    for (id, held) in held_by_others(facts, &models) {
+        if let Some(pool) = snapshot.pools.get_mut(&id) {
+            pool.held_by_others = held;
+        }
     }
     let there: BTreeSet<VariantId> = snapshot.variants().map(|(id, _)| id).collect();
     learnt.starts.keep(&there);
@@ -276,6 +282,7 @@ fn see_pool(
     let pool_of = Pool {
         accelerator: AcceleratorId::new(&spec.accelerator).ok()?,
         allocatable: gpus.into_iter().map(seen).collect(),
+        held_by_others: Gpus::ZERO,
         can_grow: spec.can_grow(),
         supply: None,
         limit: spec.limit.and_then(|limit| u32::try_from(limit).ok()).map(Gpus::new),
@@ -290,6 +297,7 @@ fn unpooled(now: Timestamp) -> Pool {
     Pool {
         accelerator: AcceleratorId::new("unknown").expect("a fixed name"),
         allocatable: [(Purchase::OnDemand, none)].into(),
+        held_by_others: Gpus::ZERO,
         can_grow: true,
         supply: None,
         limit: None,

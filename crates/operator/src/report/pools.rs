@@ -2,9 +2,10 @@
 
 use crate::observe::{Facts, NodeFacts, purchase};
 use crate::time;
+use flyball_core::ids::PoolId;
 use flyball_core::reason::Reason;
-use flyball_core::snapshot::Purchase;
-use flyball_core::units::{Money, Timestamp};
+use flyball_core::snapshot::{Purchase, Snapshot};
+use flyball_core::units::Money;
 use flyball_resources::conditions::{self, Kind, Said};
 use flyball_resources::{Pool, PoolStatus, decimal};
 use kube::ResourceExt as _;
@@ -31,14 +32,14 @@ pub struct SeenPool {
 }
 
 /// Every pool as it is now.
-pub fn pools(facts: &Facts, now: Timestamp) -> Vec<SeenPool> {
-    facts.pools.iter().map(|pool| seen(facts, pool, now)).collect()
+pub fn pools(facts: &Facts, snapshot: &Snapshot) -> Vec<SeenPool> {
+    facts.pools.iter().map(|pool| seen(facts, pool, snapshot)).collect()
 }
 
 /// Whether a status is worth a write, `since` the last one.
 pub fn is_news(before: Option<&PoolStatus>, now: &PoolStatus, since: Option<Duration>) -> bool {
     let essence = |status: &PoolStatus| {
-        let mut status = PoolStatus { used: None, ..status.clone() };
+        let mut status = PoolStatus { used: None, used_by_others: None, ..status.clone() };
         status.conditions.iter_mut().for_each(|one| one.message.clear());
         status
     };
@@ -47,7 +48,7 @@ pub fn is_news(before: Option<&PoolStatus>, now: &PoolStatus, since: Option<Dura
     essence(before) != essence(now) || (before != now && due)
 }
 
-fn seen(facts: &Facts, pool: &Arc<Pool>, now: Timestamp) -> SeenPool {
+fn seen(facts: &Facts, pool: &Arc<Pool>, snapshot: &Snapshot) -> SeenPool {
     let spec = &pool.spec;
     let offers = |node: &NodeFacts| node.gpus_of(spec).filter(|count| *count > 0);
     let (mut nodes, mut away) = (0_u32, 0_u32);
@@ -67,7 +68,9 @@ fn seen(facts: &Facts, pool: &Arc<Pool>, now: Timestamp) -> SeenPool {
     let used = pods.map(|pod| pod.asks.get(&spec.resource_name).copied().unwrap_or(0)).sum::<u32>();
     let there = gpus.values().sum::<u32>();
     let cost = hourly(pool, &gpus);
-    let counts = Counts { nodes, away, there, used };
+    let known = PoolId::new(&pool.name_any()).ok().and_then(|id| snapshot.pools.get(&id));
+    let others = known.map_or(0, |known| known.held_by_others.get());
+    let counts = Counts { nodes, away, there, used, others };
     let before = pool.status.iter().flat_map(|status| &status.conditions);
     let before: Vec<_> = before.cloned().collect();
     let said = [said(pool, &counts)];
@@ -76,9 +79,15 @@ fn seen(facts: &Facts, pool: &Arc<Pool>, now: Timestamp) -> SeenPool {
         nodes: Some(small(nodes)),
         gpus: Some(small(there)),
         used: Some(small(used)),
+        used_by_others: Some(small(others)),
         hourly_cost: cost.map(|cost| decimal::text(cost.micros(), 2)),
         currency: cost.map(|cost| cost.currency().to_string()),
-        conditions: conditions::merge(&before, &said, pool.metadata.generation, time::date(now)),
+        conditions: conditions::merge(
+            &before,
+            &said,
+            pool.metadata.generation,
+            time::date(snapshot.taken_at),
+        ),
     };
     SeenPool {
         name: pool.name_any(),
@@ -94,6 +103,7 @@ struct Counts {
     away: u32,
     there: u32,
     used: u32,
+    others: u32,
 }
 
 fn said(pool: &Pool, counts: &Counts) -> Said {
@@ -102,7 +112,7 @@ fn said(pool: &Pool, counts: &Counts) -> Said {
     if let Err(problem) = pool.spec.prices_of_core() {
         return ready(false, Reason::SpecRefused, problem.to_string());
     }
-    let Counts { nodes, away, there, used } = counts;
+    let Counts { nodes, away, there, used, others } = counts;
     let some =
         |count: u32, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
     let aside = match away {
@@ -116,8 +126,12 @@ fn said(pool: &Pool, counts: &Counts) -> Said {
         );
         return ready(false, Reason::CapacityUnavailable, message);
     }
-    let message =
-        format!("{used} of {there} accelerators on {} are used{aside}", some(*nodes, "node"));
+    let of_others = match others {
+        0 => String::new(),
+        _ => format!(", {others} of them by pods that Flyball does not decide about"),
+    };
+    let nodes = some(*nodes, "node");
+    let message = format!("{used} of {there} accelerators on {nodes} are used{of_others}{aside}");
     ready(true, Reason::Steady, message)
 }
 
@@ -142,7 +156,9 @@ fn small(count: u32) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::PodFacts;
+    use crate::observe::demand::Signals;
+    use crate::observe::{Learnt, PodFacts, look};
+    use flyball_core::units::{Micros, Timestamp};
     use serde_json::{Value, json};
 
     fn facts(spec: &Value) -> Facts {
@@ -178,8 +194,10 @@ mod tests {
     }
 
     fn only(spec: &Value) -> SeenPool {
-        let now = Timestamp::from_millis(1_700_000_000_000);
-        pools(&facts(spec), now).remove(0)
+        let facts = facts(spec);
+        let time = (Timestamp::from_millis(1_700_000_000_000), Micros::from_seconds(60));
+        let seen = look(&facts, &Signals::default(), &mut Learnt::default(), time);
+        pools(&facts, &seen.snapshot).remove(0)
     }
 
     #[test]
@@ -189,13 +207,15 @@ mod tests {
         let seen = only(&json!({"accelerator": "h100-sxm-80gb", "prices": prices, "limit": 16}));
         let status = &seen.status;
         assert_eq!((status.nodes, status.gpus, status.used), (Some(2), Some(12), Some(6)));
+        assert_eq!(status.used_by_others, Some(6), "no model names the pool");
         assert_eq!(status.hourly_cost.as_deref(), Some("44.00"));
         assert_eq!(status.observed_generation, Some(3));
         let ready = &status.conditions[0];
         assert_eq!((ready.status.as_str(), ready.reason.as_str()), ("True", "Steady"));
         assert_eq!(
             ready.message,
-            "6 of 12 accelerators on 2 nodes are used; 1 more node cannot be used: cordoned or not ready"
+            "6 of 12 accelerators on 2 nodes are used, 6 of them by pods that Flyball does not decide about; \
+             1 more node cannot be used: cordoned or not ready"
         );
         let unknown = only(&json!({"accelerator": "h100-sxm-80gb", "prices": [prices[0]]}));
         assert_eq!(unknown.status.hourly_cost, None, "a part would look cheap");

@@ -214,6 +214,7 @@ impl World<'_> {
         Pool {
             accelerator: setup.accelerator.clone(),
             allocatable: gpus.into_iter().map(seen).collect(),
+            held_by_others: Gpus::ZERO,
             can_grow: setup.can_grow,
             supply: None,
             limit: setup.limit,

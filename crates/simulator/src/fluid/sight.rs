@@ -51,6 +51,7 @@ impl View {
             Pool {
                 accelerator: kind,
                 allocatable: BTreeMap::new(),
+                held_by_others: Gpus::ZERO,
                 can_grow: !fixed,
                 supply: shared.filter(|_| !fixed).and_then(|_| stated(&world.cold_start)),
                 limit: None,

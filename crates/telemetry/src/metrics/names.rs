@@ -334,7 +334,7 @@ metrics! {
         ["target_namespace", "model"],
         "Age of the oldest signal that the last decision was made on, of those that were ever seen";
     PoolGpus, Operator, Gauge, Count, "flyball_pool_gpus", ["pool", "kind"],
-        "Accelerators of a pool: on nodes that can be used (there), held by pods (used), the most there may be (limit)";
+        "Accelerators of a pool: on nodes that can be used (there), held by pods (used), those of them that are no replicas (others), the most there may be (limit)";
     PoolHourlyCost, Operator, Gauge, Count, "flyball_pool_hourly_cost", ["pool"],
         "What an hour of the accelerators that are there costs, in the pool's currency";
     OperatorDecidedAt, Operator, Gauge, Seconds, "flyball_operator_last_decision_timestamp_seconds",

@@ -66,9 +66,12 @@ fn inv_01_more_than_is_allocatable() {
     let full = world().pool(pool("h100").gpus(8)).run("ml/ft", "h100", 6).build();
     assert_eq!(broken(&full, &target(&full, 3)), only);
     let violation = &check(&full, &Previous::none(), &target(&full, 3))[0];
-    let text = "INV-01: pool h100: 9 GPUs reserved, was 8 GPUs, allocatable 8 GPUs";
+    let text = "INV-01: pool h100: 9 GPUs reserved, was 8 GPUs, available 8 GPUs";
     assert_eq!(violation.to_string(), text);
 
+    let others = world().pool(pool("h100").gpus(8).held_by_others(5)).build();
+    assert_eq!(broken(&others, &target(&others, 3)), []);
+    assert_eq!(broken(&others, &target(&others, 4)), only);
     let unknown = world().pool(pool("h100").unknown()).build();
     assert_eq!(broken(&unknown, &target(&unknown, 3)), only);
     assert_eq!(broken(&unknown, &target(&unknown, 2)), []);

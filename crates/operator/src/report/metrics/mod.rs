@@ -223,8 +223,12 @@ impl Shown {
 
     fn write_pools(&self, page: &mut Page<'_>) -> fmt::Result {
         let gpus = self.pools.iter().flat_map(|pool| {
-            let kinds =
-                [("there", pool.status.gpus), ("used", pool.status.used), ("limit", pool.limit)];
+            let kinds = [
+                ("there", pool.status.gpus),
+                ("used", pool.status.used),
+                ("others", pool.status.used_by_others),
+                ("limit", pool.limit),
+            ];
             let known = kinds.into_iter().filter_map(|(kind, count)| Some((kind, count?)));
             known.map(|(kind, count)| ([pool.name.as_str(), kind], f64::from(count)))
         });
