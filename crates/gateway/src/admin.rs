@@ -36,7 +36,7 @@ pub struct State {
     meter: Arc<Meter>,
     metrics: Metrics,
     settings: ArcSwap<Settings>,
-    ready: Box<dyn Fn() -> Result<(), &'static str> + Send + Sync>,
+    ready: Box<dyn Fn() -> Result<(), String> + Send + Sync>,
     demand: Box<dyn Fn() -> Vec<Demand> + Send + Sync>,
     shadows: Option<Arc<Shadows>>,
 }
@@ -47,7 +47,7 @@ impl State {
         version: &'static str,
         meter: Arc<Meter>,
         settings: Settings,
-        ready: impl Fn() -> Result<(), &'static str> + Send + Sync + 'static,
+        ready: impl Fn() -> Result<(), String> + Send + Sync + 'static,
         demand: impl Fn() -> Vec<Demand> + Send + Sync + 'static,
     ) -> Self {
         Self {
@@ -226,7 +226,10 @@ mod tests {
         });
         settings.telemetry.otlp = Some("https://user:canary@tempo:4317".to_owned());
         let meter = Arc::new(Meter::quiet(&settings));
-        let ready = move || ready.load(Ordering::Relaxed).then_some(()).ok_or("no model is listed");
+        let ready = move || match ready.load(Ordering::Relaxed) {
+            true => Ok(()),
+            false => Err("no model is listed".to_owned()),
+        };
         State::new("1.2.3", meter, settings, ready, Vec::new)
     }
 

@@ -55,7 +55,10 @@ impl Aim<'_> {
             None => (&read.scanned.model, None),
         };
         let Some(model) = self.fleet.model(name) else {
-            return Err(Problem::NoModel { model: read.scanned.model });
+            // In the settings, but its engines could not be looked for yet: worth trying again.
+            let configured = self.live.models.contains_key(name);
+            let unknown = Problem::NoModel { model: read.scanned.model };
+            return Err(if configured { Problem::NoEndpoint } else { unknown });
         };
         let mirror = dealt.and_then(|dealt| dealt.copy);
         let copy = mirror.and_then(|mirror| {

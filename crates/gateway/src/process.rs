@@ -5,7 +5,7 @@
 
 use crate::audit::Audit;
 use crate::collect::{self, Verifier};
-use crate::discover;
+use crate::discover::{self, Failing, Readiness};
 use crate::fleet::{Endpoint, Listing};
 use crate::link::{self, Link};
 use crate::meter::{Finished, Meter, MeterError};
@@ -22,6 +22,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, watch};
+
+#[cfg(test)]
+mod tests;
 
 /// Before discovery that cannot begin is tried again.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -62,25 +65,7 @@ pub fn run(file: &Path, version: &'static str) -> Result<(), Problem> {
     let listener = Arc::new(Hub { meter: meter_of, verifier: verifier_of, bell });
     let start = |what| move |source| Problem::Start { what, source };
     let running = serve::start(&settings, listener).map_err(start("the gateway cannot listen"))?;
-    let running = Arc::new(running);
-    let link = settings.operator.clone().map(|operator| {
-        let link = Link::new(operator, Arc::clone(&running), version);
-        Arc::new(link.with_audit(Arc::clone(&audit)))
-    });
-    let process = Process {
-        running,
-        link,
-        verifier,
-        models: watch::Sender::new(settings.clone()),
-        listing: watch::Sender::new(Listing::default()),
-        draining: AtomicBool::new(false),
-        ended: Notify::new(),
-        collecting: collect::Standing::default(),
-        discovering: discover::Standing::default(),
-        hearing: Arc::default(),
-        meter,
-        audit,
-    };
+    let process = Process::new(running, meter, audit, verifier, &settings, version);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -112,10 +97,44 @@ struct Process {
     ended: Notify,
     collecting: collect::Standing,
     discovering: discover::Standing,
+    readiness: Readiness,
+    /// For the cluster; its own is made without.
+    client: Option<kube::Client>,
     hearing: Arc<kv_events::Standing>,
 }
 
 impl Process {
+    fn new(
+        running: Running,
+        meter: Arc<Meter>,
+        audit: Arc<Audit>,
+        verifier: Arc<Verifier>,
+        settings: &Settings,
+        version: &'static str,
+    ) -> Self {
+        let running = Arc::new(running);
+        let link = settings.operator.clone().map(|operator| {
+            let link = Link::new(operator, Arc::clone(&running), version);
+            Arc::new(link.with_audit(Arc::clone(&audit)))
+        });
+        Self {
+            readiness: Readiness::since(running.began()),
+            running,
+            link,
+            verifier,
+            models: watch::Sender::new(settings.clone()),
+            listing: watch::Sender::new(Listing::default()),
+            draining: AtomicBool::new(false),
+            ended: Notify::new(),
+            collecting: collect::Standing::default(),
+            discovering: discover::Standing::default(),
+            client: None,
+            hearing: Arc::default(),
+            meter,
+            audit,
+        }
+    }
+
     async fn live(
         self: Arc<Self>,
         watched: Watched,
@@ -181,16 +200,21 @@ impl Process {
         Arc::new(state.with_shadows(self.running.shadows()))
     }
 
-    fn ready(&self) -> Result<(), &'static str> {
+    fn ready(&self) -> Result<(), String> {
         if self.draining.load(Ordering::Relaxed) {
-            return Err("draining");
+            return Err("draining".to_owned());
         }
-        let listed = discover::listed_once(&self.listing.borrow(), &self.models.borrow().models);
-        listed.then_some(()).ok_or("not every model's engines were listed yet")
+        let (listing, settings) = (self.listing.borrow(), self.models.borrow());
+        self.readiness.judge(&listing, &settings.models, &self.discovering, Instant::now())
     }
 
     fn now(&self) -> crate::meter::Now {
         let inside = self.running.inside();
+        let mut failing = self.discovering.failing_models();
+        let mut models = self
+            .running
+            .glance(self.models.borrow().models.iter().map(|model| model.name.as_str()));
+        models.iter_mut().for_each(|model| model.trouble = failing.remove(&*model.name));
         crate::meter::Now {
             connections: inside.connections,
             requests: inside.requests,
@@ -203,9 +227,7 @@ impl Process {
             collector_away: self.collecting.collector_away(),
             failing_watches: self.discovering.failing_watches(),
             doubted_models: self.discovering.doubted_models(),
-            models: self
-                .running
-                .glance(self.models.borrow().models.iter().map(|model| model.name.as_str())),
+            models,
             recoveries: self.running.recoveries(),
             suspects: self.running.suspects(),
             kv_events: self.hearing(),
@@ -229,11 +251,19 @@ impl Process {
         let mut models = self.models.subscribe();
         loop {
             let wanted = models.borrow_and_update().models.clone();
-            let looking = discover::watch(&wanted, None, &self.listing, &self.discovering);
+            let client = self.client.clone();
+            let looking = discover::watch(&wanted, client, &self.listing, &self.discovering);
             tokio::select! {
                 ended = looking => {
                     let Err(error) = ended;
                     tracing::error!(%error, "engines cannot be looked for; trying again");
+                    let named = wanted.iter().filter(|model| model.endpoints.is_empty());
+                    let failing = Failing {
+                        models: Arc::new(named.map(|model| model.name.clone()).collect()),
+                        error: error.to_string(),
+                        hint: "the log says it in full",
+                    };
+                    let _noted = self.discovering.note("the cluster", failing);
                     tokio::time::sleep(AGAIN).await;
                 }
                 () = differs(&mut models, &wanted) => {}

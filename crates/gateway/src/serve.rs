@@ -304,7 +304,7 @@ impl Running {
                 let mut queue = fleet.model(name).map(|m| m.gate.demand(name)).unwrap_or_default();
                 queue.in_flight += gone.iter().map(|one| u64::from(one.in_flight())).sum::<u64>();
                 let engines = listed.chain(gone).map(|endpoint| endpoint.glance(now)).collect();
-                ModelNow { name: name.into(), engines, queue }
+                ModelNow { name: name.into(), engines, queue, trouble: None }
             })
             .collect()
     }

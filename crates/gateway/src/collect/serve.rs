@@ -6,8 +6,8 @@
 use super::rounds::{Answer, Office, Pace, rounds};
 use super::table::Table;
 use super::talk::{BYTES, Hello, PATH};
-use crate::discover::{self, Listing, listed_once};
-use crate::settings::{Engine, Model, Settings};
+use crate::discover::{self, Listing, Readiness};
+use crate::settings::{Engine, Settings};
 use bytes::Bytes;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use http::{Method, Request, Response, StatusCode, header};
@@ -51,10 +51,11 @@ pub async fn serve(
     let address = listener.local_addr().unwrap_or(listen);
     tracing::info!(%address, models = settings.models.len(), "collector listens");
     let (out, listing) = watch::channel(Listing::default());
-    let standing = discover::Standing::default();
+    let (standing, readiness) = (discover::Standing::default(), Readiness::since(Instant::now()));
+    let ready = || readiness.judge(&out.borrow(), &settings.models, &standing, Instant::now());
     tokio::select! {
         ended = discover::watch(&settings.models, None, &out, &standing) => match ended? {},
-        never = collect(&listener, listing, &settings.models, Pace::default()) => match never {},
+        never = collect(&listener, listing, &ready, Pace::default()) => match never {},
         () = until => Ok(()),
     }
 }
@@ -63,7 +64,7 @@ pub async fn serve(
 pub(super) async fn collect(
     listener: &TcpListener,
     listing: watch::Receiver<Listing>,
-    models: &[Model],
+    ready: &dyn Fn() -> Result<(), String>,
     pace: Pace,
 ) -> Infallible {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -72,8 +73,7 @@ pub(super) async fn collect(
     let room = Room {
         table: Mutex::new(Table::new(Instant::now(), revision)),
         wake: Notify::new(),
-        listing: listing.clone(),
-        models,
+        ready,
     };
     let mut office = Desk { room: &room, listing };
     office.listing.mark_changed();
@@ -87,8 +87,7 @@ pub(super) async fn collect(
 struct Room<'a> {
     table: Mutex<Table>,
     wake: Notify,
-    listing: watch::Receiver<Listing>,
-    models: &'a [Model],
+    ready: &'a dyn Fn() -> Result<(), String>,
 }
 
 impl Room<'_> {
@@ -167,11 +166,14 @@ async fn respond(request: Request<Incoming>, room: &Room<'_>) -> Response<Full<B
         (&Method::POST, PATH) => {}
         (&Method::GET, "/healthz") => return text(StatusCode::OK, "ok\n".to_owned()),
         (&Method::GET, "/readyz") => {
-            let ready = listed_once(&room.listing.borrow(), room.models);
             let (gateways, silent) = room.table().counts();
-            let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-            let words = format!("listed {ready}, gateways {gateways}, silent engines {silent}\n");
-            return text(status, words);
+            let counts = format!("gateways {gateways}, silent engines {silent}\n");
+            return match (room.ready)() {
+                Ok(()) => text(StatusCode::OK, format!("ready, {counts}")),
+                Err(why) => {
+                    text(StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {why}; {counts}"))
+                }
+            };
         }
         _ => return text(StatusCode::NOT_FOUND, "not found\n".to_owned()),
     }

@@ -6,31 +6,34 @@
 //! empty list after a full one is asked for again before it is believed.
 //!
 //! A model that was not listed yet is not in the listing; a model without engines is there with
-//! none. So [`listed_once`] needs nothing but the listing.
+//! none. A model that cannot be looked for is named in [`Standing`] and keeps no other from being served.
 //!
 //! `place` reads where to look, `slices` and `pools` turn API objects into engines, `mirror` and
 //! `world` hold what the watches told, `settle` decides what to believe: all pure. `sources` talks to the API
-//! server. It knows nothing of load or health beyond what Kubernetes says.
+//! server, `standing` has what fails, `ready` says when requests may come. It knows nothing of load or
+//! health beyond what Kubernetes says.
 //!
 //! Start at [`watch()`].
 
 mod mirror;
 mod place;
 mod pools;
+mod ready;
 mod settle;
 mod slices;
 mod sources;
+mod standing;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod watch;
 mod world;
 
 pub use crate::fleet::{Found, Listing};
 pub use place::{Place, Pool, Port, Service};
+pub use ready::Readiness;
 pub use sources::connect;
-pub use watch::{Standing, watch};
-
-use crate::settings::Model;
+pub use standing::{Failing, Standing};
+pub use watch::watch;
 
 /// Why engines cannot be looked for at all. What goes wrong later is logged and tried again.
 #[derive(Debug, thiserror::Error)]
@@ -51,10 +54,4 @@ pub enum Problem {
          hint: run in a pod with a service account, set KUBECONFIG, or list `endpoints`"
     )]
     NoCluster(String),
-}
-
-/// Whether each of these models was listed at least once: what a gateway waits for before it says
-/// that it is ready.
-pub fn listed_once(listing: &Listing, models: &[Model]) -> bool {
-    models.iter().all(|model| listing.models.contains_key(&model.name))
 }

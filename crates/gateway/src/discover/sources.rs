@@ -5,8 +5,9 @@ use super::mirror::{Mirror, Step};
 use super::place::{Place, Pool, Service};
 use super::pools::{self, Chosen};
 use super::slices::{self, SERVICE_NAME, Slice};
-use super::watch::Standing;
-use super::{Found, Problem};
+use super::standing::Noted;
+use super::watch::Asked;
+use super::{Failing, Found, Problem, Standing};
 use crate::settings::Engine;
 use futures::stream::{BoxStream, StreamExt as _};
 use k8s_openapi::api::core::v1::Pod;
@@ -16,6 +17,7 @@ use kube::{Client, Config, ResourceExt};
 use kube_runtime::WatchStreamExt as _;
 use kube_runtime::watcher::{self, Event, watcher};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::Sender;
 
@@ -58,10 +60,11 @@ pub async fn connect() -> Result<Client, Problem> {
 pub(super) async fn slices(
     client: Client,
     namespace: String,
-    names: BTreeSet<String>,
+    asked: Asked,
     to: Sender<Change>,
     standing: &Standing,
 ) {
+    let Asked { names, models } = asked;
     let api: Api<EndpointSlice> = Api::namespaced(client, &namespace);
     let labels = if names.len() <= NAMES {
         let names: Vec<_> = names.iter().map(String::as_str).collect();
@@ -70,7 +73,8 @@ pub(super) async fn slices(
         SERVICE_NAME.to_owned()
     };
     let mut stream = watcher(api, config().labels(&labels)).default_backoff().boxed();
-    let mut pulse = Pulse::new(format!("endpointslices of {namespace}"), standing);
+    let what = format!("endpointslices of {namespace}");
+    let mut pulse = Pulse::new(what, Arc::new(models), standing);
     loop {
         let asked = |slice: &Slice| names.contains(&slice.service);
         let step = pulse.next(&mut stream, |object| slices::slice(object).filter(asked)).await;
@@ -84,16 +88,19 @@ pub(super) async fn slices(
 pub(super) async fn pools(
     client: Client,
     namespace: String,
-    names: BTreeSet<String>,
+    asked: Asked,
     to: Sender<Change>,
     standing: &Standing,
 ) {
+    let Asked { names, models } = asked;
+    let models = Arc::new(models);
     let api: Api<DynamicObject> =
         Api::namespaced_with(client.clone(), &namespace, &pools::resource());
     let mut pool_stream = watcher(api, config()).default_backoff().boxed();
-    let mut pool_pulse = Pulse::new(format!("inferencepools of {namespace}"), standing);
+    let what = format!("inferencepools of {namespace}");
+    let mut pool_pulse = Pulse::new(what, Arc::clone(&models), standing);
     let mut pod_stream: BoxStream<'_, _> = futures::stream::pending().boxed();
-    let mut pod_pulse = Pulse::new(format!("pods of {namespace}"), standing);
+    let mut pod_pulse = Pulse::new(format!("pods of {namespace}"), models, standing);
     let mut known = Mirror::default();
     let mut watched: Option<String> = None;
     loop {
@@ -167,13 +174,15 @@ fn config() -> watcher::Config {
 /// Whether a watch is well. Its troubles are logged when they begin and when they end.
 struct Pulse<'a> {
     what: String,
-    unwell: bool,
+    models: Arc<BTreeSet<String>>,
     standing: &'a Standing,
+    /// While it is not.
+    unwell: Option<Noted<'a>>,
 }
 
 impl<'a> Pulse<'a> {
-    fn new(what: String, standing: &'a Standing) -> Self {
-        Self { what, unwell: false, standing }
+    fn new(what: String, models: Arc<BTreeSet<String>>, standing: &'a Standing) -> Self {
+        Self { what, models, standing, unwell: None }
     }
 
     /// The next step that the watch tells. Failures are waited out here.
@@ -183,7 +192,7 @@ impl<'a> Pulse<'a> {
         reduce: impl Fn(&K) -> Option<T>,
     ) -> Step<T> {
         loop {
-            let next = if self.unwell {
+            let next = if self.unwell.is_some() {
                 match tokio::time::timeout(RECOVERED, stream.next()).await {
                     Ok(next) => next,
                     Err(_) => {
@@ -207,28 +216,30 @@ impl<'a> Pulse<'a> {
     }
 
     fn turn(&mut self, trouble: Option<&watcher::Error>) {
-        match (trouble, self.unwell) {
+        match (trouble, self.unwell.is_some()) {
             (Some(error), false) => {
-                let hint = hint(error);
-                tracing::warn!(watch = self.what, %error, hint, "cannot look for engines; the last listing stays");
-                self.standing.unwell(1);
+                let (hint, models) = (hint(error), first_names(&self.models));
+                tracing::warn!(watch = self.what, models, %error, hint, "cannot look for engines; the last listing stays");
+                let (models, error) = (Arc::clone(&self.models), error.to_string());
+                let failing = Failing { models, error, hint };
+                self.unwell = Some(self.standing.note(&self.what, failing));
             }
             (None, true) => {
                 tracing::info!(watch = self.what, "looking for engines works again");
-                self.standing.unwell(-1);
+                self.unwell = None;
             }
             _ => {}
         }
-        self.unwell = trouble.is_some();
     }
 }
 
-impl Drop for Pulse<'_> {
-    fn drop(&mut self) {
-        if self.unwell {
-            self.standing.unwell(-1);
-        }
+/// Some of the models that a line of the log is about.
+fn first_names(models: &BTreeSet<String>) -> String {
+    let mut names: Vec<_> = models.iter().take(8).map(String::as_str).collect();
+    if models.len() > names.len() {
+        names.push("...");
     }
+    names.join(", ")
 }
 
 fn step<K: ResourceExt, T>(event: Event<K>, reduce: impl Fn(&K) -> Option<T>) -> Step<T> {

@@ -4,14 +4,14 @@ use super::place::Place;
 use super::settle::{ENGINES, settle};
 use super::sources::{self, Change};
 use super::world::World;
-use super::{Found, Listing, Problem};
+use super::{Failing, Found, Listing, Problem, Standing};
 use crate::settings::{Engine, Model};
 use futures::future::{BoxFuture, FutureExt as _};
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use kube::Client;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch as channel};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -28,29 +28,6 @@ const ASKS: usize = 16;
 /// Steps between the watches and the listing. The watches wait when it is full.
 const STEPS: usize = 1024;
 
-/// How discovery stands, for the page of metrics.
-#[derive(Debug, Default)]
-pub struct Standing {
-    unwell: AtomicI64,
-    doubted: AtomicUsize,
-}
-
-impl Standing {
-    /// Watches that fail at the moment. What they listed last is used on.
-    pub fn failing_watches(&self) -> usize {
-        usize::try_from(self.unwell.load(Ordering::Relaxed)).unwrap_or(0)
-    }
-
-    /// Models that seem to have lost all engines at once and keep them until that is confirmed.
-    pub fn doubted_models(&self) -> usize {
-        self.doubted.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn unwell(&self, by: i64) {
-        self.unwell.fetch_add(by, Ordering::Relaxed);
-    }
-}
-
 /// Looks for the engines of these models for as long as it is polled, and publishes every change.
 ///
 /// Static engines are published at once. Drop it and call it again when the models change: it
@@ -63,8 +40,13 @@ pub async fn watch(
     standing: &Standing,
 ) -> Result<Infallible, Problem> {
     let mut places = BTreeMap::new();
+    let mut noted = Vec::new();
     for model in models {
-        places.insert(model.name.clone(), (Place::of(model)?, model.engine));
+        match Place::of(model) {
+            Ok(place) => drop(places.insert(model.name.clone(), (place, model.engine))),
+            // The others are looked for all the same.
+            Err(problem) => noted.push(standing.note(&model.name, misplaced(model, &problem))),
+        }
     }
     let mut world = World::new(places);
     let needs_cluster = world.places.values().any(|(place, _)| !matches!(place, Place::Static(_)));
@@ -111,33 +93,46 @@ pub async fn watch(
     }
 }
 
+fn misplaced(model: &Model, problem: &Problem) -> Failing {
+    tracing::error!(model = model.name, error = %problem, "the model's engines cannot be looked for");
+    let models = Arc::new(BTreeSet::from([model.name.clone()]));
+    Failing { models, error: problem.to_string(), hint: "mend its place in the settings" }
+}
+
+/// Who looks at one kind of object in one namespace.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    /// Names of Services or pools.
+    pub(super) names: BTreeSet<String>,
+    /// The models that they are for.
+    pub(super) models: BTreeSet<String>,
+}
+
 fn start<'a>(
     client: &Client,
     places: &BTreeMap<String, (Place, Engine)>,
     to: &mpsc::Sender<Change>,
     standing: &'a Standing,
 ) -> FuturesUnordered<BoxFuture<'a, ()>> {
-    let mut services: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
-    let mut pools: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
-    for (place, _) in places.values() {
-        match place {
-            Place::Static(_) => {}
-            Place::Service(s) => {
-                services.entry(&s.namespace).or_default().insert(s.name.clone());
-            }
-            Place::Pool(p) => {
-                pools.entry(&p.namespace).or_default().insert(p.name.clone());
-            }
-        }
+    let mut services: BTreeMap<&str, Asked> = BTreeMap::new();
+    let mut pools: BTreeMap<&str, Asked> = BTreeMap::new();
+    for (model, (place, _)) in places {
+        let (asked, name) = match place {
+            Place::Static(_) => continue,
+            Place::Service(s) => (services.entry(&s.namespace).or_default(), &s.name),
+            Place::Pool(p) => (pools.entry(&p.namespace).or_default(), &p.name),
+        };
+        asked.names.insert(name.clone());
+        asked.models.insert(model.clone());
     }
     let watches = FuturesUnordered::new();
-    for (namespace, names) in services {
+    for (namespace, asked) in services {
         let (client, to) = (client.clone(), to.clone());
-        watches.push(sources::slices(client, namespace.to_owned(), names, to, standing).boxed());
+        watches.push(sources::slices(client, namespace.to_owned(), asked, to, standing).boxed());
     }
-    for (namespace, names) in pools {
+    for (namespace, asked) in pools {
         let (client, to) = (client.clone(), to.clone());
-        watches.push(sources::pools(client, namespace.to_owned(), names, to, standing).boxed());
+        watches.push(sources::pools(client, namespace.to_owned(), asked, to, standing).boxed());
     }
     watches
 }
@@ -206,7 +201,7 @@ impl<'a> Desk<'a> {
             );
         }
         self.doubted.clone_from(doubted);
-        self.standing.doubted.store(doubted.len(), Ordering::Relaxed);
+        self.standing.doubt(doubted.len());
         let wrong_ports = world.wrong_ports();
         for (model, ports) in &wrong_ports {
             if !self.wrong_ports.contains_key(model) {

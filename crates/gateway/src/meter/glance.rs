@@ -61,6 +61,7 @@ impl Meter {
             queue: queue(&now.queue),
             requests_per_second: minute.as_ref().map_or(0.0, rate),
             last_minute: minute.as_ref().map(last_minute).unwrap_or_default(),
+            trouble: now.trouble.clone(),
         }
     }
 

@@ -96,6 +96,8 @@ pub struct ModelNow {
     pub engines: Vec<EngineNow>,
     /// Who waits for it.
     pub queue: Demand,
+    /// Why its engines cannot be looked for, and what to do, if they cannot.
+    pub trouble: Option<String>,
 }
 
 /// One engine.

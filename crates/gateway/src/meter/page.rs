@@ -146,13 +146,14 @@ impl Meter {
             EngineState::ALL.map(|state| ([&*model.name, state.name()], exact(by_state.of(state))))
         });
         page.gauge(Metric::GatewayModelEngines, engines)?;
-        let gauges: [(Metric, ValueOf); 6] = [
+        let gauges: [(Metric, ValueOf); 7] = [
             (Metric::GatewayQueued, |model| exact(model.queue.waiting)),
             (Metric::GatewayHolding, |model| exact(model.queue.held)),
             (Metric::GatewayBacklog, |model| long(model.queue.backlog_tokens)),
             (Metric::GatewayOldestWait, |model| long(model.queue.oldest_ms) / 1_000.0),
             (Metric::GatewayBacklogCost, |model| long(model.queue.backlog_cost)),
             (Metric::GatewayWindow, |model| long(model.queue.window)),
+            (Metric::GatewayDiscoveryFailing, |model| f64::from(u8::from(model.trouble.is_some()))),
         ];
         for (metric, value) in gauges {
             page.gauge(metric, shown().map(|model| ([&*model.name], value(model))))?;

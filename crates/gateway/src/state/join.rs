@@ -39,6 +39,7 @@ impl Model {
         self.queue.join(&other.queue);
         self.requests_per_second += other.requests_per_second;
         self.last_minute.join(&other.last_minute);
+        self.trouble = self.trouble.take().or(other.trouble);
     }
 }
 
@@ -162,6 +163,7 @@ mod tests {
                     first_token: Times::of(vec![first]),
                     ..Minute::default()
                 },
+                trouble: None,
             }],
             refusals: vec![Refusal { reason: "overloaded".to_owned(), count: 4 }],
             ..State::default()

@@ -61,6 +61,9 @@ pub struct Model {
     pub requests_per_second: f64,
     /// What happened in the last minute.
     pub last_minute: Minute,
+    /// Why its engines cannot be looked for, and what to do; absent while they can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
 }
 
 /// One engine.

@@ -81,6 +81,9 @@ pub(crate) struct Model {
     pub(super) requests_per_second: f64,
     /// What happened in the last minute.
     pub(super) last_minute: Minute,
+    /// Why its engines cannot be looked for, and what to do, if they cannot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) trouble: Option<String>,
 }
 
 /// One engine.
@@ -219,6 +222,7 @@ impl Model {
             wake_seconds: model.queue.eta_seconds,
             requests_per_second: model.requests_per_second,
             last_minute: Minute::new(&model.last_minute),
+            trouble: model.trouble.clone(),
         }
     }
 
@@ -228,6 +232,7 @@ impl Model {
         (self.open_engines == 0 && (self.engines > 0 || wanted))
             || self.last_minute.refused > 0
             || self.last_minute.failed > 0
+            || self.trouble.is_some()
     }
 }
 

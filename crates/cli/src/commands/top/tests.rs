@@ -54,6 +54,7 @@ fn state() -> State {
             eta_seconds: Some(19.0),
             ..Queue::default()
         },
+        trouble: Some("cannot look at pods of serving: forbidden; hint: mend the Role".to_owned()),
         ..Model::default()
     };
     let busy = Model {

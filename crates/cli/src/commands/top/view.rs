@@ -49,6 +49,11 @@ pub(super) fn notes(top: &Top) -> Vec<String> {
         let held = plural(model.held, "request");
         notes.push(format!("{} has no engine and holds {held}; one is {expected}", model.name));
     }
+    for model in &top.models {
+        if let Some(trouble) = &model.trouble {
+            notes.push(format!("! {}: {trouble}", model.name));
+        }
+    }
     if !top.troubles.is_empty() {
         let words = top.troubles.iter().map(|trouble| match trouble.count {
             1 => trouble.what.replace('-', " "),

@@ -2,14 +2,16 @@
 //!
 //! No cluster is needed. Start at the first test.
 
-mod server;
+pub(crate) mod server;
 
 use super::mirror::{Mirror, Step};
 use super::place::{Place, Port, Service};
+use super::ready::Readiness;
 use super::settle::{ENGINES, settle};
 use super::sources::Change;
+use super::standing::{Failing, Standing};
 use super::world::World;
-use super::{Found, Listing, listed_once, pools, slices};
+use super::{Found, Listing, pools, slices};
 use crate::settings::{Engine, Model};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -17,6 +19,8 @@ use kube::api::DynamicObject;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 pub(super) fn endpoint(pod: &str, address: &str, conditions: Value) -> Value {
     json!({
@@ -293,11 +297,58 @@ fn more_engines_than_may_be_change_nothing() {
     assert_eq!(settled.listing, before);
 }
 
+fn named(name: &str) -> Model {
+    Model { name: name.to_owned(), ..Model::default() }
+}
+
 #[test]
-fn ready_means_every_model_was_listed() {
-    let model = |name: &str| Model { name: name.to_owned(), ..Model::default() };
-    assert!(listed_once(&listing(&[]), &[model("m")]));
-    assert!(!listed_once(&listing(&[]), &[model("m"), model("n")]));
+fn a_gateway_that_begins_waits_for_all_models_but_not_for_ever() {
+    let began = Instant::now();
+    let standing = Standing::default();
+    let at = |seconds, models: &[Model]| {
+        let readiness = Readiness::since(began);
+        readiness.judge(&listing(&[]), models, &standing, began + Duration::from_secs(seconds))
+    };
+    assert_eq!(at(0, &[named("m")]), Ok(()), "a model without engines is listed");
+    assert_eq!(at(0, &[]), Ok(()));
+    let both = [named("m"), named("n")];
+    assert_eq!(at(14, &both), Err("engines of 1 of 2 models: n: not listed yet".to_owned()));
+    assert_eq!(at(15, &both), Ok(()), "one bad model keeps nobody else from being served");
+    // Nothing to serve: another gateway should have the requests.
+    assert!(at(3_600, &[named("n")]).unwrap_err().starts_with("engines of 1 of 1 models: n"));
+}
+
+#[test]
+fn who_was_ready_stays_so_whatever_the_settings_wish_for() {
+    let (began, standing) = (Instant::now(), Standing::default());
+    let readiness = Readiness::since(began);
+    let judge = |models: &[Model]| readiness.judge(&listing(&[]), models, &standing, began);
+    assert!(judge(&[named("n")]).is_err());
+    assert!(judge(&[named("m")]).is_ok());
+    assert!(judge(&[named("m"), named("n")]).is_ok());
+    assert!(judge(&[named("n")]).is_ok());
+}
+
+#[test]
+fn what_keeps_a_model_from_being_listed_is_named_with_what_to_do() {
+    let (began, standing) = (Instant::now(), Standing::default());
+    let failing = Failing {
+        models: Arc::new(BTreeSet::from(["n".to_owned()])),
+        error: "secret words: Forbidden".to_owned(),
+        hint: "mend the Role",
+    };
+    let noted = standing.note("endpointslices of team", failing);
+    let why =
+        Readiness::since(began).judge(&listing(&[]), &[named("n")], &standing, began).unwrap_err();
+    assert!(
+        why.ends_with("n: cannot look at endpointslices of team; hint: mend the Role"),
+        "{why}"
+    );
+    let said = &standing.failing_models()["n"];
+    assert!(said.contains("Forbidden; hint: mend the Role"), "{said}");
+    assert_eq!(standing.failing_watches(), 1);
+    drop(noted);
+    assert_eq!((standing.failing_watches(), standing.failing_models().len()), (0, 0));
 }
 
 proptest! {

@@ -22,8 +22,10 @@ use tokio::sync::{broadcast, watch as channel};
 use tokio::time::{sleep, timeout};
 
 /// What the API server has.
-struct Server {
+pub(crate) struct Server {
     slices: Mutex<Vec<Value>>,
+    /// Paths that have this in them are answered with this status.
+    refused: Mutex<Vec<(&'static str, u16)>>,
     events: broadcast::Sender<Value>,
     watches: AtomicU32,
     down: AtomicBool,
@@ -33,9 +35,10 @@ struct Server {
 type Answer = Response<BoxBody<Bytes, Infallible>>;
 
 impl Server {
-    async fn start(slices: Vec<Value>) -> (Arc<Self>, Client) {
+    pub(crate) async fn start(slices: Vec<Value>) -> (Arc<Self>, Client) {
         let server = Arc::new(Self {
             slices: Mutex::new(slices),
+            refused: Mutex::default(),
             events: broadcast::channel(16).0,
             watches: AtomicU32::new(0),
             down: AtomicBool::new(false),
@@ -64,7 +67,22 @@ impl Server {
         (server, Client::try_from(config).unwrap())
     }
 
+    /// Says no to paths that have this in them.
+    pub(crate) fn refuse(&self, part: &'static str, status: u16) {
+        self.refused.lock().unwrap().push((part, status));
+    }
+
     fn answer(&self, request: &Request<Incoming>) -> Answer {
+        let path = request.uri().path();
+        if let Some((_, code)) =
+            self.refused.lock().unwrap().iter().find(|(part, _)| path.contains(part))
+        {
+            let status = json!({
+                "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+                "message": "not for you", "reason": "Forbidden", "code": code,
+            });
+            return reply(StatusCode::from_u16(*code).unwrap(), &status.to_string());
+        }
         if self.down.load(Ordering::SeqCst) {
             return reply(StatusCode::SERVICE_UNAVAILABLE, "down");
         }
@@ -109,7 +127,7 @@ fn reply(status: StatusCode, text: &str) -> Answer {
     response
 }
 
-async fn until(what: &str, holds: impl Fn() -> bool) {
+pub(crate) async fn until(what: &str, holds: impl Fn() -> bool) {
     let waiting = async {
         while !holds() {
             sleep(Duration::from_millis(5)).await;
@@ -118,11 +136,11 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
     assert!(timeout(Duration::from_secs(120), waiting).await.is_ok(), "{what}");
 }
 
-fn model() -> Model {
+pub(crate) fn model() -> Model {
     Model { name: "m".to_owned(), service: Some("team/llama:8000".to_owned()), ..Model::default() }
 }
 
-fn with(pods: &[&str]) -> Value {
+pub(crate) fn with(pods: &[&str]) -> Value {
     let engine = |pod: &&str| endpoint(pod, &format!("10.0.0.{}", pod.len()), json!({}));
     slice_json("a", "llama", &pods.iter().map(engine).collect::<Vec<_>>())
 }

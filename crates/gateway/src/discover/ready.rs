@@ -1,0 +1,61 @@
+//! Whether requests may come, as far as engines are looked for.
+//!
+//! Readiness is about what is served, not about what the settings wish for: a model whose engines cannot
+//! be looked for is refused by itself and named, and never makes the gateway unready. So Envoy does it:
+//! a cluster that is new warms, and the others serve on.
+
+use super::{Listing, Standing};
+use crate::settings::Model;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// After a start, the longest wait for models that were not listed, if others were. A successor that
+/// knows less than its predecessor should not hurry; one that waits for ever serves nobody. Envoy's
+/// `initial_fetch_timeout` is as long.
+const WARMING: Duration = Duration::from_secs(15);
+
+/// Models that are named where several are not listed.
+const NAMED: usize = 3;
+
+/// Whether requests may come. Once they may, no change of settings takes that back.
+#[derive(Debug)]
+pub struct Readiness {
+    began: Instant,
+    reached: AtomicBool,
+}
+
+impl Readiness {
+    /// Of a process that began at this moment.
+    pub const fn since(began: Instant) -> Self {
+        Self { began, reached: AtomicBool::new(false) }
+    }
+
+    /// Whether requests may come, or why not.
+    pub fn judge(
+        &self,
+        listing: &Listing,
+        models: &[Model],
+        standing: &Standing,
+        now: Instant,
+    ) -> Result<(), String> {
+        if self.reached.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let missing = || models.iter().filter(|model| !listing.models.contains_key(&model.name));
+        let count = missing().count();
+        let waited = now.saturating_duration_since(self.began);
+        if count == 0 || (count < models.len() && waited >= WARMING) {
+            self.reached.store(true, Ordering::Relaxed);
+            return Ok(());
+        }
+        let why = |model: &Model| match standing.failing_model(&model.name) {
+            Some(why) => format!("{}: {why}", model.name),
+            None => format!("{}: not listed yet", model.name),
+        };
+        let mut words: Vec<_> = missing().take(NAMED).map(why).collect();
+        if count > NAMED {
+            words.push(format!("and {} more", count - NAMED));
+        }
+        Err(format!("engines of {count} of {} models: {}", models.len(), words.join("; ")))
+    }
+}
