@@ -1,17 +1,19 @@
 //! Takes connections, holds their limits, and reads requests.
 //!
 //! Each thread has a listener, connections and a pool of its own; the kernel spreads new connections
-//! over them. `io` is the clock of a connection, `tls` its encryption, `request` what happens to one
-//! request, `turn` its wait for a turn, `held` what a stream hears meanwhile.
+//! over them. `io` is the clock of a connection, `reader` that of a stream of HTTP/2, `tls` encryption,
+//! `request` what happens to one request, `turn` its wait for a turn, `held` what a stream hears meanwhile.
 
 mod held;
 mod io;
+mod reader;
 mod request;
 mod tls;
 mod turn;
 
 pub(crate) use held::Held;
 pub(crate) use io::Busy;
+pub(crate) use reader::{PIECE_BYTES, Reader};
 pub(crate) use tls::acceptor;
 
 use crate::forward::Pool;
@@ -19,8 +21,9 @@ use crate::mirror;
 use crate::serve::Shared;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use io::{ClientIo, Clock};
+use reader::Streams;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -161,7 +164,8 @@ async fn http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(worker: Arc<W
     let io = TokioIo::new(ClientIo::new(stream, clock, &timeouts));
     let closing = worker.shared.closing();
     let service = service_fn(move |request| request::answer(Arc::clone(&worker), request, None));
-    let connection = http2::Builder::new(TokioExecutor::new())
+    let streams = Streams { idle: Duration::from_millis(timeouts.client_idle_ms) };
+    let connection = http2::Builder::new(streams)
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits.streams_per_connection)
         .max_header_list_size(limits.head_bytes as u32)

@@ -1,6 +1,6 @@
 //! What happens to one request, phase by phase.
 
-use super::{Busy, Worker, turn};
+use super::{Busy, Reader, Worker, turn};
 use crate::admit::Place;
 use crate::aim::{Aim, Aimed, Read};
 use crate::answer::{Dialect, Payload, Problem, json};
@@ -46,9 +46,10 @@ pub(crate) async fn answer(
     if !response.headers().contains_key(&REQUEST_ID) {
         response.headers_mut().insert(REQUEST_ID.clone(), request_id);
     }
-    Ok(match busy {
-        Some(busy) => response.map(|payload| payload.keep(busy)),
-        None => response,
+    Ok(match (busy, Reader::current()) {
+        (Some(busy), _) => response.map(|payload| payload.keep(busy)),
+        (None, Some(reader)) => response.map(|payload| payload.for_reader(reader)),
+        (None, None) => response,
     })
 }
 

@@ -1,6 +1,7 @@
 //! What is known of a request so far, handed to the meter once, however it ends.
 
 use super::{Job, Trail};
+use crate::accept::Reader;
 use crate::admit::{Place, Turn};
 use crate::answer::Problem;
 use crate::choose::Chosen;
@@ -15,6 +16,9 @@ use crate::surface::Surface;
 use http::HeaderValue;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
+
+/// The reason of a stream that was reset because its client did not read.
+pub(crate) const CLIENT_IDLE: &str = "client_idle";
 
 /// What is known of a request so far. Dropped without an end, the client has hung up.
 ///
@@ -228,6 +232,6 @@ impl Record {
 
 impl Drop for Record {
     fn drop(&mut self) {
-        self.finish(Outcome::Cancelled, None);
+        self.finish(Outcome::Cancelled, Reader::is_late().then_some(CLIENT_IDLE));
     }
 }

@@ -1,12 +1,12 @@
-//! Why no engine answered: the codes of `answer::Problem`, each with its count.
+//! Why a request got no whole answer: the codes of `answer::Problem`, and `client_idle`, each with its count.
 
 use super::recent::{SHOWN, is_shown, slot};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::SystemTime;
 
-/// The codes of `answer::Problem`. The last stands for what is not in this list, so that a code
+/// The codes. The last stands for what is not in this list, so that a code
 /// that is forgotten here is still counted.
-const CODES: [&str; 22] = [
+const CODES: [&str; 23] = [
     "no_such_path",
     "no_such_method",
     "encoded_body",
@@ -27,6 +27,7 @@ const CODES: [&str; 22] = [
     "engine_timeout",
     "stream_broken",
     "prompt_kills_engines",
+    "client_idle",
     "draining",
     "other",
 ];

@@ -73,7 +73,7 @@ fn now() -> Now {
         kv_used_per_thousand: Some(250),
     };
     let queue = Demand { waiting: 5, oldest_ms: 1_500, ..Demand::default() };
-    let qwen = ModelNow { name: "qwen".into(), engines: vec![engine], queue };
+    let qwen = ModelNow { name: "qwen".into(), engines: vec![engine], queue, trouble: None };
     // Beyond the cap, or in settings that have just come: no series.
     let stranger = ModelNow { name: "stranger".into(), ..ModelNow::default() };
     Now { models: vec![qwen, stranger], ..Now::default() }

@@ -320,7 +320,11 @@ const TIMEOUTS: Section = Section {
         time("connect_ms", "To connect to an engine."),
         time("first_byte_ms", "From the last byte sent to an engine to the first that comes back."),
         time("answer_idle_ms", "Between two pieces of an answer that carry something."),
-        time("client_idle_ms", "A client that reads nothing of what is there for it."),
+        time(
+            "client_idle_ms",
+            "A client that does not read what is there for it; of a stream of HTTP/2, at least 4 KiB in \
+             this time.",
+        ),
         time("keep_alive_ms", "A connection without a request."),
         field(
             "settle_ms",

@@ -3,9 +3,10 @@
 use crate::engine::{Does, Engine};
 use crate::rig::{LONG, PLAIN, Rig, STREAM};
 use bytes::Bytes;
+use flyball_gateway::meter::Outcome;
 use flyball_gateway::settings::Tls;
 use http_body_util::{BodyExt as _, Full};
-use hyper::client::conn::http2::SendRequest;
+use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +17,19 @@ async fn client<S>(stream: S) -> SendRequest<Full<Bytes>>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let executor = TokioExecutor::new();
-    let io = TokioIo::new(stream);
-    let (sender, connection) =
-        hyper::client::conn::http2::handshake(executor, io).await.expect("a handshake");
+    client_with(stream, 1 << 20).await
+}
+
+/// A client whose streams have windows of so many bytes.
+async fn client_with<S>(stream: S, window: u32) -> SendRequest<Full<Bytes>>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (sender, connection) = Builder::new(TokioExecutor::new())
+        .initial_stream_window_size(window)
+        .handshake(TokioIo::new(stream))
+        .await
+        .expect("a handshake");
     tokio::spawn(connection);
     sender
 }
@@ -60,6 +70,26 @@ async fn a_stream_that_is_reset_reaches_the_engine() {
     drop(response);
     tokio::time::timeout(LONG, engine.left(1)).await.expect("it is told");
     drop(sender);
+}
+
+#[tokio::test]
+async fn a_client_that_opens_no_window_is_reset_and_its_engine_is_free() {
+    let engine = Engine::start(Does::Stalls(vec!["data: {\"a\":1}\n\n"])).await;
+    let rig = Rig::start(&[&engine], |s| s.timeouts.client_idle_ms = 100);
+    let mut sender = client_with(rig.connect().await, 0).await;
+    let mut response = sender.send_request(request(STREAM)).await.expect("a head");
+    // No clock here: without a reset this waits for ever.
+    assert!(response.body_mut().frame().await.expect("an end").is_err());
+    engine.left(1).await;
+    let line = &rig.finished(1).await[0];
+    assert_eq!((line.outcome, line.reason), (Outcome::Cancelled, Some("client_idle")));
+    assert_eq!(rig.gateway.inside().requests, 0);
+    assert_eq!(rig.gateway.fleet().endpoints().map(|e| e.in_flight()).sum::<u32>(), 0);
+    assert_eq!(rig.cancelled(), 1);
+    // The connection and its other streams go on.
+    engine.now(Does::Answers(200, "{}"));
+    let again = sender.send_request(request(PLAIN)).await.expect("a head");
+    assert_eq!(again.status(), 200);
 }
 
 #[tokio::test]

@@ -34,6 +34,7 @@ pub(crate) struct Heard {
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) outcome: Outcome,
+    pub(crate) reason: Option<&'static str>,
     pub(crate) status: u16,
     pub(crate) retries: u32,
     pub(crate) model: Option<String>,
@@ -51,6 +52,7 @@ impl Listener for Heard {
     fn finished(&self, finished: &Finished<'_>) {
         self.finished.lock().expect("no thread panicked").push(Line {
             outcome: finished.outcome,
+            reason: finished.reason,
             status: finished.status,
             retries: finished.retries,
             model: finished.model.map(str::to_owned),
