@@ -1,11 +1,19 @@
 //! How the operator is asked: at an address, or through the API server's service proxy.
+//!
+//! The operator asks for a token. On the way through the API server nothing of ours is left that would do
+//! (`authorization` is taken away, and certificates end there), and the cluster's own token is nothing to
+//! hand out. So one is made for this purpose: for the account `NAME-asker`, which may do nothing else, and
+//! for the audience `flyball-admin`. Whoever may make one may ask.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use flyball_admin::{AUDIENCE, TOKEN_HEADER, asker_of};
 use flyball_resources::asked::{Changes, Decisions, Outcome};
-use k8s_openapi::api::core::v1::Service;
-use kube::api::{Api, ListParams};
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::{Service, ServiceAccount};
+use kube::api::{Api, ListParams, PostParams};
 use kube::client::Body;
 use kube::{Client, ResourceExt as _};
 use serde::Deserialize;
@@ -25,6 +33,9 @@ const TRIES: usize = 10;
 /// The status of an answer from an operator that does not lead.
 const MISDIRECTED: u16 = 421;
 
+/// How long a token holds: the least that an API server gives.
+const TOKEN_SECONDS: i64 = 600;
+
 /// Where the operator is.
 #[derive(Debug, Args)]
 pub(crate) struct ReachArgs {
@@ -32,6 +43,36 @@ pub(crate) struct ReachArgs {
     #[arg(long, value_name = "PLACE", env = "FLYBALL_OPERATOR", hide_env_values = true)]
     #[arg(value_parser = place)]
     pub(crate) operator: Option<Place>,
+
+    #[command(flatten)]
+    pub(crate) token: TokenArgs,
+}
+
+/// What is shown to an admin address.
+#[derive(Debug, Args)]
+pub(crate) struct TokenArgs {
+    /// File with a token for the admin address. Without, one is made where the API server is on the way
+    #[arg(long, value_name = "FILE", env = "FLYBALL_TOKEN_FILE", hide_env_values = true)]
+    pub(crate) token_file: Option<PathBuf>,
+}
+
+impl TokenArgs {
+    /// The token of the file, if one is named.
+    pub(crate) fn read(&self) -> Result<Option<String>, Failure> {
+        let Some(file) = &self.token_file else { return Ok(None) };
+        let wrong = |why: String| {
+            Failure::new(Exit::Usage, "the token cannot be read")
+                .at(Path::display(file).to_string())
+                .because(why)
+                .hint("--token-file names a file with nothing but the token")
+        };
+        let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
+        let token = text.trim();
+        match http::HeaderValue::from_str(token) {
+            Ok(_) if !token.is_empty() => Ok(Some(token.to_owned())),
+            _ => Err(wrong("it is empty, or has more than a token".to_owned())),
+        }
+    }
 }
 
 /// Where somebody says that it is.
@@ -71,6 +112,8 @@ pub(crate) struct Operator {
     base: String,
     /// How people would name it.
     place: String,
+    /// What is shown to it.
+    token: Option<String>,
     limit: Duration,
 }
 
@@ -81,10 +124,11 @@ impl Operator {
         global: &ClusterArgs,
     ) -> Result<Operator, Failure> {
         let limit = global.timeout;
+        let token = args.token.read()?;
         if let Some(Place::Address(url)) = &args.operator {
             let client = anonymous(url.clone(), limit).await?;
             let place = url.to_string().trim_end_matches('/').to_owned();
-            return Ok(Operator { client, base: String::new(), place, limit });
+            return Ok(Operator { client, base: String::new(), place, token, limit });
         }
         let connected;
         let cluster = match cluster {
@@ -103,7 +147,11 @@ impl Operator {
         };
         let base = format!("/api/v1/namespaces/{namespace}/services/http:{name}:admin/proxy");
         let place = format!("service {namespace}/{name}");
-        Ok(Operator { client: cluster.client.clone(), base, place, limit })
+        let token = match token {
+            Some(token) => Some(token),
+            None => made(cluster, &namespace, &name, limit).await,
+        };
+        Ok(Operator { client: cluster.client.clone(), base, place, token, limit })
     }
 
     /// Past decisions of one model or of all, oldest first.
@@ -158,6 +206,10 @@ impl Operator {
         request: http::request::Builder,
         body: Vec<u8>,
     ) -> Result<(u16, Vec<u8>), String> {
+        let request = match &self.token {
+            Some(token) => request.header(TOKEN_HEADER, token),
+            None => request,
+        };
         let request = request.body(Body::from(body));
         let request = request.map_err(|_| "its address makes no sense".to_owned())?;
         let response = self.client.send(request).await.map_err(|error| innermost(&error))?;
@@ -173,6 +225,22 @@ impl Operator {
             .code(FailureCode::NoOperator)
             .hint("--operator names it as NAMESPACE/NAME or by address; flyball explain FLY-902")
     }
+}
+
+/// A token for whoever is behind this Service. None if it may not be made: an operator that takes no token
+/// answers all the same, and one that does says what is missing.
+async fn made(cluster: &Cluster, namespace: &str, name: &str, limit: Duration) -> Option<String> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(cluster.client.clone(), namespace);
+    let spec = TokenRequestSpec {
+        audiences: vec![AUDIENCE.to_owned()],
+        expiration_seconds: Some(TOKEN_SECONDS),
+        ..TokenRequestSpec::default()
+    };
+    let (asker, params) = (asker_of(name), PostParams::default());
+    let request = TokenRequest { spec, ..TokenRequest::default() };
+    let made = accounts.create_token_request(&asker, &params, &request);
+    let made = tokio::time::timeout(limit, made).await.ok()?.ok()?;
+    made.status.map(|status| status.token)
 }
 
 /// The operator's Service.
@@ -219,6 +287,11 @@ fn said(status: u16, words: &str) -> String {
         (404 | 405, _) => {
             format!("HTTP {status}: not an operator's admin address, or an older one")
         }
+        // No token was made, and the operator asks for one.
+        (401, words) => format!(
+            "HTTP 401, {words}; it takes the right to create a token of its account NAME-asker, which \
+             the chart gives to rbac.askers"
+        ),
         (_, "") => format!("HTTP {status}"),
         (_, words) => format!("HTTP {status}, {words}"),
     }

@@ -15,21 +15,9 @@ use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE as CONTENT_TYPE_HEADER};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
-
-/// Connections at once: a kubelet, a few Prometheuses, a person.
-const CONNECTIONS: usize = 64;
-
-/// How long a connection may last. Prometheus connects anew without a word.
-const CONNECTION: Duration = Duration::from_secs(60);
+use std::time::SystemTime;
 
 /// What is asked about.
 pub struct State {
@@ -80,38 +68,12 @@ impl fmt::Debug for State {
     }
 }
 
-/// Answers until the process ends. An accept that fails does not end it.
-pub async fn serve(listener: TcpListener, state: Arc<State>) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
-    loop {
-        let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                tracing::warn!(%error, "admin address cannot accept");
-                // Out of file descriptors, most likely: trying at once would only burn a core.
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
-            }
-        };
-        let state = Arc::clone(&state);
-        tokio::spawn(async move {
-            let service = service_fn(|request: Request<Incoming>| {
-                let response = match *request.method() {
-                    Method::GET | Method::HEAD => answer(request.uri().path(), &state),
-                    _ => only_get(),
-                };
-                async { Ok::<_, Infallible>(response) }
-            });
-            let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(Duration::from_secs(5))
-                .max_buf_size(16 << 10)
-                .serve_connection(TokioIo::new(stream), service);
-            // Whoever breaks off a question does not want the answer.
-            let _ = tokio::time::timeout(CONNECTION, connection).await;
-            drop(place);
-        });
+impl flyball_admin::Answers for State {
+    async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        match *request.method() {
+            Method::GET | Method::HEAD => answer(request.uri().path(), self),
+            _ => only_get(),
+        }
     }
 }
 
@@ -212,9 +174,11 @@ mod tests {
     use super::*;
     use crate::settings::Key;
     use crate::settings::reload::Reload;
+    use flyball_admin::Guard;
     use http_body_util::BodyExt as _;
     use std::sync::atomic::{AtomicBool, Ordering};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
 
     fn state(ready: Arc<AtomicBool>) -> State {
         let mut settings = Settings::default();
@@ -278,7 +242,8 @@ mod tests {
     async fn it_answers_over_the_network_and_changes_nothing() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let server = tokio::spawn(serve(listener, Arc::new(state(Arc::default()))));
+        let state = Arc::new(state(Arc::default()));
+        let server = tokio::spawn(flyball_admin::serve(listener, state, Guard::default()));
         for (request, expected) in [
             ("GET /healthz", "HTTP/1.1 200"),
             ("POST /config", "HTTP/1.1 405"),

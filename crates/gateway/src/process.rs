@@ -14,6 +14,7 @@ use crate::settings::reload::{self, Watched};
 use crate::settings::{Model, Settings, Timeouts};
 use crate::wake::{self, Bell, Hook, OperatorOrHook};
 use crate::{accept, admin, kv_events};
+use flyball_admin::{Askers, Guard, Place, Reviews};
 use http::HeaderValue;
 use std::io;
 use std::path::Path;
@@ -150,7 +151,8 @@ impl Process {
             let process = Arc::clone(&self);
             move || process.now()
         });
-        tokio::spawn(admin::serve(listener, Arc::clone(&state)));
+        let guard = guard(&settings.askers).await;
+        tokio::spawn(flyball_admin::serve(listener, Arc::clone(&state), guard));
         tokio::spawn(Arc::clone(&self).discover());
         tokio::spawn(Arc::clone(&self).list());
         tokio::spawn(Arc::clone(&self).hear());
@@ -306,6 +308,22 @@ impl Process {
         let (collector, ended) = (collector.as_deref(), self.ended.notified());
         collect::run(&fleet, &self.verifier, &self.collecting, collector, ended).await;
     }
+}
+
+/// Who may ask at the admin address. What cannot be judged is refused.
+async fn guard(askers: &Askers) -> Guard {
+    let place = askers.service.as_deref().and_then(Place::read);
+    let reviews = match place {
+        None => None,
+        Some(place) => match discover::connect().await {
+            Ok(client) => Some(Reviews::new(client, place)),
+            Err(error) => {
+                tracing::error!(%error, "no token can be judged: nobody is let in by askers.service");
+                None
+            }
+        },
+    };
+    Guard::new(askers.clone(), reviews)
 }
 
 /// Who is told what happens in the data plane.

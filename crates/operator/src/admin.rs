@@ -1,7 +1,7 @@
 //! Health, metrics, past decisions and questions of what would be, on an address of their own.
 //!
-//! It only tells; nothing can be changed here. Start at [`answer`], which is the whole of it without a
-//! network.
+//! It only tells; nothing can be changed here. Who may ask is `flyball-admin`'s to say. Start at [`answer`],
+//! which is the whole of it without a network.
 
 use crate::decide::Brain;
 use crate::imagine::{World, imagine};
@@ -14,21 +14,9 @@ use http::header::CONTENT_TYPE as TYPE;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
-
-/// Connections at once: a kubelet, a few Prometheuses, a few people.
-const CONNECTIONS: usize = 64;
-
-/// How long a connection may last.
-const CONNECTION: Duration = Duration::from_secs(60);
 
 /// Decisions of one answer.
 const MOST_ENTRIES: usize = 1_000;
@@ -98,31 +86,13 @@ impl State {
     }
 }
 
-/// Answers until the process ends.
-pub async fn serve(listener: TcpListener, state: Arc<State>) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
-    loop {
-        let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
-        let Ok((stream, _)) = listener.accept().await else {
-            // Out of file descriptors, most likely: trying at once would only burn a core.
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            continue;
-        };
-        let state = Arc::clone(&state);
-        tokio::spawn(async move {
-            let service = service_fn(|request: Request<Incoming>| {
-                let state = Arc::clone(&state);
-                async move { Ok::<_, Infallible>(respond(request, state).await) }
-            });
-            let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(Duration::from_secs(5))
-                .max_buf_size(16 << 10)
-                .serve_connection(TokioIo::new(stream), service);
-            // Whoever breaks off a question does not want the answer.
-            let _ = tokio::time::timeout(CONNECTION, connection).await;
-            drop(place);
-        });
+/// What is answered, shared with what answers it.
+#[derive(Debug)]
+pub(crate) struct Page(pub(crate) Arc<State>);
+
+impl flyball_admin::Answers for Page {
+    async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        respond(request, Arc::clone(&self.0)).await
     }
 }
 
@@ -237,7 +207,7 @@ fn typed(status: StatusCode, body: String, kind: &'static str) -> Response<Full<
 mod tests {
     use super::*;
     use crate::lead::Fence;
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     #[test]
     fn questions_are_refused_in_words() {
@@ -246,7 +216,7 @@ mod tests {
         let said = |question: &str| what_if(question.as_bytes(), &state).status().as_u16();
         assert_eq!(said("{}"), 421, "it does not lead");
         assert_eq!(answer("/decisions", "", &state).status().as_u16(), 421);
-        fence.lead(Instant::now(), CONNECTION);
+        fence.lead(Instant::now(), Duration::from_secs(60));
         assert_eq!(said("{}"), 503, "nothing was looked at yet");
         assert_eq!(answer("/decisions", "", &state).status().as_u16(), 200);
         assert_eq!(said("{\"replicas\": 3}"), 400, "unknown keys are refused");

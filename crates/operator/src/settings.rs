@@ -2,6 +2,7 @@
 //!
 //! What differs per model is a field of its ModelService and not here.
 
+use flyball_admin::{Askers, Place};
 use serde::{Deserialize, Serialize};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -12,6 +13,8 @@ use std::path::PathBuf;
 pub struct Settings {
     /// Where health, metrics and past decisions are.
     pub admin: SocketAddr,
+    /// Who may ask there for more than health and metrics.
+    pub askers: Askers,
     /// Where gateways connect.
     pub link: SocketAddr,
     /// Who may connect there.
@@ -71,6 +74,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             admin: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 9090)),
+            askers: Askers::default(),
             link: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 9091)),
             gateways: Gateways::default(),
             namespaces: Vec::new(),
@@ -112,6 +116,14 @@ impl Settings {
         within("lease.seconds", self.lease.seconds, 5, 300);
         if self.admin == self.link && self.admin.port() != 0 {
             problems.push("`admin` and `link` must be two addresses".to_owned());
+        }
+        if self.askers.service.as_ref().is_some_and(|service| Place::read(service).is_none()) {
+            problems.push("`askers.service` must be namespace/name of a Service".to_owned());
+        }
+        let hash = self.askers.token_sha256.as_ref();
+        if hash.is_some_and(|hash| hash.len() != 64 || !hash.bytes().all(|b| b.is_ascii_hexdigit()))
+        {
+            problems.push("`askers.token_sha256` must be 64 hexadecimal digits".to_owned());
         }
         if self.gateways.certificate.is_some() != self.gateways.key.is_some() {
             problems.push("`gateways.certificate` and `gateways.key` go together".to_owned());
@@ -156,11 +168,15 @@ mod tests {
         }
         let whole = Settings::parse(&whole).unwrap();
         assert!(whole.prometheus.is_some() && whole.gateways.ca.is_some());
+        assert!(whole.askers.service.is_some() && whole.askers.token_sha256.is_some());
     }
 
     #[test]
     fn all_that_is_wrong_is_said_at_once_and_unknown_keys_are_refused() {
         let said = Settings::parse("tick_seconds = 0\nsignal_max_age_seconds = 1\n").unwrap_err();
+        assert_eq!(said.len(), 2, "{said:?}");
+        let said =
+            Settings::parse("[askers]\nservice = \"a\"\ntoken_sha256 = \"b\"\n").unwrap_err();
         assert_eq!(said.len(), 2, "{said:?}");
         assert!(Settings::parse("tick_secs = 5").unwrap_err()[0].contains("tick_secs"));
     }

@@ -68,6 +68,12 @@ pub(super) fn warnings(settings: &Settings) -> Vec<String> {
     if reachable && settings.keys.is_empty() && settings.open {
         warnings.push(format!("everybody who reaches {} may use every model", settings.listen));
     }
+    if settings.askers.open && !settings.admin.ip().is_loopback() {
+        warnings.push(format!(
+            "everybody who reaches {} may read the settings and the state of all callers: name askers",
+            settings.admin
+        ));
+    }
     if let Some(operator) = &settings.operator
         && operator.token_file.is_some()
         && operator.tls.is_none()

@@ -1,8 +1,8 @@
 //! What holds where a file says nothing.
 
 use super::{
-    Engine, Key, Limits, Model, Policy, Priority, Recovery, ResponseCache, Settings, Telemetry,
-    Timeouts, Waker,
+    Askers, Engine, Key, Limits, Model, Policy, Priority, Recovery, ResponseCache, Settings,
+    Telemetry, Timeouts, Waker,
 };
 use std::net::SocketAddr;
 
@@ -11,6 +11,7 @@ impl Default for Settings {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             admin: SocketAddr::from(([127, 0, 0, 1], 9090)),
+            askers: Askers::default(),
             threads: 0,
             open: false,
             tls: None,

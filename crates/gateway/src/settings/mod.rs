@@ -21,6 +21,8 @@ mod tests;
 pub use problem::{Code, Problem};
 pub use split::{Arm, Mirror, Rule, Split, Sticky};
 
+pub use flyball_admin::Askers;
+
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -44,6 +46,8 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// Where health and metrics are. Another address, because nobody outside needs them.
     pub admin: SocketAddr,
+    /// Who may ask there for more.
+    pub askers: Askers,
     /// Threads that serve; 0 means one per core.
     pub threads: usize,
     /// Serve without keys on an address that others can reach.

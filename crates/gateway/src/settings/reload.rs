@@ -182,6 +182,7 @@ fn needs_restart(first: &Settings, new: &Settings) -> Vec<&'static str> {
     [
         ("listen", first.listen != new.listen),
         ("admin", first.admin != new.admin),
+        ("askers", first.askers != new.askers),
         ("threads", first.threads != new.threads),
         ("tls", first.tls != new.tls),
         ("operator", first.operator != new.operator),

@@ -20,6 +20,11 @@ pub(super) const ROOT: Section = Section {
             Kind::Address,
             "Where health and metrics are. Another address, because nobody outside needs them.",
         ),
+        field(
+            "askers",
+            Kind::Section(&ASKERS),
+            "Who may ask at `admin` for more than health and metrics, which are for anybody.",
+        ),
         field("threads", Kind::Count(0, 1_024), "Threads that serve; 0 means one per core."),
         field(
             "open",
@@ -70,6 +75,29 @@ const TLS: Section = Section {
     fields: &[
         required("certificate", Kind::File, "PEM file with the chain, the server's own first."),
         required("key", Kind::File, "PEM file with the private key."),
+    ],
+};
+
+const ASKERS: Section = Section {
+    title: "`[askers]`",
+    fields: &[
+        field(
+            "loopback",
+            Kind::Flag,
+            "Whoever connects from 127.0.0.1 or ::1: in a pod, the pod itself and `kubectl port-forward`.",
+        ),
+        field("open", Kind::Flag, "Everybody who reaches the address."),
+        field(
+            "token_sha256",
+            Kind::Sha256,
+            "Whoever has the token with this SHA-256: `printf %s \"$TOKEN\" | sha256sum`.",
+        ),
+        field(
+            "service",
+            Kind::Pool,
+            "A Service: whoever shows a token for the audience `flyball-admin` and may `get` \
+             `services/proxy` of `http:NAME:admin`; the API server is asked.",
+        ),
     ],
 };
 

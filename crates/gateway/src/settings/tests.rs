@@ -95,6 +95,9 @@ fn a_door_is_open_only_if_somebody_says_so() {
     assert!(with_keys.warnings()[0].contains("plain text"), "{:?}", with_keys.warnings());
     let open = Settings::parse(&format!("open = true\n{listen}{MODEL}")).unwrap();
     assert!(open.warnings()[0].contains("everybody"), "{:?}", open.warnings());
+    let admin = format!("admin = \"0.0.0.0:9090\"\n{MODEL}[askers]\nopen = true\n");
+    let told = Settings::parse(&admin).unwrap().warnings();
+    assert!(told[0].contains("read the settings"), "{told:?}");
     for loopback in ["127.0.0.1:80", "127.9.9.9:80", "[::1]:80"] {
         assert!(Settings::parse(&format!("listen = \"{loopback}\"\n{MODEL}")).is_ok());
     }
@@ -223,8 +226,8 @@ fn the_list_of_settings_is_that_of_the_structs() {
 
 fn same_names(section: &Section, path: &str, value: &serde_json::Value) {
     let mut listed: Vec<_> = section.fields.iter().map(|field| field.name).collect();
-    // The one that is never shown.
-    listed.retain(|name| *name != "sha256");
+    // Those that are never shown.
+    listed.retain(|name| !["sha256", "token_sha256"].contains(name));
     listed.sort_unstable();
     let mut there: Vec<_> = value.as_object().unwrap().keys().map(String::as_str).collect();
     there.sort_unstable();
@@ -289,7 +292,7 @@ fn the_reference_is_current() {
          One TOML file, given with `flyball gateway --config FILE`. Unknown settings are refused.\n\
          `flyball gateway --config FILE --check` says everything that is wrong with a file. The\n\
          [guide](../guides/gateway.md) has an example.\n\n\
-         A change is taken in within a second, or at SIGHUP. Only `listen`, `admin`, `threads`,\n\
+         A change is taken in within a second, or at SIGHUP. Only `listen`, `admin`, `askers`, `threads`,\n\
          `tls`, `collector`, `operator` and `telemetry.otlp` need a restart.\n",
     );
     section(&mut text, &ROOT, &defaults);

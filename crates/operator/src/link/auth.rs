@@ -1,16 +1,15 @@
 //! Who may talk.
 
 use super::tls::Files;
+use flyball_admin::bearer;
 use futures::future::BoxFuture;
 use http::HeaderMap;
-use http::header::AUTHORIZATION;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tonic::Status;
 
-/// Bytes of a token. Those of service accounts have about 1,200.
-const TOKEN_BYTES: usize = 16 << 10;
+pub use flyball_admin::Verdict;
 
 /// How gateways prove who they are: by a certificate, by a token, or by both.
 #[derive(Clone, Default)]
@@ -28,17 +27,6 @@ pub struct Auth {
 pub trait Verify: Send + Sync {
     /// Judges a token.
     fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Verdict>;
-}
-
-/// What came of a token.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// They may talk: who it is.
-    Allowed(String),
-    /// They may not: why.
-    Denied(String),
-    /// Nobody could tell: why. That is no reason to remember.
-    Unknown(String),
 }
 
 impl Auth {
@@ -77,18 +65,11 @@ impl fmt::Debug for Auth {
     }
 }
 
-/// The token of an `authorization: Bearer` header.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = value.split_once(' ')?;
-    let sound = scheme.eq_ignore_ascii_case("bearer") && (1..=TOKEN_BYTES).contains(&token.len());
-    sound.then_some(token)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use http::HeaderValue;
+    use http::header::AUTHORIZATION;
     use tonic::Code;
 
     struct Door;

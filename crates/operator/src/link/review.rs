@@ -1,85 +1,33 @@
 //! Asks the API server whose token it is.
 
 use super::auth::{Verdict, Verify};
+use flyball_admin::{Kept, whose};
 use flyball_resources::stream::AUDIENCE;
 use futures::future::BoxFuture;
-use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
-use kube::api::PostParams;
-use kube::{Api, Client};
-use sha2::{Digest as _, Sha256};
-use std::collections::{BTreeMap, BTreeSet};
+use kube::Client;
+use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
-use tokio::time::Instant;
-
-/// How long a verdict holds: a thousand gateways that all come back are then a thousand questions, and
-/// one that is refused asks no more often than once a minute.
-const HOLDS: Duration = Duration::from_mins(1);
-
-/// Verdicts that are kept: two for each gateway, whose tokens change every hour.
-const KEPT: usize = 2_048;
-
-/// For an answer of the API server.
-const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Verifies tokens of service accounts by a `TokenReview` for the audience `flyball-operator`.
 pub struct TokenReviews {
     client: Client,
     /// As `system:serviceaccount:namespace:name`.
     allowed: BTreeSet<String>,
-    /// By the hash of a token, so that no token stays in memory.
-    kept: Mutex<BTreeMap<[u8; 32], (Instant, Verdict)>>,
+    kept: Kept,
 }
 
 impl TokenReviews {
     /// One that lets these accounts talk, each as `system:serviceaccount:namespace:name`.
     pub fn new(client: Client, allowed: impl IntoIterator<Item = String>) -> Self {
-        Self { client, allowed: allowed.into_iter().collect(), kept: Mutex::default() }
-    }
-
-    async fn judge(&self, token: &str) -> Verdict {
-        let hash: [u8; 32] = Sha256::digest(token).into();
-        if let Some(verdict) = self.recall(&hash) {
-            return verdict;
-        }
-        let verdict = self.ask(token).await;
-        if !matches!(verdict, Verdict::Unknown(_)) {
-            self.keep(hash, verdict.clone());
-        }
-        verdict
+        Self { client, allowed: allowed.into_iter().collect(), kept: Kept::default() }
     }
 
     async fn ask(&self, token: &str) -> Verdict {
-        let spec =
-            TokenReviewSpec { token: token.to_owned(), audiences: Some(vec![AUDIENCE.to_owned()]) };
-        let review = TokenReview { spec, ..TokenReview::default() };
-        let reviews = Api::<TokenReview>::all(self.client.clone());
-        let params = PostParams::default();
-        match tokio::time::timeout(TIMEOUT, reviews.create(&params, &review)).await {
-            Ok(Ok(answer)) => self.read(&answer),
-            Ok(Err(error)) => Verdict::Unknown(format!(
-                "the API server did not judge the token: {error}; hint: the operator needs `create` on \
-                 tokenreviews (system:auth-delegator)"
-            )),
-            Err(_) => Verdict::Unknown("the API server did not judge the token in time".to_owned()),
-        }
-    }
-
-    fn read(&self, review: &TokenReview) -> Verdict {
-        let status = review.status.clone().unwrap_or_default();
-        if status.authenticated != Some(true) {
-            let why = status.error.unwrap_or_else(|| "it is not known".to_owned());
-            return Verdict::Denied(format!("the API server refuses the token: {why}"));
-        }
-        // A server that does not know audiences says yes to a token for anybody.
-        let for_us = status.audiences.iter().flatten().any(|audience| audience == AUDIENCE);
-        if !for_us {
-            return Verdict::Denied(format!(
-                "the token is for somebody else; hint: project one with the audience {AUDIENCE}"
-            ));
-        }
-        match status.user.and_then(|user| user.username) {
+        let user = match whose(&self.client, token, AUDIENCE).await {
+            Ok(user) => user,
+            Err(verdict) => return verdict,
+        };
+        match user.username {
             Some(name) if self.allowed.contains(&name) => Verdict::Allowed(name),
             name => Verdict::Denied(format!(
                 "{} may not talk to this operator; hint: add it to the operator's list of accounts",
@@ -87,27 +35,11 @@ impl TokenReviews {
             )),
         }
     }
-
-    fn recall(&self, hash: &[u8; 32]) -> Option<Verdict> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let (since, verdict) = kept.get(hash)?;
-        (since.elapsed() < HOLDS).then(|| verdict.clone())
-    }
-
-    fn keep(&self, hash: [u8; 32], verdict: Verdict) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= KEPT {
-            kept.retain(|_, (since, _)| since.elapsed() < HOLDS);
-        }
-        if kept.len() < KEPT {
-            kept.insert(hash, (Instant::now(), verdict));
-        }
-    }
 }
 
 impl Verify for TokenReviews {
     fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Verdict> {
-        Box::pin(self.judge(token))
+        Box::pin(self.kept.or_ask(token, AUDIENCE, self.ask(token)))
     }
 }
 
@@ -130,6 +62,7 @@ mod tests {
     use std::convert::Infallible;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Duration;
 
     const GATEWAY: &str = "system:serviceaccount:flyball:gateway";
 
@@ -198,7 +131,7 @@ mod tests {
         }
         assert_eq!(asked.load(Ordering::Relaxed), 6, "what could not be known is asked again");
         tokio::time::pause();
-        tokio::time::advance(HOLDS).await;
+        tokio::time::advance(Duration::from_mins(1)).await;
         tokio::time::resume();
         reviews.verify("gateway").await;
         assert_eq!(asked.load(Ordering::Relaxed), 7);

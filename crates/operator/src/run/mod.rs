@@ -8,13 +8,14 @@ mod round;
 mod talk;
 mod told;
 
-use crate::admin::{self, State};
+use crate::admin::{Page, State};
 use crate::lead::{self, Fence};
 use crate::link::{self, Link};
 use crate::observe::prometheus::{self, Prometheus};
 use crate::observe::{Expected, Gateways, Learnt, Watches, watch};
 use crate::report::{Attained, Board, Teller};
 use crate::settings::Settings;
+use flyball_admin::{Guard, Place, Reviews};
 use flyball_core::ids::ModelId;
 use kube::Client;
 use std::collections::BTreeMap;
@@ -61,7 +62,10 @@ pub async fn run(settings: Settings, version: &'static str, me: String) -> Resul
     let fence = Fence::default();
     let board = Arc::new(Board::new(fence.clone()));
     let state = Arc::new(State::new(version, Arc::clone(&board)));
-    tokio::spawn(admin::serve(listener, Arc::clone(&state)));
+    let place = settings.askers.service.as_deref().and_then(Place::read);
+    let reviews = place.map(|place| Reviews::new(client.clone(), place));
+    let guard = Guard::new(settings.askers.clone(), reviews);
+    tokio::spawn(flyball_admin::serve(listener, Arc::new(Page(Arc::clone(&state))), guard));
     let lease = settings.lease.clone();
     tokio::spawn(lead::lead(client.clone(), lease, me.clone(), fence.clone()));
     let link = Arc::new(Link::new());

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use flyball_admin::TOKEN_HEADER;
 use flyball_gateway::state::{State, VERSION};
 use kube::Client;
 use kube::client::Body;
@@ -14,6 +15,8 @@ use crate::output::{Exit, Failure, FailureCode, duration};
 /// The gateways to ask.
 pub(super) struct Gateways {
     all: Vec<(String, Client)>,
+    /// What is shown to each.
+    token: Option<String>,
     limit: Duration,
 }
 
@@ -24,7 +27,11 @@ struct Versioned {
 }
 
 impl Gateways {
-    pub(super) async fn new(urls: &[http::Uri], limit: Duration) -> Result<Gateways, Failure> {
+    pub(super) async fn new(
+        urls: &[http::Uri],
+        token: Option<String>,
+        limit: Duration,
+    ) -> Result<Gateways, Failure> {
         let mut all = Vec::with_capacity(urls.len());
         for url in urls {
             if url.scheme().is_none() || url.host().is_none() {
@@ -35,13 +42,13 @@ impl Gateways {
             let name = url.to_string().trim_end_matches('/').to_owned();
             all.push((name, anonymous(url.clone(), limit).await?));
         }
-        Ok(Gateways { all, limit })
+        Ok(Gateways { all, token, limit })
     }
 
     /// Asks all of them at once. Fails only if none answers.
     pub(super) async fn look(&self) -> Result<Top, Failure> {
         let questions = self.all.iter().map(|(_, client)| async {
-            tokio::time::timeout(self.limit, ask(client))
+            tokio::time::timeout(self.limit, ask(client, self.token.as_deref()))
                 .await
                 .unwrap_or_else(|_| Err(format!("no answer within {}", duration(self.limit))))
         });
@@ -76,14 +83,25 @@ fn nobody(asked: &[Asked]) -> Failure {
     }
 }
 
-async fn ask(client: &Client) -> Result<State, String> {
-    let request = http::Request::get("/state").body(Body::empty());
+async fn ask(client: &Client, token: Option<&str>) -> Result<State, String> {
+    let request = http::Request::get("/state");
+    let request = match token {
+        Some(token) => request.header(TOKEN_HEADER, token),
+        None => request,
+    };
+    let request = request.body(Body::empty());
     let request = request.map_err(|_| "its address makes no sense".to_owned())?;
     let response = client.send(request).await.map_err(|error| innermost(&error))?;
     let status = response.status().as_u16();
     let body = response.into_body().collect_bytes().await.map_err(|error| innermost(&error))?;
     match status {
         200 => read(&body),
+        401 => {
+            Err("it asks for a token: name one with --token-file, or come from its own machine \
+                    (kubectl port-forward)"
+                .to_owned())
+        }
+        403 => Err("it refuses the token".to_owned()),
         404 => Err("it has no /state: not the admin address, or an older gateway".to_owned()),
         _ => Err(format!("it answers with HTTP {status}")),
     }

@@ -19,6 +19,7 @@ use clap::builder::BoolishValueParser;
 
 use crate::flags::{ClusterArgs, time_above_zero};
 use crate::output::{Exit, Failure, Format, Printer};
+use crate::reach::TokenArgs;
 #[cfg(test)]
 pub(crate) use answer::Top;
 
@@ -39,6 +40,9 @@ pub(crate) struct TopArgs {
     #[arg(default_value = "http://127.0.0.1:9090", value_delimiter = ',')]
     gateways: Vec<http::Uri>,
 
+    #[command(flatten)]
+    token: TokenArgs,
+
     /// Stay, and show it anew all the time; q ends, ? shows the keys
     #[arg(short, long, env = "FLYBALL_TOP_WATCH")]
     #[arg(hide_env_values = true, value_parser = BoolishValueParser::new())]
@@ -55,7 +59,8 @@ pub(crate) async fn run(
     cluster: &ClusterArgs,
     printer: &Printer,
 ) -> Result<Exit, Failure> {
-    let gateways = fetch::Gateways::new(&args.gateways, cluster.timeout).await?;
+    let token = args.token.read()?;
+    let gateways = fetch::Gateways::new(&args.gateways, token, cluster.timeout).await?;
     if !args.watch {
         return gateways.look().await.map(|top| printer.answer(&top));
     }

@@ -1,0 +1,62 @@
+//! Verdicts that hold for a while.
+
+use crate::Verdict;
+use sha2::{Digest as _, Sha256};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a verdict holds: a thousand gateways that all come back are then a thousand questions, and
+/// one that is refused asks no more often than once a minute.
+pub(crate) const HOLDS: Duration = Duration::from_mins(1);
+
+/// Verdicts that are kept: two for each of a thousand gateways, whose tokens change every hour.
+const MOST: usize = 2_048;
+
+/// Verdicts by the hash of a token and of what was asked for, so that no token stays in memory.
+#[derive(Default)]
+pub struct Kept(Mutex<BTreeMap<[u8; 32], (Instant, Verdict)>>);
+
+impl Kept {
+    /// The verdict about this token for this purpose, asked for if none holds.
+    pub async fn or_ask(
+        &self,
+        token: &str,
+        what: &str,
+        ask: impl Future<Output = Verdict>,
+    ) -> Verdict {
+        let hash = Sha256::new().chain_update(what).chain_update([0]).chain_update(token);
+        let hash: [u8; 32] = hash.finalize().into();
+        let found = self.lock().get(&hash).filter(|(since, _)| since.elapsed() < HOLDS).cloned();
+        if let Some((_, verdict)) = found {
+            return verdict;
+        }
+        let verdict = ask.await;
+        if !matches!(verdict, Verdict::Unknown(_)) {
+            self.keep(hash, verdict.clone());
+        }
+        verdict
+    }
+
+    fn keep(&self, hash: [u8; 32], verdict: Verdict) {
+        let mut kept = self.lock();
+        if kept.len() >= MOST {
+            kept.retain(|_, (since, _)| since.elapsed() < HOLDS);
+        }
+        if kept.len() < MOST {
+            kept.insert(hash, (Instant::now(), verdict));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<[u8; 32], (Instant, Verdict)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kept").finish_non_exhaustive()
+    }
+}
