@@ -8,7 +8,7 @@ use crate::forward::Job;
 use crate::identify::Caller;
 use crate::kept;
 use crate::salt;
-use crate::scan::{Blocks, Scanned};
+use crate::scan::{Blocks, Refused, Scanned};
 use crate::serve::Live;
 use crate::split::{Asks, Dealt};
 use crate::surface::Surface;
@@ -60,9 +60,16 @@ impl Aim<'_> {
             let unknown = Problem::NoModel { model: read.scanned.model };
             return Err(if configured { Problem::NoEndpoint } else { unknown });
         };
+        if let Some(key) = read.scanned.steers.beyond(self.engine_keys(model)) {
+            return Err(Problem::Body(Refused::Steers { key }));
+        }
         let mirror = dealt.and_then(|dealt| dealt.copy);
         let copy = mirror.and_then(|mirror| {
             let model = self.fleet.model(&mirror.model)?;
+            // What this model does not take is not sent to it behind everybody's back.
+            if read.scanned.steers.beyond(self.engine_keys(model)).is_some() {
+                return None;
+            }
             let known_as = mirror.known_as.as_deref();
             Some(Job { kept: None, ..self.job(model, known_as, headers.clone(), read.clone()) })
         });
@@ -113,6 +120,11 @@ impl Aim<'_> {
         let salt = self.caller.salt.as_ref().map_or("", |salt| salt.own());
         let names = [salt, self.surface.path(), &model.name, known_as.unwrap_or_default()];
         Some(kept::Key::of(names, headers, pieces))
+    }
+
+    /// What may steer its engines.
+    fn engine_keys(&self, model: &Model) -> &[String] {
+        self.live.models.get(&*model.name).map_or(&[], |model| &model.engine_keys)
     }
 
     /// By the settings; engines themselves are asked where those say nothing.

@@ -1,7 +1,7 @@
 //! The guarded keys and what their values must be.
 
 use super::scanner::Sink;
-use super::{Marks, Refused, Scanned};
+use super::{Marks, Refused, Scanned, Steers};
 use serde::Deserialize;
 use serde::de::{self, Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use std::fmt;
@@ -23,7 +23,6 @@ pub(super) enum Guarded {
     CacheSalt,
     User,
     PromptCacheKey,
-    Priority,
     Temperature,
     Seed,
 }
@@ -41,12 +40,13 @@ pub(super) struct Said {
     pub seeded: bool,
     pub user: Option<u64>,
     pub prompt_cache_key: Option<u64>,
+    pub steers: Steers,
     pub model_at: Range<usize>,
     pub cache_salt_at: Option<Range<usize>>,
 }
 
 impl Guarded {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 13] = [
         Self::Model,
         Self::Stream,
         Self::StreamOptions,
@@ -58,7 +58,6 @@ impl Guarded {
         Self::CacheSalt,
         Self::User,
         Self::PromptCacheKey,
-        Self::Priority,
         Self::Temperature,
         Self::Seed,
     ];
@@ -81,7 +80,6 @@ impl Guarded {
             Self::CacheSalt => "cache_salt",
             Self::User => "user",
             Self::PromptCacheKey => "prompt_cache_key",
-            Self::Priority => "priority",
             Self::Temperature => "temperature",
             Self::Seed => "seed",
         }
@@ -91,7 +89,6 @@ impl Guarded {
     pub(super) const fn sink(self) -> Sink {
         match self {
             Self::User | Self::PromptCacheKey | Self::Temperature | Self::Seed => Sink::Loose(self),
-            Self::Priority => Sink::Nothing,
             _ => Sink::Value(self),
         }
     }
@@ -145,11 +142,7 @@ impl Said {
                 let answers = digits(raw).ok_or_else(|| key.wrong())?;
                 self.answers = Some(self.answers.map_or(answers, |said| said.max(answers)));
             }
-            Guarded::User
-            | Guarded::PromptCacheKey
-            | Guarded::Priority
-            | Guarded::Temperature
-            | Guarded::Seed => {}
+            Guarded::User | Guarded::PromptCacheKey | Guarded::Temperature | Guarded::Seed => {}
         }
         Ok(())
     }
@@ -189,6 +182,7 @@ impl Said {
             greedy: self.greedy,
             seeded: self.seeded,
             session: self.user.or(self.prompt_cache_key),
+            steers: self.steers,
             marks: Marks { open, model: self.model_at, cache_salt: self.cache_salt_at },
             plain,
             prompt_bytes,

@@ -8,7 +8,8 @@
 //!
 //! `scanner` walks the grammar, `windows` goes through long values 64 bytes at a time, `media` finds
 //! pictures among them, `keys` says what a guarded value must be, `plain` which keys leave an answer
-//! plain text, `blocks` hashes the prompt. It also marks the few places at which the gateway may change a body; `edit` does that.
+//! plain text, `steering` which steer an engine, `blocks` hashes the prompt. It also marks the few places
+//! at which the gateway may change a body; `edit` does that.
 //!
 //! Start at [`Scanner`].
 
@@ -17,6 +18,7 @@ mod keys;
 mod media;
 mod plain;
 mod scanner;
+mod steering;
 mod windows;
 
 #[cfg(test)]
@@ -30,6 +32,8 @@ mod tests;
 
 pub use blocks::Blocks;
 pub use scanner::Scanner;
+pub(crate) use steering::STEERING;
+pub use steering::Steers;
 
 use std::ops::Range;
 
@@ -75,6 +79,8 @@ pub struct Scanned {
     pub seeded: bool,
     /// A hash of what `user` says, or else `prompt_cache_key`, as it is written.
     pub session: Option<u64>,
+    /// What it says that steers an engine.
+    pub steers: Steers,
     /// Places in the body at which it may be changed.
     pub marks: Marks,
     /// Whether nothing is said that shapes the answer in a way that another engine could not go on
@@ -139,6 +145,15 @@ pub enum Refused {
         key: &'static str,
         /// What it must be.
         wanted: &'static str,
+    },
+    /// A key stands that steers the engine, and its model does not pass it on.
+    #[error(
+        "`{key}` steers the engine and with it the work of others; leave it out, or have whoever runs \
+         this gateway allow it for the model (`engine_keys`)"
+    )]
+    Steers {
+        /// Which.
+        key: &'static str,
     },
     /// No model is named.
     #[error("`model` is missing")]

@@ -1,7 +1,7 @@
 //! What holds for every body.
 
 use super::keys::Guarded;
-use super::{Limits, Refused, Scanned, Scanner};
+use super::{Limits, Refused, STEERING, Scanned, Scanner};
 use crate::surface::Surface;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -78,6 +78,9 @@ fn name() -> impl Strategy<Value = String> {
         "prompt",
         "input",
         "instructions",
+        "priority",
+        "kv_transfer_params",
+        "id_slot",
     ];
     prop_oneof![4 => proptest::sample::select(known).prop_map(str::to_owned), 1 => "[a-z_é]{0,70}"]
 }
@@ -134,6 +137,8 @@ fn agrees(scanned: &Scanned, json: &Value) -> Result<(), TestCaseError> {
     prop_assert_eq!(scanned.answers, number("n").max(number("best_of")));
     let temperature = json.get("temperature").and_then(Value::as_f64);
     prop_assert_eq!(scanned.greedy, temperature == Some(0.0));
+    let said = STEERING.into_iter().find(|key| json.get(*key).is_some_and(|said| !said.is_null()));
+    prop_assert_eq!(scanned.steers.beyond(&[]), said);
     Ok(())
 }
 
@@ -167,6 +172,7 @@ proptest! {
                 prop_assert_eq!(salt.as_ref(), json.get("cache_salt"));
                 for key in repeated(&members) {
                     let guarded = Guarded::named(key.as_bytes()).is_some()
+                        || STEERING.contains(&key)
                         || surface.prompt_keys().contains(&key);
                     prop_assert!(!guarded, "{} stands twice", key);
                 }

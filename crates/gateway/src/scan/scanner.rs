@@ -4,8 +4,9 @@ use super::blocks::Blocks;
 use super::keys::{Guarded, Said};
 use super::media::{Found, Media};
 use super::plain::is_plain;
+use super::steering::{self, STEERING};
 use super::windows::{Stuck, Walk};
-use super::{Limits, Refused, Scanned};
+use super::{Limits, Refused, Scanned, Steers};
 use crate::surface::Surface;
 
 /// Bytes of a key that are kept. The longest guarded one has 21; what is longer is none of them.
@@ -22,6 +23,8 @@ pub struct Scanner {
     key: Name,
     /// One bit per guarded key: those of [`Guarded`], then those of the prompt.
     seen: u32,
+    /// The same of keys that steer.
+    steering: Steers,
     sink: Sink,
     /// Right behind the first bracket.
     open: usize,
@@ -51,6 +54,7 @@ impl Scanner {
             at: 0,
             key: Name { bytes: [0; KEY_BYTES], len: 0, begins: 0 },
             seen: 0,
+            steering: Steers::default(),
             sink: Sink::Nothing,
             open: 0,
             value_begins: 0,
@@ -179,6 +183,8 @@ impl Scanner {
         } else if let Some(part) = prompt_keys.iter().position(|key| key.as_bytes() == name) {
             self.shaped |= prompt_keys[part] == "tools";
             (16 + part as u32, prompt_keys[part], Sink::Prompt(part))
+        } else if let Some(place) = steering::named(name) {
+            return self.steering_key(place);
         } else {
             self.shaped |= !is_plain(name);
             return Ok(Sink::Nothing);
@@ -188,6 +194,16 @@ impl Scanner {
         }
         self.seen |= 1 << bit;
         Ok(sink)
+    }
+
+    fn steering_key(&mut self, place: usize) -> Result<Sink, Refused> {
+        if self.steering.says(place) {
+            return Err(Refused::Twice { key: STEERING[place] });
+        }
+        self.steering.say(place);
+        // A priority is no part of what is answered; the others might be.
+        self.shaped |= STEERING[place] != "priority";
+        Ok(Sink::Steers(place))
     }
 
     fn in_scalar(&mut self, piece: &[u8], from: usize) -> Result<usize, Refused> {
@@ -232,7 +248,7 @@ impl Scanner {
                 }
                 self.value.extend_from_slice(bytes);
             }
-            Sink::Loose(_) => {
+            Sink::Loose(_) | Sink::Steers(_) => {
                 let room = (self.limits.value_bytes + 2).saturating_sub(self.value.len());
                 self.value.extend_from_slice(&bytes[..bytes.len().min(room)]);
             }
@@ -255,6 +271,13 @@ impl Scanner {
             Sink::Loose(key) => {
                 let whole = end - self.value_begins == self.value.len();
                 self.said.take_loosely(key, &self.value, whole);
+                self.value.clear();
+            }
+            Sink::Steers(place) => {
+                // `null` says nothing.
+                if self.value != b"null" {
+                    self.said.steers.say(place);
+                }
                 self.value.clear();
             }
             Sink::Prompt(part) => {
@@ -314,6 +337,8 @@ pub(super) enum Sink {
     Value(Guarded),
     /// It may be of any kind and length, and what is beyond the limit is left out.
     Loose(Guarded),
+    /// Only whether it says anything.
+    Steers(usize),
     Prompt(usize),
 }
 

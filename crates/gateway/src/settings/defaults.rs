@@ -104,6 +104,7 @@ impl Default for Model {
             shadow: Vec::new(),
             cache_responses: false,
             kv_events: None,
+            engine_keys: Vec::new(),
         }
     }
 }

@@ -136,6 +136,8 @@ pub struct Model {
     pub cache_responses: bool,
     /// The port on which engines tell about their caches; they are not listened to without.
     pub kv_events: Option<u16>,
+    /// Keys of a body that steer engines and are passed on; a request with another of them is refused.
+    pub engine_keys: Vec<String>,
 }
 
 impl Model {

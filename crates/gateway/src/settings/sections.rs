@@ -2,6 +2,7 @@
 //! hold it against the structs.
 
 use super::fields::{Kind, Section, field, required, time};
+use crate::scan::STEERING;
 
 const GIB: u64 = 1 << 30;
 
@@ -183,6 +184,12 @@ const MODEL: Section = Section {
             Kind::Count(1, 65_535),
             "Port on which its engines publish what they store and forget (vLLM's \
              `--kv-events-config`); nobody listens without.",
+        ),
+        field(
+            "engine_keys",
+            Kind::Words(&STEERING),
+            "Keys of a body that steer engines and with them the work of others, and are passed on. A \
+             request with one that is not listed is refused with 400.",
         ),
     ],
 };

@@ -17,5 +17,6 @@ mod rig;
 mod salts;
 mod smuggling;
 mod splits;
+mod steers;
 mod tale;
 mod work;
