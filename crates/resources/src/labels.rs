@@ -6,8 +6,10 @@ pub const MODEL: &str = "flyball.dev/model";
 /// On pods and workloads that Flyball made: the variant.
 pub const VARIANT: &str = "flyball.dev/variant";
 
-/// On a pod that gets no new requests: when that began, RFC 3339. Gateways that are not connected to
-/// the operator read it too.
+/// On a pod that gets no new requests: when that began, RFC 3339. For people, and for the operator after
+/// a restart. Gateways hear of it on their stream and never read it: EndpointSlices do not carry
+/// annotations, and a mark that nobody confirms proves nothing (decision 0031). One that is not connected
+/// learns that a pod goes when Kubernetes says that it is terminating.
 pub const DRAINING: &str = "flyball.dev/draining-since";
 
 /// On a ModelService: nothing is changed until this moment, RFC 3339.
