@@ -2,6 +2,7 @@
 //! bodies of all answers.
 
 use crate::accept::{Busy, Held, PIECE_BYTES, Reader};
+use crate::admit::NoRoom;
 use crate::forward::Relay;
 use crate::scan::Refused;
 use crate::sse::write_event;
@@ -42,6 +43,8 @@ pub(crate) enum Problem {
     },
     /// The gateway holds as much as it may.
     Full,
+    /// It holds as much of this caller as is left for others.
+    CallerFull,
     /// The body is refused.
     Body(Refused),
     /// The client did not send the body in time.
@@ -94,6 +97,7 @@ impl Problem {
             Self::NoKey => "invalid_api_key",
             Self::TooFast { .. } => "rate_limit_exceeded",
             Self::Full => "gateway_full",
+            Self::CallerFull => "caller_full",
             Self::Body(Refused::TooLong { .. }) => "body_too_long",
             Self::Body(_) => "invalid_body",
             Self::BodyTimeout => "body_timeout",
@@ -119,6 +123,7 @@ impl Problem {
             Self::Encoded => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::NoKey => StatusCode::UNAUTHORIZED,
             Self::TooFast { .. }
+            | Self::CallerFull
             | Self::Overloaded { .. }
             | Self::QueueFull { .. }
             | Self::QueueTimeout => StatusCode::TOO_MANY_REQUESTS,
@@ -142,6 +147,7 @@ impl Problem {
             | Self::QueueFull { retry_after_s }
             | Self::WakeTimeout { retry_after_s } => Some(*retry_after_s),
             Self::Full
+            | Self::CallerFull
             | Self::NoEndpoint
             | Self::QueueTimeout
             | Self::NoAnswer
@@ -163,10 +169,16 @@ impl Problem {
             }
             Self::TooFast { retry_after_s } => {
                 format!(
-                    "your key's requests per minute are used up; try again in {retry_after_s} s"
+                    "your key's requests per minute at this gateway are used up (each replica of it \
+                     counts by itself); try again in {retry_after_s} s"
                 )
             }
             Self::Full => "the gateway holds as many requests as it may; try again in 1 s".into(),
+            Self::CallerFull => {
+                "your key has as many requests or bytes in this gateway as are left for \
+                                 all others; let some finish, and try again in 1 s"
+                    .into()
+            }
             Self::Body(refused) => refused.to_string(),
             Self::BodyTimeout => "the body did not arrive in time".into(),
             Self::BodyBroken => "the body broke off or its framing is wrong".into(),
@@ -266,6 +278,15 @@ impl Problem {
             headers.insert("x-should-retry", HeaderValue::from_static("false"));
         }
         response
+    }
+}
+
+impl From<NoRoom> for Problem {
+    fn from(why: NoRoom) -> Self {
+        match why {
+            NoRoom::Gateway => Self::Full,
+            NoRoom::Caller => Self::CallerFull,
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Says who asks: a key's hash is looked up, and nothing else is ever done with a key.
 
+use crate::admit::Share;
 use crate::salt::Salt;
 use crate::settings::{Key, Priority};
 use http::HeaderMap;
@@ -34,11 +35,14 @@ pub(crate) struct Caller {
     pub(crate) priority: Priority,
     /// What its rate leaves.
     pub(crate) rate: Option<Rate>,
+    /// What it holds of the room inside; none where there is no other caller.
+    pub(crate) share: Option<Arc<Share>>,
     /// What keeps its caches from others; none if nobody is asked for a key: there is one tenant.
     pub(crate) salt: Option<Salt>,
 }
 
-/// Requests per minute, as a bucket that fills evenly (GCRA): one number, no timer.
+/// Requests per minute at this gateway, as a bucket that fills evenly (GCRA): one number, no timer. Other
+/// gateways count by themselves: no request waits for them (invariant 9 of the architecture).
 #[derive(Debug)]
 pub(crate) struct Rate {
     pub(crate) per_minute: u32,
@@ -60,10 +64,17 @@ pub(crate) struct Left {
 impl Keys {
     /// Those of the settings. Callers that stay keep what their rate leaves.
     pub(crate) fn new(keys: &[Key], before: Option<&Self>) -> Self {
+        let alone = keys.len() < 2;
         let callers = keys.iter().filter_map(|key| {
             let digest = digest_of(&key.sha256)?;
-            let same = before.and_then(|b| b.callers.get(&digest)).filter(|c| c.is(key));
-            Some((digest, same.map_or_else(|| Arc::new(Caller::new(key)), Arc::clone)))
+            let old = before.and_then(|before| before.callers.get(&digest));
+            if let Some(same) = old.filter(|old| old.is(key) && old.share.is_none() == alone) {
+                return Some((digest, Arc::clone(same)));
+            }
+            // What it has inside goes on counting.
+            let held = old.and_then(|old| old.share.clone()).unwrap_or_default();
+            let share = (!alone).then_some(held);
+            Some((digest, Arc::new(Caller { share, ..Caller::new(key) })))
         });
         Self { callers: callers.collect(), anyone: Arc::new(Caller::anyone()) }
     }
@@ -90,6 +101,7 @@ impl Caller {
             weight: key.weight,
             priority: key.priority,
             rate: key.requests_per_minute.map(Rate::new),
+            share: None,
             salt: Some(Salt::of(key)),
         }
     }

@@ -26,11 +26,13 @@ pub enum Invariant {
     Reported,
     /// `GW-08`
     Deaths,
+    /// `GW-09`
+    Shares,
 }
 
 impl Invariant {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Requests,
         Self::Bytes,
         Self::Flights,
@@ -39,6 +41,7 @@ impl Invariant {
         Self::Line,
         Self::Reported,
         Self::Deaths,
+        Self::Shares,
     ];
 
     /// Its id, which is also a metric's label.
@@ -52,6 +55,7 @@ impl Invariant {
             Self::Line => "GW-06",
             Self::Reported => "GW-07",
             Self::Deaths => "GW-08",
+            Self::Shares => "GW-09",
         }
     }
 
@@ -68,6 +72,9 @@ impl Invariant {
                 "An engine with requests under way is reported until they end, listed or not."
             }
             Self::Deaths => "A request with which two engines died is sent to no third.",
+            Self::Shares => {
+                "A caller's requests and bytes are given back as often as they were taken."
+            }
         }
     }
 

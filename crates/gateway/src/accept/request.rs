@@ -8,6 +8,7 @@ use crate::forward::{Key, Record, Trail};
 use crate::identify::Left;
 use crate::names::{REQUEST_ID, TRACEPARENT};
 use crate::scan::Scanner;
+use crate::settings::Timeouts;
 use crate::surface::Surface;
 use crate::{kept, mirror, scan};
 use futures::FutureExt as _;
@@ -27,6 +28,10 @@ type Came = Option<hyper::Result<Frame<Bytes>>>;
 
 /// Characters of a request id that a caller may choose.
 const ID_BYTES: usize = 128;
+
+/// Bytes of a body by which each millisecond of its time is earned: 8 KB per second, less than the
+/// slowest line that anybody sends prompts over.
+const BYTES_PER_MS: u64 = 8;
 
 /// Answers a request, whatever it is.
 pub(crate) async fn answer(
@@ -150,8 +155,8 @@ async fn admitted(
             return Err(Problem::TooFast { retry_after_s: wait.as_secs() + 1 });
         }
     }
-    let mut place =
-        Place::take(Arc::clone(&worker.shared.room), limits.in_flight).ok_or(Problem::Full)?;
+    let room = Arc::clone(&worker.shared.room);
+    let mut place = Place::take(room, caller.share.clone(), &limits).map_err(Problem::from)?;
     let (head, body) = request.into_parts();
     let read = read(worker, body, record, &mut place).await?;
     record.read = Some(record.age());
@@ -187,18 +192,19 @@ async fn read(
     }
     let mut scanner = Scanner::new(record.surface, limits);
     let mut pieces = Vec::new();
-    let idle = Duration::from_millis(timeouts.body_idle_ms);
+    let began = Instant::now();
     loop {
         // A short body has come with its head: no timer for what is there.
         let frame = match body.frame().now_or_never() {
             Some(frame) => frame,
-            None => next(worker, &mut body, idle).await?,
+            None => {
+                let patience = patience(&timeouts, began.elapsed(), record.bytes_in);
+                next(worker, &mut body, patience).await?
+            }
         };
         let Some(frame) = frame else { break };
         let Ok(piece) = frame.map_err(|_| Problem::BodyBroken)?.into_data() else { continue };
-        if !place.hold(piece.len(), bounds.held_bytes) {
-            return Err(Problem::Full);
-        }
+        place.hold(piece.len(), &bounds).map_err(Problem::from)?;
         record.bytes_in += piece.len() as u64;
         scanner.feed(&piece).map_err(Problem::Body)?;
         if !piece.is_empty() {
@@ -214,8 +220,8 @@ async fn read(
 }
 
 /// The next of a body that is slow to come. Whoever still sends when the gateway ends is told so.
-async fn next(worker: &Worker, body: &mut Incoming, idle: Duration) -> Result<Came, Problem> {
-    let until = Instant::now() + idle;
+async fn next(worker: &Worker, body: &mut Incoming, patience: Duration) -> Result<Came, Problem> {
+    let until = Instant::now() + patience;
     loop {
         let look = until.min(Instant::now() + LOOK);
         match tokio::time::timeout_at(look.into(), body.frame()).await {
@@ -225,6 +231,15 @@ async fn next(worker: &Worker, body: &mut Incoming, idle: Duration) -> Result<Ca
             Err(_) => {}
         }
     }
+}
+
+/// How long to wait for the next piece of a body of which so much came in so long: not beyond the time
+/// between pieces, nor beyond the time for all of it, which grows with what came. Who sends a byte now
+/// and then is late in the end.
+fn patience(timeouts: &Timeouts, elapsed: Duration, bytes: u64) -> Duration {
+    let idle = Duration::from_millis(timeouts.body_idle_ms);
+    let whole = Duration::from_millis(timeouts.body_ms.saturating_add(bytes / BYTES_PER_MS));
+    idle.min(whole.saturating_sub(elapsed))
 }
 
 /// The caller's own id, if it is plain; one of ours otherwise.
@@ -242,10 +257,31 @@ fn request_id(worker: &Worker, headers: &HeaderMap) -> HeaderValue {
 }
 
 fn rate_headers(headers: &mut HeaderMap, left: Left) {
+    headers.insert("x-ratelimit-scope", HeaderValue::from_static("gateway-replica"));
     headers.insert("x-ratelimit-limit-requests", left.limit.into());
     headers.insert("x-ratelimit-remaining-requests", left.remaining.into());
     let reset = format!("{}ms", left.reset.as_millis());
     if let Ok(reset) = HeaderValue::from_str(&reset) {
         headers.insert("x-ratelimit-reset-requests", reset);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_has_time_for_each_piece_and_for_all_of_it() {
+        let timeouts = Timeouts { body_idle_ms: 100, body_ms: 1_000, ..Timeouts::default() };
+        let left =
+            |elapsed, bytes| patience(&timeouts, Duration::from_millis(elapsed), bytes).as_millis();
+        assert_eq!(left(0, 0), 100);
+        assert_eq!(left(950, 5), 50);
+        assert_eq!(left(1_000, 7), 0, "a byte now and then");
+        // Who sends 8 KB per second is never late.
+        for second in 1..100 {
+            assert_eq!(left(second * 1_000, second * 8_000), 100);
+        }
+        assert_eq!(left(4_000, 16_000), 0, "half of that");
     }
 }

@@ -1,6 +1,6 @@
 //! Says whether there is room, and whose turn it is.
 //!
-//! 1. [`Place`] is room inside the gateway itself.
+//! 1. [`Place`] is room inside the gateway itself, and in the [`Share`] that a caller may have of it.
 //! 2. [`Gate`] is the one queue of a model. A request that finds an engine with room and nobody
 //!    waiting passes without a stop; others stand in line until it is their [`Turn`], until they have
 //!    waited long enough, or until their client hangs up. Whoever would wait too long is told so at
@@ -27,5 +27,5 @@ pub use demand::Demand;
 pub(crate) use gate::{Ask, Entered, Gate};
 pub(crate) use judge::Objectives;
 pub(crate) use prompt::{BYTES_PER_TOKEN, Prompt};
-pub(crate) use room::{Place, Room};
+pub(crate) use room::{NoRoom, Place, Room, Share};
 pub(crate) use turn::{InLine, Turn};

@@ -6,13 +6,14 @@ use std::time::SystemTime;
 
 /// The codes. The last stands for what is not in this list, so that a code
 /// that is forgotten here is still counted.
-const CODES: [&str; 23] = [
+const CODES: [&str; 24] = [
     "no_such_path",
     "no_such_method",
     "encoded_body",
     "invalid_api_key",
     "rate_limit_exceeded",
     "gateway_full",
+    "caller_full",
     "body_too_long",
     "invalid_body",
     "body_timeout",
@@ -89,6 +90,7 @@ mod tests {
             Problem::NoKey,
             Problem::TooFast { retry_after_s: 1 },
             Problem::Full,
+            Problem::CallerFull,
             Problem::Body(Refused::TooLong { limit: 1 }),
             Problem::BodyTimeout,
             Problem::BodyBroken,

@@ -60,6 +60,7 @@ impl Default for Timeouts {
         Self {
             head_ms: 10_000,
             body_idle_ms: 30_000,
+            body_ms: 60_000,
             connect_ms: 1_000,
             first_byte_ms: 120_000,
             answer_idle_ms: 60_000,

@@ -99,7 +99,7 @@ pub struct Key {
     /// sees it could try guesses.
     #[serde(skip_serializing)]
     pub sha256: String,
-    /// Requests per minute; unlimited without.
+    /// Requests per minute at each gateway, which count by themselves; unlimited without.
     pub requests_per_minute: Option<u32>,
     /// Its part of an engine when there is not enough for all.
     pub weight: u32,
@@ -276,6 +276,8 @@ pub struct Timeouts {
     pub head_ms: u64,
     /// Between two pieces of a body.
     pub body_idle_ms: u64,
+    /// A whole body, beside a second for each 8 KB that came of it.
+    pub body_ms: u64,
     /// To connect to an engine.
     pub connect_ms: u64,
     /// From the last byte sent to an engine to the first that comes back.

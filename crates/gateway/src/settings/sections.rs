@@ -115,7 +115,8 @@ const KEY: Section = Section {
         field(
             "requests_per_minute",
             Kind::Count(1, u32::MAX as u64),
-            "Requests per minute; unlimited without.",
+            "Requests per minute at one gateway; unlimited without. Each replica of a gateway counts by \
+             itself, so that three let three times as many through.",
         ),
         field(
             "weight",
@@ -328,11 +329,16 @@ const LIMITS: Section = Section {
         field(
             "held_bytes",
             Kind::Count(1_024, 1_024 * GIB),
-            "Bytes of all bodies that are held at once.",
+            "Bytes of all bodies that are held at once. With several keys, each may have as many as are \
+             left for the others.",
         ),
         field("head_bytes", Kind::Count(8 << 10, 1 << 20), "Bytes of a request's head."),
         field("connections", Kind::Count(1, 10_000_000), "Connections at once."),
-        field("in_flight", Kind::Count(1, 10_000_000), "Requests at once."),
+        field(
+            "in_flight",
+            Kind::Count(1, 10_000_000),
+            "Requests at once. With several keys, each may have as many as are left for the others.",
+        ),
         field(
             "queued",
             Kind::Count(1, 1_000_000),
@@ -352,6 +358,11 @@ const TIMEOUTS: Section = Section {
     fields: &[
         time("head_ms", "From the first byte of a head to its last."),
         time("body_idle_ms", "Between two pieces of a body."),
+        time(
+            "body_ms",
+            "A whole body, and a second more for each 8 KB that came of it: who sends slower is late in \
+             the end.",
+        ),
         time("connect_ms", "To connect to an engine."),
         time("first_byte_ms", "From the last byte sent to an engine to the first that comes back."),
         time("answer_idle_ms", "Between two pieces of an answer that carry something."),

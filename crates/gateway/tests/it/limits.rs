@@ -1,7 +1,7 @@
 //! What may not be: slow, large, unknown, too often.
 
 use crate::engine::{Does, Engine};
-use crate::rig::{LONG, PLAIN, Rig, STREAM, chat, post};
+use crate::rig::{LONG, PLAIN, Rig, STREAM, chat, chat_of, post};
 use flyball_gateway::settings::Key;
 use sha2::{Digest as _, Sha256};
 use std::time::{Duration, Instant};
@@ -39,6 +39,102 @@ async fn a_rate_is_said_and_held() {
     let third = rig.whole(&request).await;
     assert!(third.starts_with("HTTP/1.1 429"), "{third}");
     assert!(third.contains("retry-after: "), "{third}");
+    // It is not what the settings of several gateways might seem to promise.
+    for answer in [&first, &third] {
+        assert!(answer.contains("x-ratelimit-scope: gateway-replica\r\n"), "{answer}");
+    }
+    assert!(third.contains("at this gateway") && third.contains("each replica"), "{third}");
+}
+
+#[tokio::test]
+async fn a_caller_that_fills_its_share_does_not_keep_out_another() {
+    let engine = Engine::start(Does::Answers(200, "{}")).await;
+    let keys = ["greedy", "other"].map(|name| crate::rig::key(name, None));
+    let rig = Rig::start(&[&engine], |s| {
+        s.keys = keys.to_vec();
+        s.limits.in_flight = 8;
+    });
+    // Half of a body each: they are inside, and no engine hears of them.
+    let whole = chat_of("greedy", "", PLAIN);
+    let half = &whole[..whole.len() - 10];
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        let mut stream = rig.connect().await;
+        stream.write_all(half.as_bytes()).await.unwrap();
+        held.push(stream);
+    }
+    while rig.gateway.inside().requests < 4 {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    for _ in 0..10 {
+        let refused = rig.whole(&whole).await;
+        assert!(
+            refused.starts_with("HTTP/1.1 429") && refused.contains("caller_full"),
+            "{refused}"
+        );
+        let answer = rig.whole(&chat_of("other", "", PLAIN)).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    drop(held);
+    while rig.gateway.inside().requests > 0 {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    assert!(rig.whole(&whole).await.starts_with("HTTP/1.1 200"), "what was given back is there");
+}
+
+#[tokio::test]
+async fn bytes_of_one_caller_do_not_keep_out_those_of_another() {
+    let engine = Engine::start(Does::Answers(200, "{}")).await;
+    let keys = ["greedy", "other"].map(|name| crate::rig::key(name, None));
+    let rig = Rig::start(&[&engine], |s| {
+        s.keys = keys.to_vec();
+        s.limits.body_bytes = 10_000;
+        s.limits.held_bytes = 100_000;
+    });
+    let body = format!(r#"{{"model":"m","messages":["{}"]}}"#, "x".repeat(9_900));
+    let whole = chat_of("greedy", "", &body);
+    let mut held = Vec::new();
+    for number in 1..=5 {
+        let mut stream = rig.connect().await;
+        stream.write_all(&whole.as_bytes()[..whole.len() - 10]).await.unwrap();
+        held.push(stream);
+        while rig.gateway.inside().bytes < number * 9_900 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+    let refused = rig.whole(&whole).await;
+    assert!(refused.starts_with("HTTP/1.1 429") && refused.contains("caller_full"), "{refused}");
+    let answer = rig.whole(&chat_of("other", "", &body)).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    drop(held);
+}
+
+#[tokio::test]
+async fn a_byte_now_and_then_does_not_keep_a_body_open() {
+    let engine = Engine::start(Does::Answers(200, "{}")).await;
+    // Each byte comes in time, all of them do not.
+    let rig = Rig::start(&[&engine], |s| s.timeouts.body_ms = 200);
+    let mut stream = rig.connect().await;
+    let (mut reading, mut writing) = stream.split();
+    let request = chat(PLAIN);
+    let (head, body) = request.split_at(request.len() - PLAIN.len());
+    let trickle = async {
+        writing.write_all(head.as_bytes()).await.unwrap();
+        for byte in body.as_bytes().chunks(1).take(body.len() - 1).cycle() {
+            if writing.write_all(byte).await.is_err() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        std::future::pending::<()>().await;
+    };
+    let mut answer = String::new();
+    tokio::select! {
+        read = reading.read_to_string(&mut answer) => drop(read),
+        () = trickle => {}
+    }
+    assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("body_timeout"), "{answer}");
+    assert!(engine.requests().is_empty());
 }
 
 #[tokio::test]
