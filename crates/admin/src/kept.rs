@@ -27,7 +27,7 @@ impl Kept {
         what: &str,
         ask: impl Future<Output = Verdict>,
     ) -> Verdict {
-        let hash = Sha256::new().chain_update(what).chain_update([0]).chain_update(token);
+        let hash = Sha256::new().chain_update(what).chain_update([0_u8]).chain_update(token);
         let hash: [u8; 32] = hash.finalize().into();
         let found = self.lock().get(&hash).filter(|(since, _)| since.elapsed() < HOLDS).cloned();
         if let Some((_, verdict)) = found {

@@ -73,7 +73,8 @@ async fn connections_that_are_slow_in_any_way_do_not_keep_out_a_probe() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         for path in ["/healthz", "/readyz"] {
-            let probe = ask(address, &format!("GET {path}"), "");
+            let line = format!("GET {path}");
+            let probe = ask(address, &line, "");
             let probe = tokio::time::timeout(HOUR / 60, probe).await;
             assert_eq!(probe.expect("an answer"), (200, path.to_owned()), "{half:?}");
         }
@@ -114,7 +115,7 @@ async fn without_a_cluster_this_machine_or_a_token_opens() {
         ("x-flyball-token: secret\r\n", 200),
         ("authorization: Basic secret\r\n", 401),
         ("authorization: Bearer Secret\r\n", 403),
-        (&format!("authorization: Bearer {sha256}\r\n"), 403),
+        (format!("authorization: Bearer {sha256}\r\n").as_str(), 403),
     ] {
         assert_eq!(ask(address, "GET /state", headers).await.0, status, "{headers}");
     }
@@ -235,7 +236,7 @@ async fn the_api_server_says_whose_token_it_is_and_whether_they_may_ask() {
 #[tokio::test]
 async fn verdicts_hold_a_minute_but_for_those_that_nobody_could_give() {
     let (address, asked, serving) = guarded().await;
-    let mut ask = async |token: &str| {
+    let ask = async |token: &str| {
         ask(address, "GET /state", &format!("authorization: Bearer {token}\r\n")).await.0
     };
     for _ in 0..5 {

@@ -5,7 +5,7 @@
 //! hand out. So one is made for this purpose: for the account `NAME-asker`, which may do nothing else, and
 //! for the audience `flyball-admin`. Whoever may make one may ask.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -62,7 +62,7 @@ impl TokenArgs {
         let Some(file) = &self.token_file else { return Ok(None) };
         let wrong = |why: String| {
             Failure::new(Exit::Usage, "the token cannot be read")
-                .at(Path::display(file).to_string())
+                .at(file.display().to_string())
                 .because(why)
                 .hint("--token-file names a file with nothing but the token")
         };
@@ -232,15 +232,15 @@ impl Operator {
 async fn made(cluster: &Cluster, namespace: &str, name: &str, limit: Duration) -> Option<String> {
     let accounts: Api<ServiceAccount> = Api::namespaced(cluster.client.clone(), namespace);
     let spec = TokenRequestSpec {
-        audiences: vec![AUDIENCE.to_owned()],
+        audiences: Some(vec![AUDIENCE.to_owned()]),
         expiration_seconds: Some(TOKEN_SECONDS),
         ..TokenRequestSpec::default()
     };
     let (asker, params) = (asker_of(name), PostParams::default());
-    let request = TokenRequest { spec, ..TokenRequest::default() };
+    let request = TokenRequest { spec: Some(spec), ..TokenRequest::default() };
     let made = accounts.create_token_request(&asker, &params, &request);
     let made = tokio::time::timeout(limit, made).await.ok()?.ok()?;
-    made.status.map(|status| status.token)
+    made.status?.token
 }
 
 /// The operator's Service.

@@ -123,6 +123,7 @@ fn changed(before: &Settings, after: &Settings) -> Vec<&'static str> {
     let Settings {
         listen,
         admin,
+        askers,
         threads,
         open,
         tls,
@@ -141,6 +142,7 @@ fn changed(before: &Settings, after: &Settings) -> Vec<&'static str> {
     [
         ("listen", *listen != after.listen),
         ("admin", *admin != after.admin),
+        ("askers", *askers != after.askers),
         ("threads", *threads != after.threads),
         ("open", *open != after.open),
         ("tls", *tls != after.tls),

@@ -80,9 +80,18 @@ charts` holds that it has one.
 - apiGroups: [""]
   resources: [nodes]
   verbs: [get, list, watch]
-# create: ask whose token a gateway shows. It is an answer, not an object; nothing is stored.
+{{- include "flyball.reviewRules" . | nindent 0 }}
+{{- end -}}
+
+{{- /* What it takes to have the API server judge tokens. */ -}}
+{{- define "flyball.reviewRules" -}}
+# create: ask whose token is shown. It is an answer, not an object; nothing is stored.
 - apiGroups: [authentication.k8s.io]
   resources: [tokenreviews]
+  verbs: [create]
+# create: ask whether they may ask. It is an answer too.
+- apiGroups: [authorization.k8s.io]
+  resources: [subjectaccessreviews]
   verbs: [create]
 {{- end -}}
 

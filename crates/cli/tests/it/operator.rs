@@ -107,6 +107,52 @@ fn the_operator_is_asked_through_the_api_server() {
     insta::assert_snapshot!("decisions_no_reason", wrong.shown());
 }
 
+/// An operator that asks for a token, behind an API server that makes one.
+fn guarded(path: &str, headers: &str) -> Reply {
+    let shown = |token: &str| headers.contains(&format!("x-flyball-token: {token}\r\n"));
+    match path {
+        "/api/v1/namespaces/flyball/serviceaccounts/flyball-operator-asker/token?" => {
+            Reply::Json(json!({
+                "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": {},
+                "spec": {"audiences": ["flyball-admin"]},
+                "status": {"token": "made", "expirationTimestamp": "2026-01-01T00:00:00Z"},
+            }))
+        }
+        path if !path.starts_with(PROXY) || shown("made") || shown("own") => cluster(path),
+        _ => Reply::Status(401, "a token is asked for"),
+    }
+}
+
+#[test]
+fn a_token_is_made_and_shown_where_the_operator_asks_for_one() {
+    let config = kubeconfig("guarded", &server::start_reading(guarded));
+    let list = flyball(&["decisions", "-o", "json", "--kubeconfig", &config]);
+    assert_eq!(list.status, Some(0), "{}", list.shown());
+    assert_eq!(list.json()["decisions"][0]["receipt"]["reason"], "Pinned");
+    let more = ["whatif", "qwen", "--rate", "+50%", "--kubeconfig", &config];
+    assert_eq!(flyball(&more).status, Some(0));
+}
+
+#[test]
+fn who_may_make_no_token_is_told_what_is_missing_or_shows_another() {
+    fn refused(path: &str, headers: &str) -> Reply {
+        match path.contains("/serviceaccounts/") {
+            true => Reply::Status(403, "forbidden"),
+            false => guarded(path, headers),
+        }
+    }
+    let config = kubeconfig("refused", &server::start_reading(refused));
+    let none = flyball(&["decisions", "--kubeconfig", &config]);
+    assert_eq!(none.status, Some(3), "{}", none.shown());
+    assert!(none.stderr.contains("rbac.askers"), "{}", none.shown());
+    let file = format!("{}/token", env!("CARGO_TARGET_TMPDIR"));
+    std::fs::write(&file, "own\n").unwrap();
+    let args = ["decisions", "--kubeconfig", &config, "--token-file", &file];
+    assert_eq!(flyball(&args).status, Some(0));
+    std::fs::write(&file, "\n").unwrap();
+    assert_eq!(flyball(&args).status, Some(2), "an empty file");
+}
+
 #[test]
 fn other_worlds_are_asked_of_the_operator() {
     let more = run("worlds", &["whatif", "qwen", "--rate", "+50%", "-o", "json"]);

@@ -17,25 +17,34 @@ pub(crate) enum Reply {
 
 /// Answers every request by its path, query included, until the tests end.
 pub(crate) fn start(reply: fn(&str) -> Reply) -> String {
+    start_reading(move |path, _| reply(path))
+}
+
+/// The same, by its headers too, in small letters.
+pub(crate) fn start_reading(
+    reply: impl Fn(&str, &str) -> Reply + Clone + Send + 'static,
+) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = format!("http://{}", listener.local_addr().expect("an address"));
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
+            let reply = reply.clone();
             std::thread::spawn(move || answer(stream, reply));
         }
     });
     address
 }
 
-fn answer(mut stream: TcpStream, reply: fn(&str) -> Reply) -> Option<()> {
+fn answer(mut stream: TcpStream, reply: impl Fn(&str, &str) -> Reply) -> Option<()> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
     let path = line.split(' ').nth(1)?.to_owned();
-    let mut length = 0;
+    let (mut length, mut headers) = (0, String::new());
     loop {
         let mut header = String::new();
         reader.read_line(&mut header).ok()?;
+        headers += &header.to_lowercase();
         match header.trim().split_once(':') {
             Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
                 length = value.trim().parse().ok()?;
@@ -45,7 +54,7 @@ fn answer(mut stream: TcpStream, reply: fn(&str) -> Reply) -> Option<()> {
         }
     }
     reader.read_exact(&mut vec![0; length]).ok()?;
-    let (status, body) = match reply(&path) {
+    let (status, body) = match reply(&path, &headers) {
         Reply::Json(value) => (200, value.to_string()),
         Reply::Text(text) => (200, text.to_owned()),
         Reply::Status(code, words) => {

@@ -211,7 +211,8 @@ mod tests {
                 prop_assert!(room.requests() <= limits.in_flight);
                 prop_assert!(room.bytes() <= limits.held_bytes);
                 prop_assert_eq!(room.requests(), places.len());
-                let held = shares.iter().map(|share| share.bytes.load(Ordering::Relaxed)).sum();
+                let held: usize =
+                    shares.iter().map(|share| share.bytes.load(Ordering::Relaxed)).sum();
                 prop_assert_eq!(room.bytes(), held);
                 let newcomer = Place::take(Arc::clone(&room), Some(Arc::default()), &limits);
                 let mut newcomer = newcomer.expect("room for one more");

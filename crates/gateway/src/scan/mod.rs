@@ -32,8 +32,7 @@ mod tests;
 
 pub use blocks::Blocks;
 pub use scanner::Scanner;
-pub(crate) use steering::STEERING;
-pub use steering::Steers;
+pub use steering::{STEERING, Steers};
 
 use std::ops::Range;
 

@@ -3,7 +3,7 @@
 //! so do these, unless a model's settings pass them on.
 
 /// Each with who reads it and what it could do to others.
-pub(crate) const STEERING: [&str; 16] = [
+pub const STEERING: [&str; 16] = [
     // vLLM and SGLang: goes before everybody else.
     "priority",
     // vLLM: which host and blocks a cache is fetched from, or the encoder's; and what plug-ins are told.
@@ -34,7 +34,7 @@ pub struct Steers(u32);
 
 impl Steers {
     /// The first that is said and not among these.
-    pub(crate) fn beyond(self, allowed: &[String]) -> Option<&'static str> {
+    pub fn beyond(self, allowed: &[String]) -> Option<&'static str> {
         if self.0 == 0 {
             return None;
         }

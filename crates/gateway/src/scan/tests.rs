@@ -1,4 +1,4 @@
-use super::{BLOCK_BYTES, Limits, Refused, Scanned, Scanner};
+use super::{BLOCK_BYTES, Limits, Refused, Scanned, Scanner, Steers};
 use crate::surface::Surface;
 
 pub(super) fn scan_as(surface: Surface, body: &[u8]) -> Result<Scanned, Refused> {
@@ -36,6 +36,7 @@ fn what_a_body_says_is_read() {
             greedy: false,
             seeded: false,
             session: None,
+            steers: Steers::default(),
             marks: scanned.marks.clone(),
             plain: false,
             prompt_bytes: r#"[{"role":"user","content":"a \"b\" ]}"}]"#.len() as u64,

@@ -30,6 +30,12 @@ impl Default for Settings {
     }
 }
 
+impl Default for Askers {
+    fn default() -> Self {
+        Self { loopback: true, open: false, token_sha256: None, service: None }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {

@@ -21,11 +21,6 @@ pub(super) const ROOT: Section = Section {
             Kind::Address,
             "Where health and metrics are. Another address, because nobody outside needs them.",
         ),
-        field(
-            "askers",
-            Kind::Section(&ASKERS),
-            "Who may ask at `admin` for more than health and metrics, which are for anybody.",
-        ),
         field("threads", Kind::Count(0, 1_024), "Threads that serve; 0 means one per core."),
         field(
             "open",
@@ -38,6 +33,11 @@ pub(super) const ROOT: Section = Section {
             Kind::Url,
             "Where another gateway's or the operator's collector of \
             engine loads is. Without, this gateway asks the engines itself.",
+        ),
+        field(
+            "askers",
+            Kind::Section(&ASKERS),
+            "Who may ask at `admin` for more than health and metrics, which are for anybody.",
         ),
         field("tls", Kind::Section(&TLS), "Certificate and key; plain HTTP without."),
         field(

@@ -120,11 +120,11 @@ async fn a_byte_now_and_then_does_not_keep_a_body_open() {
     let (head, body) = request.split_at(request.len() - PLAIN.len());
     let trickle = async {
         writing.write_all(head.as_bytes()).await.unwrap();
-        for byte in body.as_bytes().chunks(1).take(body.len() - 1).cycle() {
+        for byte in body.as_bytes().chunks(1) {
             if writing.write_all(byte).await.is_err() {
                 break;
             }
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            tokio::time::sleep(Duration::from_millis(250)).await;
         }
         std::future::pending::<()>().await;
     };

@@ -92,14 +92,24 @@ fn has_reason(comment: &str, verb: &str) -> bool {
     })
 }
 
-/// Verbs and resources of a role.
+/// Verbs and resources of a role. A token of an account that may do nothing but ask is no way to anything.
 fn rights(document: &Value) -> Vec<String> {
     let rules = document["rules"].as_array().into_iter().flatten();
     rules
+        .filter(|rule| !is_token_to_ask(rule))
         .flat_map(|rule| [&rule["apiGroups"], &rule["resources"], &rule["verbs"]])
         .flat_map(|list| list.as_array().into_iter().flatten())
         .filter_map(|right| Some(right.as_str()?.to_owned()))
         .collect()
+}
+
+fn is_token_to_ask(rule: &Value) -> bool {
+    let names = rule["resourceNames"].as_array().map_or(&[][..], Vec::as_slice);
+    let asks = |name: &Value| name.as_str().is_some_and(|name| name.ends_with("-asker"));
+    rule["resources"] == serde_json::json!(["serviceaccounts/token"])
+        && rule["verbs"] == serde_json::json!(["create"])
+        && !names.is_empty()
+        && names.iter().all(asks)
 }
 
 /// Settings are TOML, and their numbers are whole.
@@ -174,6 +184,20 @@ mod tests {
         for (from, to) in [("pods", "secrets"), ("[\"\"]", "[\"*\"]")] {
             let problems = judge(&ROLE.replace(from, to)).unwrap();
             assert!(problems[0].contains("gives"), "{problems:?}");
+        }
+    }
+
+    #[test]
+    fn tokens_may_be_made_only_of_accounts_that_ask() {
+        let role = |names: &str| {
+            format!(
+                "kind: Role\nmetadata: {{name: a}}\nrules:\n  # create: why.\n  - apiGroups: [\"\"]\n    \
+                 resources: [serviceaccounts/token]\n{names}    verbs: [create]\n"
+            )
+        };
+        assert_eq!(judge(&role("    resourceNames: [a-asker]\n")).unwrap(), [""; 0]);
+        for names in ["", "    resourceNames: []\n", "    resourceNames: [a-asker, b]\n"] {
+            assert!(judge(&role(names)).unwrap()[0].contains("gives"), "{names}");
         }
     }
 

@@ -54,7 +54,6 @@ fn state() -> State {
             eta_seconds: Some(19.0),
             ..Queue::default()
         },
-        trouble: Some("cannot look at pods of serving: forbidden; hint: mend the Role".to_owned()),
         ..Model::default()
     };
     let busy = Model {
@@ -118,6 +117,17 @@ fn drawn(screen: &mut Screen, top: &Top, failure: Option<&Failure>, size: (u16, 
 
 fn press(screen: &mut Screen, code: KeyCode) -> Then {
     screen.key(KeyEvent::new(code, KeyModifiers::NONE))
+}
+
+#[test]
+fn a_model_whose_engines_cannot_be_looked_for_says_why() {
+    let mut state = state();
+    let why = "cannot look at pods of serving; hint: mend the Role";
+    state.models[0].trouble = Some(why.to_owned());
+    let top = Top::new(Vec::new(), state);
+    let table = answer_table(&top, Detail::Problems);
+    assert!(table.contains(&format!("! coder-30b: {why}")), "{table}");
+    conforms("top", &answer_json(&top));
 }
 
 #[test]
