@@ -158,7 +158,10 @@ fn form(takes: &str, sections: &BTreeMap<String, Vec<Setting>>) -> Result<Value>
         "name of a header, in small letters" => text("^[^A-Z\\s:]+$"),
         words if words.starts_with('`') => {
             let words: Vec<&str> = words.split(", ").map(|word| word.trim_matches('`')).collect();
-            if !words.iter().all(|word| word.chars().all(|c| c.is_ascii_lowercase() || c == '-')) {
+            if !words
+                .iter()
+                .all(|word| word.chars().all(|c| c.is_ascii_lowercase() || "-_".contains(c)))
+            {
                 bail!("takes {takes}, which is not understood");
             }
             json!({ "enum": words })
