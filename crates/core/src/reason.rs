@@ -34,6 +34,8 @@ closed_enum! {
         TakenBack => "Accelerators lent to training go back to serving, where they are worth more.",
         TargetNotFound => "The workload that the model refers to does not exist.",
         DrainTooShort => "The settings of an engine end its pods before their requests are answered.",
+        ReplicaFailed => "A replica does not come up or does not serve any more, so that others make up for it.",
+        NodeLost => "A node does not answer or will be taken away, so that its replicas are made up for.",
         DecisionHeld => "The decision would break a rule, so that it is not carried out and the last one stands.",
         NameConflict => "Another model has the same public name, so it is not clear whose requests are counted.",
         SpecRefused => "A field of the model's specification cannot be understood.",

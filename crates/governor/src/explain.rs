@@ -66,13 +66,17 @@ fn why(decided: &ModelDecision) -> String {
 }
 
 fn change(decided: &ModelDecision) -> String {
-    let (mut starts, mut stops) = (0_u32, 0_u32);
+    let (mut starts, mut stops, mut replaced) = (0_u32, 0_u32, 0_u32);
     for action in decided.targets.iter().flat_map(|target| &target.actions) {
         match action {
             Action::Start { count, .. } => starts += count.get(),
             Action::Drain { .. } => stops += 1,
+            Action::Replace { .. } => replaced += 1,
             Action::Delete { .. } => {}
         }
+    }
+    if replaced > 0 && (starts, stops) == (0, 0) {
+        return format!("replaces {replaced} to have");
     }
     match (starts, stops) {
         (0, 0) => "stays at".to_owned(),

@@ -3,11 +3,11 @@
 use crate::capacity::WARM_UP;
 use crate::demand::{Load, Unit};
 use crate::memory::VariantMemory;
-use crate::starts::seconds;
+use crate::starts::{Starts, seconds};
 use flyball_core::decision::{Previous, PreviousTarget};
-use flyball_core::ids::VariantId;
+use flyball_core::ids::{ReplicaId, VariantId};
 use flyball_core::snapshot::{Pool, Purchase, ReplicaState, Snapshot, Variant};
-use flyball_core::units::{Currency, Replicas, Timestamp};
+use flyball_core::units::{Currency, Micros, Replicas, Timestamp};
 
 /// One variant of one model.
 #[derive(Clone, Debug)]
@@ -20,8 +20,16 @@ pub(crate) struct Lane<'a> {
     pub(crate) ready: u32,
     /// Replicas that start and can be counted on.
     pub(crate) coming: u32,
-    /// Replicas that start and are so late that they cannot be counted on.
-    pub(crate) overdue: u32,
+    /// Replicas that have waited for a node for so long that they cannot be counted on.
+    pub(crate) short: u32,
+    /// Replicas that hold a place and do not serve, nor will soon.
+    pub(crate) sick: Vec<&'a ReplicaId>,
+    /// Replicas whose node is lost or will be taken away.
+    pub(crate) gone: Vec<&'a ReplicaId>,
+    pub(crate) draining: u32,
+    /// Of those that are sick and gone, how many others make up for.
+    pub(crate) spared: u32,
+    pub(crate) replaced: u32,
     /// Replicas that serve, if all of them are warm.
     pub(crate) warm: Option<u32>,
     /// Whether all of its capacity is known.
@@ -61,8 +69,8 @@ impl<'a> Lane<'a> {
         let pool = snapshot.pools.get(&variant.pool);
         let (offers, currency) = offers(pool, variant.gpus_per_replica.get());
         let last = previous.targets.get(&id).copied();
-        let overdue = memory.starts.learn(variant, now);
-        let counted = Counted::of(variant, now);
+        memory.starts.learn(variant, now);
+        let counted = Counted::of(variant, &memory.starts, now);
         // Where the pool holds accelerators, what a start took includes waiting for one. What
         // counts is how long it takes once there is one, and that is what is stated.
         let stated = pool.and_then(|pool| pool.supply).and(variant.cold_start);
@@ -73,7 +81,7 @@ impl<'a> Lane<'a> {
                 (starts.usual_s(variant.cold_start), starts.long_s(variant.cold_start))
             }
         };
-        let live = counted.ready + counted.starting;
+        let live = variant.live().get();
         let baseline = last.map_or(live, |last| last.replicas.get());
         memory.leaving.retain(|id| {
             variant.replicas.get(id).is_some_and(|seen| seen.state != ReplicaState::Draining)
@@ -83,8 +91,13 @@ impl<'a> Lane<'a> {
             last,
             baseline,
             ready: counted.ready,
-            coming: counted.starting.saturating_sub(overdue),
-            overdue,
+            coming: counted.coming,
+            short: counted.short,
+            sick: counted.sick,
+            gone: counted.gone,
+            draining: counted.draining,
+            spared: 0,
+            replaced: 0,
             warm: counted.all_warm.then_some(counted.ready),
             known: variant.capacity.is_known(),
             size: 1.0,
@@ -108,9 +121,39 @@ impl<'a> Lane<'a> {
         self.reading = if unit.prefill.is_finite() { unit.prefill } else { 0.0 };
     }
 
-    /// Replicas that serve or start.
+    /// Replicas that serve or start, and those that do not and that nobody makes up for.
     pub(crate) fn live(&self) -> u32 {
-        self.ready + self.coming + self.overdue
+        let failing = (self.sick.len() + self.gone.len()) as u32;
+        self.ready + self.coming + self.short + failing - self.spared - self.replaced
+    }
+
+    /// Whether a replica does not serve, or will not for long.
+    pub(crate) fn is_failing(&self, id: &ReplicaId) -> bool {
+        self.sick.contains(&id) || self.gone.contains(&id)
+    }
+
+    pub(crate) fn has_failing(&self) -> bool {
+        !self.sick.is_empty() || !self.gone.is_empty()
+    }
+
+    /// Replicas that hold a place on nodes that stay, or will, if nobody makes up for any.
+    pub(crate) fn planned(&self) -> u32 {
+        let there = self.ready + self.coming + self.short + self.sick.len() as u32;
+        self.target.saturating_sub(self.gone.len() as u32).max(there)
+    }
+
+    /// Makes up for what does not serve, as far as `free` accelerators go: for all whose node is lost, and for
+    /// a quarter of the sick. An image that does not run must not buy a second fleet.
+    pub(crate) fn spare(&mut self, free: &mut u32) {
+        let gpus = self.gpus();
+        let mut take = |wanted: u32| {
+            let count = free.checked_div(gpus).map_or(wanted, |room| room.min(wanted));
+            *free -= count * gpus;
+            count
+        };
+        self.replaced = take(self.gone.len() as u32);
+        let most = if self.target == 0 { 0 } else { self.target.div_ceil(4) };
+        self.spared = take((self.sick.len() as u32).min(most.saturating_sub(self.draining)));
     }
 
     /// Live replicas on capacity that can be taken away.
@@ -144,24 +187,44 @@ impl<'a> Lane<'a> {
     }
 }
 
-/// Replicas by state, in one pass.
-struct Counted {
+/// A replica that served and does not now comes back within this time, or is taken for sick: probes fail for
+/// half a minute where an engine is merely overloaded.
+const UNREADY: Micros = Micros::from_minutes(2);
+
+/// Replicas by what can be expected of them, in one pass.
+struct Counted<'a> {
     ready: u32,
-    starting: u32,
+    coming: u32,
+    short: u32,
+    sick: Vec<&'a ReplicaId>,
+    gone: Vec<&'a ReplicaId>,
+    draining: u32,
     all_warm: bool,
 }
 
-impl Counted {
-    fn of(variant: &Variant, now: Timestamp) -> Self {
-        let mut counted = Self { ready: 0, starting: 0, all_warm: true };
-        for replica in variant.replicas.values() {
+impl<'a> Counted<'a> {
+    fn of(variant: &'a Variant, starts: &Starts, now: Timestamp) -> Self {
+        let (sick, gone) = (Vec::new(), Vec::new());
+        let (ready, coming, short, draining) = (0, 0, 0, 0);
+        let mut counted = Self { ready, coming, short, sick, gone, draining, all_warm: true };
+        for (id, replica) in &variant.replicas {
+            let age = now.since(replica.since);
             match replica.state {
                 ReplicaState::Ready => {
                     counted.ready += 1;
-                    counted.all_warm &= now.since(replica.since).is_some_and(|age| age >= WARM_UP);
+                    counted.all_warm &= age.is_some_and(|age| age >= WARM_UP);
                 }
-                ReplicaState::Pending | ReplicaState::Starting => counted.starting += 1,
-                ReplicaState::Draining => {}
+                ReplicaState::Pending if starts.is_late(id) => counted.short += 1,
+                ReplicaState::Starting if starts.is_late(id) => counted.sick.push(id),
+                ReplicaState::Unready if age.is_some_and(|age| age >= UNREADY) => {
+                    counted.sick.push(id);
+                }
+                ReplicaState::Pending | ReplicaState::Starting | ReplicaState::Unready => {
+                    counted.coming += 1;
+                }
+                ReplicaState::Failed => counted.sick.push(id),
+                ReplicaState::Lost | ReplicaState::Leaving => counted.gone.push(id),
+                ReplicaState::Draining => counted.draining += 1,
             }
         }
         counted

@@ -68,6 +68,7 @@ pub fn decide(
     {
         rounds += 1;
     }
+    pool::spare(&mut seats, snapshot, previous);
     let runs = pool::lend(&seats, snapshot, previous, &policy.lending, &mut memory.lent_at);
     let pools = hold::hold(&seats, snapshot, &mut memory.held);
     let models = seats.into_iter().map(|seat| {

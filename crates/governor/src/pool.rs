@@ -50,6 +50,28 @@ pub(crate) fn ration(
     cut
 }
 
+/// Makes up for replicas that do not serve, where the pool has room for others.
+pub(crate) fn spare(seats: &mut [Seat<'_>], snapshot: &Snapshot, previous: &Previous) {
+    let failing = |seat: &Seat<'_>| seat.lanes.iter().any(Lane::has_failing);
+    if !seats.iter().any(failing) {
+        return;
+    }
+    for (id, places) in &places(seats) {
+        let room = Room::of(id, places, seats, snapshot, previous);
+        let planned = |seat: &Seat<'_>, lane: &Lane<'_>| {
+            if seat.model.acts() { lane.planned() } else { seat.claimed(lane) }
+        };
+        let planned = gpus(seats, places, planned).saturating_add(room.training);
+        let mut free = room.has.map_or(u32::MAX, |has| has.saturating_sub(planned));
+        // What is only shown takes nothing, and so makes up for nothing.
+        for (s, l) in places {
+            if seats[*s].model.acts() {
+                seats[*s].lanes[*l].spare(&mut free);
+            }
+        }
+    }
+}
+
 /// Lends what is left.
 pub(crate) fn lend(
     seats: &[Seat<'_>],

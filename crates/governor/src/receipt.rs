@@ -6,8 +6,8 @@ use crate::memory::ModelMemory;
 use crate::mix::whole;
 use crate::scale::length;
 use crate::seat::Seat;
-use crate::steps;
-use flyball_core::decision::{Expected, ModelDecision, Receipt, Target, Work};
+use crate::steps::{self, Scene};
+use flyball_core::decision::{Expected, ModelDecision, Receipt, Work};
 use flyball_core::interval::{Interval, Origin};
 use flyball_core::reason::Reason;
 use flyball_core::snapshot::Mode;
@@ -21,21 +21,16 @@ pub(crate) fn decided(mut seat: Seat<'_>, memory: &mut ModelMemory) -> ModelDeci
     if seat.model.mode == Mode::Recommend && seat.target() != live && !seat.model.frozen {
         seat.reason = Reason::Recommending;
     }
-    let (now, frozen) = (seat.now, seat.model.frozen);
-    // A person's maximum or pin is followed even blind; see the second invariant.
-    let blind = seat.blind && seat.baseline() <= seat.ceiling();
+    let frozen = seat.model.frozen;
+    let scene = Scene {
+        now: seat.now,
+        // A person's maximum or pin is followed even blind; see the second invariant.
+        blind: seat.blind && seat.baseline() <= seat.ceiling(),
+        serves: seat.lanes.iter().any(|lane| lane.ready > 0),
+    };
     let targets = seat.lanes.into_iter().map(|lane| {
-        let leaving = memory.variants.get_mut(lane.id.name()).map(|learnt| &mut learnt.leaving);
-        let actions = match leaving {
-            Some(leaving) if !frozen => steps::steps(&lane, leaving, now, blind),
-            _ => Vec::new(),
-        };
-        Target {
-            wanted: replicas(lane.wanted),
-            replicas: replicas(lane.target),
-            variant: lane.id,
-            actions,
-        }
+        let learnt = memory.variants.get_mut(lane.id.name()).filter(|_| !frozen);
+        steps::target(lane, learnt, scene)
     });
     ModelDecision {
         model: seat.id.clone(),

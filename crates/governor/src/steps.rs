@@ -1,39 +1,92 @@
 //! The steps from what runs to what should run.
 //!
 //! Replicas that do not serve yet go first, the youngest of them first; then the one with the
-//! least in flight. A replica that serves is drained and deleted only when it is seen to be empty:
+//! least in flight. A replica that served is drained and deleted only when it is seen to be empty:
 //! removing at random killed running work in most rivals (kubernetes/kubernetes#45509,
 //! ray-project/ray#43034, knative/serving#13075).
+//!
+//! Those that do not serve although they should are made up for by others (`Lane::spare`), and go
+//! when enough serve; those that cannot be made up for are replaced one by one.
 
 use crate::lane::{Lane, PURCHASES, replicas};
-use flyball_core::decision::Action;
+use crate::memory::VariantMemory;
+use flyball_core::decision::{Action, Target};
 use flyball_core::ids::ReplicaId;
 use flyball_core::snapshot::{Replica, ReplicaState};
 use flyball_core::units::{Micros, Timestamp};
+use std::collections::BTreeSet;
 
 /// Replicas asked for so recently may not be seen yet. After it, what is missing was lost.
 const SEEN_AFTER: Micros = Micros::from_seconds(60);
 
-/// The steps for one variant. `blind` removes nothing that serves or starts.
-pub(crate) fn steps(
-    lane: &Lane<'_>,
-    leaving: &mut Vec<ReplicaId>,
-    now: Timestamp,
-    blind: bool,
-) -> Vec<Action> {
+/// What is known beside the variant itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scene {
+    pub(crate) now: Timestamp,
+    /// Removes nothing that serves or starts.
+    pub(crate) blind: bool,
+    /// Whether a replica of the model serves that will stay.
+    pub(crate) serves: bool,
+}
+
+/// What one variant should have, and the steps to get there.
+pub(crate) fn target(lane: Lane<'_>, memory: Option<&mut VariantMemory>, scene: Scene) -> Target {
+    let actions = memory.map_or_else(Vec::new, |memory| steps(&lane, memory, scene));
+    // Whoever goes by these steps is counted where it goes, and no longer as one to make up for.
+    let goes = actions.iter().filter_map(going).filter(|id| lane.is_failing(id)).count() as u32;
+    Target {
+        wanted: replicas(lane.wanted),
+        replicas: replicas(lane.target),
+        spares: replicas((lane.spared + lane.replaced).saturating_sub(goes)),
+        variant: lane.id,
+        actions,
+    }
+}
+
+fn steps(lane: &Lane<'_>, memory: &mut VariantMemory, scene: Scene) -> Vec<Action> {
     let mut actions = Vec::new();
     for (id, replica) in &lane.variant.replicas {
         if replica.state == ReplicaState::Draining && replica.is_safe_to_delete() {
             actions.push(Action::Delete { replica: id.clone() });
         }
     }
+    let gone = let_go(lane, scene);
+    actions.extend(gone.iter().map(|id| go(lane, id)));
     let live = lane.live();
-    if lane.target < live && !blind {
-        remove(lane, (live - lane.target) as usize, leaving, &mut actions);
+    if lane.target < live && !scene.blind {
+        let count = (live - lane.target) as usize;
+        remove(lane, count, &gone, &mut memory.leaving, &mut actions);
     } else if lane.target > live {
-        start(lane, now, &mut actions);
+        start(lane, scene.now, &mut actions);
     }
+    let goes: BTreeSet<&ReplicaId> = actions.iter().filter_map(going).collect();
+    let stays = lane.sick.iter().copied().filter(|id| !goes.contains(id));
+    let candidates = stays.filter_map(|id| Some((id, lane.variant.replicas.get(id)?)));
+    let left_over = lane.sick.len() as u32 > lane.spared;
+    let replaced = memory.starts.replace(candidates, left_over, scene.now);
+    actions.extend(replaced.map(|replica| Action::Replace { replica }));
     actions
+}
+
+/// Those that do not serve, or will not for long, and are made up for.
+fn let_go<'a>(lane: &Lane<'a>, scene: Scene) -> Vec<&'a ReplicaId> {
+    let enough = lane.ready >= lane.target && !scene.blind;
+    let state = |id: &ReplicaId| lane.variant.replicas.get(id).map(|replica| replica.state);
+    let mut gone = Vec::new();
+    for id in &lane.gone {
+        let leaves = state(id) == Some(ReplicaState::Leaving);
+        if (leaves && scene.serves) || (!leaves && enough) {
+            gone.push(*id);
+        }
+    }
+    // One that served is told to drain at once: it may take a while to be seen to be empty.
+    for id in lane.sick.iter().take(lane.spared as usize) {
+        let served = state(id) == Some(ReplicaState::Unready);
+        if (served && !scene.blind) || enough {
+            gone.push(*id);
+        }
+    }
+    gone
 }
 
 fn start(lane: &Lane<'_>, now: Timestamp, actions: &mut Vec<Action>) {
@@ -60,44 +113,59 @@ fn start(lane: &Lane<'_>, now: Timestamp, actions: &mut Vec<Action>) {
     }
 }
 
-fn remove(lane: &Lane<'_>, count: usize, leaving: &mut Vec<ReplicaId>, actions: &mut Vec<Action>) {
+fn remove(
+    lane: &Lane<'_>,
+    count: usize,
+    gone: &[&ReplicaId],
+    leaving: &mut Vec<ReplicaId>,
+    actions: &mut Vec<Action>,
+) {
+    leaving.retain(|id| !gone.contains(&id));
     // Those that were told to go and are still there come first, or two would go for one.
     if leaving.len() < count {
         let more = count - leaving.len();
-        let mut candidates: Vec<(&ReplicaId, &Replica)> = lane
-            .variant
-            .replicas
-            .iter()
-            .filter(|(id, replica)| {
-                replica.state != ReplicaState::Draining && !leaving.contains(id)
-            })
-            .collect();
+        let stays = |id: &ReplicaId, replica: &Replica| {
+            replica.state != ReplicaState::Draining && !leaving.contains(id) && !gone.contains(&id)
+        };
+        let all = lane.variant.replicas.iter();
+        let mut candidates: Vec<_> = all.filter(|(id, replica)| stays(id, replica)).collect();
         candidates.sort_by_key(|(id, replica)| rank(lane, id, replica));
         leaving.extend(candidates.into_iter().take(more).map(|(id, _)| id.clone()));
     }
-    for id in leaving.iter().take(count) {
-        let Some(replica) = lane.variant.replicas.get(id) else { continue };
-        let replica = if replica.is_safe_to_delete() {
-            Action::Delete { replica: id.clone() }
-        } else {
-            Action::Drain { replica: id.clone() }
-        };
-        actions.push(replica);
+    let there = |id: &&ReplicaId| lane.variant.replicas.contains_key(*id);
+    actions.extend(leaving.iter().take(count).filter(there).map(|id| go(lane, id)));
+}
+
+/// The step by which a replica goes.
+fn go(lane: &Lane<'_>, id: &ReplicaId) -> Action {
+    let replica = id.clone();
+    let safe = lane.variant.replicas.get(id).is_some_and(Replica::is_safe_to_delete);
+    if safe { Action::Delete { replica } } else { Action::Drain { replica } }
+}
+
+const fn going(action: &Action) -> Option<&ReplicaId> {
+    match action {
+        Action::Drain { replica } | Action::Delete { replica } => Some(replica),
+        Action::Start { .. } | Action::Replace { .. } => None,
     }
 }
 
 type Rank<'a> = (u8, u64, i64, u64, &'a ReplicaId);
 
-/// Smallest goes first: not yet on a node, then starting, then with least in flight; among equals
-/// the dearer, then the younger, which has the least in its cache.
+/// Smallest goes first: what does not come up, then what is not yet on a node, then starting, then
+/// what served and does not now, then with least in flight; among equals the dearer, then the
+/// younger, which has the least in its cache.
 fn rank<'a>(lane: &Lane<'_>, id: &'a ReplicaId, replica: &Replica) -> Rank<'a> {
     let stage = match replica.state {
-        ReplicaState::Pending => 0,
-        ReplicaState::Starting => 1,
-        ReplicaState::Ready | ReplicaState::Draining => 2,
+        ReplicaState::Failed => 0,
+        ReplicaState::Starting if lane.is_failing(id) => 0,
+        ReplicaState::Pending => 1,
+        ReplicaState::Starting => 2,
+        ReplicaState::Unready | ReplicaState::Lost | ReplicaState::Leaving => 3,
+        ReplicaState::Ready | ReplicaState::Draining => 4,
     };
     let busy = match stage {
-        2 => replica.in_flight.last_seen().map_or(u64::MAX, |count| count.get()),
+        3 | 4 => replica.in_flight.last_seen().map_or(u64::MAX, |count| count.get()),
         _ => 0,
     };
     let place = replica.purchase.and_then(|paid| PURCHASES.iter().position(|p| *p == paid));

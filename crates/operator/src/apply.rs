@@ -13,7 +13,9 @@ use flyball_core::ids::ModelId;
 use flyball_resources::model_service::TargetKind;
 use flyball_resources::{FIELD_MANAGER, labels, rfc3339};
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, EvictParams, Patch, PatchParams, Preconditions,
+};
 use kube::core::{GroupVersionKind, TypeMeta};
 use kube::{Client, Error, ResourceExt as _};
 use serde_json::{Value, json};
@@ -182,6 +184,7 @@ async fn one(client: &Client, namespace: &str, write: &Write) -> Result<(), Appl
             });
             annotate(client, namespace, pod, none).await
         }
+        Write::Replace { pod, uid } => evict(client, namespace, pod, uid).await,
         Write::Scale { workload, from, to } => scale(client, workload, *from, *to).await,
         Write::Make { object } => make(client, object).await,
     }
@@ -198,6 +201,16 @@ async fn annotate(
     let params =
         PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
     let done = pods.patch_metadata(pod, &params, &patch).await;
+    done.map(drop).map_err(|error| ApplyError::of(format!("pod {namespace}/{pod}"), &error))
+}
+
+/// Asks for a pod to be evicted, which a budget for disruptions may refuse for now.
+async fn evict(client: &Client, namespace: &str, pod: &str, uid: &str) -> Result<(), ApplyError> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
+    let delete = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+    let params = EvictParams { delete_options: Some(delete), ..EvictParams::default() };
+    let done = pods.evict(pod, &params).await;
     done.map(drop).map_err(|error| ApplyError::of(format!("pod {namespace}/{pod}"), &error))
 }
 
@@ -260,7 +273,8 @@ fn describe(write: &Write) -> String {
         | Write::Unmark { pod }
         | Write::Cost { pod, .. }
         | Write::Protect { pod, .. }
-        | Write::Unprotect { pod } => format!("pod {pod}"),
+        | Write::Unprotect { pod }
+        | Write::Replace { pod, .. } => format!("pod {pod}"),
         Write::Scale { workload, .. } => format!("{:?} {}/{}", workload.1, workload.0, workload.2),
         Write::Make { object } => format!("{} {}", object["kind"], object["metadata"]["name"]),
     }

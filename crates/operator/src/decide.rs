@@ -70,7 +70,8 @@ impl Brain {
         let targets = model.variants.keys().map(|name| {
             let variant = VariantId::new(id.clone(), name.clone());
             let replicas = self.previous.baseline(snapshot, &variant);
-            Target { variant, wanted: replicas, replicas, actions: Vec::new() }
+            let (spares, actions) = (Replicas::ZERO, Vec::new());
+            Target { variant, wanted: replicas, replicas, spares, actions }
         });
         let held = ModelDecision {
             model: id.clone(),

@@ -23,6 +23,8 @@ pub enum Kind {
     DrainsSafely,
     /// No other ModelService has one of its public names; there only while one has.
     NamesUnique,
+    /// Every replica serves or comes up in time, on a node that stays; there only while that is not so.
+    ReplicasHealthy,
     /// Something changes; there only while it does.
     Reconciling,
     /// Nothing will change until a person acts; there only while that is so.
@@ -31,7 +33,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them, in the order in which they are shown.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Ready,
         Self::TargetFound,
         Self::SignalsFresh,
@@ -39,6 +41,7 @@ impl Kind {
         Self::ObjectivesMet,
         Self::DrainsSafely,
         Self::NamesUnique,
+        Self::ReplicasHealthy,
         Self::Reconciling,
         Self::Stalled,
     ];
@@ -53,6 +56,7 @@ impl Kind {
             Self::ObjectivesMet => "ObjectivesMet",
             Self::DrainsSafely => "DrainsSafely",
             Self::NamesUnique => "NamesUnique",
+            Self::ReplicasHealthy => "ReplicasHealthy",
             Self::Reconciling => "Reconciling",
             Self::Stalled => "Stalled",
         }
@@ -71,6 +75,9 @@ impl Kind {
             }
             Self::NamesUnique => {
                 "No other ModelService has one of its public names; there only while one has."
+            }
+            Self::ReplicasHealthy => {
+                "Every replica serves or comes up in time, on a node that stays; there only while that is not so."
             }
             Self::Reconciling => "Something changes; there only while it does.",
             Self::Stalled => {

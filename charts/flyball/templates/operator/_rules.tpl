@@ -50,6 +50,10 @@ charts` holds that it has one.
 - apiGroups: [""]
   resources: [pods]
   verbs: [patch]
+# create: a pod that does not come up makes room for another, if a budget for disruptions allows it.
+- apiGroups: [""]
+  resources: [pods/eviction]
+  verbs: [create]
 # create: the workload of a variant with an `engine`; patch: its new form. It goes with its ModelService,
 # which owns it.
 - apiGroups: [apps]

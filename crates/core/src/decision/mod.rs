@@ -60,6 +60,8 @@ pub struct Target {
     pub wanted: Replicas,
     /// What it should have. Replicas that drain are not counted.
     pub replicas: Replicas,
+    /// Replicas beyond that, because so many of those that are there do not serve.
+    pub spares: Replicas,
     /// The steps to get there, in order.
     pub actions: Vec<Action>,
 }
@@ -81,6 +83,11 @@ pub enum Action {
     },
     /// Remove a replica that has no requests.
     Delete {
+        /// Which.
+        replica: ReplicaId,
+    },
+    /// Remove a replica that does not come up, and start another in its place.
+    Replace {
         /// Which.
         replica: ReplicaId,
     },

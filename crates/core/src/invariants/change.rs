@@ -27,6 +27,7 @@ pub(super) struct VariantChange<'a> {
     pub(super) before: Replicas,
     pub(super) after: Replicas,
     pub(super) wanted: Replicas,
+    pub(super) spares: Replicas,
     pub(super) actions: &'a [Action],
 }
 
@@ -121,6 +122,7 @@ impl<'a> Change<'a> {
                 VariantChange {
                     after: target.map_or(before, |target| target.replicas),
                     wanted: target.map_or(before, |target| target.wanted),
+                    spares: target.map_or(Replicas::ZERO, |target| target.spares),
                     actions: target.map_or(&[], |target| &target.actions),
                     id,
                     variant,

@@ -49,6 +49,8 @@ pub enum Invariant {
     TakenOnlyByThoseThatAct,
     /// `INV-13`
     NoWriteCutsRequests,
+    /// `INV-14`
+    OnlyServingCounts,
     /// `INV-15`
     PodsWithinStandard,
 }
@@ -68,6 +70,7 @@ impl Invariant {
         Self::WaitingWorkWakes,
         Self::TakenOnlyByThoseThatAct,
         Self::NoWriteCutsRequests,
+        Self::OnlyServingCounts,
         Self::PodsWithinStandard,
     ];
 
@@ -86,6 +89,7 @@ impl Invariant {
             Self::WaitingWorkWakes => "INV-10",
             Self::TakenOnlyByThoseThatAct => "INV-11",
             Self::NoWriteCutsRequests => "INV-13",
+            Self::OnlyServingCounts => "INV-14",
             Self::PodsWithinStandard => "INV-15",
         }
     }
@@ -139,6 +143,10 @@ impl Invariant {
                  served, is seen to be empty, or has drained where no gateway sends to it and its \
                  grace period must do."
             }
+            Self::OnlyServingCounts => {
+                "No decision counts a replica as serving that does not serve or whose node is \
+                 lost, and none asks for more spares than there are of such."
+            }
             Self::PodsWithinStandard => {
                 "No pod that Flyball makes goes beyond the Pod Security Standards: all of baseline, \
                  and all of restricted but for the user that an image names."
@@ -169,6 +177,7 @@ impl Invariant {
             Self::TakenOnlyByThoseThatAct => rules::taken_only_by_those_that_act(changes),
             // Not about decisions: see `removals`.
             Self::NoWriteCutsRequests => Vec::new(),
+            Self::OnlyServingCounts => rules::only_serving_counts(&changes.models),
             // A decision has no pods; the operator looks at each that it is about to make.
             Self::PodsWithinStandard => Vec::new(),
         };

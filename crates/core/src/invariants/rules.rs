@@ -110,11 +110,22 @@ fn scaled_down(changes: &[Change<'_>], why: impl Fn(&Change<'_>) -> Option<Strin
     broken
 }
 
-/// Live replicas that the actions drain or delete.
+/// Replicas that serve or may come to, and that the actions drain or delete. One that is replaced leaves
+/// another in its place.
 fn taken_from_service<'a>(change: &'a VariantChange<'_>) -> impl Iterator<Item = &'a ReplicaId> {
-    change.actions.iter().filter_map(replica_of).filter(|id| {
+    let gone = change.actions.iter().filter(|action| !matches!(action, Action::Replace { .. }));
+    gone.filter_map(replica_of).filter(|id| {
         let replica = change.variant.replicas.get(*id);
-        replica.is_some_and(|replica| replica.state != ReplicaState::Draining)
+        replica.is_some_and(|replica| match replica.state {
+            ReplicaState::Pending
+            | ReplicaState::Starting
+            | ReplicaState::Ready
+            | ReplicaState::Unready => true,
+            ReplicaState::Failed
+            | ReplicaState::Lost
+            | ReplicaState::Leaving
+            | ReplicaState::Draining => false,
+        })
     })
 }
 
@@ -204,7 +215,7 @@ const fn of_run(text: String) -> Broken {
 
 pub(super) fn no_request_killed(snapshot: &Snapshot, decision: &Decision) -> Vec<Broken> {
     let deleted = replicas_named(snapshot, decision)
-        .filter(|named| matches!(named.action, Action::Delete { .. }));
+        .filter(|named| matches!(named.action, Action::Delete { .. } | Action::Replace { .. }));
     let broken = deleted.filter_map(|named| {
         let replica = named.variant.replicas.get(named.replica)?;
         let (id, state) = (named.replica, replica.state);
@@ -242,9 +253,32 @@ fn replicas_named<'a>(
 
 const fn replica_of(action: &Action) -> Option<&ReplicaId> {
     match action {
-        Action::Drain { replica } | Action::Delete { replica } => Some(replica),
+        Action::Drain { replica } | Action::Delete { replica } | Action::Replace { replica } => {
+            Some(replica)
+        }
         Action::Start { .. } => None,
     }
+}
+
+pub(super) fn only_serving_counts(changes: &[Change<'_>]) -> Vec<Broken> {
+    let mut broken = Vec::new();
+    for change in changes {
+        let serve = change.variants.iter().map(|one| one.variant.count(ReplicaState::Ready)).sum();
+        let counted = change.decided.and_then(|decided| decided.receipt.work);
+        if let Some(ready) = counted.map(|work| work.ready).filter(|ready| *ready > serve) {
+            let text = format!("model {}: {ready} counted, {serve} serve", change.id);
+            broken.push(by(change.id, text));
+        }
+        for VariantChange { id, variant, spares, .. } in &change.variants {
+            let others = variant.live().get() - variant.count(ReplicaState::Ready).get();
+            if spares.get() > others {
+                let text =
+                    format!("variant {id}: {spares} to spare for {others} that do not serve");
+                broken.push(by(id.model(), text));
+            }
+        }
+    }
+    broken
 }
 
 pub(super) fn frozen_unchanged(changes: &[Change<'_>]) -> Vec<Broken> {

@@ -214,6 +214,10 @@ closed_enum! {
         Pending => "It was asked for and has no node yet.",
         Starting => "It has a node and is not ready to serve.",
         Ready => "It serves requests.",
+        Unready => "It served and does not now; it may still finish requests.",
+        Failed => "It has a node and does not come up: it crashes, or lacks something.",
+        Lost => "Its node does not answer.",
+        Leaving => "It serves, and its node will be taken away.",
         Draining => "It gets no new requests and finishes the ones it has.",
     }
 }
@@ -239,8 +243,11 @@ impl Replica {
     /// A replica that never served has none. One that drains must be seen, freshly, to have none.
     pub fn is_safe_to_delete(&self) -> bool {
         match self.state {
-            ReplicaState::Pending | ReplicaState::Starting => true,
-            ReplicaState::Ready => false,
+            ReplicaState::Pending | ReplicaState::Starting | ReplicaState::Failed => true,
+            ReplicaState::Ready
+            | ReplicaState::Unready
+            | ReplicaState::Lost
+            | ReplicaState::Leaving => false,
             ReplicaState::Draining => self.in_flight.fresh().is_some_and(|count| count.is_zero()),
         }
     }

@@ -119,7 +119,8 @@ pub fn hold(snapshot: &Snapshot, previous: &Previous) -> Decision {
         let targets = model.variants.keys().map(|name| {
             let variant = VariantId::new(id.clone(), name.clone());
             let replicas = previous.baseline(snapshot, &variant);
-            Target { variant, wanted: replicas, replicas, actions: Vec::new() }
+            let (spares, actions) = (Replicas::ZERO, Vec::new());
+            Target { variant, wanted: replicas, replicas, spares, actions }
         });
         ModelDecision {
             model: id.clone(),

@@ -28,7 +28,7 @@ fn starts(decision: &Decision) -> u32 {
     actions
         .map(|action| match action {
             Action::Start { count, .. } => count.get(),
-            Action::Drain { .. } | Action::Delete { .. } => 0,
+            Action::Drain { .. } | Action::Delete { .. } | Action::Replace { .. } => 0,
         })
         .sum()
 }

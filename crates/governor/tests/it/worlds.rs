@@ -18,6 +18,7 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug)]
 pub(crate) struct RandomModel {
     replicas: [(usize, usize, usize, usize); 2],
+    failing: [(usize, usize, usize, usize); 2],
     gpus: [u32; 2],
     bounds: (u32, u32),
     pinned: Option<u32>,
@@ -32,7 +33,9 @@ pub(crate) struct RandomModel {
 
 pub(crate) fn random_model() -> impl Strategy<Value = RandomModel> {
     let replicas = || (0_usize..5, 0_usize..3, 0_usize..3, 0_usize..3);
-    let numbers = ([replicas(), replicas()], [1_u32..5, 1..5], (0_u32..5, 0_u32..20));
+    let failing = || (0_usize..2, 0_usize..2, 0_usize..3, 0_usize..2);
+    let counts = ([replicas(), replicas()], [failing(), failing()]);
+    let numbers = (counts, [1_u32..5, 1..5], (0_u32..5, 0_u32..20));
     let orders = (prop::option::weighted(0.2, 0_u32..8), prop::bool::weighted(0.15), any::<bool>());
     let known = [prop::bool::weighted(0.9), prop::bool::weighted(0.9)];
     let tokens = || prop_oneof![Just(0_u64), 0_u64..200_000];
@@ -40,7 +43,7 @@ pub(crate) fn random_model() -> impl Strategy<Value = RandomModel> {
     let others = (any::<bool>(), prop_oneof![3 => Just(0_u32), 1 => 1_u32..3]);
     (numbers, orders, known, 0_usize..5, demand, others).prop_map(
         |(
-            (replicas, gpus, (min, more)),
+            ((replicas, failing), gpus, (min, more)),
             (pinned, frozen, may_sleep),
             known,
             freshness,
@@ -50,6 +53,7 @@ pub(crate) fn random_model() -> impl Strategy<Value = RandomModel> {
             let bounds = (min, min + more);
             RandomModel {
                 replicas,
+                failing,
                 gpus,
                 bounds,
                 pinned,
@@ -73,6 +77,12 @@ impl RandomModel {
             let kind = variant(&format!("v{v}"), pool).gpus_per_replica(self.gpus[v]);
             let kind = if self.known[v] { kind } else { kind.capacity(Capacity::UNKNOWN) };
             let kind = kind.ready(ready).starting(starting).pending(pending).draining(draining);
+            let (unready, failed, lost, leaving) = self.failing[v];
+            let kind = kind
+                .replicas(unready, ReplicaState::Unready, Observed::Missing)
+                .replicas(failed, ReplicaState::Failed, Observed::Missing)
+                .replicas(lost, ReplicaState::Lost, Observed::Missing)
+                .replicas(leaving, ReplicaState::Leaving, seen(Requests::new(1)));
             served = served.variant(kind);
         }
         served = self.pinned.map_or(served.clone(), |replicas| served.pinned(replicas));
@@ -233,6 +243,7 @@ impl Loop {
                     found.in_flight = Observed::Fresh { value: Requests::ZERO, at: at(self.now_s) };
                     self.removals.push(self.now_s);
                 }
+                Action::Replace { .. } => unreachable!("every replica of this world comes up"),
                 Action::Delete { replica } => {
                     let found = self.replicas.iter().position(|(id, _)| id == replica);
                     let (_, gone) = self.replicas.remove(found.expect("a replica that is there"));

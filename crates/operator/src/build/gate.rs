@@ -7,13 +7,14 @@ use super::order::Order;
 use super::scale::Scene;
 use super::{WorkloadKey, Write};
 use flyball_core::ids::ModelId;
-use flyball_core::invariants::{Violation, removals};
+use flyball_core::invariants::{Holding, Violation, removals};
 use std::collections::BTreeMap;
 
 /// Leaves out the writes that could take away a pod that may hold requests, and says which rule they break.
 pub(super) fn hold_back<'a>(
     model: &ModelId,
     writes: Vec<Write>,
+    holding: impl Fn(&str) -> Holding,
     scene: impl Fn(&WorkloadKey) -> Option<Scene<'a>>,
 ) -> (Vec<Write>, Vec<Violation>) {
     let mut broken = Vec::new();
@@ -32,6 +33,7 @@ pub(super) fn hold_back<'a>(
             Write::Scale { workload, to, .. } => {
                 scene(workload).map_or_else(Vec::new, |scene| shrunk(model, &scene, *to, &costs))
             }
+            Write::Replace { pod, .. } => removals(model, [(&**pod, holding(pod))]),
             Write::Mark { .. }
             | Write::Protect { .. }
             | Write::Unprotect { .. }

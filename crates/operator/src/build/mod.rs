@@ -20,7 +20,7 @@ pub use orders::orders;
 use crate::observe::{Facts, PodFacts, Seen, SeenModel, WorkloadKey, workload_key};
 use flyball_core::decision::{Bound, Decision, ModelDecision};
 use flyball_core::ids::{ModelId, ReplicaId};
-use flyball_core::invariants::Violation;
+use flyball_core::invariants::{Holding, Violation};
 use flyball_core::snapshot::Model;
 use flyball_core::units::Timestamp;
 use scale::Scene;
@@ -59,6 +59,13 @@ pub enum Write {
     Unprotect {
         /// The pod.
         pod: String,
+    },
+    /// It is evicted, and its workload makes another in its place.
+    Replace {
+        /// The pod.
+        pod: String,
+        /// The same pod and no other of its name.
+        uid: String,
     },
     /// The workload gets another number of replicas.
     Scale {
@@ -99,7 +106,8 @@ pub fn build(facts: &Facts, seen: &Seen, decision: &Decision) -> Built {
             let pods = facts.pods_of(&key.0, &workload.selector);
             Some(Scene::of(key, workload, pods, &model.holds, now))
         };
-        let (writes, broken) = gate::hold_back(&decided.model, writes, scene);
+        let holding = |pod: &str| model.holds.get(pod).copied().unwrap_or(Holding::MayHold);
+        let (writes, broken) = gate::hold_back(&decided.model, writes, holding, scene);
         built.broken.extend(broken);
         if !writes.is_empty() {
             built.writes.push((decided.model.clone(), writes));
@@ -137,7 +145,8 @@ fn of_model(
         }
         if let Some(workload) = workload {
             let pods: Vec<&PodFacts> = facts.pods_of(&key.0, &workload.selector).collect();
-            let scene = Scene::of(&key, workload, pods.iter().copied(), &model.holds, now);
+            let scene = Scene::of(&key, workload, pods.iter().copied(), &model.holds, now)
+                .without(&model.gone);
             writes.extend(scene.writes(target));
             let in_flight = |pod: &PodFacts| {
                 let replicas = &looked?.variants.get(target.variant.name())?.replicas;

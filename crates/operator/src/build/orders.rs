@@ -52,6 +52,7 @@ pub fn orders(
             Write::Cost { .. }
             | Write::Protect { .. }
             | Write::Unprotect { .. }
+            | Write::Replace { .. }
             | Write::Scale { .. }
             | Write::Make { .. } => {}
         }

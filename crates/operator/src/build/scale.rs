@@ -31,6 +31,8 @@ pub(super) struct Scene<'a> {
     pub(super) pods: Vec<&'a PodFacts>,
     /// Whether each may be taken away.
     pub(super) holds: &'a BTreeMap<String, Holding>,
+    /// Those whose node is lost or will be taken away.
+    gone: BTreeSet<&'a str>,
     pub(super) now: Timestamp,
 }
 
@@ -44,7 +46,13 @@ impl<'a> Scene<'a> {
         now: Timestamp,
     ) -> Self {
         let pods = pods.filter(|pod| pod.ending.is_none()).collect();
-        Self { key, workload, pods, holds, now }
+        Self { key, workload, pods, holds, gone: BTreeSet::new(), now }
+    }
+
+    /// These pods are on nodes that are lost or will be taken away.
+    pub(super) fn without(mut self, gone: &'a BTreeSet<String>) -> Self {
+        self.gone = gone.iter().map(String::as_str).collect();
+        self
     }
 
     /// What is to be written so that it becomes as the target says.
@@ -55,6 +63,7 @@ impl<'a> Scene<'a> {
         };
         let steps = self.revived(steps, target);
         let mut writes = self.marks(&steps);
+        writes.extend(self.replaced(target));
         let (from, to) = (self.workload.replicas, self.replicas(&steps, target));
         if to != from {
             writes.push(Write::Scale { workload: self.key.clone(), from, to });
@@ -110,13 +119,26 @@ impl<'a> Scene<'a> {
             Action::Start { count, .. } => Some(count.get() as usize),
             _ => None,
         });
-        let serves = |pod: &&&PodFacts| pod.draining.is_some() && pod.ready.is_some();
+        let serves = |pod: &&&PodFacts| {
+            pod.draining.is_some() && pod.ready.is_some() && !self.gone.contains(&*pod.name)
+        };
         let mut draining: Vec<_> = self.pods.iter().filter(serves).collect();
         draining.sort_by_key(|pod| steps.leave.contains(&pod.name));
         steps.revive =
             draining.into_iter().take(starts.sum()).map(|pod| pod.name.clone()).collect();
         steps.leave.retain(|pod| !steps.revive.contains(pod));
         steps
+    }
+
+    /// Pods that do not come up, and in which nothing is.
+    fn replaced(&self, target: &Target) -> impl Iterator<Item = Write> {
+        let named = target.actions.iter().filter_map(|action| match action {
+            Action::Replace { replica } => Some(replica.name()),
+            _ => None,
+        });
+        let found = named.filter_map(|name| self.pods.iter().find(|pod| pod.name == name));
+        let safe = found.filter(|pod| self.holding(&pod.name).may_go());
+        safe.map(|pod| Write::Replace { pod: pod.name.clone(), uid: pod.uid.clone() })
     }
 
     fn marks(&self, steps: &Steps) -> Vec<Write> {
@@ -141,7 +163,8 @@ impl<'a> Scene<'a> {
         writes
     }
 
-    /// What the workload's number must be: pods that drain count in it until they are gone.
+    /// What the workload's number must be: pods that drain, and those that others make up for, count in it until
+    /// they are gone.
     fn replicas(&self, steps: &Steps, target: &Target) -> u32 {
         let drains = |pod: &&&PodFacts| {
             (pod.draining.is_some() || steps.drain.contains(&pod.name))
@@ -149,7 +172,8 @@ impl<'a> Scene<'a> {
                 && !steps.revive.contains(&pod.name)
         };
         let draining = count(self.pods.iter().filter(drains).count());
-        let wanted = target.replicas.get().saturating_add(draining);
+        let beside = target.spares.get().saturating_add(draining);
+        let wanted = target.replicas.get().saturating_add(beside);
         if wanted >= self.workload.replicas {
             return wanted;
         }
@@ -202,7 +226,7 @@ impl Steps {
 /// The replica that an action takes away.
 fn goes(action: &Action) -> Option<&str> {
     match action {
-        Action::Start { .. } => None,
+        Action::Start { .. } | Action::Replace { .. } => None,
         Action::Drain { replica } | Action::Delete { replica } => Some(replica.name()),
     }
 }

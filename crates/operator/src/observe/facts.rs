@@ -1,5 +1,6 @@
 //! What the API server said, as far as it matters, at one moment.
 
+use super::nodes::{Outlook, outlook};
 use crate::validate::Rules;
 use flyball_core::units::Timestamp;
 use flyball_resources::model_service::TargetKind;
@@ -84,6 +85,12 @@ pub struct PodFacts {
     pub ready: Option<Timestamp>,
     /// Since when it is not ready any more, though it was: it may have requests, and may come back.
     pub lapsed: Option<Timestamp>,
+    /// Since when it is not ready, whether or not it was.
+    pub unready: Option<Timestamp>,
+    /// When a container of it ended last.
+    pub crashed: Option<Timestamp>,
+    /// What keeps a container of it from running, in Kubernetes' word.
+    pub waits_for: Option<String>,
     /// When it was told to end.
     pub ending: Option<Timestamp>,
     /// Since when Flyball sends it nothing new.
@@ -115,6 +122,8 @@ pub struct NodeFacts {
     pub allocatable: BTreeMap<String, u32>,
     /// Whether pods may come: ready, and not cordoned.
     pub usable: bool,
+    /// Whether it will be there.
+    pub outlook: Outlook,
 }
 
 impl NodeFacts {
@@ -131,6 +140,18 @@ impl Facts {
     pub(crate) fn rules(&self) -> Rules<'_> {
         let pooled = self.pools.iter().map(|pool| pool.spec.resource_name.as_str());
         Rules { accelerators: pooled.chain([GPU]).collect(), accounts: &self.engine_accounts }
+    }
+
+    /// Whether the node of a pod will be there. If no node answers, it is the API server that hears nobody: then
+    /// none is taken for lost.
+    pub fn outlook(&self, pod: &PodFacts) -> &Outlook {
+        let node = pod.node.as_ref().and_then(|name| self.nodes.get(name));
+        let outlook = node.map_or(&Outlook::Stays, |node| &node.outlook);
+        let is_lost = |outlook: &Outlook| matches!(outlook, Outlook::Lost { .. });
+        if is_lost(outlook) && self.nodes.values().all(|node| is_lost(&node.outlook)) {
+            return &Outlook::Stays;
+        }
+        outlook
     }
 
     /// The pods of a workload, without those that are over.
@@ -174,6 +195,9 @@ impl PodFacts {
             scheduled: condition("PodScheduled"),
             ready: condition("Ready"),
             lapsed: lapsed(pod),
+            unready: unready(pod),
+            crashed: containers.and_then(|all| all.iter().filter_map(ended).max()),
+            waits_for: containers.and_then(|all| all.iter().find_map(waits_for)),
             ending: pod.metadata.deletion_timestamp.as_ref().map(moment),
             draining: date(labels::DRAINING),
             protected: date(labels::PROTECTED),
@@ -201,10 +225,12 @@ impl NodeFacts {
             .is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"));
         let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false);
         let allocatable = status.and_then(|status| status.allocatable.as_ref());
+        let outlook = outlook(node);
         Self {
             labels: node.labels().clone(),
             allocatable: whole(allocatable.into_iter().flatten()),
-            usable: ready && !cordoned,
+            usable: ready && !cordoned && outlook == Outlook::Stays,
+            outlook,
         }
     }
 }
@@ -219,6 +245,27 @@ fn lapsed(pod: &Pod) -> Option<Timestamp> {
     let running = containers.filter_map(|one| one.state.as_ref()?.running.as_ref());
     let began = running.filter_map(|running| running.started_at.as_ref()).max()?;
     (since.0 > began.0).then(|| moment(since))
+}
+
+fn unready(pod: &Pod) -> Option<Timestamp> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    let ready = conditions.iter().find(|one| one.type_ == "Ready" && one.status != "True")?;
+    ready.last_transition_time.as_ref().map(moment)
+}
+
+/// When a container ended last: the one that runs or waits now is another.
+fn ended(container: &ContainerStatus) -> Option<Timestamp> {
+    let states = [container.state.as_ref(), container.last_state.as_ref()];
+    let ended = states.into_iter().flatten().filter_map(|state| state.terminated.as_ref());
+    ended.filter_map(|ended| ended.finished_at.as_ref()).map(moment).max()
+}
+
+/// Words that a container says while all is well.
+const WELL: [&str; 2] = ["ContainerCreating", "PodInitializing"];
+
+fn waits_for(container: &ContainerStatus) -> Option<String> {
+    let reason = container.state.as_ref()?.waiting.as_ref()?.reason.clone()?;
+    (!WELL.contains(&&*reason)).then_some(reason)
 }
 
 fn runs(container: &ContainerStatus) -> bool {
@@ -248,6 +295,6 @@ fn whole<'a>(all: impl Iterator<Item = (&'a String, &'a Quantity)>) -> BTreeMap<
 }
 
 /// A moment as `core` counts it.
-fn moment(time: &Time) -> Timestamp {
+pub(super) fn moment(time: &Time) -> Timestamp {
     crate::time::of_date(time.0)
 }

@@ -7,10 +7,12 @@
 pub mod demand;
 mod engines;
 mod facts;
+mod failures;
 mod gateways;
 mod in_flight;
 mod mirror;
 mod names;
+mod nodes;
 mod others;
 mod prior;
 pub mod prometheus;
@@ -23,10 +25,13 @@ mod watch;
 
 pub(crate) use facts::GPU;
 pub use facts::{Facts, NodeFacts, PodFacts, Workload, WorkloadKey};
+pub use failures::Failures;
 pub use gateways::Gateways;
 pub use in_flight::{Counts, Expected, InFlight};
 pub use names::{Names, SharedName};
+pub use nodes::Outlook;
 pub use prior::Priors;
+pub use replicas::Trouble;
 pub(crate) use replicas::purchase;
 pub(crate) use snapshot::workload_key;
 pub use snapshot::{Learnt, Seen, SeenModel, look};

@@ -103,6 +103,7 @@ mod tests {
             labels: labels(&[("gpu", "h100")]),
             allocatable: [("nvidia.com/gpu".to_owned(), 8)].into(),
             usable,
+            ..NodeFacts::default()
         };
         let elsewhere = NodeFacts { labels: BTreeMap::new(), ..node(true) };
         let selector =

@@ -2,15 +2,18 @@
 
 use super::demand::{self, Serving, Signals};
 use super::facts::{Facts, PodFacts, Workload, WorkloadKey};
+use super::failures::Failures;
 use super::names::{Names, SharedName};
+use super::nodes::Outlook;
 use super::others::held_by_others;
 use super::prior::Priors;
-use super::replicas;
+use super::replicas::{self, Trouble};
 use super::starts::Starts;
 use crate::time;
 use crate::validate::{Drain, Wanted, drain, drain_of, validate};
 use flyball_core::ids::{AcceleratorId, ModelId, PoolId, VariantId};
 use flyball_core::invariants::Holding;
+use flyball_core::reason::Reason;
 use flyball_core::snapshot::{Model, Observed, Pool, Purchase, Snapshot, Variant};
 use flyball_core::units::{Gpus, Micros, Timestamp};
 use flyball_governor::Policy;
@@ -19,6 +22,9 @@ use flyball_resources::{ModelService, Problem};
 use kube::ResourceExt as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// A start of which nothing is known is slow after twice this.
+const SLOW_START: Micros = Micros::from_minutes(10);
 
 /// A picture, and beside it what is needed to carry a decision out and to tell of it.
 #[derive(Clone, Debug)]
@@ -56,6 +62,10 @@ pub struct SeenModel {
     pub holds: BTreeMap<String, Holding>,
     /// What a pod waits for that drains for long.
     pub waits: Option<String>,
+    /// What is wrong with its pods.
+    pub troubles: Vec<Trouble>,
+    /// Pods whose node is lost or will be taken away.
+    pub gone: BTreeSet<String>,
 }
 
 /// What is remembered from look to look.
@@ -65,6 +75,8 @@ pub struct Learnt {
     pub starts: Starts,
     /// Capacities.
     pub priors: Priors,
+    /// On which nodes pods failed.
+    pub failures: Failures,
 }
 
 /// Takes the picture of this moment.
@@ -98,6 +110,8 @@ pub fn look(
             drains: Vec::new(),
             holds: BTreeMap::new(),
             waits: None,
+            troubles: Vec::new(),
+            gone: BTreeSet::new(),
         };
         match validate(service, &rules) {
             Err(problems) => seen.problems = problems,
@@ -122,6 +136,7 @@ pub fn look(
     let there: BTreeSet<VariantId> = snapshot.variants().map(|(id, _)| id).collect();
     learnt.starts.keep(&there);
     learnt.priors.keep(&there);
+    learnt.failures.keep(&there);
     Seen { snapshot, policy, models }
 }
 
@@ -154,11 +169,12 @@ impl<'a> Look<'a> {
                 looks.iter().filter_map(|one| one.waits_for(&self.signals.in_flight, cuts));
             seen.waits = seen.waits.take().or_else(|| waits.next());
             let one = self.variant(&id, variant, &looks, learnt);
+            self.troubles(&id, &one, &looks, seen, &mut learnt.failures);
             let room = one.capacity.resident;
-            serving.lapsed |= pods.iter().any(|pod| pod.lapsed.is_some());
-            serving
-                .pods
-                .extend(pods.iter().filter(|pod| pod.ready.is_some()).map(|pod| (*pod, room)));
+            let is_lost = |pod: &PodFacts| matches!(self.facts.outlook(pod), Outlook::Lost { .. });
+            let serves = |pod: &PodFacts| pod.ready.is_some() && !is_lost(pod);
+            serving.lapsed |= pods.iter().any(|pod| pod.lapsed.is_some() || is_lost(pod));
+            serving.pods.extend(pods.iter().filter(|pod| serves(pod)).map(|pod| (*pod, room)));
             match workload {
                 None if variant.target_ref.is_some() => seen.absent.push(key),
                 workload => {
@@ -204,6 +220,37 @@ impl<'a> Look<'a> {
             replicas::Seen { pod, inside, time: self.time }
         };
         pods.iter().map(look).collect()
+    }
+
+    /// Notes what is wrong with the pods of a variant.
+    fn troubles(
+        &self,
+        id: &VariantId,
+        variant: &Variant,
+        pods: &[replicas::Seen<'_>],
+        seen: &mut SeenModel,
+        failures: &mut Failures,
+    ) {
+        let usual = variant.cold_start.map_or(SLOW_START, |start| start.high());
+        let slow = usual.saturating_add(usual).saturating_add(Micros::from_seconds(30));
+        for look in pods {
+            if !matches!(self.facts.outlook(look.pod), Outlook::Stays) {
+                seen.gone.insert(look.pod.name.clone());
+            }
+            let Some(mut trouble) = look.trouble(self.facts, slow) else {
+                if look.pod.ready.is_some() {
+                    failures.serves(id, look.pod);
+                }
+                continue;
+            };
+            if trouble.reason == Reason::ReplicaFailed {
+                failures.failed(id, look.pod);
+            }
+            if let Some(count) = failures.on_node_of(id, look.pod) {
+                trouble.text.push_str(&format!("; {count} pods of it failed there"));
+            }
+            seen.troubles.push(trouble);
+        }
     }
 
     fn variant(

@@ -205,7 +205,7 @@ fn a_count_from_before_the_drain_says_nothing() {
 
 #[test]
 fn states_of_pods() {
-    let state = |pod: &PodFacts| replicas::state(pod).0;
+    let state = |pod: &PodFacts| replicas::state(pod, &Outlook::Stays, at(1_000)).0;
     let ready = pod("x", "10.0.0.1");
     assert_eq!(state(&ready), ReplicaState::Ready);
     let starting = PodFacts { ready: None, ..ready.clone() };

@@ -40,7 +40,9 @@ pub fn turned_bad(
         let before = before.and_then(|before| bad(before, kind, so));
         before.is_none_or(|before| before != now).then_some(now)
     };
-    [(Kind::Stalled, "True"), (Kind::DrainsSafely, "False")].into_iter().find_map(new)
+    let bad =
+        [(Kind::Stalled, "True"), (Kind::ReplicasHealthy, "False"), (Kind::DrainsSafely, "False")];
+    bad.into_iter().find_map(new)
 }
 
 /// A status without the numbers that always move.

@@ -170,6 +170,7 @@ mod tests {
             labels: [("karpenter.sh/capacity-type".to_owned(), kind.to_owned())].into(),
             allocatable: [("nvidia.com/gpu".to_owned(), gpus)].into(),
             usable,
+            ..NodeFacts::default()
         };
         let pod = |node: &str, gpus: u32, over: bool| PodFacts {
             node: Some(node.to_owned()),

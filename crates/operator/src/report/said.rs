@@ -16,6 +16,7 @@ pub(super) fn said(id: &ModelId, context: &Context<'_>) -> Vec<Said> {
     all.insert(0, ready(context, &all, stalled.as_ref()));
     all.extend(drains(context));
     all.extend(names(context));
+    all.extend(healthy(context));
     all.extend(reconciling);
     all.extend(stalled);
     all
@@ -132,6 +133,17 @@ fn names(context: &Context<'_>) -> Option<Said> {
     Some(one(Kind::NamesUnique, Some(false), Reason::NameConflict, message))
 }
 
+/// Names a replica that is not well, and says how many more are not. Nothing is said while all are.
+fn healthy(context: &Context<'_>) -> Option<Said> {
+    let troubles = &context.seen.troubles;
+    let first = troubles.first()?;
+    let message = match troubles.len() {
+        1 => first.text.clone(),
+        count => format!("{}; {} more", first.text, count - 1),
+    };
+    Some(one(Kind::ReplicasHealthy, Some(false), first.reason, message))
+}
+
 fn stalled(context: &Context<'_>) -> Option<Said> {
     let stalled = |reason, message| Some(one(Kind::Stalled, Some(true), reason, message));
     if !context.seen.problems.is_empty() {
@@ -170,7 +182,7 @@ fn held(id: &ModelId, context: &Context<'_>) -> Option<Said> {
 fn reconciling(context: &Context<'_>) -> Option<Said> {
     let (model, decided) = (context.model?, context.decided?);
     let wanted: u32 = decided.targets.iter().map(|target| target.replicas.get()).sum();
-    let ready = count(model, ReplicaState::Ready);
+    let ready = serving(model);
     let waits = context.seen.waits.as_ref();
     if model.mode != Mode::Act || (wanted == ready && waits.is_none()) {
         return None;
@@ -195,7 +207,7 @@ fn ready(context: &Context<'_>, parts: &[Said], stalled: Option<&Said>) -> Said 
         return one(Kind::Ready, Some(false), wrong.reason, wrong.message.clone());
     }
     let reason = context.decided.map_or(Reason::Steady, |decided| decided.reason);
-    match count(model, ReplicaState::Ready) {
+    match serving(model) {
         0 if model.bounds.may_sleep && reason == Reason::Sleeping => {
             one(Kind::Ready, Some(true), reason, "it sleeps, and requests wake it")
         }
@@ -205,6 +217,8 @@ fn ready(context: &Context<'_>, parts: &[Said], stalled: Option<&Said>) -> Said 
     }
 }
 
-pub(super) fn count(model: &Model, state: ReplicaState) -> u32 {
-    model.variants.values().map(|variant| variant.count(state).get()).sum()
+/// Replicas that serve, for however long.
+pub(super) fn serving(model: &Model) -> u32 {
+    let count = |state| model.variants.values().map(|one| one.count(state).get()).sum::<u32>();
+    count(ReplicaState::Ready) + count(ReplicaState::Leaving)
 }

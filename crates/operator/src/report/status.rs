@@ -1,6 +1,6 @@
 //! The status of a model. Pure.
 
-use super::said::{count, said};
+use super::said::{said, serving};
 use crate::observe::{SeenModel, Starts};
 use crate::time;
 use flyball_core::decision::{Decision, ModelDecision};
@@ -55,7 +55,7 @@ pub fn status(id: &ModelId, context: &Context<'_>) -> ModelServiceStatus {
     ModelServiceStatus {
         observed_generation: service.metadata.generation,
         replicas: context.model.map(|model| small(live(model))),
-        ready_replicas: context.model.map(|model| small(count(model, ReplicaState::Ready))),
+        ready_replicas: context.model.map(|model| small(serving(model))),
         recommended_replicas: wanted,
         selector: Some(format!("{}={}", labels::MODEL, service.name_any())),
         attainment_percent: context
@@ -113,7 +113,10 @@ fn variants(id: &ModelId, context: &Context<'_>) -> Vec<VariantStatus> {
                     .or_else(|| Some(rfc3339(context.snapshot.taken_at))),
                 pending: of(ReplicaState::Pending),
                 starting: of(ReplicaState::Starting),
-                ready: of(ReplicaState::Ready),
+                ready: of(ReplicaState::Ready) + of(ReplicaState::Leaving),
+                failing: of(ReplicaState::Unready)
+                    + of(ReplicaState::Failed)
+                    + of(ReplicaState::Lost),
                 draining: of(ReplicaState::Draining),
                 prefill_tokens_per_second: variant
                     .capacity

@@ -165,5 +165,7 @@ const fn is_trouble(reason: Reason) -> bool {
             | Reason::SpecRefused
             | Reason::DrainTooShort
             | Reason::DecisionHeld
+            | Reason::ReplicaFailed
+            | Reason::NodeLost
     )
 }

@@ -172,6 +172,7 @@ const fn kind(write: &Write) -> &'static str {
         Write::Cost { .. } => "cost",
         Write::Protect { .. } => "protect",
         Write::Unprotect { .. } => "unprotect",
+        Write::Replace { .. } => "replace",
         Write::Scale { .. } => "scale",
         Write::Make { .. } => "object",
     }

@@ -74,6 +74,7 @@ fn steps(target: &decision::Target) -> impl Iterator<Item = Told> {
             Action::Start { count, purchase } => ("Start", format!("{count} {purchase}")),
             Action::Drain { replica } => ("Drain", replica.name().to_owned()),
             Action::Delete { replica } => ("Delete", replica.name().to_owned()),
+            Action::Replace { replica } => ("Replace", replica.name().to_owned()),
         };
         Told { variant: variant.to_owned(), step: step.to_owned(), what }
     })

@@ -70,6 +70,9 @@ pub struct VariantStatus {
     pub ready: i32,
     /// Replicas that finish what they have.
     pub draining: i32,
+    /// Replicas that should serve and do not, or whose node is lost; absent if there are none.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub failing: i32,
     /// Prompt tokens that one replica reads in a second, within the objectives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefill_tokens_per_second: Option<Span>,
@@ -82,6 +85,11 @@ pub struct VariantStatus {
     /// Starts that were measured.
     #[serde(default)]
     pub starts_measured: i32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+const fn is_none(count: &i32) -> bool {
+    *count == 0
 }
 
 /// A number with its low and high end, and where it came from.

@@ -148,8 +148,10 @@ impl World<'_> {
         for replica in own.filter(|replica| replica.model == model) {
             match replica.state {
                 State::Pending => standing.pending += 1,
-                State::Starting => standing.starting += 1,
-                State::Ready => standing.ready += 1,
+                State::Starting | State::Unready | State::Failed | State::Lost => {
+                    standing.starting += 1;
+                }
+                State::Ready | State::Leaving => standing.ready += 1,
                 State::Draining => standing.draining += 1,
             }
         }

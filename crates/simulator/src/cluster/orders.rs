@@ -76,8 +76,8 @@ impl World<'_> {
         });
         let rank = |replica: &Replica| match replica.state {
             State::Pending => 0,
-            State::Starting => 1,
-            State::Ready | State::Draining => 2,
+            State::Starting | State::Unready | State::Failed | State::Lost => 1,
+            State::Ready | State::Leaving | State::Draining => 2,
         };
         let mut live: Vec<usize> = live.collect();
         // The youngest of each rank first.
@@ -151,6 +151,14 @@ impl World<'_> {
                     } else {
                         self.delete(place);
                     }
+                }
+                Action::Replace { replica } => {
+                    let named = |place: &usize| self.replicas[*place].id == *replica;
+                    let Some(place) = self.present.iter().copied().find(named) else { continue };
+                    let purchase = self.replicas[place].purchase;
+                    self.delete(place);
+                    self.note_start(model);
+                    self.start(model, variant, purchase);
                 }
             }
         }

@@ -173,6 +173,13 @@ impl Fleet {
                 }
                 0
             }
+            Action::Replace { replica } => match place(replica) {
+                Some(index) => {
+                    self.leave(index, now, pool, view);
+                    u32::from(self.start(now, cold, pool, view))
+                }
+                None => 0,
+            },
         }
     }
 
@@ -195,8 +202,8 @@ impl Fleet {
         let member = &mut self.members[index];
         match member.state {
             ReplicaState::Ready => self.counts.ready -= 1,
-            ReplicaState::Pending | ReplicaState::Starting => self.counts.starting -= 1,
             ReplicaState::Draining => return,
+            _ => self.counts.starting -= 1,
         }
         self.counts.draining += 1;
         member.state = ReplicaState::Draining;
@@ -209,9 +216,9 @@ impl Fleet {
     fn leave(&mut self, index: usize, now: Seconds, pool: &mut Accelerators, view: &mut ModelView) {
         let member = self.members.remove(index);
         match member.state {
-            ReplicaState::Pending | ReplicaState::Starting => self.counts.starting -= 1,
             ReplicaState::Ready => self.counts.ready -= 1,
             ReplicaState::Draining => self.counts.draining -= 1,
+            _ => self.counts.starting -= 1,
         }
         view.leave(&member.id);
         pool.release(now);

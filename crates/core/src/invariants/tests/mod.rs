@@ -5,12 +5,12 @@
 mod random;
 
 use super::*;
-use crate::decision::{Action, Bound, Previous, PreviousTarget};
+use crate::decision::{Action, Bound, Previous, PreviousTarget, Work};
 use crate::ids::ReplicaId;
 use crate::interval::{Interval, Origin};
 use crate::snapshot::{Capacity, Demand, Observed, Purchase, ReplicaState, Sources};
 use crate::testing::*;
-use crate::units::{Currency, Gpus, Money, Replicas, Requests, Tokens};
+use crate::units::{Currency, Gpus, Micros, MilliReplicas, Money, Replicas, Requests, Tokens};
 use std::path::Path;
 
 /// One pool of 8 GPUs and one model with 2 ready replicas, 1 finished draining; 1 to 4 allowed.
@@ -375,6 +375,36 @@ fn inv_13_a_write_that_takes_away_what_may_hold_requests() {
     let violations = broken(Holding::MayHold);
     let text = "INV-13: model a/qwen: qwen-x-0 would be removed and may hold requests";
     assert_eq!(violations[0].to_string(), text);
+}
+
+#[test]
+fn inv_14_counting_what_does_not_serve() {
+    let only = [Invariant::OnlyServingCounts];
+    let kind = variant("x", "h100").ready(2).replicas(1, ReplicaState::Lost, Observed::Missing);
+    let lost = world().model(model("a/qwen").between(1, 4).variant(kind)).build();
+    let counting = |ready, spares| {
+        let mut decision = hold(&lost, &Previous::none());
+        decision.models[0].receipt.work = Some(Work { ready: Replicas::new(ready), ..work() });
+        decision.models[0].targets[0].spares = Replicas::new(spares);
+        decision
+    };
+    assert_eq!(broken(&lost, &counting(2, 1)), []);
+    assert_eq!(broken(&lost, &counting(3, 1)), only);
+    assert_eq!(broken(&lost, &counting(2, 2)), only);
+}
+
+fn work() -> Work {
+    Work {
+        ready: Replicas::ZERO,
+        coming: Replicas::ZERO,
+        need_now: MilliReplicas::ZERO,
+        look_ahead: MilliReplicas::ZERO,
+        quantile_per_million: 0,
+        cold_start: Micros::ZERO,
+        hold: Micros::ZERO,
+        capacity_per_million: 0,
+        hourly_price: None,
+    }
 }
 
 #[test]

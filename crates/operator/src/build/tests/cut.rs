@@ -231,13 +231,14 @@ fn a_number_that_could_cut_requests_is_not_written() {
         let (key, workload) = facts.workloads.get_key_value(key)?;
         Some(Scene::of(key, workload, facts.pods["a"].iter(), &model.holds, at(1_010)))
     };
+    let holding = |pod: &str| model.holds[pod];
     let scale = |to| Write::Scale { workload: key(TargetKind::Deployment), from: 2, to };
     let cost = Write::Cost { pod: "a".to_owned(), cost: -1_000_000 };
-    let (kept, broken) = gate::hold_back(id, vec![cost.clone(), scale(1)], scene);
+    let (kept, broken) = gate::hold_back(id, vec![cost.clone(), scale(1)], holding, scene);
     assert_eq!(kept, [cost]);
     let text = "INV-13: model a/m: a would be removed and may hold requests";
     assert_eq!(broken.iter().map(ToString::to_string).collect::<Vec<_>>(), [text]);
-    let (kept, broken) = gate::hold_back(id, vec![scale(3)], scene);
+    let (kept, broken) = gate::hold_back(id, vec![scale(3)], holding, scene);
     assert_eq!((kept.len(), broken.len()), (1, 0));
 }
 
@@ -387,6 +388,7 @@ proptest! {
                     }
                     Write::Mark { .. }
                     | Write::Make { .. }
+                    | Write::Replace { .. }
                     | Write::Protect { .. }
                     | Write::Unprotect { .. } => {}
                 }

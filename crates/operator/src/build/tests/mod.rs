@@ -45,7 +45,8 @@ fn key(kind: TargetKind) -> WorkloadKey {
 
 fn target(replicas: u32, actions: Vec<Action>) -> Target {
     let replicas = Replicas::new(replicas);
-    Target { variant: "a/m/x".parse().unwrap(), wanted: replicas, replicas, actions }
+    let spares = Replicas::ZERO;
+    Target { variant: "a/m/x".parse().unwrap(), wanted: replicas, replicas, spares, actions }
 }
 
 fn drain(pod: &str) -> Action {
@@ -221,4 +222,34 @@ fn written(mode: &str) -> Vec<Write> {
 fn pods_with_requests_are_protected_where_flyball_acts_and_never_where_it_recommends() {
     assert_eq!(written("Act"), [Write::Protect { pod: "x".to_owned(), since: NOW }]);
     assert_eq!(written("Recommend"), []);
+}
+
+#[test]
+fn those_that_others_make_up_for_count_in_the_number_beside_the_target() {
+    let pods = [pod("a"), pod("bb"), starting("ccc", 100_000)];
+    let spared = Target { spares: Replicas::new(1), ..target(3, vec![start(1)]) };
+    assert_eq!(scaled(&planned(TargetKind::Deployment, 3, &pods, &spared)), Some((3, 4)));
+    // Enough serve: what failed goes, and nobody else.
+    let pods = [pod("a"), pod("bb"), pod("dddd"), starting("ccc", 100_000)];
+    let gone = target(3, vec![delete("ccc")]);
+    assert_eq!(scaled(&planned(TargetKind::Deployment, 4, &pods, &gone)), Some((4, 3)));
+}
+
+#[test]
+fn one_that_does_not_come_up_is_evicted_and_one_that_may_hold_requests_is_not() {
+    let replace = |name| Action::Replace { replica: ReplicaId::new("a", name).unwrap() };
+    let pods = [pod("a"), PodFacts { uid: "7".to_owned(), ..starting("bb", 100_000) }];
+    let named = target(2, vec![replace("a"), replace("bb")]);
+    let writes = planned(TargetKind::Deployment, 2, &pods, &named);
+    assert_eq!(writes, [Write::Replace { pod: "bb".to_owned(), uid: "7".to_owned() }]);
+}
+
+#[test]
+fn one_whose_node_leaves_is_not_taken_back() {
+    let pods = [draining("a"), pod("bb")];
+    let holds = [("a".to_owned(), Holding::MayHold), ("bb".to_owned(), Holding::MayHold)].into();
+    let workload = Workload { replicas: 2, ..Workload::default() };
+    let (key, gone) = (key(TargetKind::Deployment), ["a".to_owned()].into());
+    let scene = Scene::of(&key, &workload, pods.iter(), &holds, NOW).without(&gone);
+    assert_eq!(scaled(&scene.writes(&target(2, vec![start(1)]))), Some((2, 3)));
 }

@@ -34,6 +34,7 @@ impl Policy for Repents {
             variant: VariantId::new(model.clone(), name.clone()),
             wanted: Replicas::new(replicas),
             replicas: Replicas::new(replicas),
+            spares: Replicas::ZERO,
             actions: action.into_iter().collect(),
         };
         let model = ModelDecision {
