@@ -1,7 +1,7 @@
 //! What gateways are to go by: objectives, pods that drain, and when a model will be up. Pure.
 
 use super::Write;
-use crate::observe::{Facts, Names, Seen, workload_key};
+use crate::observe::{Facts, Names, PodFacts, Seen, workload_key};
 use flyball_core::decision::Decision;
 use flyball_core::ids::ModelId;
 use flyball_core::snapshot::{Model, Objectives, ReplicaState};
@@ -35,26 +35,13 @@ pub fn orders(
             };
             let namespace = id.namespace().as_str();
             for pod in facts.pods_of(namespace, &workload.selector) {
-                if let Some(since) = pod.draining {
-                    drains.insert(format!("{namespace}/{}", pod.name), since);
+                let made = made.iter().filter(|(model, _)| model == id);
+                if let Some(since) = marked(pod, made.map(|(_, write)| write)) {
+                    let names = pod.members.iter().map(|member| &member.name);
+                    let names = names.chain([&pod.name]);
+                    drains.extend(names.map(|name| (format!("{namespace}/{name}"), since)));
                 }
             }
-        }
-    }
-    for (id, write) in made {
-        match write {
-            Write::Mark { pod, since } => {
-                drains.insert(format!("{}/{pod}", id.namespace()), *since);
-            }
-            Write::Unmark { pod } => {
-                drains.remove(&format!("{}/{pod}", id.namespace()));
-            }
-            Write::Cost { .. }
-            | Write::Protect { .. }
-            | Write::Unprotect { .. }
-            | Write::Replace { .. }
-            | Write::Scale { .. }
-            | Write::Make { .. } => {}
         }
     }
     let mark = |(name, since): (String, Timestamp)| DrainMark {
@@ -64,6 +51,16 @@ pub fn orders(
     };
     orders.drains = drains.into_iter().map(mark).collect();
     orders
+}
+
+/// Since when a pod drains, with what was written just now.
+fn marked<'a>(pod: &PodFacts, mut made: impl Iterator<Item = &'a Write>) -> Option<Timestamp> {
+    let written = made.find_map(|write| match write {
+        Write::Mark { pod: name, since } if *name == pod.name => Some(Some(*since)),
+        Write::Unmark { pod: name } if *name == pod.name => Some(None),
+        _ => None,
+    });
+    written.unwrap_or(pod.draining)
 }
 
 fn of_model(public: PublicName, objectives: &Objectives, eta: Option<Micros>) -> ModelOrders {

@@ -15,6 +15,9 @@ use std::sync::Arc;
 /// What accelerators are called where no Pool says so.
 pub(crate) const GPU: &str = "nvidia.com/gpu";
 
+/// On the pods of a LeaderWorkerSet: how many a group has. That project's own.
+const GROUP_SIZE: &str = "leaderworkerset.sigs.k8s.io/size";
+
 /// Everything at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
@@ -111,6 +114,21 @@ pub struct PodFacts {
     pub protected: Option<Timestamp>,
     /// Whether somebody else told node autoscalers what to do with it.
     pub kept_by_other: bool,
+    /// The other pods of its group, where it leads one: then all of this is about the group.
+    pub members: Vec<Member>,
+    /// How many pods its group should have.
+    pub group_size: Option<usize>,
+}
+
+/// Another pod of the group that a pod stands for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    /// Its address.
+    pub ip: Option<String>,
+    /// Its node.
+    pub node: Option<String>,
 }
 
 /// One node.
@@ -145,13 +163,18 @@ impl Facts {
     /// Whether the node of a pod will be there. If no node answers, it is the API server that hears nobody: then
     /// none is taken for lost.
     pub fn outlook(&self, pod: &PodFacts) -> &Outlook {
-        let node = pod.node.as_ref().and_then(|name| self.nodes.get(name));
-        let outlook = node.map_or(&Outlook::Stays, |node| &node.outlook);
         let is_lost = |outlook: &Outlook| matches!(outlook, Outlook::Lost { .. });
-        if is_lost(outlook) && self.nodes.values().all(|node| is_lost(&node.outlook)) {
+        if self.nodes.values().all(|node| is_lost(&node.outlook)) {
             return &Outlook::Stays;
         }
-        outlook
+        let nodes = pod.nodes().filter_map(|name| self.nodes.get(name));
+        // The worst of them: a group is as good as its weakest.
+        let rank = |outlook: &&Outlook| match outlook {
+            Outlook::Stays => 0,
+            Outlook::Leaves { .. } => 1,
+            Outlook::Lost { .. } => 2,
+        };
+        nodes.map(|node| &node.outlook).max_by_key(rank).unwrap_or(&Outlook::Stays)
     }
 
     /// The pods of a workload, without those that are over.
@@ -169,6 +192,11 @@ impl Facts {
 }
 
 impl PodFacts {
+    /// Its node, and those of its group.
+    pub fn nodes(&self) -> impl Iterator<Item = &String> {
+        self.node.iter().chain(self.members.iter().filter_map(|member| member.node.as_ref()))
+    }
+
     /// What matters of a pod.
     pub fn of(pod: &Pod) -> Self {
         let (spec, status) = (pod.spec.as_ref(), pod.status.as_ref());
@@ -212,6 +240,8 @@ impl PodFacts {
                 .map_or(0, |all| all.iter().map(|container| container.restart_count).sum()),
             asks: asks(pod),
             deletion_cost: annotation(labels::DELETION_COST).and_then(|cost| cost.parse().ok()),
+            members: Vec::new(),
+            group_size: annotation(GROUP_SIZE).and_then(|size| size.parse().ok()),
         }
     }
 }

@@ -9,6 +9,7 @@ mod engines;
 mod facts;
 mod failures;
 mod gateways;
+mod groups;
 mod in_flight;
 mod mirror;
 mod names;

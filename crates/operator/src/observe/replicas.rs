@@ -48,7 +48,7 @@ impl Seen<'_> {
             state,
             since,
             in_flight: self.in_flight(),
-            nodes: pod.node.iter().filter_map(|name| NodeName::new(name).ok()).collect(),
+            nodes: pod.nodes().filter_map(|name| NodeName::new(name).ok()).collect(),
             purchase: node.map(|node| purchase(&node.labels)),
         };
         Some((ReplicaId::new(namespace, &pod.name).ok()?, replica))

@@ -210,11 +210,10 @@ impl<'a> Look<'a> {
         })
     }
 
-    /// The pods of a workload, with what is inside. Where one of them has series, all should.
+    /// The pods of a workload, with what is inside.
     fn inside(&self, pods: &[&'a PodFacts]) -> Vec<replicas::Seen<'a>> {
         let namespace = self.wanted.id.namespace().as_str();
-        let place = |pod: &PodFacts| (namespace.to_owned(), pod.name.clone());
-        let speaks = pods.iter().any(|pod| self.signals.engines.contains_key(&place(pod)));
+        let speaks = self.signals.in_flight.speaks(namespace, pods.iter().copied());
         let look = |pod: &&'a PodFacts| {
             let inside = self.signals.in_flight.of(namespace, pod, speaks, self.time);
             replicas::Seen { pod, inside, time: self.time }

@@ -1,6 +1,7 @@
 //! A mirror of the API server, kept by watches.
 
 use super::facts::{Facts, NodeFacts, PodFacts, Workload, WorkloadKey};
+use super::groups;
 use super::mirror::{Denied, Failures, Mirror, follow};
 use crate::settings::Settings;
 use flyball_resources::model_service::TargetKind;
@@ -121,6 +122,7 @@ impl Watches {
         }
         for list in pods.values_mut() {
             list.sort_by(|a, b| a.name.cmp(&b.name));
+            groups::join(list);
         }
         let nodes = self.nodes.state();
         let namespaces: BTreeSet<String> =

@@ -65,6 +65,26 @@ pub(super) enum Side {
     Nobody,
 }
 
+impl Side {
+    /// What is said of two pods together.
+    fn with(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Count(one, at), Self::Count(other, then)) => {
+                Self::Count(one + other, at.min(then))
+            }
+            (Self::Unknown, _) | (_, Self::Unknown) => Self::Unknown,
+            (Self::Nobody, one) | (one, Self::Nobody) => one,
+        }
+    }
+}
+
+/// Whether engines have series: those that lead or are alone, and the other pods of groups.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Speaks {
+    leaders: bool,
+    members: bool,
+}
+
 /// What both kinds of witnesses say.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Inside {
@@ -119,22 +139,46 @@ impl InFlight {
         self.counts = counts;
     }
 
-    /// Requests inside a pod, from its mark on if it has one. `speaks`: engines of its kind have series.
+    /// Requests inside a pod and its group, from its mark on if it has one.
     pub(super) fn of(
         &self,
         namespace: &str,
         pod: &PodFacts,
-        speaks: bool,
+        speaks: Speaks,
         (now, max_age): (Timestamp, Micros),
     ) -> Inside {
         let fresh = |at: Timestamp| now.apart(at) <= max_age;
-        Inside { gateways: self.routed(pod, fresh), engine: self.own(namespace, pod, speaks) }
+        let (mark, members) = (pod.draining, &pod.members);
+        let gateways = self.routed(pod.ip.as_ref(), mark, fresh);
+        let engine = self.own(namespace, &pod.name, mark, speaks.leaders);
+        members.iter().fold(Inside { gateways, engine }, |all, member| Inside {
+            gateways: all.gateways.with(self.routed(member.ip.as_ref(), mark, fresh)),
+            engine: all.engine.with(self.own(namespace, &member.name, mark, speaks.members)),
+        })
     }
 
-    fn routed(&self, pod: &PodFacts, fresh: impl Fn(Timestamp) -> bool) -> Side {
-        let Some(ip) = &pod.ip else { return Side::Nobody };
+    /// Whether engines like these have series: where one of them has, all should.
+    pub(super) fn speaks<'a>(
+        &self,
+        namespace: &str,
+        pods: impl Iterator<Item = &'a PodFacts>,
+    ) -> Speaks {
+        let has = |name: &str| self.by_pod.contains_key(&(namespace.to_owned(), name.to_owned()));
+        pods.fold(Speaks::default(), |speaks, pod| Speaks {
+            leaders: speaks.leaders || has(&pod.name),
+            members: speaks.members || pod.members.iter().any(|member| has(&member.name)),
+        })
+    }
+
+    fn routed(
+        &self,
+        ip: Option<&String>,
+        mark: Option<Timestamp>,
+        fresh: impl Fn(Timestamp) -> bool,
+    ) -> Side {
+        let Some(ip) = ip else { return Side::Nobody };
         let routed = self.by_address.get(ip);
-        let Some(mark) = pod.draining else {
+        let Some(mark) = mark else {
             return routed.map_or(Side::Nobody, |routed| Side::Count(routed.count, routed.at));
         };
         let since = |told: &Option<Timestamp>| told.is_some_and(|at| at > mark && fresh(at));
@@ -156,11 +200,10 @@ impl InFlight {
         self.gateways.iter().find(|(_, told)| silent(told)).map(|(name, _)| name.as_str())
     }
 
-    fn own(&self, namespace: &str, pod: &PodFacts, speaks: bool) -> Side {
-        let own = self.by_pod.get(&(namespace.to_owned(), pod.name.clone()));
-        let since = |at: Timestamp| {
-            pod.draining.is_none_or(|mark| at.since(mark).is_some_and(|age| age > SETTLED))
-        };
+    fn own(&self, namespace: &str, pod: &str, mark: Option<Timestamp>, speaks: bool) -> Side {
+        let own = self.by_pod.get(&(namespace.to_owned(), pod.to_owned()));
+        let since =
+            |at: Timestamp| mark.is_none_or(|mark| at.since(mark).is_some_and(|age| age > SETTLED));
         match (own, self.counts) {
             (Some((count, at)), _) if since(*at) && count.is_finite() => Side::Count(*count, *at),
             (Some(_), _) | (None, Counts::Away) => Side::Unknown,
