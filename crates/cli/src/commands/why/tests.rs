@@ -175,6 +175,23 @@ fn what_a_person_must_correct_stands_where_it_belongs() {
 }
 
 #[test]
+fn a_replica_that_failed_is_named() {
+    let message = "pod qwen-3 on node gpu-7 does not come up: CrashLoopBackOff, 9 restarts";
+    let mut failed = status();
+    failed["variants"][0]["failing"] = 1.into();
+    failed["conditions"] = json!([{
+        "type": "ReplicasHealthy", "status": "False", "reason": "ReplicaFailed", "message": message,
+        "lastTransitionTime": "2026-11-15T14:02:10Z",
+    }]);
+    let mut why = Why::of(&model(json!({"mode": "Act"}), Some(failed)), now());
+    let words = |why: &Why| shown(why).split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = words(&why);
+    assert!(text.contains("ReplicasHealthy ReplicaFailed pod qwen-3 on node gpu-7"), "{text}");
+    why.waiting_unknown = Some("forbidden".to_owned());
+    assert!(words(&why).contains("0 draining, 1 failing"), "{}", words(&why));
+}
+
+#[test]
 fn what_people_set_is_named() {
     let mut model = model(json!({"mode": "Act", "sleep": "WhenIdle"}), Some(status()));
     model.spec.replicas = Some(6);

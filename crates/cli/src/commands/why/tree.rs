@@ -209,8 +209,11 @@ fn has(why: &Why, now: jiff::Timestamp) -> Node {
 fn counts(why: &Why, unknown: &str) -> Node {
     let sum = |of: fn(&VariantStatus) -> i32| why.variants.iter().map(of).sum::<i32>();
     let (pending, starting) = (sum(|one| one.pending), sum(|one| one.starting));
-    let draining = sum(|one| one.draining);
-    let value = format!("{pending} pending, {starting} starting, {draining} draining");
+    let (failing, draining) = (sum(|one| one.failing), sum(|one| one.draining));
+    let mut value = format!("{pending} pending, {starting} starting, {draining} draining");
+    if failing > 0 {
+        value.push_str(&format!(", {failing} failing"));
+    }
     Node::new("pods", value, format!("since when is unknown: {unknown}"))
 }
 

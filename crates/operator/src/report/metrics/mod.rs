@@ -67,8 +67,18 @@ type Counts = BTreeMap<&'static str, u64>;
 type Numbers = BTreeMap<ModelId, Vec<Point>>;
 
 /// Kinds of writes.
-const WRITES: [&str; 9] =
-    ["cost", "drain", "object", "pool", "protect", "scale", "status", "undrain", "unprotect"];
+const WRITES: [&str; 10] = [
+    "cost",
+    "drain",
+    "object",
+    "pool",
+    "protect",
+    "replace",
+    "scale",
+    "status",
+    "undrain",
+    "unprotect",
+];
 
 /// Errors that are possible, by step.
 const ERRORS: [[&str; 2]; 10] = [
