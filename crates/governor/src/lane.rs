@@ -46,6 +46,8 @@ pub(crate) struct Lane<'a> {
     pub(crate) usual_s: f64,
     /// Whether asking for more is useless for now.
     pub(crate) backs_off: bool,
+    /// Whether what was asked for is not there, and has not been for a while.
+    pub(crate) absent: bool,
     /// What demand asks for.
     pub(crate) wanted: u32,
     /// What it should have.
@@ -82,6 +84,7 @@ impl<'a> Lane<'a> {
             }
         };
         let live = variant.live().get();
+        memory.absent.learn(last.map(|last| last.replicas.get()), live, now);
         let baseline = last.map_or(live, |last| last.replicas.get());
         memory.leaving.retain(|id| {
             variant.replicas.get(id).is_some_and(|seen| seen.state != ReplicaState::Draining)
@@ -107,6 +110,7 @@ impl<'a> Lane<'a> {
             cold_s,
             usual_s,
             backs_off: memory.starts.backs_off(now),
+            absent: memory.absent.lasts(now),
             wanted: baseline,
             target: baseline,
             granted: None,
@@ -154,6 +158,11 @@ impl<'a> Lane<'a> {
         self.replaced = take(self.gone.len() as u32);
         let most = if self.target == 0 { 0 } else { self.target.div_ceil(4) };
         self.spared = take((self.sick.len() as u32).min(most.saturating_sub(self.draining)));
+    }
+
+    /// Whether replicas come when they are asked for.
+    pub(crate) const fn comes(&self) -> bool {
+        !self.absent && !self.backs_off
     }
 
     /// Live replicas on capacity that can be taken away.

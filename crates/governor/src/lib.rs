@@ -5,13 +5,14 @@
 //! one's; nothing here can tell which.
 //!
 //! The modules are its steps, in order: look ([`memory`], `lane`, `seat`), learn (`capacity`,
-//! `starts`, `demand`, `forecast`, `feedback`), wish (`scale`, `mix`, `zero`), hold back (`rails`,
-//! `pool`), hold ahead (`hold`), carry out (`steps`), account (`receipt`, [`explain`]). [`policy`] is what owners set.
+//! `starts`, `absent`, `demand`, `forecast`, `feedback`), wish (`scale`, `mix`, `zero`), hold back (`rails`,
+//! `pool`, `share`), hold ahead (`hold`), carry out (`steps`), account (`receipt`, [`explain`]). [`policy`] is what owners set.
 //!
 //! It does no I/O and knows no clock, no randomness and no serialised form. Start at [`decide`].
 
 #![deny(missing_docs)]
 
+mod absent;
 mod capacity;
 mod demand;
 pub mod explain;
@@ -27,6 +28,7 @@ mod rails;
 mod receipt;
 mod scale;
 mod seat;
+mod share;
 mod starts;
 mod steps;
 mod zero;

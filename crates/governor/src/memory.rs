@@ -3,6 +3,7 @@
 //! It is bounded: per model a few thousand numbers, whatever the traffic. A model or variant that
 //! is gone from the snapshot is forgotten.
 
+use crate::absent::Absent;
 use crate::capacity::Correction;
 use crate::demand::{Load, Unit};
 use crate::feedback::Feedback;
@@ -47,13 +48,19 @@ pub(crate) struct ModelMemory {
 pub(crate) struct VariantMemory {
     pub(crate) correction: Correction,
     pub(crate) starts: Starts,
+    pub(crate) absent: Absent,
     /// Replicas that were told to go and may still look as if they were not.
     pub(crate) leaving: Vec<ReplicaId>,
 }
 
 impl Default for VariantMemory {
     fn default() -> Self {
-        Self { correction: Correction::NONE, starts: Starts::default(), leaving: Vec::new() }
+        Self {
+            correction: Correction::NONE,
+            starts: Starts::default(),
+            absent: Absent::default(),
+            leaving: Vec::new(),
+        }
     }
 }
 

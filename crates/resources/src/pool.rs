@@ -62,6 +62,30 @@ pub struct PoolSpec {
     /// Whether more nodes come when pods wait for them.
     #[serde(default)]
     pub growth: Growth,
+    /// What namespaces may have against others where the pool is too small for all. Only this takes
+    /// accelerators from models of another namespace; nothing in a ModelService does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 256), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["namespace"]))]
+    pub shares: Vec<Share>,
+}
+
+/// What a namespace may have of a pool against others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Share {
+    /// The namespace of the models.
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
+    pub namespace: String,
+    /// Accelerators that it gets back from namespaces that have more than theirs, whatever their
+    /// priority, and that are not taken from it. Others use them while it does not want them.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub guaranteed_gpus: i32,
+    /// It takes from namespaces of a lower priority what they have above their guarantee, and gets what
+    /// is free before them. Namespaces that are not listed have 0.
+    #[serde(default)]
+    #[schemars(range(min = -1000, max = 1000))]
+    pub priority: i32,
 }
 
 /// Whether a pool gets more nodes.
@@ -119,6 +143,10 @@ pub struct PoolStatus {
     /// with the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_by_others: Option<i32>,
+    /// What models of each namespace hold of it, of the namespaces that have a share or hold any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["namespace"]))]
+    pub namespaces: Vec<NamespaceUse>,
     /// What an hour of the accelerators that are there costs, used or not. Absent if a price is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hourly_cost: Option<String>,
@@ -129,6 +157,21 @@ pub struct PoolStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
+}
+
+/// What models of a namespace hold of a pool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NamespaceUse {
+    /// The namespace.
+    pub namespace: String,
+    /// Accelerators of replicas that are there, without those that drain.
+    pub used: i32,
+    /// Accelerators of all replicas that are wanted; more than `used` while some start, or while it
+    /// cannot have them.
+    pub wanted: i32,
+    /// What it is guaranteed.
+    pub guaranteed: i32,
 }
 
 fn nvidia() -> String {

@@ -2,7 +2,9 @@
 
 use crate::conditions::Kind;
 use crate::{ModelService, Pool};
+use flyball_core::ids::Namespace;
 use flyball_core::reason::Reason;
+use flyball_core::snapshot::Share;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt as _;
 use serde_json::{Value, json};
@@ -195,6 +197,55 @@ fn what_is_not_written_has_the_defaults_of_the_schema() {
     for path in ["spec.scaling.mode", "spec.scaling.max", "spec.objectives", "spec.scaling"] {
         assert!(defaults.iter().any(|have| have == path), "{path}: {defaults:?}");
     }
+}
+
+#[test]
+fn shares_of_a_pool_are_taken_by_its_schema_and_read() {
+    let text = std::fs::read_to_string(Path::new(ROOT).join("docs/guides/operator/shares.yaml"));
+    let pool: Pool = serde_saphyr::from_str(&text.unwrap()).unwrap();
+    let shares = pool.spec.shares_of_core();
+    let said = |(namespace, share): (&Namespace, &Share)| {
+        (namespace.to_string(), share.guaranteed.get(), share.priority)
+    };
+    let said: Vec<_> = shares.iter().map(said).collect();
+    assert_eq!(said, [("chat".to_owned(), 16, 10), ("search".to_owned(), 8, 0)]);
+    let schema = schema(&Pool::crd());
+    let share = &schema["properties"]["spec"]["properties"]["shares"]["items"]["properties"];
+    for one in serde_json::to_value(&pool.spec.shares).unwrap().as_array().unwrap() {
+        for (field, value) in one.as_object().unwrap() {
+            assert!(share[field].is_object(), "{field} is not in the schema");
+            if let (Some(least), Some(most)) =
+                (share[field]["minimum"].as_f64(), share[field]["maximum"].as_f64())
+            {
+                assert!((least..=most).contains(&value.as_f64().unwrap()), "{field}: {value}");
+            }
+        }
+    }
+}
+
+/// Who may write Pools gives accelerators to namespaces; a tenant with `edit` must not.
+#[test]
+fn nobody_can_write_pools_because_of_the_role_edit() {
+    let path = Path::new(ROOT).join("charts/tests/rendered/defaults.yaml");
+    let text = std::fs::read_to_string(path).unwrap();
+    let documents = text.split("\n---").filter_map(|one| serde_saphyr::from_str::<Value>(one).ok());
+    let label = |one: &Value| {
+        one["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-edit"] == "true"
+    };
+    let mut roles = 0;
+    for role in documents.filter(label) {
+        roles += 1;
+        for rule in role["rules"].as_array().unwrap() {
+            let names = |what: &str| rule[what].as_array().cloned().unwrap_or_default();
+            let of_pools = names("resources")
+                .iter()
+                .any(|one| one.as_str().is_some_and(|one| one.starts_with("pools") || one == "*"));
+            let reads = ["get", "list", "watch"];
+            let writes = names("verbs").iter().any(|one| !reads.contains(&one.as_str().unwrap()));
+            assert!(!(of_pools && writes), "{rule}");
+        }
+    }
+    assert!(roles > 0, "the role of the chart is read");
 }
 
 fn current(file: &PathBuf, text: &str) {

@@ -11,6 +11,7 @@
 mod change;
 mod removal;
 mod rules;
+mod shares;
 #[cfg(test)]
 mod tests;
 
@@ -47,6 +48,8 @@ pub enum Invariant {
     WaitingWorkWakes,
     /// `INV-11`
     TakenOnlyByThoseThatAct,
+    /// `INV-12`
+    TakenAcrossNamespacesByShare,
     /// `INV-13`
     NoWriteCutsRequests,
     /// `INV-14`
@@ -69,6 +72,7 @@ impl Invariant {
         Self::NoScaleDownUnheard,
         Self::WaitingWorkWakes,
         Self::TakenOnlyByThoseThatAct,
+        Self::TakenAcrossNamespacesByShare,
         Self::NoWriteCutsRequests,
         Self::OnlyServingCounts,
         Self::PodsWithinStandard,
@@ -88,6 +92,7 @@ impl Invariant {
             Self::NoScaleDownUnheard => "INV-09",
             Self::WaitingWorkWakes => "INV-10",
             Self::TakenOnlyByThoseThatAct => "INV-11",
+            Self::TakenAcrossNamespacesByShare => "INV-12",
             Self::NoWriteCutsRequests => "INV-13",
             Self::OnlyServingCounts => "INV-14",
             Self::PodsWithinStandard => "INV-15",
@@ -138,6 +143,11 @@ impl Invariant {
                  same pool that acts and gets more; one in Recommend mode, a frozen one, or one \
                  whose replicas Flyball cannot set takes nothing."
             }
+            Self::TakenAcrossNamespacesByShare => {
+                "A namespace loses replicas that serve and are still wanted to another only by its \
+                 pool's shares: to one that gets what it is guaranteed or has a higher priority, \
+                 and never what it is guaranteed itself."
+            }
             Self::NoWriteCutsRequests => {
                 "No write removes a replica, or lets Kubernetes choose one, unless it never \
                  served, is seen to be empty, or has drained where no gateway sends to it and its \
@@ -174,7 +184,10 @@ impl Invariant {
             Self::FrozenUnchanged => rules::frozen_unchanged(&changes.models),
             Self::NoScaleDownUnheard => rules::no_scale_down_unheard(&changes.models),
             Self::WaitingWorkWakes => rules::waiting_work_wakes(&changes.models),
-            Self::TakenOnlyByThoseThatAct => rules::taken_only_by_those_that_act(changes),
+            Self::TakenOnlyByThoseThatAct => shares::taken_only_by_those_that_act(changes),
+            Self::TakenAcrossNamespacesByShare => {
+                shares::taken_across_namespaces_by_share(snapshot, changes)
+            }
             // Not about decisions: see `removals`.
             Self::NoWriteCutsRequests => Vec::new(),
             Self::OnlyServingCounts => rules::only_serving_counts(&changes.models),

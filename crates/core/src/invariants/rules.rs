@@ -4,7 +4,6 @@ use super::change::{Change, Changes, VariantChange};
 use crate::decision::{Action, Decision};
 use crate::ids::{ModelId, PoolId, ReplicaId, RunId, VariantId};
 use crate::snapshot::{ReplicaState, Snapshot, Variant};
-use crate::units::Gpus;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a rule is broken: the models whose decisions break it, and what is wrong in words.
@@ -290,54 +289,4 @@ pub(super) fn frozen_unchanged(changes: &[Change<'_>]) -> Vec<Broken> {
         (before != after || steps > 0).then(|| by(id.model(), text()))
     });
     broken.collect()
-}
-
-pub(super) fn taken_only_by_those_that_act(changes: &Changes<'_>) -> Vec<Broken> {
-    let pools: BTreeSet<_> = changes.pools().collect();
-    let broken = pools.into_iter().filter_map(|pool| {
-        let (taken, largest) = taken(changes, pool);
-        let most = gained(changes, pool, largest);
-        let text = || {
-            format!(
-                "pool {pool}: {taken} taken from models that serve with them, for at most {most}"
-            )
-        };
-        (taken > most).then(|| (losers(changes, pool), text()))
-    });
-    broken.collect()
-}
-
-/// Models that lose replicas of a pool that serve and are still wanted: without their decisions
-/// nothing is taken.
-fn losers(changes: &Changes<'_>, pool: &PoolId) -> Vec<ModelId> {
-    let lost = |(model, change): &(&Change<'_>, &VariantChange<'_>)| {
-        model.model.acts() && !change.loss().min(model.loss()).is_zero()
-    };
-    let losers = changes.in_pool(pool).filter(lost).map(|(model, _)| model.id.clone());
-    losers.collect::<BTreeSet<_>>().into_iter().collect()
-}
-
-/// GPUs of a pool that models lose with replicas that serve and are still wanted, and the largest
-/// such replica.
-fn taken(changes: &Changes<'_>, pool: &PoolId) -> (Gpus, Gpus) {
-    let losers = changes.in_pool(pool).filter(|(model, _)| model.model.acts());
-    let lost = losers.map(|(model, change)| {
-        let fell = change.loss().min(model.loss());
-        let each = change.variant.gpus_per_replica;
-        (Gpus::for_replicas(each, fell), if fell.is_zero() { Gpus::ZERO } else { each })
-    });
-    lost.fold((Gpus::ZERO, Gpus::ZERO), |(sum, largest), (gpus, each)| {
-        (sum.saturating_add(gpus), largest.max(each))
-    })
-}
-
-/// The most GPUs that may have to be taken, in replicas of at most this size, for what models that
-/// act gain: the last that is taken for a replica may be larger than what was still missing.
-fn gained(changes: &Changes<'_>, pool: &PoolId, largest: Gpus) -> Gpus {
-    let spare = largest.saturating_sub(Gpus::new(1));
-    let gains = changes.in_pool(pool).filter(|(model, _)| model.model.acts()).map(|(_, change)| {
-        let each = change.variant.gpus_per_replica.saturating_add(spare);
-        Gpus::for_replicas(each, change.after.saturating_sub(change.before))
-    });
-    gains.fold(Gpus::ZERO, Gpus::saturating_add)
 }

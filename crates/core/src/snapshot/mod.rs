@@ -18,7 +18,7 @@ pub use model::{
     Signal, Sources, Variant,
 };
 pub use observed::{Freshness, Observed};
-pub use pool::{Pool, Purchase, TrainingRun};
+pub use pool::{Pool, Purchase, Share, TrainingRun};
 
 use crate::ids::{DecisionId, ModelId, PoolId, RunId, VariantId};
 use crate::units::Timestamp;

@@ -2,7 +2,7 @@
 
 use super::Observed;
 use crate::closed::closed_enum;
-use crate::ids::{AcceleratorId, PoolId};
+use crate::ids::{AcceleratorId, Namespace, PoolId};
 use crate::interval::Interval;
 use crate::units::{Gpus, Micros, Price, Timestamp};
 use std::collections::BTreeMap;
@@ -33,11 +33,28 @@ pub struct Pool {
     pub supply: Option<Interval<Micros>>,
     /// The most that may be reserved, if there is a limit.
     pub limit: Option<Gpus>,
+    /// What the pool's owner gives to namespaces.
+    pub shares: BTreeMap<Namespace, Share>,
     /// What an accelerator costs by how it is paid for. An absent price is unknown, not free.
     pub prices: BTreeMap<Purchase, Price>,
 }
 
+/// What a namespace may have of a pool against others. Only this moves accelerators that are in use
+/// from one namespace to another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// Accelerators that it gets back from those that have more than theirs.
+    pub guaranteed: Gpus,
+    /// It takes what is above a guarantee from namespaces of a lower priority.
+    pub priority: i32,
+}
+
 impl Pool {
+    /// What a namespace may have against others: nothing, where the owner says nothing.
+    pub fn share_of(&self, namespace: &Namespace) -> Share {
+        self.shares.get(namespace).copied().unwrap_or_default()
+    }
+
     /// Accelerators however they are paid for: missing if any part is, or if there is no part at
     /// all, and else as old as the oldest part.
     pub fn total_allocatable(&self) -> Observed<Gpus> {

@@ -3,8 +3,8 @@
 use super::{at, seen};
 use crate::ids::{ModelId, ReplicaId, VariantName};
 use crate::snapshot::{
-    Capacity, Demand, Mode, Model, Observed, Pool, Purchase, Replica, ReplicaState, Snapshot,
-    TrainingRun, Variant,
+    Capacity, Demand, Mode, Model, Observed, Pool, Purchase, Replica, ReplicaState, Share,
+    Snapshot, TrainingRun, Variant,
 };
 use crate::units::{Currency, Gpus, Money, Price, Replicas, Requests};
 use std::collections::BTreeSet;
@@ -74,6 +74,13 @@ impl PoolBuilder {
     /// So many of its accelerators are in use by others.
     pub const fn held_by_others(mut self, gpus: u32) -> Self {
         self.pool.held_by_others = Gpus::new(gpus);
+        self
+    }
+
+    /// A namespace is guaranteed so many accelerators, and has this priority.
+    pub fn share(mut self, namespace: &str, guaranteed: u32, priority: i32) -> Self {
+        let share = Share { guaranteed: Gpus::new(guaranteed), priority };
+        self.pool.shares.insert(namespace.parse().expect("a namespace"), share);
         self
     }
 

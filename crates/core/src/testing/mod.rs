@@ -60,6 +60,7 @@ pub fn pool(name: &str) -> PoolBuilder {
         accelerator: AcceleratorId::new("h100").expect("an accelerator name"),
         allocatable: [(Purchase::OnDemand, seen(Gpus::ZERO))].into(),
         held_by_others: Gpus::ZERO,
+        shares: BTreeMap::new(),
         can_grow: false,
         supply: None,
         limit: None,

@@ -29,6 +29,8 @@ pub(crate) struct RandomModel {
     demand: (u64, u64, u64, u64),
     recommend: bool,
     silent: u32,
+    /// Which namespace it is in.
+    theirs: bool,
 }
 
 pub(crate) fn random_model() -> impl Strategy<Value = RandomModel> {
@@ -40,7 +42,7 @@ pub(crate) fn random_model() -> impl Strategy<Value = RandomModel> {
     let known = [prop::bool::weighted(0.9), prop::bool::weighted(0.9)];
     let tokens = || prop_oneof![Just(0_u64), 0_u64..200_000];
     let demand = (tokens(), tokens(), tokens(), tokens());
-    let others = (any::<bool>(), prop_oneof![3 => Just(0_u32), 1 => 1_u32..3]);
+    let others = (any::<(bool, bool)>(), prop_oneof![3 => Just(0_u32), 1 => 1_u32..3]);
     (numbers, orders, known, 0_usize..5, demand, others).prop_map(
         |(
             ((replicas, failing), gpus, (min, more)),
@@ -48,7 +50,7 @@ pub(crate) fn random_model() -> impl Strategy<Value = RandomModel> {
             known,
             freshness,
             demand,
-            (recommend, silent),
+            ((recommend, theirs), silent),
         )| {
             let bounds = (min, min + more);
             RandomModel {
@@ -64,6 +66,7 @@ pub(crate) fn random_model() -> impl Strategy<Value = RandomModel> {
                 demand,
                 recommend,
                 silent,
+                theirs,
             }
         },
     )
@@ -71,7 +74,8 @@ pub(crate) fn random_model() -> impl Strategy<Value = RandomModel> {
 
 impl RandomModel {
     fn build(&self, n: usize) -> ModelBuilder {
-        let mut served = model(&format!("a/m{n}")).between(self.bounds.0, self.bounds.1);
+        let namespace = if self.theirs { "b" } else { "a" };
+        let mut served = model(&format!("{namespace}/m{n}")).between(self.bounds.0, self.bounds.1);
         for (v, pool) in ["shared", "cloud"].into_iter().enumerate() {
             let (ready, starting, pending, draining) = self.replicas[v];
             let kind = variant(&format!("v{v}"), pool).gpus_per_replica(self.gpus[v]);
@@ -112,9 +116,16 @@ pub(crate) fn random_world() -> impl Strategy<Value = Snapshot> {
     let models = prop::collection::vec(random_model(), 0..5);
     let gpus = prop::option::weighted(0.9, 0_u32..60);
     let others = prop_oneof![Just(0_u32), 0_u32..20];
-    (models, gpus, prop::option::of(0_u32..60), 0_u32..8, 0_u32..3, others).prop_map(
-        |(models, gpus, limit, run, price, others)| {
-            let shared = pool("shared").held_by_others(others);
+    let share = || prop::option::of((0_u32..20, -1_i32..2));
+    let shares = (share(), share());
+    (models, gpus, prop::option::of(0_u32..60), 0_u32..8, 0_u32..3, others, shares).prop_map(
+        |(models, gpus, limit, run, price, others, (a, b))| {
+            let mut shared = pool("shared").held_by_others(others);
+            for (namespace, share) in [("a", a), ("b", b)] {
+                if let Some((guaranteed, priority)) = share {
+                    shared = shared.share(namespace, guaranteed, priority);
+                }
+            }
             let shared = gpus.map_or(shared.clone().unknown(), |gpus| shared.gpus(gpus));
             let shared = limit.map_or(shared.clone(), |limit| shared.limit(limit));
             let shared = if price > 0 { shared.price_usd_cents(100 * price) } else { shared };

@@ -2,11 +2,13 @@
 
 use crate::observe::{Facts, NodeFacts, purchase};
 use crate::time;
-use flyball_core::ids::PoolId;
+use flyball_core::decision::Decision;
+use flyball_core::ids::{Namespace, PoolId, VariantId};
 use flyball_core::reason::Reason;
 use flyball_core::snapshot::{Purchase, Snapshot};
-use flyball_core::units::Money;
+use flyball_core::units::{Gpus, Money, Replicas};
 use flyball_resources::conditions::{self, Kind, Said};
+use flyball_resources::pool::NamespaceUse;
 use flyball_resources::{Pool, PoolStatus, decimal};
 use kube::ResourceExt as _;
 use std::collections::BTreeMap;
@@ -32,14 +34,19 @@ pub struct SeenPool {
 }
 
 /// Every pool as it is now.
-pub fn pools(facts: &Facts, snapshot: &Snapshot) -> Vec<SeenPool> {
-    facts.pools.iter().map(|pool| seen(facts, pool, snapshot)).collect()
+pub fn pools(facts: &Facts, snapshot: &Snapshot, decision: &Decision) -> Vec<SeenPool> {
+    facts.pools.iter().map(|pool| seen(facts, pool, snapshot, decision)).collect()
 }
 
 /// Whether a status is worth a write, `since` the last one.
 pub fn is_news(before: Option<&PoolStatus>, now: &PoolStatus, since: Option<Duration>) -> bool {
     let essence = |status: &PoolStatus| {
-        let mut status = PoolStatus { used: None, used_by_others: None, ..status.clone() };
+        let mut status = PoolStatus {
+            used: None,
+            used_by_others: None,
+            namespaces: Vec::new(),
+            ..status.clone()
+        };
         status.conditions.iter_mut().for_each(|one| one.message.clear());
         status
     };
@@ -48,7 +55,7 @@ pub fn is_news(before: Option<&PoolStatus>, now: &PoolStatus, since: Option<Dura
     essence(before) != essence(now) || (before != now && due)
 }
 
-fn seen(facts: &Facts, pool: &Arc<Pool>, snapshot: &Snapshot) -> SeenPool {
+fn seen(facts: &Facts, pool: &Arc<Pool>, snapshot: &Snapshot, decision: &Decision) -> SeenPool {
     let spec = &pool.spec;
     let offers = |node: &NodeFacts| node.gpus_of(spec).filter(|count| *count > 0);
     let (mut nodes, mut away) = (0_u32, 0_u32);
@@ -68,8 +75,10 @@ fn seen(facts: &Facts, pool: &Arc<Pool>, snapshot: &Snapshot) -> SeenPool {
     let used = pods.map(|pod| pod.asks.get(&spec.resource_name).copied().unwrap_or(0)).sum::<u32>();
     let there = gpus.values().sum::<u32>();
     let cost = hourly(pool, &gpus);
-    let known = PoolId::new(&pool.name_any()).ok().and_then(|id| snapshot.pools.get(&id));
-    let others = known.map_or(0, |known| known.held_by_others.get());
+    let id = PoolId::new(&pool.name_any()).ok();
+    let known = id.as_ref().and_then(|id| Some((id, snapshot.pools.get(id)?)));
+    let others = known.map_or(0, |(_, known)| known.held_by_others.get());
+    let namespaces = known.map_or_else(Vec::new, |(id, known)| uses(id, known, snapshot, decision));
     let counts = Counts { nodes, away, there, used, others };
     let before = pool.status.iter().flat_map(|status| &status.conditions);
     let before: Vec<_> = before.cloned().collect();
@@ -80,6 +89,7 @@ fn seen(facts: &Facts, pool: &Arc<Pool>, snapshot: &Snapshot) -> SeenPool {
         gpus: Some(small(there)),
         used: Some(small(used)),
         used_by_others: Some(small(others)),
+        namespaces,
         hourly_cost: cost.map(|cost| decimal::text(cost.micros(), 2)),
         currency: cost.map(|cost| cost.currency().to_string()),
         conditions: conditions::merge(
@@ -96,6 +106,36 @@ fn seen(facts: &Facts, pool: &Arc<Pool>, snapshot: &Snapshot) -> SeenPool {
         cost: cost.map(|cost| cost.micros() as f64 / 1e6),
         status,
     }
+}
+
+/// What models of each namespace hold of a pool and want of it.
+fn uses(
+    id: &PoolId,
+    pool: &flyball_core::snapshot::Pool,
+    snapshot: &Snapshot,
+    decision: &Decision,
+) -> Vec<NamespaceUse> {
+    let mut uses: BTreeMap<&Namespace, (Gpus, Gpus)> =
+        pool.shares.keys().map(|namespace| (namespace, (Gpus::ZERO, Gpus::ZERO))).collect();
+    let targets = decision.models.iter().flat_map(|model| &model.targets);
+    let wanted: BTreeMap<&VariantId, Replicas> =
+        targets.map(|target| (&target.variant, target.wanted)).collect();
+    for (variant_id, variant) in snapshot.variants().filter(|(_, variant)| &variant.pool == id) {
+        let wanted = wanted.get(&variant_id).copied().unwrap_or_else(|| variant.live());
+        let gpus = |replicas| Gpus::for_replicas(variant.gpus_per_replica, replicas);
+        let model = snapshot.models.get_key_value(variant_id.model());
+        let Some((model, _)) = model else { continue };
+        let (used, wants) = uses.entry(model.namespace()).or_default();
+        *used = used.saturating_add(gpus(variant.live()));
+        *wants = wants.saturating_add(gpus(wanted));
+    }
+    let row = |(namespace, (used, wanted)): (&Namespace, (Gpus, Gpus))| NamespaceUse {
+        namespace: namespace.to_string(),
+        used: small(used.get()),
+        wanted: small(wanted.get()),
+        guaranteed: small(pool.share_of(namespace).guaranteed.get()),
+    };
+    uses.into_iter().map(row).collect()
 }
 
 struct Counts {
@@ -158,6 +198,8 @@ mod tests {
     use super::*;
     use crate::observe::demand::Signals;
     use crate::observe::{Learnt, PodFacts, look};
+    use flyball_core::decision::Previous;
+    use flyball_core::testing::{hold, model, pool, snapshot, variant};
     use flyball_core::units::{Micros, Timestamp};
     use serde_json::{Value, json};
 
@@ -198,7 +240,8 @@ mod tests {
         let facts = facts(spec);
         let time = (Timestamp::from_millis(1_700_000_000_000), Micros::from_seconds(60));
         let seen = look(&facts, &Signals::default(), &mut Learnt::default(), time);
-        pools(&facts, &seen.snapshot).remove(0)
+        let decision = hold(&seen.snapshot, &Previous::none());
+        pools(&facts, &seen.snapshot, &decision).remove(0)
     }
 
     #[test]
@@ -236,6 +279,29 @@ mod tests {
             (fixed.status.as_str(), fixed.reason.as_str()),
             ("False", "CapacityUnavailable")
         );
+    }
+
+    #[test]
+    fn what_namespaces_hold_and_want_is_told() {
+        let (h100, kind) =
+            (pool("h100").gpus(16).share("b", 8, 0).share("c", 4, 0), variant("x", "h100"));
+        let on = |id: &str, each: u32, ready: usize| {
+            model(id).variant(kind.clone().gpus_per_replica(each).ready(ready).draining(1))
+        };
+        let world = snapshot()
+            .pool(h100)
+            .model(on("a/m", 1, 2))
+            .model(on("b/m", 2, 1))
+            .model(on("b/n", 2, 2));
+        let world = world.build();
+        let mut decision = hold(&world, &Previous::none());
+        decision.models[2].targets[0].wanted = Replicas::new(5);
+        let (id, known) = world.pools.first_key_value().unwrap();
+        let row =
+            |one: &NamespaceUse| (one.namespace.clone(), one.used, one.wanted, one.guaranteed);
+        let rows: Vec<_> = uses(id, known, &world, &decision).iter().map(row).collect();
+        let expected = [("a", 2, 2, 0), ("b", 6, 12, 8), ("c", 0, 0, 4)];
+        assert_eq!(rows, expected.map(|(name, a, b, c)| (name.to_owned(), a, b, c)));
     }
 
     #[test]

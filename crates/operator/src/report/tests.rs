@@ -279,7 +279,7 @@ fn every_metric_of_the_operator_is_on_its_page() {
     board.change(|shown| {
         shown.show(&seen.snapshot, &decision.models, |_| Some(990_000));
         shown.say(seen.models.keys().map(|id| (id, &status)));
-        shown.pools = Arc::new(pools::pools(&facts, &seen.snapshot));
+        shown.pools = Arc::new(pools::pools(&facts, &seen.snapshot, &decision));
         shown.heard("prometheus", at(1_000));
         shown.failed("apply", "moved");
         shown.took([0.1, 0.01, 0.2]);

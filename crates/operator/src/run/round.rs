@@ -43,7 +43,7 @@ impl Operator {
         });
         self.break_off(&decided.broken, "a decision would break a rule and is held");
         self.attained.learn(&seen.snapshot);
-        let pools = Arc::new(pools::pools(&facts, &seen.snapshot));
+        let pools = Arc::new(pools::pools(&facts, &seen.snapshot, &decided.decision));
         let thought = began.elapsed();
         let mut made = Vec::new();
         if leads {

@@ -6,10 +6,10 @@ use crate::model_service::{
 };
 use crate::pool::{Growth, PoolSpec, Purchase};
 use crate::{decimal, labels};
-use flyball_core::ids::{ModelId, PoolId, VariantName};
+use flyball_core::ids::{ModelId, Namespace, PoolId, VariantName};
 use flyball_core::interval::{Interval, Origin};
 use flyball_core::snapshot::{self, Capacity, ScalingBounds};
-use flyball_core::units::{self, Currency, Micros, Price, Replicas, Tokens, TokensPerSecond};
+use flyball_core::units::{self, Currency, Gpus, Micros, Price, Replicas, Tokens, TokensPerSecond};
 use kube::ResourceExt as _;
 use std::collections::BTreeMap;
 
@@ -161,6 +161,16 @@ impl PoolSpec {
             Ok((price.purchase.of_core(), amount))
         };
         self.prices.iter().map(price).collect()
+    }
+
+    /// What namespaces may have against others. One that cannot be a namespace has no models.
+    pub fn shares_of_core(&self) -> BTreeMap<Namespace, snapshot::Share> {
+        let share = |share: &crate::pool::Share| {
+            let guaranteed = Gpus::new(u32::try_from(share.guaranteed_gpus).unwrap_or(0));
+            let namespace = Namespace::new(&share.namespace).ok()?;
+            Some((namespace, snapshot::Share { guaranteed, priority: share.priority }))
+        };
+        self.shares.iter().filter_map(share).collect()
     }
 
     /// Whether nodes come when pods wait for them.

@@ -215,6 +215,7 @@ impl World<'_> {
             accelerator: setup.accelerator.clone(),
             allocatable: gpus.into_iter().map(seen).collect(),
             held_by_others: Gpus::ZERO,
+            shares: BTreeMap::new(),
             can_grow: setup.can_grow,
             supply: None,
             limit: setup.limit,

@@ -52,6 +52,7 @@ impl View {
                 accelerator: kind,
                 allocatable: BTreeMap::new(),
                 held_by_others: Gpus::ZERO,
+                shares: BTreeMap::new(),
                 can_grow: !fixed,
                 supply: shared.filter(|_| !fixed).and_then(|_| stated(&world.cold_start)),
                 limit: None,

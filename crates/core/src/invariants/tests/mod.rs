@@ -366,6 +366,30 @@ fn inv_01_counts_what_a_model_that_does_not_act_has_and_not_what_is_shown_for_it
 }
 
 #[test]
+fn inv_12_taking_from_another_namespace_without_the_pools_word() {
+    // Six and two of eight; the second gets three of the first's.
+    let broken = |from: &str, h100: PoolBuilder, left: u32| {
+        let first = model(from).variant(variant("x", "h100").ready(6));
+        let second = model("b/second").variant(variant("x", "h100").ready(2));
+        let world = snapshot().pool(h100.gpus(8)).model(first).model(second).build();
+        let mut decision = hold(&world, &Previous::none());
+        decision.models[0].targets[0].replicas = Replicas::new(left);
+        decision.models[1].targets[0].replicas = Replicas::new(8 - left);
+        broken(&world, &decision)
+    };
+    let only = [Invariant::TakenAcrossNamespacesByShare];
+    assert_eq!(broken("a/first", pool("h100"), 3), only);
+    assert_eq!(broken("b/first", pool("h100"), 3), [], "one namespace orders its own models");
+    assert_eq!(broken("a/first", pool("h100").share("b", 0, 1), 3), [], "a higher priority");
+    assert_eq!(broken("a/first", pool("h100").share("a", 0, 1), 3), only, "a lower one");
+    assert_eq!(broken("a/first", pool("h100").share("b", 5, 0), 3), [], "what it is guaranteed");
+    assert_eq!(broken("a/first", pool("h100").share("b", 2, 0), 3), only, "it has that already");
+    let both = || pool("h100").share("a", 4, 0).share("b", 0, 1);
+    assert_eq!(broken("a/first", both(), 4), []);
+    assert_eq!(broken("a/first", both(), 3), only, "the first is guaranteed four");
+}
+
+#[test]
 fn inv_13_a_write_that_takes_away_what_may_hold_requests() {
     let model = "a/qwen".parse().unwrap();
     let broken = |holding| removals(&model, [("qwen-x-0", holding)]);
