@@ -49,10 +49,13 @@ impl Correction {
     /// the error of a mean does, and ten samples weigh as much as the prediction.
     pub(crate) fn unit(&self, capacity: &Capacity) -> Unit {
         let (point, low) = (Unit::point(capacity), Unit::low(capacity));
+        // What was learnt of another capacity, or elsewhere, is trusted no further than what is learnt here.
+        let (least, most) = trust(capacity);
+        let factor = self.factor.clamp(least, most);
         let doubt = 1.0 / (1.0 + f64::from(self.samples) / 10.0).sqrt();
         let part = |point: f64, low: f64| {
             if point.is_finite() {
-                (point * self.factor - (point - low) * doubt).max(point / 10.0)
+                (point * factor - (point - low) * doubt).max(point / 10.0)
             } else {
                 point
             }
@@ -63,6 +66,17 @@ impl Correction {
             // How much memory there is does not depend on speed.
             resident: low.resident,
         }
+    }
+
+    /// What was learnt, as numbers.
+    pub(crate) fn numbers(&self) -> [f64; 2] {
+        [self.factor, f64::from(self.samples)]
+    }
+
+    /// The same back; `None` if it cannot be.
+    pub(crate) fn restored(&[factor, samples]: &[f64; 2]) -> Option<Self> {
+        let possible = (0.01..=100.0).contains(&factor) && (0.0..=MOST_SAMPLES).contains(&samples);
+        possible.then_some(Self { factor, samples: samples as u32, last: None })
     }
 
     /// Learns from one moment.
@@ -94,10 +108,13 @@ impl Correction {
         if shows_less || shows_more {
             let (low, high) = trust(capacity);
             self.factor = (self.factor + GAIN * (each - self.factor)).clamp(low, high);
-            self.samples = self.samples.saturating_add(1).min(1_000);
+            self.samples = self.samples.saturating_add(1).min(MOST_SAMPLES as u32);
         }
     }
 }
+
+/// A factor rests on no more samples than these.
+const MOST_SAMPLES: f64 = 1_000.0;
 
 /// Twenty samples move the factor by two thirds of what they show: a single odd minute by 5 %.
 const GAIN: f64 = 0.05;

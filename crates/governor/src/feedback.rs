@@ -62,6 +62,24 @@ impl Feedback {
             (self.excess + beyond).clamp(-SAVED_DAYS * allowance, OVERDRAWN_DAYS * allowance);
     }
 
+    /// What was learnt, as numbers.
+    pub(crate) fn numbers(&self) -> [f64; 4] {
+        [self.excess, self.daily, self.seen_s, self.requests_per_work.unwrap_or(0.0)]
+    }
+
+    /// The same back; `None` if it cannot be.
+    pub(crate) fn restored(numbers: &[f64; 4]) -> Option<Self> {
+        let [excess, daily, seen_s, rate] = *numbers;
+        let counts = [excess.abs(), daily, rate].iter().all(|count| (0.0..1e12).contains(count));
+        (counts && (0.0..=86_400.0).contains(&seen_s)).then(|| Self {
+            seen_at: None,
+            excess,
+            daily,
+            seen_s,
+            requests_per_work: (rate > 0.0).then_some(rate),
+        })
+    }
+
     /// Requests that may miss in a day.
     fn daily_allowance(&self, seat: &Seat<'_>) -> f64 {
         AIM_BELOW * allowed(seat) * self.daily.max(1.0)
@@ -86,6 +104,7 @@ impl Feedback {
             }
         }
         let days = self.excess / self.daily_allowance(seat);
+        let days = days.clamp(-SAVED_DAYS, OVERDRAWN_DAYS);
         WORTH_AT_ONE_PERCENT * (0.01 / allowed(seat)) * (GAIN * days).exp()
     }
 }

@@ -70,6 +70,11 @@ struct Sum {
 }
 
 impl Held {
+    /// Forgets what was seen of a model.
+    pub(crate) fn forget(&mut self, id: &ModelId) {
+        self.models.remove(id);
+    }
+
     fn add(&mut self, sum: &mut Sum, seat: &Seat<'_>, pool: &PoolId, supply_s: f64, new: bool) {
         for (n, lane) in seat.lanes.iter().enumerate() {
             if &lane.variant.pool != pool {

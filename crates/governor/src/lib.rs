@@ -6,7 +6,8 @@
 //!
 //! The modules are its steps, in order: look ([`memory`], `lane`, `seat`), learn (`capacity`,
 //! `starts`, `absent`, `demand`, `forecast`, `feedback`), wish (`scale`, `mix`, `zero`), hold back (`rails`,
-//! `pool`, `share`), hold ahead (`hold`), carry out (`steps`), account (`receipt`, [`explain`]). [`policy`] is what owners set.
+//! `pool`, `share`), hold ahead (`hold`), carry out (`steps`), account (`receipt`, [`explain`]). [`policy`] is
+//! what owners set, and [`Learnt`] what outlives a process.
 //!
 //! It does no I/O and knows no clock, no randomness and no serialised form. Start at [`decide`].
 
@@ -20,6 +21,7 @@ mod feedback;
 mod forecast;
 mod hold;
 mod lane;
+mod learnt;
 pub mod memory;
 mod mix;
 pub mod policy;
@@ -33,6 +35,7 @@ mod starts;
 mod steps;
 mod zero;
 
+pub use learnt::Learnt;
 pub use memory::Memory;
 pub use policy::Policy;
 

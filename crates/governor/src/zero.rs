@@ -15,12 +15,25 @@ pub(crate) struct Idle {
     next: usize,
 }
 
-/// The last so many idle times are remembered.
-const PAST: usize = 32;
 /// Shorter pauses than this are gaps between requests, not idleness.
 const PAUSE_S: f64 = 60.0;
 
 impl Idle {
+    /// The last so many idle times are remembered.
+    pub(crate) const PAST: usize = 32;
+
+    /// Idle times that ended, the oldest first.
+    pub(crate) fn past_s(&self) -> impl Iterator<Item = f64> {
+        let (newer, older) = self.past_s.split_at(self.next.min(self.past_s.len()));
+        older.iter().chain(newer).map(|past| f64::from(*past))
+    }
+
+    /// Replaces them.
+    pub(crate) fn restore(&mut self, past_s: &[f64]) {
+        self.past_s = past_s.iter().map(|past| *past as f32).take(Self::PAST).collect();
+        self.next = self.past_s.len() % Self::PAST;
+    }
+
     /// Learns whether the model is idle now.
     pub(crate) fn learn(&mut self, idle: bool, now: Timestamp) {
         match (idle, self.since) {
@@ -31,12 +44,12 @@ impl Idle {
                 if length_s < PAUSE_S {
                     return;
                 }
-                if self.past_s.len() < PAST {
+                if self.past_s.len() < Self::PAST {
                     self.past_s.push(length_s as f32);
                 } else {
                     self.past_s[self.next] = length_s as f32;
                 }
-                self.next = (self.next + 1) % PAST;
+                self.next = (self.next + 1) % Self::PAST;
             }
             _ => {}
         }
@@ -74,6 +87,24 @@ mod tests {
         assert!(idle.may_sleep(at(400), 300.0));
         idle.learn(false, at(401));
         assert!(!idle.may_sleep(at(900), 300.0));
+    }
+
+    #[test]
+    fn what_was_is_told_from_the_oldest_on_and_restored_in_that_order() {
+        let mut idle = Idle::default();
+        for n in 0..40 {
+            idle.learn(true, at(n * 10_000));
+            idle.learn(false, at(n * 10_000 + 100 + n));
+        }
+        let past: Vec<f64> = idle.past_s().collect();
+        assert_eq!((past.len(), past[0], past[31]), (Idle::PAST, 108.0, 139.0));
+        let mut other = Idle::default();
+        other.restore(&past);
+        idle.learn(true, at(900_000));
+        other.learn(true, at(900_000));
+        idle.learn(false, at(900_500));
+        other.learn(false, at(900_500));
+        assert!(idle.past_s().eq(other.past_s()), "the oldest goes first");
     }
 
     #[test]

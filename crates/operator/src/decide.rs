@@ -1,9 +1,12 @@
 //! Asks the governor, and keeps what it needs to be asked again.
 //!
 //! The governor is a plain function; what it learnt and what was decided before are held here. After a
-//! restart the targets come back from the statuses, so that nothing moves because an operator did.
+//! restart, and after another operator led, both come back from the statuses, so that nothing moves because
+//! an operator did.
 
 use crate::observe::Seen;
+use crate::observe::demand::Means;
+use crate::persist::{self, Unreadable};
 use crate::time;
 use flyball_core::decision::{
     Bound, Decision, Expected, ModelDecision, Previous, PreviousTarget, Target,
@@ -14,13 +17,17 @@ use flyball_core::reason::Reason;
 use flyball_core::snapshot::Snapshot;
 use flyball_core::units::Replicas;
 use flyball_governor::{Memory, Policy, decide};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is remembered from decision to decision.
 #[derive(Clone, Debug, Default)]
 pub struct Brain {
     previous: Previous,
     memory: Memory,
+    /// Minutes that what is known of each model rests on, of this operator while it led or of the one
+    /// that wrote it. What is seen without leading is less: gateways talk to the leader.
+    evidence: BTreeMap<ModelId, u32>,
+    stands_by: bool,
 }
 
 /// What was decided and may be carried out.
@@ -30,16 +37,26 @@ pub struct Decided {
     pub decision: Decision,
     /// Which rules it would have broken; there should be none.
     pub broken: Vec<Violation>,
+    /// Statuses from which nothing could be restored.
+    pub unread: Vec<(ModelId, Unreadable)>,
 }
 
 impl Brain {
     /// Decides.
     pub fn decide(&mut self, seen: &Seen) -> Decided {
+        let unread = self.restore(seen);
         self.recall(seen);
         let memory = std::mem::take(&mut self.memory);
         let (decision, memory) = decide(&seen.snapshot, &seen.policy, &self.previous, memory);
         self.memory = memory;
-        self.settle(&seen.snapshot, decision)
+        let decided = Decided { unread, ..self.settle(&seen.snapshot, decision) };
+        if std::mem::take(&mut self.stands_by) {
+            // Not what this one would do counts when it takes over, but what the leader did last.
+            self.previous = Previous::none();
+        } else {
+            self.evidence = self.memory.minutes().map(|(id, rests)| (id.clone(), rests)).collect();
+        }
+        decided
     }
 
     /// Holds what breaks a rule, and remembers the rest. One that is held may take back what another was
@@ -58,7 +75,7 @@ impl Brain {
             found.retain(|one| one.models.iter().any(|id| !held.contains(id)));
         }
         self.previous = self.previous.after(&decision);
-        Decided { decision, broken }
+        Decided { decision, broken, unread: Vec::new() }
     }
 
     /// Nothing changes for this model. What was considered for it stays in its receipt.
@@ -111,9 +128,39 @@ impl Brain {
         }
     }
 
+    /// Takes over what was learnt where nothing was decided yet and the status knows more. Returns where it
+    /// could not.
+    fn restore(&mut self, seen: &Seen) -> Vec<(ModelId, Unreadable)> {
+        let decided: BTreeSet<&ModelId> =
+            self.previous.targets.keys().map(VariantId::model).collect();
+        self.evidence.retain(|id, _| seen.snapshot.models.contains_key(id));
+        let mut unread = Vec::new();
+        for id in seen.snapshot.models.keys().filter(|id| !decided.contains(id)) {
+            let service = seen.models.get(id).map(|model| &model.service);
+            let status = service.and_then(|service| service.status.as_ref());
+            let Some(text) = status.and_then(|status| status.learnt.as_ref()) else { continue };
+            let known = self.evidence.get(id).copied().unwrap_or(0);
+            match persist::read(text).map(|persisted| persisted.learnt) {
+                Ok(learnt) if learnt.minutes <= known => {}
+                Ok(learnt) if self.memory.restore(id, &learnt) => {
+                    self.evidence.insert(id.clone(), learnt.minutes);
+                }
+                Ok(_) => unread.push((id.clone(), Unreadable::Impossible)),
+                Err(error) => unread.push((id.clone(), error)),
+            }
+        }
+        unread
+    }
+
+    /// What was learnt about a model, for its status.
+    pub fn learnt(&self, id: &ModelId, shape: Option<Means>) -> Option<String> {
+        persist::write(&self.memory.learnt(id)?, shape)
+    }
+
     /// Forgets what was decided, because another operator leads: its word stands in the statuses.
     pub fn stand_by(&mut self) {
         self.previous = Previous::none();
+        self.stands_by = true;
     }
 }
 
@@ -159,7 +206,7 @@ mod tests {
             entry.reason = Reason::ScaledUp;
         }
         spoil(&mut decision);
-        let Decided { decision, broken } = brain.settle(&snapshot, decision);
+        let Decided { decision, broken, .. } = brain.settle(&snapshot, decision);
         let models = decision.models.iter();
         let models = models.map(|entry| (entry.reason, entry.targets[0].replicas.get()));
         (models.collect(), broken.iter().map(|one| one.invariant).collect())

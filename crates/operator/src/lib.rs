@@ -22,6 +22,7 @@ pub mod imagine;
 pub mod lead;
 pub mod link;
 pub mod observe;
+pub mod persist;
 pub mod report;
 pub mod run;
 pub mod settings;

@@ -7,9 +7,12 @@
 //!
 //! It knows no replicas, no pools and no money. Start at [`Outlook`].
 
+mod numbers;
 mod queue;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use numbers::NUMBERS;
 
 use flyball_core::units::Timestamp;
 use queue::Queue;
@@ -125,6 +128,8 @@ pub(crate) struct Forecaster {
     moves: Vec<f32>,
     moves_seen: usize,
     minutes_seen: usize,
+    /// Minutes that what was restored rests on.
+    minutes_before: i64,
     ahead: usize,
     table: [f64; CELLS],
 }
@@ -152,6 +157,8 @@ const WEIGHTS: [f64; CELLS] = {
     }
     weights
 };
+/// Work is held against what it was so many minutes ago.
+const RECENT: usize = 10;
 /// Minutes that are remembered one by one: a day.
 const PAST: usize = 1440;
 /// Moves that are remembered: seven days of minutes. The rare moves that matter are not in less.
@@ -188,6 +195,7 @@ impl Default for Forecaster {
             moves: Vec::new(),
             moves_seen: 0,
             minutes_seen: 0,
+            minutes_before: 0,
             ahead: 1,
             table,
         }
@@ -199,9 +207,11 @@ impl Forecaster {
     pub(crate) fn learn(&mut self, work: f64, now: Timestamp, cold_start_s: f64) {
         let Some((before, last)) = self.seen.replace((now, work)) else {
             (self.level, self.level_doubt) = (work.max(QUIET), 0.01 * work * work);
-            self.noise = (0.01 * work * work).max(1e-6);
-            (self.quick_noise, self.slow_noise) = (self.noise, self.noise);
-            self.usual = self.level.ln();
+            if self.noise <= 0.0 {
+                self.noise = (0.01 * work * work).max(1e-6);
+                (self.quick_noise, self.slow_noise) = (self.noise, self.noise);
+                self.usual = self.level.ln();
+            }
             return;
         };
         let seconds = now.since(before).map_or(0.0, |time| time.get() as f64 / 1e6);
@@ -251,7 +261,7 @@ impl Forecaster {
     fn close(&mut self, mean: f64, cold_start_s: f64) {
         let ahead = (((cold_start_s + 15.0) / 60.0).round() as usize).clamp(1, PAST - 1);
         let now = (mean + FEW).ln();
-        if let Some(earlier) = self.at(9) {
+        if let Some(earlier) = self.at(RECENT - 1) {
             let change = now - f64::from(earlier[0]);
             self.change += (change * change - self.change) / CHANGE_MINUTES;
         }

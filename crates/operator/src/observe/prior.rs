@@ -1,11 +1,12 @@
 //! What one replica can do: as its owner says, or as `perf` predicts it for the requests that come.
 
 use super::demand::Means;
+use crate::persist;
 use flyball_core::ids::{ModelId, VariantId};
 use flyball_core::snapshot::{Capacity, Objectives};
 use flyball_perf::serving::capacity::{self, Wanted};
 use flyball_perf::serving::steady::{Limits, Shape};
-use flyball_resources::model_service::Variant;
+use flyball_resources::model_service::{ModelServiceStatus, Variant};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// vLLM's defaults: prompt tokens of one step, and requests at once.
@@ -38,6 +39,28 @@ struct Predicted {
 }
 
 impl Priors {
+    /// Requests looked like this when a status was last written, for as long as nothing else is known.
+    pub(super) fn recall(&mut self, id: &ModelId, status: Option<&ModelServiceStatus>) {
+        if self.shapes.contains_key(id) {
+            return;
+        }
+        let text = status.and_then(|status| status.learnt.as_deref());
+        if let Some(shape) = text.and_then(|text| persist::read(text).ok()?.shape) {
+            self.shapes.insert(id.clone(), shape);
+        }
+    }
+
+    /// What requests look like.
+    pub fn shape(&self, id: &ModelId) -> Option<Means> {
+        self.shapes.get(id).copied()
+    }
+
+    /// Forgets what requests look like, because another operator leads and is told: its word stands in
+    /// the statuses.
+    pub fn stand_by(&mut self) {
+        self.shapes.clear();
+    }
+
     /// Requests look like this now.
     pub(super) fn learn(&mut self, id: &ModelId, seen: Option<Means>) {
         let Some(seen) = seen.filter(|seen| seen.prompt >= 1.0 && seen.output >= 1.0) else {

@@ -153,6 +153,7 @@ impl<'a> Look<'a> {
     fn model(&self, seen: &mut SeenModel, learnt: &mut Learnt) -> Model {
         let spec = &self.service.spec;
         let mut variants = BTreeMap::new();
+        learnt.priors.recall(&self.wanted.id, self.service.status.as_ref());
         let namespace = self.wanted.id.namespace().as_str();
         let mut serving = Serving { namespace, pods: Vec::new(), lapsed: false };
         for (name, variant) in self.wanted.variants.iter().zip(&spec.variants) {

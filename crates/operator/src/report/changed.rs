@@ -50,6 +50,7 @@ fn essence(status: &ModelServiceStatus) -> ModelServiceStatus {
     let mut status = status.clone();
     status.attainment_percent = None;
     status.forecast = None;
+    status.learnt = None;
     for variant in &mut status.variants {
         variant.prefill_tokens_per_second = None;
         variant.decode_tokens_per_second = None;

@@ -15,7 +15,7 @@ use flyball_resources::{decimal, labels, rfc3339};
 use kube::ResourceExt as _;
 
 /// What a status is made of.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Context<'a> {
     /// The picture that was decided on.
     pub snapshot: &'a Snapshot,
@@ -33,6 +33,8 @@ pub struct Context<'a> {
     pub attained_per_million: Option<u32>,
     /// Cold starts.
     pub starts: &'a Starts,
+    /// What was learnt and is to stand there from now on; otherwise what stands there stays.
+    pub learnt: Option<String>,
 }
 
 /// The status of the model of this name.
@@ -67,6 +69,7 @@ pub fn status(id: &ModelId, context: &Context<'_>) -> ModelServiceStatus {
         forecast: work.map(|work| Band::of(&work)),
         variants: variants(id, context),
         decision: receipt,
+        learnt: context.learnt.clone().or(before.learnt),
         conditions: conditions::merge(
             &before.conditions,
             &said(id, context),

@@ -1,3 +1,5 @@
+mod restart;
+
 use super::*;
 use crate::decide::{Brain, Decided};
 use crate::observe::demand::{Engine, Signals};
@@ -76,13 +78,23 @@ fn seen(facts: &Facts, learnt: &mut Learnt, seen_at: u64, now: u64) -> Seen {
 fn told(facts: &Facts, seen_at: u64, now: u64) -> ModelServiceStatus {
     let mut learnt = Learnt::default();
     let seen = seen(facts, &mut learnt, seen_at, now);
-    let Decided { decision, broken } = Brain::default().decide(&seen);
-    assert!(broken.is_empty(), "{broken:?}");
-    said(&seen, &learnt, &Decided { decision, broken })
+    let decided = Brain::default().decide(&seen);
+    assert!(decided.broken.is_empty(), "{:?}", decided.broken);
+    said(&seen, &learnt, &decided)
 }
 
 /// The status that tells of what was decided.
 fn said(seen: &Seen, learnt: &Learnt, all: &Decided) -> ModelServiceStatus {
+    said_with(seen, learnt, all, None)
+}
+
+/// The same, with what the governor learnt.
+fn said_with(
+    seen: &Seen,
+    learnt: &Learnt,
+    all: &Decided,
+    text: Option<String>,
+) -> ModelServiceStatus {
     let (id, model) = seen.models.iter().next().unwrap();
     let context = Context {
         snapshot: &seen.snapshot,
@@ -93,6 +105,7 @@ fn said(seen: &Seen, learnt: &Learnt, all: &Decided) -> ModelServiceStatus {
         decided: all.decision.models.first(),
         attained_per_million: None,
         starts: &learnt.starts,
+        learnt: text,
     };
     status(id, &context)
 }

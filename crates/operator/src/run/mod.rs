@@ -1,8 +1,8 @@
 //! The loop: look, decide, carry out, tell; and what runs beside it.
 //!
-//! An operator that does not lead looks and decides too, so that it has learnt when it must take over;
-//! it writes nothing and talks to no gateway. `round` is one turn of the loop, `told` its last step,
-//! `talk` the door for gateways.
+//! An operator that does not lead looks and decides too, with what the leader wrote into the statuses: no
+//! gateway talks to it, so that it learns little by itself. It writes nothing. `round` is one turn of the
+//! loop, `told` its last step, `talk` the door for gateways.
 
 mod round;
 mod talk;
@@ -89,6 +89,7 @@ pub async fn run(settings: Settings, version: &'static str, me: String) -> Resul
         link,
         written: BTreeMap::new(),
         pools_written: BTreeMap::new(),
+        learnt_written: BTreeMap::new(),
         settings,
     };
     let mut end = signal(SignalKind::terminate()).map_err(start("signals cannot be heard"))?;
@@ -100,6 +101,7 @@ pub async fn run(settings: Settings, version: &'static str, me: String) -> Resul
         _ = end.recv() => {}
         _ = interrupt.recv() => {}
     }
+    operator.hand_over().await;
     let left = lead::leave(operator.client.clone(), &operator.settings.lease, &me);
     // Whoever comes next waits for the lease to lapse if this fails.
     let _ = tokio::time::timeout(Duration::from_secs(2), left).await;
@@ -124,6 +126,8 @@ struct Operator {
     written: BTreeMap<ModelId, Instant>,
     /// The same of pools.
     pools_written: BTreeMap<String, Instant>,
+    /// When what was learnt was last written, or a model first seen.
+    learnt_written: BTreeMap<ModelId, Instant>,
 }
 
 impl Operator {

@@ -7,6 +7,7 @@ use crate::decide::Decided;
 use crate::imagine::World;
 use crate::observe::demand::Signals;
 use crate::observe::{Counts, Facts, Seen, look, prometheus};
+use crate::persist::Unreadable;
 use crate::report::pools;
 use crate::time;
 use flyball_core::decision::Decision;
@@ -33,6 +34,9 @@ impl Operator {
         self.expected.listens(leads, time.0);
         self.expected.add(&mut signals.in_flight, &facts, &refused, time.0);
         signals.count_unheard(heard.crowded || self.expected.may_still_come(time.0));
+        if !leads {
+            self.learnt.priors.stand_by();
+        }
         let seen = look(&facts, &signals, &mut self.learnt, time);
         let looked = began.elapsed();
         let mut decided = self.state.brain(|brain| {
@@ -41,6 +45,7 @@ impl Operator {
             }
             brain.decide(&seen)
         });
+        self.note_unread(&decided.unread, leads);
         self.break_off(&decided.broken, "a decision would break a rule and is held");
         self.attained.learn(&seen.snapshot);
         let pools = Arc::new(pools::pools(&facts, &seen.snapshot, &decided.decision));
@@ -103,6 +108,14 @@ impl Operator {
     fn order(&self, facts: &Facts, seen: &Seen, decision: &Decision, made: &[(ModelId, Write)]) {
         if let Err(error) = self.link.tell(build::orders(facts, seen, decision, made)) {
             tracing::error!(%error, "gateways were not told");
+        }
+    }
+
+    /// Says of which models all has to be learnt again. Whoever does not lead would say so at every look.
+    fn note_unread(&self, unread: &[(ModelId, Unreadable)], leads: bool) {
+        for (model, error) in unread.iter().filter(|_| leads) {
+            tracing::warn!(%model, %error, "what was learnt is ignored and learnt again");
+            self.board.change(|shown| shown.failed("restore", "refused"));
         }
     }
 

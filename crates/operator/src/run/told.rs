@@ -11,11 +11,20 @@ use flyball_core::snapshot::Snapshot;
 use flyball_resources::model_service::ModelServiceStatus;
 use futures::{StreamExt as _, stream};
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+use tokio::time::timeout;
+
+/// What was learnt is written this often: less than that is lost with an operator that is killed.
+const LEARNT: Duration = Duration::from_secs(300);
+
+/// For writing what was learnt at the end. A pod has half a minute to end, and the lease is still to be given
+/// back.
+const HAND_OVER: Duration = Duration::from_secs(5);
 
 impl Operator {
     pub(super) async fn tell(&mut self, seen: &Seen, all: &Decided) {
         self.written.retain(|id, _| seen.models.contains_key(id));
+        self.learnt_written.retain(|id, _| seen.models.contains_key(id));
         self.state.history(|history| history.keep(|id| seen.models.contains_key(id)));
         let by_id: BTreeMap<&ModelId, &ModelDecision> =
             all.decision.models.iter().map(|decided| (&decided.model, decided)).collect();
@@ -23,7 +32,9 @@ impl Operator {
         let mut statuses = BTreeMap::new();
         for (id, model) in &seen.models {
             let decided = by_id.get(id).copied();
-            let status = self.status(id, seen, all, decided);
+            let learnt = self.learnt_if_due(id);
+            let fresh = learnt.is_some();
+            let status = self.status(id, seen, all, decided, learnt);
             let mode = format!("{:?}", model.service.spec.scaling.mode);
             let entry = self.state.history(|history| history.note(id, &mode, &status)).flatten();
             if entry.is_some() {
@@ -34,35 +45,77 @@ impl Operator {
             let write = report::is_worth_writing(model.service.status.as_ref(), &status, since);
             if write || entry.is_some() {
                 let bad = report::turned_bad(model.service.status.as_ref(), &status);
-                news.push((id, &model.service, write.then(|| status.clone()), (entry, bad)));
+                news.push((
+                    id,
+                    &model.service,
+                    (write.then(|| status.clone()), fresh),
+                    (entry, bad),
+                ));
             }
             statuses.insert(id, status);
         }
         self.board.change(|shown| shown.say(statuses.iter().map(|(id, status)| (*id, status))));
         let teller = &self.teller;
         let told = stream::iter(news)
-            .map(|(id, service, status, (entry, bad))| async move {
+            .map(|(id, service, (status, fresh), (entry, bad))| async move {
                 if let Some(entry) = &entry {
                     teller.event(service, entry).await;
                 }
                 if let Some((reason, message)) = &bad {
                     teller.happened(service, *reason, "Look", message).await;
                 }
-                let Some(status) = status else { return (id, None) };
-                (id, Some(teller.status(service, &status).await))
+                let Some(status) = status else { return (id, fresh, None) };
+                (id, fresh, Some(teller.status(service, &status).await))
             })
             .buffer_unordered(AT_ONCE)
             .collect::<Vec<_>>()
             .await;
-        for (id, written) in told {
+        for (id, fresh, written) in told {
             match written {
                 None => {}
                 Some(Ok(())) => {
                     self.written.insert(id.clone(), Instant::now());
+                    if fresh {
+                        self.learnt_written.insert(id.clone(), Instant::now());
+                    }
                     self.board.change(|shown| shown.wrote("status"));
                 }
                 Some(Err(error)) => self.not_told(&error),
             }
+        }
+    }
+
+    /// What was learnt about a model, if it is to be written again.
+    fn learnt_if_due(&mut self, id: &ModelId) -> Option<String> {
+        let since = self.learnt_written.entry(id.clone()).or_insert_with(Instant::now);
+        (since.elapsed() >= LEARNT).then(|| self.learnt_of(id)).flatten()
+    }
+
+    fn learnt_of(&self, id: &ModelId) -> Option<String> {
+        let shape = self.learnt.priors.shape(id);
+        self.state.brain(|brain| brain.learnt(id, shape))
+    }
+
+    /// Writes what was learnt of all models, because another operator will lead. Whatever is not written
+    /// in time is learnt again.
+    pub(super) async fn hand_over(&self) {
+        let facts = self.watches.facts();
+        let writes = facts.models.iter().filter_map(|service| {
+            let learnt = self.learnt_of(&service.id().ok()?)?;
+            let status = ModelServiceStatus { learnt: Some(learnt), ..service.status.clone()? };
+            Some((service, status))
+        });
+        let teller = &self.teller;
+        let told = stream::iter(writes)
+            .map(|(service, status)| async move { teller.status(service, &status).await })
+            .buffer_unordered(AT_ONCE)
+            .for_each(|told| async move {
+                if let Err(error) = told {
+                    self.not_told(&error);
+                }
+            });
+        if self.fence.may_write(Instant::now()) && timeout(HAND_OVER, told).await.is_err() {
+            tracing::warn!("not all that was learnt was written; the rest is learnt again");
         }
     }
 
@@ -105,6 +158,7 @@ impl Operator {
         seen: &Seen,
         all: &Decided,
         decided: Option<&ModelDecision>,
+        learnt: Option<String>,
     ) -> ModelServiceStatus {
         let model = seen.snapshot.models.get(id);
         let context = Context {
@@ -116,6 +170,7 @@ impl Operator {
             decided,
             attained_per_million: self.attainment(id, &seen.snapshot),
             starts: &self.learnt.starts,
+            learnt,
         };
         report::status(id, &context)
     }

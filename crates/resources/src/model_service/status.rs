@@ -45,6 +45,11 @@ pub struct ModelServiceStatus {
     /// The last decision and what it rests on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Receipt>,
+    /// What an operator has learnt about the model, for the operator that leads next. Its form may change
+    /// with any version; without it everything is learnt again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 4_096))]
+    pub learnt: Option<String>,
     /// What is so, in the standard form; see the reference for the types.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]

@@ -1,0 +1,95 @@
+use super::*;
+use flyball_core::decision::Previous;
+use flyball_core::invariants::check;
+use flyball_core::snapshot::{Demand, Snapshot};
+use flyball_core::testing::{model, pool, seen, snapshot, variant};
+use flyball_core::units::TokensPerSecond;
+use flyball_governor::{Memory, Policy, decide};
+use proptest::prelude::*;
+
+fn persisted() -> Persisted {
+    let rest = |n: usize| if n < 18 { 1.5 } else { n as f64 / 10.0 - 3.0 };
+    let state = [0.5, 0.25, 0.125, 1.5, 0.3, 0.09, 3.0, 10_080.0];
+    let learnt = Learnt {
+        minutes: 4_321,
+        yardstick: [9_000.0, 850.5, f64::INFINITY],
+        forecast: std::array::from_fn(|n| if n < 8 { state[n] } else { rest(n) }),
+        feedback: [-12.5, 86_400.0, 86_400.0, 2.75],
+        idle_s: (0..32).map(|n| f64::from(n) * 1_000.0 + 61.5).collect(),
+        variants: [("h100".parse().unwrap(), [1.0625, 1_000.0])].into(),
+    };
+    Persisted { learnt, shape: Some(Means { prompt: 4_000.0, output: 250.0, answered: 900.0 }) }
+}
+
+fn text() -> String {
+    let persisted = persisted();
+    write(&persisted.learnt, persisted.shape).unwrap()
+}
+
+#[test]
+fn what_is_written_is_read_and_is_short() {
+    let (text, mut want) = (text(), persisted());
+    assert!(text.len() < 1_000, "{} bytes: {text}", text.len());
+    for number in &mut want.learnt.forecast {
+        *number = f64::from(*number as f32);
+    }
+    let got = read(&text).unwrap();
+    assert_eq!(format!("{got:.5?}"), format!("{want:.5?}"));
+    assert!(Memory::default().restore(&"a/m".parse().unwrap(), &got.learnt));
+    want.shape = None;
+    assert_eq!(read(&write(&want.learnt, None).unwrap()).unwrap().shape, None);
+}
+
+#[test]
+fn other_versions_and_damaged_texts_are_refused() {
+    let text = text();
+    assert_eq!(read(&text.replacen('1', "2", 1)), Err(Unreadable::Version("2".to_owned())));
+    let damaged = |text: &str| matches!(read(text), Err(Unreadable::Damaged(_)));
+    assert!(damaged("") && damaged(&text[..text.len() - 1]) && damaged(&text.replace("4321", "9")));
+    assert!(damaged(&format!("{text}{}", " ".repeat(LONGEST))));
+    // A checksum keeps out accidents and nobody who means it.
+    let forged = |body: &str| format!("{body};{:08x}", checksum(body));
+    assert!(damaged(&forged("1;1;1;1;1;1;1;1")) && damaged(&forged("1;1")));
+}
+
+#[test]
+fn more_than_a_status_may_hold_is_not_written() {
+    let mut many = persisted().learnt;
+    many.variants =
+        (0..400).map(|n| (format!("variant-{n}").parse().unwrap(), [1.0, 5.0])).collect();
+    assert_eq!(write(&many, None), None);
+}
+
+proptest! {
+    /// Whatever stands in a status, reading it ends in an answer, and what is taken over can be decided on.
+    #[test]
+    fn no_text_does_harm(place in 0_usize..600, other in "[0-9a-zN;, .e-]{0,9}", sum in any::<bool>()) {
+        let mut text = text();
+        let place = place.min(text.len());
+        let end = (place + other.len()).min(text.len());
+        text.replace_range(place..end, &other);
+        let text = match text.rsplit_once(';') {
+            Some((body, _)) if sum => format!("{body};{:08x}", checksum(body)),
+            _ => text,
+        };
+        if let Ok(persisted) = read(&text) {
+            let id = "a/m".parse().unwrap();
+            let mut memory = Memory::default();
+            if memory.restore(&id, &persisted.learnt) {
+                let world = world();
+                let (decision, _) = decide(&world, &Policy::default(), &Previous::none(), memory);
+                prop_assert!(check(&world, &Previous::none(), &decision).is_empty());
+                let target = decision.models[0].targets[0].replicas.get();
+                prop_assert!((1..=20).contains(&target), "{target}");
+            }
+        }
+    }
+}
+
+fn world() -> Snapshot {
+    let served = variant("h100", "cloud").ready(2);
+    let mut served = model("a/m").between(1, 20).variant(served);
+    let demand = served.clone().build().demand;
+    served = served.demand(Demand { prefill: seen(TokensPerSecond::new(9_000)), ..demand });
+    snapshot().pool(pool("cloud").can_grow()).model(served).build()
+}

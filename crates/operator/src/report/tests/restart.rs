@@ -1,0 +1,147 @@
+//! An operator that begins goes on where the one before it ended.
+
+use super::*;
+use crate::observe::demand::{Asked, Means};
+use crate::persist::{self, Unreadable};
+use flyball_core::ids::ModelId;
+use std::sync::LazyLock;
+
+const LOOK_S: usize = 15;
+const SCALING: &str = r#"{"mode": "Act", "min": 1, "max": 100}"#;
+
+/// One operator: what it remembers, and the status that it last wrote.
+#[derive(Clone, Default)]
+struct Process {
+    brain: Brain,
+    learnt: Learnt,
+    status: Option<ModelServiceStatus>,
+    pods: u32,
+}
+
+impl Process {
+    /// Another one that has what the status says, and nothing else.
+    fn successor(&self) -> Self {
+        Self { status: self.status.clone(), pods: self.pods, ..Self::default() }
+    }
+
+    /// One look; returns what is wanted and why nothing was restored.
+    fn look(&mut self, second: u64) -> (u32, Vec<(ModelId, Unreadable)>) {
+        let scaling = serde_json::from_str(SCALING).unwrap();
+        let facts = with_pods(facts(service(scaling, self.status.as_ref()), true), self.pods);
+        let seen = look(
+            &facts,
+            &signals(second),
+            &mut self.learnt,
+            (at(second), Micros::from_seconds(60)),
+        );
+        let decided = self.brain.decide(&seen);
+        assert!(decided.broken.is_empty(), "{:?}", decided.broken);
+        let learnt = self.brain.learnt(&id(), self.learnt.priors.shape(&id()));
+        self.status = Some(said_with(&seen, &self.learnt, &decided, learnt));
+        let targets = &decided.decision.models[0].targets;
+        self.pods = targets[0].replicas.get();
+        (self.pods, decided.unread)
+    }
+}
+
+/// The same with so many pods that serve.
+fn with_pods(mut facts: Facts, count: u32) -> Facts {
+    for pods in facts.pods.values_mut() {
+        let pod = pods[0].clone();
+        let name = |n: u32| format!("x{n}");
+        let one = |n| PodFacts { name: name(n), uid: name(n), ..pod.clone() };
+        *pods = (0..count).map(one).collect();
+    }
+    facts
+}
+
+fn id() -> ModelId {
+    "a/m".parse().unwrap()
+}
+
+/// Twenty minutes of little, twenty minutes of much, and so on. A tenth of the requests missed in the first
+/// eight hours, and none since.
+fn signals(second: u64) -> Signals {
+    let much = (second / 1_200) % 2 == 1;
+    let requests = |seconds: u64| seconds as f64 * 2.0;
+    let asked = Asked {
+        at: at(second),
+        prompt_rate: Some(if much { 60_000.0 } else { 12_000.0 }),
+        output_rate: Some(300.0),
+        judged: Some((requests(second), requests(second.min(8 * 3_600) / 10))),
+        shape: Some(Means { prompt: 4_000.0, output: 50.0, answered: 900.0 }),
+        ..Asked::default()
+    };
+    Signals { asked: [(id(), asked)].into(), ..Signals::default() }
+}
+
+const HOURS: u64 = 9 * 3_600;
+
+/// An operator that has looked for nine hours.
+static OLD: LazyLock<Process> = LazyLock::new(|| {
+    let mut process = Process::default();
+    for second in (0..=HOURS).step_by(LOOK_S).skip(1) {
+        process.look(second);
+    }
+    process
+});
+
+/// What is wanted at each look of the following forty minutes.
+fn following(mut process: Process) -> Vec<u32> {
+    (1..=160).map(|n| process.look(HOURS + n * 15).0).collect()
+}
+
+fn minutes(process: &Process) -> u32 {
+    let text = process.brain.learnt(&id(), None).unwrap();
+    persist::read(&text).unwrap().learnt.minutes
+}
+
+#[test]
+fn a_successor_decides_as_the_one_before_and_one_that_is_told_nothing_does_not() {
+    let mut ignorant = OLD.successor();
+    ignorant.status.as_mut().unwrap().learnt = None;
+    let [old, restored, ignorant] = [OLD.clone(), OLD.successor(), ignorant].map(following);
+    // The level of the work and how long fewer were wanted are seen anew: that makes one or two of ten.
+    let apart = |other: &[u32]| {
+        old.iter().zip(other).map(|(old, other)| old.abs_diff(*other)).max().unwrap()
+    };
+    assert!(apart(&restored) <= 2, "{old:?}\n{restored:?}");
+    assert!(apart(&ignorant) >= 5, "{old:?}\n{ignorant:?}");
+}
+
+#[test]
+fn one_that_stands_by_follows_what_the_leader_wrote() {
+    let (mut leader, mut other) = (Process::default(), Process::default());
+    for second in (0..=600).step_by(LOOK_S).skip(1) {
+        leader.look(second);
+        other.status = leader.status.clone();
+        other.brain.stand_by();
+        other.look(second);
+    }
+    assert_eq!(minutes(&other), minutes(&leader), "what it saw by itself is no evidence");
+    other.status = OLD.status.clone();
+    other.look(HOURS + 15);
+    assert_eq!(minutes(&other), minutes(&OLD), "it takes over what was written last");
+    // It was away for a moment, and what stands there is older than what it knows.
+    let mut back = OLD.clone();
+    back.status = leader.status.clone();
+    back.brain.stand_by();
+    back.look(HOURS + 15);
+    assert_eq!(minutes(&back), minutes(&OLD));
+}
+
+#[test]
+fn what_cannot_be_read_is_named_once_and_learnt_again() {
+    let text = OLD.status.as_ref().unwrap().learnt.clone().unwrap();
+    assert!(text.len() < 1_000, "{} bytes", text.len());
+    let huge = "1;".repeat(1 << 20);
+    for bad in ["", "7;whatever;00000000", &text[1..], &text[..text.len() / 2], &huge] {
+        let mut process = OLD.successor();
+        process.status.as_mut().unwrap().learnt = Some(bad.to_owned());
+        let (wanted, unread) = process.look(HOURS + 15);
+        assert!(wanted > 0);
+        assert_eq!(unread.len(), 1, "{bad:.20}");
+        assert_eq!(process.look(HOURS + 30).1, []);
+    }
+    assert_eq!(OLD.successor().look(HOURS + 15).1, []);
+}
