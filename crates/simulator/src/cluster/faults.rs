@@ -34,6 +34,13 @@ pub enum Fault {
         /// How many nodes.
         nodes: u32,
     },
+    /// Replicas that get their node never become ready: a failed accelerator, an image that crashes.
+    BadStarts {
+        /// The pool.
+        pool: usize,
+        /// When.
+        during: Range<Seconds>,
+    },
     /// Nothing new is scraped; what was read last stays readable and grows old.
     StaleMetrics {
         /// When.
@@ -69,6 +76,7 @@ impl Fault {
     pub fn during(&self) -> Range<Seconds> {
         match self {
             Self::StockOut { during, .. }
+            | Self::BadStarts { during, .. }
             | Self::StaleMetrics { during }
             | Self::MissingMetrics { during }
             | Self::NotANumber { during } => during.clone(),

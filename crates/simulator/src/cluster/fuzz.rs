@@ -72,8 +72,18 @@ pub fn random_world(seed: u64) -> Setup {
     let length = Seconds(1_800.0);
     let pools: Vec<PoolSetup> = (0..dice.whole(1, 2)).map(|n| pool(&mut dice, n)).collect();
     let models = (0..dice.whole(1, 3)).map(|n| model(&mut dice, seed, n, &pools, length));
-    let models = models.collect();
-    let faults = (0..dice.whole(0, 6)).map(|_| fault(&mut dice, pools.len(), length)).collect();
+    let mut models: Vec<ModelSetup> = models.collect();
+    let mut faults: Vec<Fault> =
+        (0..dice.whole(0, 6)).map(|_| fault(&mut dice, pools.len(), length)).collect();
+    // Draws of their own, so that they change nothing about the rest of a seed's world.
+    let mut more = Dice(stream(seed, Purpose::Faults, 2));
+    if more.happens(0.3) {
+        let pool = more.whole(0, pools.len() as u32 - 1) as usize;
+        faults.push(Fault::BadStarts { pool, during: more.during(length) });
+    }
+    for model in &mut models {
+        model.variants.iter_mut().for_each(|variant| misjudge(&mut more, variant));
+    }
     let metrics = Metrics {
         every: Seconds(*dice.one_of(&[5.0, 10.0, 15.0, 30.0])),
         delay: Seconds(dice.between(0.0, 10.0)),
@@ -219,6 +229,20 @@ fn variant(dice: &mut Dice, number: u32, pools: &[PoolSetup], initial: u32) -> V
         purchase: *dice.one_of(&[Purchase::OnDemand, Purchase::Spot]),
         initial: if number == 0 { dice.whole(0, initial) } else { 0 },
     }
+}
+
+/// What policies are told that a replica can do is off by a factor of up to three, in some worlds.
+fn misjudge(dice: &mut Dice, variant: &mut VariantSetup) {
+    if !dice.happens(0.3) {
+        return;
+    }
+    let off = dice.between(0.3, 3.0);
+    let rate = |of: &mut Option<Interval<TokensPerSecond>>| {
+        let tokens = of.and_then(|of| TokensPerSecond::from_sample(off * of.point().get() as f64));
+        *of = tokens.and_then(|tokens| Interval::exact(tokens, Origin::Stated).ok());
+    };
+    rate(&mut variant.capacity.prefill);
+    rate(&mut variant.capacity.decode);
 }
 
 /// What one replica can do: full chunks of prompt, full batches of answers, a cache nine tenths full.

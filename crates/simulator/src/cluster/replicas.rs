@@ -1,6 +1,7 @@
 //! The life of a replica: asked for, placed, started, serving, ending, gone.
 
 use super::engine::ReplicaEngine;
+use super::faults::Fault;
 use super::queue::Event;
 use super::world::World;
 use crate::chance::{Purpose, stream};
@@ -100,7 +101,11 @@ impl World<'_> {
         let setup = &self.setup.models[details.model].variants[details.variant];
         let mut chance = stream(self.setup.seed, Purpose::ColdStarts, replica as u64);
         let after = setup.cold_start.draw(&mut chance, has_image);
+        let pool = setup.pool;
         self.enter(replica, State::Starting);
+        if self.suffers(|fault| matches!(fault, Fault::BadStarts { pool: p, .. } if *p == pool)) {
+            return;
+        }
         self.queue.plan(self.now + after, Event::Ready { replica });
     }
 

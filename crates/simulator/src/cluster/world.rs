@@ -207,6 +207,7 @@ impl<'a> World<'a> {
             Fault::NodeLoss { pool, nodes, .. } => self.lose_nodes(*pool, *nodes),
             Fault::ClockJump { by, .. } => self.clock_error += by,
             Fault::StockOut { .. }
+            | Fault::BadStarts { .. }
             | Fault::StaleMetrics { .. }
             | Fault::MissingMetrics { .. }
             | Fault::NotANumber { .. }

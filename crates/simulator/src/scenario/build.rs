@@ -208,6 +208,7 @@ fn fault(form: &Form, fault: &FaultForm) -> Fault {
             Fault::Reclaim { pool, at, nodes, notice }
         }
         KindForm::NodeLoss => Fault::NodeLoss { pool, at, nodes },
+        KindForm::BadStarts => Fault::BadStarts { pool, during },
         KindForm::StaleMetrics => Fault::StaleMetrics { during },
         KindForm::MissingMetrics => Fault::MissingMetrics { during },
         KindForm::NotANumber => Fault::NotANumber { during },

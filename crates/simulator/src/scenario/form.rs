@@ -272,6 +272,7 @@ pub(super) enum KindForm {
     StockOut,
     Reclaim,
     NodeLoss,
+    BadStarts,
     StaleMetrics,
     MissingMetrics,
     NotANumber,

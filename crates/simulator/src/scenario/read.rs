@@ -181,17 +181,17 @@ fn check_fault(form: &Form, fault: &FaultForm, problems: &mut Problems) {
         problems.unless(given, || format!("{place}: {what} is missing"));
     };
     use KindForm::{
-        ClockJump, MissingMetrics, NodeLoss, NotANumber, Reclaim, StaleMetrics, StockOut,
+        BadStarts, ClockJump, MissingMetrics, NodeLoss, NotANumber, Reclaim, StaleMetrics, StockOut,
     };
     match fault.kind {
-        StockOut | StaleMetrics | MissingMetrics | NotANumber => {
+        StockOut | BadStarts | StaleMetrics | MissingMetrics | NotANumber => {
             needs(fault.for_seconds.is_some(), "for_seconds", problems);
         }
         Reclaim => needs(fault.notice_seconds.is_some(), "notice_seconds", problems),
         ClockJump => needs(fault.by_seconds.is_some(), "by_seconds", problems),
         NodeLoss => {}
     }
-    if matches!(fault.kind, StockOut | Reclaim | NodeLoss) {
+    if matches!(fault.kind, StockOut | BadStarts | Reclaim | NodeLoss) {
         let known = |name: &String| form.pools.iter().any(|pool| pool.name == *name);
         needs(fault.pool.as_ref().is_some_and(known), "a pool that is there", problems);
     }

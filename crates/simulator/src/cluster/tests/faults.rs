@@ -59,6 +59,14 @@ fn without_notice_what_runs_is_killed() {
 }
 
 #[test]
+fn what_gets_its_node_in_bad_starts_never_serves_and_what_comes_later_does() {
+    let fault = Fault::BadStarts { pool: 0, during: Seconds(50.0)..Seconds(300.0) };
+    let run = play(&with(fault), &mut Script::new(&[(10.0, 3), (400.0, 4)]));
+    assert_eq!(counts(&run, 399.0), [0, 1, 2, 0], "a node came at 110 s with room for one");
+    assert_eq!(counts(&run, 599.0), [0, 1, 3, 0]);
+}
+
+#[test]
 fn stale_metrics_keep_their_old_time_and_come_back() {
     let script = readings(Fault::StaleMetrics { during: Seconds(100.0)..Seconds(300.0) });
     let at = |now: f64| script.readings.iter().position(|(at, _)| at.get() == now).unwrap();
