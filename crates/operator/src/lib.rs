@@ -28,3 +28,5 @@ pub mod run;
 pub mod settings;
 mod time;
 pub mod validate;
+#[cfg(test)]
+mod worlds;

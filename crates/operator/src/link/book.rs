@@ -60,7 +60,7 @@ pub struct Report {
 
 /// Why a gateway is not heard.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Refused {
+pub(crate) enum Refused {
     /// It speaks something else.
     #[error(
         "the gateway speaks version {0} of this stream and the operator {ours}; hint: run both from \
@@ -86,7 +86,7 @@ pub(super) enum Refused {
 
 /// Everything that gateways said.
 #[derive(Debug, Default)]
-pub(super) struct Book {
+pub(crate) struct Book {
     gateways: BTreeMap<String, Gateway>,
     /// Gateways that were refused and never told anything, and when they came last.
     refused: BTreeMap<String, SystemTime>,
@@ -104,7 +104,7 @@ struct Gateway {
 
 impl Book {
     /// A gateway says hello on a new connection, which speaks for it from now on. Returns its number.
-    pub(super) fn open(&mut self, hello: &Hello, now: SystemTime) -> Result<u64, Refused> {
+    pub(crate) fn open(&mut self, hello: &Hello, now: SystemTime) -> Result<u64, Refused> {
         let protocol = hello.protocol.unwrap_or_default();
         if !protocol.is_understood() {
             self.turn_away(&hello.gateway, now);
@@ -139,7 +139,7 @@ impl Book {
     }
 
     /// A gateway says something. Whether it waits for other models than before.
-    pub(super) fn hear(
+    pub(crate) fn hear(
         &mut self,
         name: &str,
         talk: u64,
@@ -164,7 +164,7 @@ impl Book {
     }
 
     /// All that was said.
-    pub(super) fn heard(&self, now: SystemTime) -> Heard {
+    pub(crate) fn heard(&self, now: SystemTime) -> Heard {
         let report = |gateway: &Gateway| {
             let gone = is_gone(gateway.last.heard_at, now);
             Report { gone, ..gateway.last.clone() }
@@ -177,7 +177,7 @@ impl Book {
     }
 
     /// Models that gateways wait for which are here.
-    pub(super) fn wanted(&self, now: SystemTime) -> BTreeSet<PublicName> {
+    pub(crate) fn wanted(&self, now: SystemTime) -> BTreeSet<PublicName> {
         let here = self.gateways.values().filter(|gateway| !is_gone(gateway.last.heard_at, now));
         let wanted: BTreeSet<&PublicName> = here.flat_map(|gateway| &gateway.waking).collect();
         wanted.into_iter().take(MAX_MODELS).cloned().collect()
@@ -185,7 +185,7 @@ impl Book {
 
     /// Forgets a gateway that does not exist any more. One that has come back meanwhile is kept: silence
     /// alone makes nobody forgotten who once told something.
-    pub(super) fn forget(&mut self, name: &str, now: SystemTime) {
+    pub(crate) fn forget(&mut self, name: &str, now: SystemTime) {
         if self.gateways.get(name).is_some_and(|known| is_gone(known.last.heard_at, now)) {
             self.gateways.remove(name);
         }
@@ -193,7 +193,7 @@ impl Book {
     }
 
     /// Forgets those that never told anything and do not come any more.
-    pub(super) fn sweep(&mut self, now: SystemTime) {
+    pub(crate) fn sweep(&mut self, now: SystemTime) {
         self.refused.retain(|_, came| passed(*came, now) < NEVER_TOLD);
         let keep =
             |last: &Report| last.told_at.is_some() || passed(last.heard_at, now) < NEVER_TOLD;

@@ -11,7 +11,7 @@
 //! last. Start at [`Link`].
 
 mod auth;
-mod book;
+pub(crate) mod book;
 mod review;
 mod serve;
 mod talk;

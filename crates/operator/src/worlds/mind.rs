@@ -1,0 +1,109 @@
+//! One turn of the operator's loop, without the effects: what `run::round` does between the API server
+//! and the writes.
+
+use super::objects::{ACCOUNT, HOME};
+use super::{Second, clock, moment};
+use crate::build::{self, Built, Write};
+use crate::decide::{Brain, Decided};
+use crate::link::book::Book;
+use crate::observe::demand::{Engine, Signals};
+use crate::observe::{Counts, Expected, Facts, Gateways, Learnt, Seen, look, prometheus};
+use crate::report::{self, Context};
+use flyball_core::decision::Decision;
+use flyball_core::ids::ModelId;
+use flyball_core::invariants::Violation;
+use flyball_core::units::Micros;
+use flyball_resources::model_service::ModelServiceStatus;
+use flyball_resources::stream::Orders;
+use std::collections::BTreeMap;
+
+/// How old a signal may be: the default of the settings.
+pub(super) const MAX_AGE: Second = 60;
+
+/// An operator that leads.
+#[derive(Debug)]
+pub(super) struct Mind {
+    pub(super) book: Book,
+    gateways: Gateways,
+    expected: Expected,
+    learnt: Learnt,
+    pub(super) brain: Brain,
+}
+
+/// What one turn came to.
+#[derive(Debug)]
+pub(super) struct Turn {
+    pub(super) seen: Seen,
+    /// What the governor knew before it decided.
+    pub(super) before: Brain,
+    pub(super) decision: Decision,
+    pub(super) broken: Vec<Violation>,
+    pub(super) writes: Vec<(ModelId, Vec<Write>)>,
+}
+
+/// What engines say.
+#[derive(Clone, Debug)]
+pub(super) enum Series {
+    /// Nobody collects it.
+    NotAsked,
+    /// Whoever collects it does not answer.
+    Away,
+    Told(BTreeMap<(String, String), Engine>),
+}
+
+impl Mind {
+    /// One that begins to lead.
+    pub(super) fn new() -> Self {
+        let accounts = [format!("{HOME}/{ACCOUNT}")];
+        Self {
+            book: Book::default(),
+            gateways: Gateways::default(),
+            expected: Expected::of(&accounts),
+            learnt: Learnt::default(),
+            brain: Brain::default(),
+        }
+    }
+
+    /// Looks, decides and works out the writes.
+    pub(super) fn turn(&mut self, facts: &Facts, series: Series, now: Second) -> Turn {
+        let mut signals = Signals::default();
+        match series {
+            Series::NotAsked => {}
+            Series::Away => signals.in_flight.asked(Counts::Away),
+            Series::Told(engines) => prometheus::add(&mut signals, engines),
+        }
+        let (reports, wanted) = (self.book.reports(clock(now)), self.book.wanted(clock(now)));
+        self.gateways.add(&mut signals, &reports, &wanted, facts);
+        self.expected.listens(true, moment(now));
+        let refused = self.book.refused(clock(now));
+        self.expected.add(&mut signals.in_flight, facts, &refused, moment(now));
+        let time = (moment(now), Micros::from_seconds(MAX_AGE));
+        let seen = look(facts, &signals, &mut self.learnt, time);
+        let before = self.brain.clone();
+        let Decided { decision, mut broken } = self.brain.decide(&seen);
+        let built: Built = build::build(facts, &seen, &decision);
+        broken.extend(built.broken);
+        Turn { seen, before, decision, broken, writes: built.writes }
+    }
+
+    /// What gateways are told after a turn.
+    pub(super) fn orders(&self, facts: &Facts, turn: &Turn, made: &[(ModelId, Write)]) -> Orders {
+        build::orders(facts, &turn.seen, &turn.decision, made)
+    }
+
+    /// What the statuses say after a turn: all that the next operator knows of it.
+    pub(super) fn status(&self, id: &ModelId, turn: &Turn) -> ModelServiceStatus {
+        let decided = turn.decision.models.iter().find(|decided| decided.model == *id);
+        let context = Context {
+            snapshot: &turn.seen.snapshot,
+            decision: &turn.decision,
+            broken: &turn.broken,
+            seen: &turn.seen.models[id],
+            model: turn.seen.snapshot.models.get(id),
+            decided,
+            attained_per_million: None,
+            starts: &self.learnt.starts,
+        };
+        report::status(id, &context)
+    }
+}
