@@ -62,11 +62,17 @@ impl Daemon {
 /// The process of this name among those that were started here. Names are told apart by their first
 /// fifteen letters.
 pub(super) fn pid(name: &str) -> Result<Option<u32>> {
+    pid_of(name, "")
+}
+
+/// The same, of those that were started with this word.
+pub(super) fn pid_of(name: &str, word: &str) -> Result<Option<u32>> {
     let all = std::fs::read_to_string(daemons_cgroup()?.join("cgroup.procs"))?;
     let mut pids = all.lines().filter_map(|line| line.parse::<u32>().ok());
     Ok(pids.find(|pid| {
-        let found = std::fs::read_to_string(format!("/proc/{pid}/comm"));
-        found.is_ok_and(|found| found.trim_end() == name)
+        let of = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}"));
+        of("comm").is_ok_and(|found| found.trim_end() == name)
+            && of("cmdline").is_ok_and(|found| found.contains(word))
     }))
 }
 

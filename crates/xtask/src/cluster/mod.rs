@@ -30,6 +30,7 @@ mod versions;
 
 use kubectl::Kubectl;
 pub(crate) use layout::Layout;
+use layout::NODES;
 
 use anyhow::Result;
 use std::path::{Path, PathBuf};
@@ -143,6 +144,14 @@ pub(crate) fn kueue_installer(root: &Path, layout: &Layout) -> Result<(PathBuf, 
 pub(crate) fn api_server_pid() -> Result<Option<u32>> {
     daemon::pid("kube-apiserver")
 }
+
+/// The kubelet of the second node, which a story stops for a while.
+pub(crate) fn second_kubelet_pid() -> Result<Option<u32>> {
+    daemon::pid_of("kubelet", NODES[1].name)
+}
+
+/// Where pods reach this machine.
+pub(crate) const REACHED_AT: &str = layout::HOST_ADDRESS;
 
 /// Builds and caches the parts, if they are not.
 pub(crate) fn build_parts(root: &Path) -> Result<()> {

@@ -11,4 +11,5 @@ mod rights;
 mod rules;
 mod shell;
 mod shown;
+mod trust;
 mod wakes;

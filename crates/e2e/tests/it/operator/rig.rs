@@ -5,7 +5,7 @@ use flyball_e2e::http::Answer;
 use flyball_e2e::process::{Service, free};
 use flyball_e2e::{Story, dynamic, kubectl, until};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -31,7 +31,8 @@ pub(super) struct Rig<'a> {
     pub(super) gateway: Service,
     /// Where.
     pub(super) http: SocketAddr,
-    link: SocketAddr,
+    /// Where gateways reach the operator.
+    pub(super) link: SocketAddr,
 }
 
 /// Installs our schemas.
@@ -60,6 +61,16 @@ pub(super) struct Setup {
     pub(super) prometheus: Option<SocketAddr>,
     /// Another way of the operator to the cluster.
     pub(super) kubeconfig: Option<PathBuf>,
+    /// Further arguments of every engine.
+    pub(super) engine_args: Vec<String>,
+    /// Namespaces beside the story's own that the operator looks after.
+    pub(super) beside: Vec<String>,
+    /// The address of this machine at which pods reach the operator, where one of them is a gateway.
+    pub(super) reached_at: Option<IpAddr>,
+    /// Seconds after which a signal is old, where not the usual.
+    pub(super) max_age: Option<u32>,
+    /// The pool of accelerators that each engine takes one of.
+    pub(super) pool: Option<String>,
     /// Whether the first replica serves before anybody looks at it: what is decided then is always the
     /// same.
     pub(super) serves: bool,
@@ -114,23 +125,66 @@ impl<'a> Rig<'a> {
 
     /// Replicas that the workload asks for.
     pub(super) async fn replicas(&self) -> Result<i32> {
-        let all: Api<Deployment> =
-            Api::namespaced(self.story.cluster.client.clone(), &self.story.namespace);
+        self.replicas_in(&self.story.namespace).await
+    }
+
+    /// Replicas that the workload of the same name asks for in a namespace.
+    pub(super) async fn replicas_in(&self, namespace: &str) -> Result<i32> {
+        let all: Api<Deployment> = Api::namespaced(self.story.cluster.client.clone(), namespace);
         let spec = all.get("model").await?.spec.context("a Deployment without a spec")?;
         Ok(spec.replicas.unwrap_or(1))
     }
 
+    /// Pods that are ready.
+    pub(super) async fn ready(&self) -> Result<usize> {
+        Ok(self.all().await?.iter().filter(|pod| is_ready(pod)).count())
+    }
+
+    /// Pods that gateways were told to send nothing new to.
+    pub(super) async fn draining(&self) -> Result<usize> {
+        let marked = |pod: &&Pod| {
+            let notes = pod.metadata.annotations.as_ref();
+            notes.is_some_and(|notes| notes.keys().any(|key| key.contains("flyball.dev/drain")))
+        };
+        Ok(self.all().await?.iter().filter(marked).count())
+    }
+
+    /// How often containers of the pods were started again.
+    pub(super) async fn restarts(&self) -> Result<i32> {
+        let all = self.all().await?;
+        let containers =
+            all.iter().filter_map(|pod| pod.status.as_ref()?.container_statuses.as_ref());
+        Ok(containers.flatten().map(|container| container.restart_count).sum())
+    }
+
+    /// Pods that have an address, with it.
+    pub(super) async fn running(&self) -> Result<Vec<(String, SocketAddr)>> {
+        let all = self.all().await?.into_iter();
+        let found = all.filter_map(|pod| Some((pod.metadata.name?, pod.status?.pod_ip?)));
+        found.map(|(name, ip)| Ok((name, (ip.parse::<IpAddr>()?, 8000).into()))).collect()
+    }
+
+    /// What the events of the namespace say.
+    pub(super) async fn events(&self) -> Result<String> {
+        let all: Api<Event> =
+            Api::namespaced(self.story.cluster.client.clone(), &self.story.namespace);
+        let of_ours = |event: &Event| event.involved_object.kind.as_deref() == Some("ModelService");
+        let all = all.list(&ListParams::default()).await?.items;
+        Ok(all
+            .iter()
+            .filter(|event| of_ours(event))
+            .filter_map(|event| event.message.clone())
+            .collect())
+    }
+
     /// The names of all pods.
     pub(super) async fn names(&self) -> Result<BTreeSet<String>> {
-        let all = self.pods().list(&ListParams::default().labels("app=model")).await?.items;
-        Ok(all.into_iter().filter_map(|pod| pod.metadata.name).collect())
+        Ok(self.all().await?.into_iter().filter_map(|pod| pod.metadata.name).collect())
     }
 
     /// The addresses of all pods.
     pub(super) async fn engines(&self) -> Result<Vec<SocketAddr>> {
-        let all = self.pods().list(&ListParams::default().labels("app=model")).await?.items;
-        let addresses = all.into_iter().filter_map(|pod| pod.status?.pod_ip);
-        addresses.map(|ip| Ok((ip.parse::<IpAddr>()?, 8000).into())).collect()
+        Ok(self.running().await?.into_iter().map(|(_, address)| address).collect())
     }
 
     /// The condition of this type: whether it is so, why, and in words.
@@ -148,7 +202,9 @@ impl<'a> Rig<'a> {
 
     /// Changes the ModelService.
     pub(super) async fn change(&self, patch: &Value) -> Result<()> {
-        self.models().patch("model", &PatchParams::default(), &Patch::Merge(patch)).await?;
+        self.models(&self.story.namespace)
+            .patch("model", &PatchParams::default(), &Patch::Merge(patch))
+            .await?;
         Ok(())
     }
 
@@ -163,15 +219,19 @@ impl<'a> Rig<'a> {
 
     /// The ModelService as it is now.
     pub(super) async fn model(&self) -> Result<Value> {
-        Ok(self.models().get("model").await?.data)
+        self.model_of(&self.story.namespace, "model").await
+    }
+
+    /// The ModelService of this name in a namespace.
+    pub(super) async fn model_of(&self, namespace: &str, name: &str) -> Result<Value> {
+        Ok(self.models(namespace).get(name).await?.data)
     }
 
     /// Waits until so many pods are ready and no other is there.
     pub(super) async fn settled(&self, replicas: usize, limit: Duration) -> Result<()> {
-        let pods = self.pods();
         let what = format!("{replicas} pods that serve, and no other");
         let done = until(&what, limit, async || {
-            let all = pods.list(&ListParams::default().labels("app=model")).await?.items;
+            let all = self.all().await?;
             let ready = all.iter().filter(|pod| is_ready(pod)).count();
             Ok((ready == replicas && all.len() == replicas).then_some(()))
         });
@@ -184,7 +244,7 @@ impl<'a> Rig<'a> {
 
     /// The longest that a pod which serves took from being made to being ready.
     pub(super) async fn slowest_start(&self) -> Result<Duration> {
-        let all = self.pods().list(&ListParams::default().labels("app=model")).await?.items;
+        let all = self.all().await?;
         let took = all.iter().filter_map(|pod| {
             let made = pod.metadata.creation_timestamp.as_ref()?;
             let conditions = pod.status.as_ref()?.conditions.as_ref()?;
@@ -205,28 +265,51 @@ impl<'a> Rig<'a> {
         Answer::of(self.http, "/v1/chat/completions", Some(&body)).await?.finish().await
     }
 
+    async fn all(&self) -> Result<Vec<Pod>> {
+        Ok(self.pods().list(&ListParams::default().labels("app=model")).await?.items)
+    }
+
     fn pods(&self) -> Api<Pod> {
         Api::namespaced(self.story.cluster.client.clone(), &self.story.namespace)
     }
 
-    fn models(&self) -> Api<DynamicObject> {
+    fn models(&self, namespace: &str) -> Api<DynamicObject> {
         let version = "flyball.dev/v1alpha1";
-        dynamic(&self.story.cluster.client, Some(&self.story.namespace), version, "ModelService")
+        dynamic(&self.story.cluster.client, Some(namespace), version, "ModelService")
     }
 }
 
 impl Setup {
-    fn manifest(&self, story: &Story) -> Result<String> {
+    /// Engines, their Service and their ModelService.
+    pub(super) fn manifest(&self, story: &Story) -> Result<String> {
         let name = if self.llama { "model-llama.yaml" } else { "model.yaml" };
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cluster/manifests").join(name);
         let usual = "decodeTokensPerSecond: 2000";
         let decode = self.decode.map(|decode| format!("decodeTokensPerSecond: {decode}"));
+        let slow = "- --slow-start=SECONDS";
+        let more = |text: String, arg: &String| text + "\n            - " + arg;
+        let args = self.engine_args.iter().fold(slow.to_owned(), more);
         Ok(std::fs::read_to_string(page)?
+            .replace(slow, &args)
             .replace("FLYBALL_IMAGE", &story.cluster.image)
             .replace("LLAMA_IMAGE", &story.cluster.llama)
             .replace("SECONDS", &self.start_seconds.to_string())
             .replace("SCALING", &self.scaling.to_string())
-            .replace(usual, decode.as_deref().unwrap_or(usual)))
+            .replace(usual, decode.as_deref().unwrap_or(usual))
+            .replace("gpusPerReplica: 0", &self.gpus())
+            .replace("ports:\n            -", &format!("{}ports:\n            -", self.takes())))
+    }
+}
+
+impl Setup {
+    fn gpus(&self) -> String {
+        let pool = |pool: &String| format!("gpusPerReplica: 1\n      pool: {pool}");
+        self.pool.as_ref().map_or_else(|| "gpusPerReplica: 0".to_owned(), pool)
+    }
+
+    fn takes(&self) -> &'static str {
+        let takes = "resources: { limits: { nvidia.com/gpu: 1 } }\n          ";
+        self.pool.as_ref().map_or("", |_| takes)
     }
 }
 
@@ -236,16 +319,22 @@ fn operator(
     link: Option<SocketAddr>,
 ) -> Result<(Service, SocketAddr)> {
     let admin = free()?;
-    let link = link.map_or_else(free, Ok)?;
+    let mut link = link.map_or_else(free, Ok)?;
+    if let Some(ip) = setup.reached_at {
+        link.set_ip(ip);
+    }
     let namespace = &story.namespace;
-    let prometheus = setup.prometheus.map(|address| {
-        // Scraped every five seconds, so that twice that is old.
-        format!("signal_max_age_seconds = 12\n[prometheus]\nurl = \"http://{address}\"\n")
-    });
+    let beside = setup.beside.iter().map(|name| format!(", \"{name}\"")).collect::<String>();
+    // Scraped every five seconds, so that twice that is old.
+    let max_age = setup.max_age.or(setup.prometheus.map(|_| 12));
+    let max_age = max_age.map(|seconds| format!("signal_max_age_seconds = {seconds}\n"));
+    let prometheus =
+        setup.prometheus.map(|address| format!("[prometheus]\nurl = \"http://{address}\"\n"));
+    let prometheus = max_age.into_iter().chain(prometheus).collect::<String>();
     let settings = format!(
-        "admin = \"{admin}\"\nlink = \"{link}\"\nnamespaces = [\"{namespace}\"]\ntick_seconds = 1\n\
+        "admin = \"{admin}\"\nlink = \"{link}\"\nnamespaces = [\"{namespace}\"{beside}]\ntick_seconds = 1\n\
          {}\n[lease]\nnamespace = \"{namespace}\"\nseconds = 5\n",
-        prometheus.unwrap_or_default()
+        prometheus
     );
     let kubeconfig = setup.kubeconfig.as_deref().unwrap_or(&story.cluster.kubeconfig);
     Ok((Service::start_on(kubeconfig, story, "operator", &settings, admin)?, link))

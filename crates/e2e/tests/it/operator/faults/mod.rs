@@ -16,14 +16,14 @@ use std::time::Duration;
 const STREAMS: usize = 8;
 
 /// What became of streams that were asked for all the time.
-struct Asked {
-    answered: usize,
-    errors: Vec<String>,
+pub(super) struct Asked {
+    pub(super) answered: usize,
+    pub(super) errors: Vec<String>,
 }
 
 /// Asks for streams of so many tokens, one after the other in each of several places, as long as the work
 /// takes. A fault without load proves nothing, and is an error.
-async fn under_load<T>(
+pub(super) async fn under_load<T>(
     rig: &Rig<'_>,
     tokens: u32,
     work: impl Future<Output = Result<T>>,
@@ -60,7 +60,7 @@ async fn under_load<T>(
 }
 
 /// Does the work, and fails as soon as the workload asks for fewer replicas than these.
-async fn never_fewer<T>(
+pub(super) async fn never_fewer<T>(
     rig: &Rig<'_>,
     least: i32,
     work: impl Future<Output = Result<T>>,

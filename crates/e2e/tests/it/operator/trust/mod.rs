@@ -1,0 +1,8 @@
+//! Paths on which a hostile reading found promises broken, one story each.
+
+mod deadly;
+mod gateway_gone;
+mod neighbours;
+mod streams;
+mod twins;
+mod wedged;
