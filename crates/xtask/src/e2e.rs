@@ -101,11 +101,12 @@ fn on_our_own(root: &Path, args: &Args, built: &image::Built) -> Result<Command>
     if let Some(pid) = cluster::api_server_pid()? {
         stories.env("FLYBALL_E2E_APISERVER_PID", pid.to_string());
     }
-    // Another stops the second node's kubelet, and has a gateway there that asks the operator here.
+    // Another stops the second node's kubelet.
     if let Some(pid) = cluster::second_kubelet_pid()? {
         stories.env("FLYBALL_E2E_KUBELET_PID", pid.to_string());
-        stories.env("FLYBALL_E2E_HOST", cluster::REACHED_AT);
     }
+    // Where pods and the API server reach what stories start here.
+    stories.env("FLYBALL_E2E_HOST", cluster::HOST);
     // One of them asks with the official client.
     stories.env("FLYBALL_E2E_PYTHON", engines::clients_python(root)?);
     Ok(stories)

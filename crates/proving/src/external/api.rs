@@ -10,18 +10,19 @@ use std::convert::Infallible;
 
 const GROUP_VERSION: &str = "external.metrics.k8s.io/v1beta1";
 
-/// The metric's name, as an HPA asks for it.
-const METRIC: &str = "wanted-replicas";
-
 /// Answers one request.
 pub(super) async fn answer(
     plan: &Plan,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
-    let (status, body) = match asked(request.uri().path()) {
-        Asked::Resources => (StatusCode::OK, resources()),
-        Asked::Value(namespace) => match signal::wanted(plan, namespace).await {
-            Ok(wanted) => (StatusCode::OK, values(wanted, &jiff::Timestamp::now().to_string())),
+    let metric = plan.source.metric();
+    let (status, body) = match asked(request.uri().path(), metric) {
+        Asked::Resources => (StatusCode::OK, resources(metric)),
+        Asked::Value(namespace) => match signal::wanted(&plan.source, namespace).await {
+            Ok(wanted) => {
+                let now = jiff::Timestamp::now().to_string();
+                (StatusCode::OK, values(metric, wanted, &now))
+            }
             // The controller shows it in the HPA's conditions, and changes nothing.
             Err(error) => (StatusCode::SERVICE_UNAVAILABLE, failure(&format!("{error:#}"))),
         },
@@ -43,34 +44,38 @@ enum Asked<'a> {
     Other,
 }
 
-fn asked(path: &str) -> Asked<'_> {
+fn asked<'a>(path: &'a str, metric: &str) -> Asked<'a> {
     let rest = path.strip_prefix("/apis/").and_then(|rest| rest.strip_prefix(GROUP_VERSION));
     let Some(rest) = rest else { return Asked::Other };
     let parts: Vec<&str> = rest.split('/').filter(|part| !part.is_empty()).collect();
     match parts[..] {
         [] => Asked::Resources,
-        ["namespaces", namespace, METRIC] => Asked::Value(namespace),
+        ["namespaces", namespace, name] if name == metric => Asked::Value(namespace),
         _ => Asked::Other,
     }
 }
 
-fn resources() -> Value {
+fn resources(metric: &str) -> Value {
     json!({
         "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": GROUP_VERSION,
         "resources": [{
-            "name": METRIC, "singularName": "", "namespaced": true,
+            "name": metric, "singularName": "", "namespaced": true,
             "kind": "ExternalMetricValueList", "verbs": ["get"],
         }],
     })
 }
 
-fn values(wanted: u32, now: &str) -> Value {
+/// One item, or none where nobody asks for anything: as Prometheus' adapter answers.
+fn values(metric: &str, wanted: Option<u32>, now: &str) -> Value {
+    let item = |wanted: u32| {
+        json!({
+            "metricName": metric, "metricLabels": {}, "timestamp": now,
+            "value": wanted.to_string(),
+        })
+    };
     json!({
         "kind": "ExternalMetricValueList", "apiVersion": GROUP_VERSION, "metadata": {},
-        "items": [{
-            "metricName": METRIC, "metricLabels": {}, "timestamp": now,
-            "value": wanted.to_string(),
-        }],
+        "items": wanted.map(item).into_iter().collect::<Vec<_>>(),
     })
 }
 
@@ -82,18 +87,23 @@ fn failure(words: &str) -> Value {
 mod tests {
     use super::*;
 
+    const METRIC: &str = "wanted-replicas";
+
     #[test]
     fn paths_are_told_apart() {
         let all = "/apis/external.metrics.k8s.io/v1beta1";
-        assert_eq!(asked(all), Asked::Resources);
+        assert_eq!(asked(all, METRIC), Asked::Resources);
         let one = format!("{all}/namespaces/ramp/wanted-replicas");
-        assert_eq!(asked(&one), Asked::Value("ramp"));
-        assert_eq!(asked(&format!("{all}/namespaces/ramp/other")), Asked::Other);
-        assert_eq!(asked("/openapi/v2"), Asked::Other);
+        assert_eq!(asked(&one, METRIC), Asked::Value("ramp"));
+        let other = format!("{all}/namespaces/ramp/other");
+        assert_eq!(asked(&other, METRIC), Asked::Other);
+        assert_eq!(asked("/openapi/v2", METRIC), Asked::Other);
     }
 
     #[test]
-    fn a_value_is_a_quantity_in_text() {
-        assert_eq!(values(5, "2026-11-15T00:00:00Z")["items"][0]["value"], "5");
+    fn a_value_is_a_quantity_in_text_and_no_number_is_no_item() {
+        let items = |wanted| values("wanted", wanted, "2026-11-15T00:00:00Z")["items"].clone();
+        assert_eq!(items(Some(5))[0]["value"], "5");
+        assert_eq!(items(None), json!([]));
     }
 }

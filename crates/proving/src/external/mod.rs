@@ -1,9 +1,10 @@
-//! The external metrics API of Kubernetes with one metric: how many replicas llm-d's loop on latency
+//! The external metrics API of Kubernetes with one metric, for the real HPA: how many replicas somebody
 //! asks for.
 //!
-//! In llm-d's guide, recording rules reckon that number and KEDA hands it to the HPA. Here the same
-//! formula (the simulator's, which is tested against the guide's) is fed from the real Prometheus and
-//! from the Deployment's own status, and the HPA is the real one. `signal` asks, `api` answers.
+//! Either llm-d's loop on latency: in its guide, recording rules reckon that number and KEDA hands it to the
+//! HPA. Here the same formula (the simulator's, which is tested against the guide's) is fed from the real
+//! Prometheus and from the Deployment's own status. Or Flyball's operator, as its page of metrics says, which
+//! in a cluster Prometheus and its adapter would hand on. `signal` asks, `api` answers.
 
 mod api;
 mod signal;
@@ -23,6 +24,27 @@ pub struct Plan {
     /// Where the API server reaches it, over TLS
     #[arg(long)]
     pub listen: SocketAddr,
+    /// Who asks for replicas
+    #[command(subcommand)]
+    pub source: Source,
+}
+
+/// Who asks for replicas.
+#[derive(Clone, Debug, clap::Subcommand)]
+pub enum Source {
+    /// llm-d's loop on latency, as `wanted-replicas`
+    Slo(Slo),
+    /// Flyball's operator, as `flyball_model_recommended_replicas`
+    Recommended {
+        /// Where its metrics are
+        #[arg(long)]
+        operator: SocketAddr,
+    },
+}
+
+/// What llm-d's loop needs.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Slo {
     /// Prometheus
     #[arg(long)]
     pub prometheus: SocketAddr,
@@ -38,6 +60,16 @@ pub struct Plan {
     /// Milliseconds between tokens that it aims at
     #[arg(long)]
     pub between_tokens_ms: f64,
+}
+
+impl Source {
+    /// The metric's name, as an HPA asks for it.
+    const fn metric(&self) -> &'static str {
+        match self {
+            Self::Slo(_) => "wanted-replicas",
+            Self::Recommended { .. } => signal::RECOMMENDED,
+        }
+    }
 }
 
 /// Answers until it is ended.

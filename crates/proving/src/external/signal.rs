@@ -1,6 +1,6 @@
 //! How many replicas the loop asks for now.
 
-use super::Plan;
+use super::{Slo, Source};
 use anyhow::{Context, Result, ensure};
 use flyball_simulator::rivals::llmd::SloAware;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -13,13 +13,35 @@ use tokio::net::TcpStream;
 /// Both are on the same machine or one bridge away.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// What the operator says, by its name.
+pub(super) const RECOMMENDED: &str = "flyball_model_recommended_replicas";
+
+/// The number of a namespace's model. `None` where nobody asks for any.
+pub(super) async fn wanted(source: &Source, namespace: &str) -> Result<Option<u32>> {
+    match source {
+        Source::Slo(slo) => wanted_by_slo(slo, namespace).await.map(Some),
+        // Prometheus drops the series of a target that is down, and its adapter has nothing to hand on.
+        Source::Recommended { operator } => {
+            let page = get(*operator, "/metrics").await;
+            Ok(page.ok().and_then(|page| recommended(&page, namespace)))
+        }
+    }
+}
+
+/// A namespace's number on the operator's page. The selector is not looked at: it has one model.
+fn recommended(page: &str, namespace: &str) -> Option<u32> {
+    let of = format!("target_namespace=\"{namespace}\"");
+    let mut lines = page.lines().filter(|line| line.starts_with(RECOMMENDED) && line.contains(&of));
+    lines.next()?.rsplit(' ').next()?.parse::<f64>().ok().map(|number| number as u32)
+}
+
 /// The formula, with the saturation of this moment and the replicas that there are.
-pub(super) async fn wanted(plan: &Plan, namespace: &str) -> Result<u32> {
+async fn wanted_by_slo(plan: &Slo, namespace: &str) -> Result<u32> {
     let query = utf8_percent_encode(&query(plan, namespace), NON_ALPHANUMERIC).to_string();
-    let answer = get(plan.prometheus, &format!("/api/v1/query?query={query}")).await?;
+    let answer = get_json(plan.prometheus, &format!("/api/v1/query?query={query}")).await?;
     let deployment = &plan.deployment;
     let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/{deployment}");
-    let status = get(plan.api, &path).await?;
+    let status = get_json(plan.api, &path).await?;
     let count = |name: &str| status["status"][name].as_u64().unwrap_or(0) as u32;
     let law = SloAware::default();
     Ok(law.formula(saturation(&answer)?, count("replicas"), count("readyReplicas")))
@@ -27,7 +49,7 @@ pub(super) async fn wanted(plan: &Plan, namespace: &str) -> Result<u32> {
 
 /// 90th percentiles over half a minute against the objectives, the worse of the two, at most two,
 /// averaged over 45 s: the guide's recording rules in one line.
-fn query(plan: &Plan, namespace: &str) -> String {
+fn query(plan: &Slo, namespace: &str) -> String {
     let share = |metric: &str, objective_ms: f64| {
         let objective = objective_ms / 1e3;
         format!(
@@ -51,8 +73,13 @@ fn saturation(answer: &Value) -> Result<f64> {
     Ok(if value.is_finite() { value } else { 0.0 })
 }
 
-/// The JSON behind a path. HTTP/1.0, so that the body is not in chunks and ends with the connection.
-async fn get(address: SocketAddr, path: &str) -> Result<Value> {
+async fn get_json(address: SocketAddr, path: &str) -> Result<Value> {
+    let body = get(address, path).await?;
+    serde_json::from_str(&body).with_context(|| format!("reading {path} of {address}"))
+}
+
+/// What is behind a path. HTTP/1.0, so that the body is not in chunks and ends with the connection.
+async fn get(address: SocketAddr, path: &str) -> Result<String> {
     let exchange = async {
         let mut connection = TcpStream::connect(address).await?;
         let request = format!("GET {path} HTTP/1.0\r\nhost: localhost\r\n\r\n");
@@ -64,7 +91,7 @@ async fn get(address: SocketAddr, path: &str) -> Result<Value> {
     let answer = tokio::time::timeout(PATIENCE, exchange).await.context("no answer in time")??;
     let text = String::from_utf8_lossy(&answer);
     let (_, body) = text.split_once("\r\n\r\n").context("an answer without a body")?;
-    serde_json::from_str(body).with_context(|| format!("reading {path} of {address}"))
+    Ok(body.to_owned())
 }
 
 #[cfg(test)]
@@ -86,5 +113,12 @@ mod tests {
     }
 
     #[test]
-    fn a_query_survives_an_address() {}
+    fn the_recommendation_is_that_of_the_namespace() {
+        let line = |of: &str, count: u32| {
+            format!("{RECOMMENDED}{{model=\"model\",target_namespace=\"{of}\"}} {count}\n")
+        };
+        let page = format!("# TYPE {RECOMMENDED} gauge\n{}{}", line("a", 3), line("b", 11));
+        assert_eq!(recommended(&page, "b"), Some(11));
+        assert_eq!(recommended(&page, "c"), None);
+    }
 }

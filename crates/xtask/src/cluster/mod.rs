@@ -150,9 +150,6 @@ pub(crate) fn second_kubelet_pid() -> Result<Option<u32>> {
     daemon::pid_of("kubelet", NODES[1].name)
 }
 
-/// Where pods reach this machine.
-pub(crate) const REACHED_AT: &str = layout::HOST_ADDRESS;
-
 /// Builds and caches the parts, if they are not.
 pub(crate) fn build_parts(root: &Path) -> Result<()> {
     let layout = Layout::new()?;

@@ -128,7 +128,7 @@ impl Arm {
     fn adapter(&self, stage: &Stage, port: u16) -> Command {
         let mut command = Command::new(stage.program("proving-external"));
         command.args(["--listen", &format!("{}:{port}", cluster::HOST)]);
-        command.args(["--prometheus", &stage.prometheus.to_string()]);
+        command.args(["slo", "--prometheus", &stage.prometheus.to_string()]);
         command.args(["--api", &stage.api.to_string(), "--deployment", "model"]);
         command.args(["--first-token-ms", &self.world.first_token_ms.to_string()]);
         command.args(["--between-tokens-ms", &self.world.between_tokens_ms.to_string()]);
