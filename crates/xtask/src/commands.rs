@@ -2,7 +2,7 @@
 
 use crate::{
     accuracy, bench, charts, checkout, ci, cluster, dashboards, e2e, engines, figures, fuzz, image,
-    tidy,
+    tidy, trust,
 };
 use anyhow::Result;
 use clap::Parser;
@@ -42,6 +42,9 @@ enum Task {
     E2e(e2e::Args),
     /// Run the fuzz targets
     Fuzz(fuzz::Args),
+    /// What was found wrong: mends taken out again, random worlds, what is open
+    #[command(subcommand)]
+    Trust(trust::Command),
     /// Before every commit: format, lints, tidy, tests, licences, documents
     Check(ci::CheckArgs),
     /// Everything CI runs, in its order, with a summary
@@ -65,6 +68,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         Task::Engines(args) => engines::run(&root, &args)?,
         Task::E2e(args) => e2e::run(&root, &args)?,
         Task::Fuzz(args) => fuzz::run(&root, &args)?,
+        Task::Trust(command) => trust::run(&root, &command)?,
     }
     Ok(ExitCode::SUCCESS)
 }

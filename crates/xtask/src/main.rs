@@ -24,6 +24,7 @@ mod parallel;
 mod process;
 mod tidy;
 mod tools;
+mod trust;
 
 use std::process::ExitCode;
 

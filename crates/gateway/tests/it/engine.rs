@@ -83,7 +83,7 @@ impl Engine {
         seen.requests.iter().map(|r| String::from_utf8_lossy(r).into_owned()).collect()
     }
 
-    /// The number of its last request among those of all engines.
+    /// The number of its last request among those of all engines; 0 if it got none.
     pub(crate) fn last(&self) -> u64 {
         self.seen.lock().expect("no thread panicked").last
     }
@@ -118,7 +118,7 @@ async fn serve(mut stream: TcpStream, seen: Arc<Mutex<Seen>>, does: Arc<Mutex<Do
             (false, does) => {
                 let mut seen = seen.lock().expect("no thread panicked");
                 seen.requests.push(request.clone());
-                seen.last = ASKED.fetch_add(1, Ordering::Relaxed);
+                seen.last = ASKED.fetch_add(1, Ordering::Relaxed) + 1;
                 does
             }
         };

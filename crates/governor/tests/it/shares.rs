@@ -52,8 +52,10 @@ fn greedy(h100: PoolBuilder, second: ModelBuilder) -> Decision {
     let world = world(h100, [with("a/first", 6, 6), second]);
     let fortune = Money::from_micros(1_000_000_000_000, Currency::USD);
     let dear = ModelPolicy { aim: Aim::MissCosts(fortune), ..ModelPolicy::default() };
-    let policy =
-        Policy { models: [("b/second".parse().unwrap(), dear)].into(), ..Policy::default() };
+    let policy = Policy {
+        models: [("b/second".parse().expect("a name"), dear)].into(),
+        ..Policy::default()
+    };
     decided(&world, &policy)
 }
 

@@ -22,15 +22,17 @@ impl World {
     fn new(pool: PoolBuilder, kind: VariantBuilder, demand: u64) -> Self {
         let mut now =
             snapshot().pool(pool).model(model("a/m").between(1, 20).variant(kind)).build();
-        let model = now.models.values_mut().next().unwrap();
+        let model = now.models.values_mut().next().expect("a model");
         model.demand.prefill = seen(TokensPerSecond::new(demand * 10_000));
         now.taken_at = at(7_200);
         let last = flyball_core::decision::PreviousTarget::new(
             flyball_core::units::Replicas::new(4),
             at(0),
         );
-        let previous =
-            Previous { targets: [("a/m/x".parse().unwrap(), last)].into(), ..Previous::none() };
+        let previous = Previous {
+            targets: [("a/m/x".parse().expect("a name"), last)].into(),
+            ..Previous::none()
+        };
         Self { now, previous, memory: Memory::new() }
     }
 
@@ -42,12 +44,12 @@ impl World {
         self.previous = self.previous.after(&decision);
         self.memory = memory;
         let Decision { models, .. } = decision;
-        models.into_iter().next().unwrap().targets.remove(0)
+        models.into_iter().next().expect("a model").targets.remove(0)
     }
 
     fn replicas(&mut self) -> &mut std::collections::BTreeMap<ReplicaId, Replica> {
-        let model = self.now.models.values_mut().next().unwrap();
-        &mut model.variants.values_mut().next().unwrap().replicas
+        let model = self.now.models.values_mut().next().expect("a model");
+        &mut model.variants.values_mut().next().expect("a variant").replicas
     }
 
     /// What the decision asks for comes and does not serve; what it deletes goes.
@@ -66,7 +68,7 @@ impl World {
                 let name = format!("new-{}-{n}-{c}", now.as_millis());
                 let (in_flight, nodes) = (Observed::Missing, BTreeSet::new());
                 let replica = Replica { state, since: now, in_flight, nodes, purchase: None };
-                self.replicas().insert(ReplicaId::new("a", &name).unwrap(), replica);
+                self.replicas().insert(ReplicaId::new("a", &name).expect("a name"), replica);
             }
         }
     }

@@ -283,8 +283,14 @@ impl<'a> Cluster<'a> {
                 )
             })
             .map(|(n, _)| n);
-        let Some(n) = chosen else { return };
-        let cuts = self.model(model).cuts;
+        if let Some(n) = chosen {
+            self.end(n, now);
+        }
+    }
+
+    /// A pod of ours is told to end.
+    pub(super) fn end(&mut self, n: usize, now: Second) {
+        let cuts = self.pods[n].model.is_some_and(|model| self.model(model).cuts);
         let pod = &mut self.pods[n];
         pod.ending = Some(now);
         if cuts {

@@ -117,6 +117,7 @@ impl<'a> Gateway<'a> {
             let held = if engines == 0 { waiting } else { 0 };
             ModelDemand {
                 model: plan.public.clone(),
+                namespace: plan.namespace.clone(),
                 engines,
                 waiting,
                 held,

@@ -72,15 +72,19 @@ impl Mind {
             Series::Away => signals.in_flight.asked(Counts::Away),
             Series::Told(engines) => prometheus::add(&mut signals, engines),
         }
-        let (reports, wanted) = (self.book.reports(clock(now)), self.book.wanted(clock(now)));
-        self.gateways.add(&mut signals, &reports, &wanted, facts);
-        self.expected.listens(true, moment(now));
-        let refused = self.book.refused(clock(now));
-        self.expected.add(&mut signals.in_flight, facts, &refused, moment(now));
+        self.book.sweep(clock(now));
+        let (heard, wanted) = (self.book.heard(clock(now)), self.book.wanted(clock(now)));
         let time = (moment(now), Micros::from_seconds(MAX_AGE));
+        let gone = self.gateways.add(&mut signals, &heard, &wanted, facts, time);
+        gone.iter().for_each(|name| self.book.forget(name, clock(now)));
+        let refused: Vec<String> = heard.refused.difference(&gone).cloned().collect();
+        self.expected.listens(true, time.0);
+        self.expected.add(&mut signals.in_flight, facts, &refused, time.0);
+        signals.count_unheard(heard.crowded || self.expected.may_still_come(time.0));
         let seen = look(facts, &signals, &mut self.learnt, time);
         let before = self.brain.clone();
-        let Decided { decision, mut broken } = self.brain.decide(&seen);
+        let Decided { decision, mut broken, unread } = self.brain.decide(&seen);
+        assert!(unread.is_empty(), "what was written cannot be read: {unread:?}");
         let built: Built = build::build(facts, &seen, &decision);
         broken.extend(built.broken);
         Turn { seen, before, decision, broken, writes: built.writes }
@@ -103,6 +107,7 @@ impl Mind {
             decided,
             attained_per_million: None,
             starts: &self.learnt.starts,
+            learnt: self.brain.learnt(id, self.learnt.priors.shape(id)),
         };
         report::status(id, &context)
     }

@@ -1,7 +1,7 @@
 //! What must hold, whatever breaks: checked after every look and with every pod that goes.
 
 use super::Second;
-use super::cluster::Cluster;
+use super::cluster::{Cluster, Pod};
 use super::gateways::Gateway;
 use super::mind::{MAX_AGE, Turn};
 use super::plan::{Fault, Plan};
@@ -71,6 +71,8 @@ pub(super) struct Rules {
     short: Vec<Option<(Second, u32)>>,
     /// By pool: accelerators that the last look wanted reserved.
     reserved: Vec<u32>,
+    /// By model: the most pods that failed at a time.
+    failing: Vec<u32>,
 }
 
 impl Rules {
@@ -81,6 +83,7 @@ impl Rules {
             asleep: vec![0; models],
             short: vec![None; models],
             reserved: Vec::new(),
+            failing: vec![0; models],
         }
     }
 
@@ -112,7 +115,12 @@ impl Rules {
     pub(super) fn wrote(&mut self, view: &View<'_>) {
         for (n, plan) in view.cluster.plan.models.iter().enumerate() {
             let replicas = view.cluster.replicas[n];
-            if !plan.is_asked_for() && replicas > plan.initial.max(plan.min) {
+            let failing = view.cluster.pods_of(n).filter(|pod| view.fails(pod)).count() as u32;
+            self.failing[n] = self.failing[n].max(failing);
+            // What does not serve is made up for, and what makes up for it stays where nobody knows that
+            // less would do.
+            let needed = plan.initial.max(plan.min) + self.failing[n];
+            if !plan.is_asked_for() && replicas > needed {
                 let what = format!("model {n} has {replicas} replicas, and nobody asks for it");
                 self.note(view.now, Rule::Names, what);
             }
@@ -174,7 +182,7 @@ impl Rules {
                 let shrinks = |write: &Write| match write {
                     Write::Mark { .. } => true,
                     Write::Scale { from, to, .. } => to + drained < *from,
-                    Write::Unmark { .. } | Write::Cost { .. } | Write::Make { .. } => false,
+                    _ => false,
                 };
                 if writes.any(|(_, writes)| writes.iter().any(shrinks)) {
                     let name = &gateway.plan.name;
@@ -247,6 +255,12 @@ impl Rules {
 }
 
 impl View<'_> {
+    /// Whether a pod does not serve, and will not soon.
+    fn fails(&self, pod: &Pod) -> bool {
+        let lost = pod.node.is_some_and(|node| self.cluster.nodes[node].lost.is_some());
+        lost || pod.sick.is_some() || !pod.ready
+    }
+
     /// Requests that wait at gateways that are heard.
     fn waiting(&self, model: usize) -> usize {
         let heard = self.gateways.iter().filter(|one| one.heard == Some(self.now));
@@ -292,5 +306,6 @@ fn none_of(demand: &Demand) -> Demand {
         decode: demand.decode.map(|_| TokensPerSecond::ZERO),
         resident: demand.resident.map(|_| Tokens::ZERO),
         backlog: demand.backlog.map(|_| Tokens::ZERO),
+        sources: demand.sources,
     }
 }

@@ -24,6 +24,7 @@ const REMEMBERED: Second = 300;
 pub(super) struct Stats {
     pub(super) looks: u64,
     pub(super) drains: u64,
+    pub(super) replaced: u64,
     pub(super) revived: u64,
     pub(super) ups: u64,
     pub(super) downs: u64,
@@ -40,6 +41,7 @@ impl Stats {
         Self {
             looks: self.looks + other.looks,
             drains: self.drains + other.drains,
+            replaced: self.replaced + other.replaced,
             revived: self.revived + other.revived,
             ups: self.ups + other.ups,
             downs: self.downs + other.downs,
@@ -294,7 +296,7 @@ impl<'a> World<'a> {
         let mut made = Vec::new();
         for (id, writes) in turn.writes.iter().filter(|_| !away) {
             for write in writes {
-                if !self.write(id, write) {
+                if !self.write(id, write, now) {
                     break;
                 }
                 made.push((id.clone(), write.clone()));
@@ -303,7 +305,7 @@ impl<'a> World<'a> {
         made
     }
 
-    fn write(&mut self, id: &ModelId, write: &Write) -> bool {
+    fn write(&mut self, id: &ModelId, write: &Write, now: Second) -> bool {
         let is_it = |namespace: &str, name: &str| {
             self.plan.models.iter().position(|one| one.namespace == namespace && one.name == name)
         };
@@ -321,12 +323,21 @@ impl<'a> World<'a> {
             *replicas = *to;
             return true;
         }
-        let (Write::Mark { pod, .. } | Write::Unmark { pod } | Write::Cost { pod, .. }) = write
+        let (Write::Mark { pod, .. }
+        | Write::Unmark { pod }
+        | Write::Cost { pod, .. }
+        | Write::Replace { pod, .. }) = write
         else {
             return false;
         };
-        let ours = |one: &&mut Pod| one.model == Some(model) && one.name == *pod;
-        let Some(pod) = self.cluster.pods.iter_mut().find(ours) else { return false };
+        let ours = |one: &Pod| one.model == Some(model) && one.name == *pod;
+        let Some(n) = self.cluster.pods.iter().position(ours) else { return false };
+        if matches!(write, Write::Replace { .. }) {
+            self.stats.replaced += 1;
+            self.cluster.end(n, now);
+            return true;
+        }
+        let pod = &mut self.cluster.pods[n];
         match write {
             Write::Mark { since, .. } => {
                 self.stats.drains += 1;
@@ -337,7 +348,7 @@ impl<'a> World<'a> {
                 (pod.draining, pod.cost) = (None, None);
             }
             Write::Cost { cost, .. } => pod.cost = Some(*cost),
-            Write::Scale { .. } | Write::Make { .. } => {}
+            _ => {}
         }
         true
     }

@@ -1,0 +1,58 @@
+//! Random worlds under the operator's own code, by the thousand.
+
+use crate::figures::{self, Op, Target};
+use anyhow::{Context, Result, bail};
+use std::path::Path;
+use std::process::Command;
+
+/// The test that runs them, and where.
+const TEST: &str = "worlds::tests::no_rule_breaks_in_random_worlds";
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Worlds
+    #[arg(long, default_value_t = 1_000)]
+    seeds: u64,
+    /// Write `trust.fault_seeds`: the worlds in which no rule broke
+    #[arg(long)]
+    figure: bool,
+}
+
+pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
+    let mut cargo = Command::new("cargo");
+    cargo.current_dir(root).env("FLYBALL_WORLD_SEEDS", args.seeds.to_string());
+    cargo.args(["test", "--package", "flyball-operator", "--lib", "--locked", "--quiet", "--"]);
+    cargo.args(["--exact", TEST, "--nocapture"]);
+    let output = cargo.output().context("starting cargo")?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    print!("{said}");
+    let Some((tried, broken)) = said.lines().find_map(counts) else {
+        bail!("the worlds did not run:\n{}", String::from_utf8_lossy(&output.stderr));
+    };
+    if args.figure {
+        let target = Target { op: Op::AtLeast, value: 1_000.0 };
+        let command = "cargo xtask trust worlds --figure";
+        figures::write("trust.fault_seeds", (tried - broken) as f64, "worlds", target, command)?;
+    }
+    if broken > 0 {
+        bail!("{broken} of {tried} worlds broke a rule");
+    }
+    Ok(())
+}
+
+/// Worlds that were tried, and those in which a rule broke.
+fn counts(line: &str) -> Option<(u64, u64)> {
+    let (tried, rest) = line.strip_prefix("worlds: ")?.split_once(" tried, ")?;
+    Some((tried.parse().ok()?, rest.split_once(" broken")?.0.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counts_are_read_from_the_last_line() {
+        assert_eq!(counts("worlds: 1000 tried, 3 broken; 200000 looks"), Some((1_000, 3)));
+        assert_eq!(counts("seed 7: nothing"), None);
+    }
+}
