@@ -1,9 +1,9 @@
 //! Random worlds under the operator's own code, by the thousand.
 
+use crate::compile;
 use crate::figures::{self, Op, Target};
 use anyhow::{Context, Result, bail};
 use std::path::Path;
-use std::process::Command;
 
 /// The test that runs them, and where.
 const TEST: &str = "worlds::tests::no_rule_breaks_in_random_worlds";
@@ -19,11 +19,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
-    let mut cargo = Command::new("cargo");
-    cargo.current_dir(root).env("FLYBALL_WORLD_SEEDS", args.seeds.to_string());
-    cargo.args(["test", "--package", "flyball-operator", "--lib", "--locked", "--quiet", "--"]);
-    cargo.args(["--exact", TEST, "--nocapture"]);
-    let output = cargo.output().context("starting cargo")?;
+    let mut nextest =
+        compile::nextest(root, &format!("package(flyball-operator) and test(={TEST})"))?;
+    nextest.env("FLYBALL_WORLD_SEEDS", args.seeds.to_string()).arg("--no-capture");
+    let output = nextest.output().context("starting nextest")?;
     let said = String::from_utf8_lossy(&output.stdout);
     print!("{said}");
     let Some((tried, broken)) = said.lines().find_map(counts) else {

@@ -44,6 +44,15 @@ async fn every_panel_of_the_operators_boards_has_something_to_show() -> Result<(
             let asked = join_all((0..8).map(|one| rig.ask(round * 8 + one, 40))).await;
             asked.into_iter().collect::<Result<Vec<()>>>()?;
         }
+        // An operator that has just begun waits for gateways that may still come before it says what is needed.
+        let needed = format!(
+            "flyball_model_need_replicas{{target_namespace=\"{}\", kind=\"now\"}}",
+            story.namespace
+        );
+        until("the work to be known", Duration::from_secs(150), async || {
+            Ok((prometheus.ask(&needed).await? >= 1.0).then_some(()))
+        })
+        .await?;
         // Rates need two scrapes, and a scrape of what was counted meanwhile.
         tokio::time::sleep(Duration::from_secs(10)).await;
         let mut empty = Vec::new();

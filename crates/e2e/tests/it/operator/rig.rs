@@ -208,9 +208,10 @@ impl<'a> Rig<'a> {
         Ok(())
     }
 
-    /// Waits until the ModelService is as `is` says.
+    /// Waits until the ModelService is as `is` says. An operator that has just begun says for a minute that
+    /// gateways may still come.
     pub(super) async fn told(&self, what: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
-        let found = until(what, Duration::from_secs(60), async || {
+        let found = until(what, Duration::from_secs(180), async || {
             let model = self.model().await?;
             Ok(is(&model).then_some(model))
         });
