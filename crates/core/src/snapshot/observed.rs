@@ -62,6 +62,11 @@ impl<T> Observed<T> {
         }
     }
 
+    /// The same, in part where `is` says so.
+    pub fn partial_if(self, is: bool) -> Self {
+        if is { self.partial() } else { self }
+    }
+
     /// The value, only if it is fresh. Use this for anything that gives capacity away.
     pub const fn fresh(&self) -> Option<&T> {
         match self {

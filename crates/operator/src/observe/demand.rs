@@ -186,7 +186,7 @@ fn both(asked: Asked, engines: Sum, serving: &Serving<'_>, time: (Timestamp, Mic
     let rate = |value: Option<f64>| {
         let seen =
             Observed::judge(value.and_then(TokensPerSecond::from_sample), asked.at, now, max_age);
-        if sources.silent > 0 { seen.partial() } else { seen }
+        seen.partial_if(sources.silent > 0)
     };
     let tokens = |value: f64, at| Observed::judge(Tokens::from_sample(value), at, now, max_age);
     let resident = match engines.resident.whole() {
@@ -211,7 +211,7 @@ fn both(asked: Asked, engines: Sum, serving: &Serving<'_>, time: (Timestamp, Mic
         demand: Demand {
             prefill: rate(asked.prompt_rate),
             decode: rate(asked.output_rate.filter(|_| !serving.is_out())),
-            resident: if sources.silent > 0 { resident.partial() } else { resident },
+            resident: resident.partial_if(sources.silent > 0),
             backlog: waiting.judge(time),
             sources,
         },
@@ -229,7 +229,7 @@ fn unheard(demand: Demand, count: u32) -> Demand {
         prefill: demand.prefill.partial(),
         decode: demand.decode.partial(),
         resident: demand.resident.partial(),
-        backlog: if waits { demand.backlog } else { demand.backlog.partial() },
+        backlog: demand.backlog.partial_if(!waits),
         sources: Sources { silent: demand.sources.silent + count, ..demand.sources },
     }
 }
@@ -253,8 +253,7 @@ impl Waiting {
         if let Some(seen) = seen.filter(|seen| seen.fresh().is_some_and(|count| !count.is_zero())) {
             return seen;
         }
-        let all = Observed::judge(tokens, self.at, now, max_age);
-        if self.partial { all.partial() } else { all }
+        Observed::judge(tokens, self.at, now, max_age).partial_if(self.partial)
     }
 }
 

@@ -140,8 +140,7 @@ impl Sum {
         };
         let rate = |part: Part| {
             let value = part.known().and_then(TokensPerSecond::from_sample);
-            let seen = Observed::judge(value, at, now, max_age);
-            if part.lacks { seen.partial() } else { seen }
+            Observed::judge(value, at, now, max_age).partial_if(part.lacks)
         };
         let held = self.resident.known().and_then(Tokens::from_sample);
         let resident = Observed::judge(held, at, now, max_age);
@@ -154,7 +153,7 @@ impl Sum {
         let demand = Demand {
             prefill: rate(self.prompt_rate),
             decode: rate(self.output_rate),
-            resident: if self.resident.lacks { resident.partial() } else { resident },
+            resident: resident.partial_if(self.resident.lacks),
             backlog: waiting.judge(time),
             sources: Sources { heard: self.heard, silent: self.silent },
         };

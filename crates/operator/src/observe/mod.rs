@@ -23,6 +23,7 @@ mod starts;
 #[cfg(test)]
 mod tests;
 mod watch;
+mod witnesses;
 
 pub(crate) use facts::GPU;
 pub use facts::{Facts, NodeFacts, PodFacts, Workload, WorkloadKey};
@@ -41,3 +42,4 @@ pub(crate) use watch::MADE_FROM;
 #[cfg(test)]
 pub(crate) use watch::of_deployment;
 pub use watch::{Watches, watch};
+pub use witnesses::Witnesses;

@@ -12,7 +12,7 @@ use crate::admin::{Page, State};
 use crate::lead::{self, Fence};
 use crate::link::{self, Link};
 use crate::observe::prometheus::{self, Prometheus};
-use crate::observe::{Expected, Gateways, Learnt, Watches, watch};
+use crate::observe::{Learnt, Watches, Witnesses, watch};
 use crate::report::{Attained, Board, Teller};
 use crate::settings::Settings;
 use flyball_admin::{Guard, Place, Reviews};
@@ -84,8 +84,7 @@ pub async fn run(settings: Settings, version: &'static str, me: String) -> Resul
         client,
         learnt: Learnt::default(),
         attained: Attained::default(),
-        gateways: Gateways::default(),
-        expected: Expected::of(&settings.gateways.accounts),
+        witnesses: Witnesses::of(&settings.gateways.accounts),
         link,
         written: BTreeMap::new(),
         pools_written: BTreeMap::new(),
@@ -119,8 +118,7 @@ struct Operator {
     teller: Teller,
     learnt: Learnt,
     attained: Attained,
-    gateways: Gateways,
-    expected: Expected,
+    witnesses: Witnesses,
     link: Arc<Link>,
     /// When each status was last written.
     written: BTreeMap<ModelId, Instant>,

@@ -28,12 +28,9 @@ impl Operator {
         let leads = self.fence.may_write(Instant::now());
         let max_age = Micros::from_seconds(u64::from(self.settings.signal_max_age_seconds));
         let time = (time::of_system(SystemTime::now()), max_age);
-        let gone = self.gateways.add(&mut signals, &heard, &wanted, &facts, time);
+        let said = (&heard, &wanted);
+        let gone = self.witnesses.add(&mut signals, said, &facts, leads, time);
         self.link.forget(gone.iter(), SystemTime::now());
-        let refused: Vec<String> = heard.refused.difference(&gone).cloned().collect();
-        self.expected.listens(leads, time.0);
-        self.expected.add(&mut signals.in_flight, &facts, &refused, time.0);
-        signals.count_unheard(heard.crowded || self.expected.may_still_come(time.0));
         if !leads {
             self.learnt.priors.stand_by();
         }

@@ -7,7 +7,7 @@ use crate::build::{self, Built, Write};
 use crate::decide::{Brain, Decided};
 use crate::link::book::Book;
 use crate::observe::demand::{Engine, Signals};
-use crate::observe::{Counts, Expected, Facts, Gateways, Learnt, Seen, look, prometheus};
+use crate::observe::{Counts, Facts, Learnt, Seen, Witnesses, look, prometheus};
 use crate::report::{self, Context};
 use flyball_core::decision::Decision;
 use flyball_core::ids::ModelId;
@@ -24,8 +24,7 @@ pub(super) const MAX_AGE: Second = 60;
 #[derive(Debug)]
 pub(super) struct Mind {
     pub(super) book: Book,
-    gateways: Gateways,
-    expected: Expected,
+    witnesses: Witnesses,
     learnt: Learnt,
     pub(super) brain: Brain,
 }
@@ -57,8 +56,7 @@ impl Mind {
         let accounts = [format!("{HOME}/{ACCOUNT}")];
         Self {
             book: Book::default(),
-            gateways: Gateways::default(),
-            expected: Expected::of(&accounts),
+            witnesses: Witnesses::of(&accounts),
             learnt: Learnt::default(),
             brain: Brain::default(),
         }
@@ -75,12 +73,8 @@ impl Mind {
         self.book.sweep(clock(now));
         let (heard, wanted) = (self.book.heard(clock(now)), self.book.wanted(clock(now)));
         let time = (moment(now), Micros::from_seconds(MAX_AGE));
-        let gone = self.gateways.add(&mut signals, &heard, &wanted, facts, time);
+        let gone = self.witnesses.add(&mut signals, (&heard, &wanted), facts, true, time);
         gone.iter().for_each(|name| self.book.forget(name, clock(now)));
-        let refused: Vec<String> = heard.refused.difference(&gone).cloned().collect();
-        self.expected.listens(true, time.0);
-        self.expected.add(&mut signals.in_flight, facts, &refused, time.0);
-        signals.count_unheard(heard.crowded || self.expected.may_still_come(time.0));
         let seen = look(facts, &signals, &mut self.learnt, time);
         let before = self.brain.clone();
         let Decided { decision, mut broken, unread } = self.brain.decide(&seen);

@@ -1,0 +1,41 @@
+//! Everybody who can tell of requests through gateways: those that spoke, those that were refused, and those
+//! that should have come.
+
+use super::demand::Signals;
+use super::{Expected, Facts, Gateways};
+use crate::link::Heard;
+use flyball_core::units::{Micros, Timestamp};
+use flyball_resources::stream::PublicName;
+use std::collections::BTreeSet;
+
+/// What is remembered of them from look to look.
+#[derive(Debug)]
+pub struct Witnesses {
+    gateways: Gateways,
+    expected: Expected,
+}
+
+impl Witnesses {
+    /// Gateways run as these accounts, each as `namespace/name`.
+    pub fn of(accounts: &[String]) -> Self {
+        Self { gateways: Gateways::default(), expected: Expected::of(accounts) }
+    }
+
+    /// Adds what they said, and who has not said anything yet. `listens` if this operator is the one that
+    /// they talk to. Returns those that are no more.
+    pub fn add(
+        &mut self,
+        signals: &mut Signals,
+        (heard, wanted): (&Heard, &BTreeSet<PublicName>),
+        facts: &Facts,
+        listens: bool,
+        time: (Timestamp, Micros),
+    ) -> BTreeSet<String> {
+        let gone = self.gateways.add(signals, heard, wanted, facts, time);
+        let refused: Vec<String> = heard.refused.difference(&gone).cloned().collect();
+        self.expected.listens(listens, time.0);
+        self.expected.add(&mut signals.in_flight, facts, &refused, time.0);
+        signals.count_unheard(heard.crowded || self.expected.may_still_come(time.0));
+        gone
+    }
+}
