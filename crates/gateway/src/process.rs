@@ -11,10 +11,10 @@ use crate::link::{self, Link};
 use crate::meter::{Finished, Meter, MeterError};
 use crate::serve::{self, Listener, Running};
 use crate::settings::reload::{self, Watched};
-use crate::settings::{Askers, Model, Settings, Timeouts};
+use crate::settings::{Model, Settings, Timeouts};
 use crate::wake::{self, Bell, Hook, OperatorOrHook};
 use crate::{accept, admin, kv_events};
-use flyball_admin::{Guard, Place, Reviews};
+use flyball_admin::{Askers, Guard, Place, Reviews};
 use http::HeaderValue;
 use std::io;
 use std::path::Path;
@@ -323,8 +323,7 @@ async fn guard(askers: &Askers) -> Guard {
             }
         },
     };
-    let Askers { loopback, open, token_sha256, service } = askers.clone();
-    Guard::new(flyball_admin::Askers { loopback, open, token_sha256, service }, reviews)
+    Guard::new(askers.clone(), reviews)
 }
 
 /// Who is told what happens in the data plane.

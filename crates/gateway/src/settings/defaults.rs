@@ -1,8 +1,8 @@
 //! What holds where a file says nothing.
 
 use super::{
-    Askers, Engine, Key, Limits, Model, Policy, Priority, Recovery, ResponseCache, Settings,
-    Telemetry, Timeouts, Waker,
+    Engine, Key, Limits, Model, Policy, Priority, Recovery, ResponseCache, Settings, Telemetry,
+    Timeouts, Waker,
 };
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ impl Default for Settings {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             admin: SocketAddr::from(([127, 0, 0, 1], 9090)),
-            askers: Askers::default(),
+            askers: flyball_admin::Askers::default(),
             threads: 0,
             open: false,
             tls: None,
@@ -27,12 +27,6 @@ impl Default for Settings {
             response_cache: ResponseCache::default(),
             telemetry: Telemetry::default(),
         }
-    }
-}
-
-impl Default for Askers {
-    fn default() -> Self {
-        Self { loopback: true, open: false, token_sha256: None, service: None }
     }
 }
 

@@ -21,6 +21,7 @@ mod tests;
 pub use problem::{Code, Problem};
 pub use split::{Arm, Mirror, Rule, Split, Sticky};
 
+use flyball_admin::Askers;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -85,21 +86,6 @@ pub struct Tls {
     pub certificate: PathBuf,
     /// The private key.
     pub key: PathBuf,
-}
-
-/// Who may ask more than health and metrics at the admin address.
-#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
-#[serde(deny_unknown_fields, default)]
-pub struct Askers {
-    /// Whoever connects from this machine.
-    pub loopback: bool,
-    /// Everybody who reaches the address.
-    pub open: bool,
-    /// Whoever has the token with this SHA-256, in hexadecimal. Not shown: who sees it could try guesses.
-    #[serde(skip_serializing)]
-    pub token_sha256: Option<String>,
-    /// `namespace/name` of a Service: whom the API server lets through to its port `admin`.
-    pub service: Option<String>,
 }
 
 /// A key that opens the door.
