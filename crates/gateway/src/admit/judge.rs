@@ -8,7 +8,7 @@
 use super::demand::Demand;
 use crate::meter::{Finished, Outcome};
 use crate::surface::Surface;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::time::Duration;
 
 /// Reasons that say that there was no room.
@@ -60,7 +60,6 @@ impl Judge {
             self.output_tokens.fetch_add(finished.usage.output, Relaxed);
         }
         let Some(missed) = judged(finished, self.objectives()) else { return };
-        self.judged.fetch_add(1, Relaxed);
         if missed != Missed::default() {
             self.missed.fetch_add(1, Relaxed);
         }
@@ -70,11 +69,13 @@ impl Judge {
         if missed.between_tokens {
             self.missed_between_tokens.fetch_add(1, Relaxed);
         }
+        // Last: whoever reads that it was judged also reads what it missed.
+        self.judged.fetch_add(1, Release);
     }
 
     pub(super) fn fill(&self, demand: &mut Demand) {
         demand.output_tokens = self.output_tokens.load(Relaxed);
-        demand.judged = self.judged.load(Relaxed);
+        demand.judged = self.judged.load(Acquire);
         demand.missed = self.missed.load(Relaxed);
         demand.missed_first_token = self.missed_first_token.load(Relaxed);
         demand.missed_between_tokens = self.missed_between_tokens.load(Relaxed);

@@ -43,6 +43,9 @@ pub const INTERVAL: Duration = Duration::from_millis(500);
 /// cancel to free slot.
 pub const HURRIED: Duration = Duration::from_millis(50);
 
+/// A gateway that has said nothing for three intervals is gone.
+const GONE: Duration = INTERVAL.saturating_mul(3);
+
 /// A report older than this is worth less than what the gateway counts itself: ten missed rounds.
 pub const OLD: Duration = Duration::from_secs(5);
 

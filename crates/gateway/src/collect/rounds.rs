@@ -38,11 +38,18 @@ pub(super) struct Pace {
     pub(super) hurried: Duration,
     /// For one question.
     pub(super) timeout: Duration,
+    /// After which a gateway that says nothing is gone.
+    pub(super) gone: Duration,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { interval: super::INTERVAL, hurried: super::HURRIED, timeout: Duration::from_secs(1) }
+        Self {
+            interval: super::INTERVAL,
+            hurried: super::HURRIED,
+            timeout: Duration::from_secs(1),
+            gone: super::GONE,
+        }
     }
 }
 

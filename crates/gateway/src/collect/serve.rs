@@ -71,7 +71,7 @@ pub(super) async fn collect(
     // Larger than any revision before: there are fewer than a thousand changes per millisecond.
     let revision = u64::try_from(since.as_micros()).unwrap_or(0);
     let room = Room {
-        table: Mutex::new(Table::new(Instant::now(), revision)),
+        table: Mutex::new(Table::new(Instant::now(), revision, pace.gone)),
         wake: Notify::new(),
         ready,
     };

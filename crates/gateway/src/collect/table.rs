@@ -5,16 +5,13 @@
 //! gateway has said what it had there before the question and again after the answer; of the two
 //! the larger counts.
 
-use super::INTERVAL;
+use super::GONE;
 use super::page::Load;
 use super::rounds::Answer;
 use super::talk::{Hello, News, Proof, Reply};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
-
-/// A gateway that has said nothing for three intervals is gone.
-const GONE: Duration = INTERVAL.saturating_mul(3);
 
 /// A gateway that is gone without a word may have died, or it may still serve and only not reach
 /// us. Its requests would look like zombies. So for ten minutes, which is longer than nearly every
@@ -38,6 +35,8 @@ pub(super) struct Table {
     revision: u64,
     next_id: u32,
     blind_until: Instant,
+    /// After which a gateway that says nothing is gone.
+    gone: Duration,
 }
 
 #[derive(Debug)]
@@ -91,10 +90,10 @@ pub(super) enum Refused {
 impl Table {
     /// An empty one. `revision` must be larger than any that an earlier collector has told, so that
     /// gateways notice that this is a new one.
-    pub(super) fn new(now: Instant, revision: u64) -> Self {
+    pub(super) fn new(now: Instant, revision: u64, gone: Duration) -> Self {
         let (gateways, engines) = (BTreeMap::new(), BTreeMap::new());
         // Until every gateway has had time to say hello, nothing is known of what they have.
-        Self { gateways, engines, revision, next_id: 0, blind_until: now + GONE }
+        Self { gateways, engines, revision, next_id: 0, blind_until: now + GONE, gone }
     }
 
     /// These are all engines from now on.
@@ -219,7 +218,7 @@ impl Table {
         let gone: Vec<_> = self
             .gateways
             .iter()
-            .filter(|(_, gateway)| now.duration_since(gateway.heard) >= GONE)
+            .filter(|(_, gateway)| now.duration_since(gateway.heard) >= self.gone)
             .map(|(name, gateway)| (name.clone(), gateway.id))
             .collect();
         for (name, id) in gone {
@@ -287,7 +286,7 @@ mod tests {
 
     /// A table with two gateways that have been there for a while.
     fn table(t: Instant) -> Table {
-        let mut table = Table::new(t - GONE, 100);
+        let mut table = Table::new(t - GONE, 100, GONE);
         table.engines_are(&BTreeSet::from([engine()]));
         table.hello(hello("a", 2), t).unwrap();
         table.hello(hello("b", 1), t).unwrap();
@@ -366,7 +365,7 @@ mod tests {
     #[test]
     fn a_new_collector_waits_for_all_gateways() {
         let t = Instant::now();
-        let mut table = Table::new(t, 1);
+        let mut table = Table::new(t, 1, GONE);
         table.engines_are(&BTreeSet::from([engine()]));
         for (at, proven) in [(0, false), (1000, false), (1600, true)] {
             let at = t + ms(at);
@@ -398,7 +397,7 @@ mod tests {
     #[test]
     fn gateways_and_their_names_are_bounded() {
         let t = Instant::now();
-        let mut table = Table::new(t, 1);
+        let mut table = Table::new(t, 1, GONE);
         assert_eq!(table.hello(hello("", 0), t), Err(Refused::Name));
         assert_eq!(table.hello(hello(&"x".repeat(321), 0), t), Err(Refused::Name));
         for i in 0..GATEWAYS {

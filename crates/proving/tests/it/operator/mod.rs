@@ -143,8 +143,10 @@ async fn requests_are_judged_by_the_objectives_that_came() {
     let office = Office::open(Auth::default()).await;
     let gateway = Gateway::start(&[engine], office.address);
     assert_eq!(gateway.asks(true).await.unwrap(), 200);
-    for (between_tokens_ms, judged, missed) in [(Some(10_000), 1, 0), (Some(5), 2, 1)] {
-        let first_token_ms = Some(10_000);
+    // By the first token: the engine waits 40 ms before it however late anybody is, while a slow machine
+    // may hand on all tokens at once, with no time between them.
+    for (first_token_ms, judged, missed) in [(Some(60_000), 1, 0), (Some(5), 2, 1)] {
+        let between_tokens_ms = Some(60_000);
         let objectives =
             ModelOrders { first_token_ms, between_tokens_ms, ..ModelOrders::default() };
         let number = office.link.tell(for_model(objectives)).unwrap();
@@ -152,7 +154,7 @@ async fn requests_are_judged_by_the_objectives_that_came() {
         assert_eq!(gateway.asks(true).await.unwrap(), 200);
         let report = office.report(|report| report.models[0].judged == judged).await;
         let model = &report.models[0];
-        assert_eq!((model.missed, model.missed_between_tokens), (missed, missed));
-        assert_eq!(model.missed_first_token, 0);
+        assert_eq!((model.missed, model.missed_first_token), (missed, missed));
+        assert_eq!(model.missed_between_tokens, 0);
     }
 }
