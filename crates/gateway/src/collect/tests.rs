@@ -86,8 +86,12 @@ impl Tiny {
 }
 
 /// Often, and late answers count too: a busy machine must not look like an engine that is gone.
-const QUICK: Pace =
-    Pace { interval: Duration::from_millis(20), hurried: super::HURRIED, timeout: LONG, gone: LONG };
+const QUICK: Pace = Pace {
+    interval: Duration::from_millis(20),
+    hurried: super::HURRIED,
+    timeout: LONG,
+    gone: LONG,
+};
 
 fn question() -> Question {
     Question {
