@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// A test that a mutation keeps from ending is taken for one that fails.
-const LONGEST: Duration = Duration::from_mins(15);
+const LONGEST: Duration = Duration::from_mins(5);
 
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -119,9 +119,11 @@ impl Drop for Restore {
 }
 
 /// The program that a line of cargo's messages tells of.
+/// The test program that a line of cargo's tells of. Tests of a package bring its programs along, which are none.
 fn executable(line: &str) -> Option<PathBuf> {
     let message: serde_json::Value = serde_json::from_str(line).ok()?;
-    message["executable"].as_str().map(PathBuf::from)
+    let tests = message["profile"]["test"].as_bool().unwrap_or(false);
+    message["executable"].as_str().filter(|_| tests).map(PathBuf::from)
 }
 
 /// Copies what differs: a file that is written anew would be built anew.
@@ -157,8 +159,10 @@ mod tests {
 
     #[test]
     fn the_program_is_read_from_what_cargo_says() {
-        let line = r#"{"reason":"compiler-artifact","executable":"/t/debug/deps/core-1"}"#;
+        let line = r#"{"profile":{"test":true},"executable":"/t/debug/deps/core-1"}"#;
         assert_eq!(executable(line), Some(PathBuf::from("/t/debug/deps/core-1")));
+        let program = r#"{"profile":{"test":false},"executable":"/t/debug/flyball"}"#;
+        assert_eq!(executable(program), None, "a program beside the tests");
         assert_eq!(executable(r#"{"reason":"compiler-artifact","executable":null}"#), None);
         assert_eq!(executable("warning: x"), None);
     }
