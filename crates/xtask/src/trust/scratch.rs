@@ -78,6 +78,8 @@ impl Scratch {
         let mut command = Command::new(program);
         command.args(["--exact", test, "--include-ignored"]).current_dir(&folder);
         command.env("CARGO_MANIFEST_DIR", &folder);
+        // That it fails is enough: looking for the smallest case that does took minutes.
+        command.env("PROPTEST_MAX_SHRINK_ITERS", "0");
         let listed = process::read(
             Command::new(program).args(["--exact", test, "--list"]).current_dir(&folder),
         )?;
