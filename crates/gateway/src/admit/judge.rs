@@ -8,7 +8,8 @@
 use super::demand::Demand;
 use crate::meter::{Finished, Outcome};
 use crate::surface::Surface;
-use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 /// Reasons that say that there was no room.

@@ -120,8 +120,8 @@ impl Drop for Restore {
     }
 }
 
-/// The program that a line of cargo's messages tells of.
-/// The test program that a line of cargo's tells of. Tests of a package bring its programs along, which are none.
+/// The test program that a line of cargo's messages tells of. Tests of a package bring its programs along, which
+/// are none.
 fn executable(line: &str) -> Option<PathBuf> {
     let message: serde_json::Value = serde_json::from_str(line).ok()?;
     let tests = message["profile"]["test"].as_bool().unwrap_or(false);

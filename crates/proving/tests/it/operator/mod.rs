@@ -157,4 +157,19 @@ async fn requests_are_judged_by_the_objectives_that_came() {
         assert_eq!((model.missed, model.missed_first_token), (missed, missed));
         assert_eq!(model.missed_between_tokens, 0);
     }
+    // Between tokens: asked until an answer comes as slowly as the engine sends it.
+    let (first_token_ms, between_tokens_ms) = (Some(60_000), Some(5));
+    let objectives = ModelOrders { first_token_ms, between_tokens_ms, ..ModelOrders::default() };
+    let number = office.link.tell(for_model(objectives)).unwrap();
+    office.report(|report| report.orders == number).await;
+    for judged in 3.. {
+        assert_eq!(gateway.asks(true).await.unwrap(), 200);
+        let report = office.report(|report| report.models[0].judged == judged).await;
+        let model = &report.models[0];
+        assert_eq!(model.missed, 1 + model.missed_between_tokens);
+        assert_eq!(model.missed_first_token, 1);
+        if model.missed_between_tokens > 0 {
+            break;
+        }
+    }
 }
