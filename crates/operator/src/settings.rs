@@ -35,13 +35,16 @@ pub struct Settings {
 }
 
 /// Which gateways may connect. Without any of these, only those on the same machine.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Gateways {
     /// Service accounts whose tokens are let in, as `namespace/name`.
     pub accounts: Vec<String>,
     /// Lets everybody in who reaches the address.
     pub open: bool,
+    /// Seconds within which every gateway has connected to an operator that has just begun to lead. Until
+    /// then nothing is given back.
+    pub come_within_seconds: u32,
     /// Certificate of the operator, a PEM file.
     pub certificate: Option<PathBuf>,
     /// Its key.
@@ -87,6 +90,20 @@ impl Default for Settings {
     }
 }
 
+impl Default for Gateways {
+    fn default() -> Self {
+        Self {
+            accounts: Vec::new(),
+            open: false,
+            // They try again every 15 s at most, and give a connection to an operator that is gone up after 10.
+            come_within_seconds: 60,
+            certificate: None,
+            key: None,
+            ca: None,
+        }
+    }
+}
+
 impl Default for Lease {
     fn default() -> Self {
         Self { namespace: "flyball".to_owned(), name: "flyball-operator".to_owned(), seconds: 15 }
@@ -113,6 +130,7 @@ impl Settings {
         };
         within("tick_seconds", self.tick_seconds, 1, 300);
         within("signal_max_age_seconds", self.signal_max_age_seconds, 5, 3_600);
+        within("gateways.come_within_seconds", self.gateways.come_within_seconds, 1, 3_600);
         within("lease.seconds", self.lease.seconds, 5, 300);
         if self.admin == self.link && self.admin.port() != 0 {
             problems.push("`admin` and `link` must be two addresses".to_owned());

@@ -1,6 +1,6 @@
 //! A model at zero replicas, a thousand requests at once, one call to wake it.
 //!
-//! The engine is a real pod that takes a minute from its start to its readiness. The gateway runs on
+//! The engine is a real pod that takes a while from its start to its readiness. The gateway runs on
 //! this machine, where its memory can be read, and watches the Service's EndpointSlices. The hook
 //! that it calls is in this file: it counts and scales the Deployment up.
 
@@ -26,8 +26,10 @@ const CHAT: &str = "/v1/chat/completions";
 const REQUESTS: usize = 1_000;
 /// Of these, whole and as a stream, by the official client.
 const OFFICIAL_EACH: usize = 5;
-/// From the pod's start to its readiness.
-const ASLEEP: u64 = 60;
+/// From the pod's start to its readiness, in seconds: a minute where figures are asked for.
+fn asleep() -> u64 {
+    if std::env::var_os("FLYBALL_E2E_FIGURES").is_some() { 60 } else { 20 }
+}
 
 /// What a gateway may grow by for a thousand held requests of less than a kilobyte: 64 KB for each
 /// with its connection, three times what was measured for a stream.
@@ -140,7 +142,7 @@ fn judge(
     ensure!(failed.is_empty(), "{percent} % answered; the first that were not: {failed:#?}");
     ensure!(by_official == 2 * OFFICIAL_EACH, "the official client was not answered: {official}");
     ensure!(calls == 1, "{calls} wake calls");
-    ensure!(took > Duration::from_secs(ASLEEP), "the model was not asleep: {took:?}");
+    ensure!(took > Duration::from_secs(asleep()), "the model was not asleep: {took:?}");
     ensure!(silent == 0, "{silent} of {} streams heard nothing while they waited", streams.len());
     Ok(())
 }
@@ -149,7 +151,7 @@ fn deploy(story: &Story) -> Result<()> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cluster/manifests/sleeper.yaml");
     let manifest = std::fs::read_to_string(page)?
         .replace("FLYBALL_IMAGE", &story.cluster.image)
-        .replace("SECONDS", &ASLEEP.to_string());
+        .replace("SECONDS", &asleep().to_string());
     kubectl(
         &story.cluster,
         &["--namespace", &story.namespace, "apply", "--filename", "-"],

@@ -16,9 +16,9 @@ pub struct Witnesses {
 }
 
 impl Witnesses {
-    /// Gateways run as these accounts, each as `namespace/name`.
-    pub fn of(accounts: &[String]) -> Self {
-        Self { gateways: Gateways::default(), expected: Expected::of(accounts) }
+    /// Gateways run as these accounts, each as `namespace/name`, and come within this time.
+    pub fn of(accounts: &[String], within: Micros) -> Self {
+        Self { gateways: Gateways::default(), expected: Expected::of(accounts, within) }
     }
 
     /// Adds what they said, and who has not said anything yet. `listens` if this operator is the one that

@@ -17,6 +17,7 @@ use crate::report::{Attained, Board, Teller};
 use crate::settings::Settings;
 use flyball_admin::{Guard, Place, Reviews};
 use flyball_core::ids::ModelId;
+use flyball_core::units::Micros;
 use kube::Client;
 use std::collections::BTreeMap;
 use std::io;
@@ -84,7 +85,10 @@ pub async fn run(settings: Settings, version: &'static str, me: String) -> Resul
         client,
         learnt: Learnt::default(),
         attained: Attained::default(),
-        witnesses: Witnesses::of(&settings.gateways.accounts),
+        witnesses: Witnesses::of(
+            &settings.gateways.accounts,
+            Micros::from_seconds(settings.gateways.come_within_seconds.into()),
+        ),
         link,
         written: BTreeMap::new(),
         pools_written: BTreeMap::new(),

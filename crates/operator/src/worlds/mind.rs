@@ -56,7 +56,7 @@ impl Mind {
         let accounts = [format!("{HOME}/{ACCOUNT}")];
         Self {
             book: Book::default(),
-            witnesses: Witnesses::of(&accounts),
+            witnesses: Witnesses::of(&accounts, Micros::from_minutes(1)),
             learnt: Learnt::default(),
             brain: Brain::default(),
         }

@@ -208,8 +208,8 @@ impl<'a> Rig<'a> {
         Ok(())
     }
 
-    /// Waits until the ModelService is as `is` says. An operator that has just begun says for a minute that
-    /// gateways may still come.
+    /// Waits until the ModelService is as `is` says. An operator that has just begun waits for gateways
+    /// that may still come.
     pub(super) async fn told(&self, what: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
         let found = until(what, Duration::from_secs(180), async || {
             let model = self.model().await?;
@@ -320,6 +320,7 @@ fn operator(
     link: Option<SocketAddr>,
 ) -> Result<(Service, SocketAddr)> {
     let admin = free()?;
+    let first = link.is_none();
     let mut link = link.map_or_else(free, Ok)?;
     if let Some(ip) = setup.reached_at {
         link.set_ip(ip);
@@ -332,11 +333,13 @@ fn operator(
     let prometheus =
         setup.prometheus.map(|address| format!("[prometheus]\nurl = \"http://{address}\"\n"));
     // A test cluster's pods are ours, and the story is not about who they are.
-    let open = setup.reached_at.map(|_| "[gateways]\nopen = true\n".to_owned());
-    let more = max_age.into_iter().chain(prometheus).chain(open).collect::<String>();
+    let open = setup.reached_at.is_some();
+    let more = max_age.into_iter().chain(prometheus).collect::<String>();
+    // The gateway starts with the first operator, and comes back to a second one within 15 s.
+    let come_within = if first { 5 } else { 20 };
     let settings = format!(
         "admin = \"{admin}\"\nlink = \"{link}\"\nnamespaces = [\"{namespace}\"{beside}]\ntick_seconds = 1\n\
-         {more}\n[lease]\nnamespace = \"{namespace}\"\nseconds = 5\n"
+         {more}\n[gateways]\nopen = {open}\ncome_within_seconds = {come_within}\n\n[lease]\nnamespace = \"{namespace}\"\nseconds = 5\n"
     );
     let kubeconfig = setup.kubeconfig.as_deref().unwrap_or(&story.cluster.kubeconfig);
     Ok((Service::start_on(kubeconfig, story, "operator", &settings, admin)?, link))

@@ -113,7 +113,7 @@ fn after_a_failover_nothing_goes_before_gateways_had_the_time_to_come() {
 
 #[test]
 fn a_gateway_that_exists_and_is_silent_keeps_pods_alive() {
-    let expected = Expected::of(&["flyball/gateway".to_owned()]);
+    let expected = Expected::of(&["flyball/gateway".to_owned()], Micros::from_minutes(1));
     let waits = |gateway: PodFacts, refused: &[String]| {
         let mut signals = heard();
         let facts =

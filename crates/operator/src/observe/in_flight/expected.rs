@@ -5,10 +5,6 @@ use crate::observe::facts::{Facts, PodFacts};
 use flyball_core::units::{Micros, Timestamp};
 use std::collections::BTreeSet;
 
-/// Gateways that exist have come within this time after an operator began to listen: they try again every 15 s
-/// at most, and a connection to an operator that is gone is given up after 10.
-const ALL_CAME: Micros = Micros::from_minutes(1);
-
 /// A pod that should have ended so long ago and is still listed is on a node that does not answer. Its streams
 /// ended with it, or with their callers.
 const ENDED: Micros = Micros::from_minutes(10);
@@ -18,13 +14,15 @@ const ENDED: Micros = Micros::from_minutes(10);
 pub struct Expected {
     /// Service accounts of gateways, as `namespace/name`.
     accounts: BTreeSet<String>,
+    /// Gateways that exist have come within this time after an operator began to listen.
+    within: Micros,
     listens_since: Option<Timestamp>,
 }
 
 impl Expected {
-    /// Gateways run under these service accounts.
-    pub fn of(accounts: &[String]) -> Self {
-        Self { accounts: accounts.iter().cloned().collect(), listens_since: None }
+    /// Gateways run under these service accounts and come within this time.
+    pub fn of(accounts: &[String], within: Micros) -> Self {
+        Self { accounts: accounts.iter().cloned().collect(), within, listens_since: None }
     }
 
     /// Whether this operator listens to gateways at this moment, which only the leader does.
@@ -43,7 +41,7 @@ impl Expected {
             in_flight.gateways.entry(name.clone()).or_insert(None);
         }
         let since = self.listens_since.and_then(|since| now.since(since));
-        if since.is_some_and(|age| age >= ALL_CAME) {
+        if since.is_some_and(|age| age >= self.within) {
             in_flight.all_came();
         }
     }
@@ -51,7 +49,7 @@ impl Expected {
     /// Whether gateways whose pods cannot be told from others may exist and have not come yet.
     pub fn may_still_come(&self, now: Timestamp) -> bool {
         let since = self.listens_since.filter(|_| self.accounts.is_empty());
-        since.and_then(|since| now.since(since)).is_some_and(|age| age < ALL_CAME)
+        since.and_then(|since| now.since(since)).is_some_and(|age| age < self.within)
     }
 
     fn is_gateway(&self, namespace: &str, pod: &PodFacts, now: Timestamp) -> bool {

@@ -126,7 +126,8 @@ fn a_gateway_that_was_not_heard_yet_may_serve_anything() {
     talked(&mut gateways, &facts, 40);
     let mut look = |heard: &Heard, accounts: &[String], facts: &Facts, listens: u64| {
         let time = (at(1_041), MAX_AGE);
-        let (mut signals, mut expected) = (Signals::default(), Expected::of(accounts));
+        let (mut signals, mut expected) =
+            (Signals::default(), Expected::of(accounts, Micros::from_minutes(1)));
         gateways.add(&mut signals, heard, &BTreeSet::new(), facts, time);
         expected.listens(true, at(listens));
         let refused: Vec<String> = heard.refused.iter().cloned().collect();

@@ -59,8 +59,7 @@ async fn unready(rig: &Rig<'_>, length: Duration) -> Result<()> {
     ensure!(signals["reason"] == "SignalsMissing", "{signals}");
     faults(json!({})).await?;
     rig.settled(3, Duration::from_secs(60)).await?;
-    // The first answers after it, rates that are known again, and, where the operator has just begun, the minute in
-    // which gateways may still come.
+    // The first answers after it, and rates that are known again.
     let done = until("signals that are fresh", Duration::from_secs(180), async || {
         Ok((rig.condition("SignalsFresh").await?["status"] == "True").then_some(()))
     });
