@@ -56,7 +56,8 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
     stories.args(&args.story);
     let noted = std::env::temp_dir().join(format!("flyball-figures-{}", std::process::id()));
     if args.figure {
-        stories.env("FLYBALL_E2E_FIGURES", &noted);
+        // Whoever measures is alone.
+        stories.args(["--test-threads", "1"]).env("FLYBALL_E2E_FIGURES", &noted);
     }
     let ended = process::run(&mut stories);
     // A story that failed has measured too.

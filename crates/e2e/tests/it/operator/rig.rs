@@ -335,8 +335,9 @@ fn operator(
     // A test cluster's pods are ours, and the story is not about who they are.
     let open = setup.reached_at.is_some();
     let more = max_age.into_iter().chain(prometheus).collect::<String>();
-    // The gateway starts with the first operator, and comes back to a second one within 15 s.
-    let come_within = if first { 5 } else { 20 };
+    // The gateway starts with the first operator, and comes back to a second one within 15 s. Rates are known
+    // after four, so that people always see both that nobody told and that somebody may still come.
+    let come_within = if first { 10 } else { 20 };
     let settings = format!(
         "admin = \"{admin}\"\nlink = \"{link}\"\nnamespaces = [\"{namespace}\"{beside}]\ntick_seconds = 1\n\
          {more}\n[gateways]\nopen = {open}\ncome_within_seconds = {come_within}\n\n[lease]\nnamespace = \"{namespace}\"\nseconds = 5\n"

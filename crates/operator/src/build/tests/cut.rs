@@ -95,7 +95,7 @@ fn a_pod_that_no_gateway_was_heard_about_is_marked_and_not_removed() {
 
 #[test]
 fn after_a_failover_nothing_goes_before_gateways_had_the_time_to_come() {
-    let mut expected = Expected::default();
+    let mut expected = Expected::of(&[], Micros::from_minutes(1));
     let after = |expected: &Expected, now: u64| {
         let mut signals = Signals::default();
         expected.add(&mut signals.in_flight, &Facts::default(), &[], at(now));

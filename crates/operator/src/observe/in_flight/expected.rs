@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 const ENDED: Micros = Micros::from_minutes(10);
 
 /// Which gateways are to be heard before anything is taken away.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Expected {
     /// Service accounts of gateways, as `namespace/name`.
     accounts: BTreeSet<String>,
