@@ -58,11 +58,12 @@ pub(super) const STEPS: [Step; 21] = [
     // Before the stories, some of which need them; where they are not, those are left out.
     Step::new("engines", IfTime, OnACluster, Estimate::seen(15.0, 0.0), real)
         .cached_if(engines::are_cached),
-    Step::new("cluster-leftovers", Always, OnACluster, Estimate::seen(2.0, 2.0), leftovers),
-    Step::new("e2e", Always, OnACluster, Estimate::seen(12.0, 10.0), stories),
+    Step::new("e2e", Always, OnACluster, Estimate::seen(9.0, 8.5), stories),
     // On the cluster that the stories have left.
     Step::new("thousand-nodes", IfTime, OnACluster, Estimate::seen(2.0, 2.0), thousand_nodes),
     Step::new("cluster-down", Always, OnACluster, Estimate::seen(0.2, 0.2), down),
+    // About the test cluster itself, which few commits touch.
+    Step::new("cluster-leftovers", IfTime, OnACluster, Estimate::seen(1.5, 1.5), leftovers),
     Step::new("licences", IfTime, Anywhere, Estimate::seen(6.0, 0.3), licences)
         .cached_if(|_| tools::deny_is_cached()),
     Step::new("documents", IfTime, Anywhere, Estimate::seen(4.0, 1.0), documents)
