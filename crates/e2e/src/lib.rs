@@ -18,7 +18,7 @@ mod wait;
 
 pub use answers::{Answers, Fault};
 pub use cluster::{Cluster, dynamic, job_exit, kubectl, kubectl_says, pod_log};
-pub use figures::figure;
+pub use figures::{figure, is_long};
 pub use relay::Relay;
 pub use stopped::Stopped;
 pub use story::{Story, in_namespace};

@@ -34,7 +34,8 @@ pub struct Settings {
     pub lease: Lease,
 }
 
-/// Which gateways may connect. Without any of these, only those on the same machine.
+/// Which gateways may connect, and how soon. Where neither accounts, `open` nor `ca` let anybody in, only those on the
+/// same machine may.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Gateways {
@@ -43,7 +44,7 @@ pub struct Gateways {
     /// Lets everybody in who reaches the address.
     pub open: bool,
     /// Seconds within which every gateway has connected to an operator that has just begun to lead. Until
-    /// then nothing is given back.
+    /// then nothing is given back. A gateway whose operator is gone comes to the next within 25.
     pub come_within_seconds: u32,
     /// Certificate of the operator, a PEM file.
     pub certificate: Option<PathBuf>,
@@ -130,7 +131,7 @@ impl Settings {
         };
         within("tick_seconds", self.tick_seconds, 1, 300);
         within("signal_max_age_seconds", self.signal_max_age_seconds, 5, 3_600);
-        within("gateways.come_within_seconds", self.gateways.come_within_seconds, 1, 3_600);
+        within("gateways.come_within_seconds", self.gateways.come_within_seconds, 10, 3_600);
         within("lease.seconds", self.lease.seconds, 5, 300);
         if self.admin == self.link && self.admin.port() != 0 {
             problems.push("`admin` and `link` must be two addresses".to_owned());

@@ -7,7 +7,7 @@
 use anyhow::{Context, Result, ensure};
 use flyball_e2e::http::Answer;
 use flyball_e2e::process::{Service, free};
-use flyball_e2e::{Story, figure, in_namespace, kubectl, note, until};
+use flyball_e2e::{Story, figure, in_namespace, is_long, kubectl, note, until};
 use futures::future::join_all;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Api, Patch, PatchParams};
@@ -28,7 +28,7 @@ const REQUESTS: usize = 1_000;
 const OFFICIAL_EACH: usize = 5;
 /// From the pod's start to its readiness, in seconds: a minute where figures are asked for.
 fn asleep() -> u64 {
-    if std::env::var_os("FLYBALL_E2E_FIGURES").is_some() { 60 } else { 20 }
+    if is_long() { 60 } else { 20 }
 }
 
 /// What a gateway may grow by for a thousand held requests of less than a kilobyte: 64 KB for each

@@ -1,8 +1,8 @@
 //! Replicas go while requests run, and no request is cut.
 
-use super::rig::{Rig, Setup, is_long};
+use super::rig::{Rig, Setup};
 use anyhow::{Result, ensure};
-use flyball_e2e::{figure, in_namespace, note};
+use flyball_e2e::{figure, in_namespace, is_long, note};
 use futures::future::join_all;
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

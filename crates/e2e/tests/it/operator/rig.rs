@@ -16,11 +16,6 @@ use std::time::Duration;
 /// 1 while an operator leads.
 pub(super) const LEADS: &str = "flyball_operator_leads";
 
-/// Whether a story runs its long form, for its figure.
-pub(super) fn is_long() -> bool {
-    std::env::var_os("FLYBALL_E2E_FIGURES").is_some()
-}
-
 /// Everything that a story about one model needs.
 pub(super) struct Rig<'a> {
     story: &'a Story,

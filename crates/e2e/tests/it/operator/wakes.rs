@@ -1,8 +1,8 @@
 //! A model sleeps when nobody asks, and whoever asks wakes it.
 
-use super::rig::{Rig, is_long};
+use super::rig::Rig;
 use anyhow::{Result, ensure};
-use flyball_e2e::{figure, in_namespace, note};
+use flyball_e2e::{figure, in_namespace, is_long, note};
 use futures::future::join_all;
 use serde_json::json;
 use std::time::{Duration, Instant};

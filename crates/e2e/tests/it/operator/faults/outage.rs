@@ -1,9 +1,9 @@
 //! The API server stands still: what runs goes on, and nothing is decided on what nobody can see.
 
-use super::super::rig::{LEADS, Rig, is_long};
+use super::super::rig::{LEADS, Rig};
 use super::under_load;
 use anyhow::{Context, Result, ensure};
-use flyball_e2e::{Stopped, Story, figure, in_namespace, note, until};
+use flyball_e2e::{Stopped, Story, figure, in_namespace, is_long, note, until};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};

@@ -1,9 +1,9 @@
 //! Prometheus says old things, nothing, or numbers that are none, while it is all that the operator hears.
 
-use super::super::rig::{Rig, Setup, is_long};
+use super::super::rig::{Rig, Setup};
 use super::{never_fewer, under_load};
 use anyhow::{Context, Result, ensure};
-use flyball_e2e::{Answers, Fault, Story, in_namespace, note, until};
+use flyball_e2e::{Answers, Fault, Story, in_namespace, is_long, note, until};
 use k8s_openapi::api::core::v1::Service;
 use kube::api::Api;
 use serde_json::json;

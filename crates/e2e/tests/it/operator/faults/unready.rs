@@ -1,10 +1,10 @@
 //! Every engine is unready at once, and comes back.
 
-use super::super::rig::{Rig, Setup, is_long};
+use super::super::rig::{Rig, Setup};
 use super::{never_fewer, under_load};
 use anyhow::{Context, Result, ensure};
 use flyball_e2e::http::json;
-use flyball_e2e::{in_namespace, note, until};
+use flyball_e2e::{in_namespace, is_long, note, until};
 use serde_json::{Value, json};
 use std::time::Duration;
 

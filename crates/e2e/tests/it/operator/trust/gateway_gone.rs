@@ -1,8 +1,8 @@
 //! A gateway dies with its node, its pod object stays, and the model sleeps: the next request wakes it.
 
-use super::super::rig::{Rig, Setup, is_long};
+use super::super::rig::{Rig, Setup};
 use anyhow::{Context, Result, ensure};
-use flyball_e2e::{Stopped, Story, figure, in_namespace, kubectl, note, until};
+use flyball_e2e::{Stopped, Story, figure, in_namespace, is_long, kubectl, note, until};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::Api;
 use serde_json::json;
