@@ -74,8 +74,15 @@ fn once(root: &Path) -> Result<BTreeSet<String>> {
     // What a test said when it failed goes to standard error, for people.
     tests.args(["--message-format", "libtest-json"]).env("NEXTEST_EXPERIMENTAL_LIBTEST_JSON", "1");
     let (failed, success) = read(&mut tests)?;
-    ensure!(success != failed.is_empty(), "the tests ended badly, and none of them says so");
+    agree(&failed, success)?;
     Ok(failed)
+}
+
+/// How the tests ended must be what they say of themselves; else nothing is known of the round.
+fn agree(failed: &BTreeSet<String>, success: bool) -> Result<()> {
+    ensure!(success || !failed.is_empty(), "the tests ended badly, and none of them says so");
+    ensure!(!success || failed.is_empty(), "the tests ended well, and some of them failed");
+    Ok(())
 }
 
 /// The tests that it says failed, and whether it ended well.
@@ -170,9 +177,12 @@ mod tests {
     #[test]
     fn a_program_that_ends_badly_without_a_word_is_no_green_round() {
         let (failed, success) = read(Command::new("false").arg("x")).unwrap();
-        assert!(failed.is_empty() && !success);
+        assert!(failed.is_empty() && !success && agree(&failed, success).is_err());
         let mut says = Command::new("echo");
         says.arg(r#"{"type":"test","event":"failed","name":"a"}"#);
-        assert_eq!(read(&mut says).unwrap(), (BTreeSet::from(["a".to_owned()]), true));
+        let (failed, success) = read(&mut says).unwrap();
+        assert_eq!((&failed, success), (&BTreeSet::from(["a".to_owned()]), true));
+        assert!(agree(&failed, success).is_err() && agree(&failed, false).is_ok());
+        assert!(agree(&BTreeSet::new(), true).is_ok(), "a green round");
     }
 }
