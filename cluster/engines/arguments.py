@@ -116,6 +116,7 @@ def vllm():
             "port": found.port,
             "gpus": found.tensor_parallel_size,
             "drainSeconds": found.shutdown_timeout,
+            "stepTokens": found.max_num_batched_tokens,
         }
 
     return read
@@ -136,6 +137,7 @@ def sglang():
             "port": found.port,
             "gpus": found.tp_size,
             "metrics": found.enable_metrics,
+            "stepTokens": found.chunked_prefill_size,
         }
 
     return read

@@ -93,7 +93,6 @@ impl Shared {
             Fault::Absent => Ok(None),
             Fault::Stale => Ok(self.known().get(path).cloned()),
             Fault::None => self.ask(path).await.map(Some),
-            Fault::NotANumber if path.contains("timestamp") => self.ask(path).await.map(Some),
             Fault::NotANumber => not_numbers(&self.ask(path).await?).map(Some),
         }
     }
@@ -114,13 +113,26 @@ impl Shared {
 fn not_numbers(body: &str) -> Result<String> {
     let mut answer: Value = serde_json::from_str(body)?;
     for row in answer["data"]["result"].as_array_mut().into_iter().flatten() {
-        row["value"][1] = "NaN".into();
+        if let Some(sample) = row.get_mut("value") {
+            sample[1] = "NaN".into();
+        }
+        for sample in row.get_mut("values").and_then(Value::as_array_mut).into_iter().flatten() {
+            sample[1] = "NaN".into();
+        }
     }
     Ok(answer.to_string())
 }
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn samples_of_a_range_become_none_and_their_times_stay() {
+        let body = r#"{"data":{"result":[{"metric":{"pod":"a"},"values":[[1,"7"],[2,"8"]]}]}}"#;
+        let none = super::not_numbers(body).unwrap();
+        assert_eq!(none.matches("NaN").count(), 2);
+        assert!(none.contains("[1,") && none.contains("[2,") && !none.contains('7'));
+    }
+
     #[test]
     fn numbers_become_none_and_their_labels_stay() {
         let body = r#"{"data":{"result":[{"metric":{"pod":"a"},"value":[1,"7"]}]}}"#;

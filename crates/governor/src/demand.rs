@@ -1,8 +1,8 @@
 //! What the work of this moment takes.
 //!
 //! Work is counted in tokens, because one request may be a thousand times another. A [`Load`] is
-//! the work, a [`Unit`] what one replica does of it; [`Load::in_units`] divides the two by what
-//! runs out first. A part of the load that is not known adds nothing here; whoever gives capacity
+//! the work, a [`Unit`] what one replica does of it; [`Load::in_units`] divides the two: reading and
+//! writing take turns, so that their shares add up, and memory limits alone. A part of the load that is not known adds nothing here; whoever gives capacity
 //! away must ask the snapshot whether all of it is fresh.
 
 use flyball_core::snapshot::{Capacity, Demand};
@@ -14,6 +14,8 @@ pub(crate) struct Load {
     pub(crate) decode: f64,
     pub(crate) resident: f64,
     pub(crate) backlog: f64,
+    /// Reading in the busiest seconds over that of the half minute.
+    pub(crate) burst: f64,
 }
 
 /// What one replica can do within the objectives. What is unknown is infinite: it limits nothing.
@@ -22,6 +24,8 @@ pub(crate) struct Unit {
     pub(crate) prefill: f64,
     pub(crate) decode: f64,
     pub(crate) resident: f64,
+    /// The part of its work at these rates that is reading; the larger share counts where it is not known.
+    pub(crate) read_share: Option<f64>,
 }
 
 /// What the backlog does until a replica asked for now would serve.
@@ -44,6 +48,12 @@ impl Load {
             decode: rate(demand.decode.last_seen().map(|value| value.get())),
             resident: rate(demand.resident.last_seen().map(|value| value.get())),
             backlog: rate(demand.backlog.last_seen().map(|value| value.get())),
+            burst: match (demand.burst.last_seen(), demand.prefill.last_seen()) {
+                (Some(most), Some(mean)) if mean.get() > 0 => {
+                    (most.get() as f64 / mean.get() as f64).max(1.0)
+                }
+                _ => 1.0,
+            },
         }
     }
 
@@ -54,9 +64,7 @@ impl Load {
 
     /// Replicas of this unit that the arriving and running work takes; the backlog is not in it.
     pub(crate) fn in_units(&self, unit: &Unit) -> f64 {
-        let parts =
-            [self.prefill / unit.prefill, self.decode / unit.decode, self.resident / unit.resident];
-        parts.into_iter().fold(0.0, f64::max)
+        unit.share(self.prefill, self.decode).max(self.resident / unit.resident)
     }
 
     /// The same with what is left of the backlog when a new replica could serve.
@@ -78,21 +86,22 @@ impl Load {
 }
 
 impl Unit {
-    /// The best guess of a capacity, before anything was measured.
-    pub(crate) fn point(capacity: &Capacity) -> Self {
-        Self {
-            prefill: known(capacity.prefill.map(|part| part.point().get())),
-            decode: known(capacity.decode.map(|part| part.point().get())),
-            resident: known(capacity.resident.map(|part| part.point().get())),
+    /// Replicas that reading and writing so many tokens per second takes.
+    pub(crate) fn share(&self, prefill: f64, decode: f64) -> f64 {
+        let (read, written) = (prefill / self.prefill, decode / self.decode);
+        match self.read_share {
+            Some(share) => share * read + (1.0 - share) * written,
+            None => read.max(written),
         }
     }
 
-    /// The low end of a capacity.
+    /// The low end of a capacity: too much costs the objective, too little costs money.
     pub(crate) fn low(capacity: &Capacity) -> Self {
         Self {
             prefill: known(capacity.prefill.map(|part| part.low().get())),
             decode: known(capacity.decode.map(|part| part.low().get())),
             resident: known(capacity.resident.map(|part| part.low().get())),
+            read_share: read_share(capacity),
         }
     }
 
@@ -115,6 +124,12 @@ impl Unit {
     }
 }
 
+/// Only together with both rates that it divides the work between.
+fn read_share(capacity: &Capacity) -> Option<f64> {
+    capacity.prefill.and(capacity.decode)?;
+    capacity.reading_per_million.map(|part| f64::from(part.min(1_000_000)) / 1e6)
+}
+
 fn known(part: Option<u64>) -> f64 {
     part.map_or(f64::INFINITY, |part| (part as f64).max(f64::MIN_POSITIVE))
 }
@@ -123,15 +138,28 @@ fn known(part: Option<u64>) -> f64 {
 mod tests {
     use super::*;
 
-    const UNIT: Unit = Unit { prefill: 10_000.0, decode: 1_000.0, resident: 100_000.0 };
+    const UNIT: Unit =
+        Unit { prefill: 10_000.0, decode: 1_000.0, resident: 100_000.0, read_share: None };
 
     #[test]
     fn what_runs_out_first_decides() {
-        let load = Load { prefill: 25_000.0, decode: 1_500.0, resident: 120_000.0, backlog: 0.0 };
+        let load =
+            Load { prefill: 25_000.0, decode: 1_500.0, resident: 120_000.0, ..Load::default() };
         assert_eq!(load.in_units(&UNIT), 2.5);
         assert_eq!(Load { decode: 4_000.0, ..load }.in_units(&UNIT), 4.0);
         assert_eq!(Load { resident: 600_000.0, ..load }.in_units(&UNIT), 6.0);
         assert_eq!(Load::default().in_units(&UNIT), 0.0);
+    }
+
+    #[test]
+    fn reading_and_writing_take_turns() {
+        // At 10,000 read and 1,000 written, three quarters of the time are reading.
+        let unit = Unit { read_share: Some(0.75), ..UNIT };
+        let load = Load { prefill: 10_000.0, decode: 1_000.0, ..Load::default() };
+        assert_eq!(load.in_units(&unit), 1.0);
+        assert_eq!(Load { prefill: 20_000.0, ..load }.in_units(&unit), 1.75);
+        assert_eq!(Load { decode: 0.0, ..load }.in_units(&unit), 0.75);
+        assert_eq!(Load { resident: 300_000.0, ..load }.in_units(&unit), 3.0);
     }
 
     #[test]
@@ -150,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_unit_is_compared_at_the_load_that_there_is() {
-        let double = Unit { prefill: 20_000.0, decode: 1_500.0, resident: 100_000.0 };
+        let double = Unit { prefill: 20_000.0, decode: 1_500.0, ..UNIT };
         let reading = Load { prefill: 5_000.0, ..Load::default() };
         let writing = Load { decode: 5_000.0, ..Load::default() };
         assert_eq!(double.against(&UNIT, &reading), 2.0);

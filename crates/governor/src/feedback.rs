@@ -12,29 +12,40 @@ use flyball_core::units::Timestamp;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Feedback {
     seen_at: Option<Timestamp>,
-    /// Requests that missed beyond those allowed.
+    /// Requests that missed beyond those allowed, of this hour or so.
     excess: f64,
-    /// Requests per day: the mean of what was seen, of a day and more in the end.
-    daily: f64,
-    /// How long was seen.
+    /// Requests per hour: the mean of what was seen, of an hour and more in the end.
+    hourly: f64,
+    /// How long was seen, up to an hour.
     seen_s: f64,
     /// Requests per second that one replica's work is.
     requests_per_work: Option<f64>,
+    /// What misses taught so far, as a logarithm of what a miss is worth more than was thought first.
+    lesson: f64,
 }
 
 /// The worth of a miss at one missed in a hundred, before anything is known: the middle of what
 /// fitted the first of the recorded weeks, over three models and six cold starts (1 to 19).
 const WORTH_AT_ONE_PERCENT: f64 = 5.0;
 
-/// A day's allowance of misses left over makes a miss worth a seventh, and one overdrawn seven times
-/// as much: enough to get from the first guess to the worth that fits.
-const GAIN: f64 = 2.0;
-/// How much allowance may be saved up, and overdrawn, in days. With the gain this spans worths from
-/// 0.7 to 180, which is more than the recorded week needed.
-const SAVED_DAYS: f64 = 1.0;
-const OVERDRAWN_DAYS: f64 = 1.8;
-/// Aimed a little below what is allowed, so that a bad last day does not break it.
+/// An hour's allowance of misses left over makes a miss worth a third, and one overdrawn three times as
+/// much. The allowance is counted by the hour: by the day, what the first hours save is not spent before
+/// the next day, and on Azure's conversations that cost 4 to 20 % more.
+const GAIN: f64 = 1.2;
+/// How much allowance may be saved up, and overdrawn, in hours. With the gain a miss is worth nine times
+/// as much at most: where replicas do not mend misses, more would buy replicas without end.
+const SAVED_HOURS: f64 = 1.0;
+const OVERDRAWN_HOURS: f64 = 1.8;
+/// What is saved or overdrawn beyond that is forgiven, so that the share would end up somewhere else than at
+/// what is allowed. So a part of what every hour leaves over or lacks stays: what a miss is worth in the long
+/// run. A day of hours that use none of their allowance makes it a tenth.
+const LESSON: f64 = 0.1;
+const LONGEST_LESSON: f64 = 3.0;
+/// Aimed a little below what is allowed, so that a bad last hour does not break it.
 const AIM_BELOW: f64 = 0.9;
+
+/// One hour, in seconds.
+const HOUR: f64 = 3_600.0;
 
 impl Feedback {
     /// Learns from the requests since the last look.
@@ -46,43 +57,51 @@ impl Feedback {
             return;
         }
         let (requests, missed) = (count.requests.get() as f64, count.missed.get() as f64);
-        let day = requests / seconds * 86_400.0;
+        let hour = requests / seconds * HOUR;
         // A first look alone says little: a service that just begins has answered one request, and by the
-        // day that this would make, the misses of ten minutes would weigh as those of weeks.
-        self.seen_s = (self.seen_s + seconds).min(86_400.0);
-        self.daily += (seconds / self.seen_s).min(1.0) * (day - self.daily);
+        // hour that this would make, the misses of ten minutes would weigh as those of days.
+        self.seen_s = (self.seen_s + seconds).min(HOUR);
+        self.hourly += (seconds / self.seen_s).min(1.0) * (hour - self.hourly);
         if work > 0.05 {
             let now = requests / seconds / work;
             let known = self.requests_per_work.unwrap_or(now);
-            self.requests_per_work = Some(known + (seconds / 3_600.0).min(1.0) * (now - known));
+            self.requests_per_work = Some(known + (seconds / HOUR).min(1.0) * (now - known));
         }
         let beyond = missed - AIM_BELOW * allowed(seat) * requests;
-        let allowance = self.daily_allowance(seat);
-        self.excess =
-            (self.excess + beyond).clamp(-SAVED_DAYS * allowance, OVERDRAWN_DAYS * allowance);
+        let allowance = self.allowance(seat);
+        let (least, most) = (-SAVED_HOURS * allowance, OVERDRAWN_HOURS * allowance);
+        self.excess = (self.excess + beyond).clamp(least, most);
+        // One bad minute teaches no more than a bad hour does.
+        let lesson = (beyond / allowance).min(OVERDRAWN_HOURS);
+        self.lesson = (self.lesson + LESSON * lesson).clamp(-LONGEST_LESSON, LONGEST_LESSON);
     }
 
     /// What was learnt, as numbers.
-    pub(crate) fn numbers(&self) -> [f64; 4] {
-        [self.excess, self.daily, self.seen_s, self.requests_per_work.unwrap_or(0.0)]
+    pub(crate) fn numbers(&self) -> [f64; NUMBERS] {
+        let rate = self.requests_per_work.unwrap_or(0.0);
+        let at = self.seen_at.map_or(0.0, |at| at.as_micros() as f64);
+        [self.excess, self.hourly, self.seen_s, rate, self.lesson, at]
     }
 
     /// The same back; `None` if it cannot be.
-    pub(crate) fn restored(numbers: &[f64; 4]) -> Option<Self> {
-        let [excess, daily, seen_s, rate] = *numbers;
-        let counts = [excess.abs(), daily, rate].iter().all(|count| (0.0..1e12).contains(count));
-        (counts && (0.0..=86_400.0).contains(&seen_s)).then(|| Self {
-            seen_at: None,
+    pub(crate) fn restored(numbers: &[f64; NUMBERS]) -> Option<Self> {
+        let [excess, hourly, seen_s, rate, lesson, at] = *numbers;
+        let counts = [excess.abs(), hourly, rate].iter().all(|count| (0.0..1e12).contains(count));
+        let possible = counts && (0.0..=HOUR).contains(&seen_s) && lesson.abs() <= LONGEST_LESSON;
+        let possible = possible && (0.0..9e15).contains(&at);
+        possible.then(|| Self {
+            seen_at: (at > 0.0).then(|| Timestamp::from_micros(at as u64)),
             excess,
-            daily,
+            hourly,
             seen_s,
             requests_per_work: (rate > 0.0).then_some(rate),
+            lesson,
         })
     }
 
-    /// Requests that may miss in a day.
-    fn daily_allowance(&self, seat: &Seat<'_>) -> f64 {
-        AIM_BELOW * allowed(seat) * self.daily.max(1.0)
+    /// Requests that may miss in an hour.
+    fn allowance(&self, seat: &Seat<'_>) -> f64 {
+        AIM_BELOW * allowed(seat) * self.hourly.max(1.0)
     }
 
     /// Requests per second that one replica's work is, where requests are counted.
@@ -98,16 +117,19 @@ impl Feedback {
     pub(crate) fn worth(&self, seat: &Seat<'_>) -> f64 {
         if let Aim::MissCosts(money) = seat.policy.aim {
             let hourly = seat.lanes.get(seat.main).map_or(0.0, |lane| lane.price_of_work());
-            let requests = self.requests_per_work.unwrap_or(1.0) * 3_600.0;
+            let requests = self.requests_per_work.unwrap_or(1.0) * HOUR;
             if hourly > 0.0 {
                 return (money.micros().max(0) as f64 * requests / hourly).clamp(1.0, 1e6);
             }
         }
-        let days = self.excess / self.daily_allowance(seat);
-        let days = days.clamp(-SAVED_DAYS, OVERDRAWN_DAYS);
-        WORTH_AT_ONE_PERCENT * (0.01 / allowed(seat)) * (GAIN * days).exp()
+        let hours = self.excess / self.allowance(seat);
+        let hours = hours.clamp(-SAVED_HOURS, OVERDRAWN_HOURS);
+        WORTH_AT_ONE_PERCENT * (0.01 / allowed(seat)) * (GAIN * hours + self.lesson).exp()
     }
 }
+
+/// How many numbers it is.
+pub(crate) const NUMBERS: usize = 6;
 
 /// The share of requests that may miss. At least one in a million: none at all has no price.
 fn allowed(seat: &Seat<'_>) -> f64 {

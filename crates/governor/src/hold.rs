@@ -123,7 +123,7 @@ impl Ahead {
     /// How many replicas would be worth buying, and keeping, if each had to be bought.
     fn look(&mut self, seat: &Seat<'_>, size: f64, supply_s: f64, new: bool) -> (u32, u32) {
         if new {
-            self.forecaster.learn(seat.work_now, seat.now, supply_s);
+            self.forecaster.learn(seat.work_now, seat.work_now, seat.now, supply_s);
         }
         let outlook = self.forecaster.outlook(0.0, seat.slack_s(), supply_s);
         weigh(&outlook, size, seat.worth, supply_s, &mut self.last)
@@ -153,7 +153,9 @@ mod tests {
         held.settle(at(0), &sum(30, 30.0, [0.0; 3]), 300.0, u32::MAX);
         held.settle(at(15), &sum(20, 20.0, [0.0; 3]), 300.0, u32::MAX);
         assert_eq!(held.hold, 30);
-        held.settle(at(600), &sum(20, 20.0, [0.0; 3]), 300.0, u32::MAX);
+        for second in (30..=330).step_by(15) {
+            held.settle(at(second), &sum(20, 20.0, [0.0; 3]), 300.0, u32::MAX);
+        }
         assert_eq!(held.hold, 20);
     }
 

@@ -1,6 +1,5 @@
 //! One variant of one model as a decision sees it: counts, size, price and the last target.
 
-use crate::capacity::WARM_UP;
 use crate::demand::{Load, Unit};
 use crate::memory::VariantMemory;
 use crate::starts::{Starts, seconds};
@@ -30,8 +29,6 @@ pub(crate) struct Lane<'a> {
     /// Of those that are sick and gone, how many others make up for.
     pub(crate) spared: u32,
     pub(crate) replaced: u32,
-    /// Replicas that serve, if all of them are warm.
-    pub(crate) warm: Option<u32>,
     /// Whether all of its capacity is known.
     pub(crate) known: bool,
     /// What one replica does, in replicas of the yardstick.
@@ -101,7 +98,6 @@ impl<'a> Lane<'a> {
             draining: counted.draining,
             spared: 0,
             replaced: 0,
-            warm: counted.all_warm.then_some(counted.ready),
             known: variant.capacity.is_known(),
             size: 1.0,
             reading: 0.0,
@@ -208,21 +204,17 @@ struct Counted<'a> {
     sick: Vec<&'a ReplicaId>,
     gone: Vec<&'a ReplicaId>,
     draining: u32,
-    all_warm: bool,
 }
 
 impl<'a> Counted<'a> {
     fn of(variant: &'a Variant, starts: &Starts, now: Timestamp) -> Self {
         let (sick, gone) = (Vec::new(), Vec::new());
         let (ready, coming, short, draining) = (0, 0, 0, 0);
-        let mut counted = Self { ready, coming, short, sick, gone, draining, all_warm: true };
+        let mut counted = Self { ready, coming, short, sick, gone, draining };
         for (id, replica) in &variant.replicas {
             let age = now.since(replica.since);
             match replica.state {
-                ReplicaState::Ready => {
-                    counted.ready += 1;
-                    counted.all_warm &= age.is_some_and(|age| age >= WARM_UP);
-                }
+                ReplicaState::Ready => counted.ready += 1,
                 ReplicaState::Pending if starts.is_late(id) => counted.short += 1,
                 ReplicaState::Starting if starts.is_late(id) => counted.sick.push(id),
                 ReplicaState::Unready if age.is_some_and(|age| age >= UNREADY) => {

@@ -4,9 +4,8 @@
 //! learnt. The operator calls it with a real cluster's snapshot and the simulator with a virtual
 //! one's; nothing here can tell which.
 //!
-//! The modules are its steps, in order: look ([`memory`], `lane`, `seat`), learn (`capacity`,
-//! `starts`, `absent`, `demand`, `forecast`, `feedback`), wish (`scale`, `mix`, `zero`), hold back (`rails`,
-//! `pool`, `share`), hold ahead (`hold`), carry out (`steps`), account (`receipt`, [`explain`]). [`policy`] is
+//! The modules are its steps, in order: look ([`memory`], `lane`, `seat`), learn (`starts`, `absent`, `demand`,
+//! `forecast`, `feedback`), wish (`scale`, `mix`, `zero`), hold back (`rails`, `pool`, `share`), hold ahead (`hold`), carry out (`steps`), account (`receipt`, [`explain`]). [`policy`] is
 //! what owners set, and [`Learnt`] what outlives a process.
 //!
 //! It does no I/O and knows no clock, no randomness and no serialised form. Start at [`decide`].
@@ -14,7 +13,6 @@
 #![deny(missing_docs)]
 
 mod absent;
-mod capacity;
 mod demand;
 pub mod explain;
 mod feedback;

@@ -4,7 +4,6 @@
 //! is gone from the snapshot is forgotten.
 
 use crate::absent::Absent;
-use crate::capacity::Correction;
 use crate::demand::{Load, Unit};
 use crate::feedback::Feedback;
 use crate::forecast::Forecaster;
@@ -44,24 +43,12 @@ pub(crate) struct ModelMemory {
 }
 
 /// What was learnt about one variant.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct VariantMemory {
-    pub(crate) correction: Correction,
     pub(crate) starts: Starts,
     pub(crate) absent: Absent,
     /// Replicas that were told to go and may still look as if they were not.
     pub(crate) leaving: Vec<ReplicaId>,
-}
-
-impl Default for VariantMemory {
-    fn default() -> Self {
-        Self {
-            correction: Correction::NONE,
-            starts: Starts::default(),
-            absent: Absent::default(),
-            leaving: Vec::new(),
-        }
-    }
 }
 
 impl Memory {

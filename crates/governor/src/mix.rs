@@ -23,6 +23,14 @@ pub(crate) struct Offer {
     pub(crate) loss: Option<f64>,
 }
 
+impl Offer {
+    /// What it offers beyond so many.
+    pub(crate) const fn beyond(self, kept: u32) -> Self {
+        let (have, most) = (self.have.saturating_sub(kept), self.most.saturating_sub(kept));
+        Self { have, most, ..self }
+    }
+}
+
 /// The cheapest numbers of replicas that do `work`, or all there may be where that is too little.
 pub(crate) fn solve(offers: &[Offer], work: f64, spot: &Spot) -> Vec<u32> {
     if let [offer] = offers

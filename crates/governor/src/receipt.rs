@@ -15,7 +15,7 @@ use flyball_core::units::{MilliReplicas, Money, Replicas, Requests};
 
 /// Turns what was settled for a model into its part of the decision.
 pub(crate) fn decided(mut seat: Seat<'_>, memory: &mut ModelMemory) -> ModelDecision {
-    let receipt = receipt(&seat, memory);
+    let receipt = receipt(&seat);
     let expected = expected(&seat, memory);
     let live: u32 = seat.lanes.iter().map(|lane| lane.live()).sum();
     if seat.model.mode == Mode::Recommend && seat.target() != live && !seat.model.frozen {
@@ -54,13 +54,12 @@ fn hpa(seat: &Seat<'_>) -> Option<Replicas> {
     Some(replicas(if within { ready as u32 } else { whole(wanted).max(1) }))
 }
 
-fn receipt(seat: &Seat<'_>, memory: &ModelMemory) -> Receipt {
+fn receipt(seat: &Seat<'_>) -> Receipt {
     let work = seat.outlook.is_some().then(|| {
         let main = &seat.lanes[seat.main];
         let milli = |work: f64| {
             MilliReplicas::from_sample(work / main.size * 1000.0).unwrap_or(MilliReplicas::MAX)
         };
-        let learnt = memory.variants.get(main.id.name());
         let enough =
             seat.outlook.as_ref().map_or(0.0, |outlook| 1.0 - outlook.exceeds(seat.look_ahead));
         Work {
@@ -71,8 +70,7 @@ fn receipt(seat: &Seat<'_>, memory: &ModelMemory) -> Receipt {
             quantile_per_million: (enough * 1e6).round() as u32,
             cold_start: length(main.usual_s),
             hold: length((horizon_s(main.usual_s) - main.usual_s).max(0.0)),
-            capacity_per_million: learnt
-                .map_or(1_000_000, |learnt| learnt.correction.per_million()),
+            capacity_per_million: main.variant.capacity.measured_per_million.unwrap_or(1_000_000),
             hourly_price: main
                 .currency
                 .map(|currency| Money::from_micros(main.price() as i64, currency)),

@@ -1,7 +1,6 @@
 //! One model in the course of a decision: what is seen of it, and what is settled so far.
 
-use crate::capacity::Sample;
-use crate::demand::Load;
+use crate::demand::{Load, Unit};
 use crate::forecast::Outlook;
 use crate::lane::Lane;
 use crate::memory::ModelMemory;
@@ -10,8 +9,11 @@ use crate::starts::seconds;
 use flyball_core::decision::{Bound, Previous};
 use flyball_core::ids::{ModelId, VariantId};
 use flyball_core::reason::Reason;
-use flyball_core::snapshot::{Freshness, Misses, Model, Snapshot};
+use flyball_core::snapshot::{Freshness, Model, Snapshot};
 use flyball_core::units::{Replicas, Timestamp};
+
+/// Bursts are measured over about so long.
+const BURST_S: f64 = 5.0;
 
 /// One model in the course of a decision.
 #[derive(Clone, Debug)]
@@ -100,40 +102,24 @@ impl<'a> Seat<'a> {
         let new = memory.is_new(self.now);
         let missed = if new { memory.new_misses(self.model.misses.fresh()) } else { None };
         let fresh = self.model.demand.freshness() == Freshness::Fresh;
-        if new && fresh {
-            self.learn_capacity(memory, missed.as_ref());
-        }
         if memory.yardstick.is_none() {
-            let known = self.lanes.iter().position(|lane| lane.known);
-            memory.yardstick = known.map(|n| memory_unit(memory, &self.lanes[n]));
+            let known = self.lanes.iter().find(|lane| lane.known);
+            memory.yardstick = known.map(|lane| Unit::low(&lane.variant.capacity));
         }
         let Some(yardstick) = memory.yardstick else { return };
         for lane in &mut self.lanes {
-            let unit = memory_unit(memory, lane);
+            let unit = Unit::low(&lane.variant.capacity);
             lane.measure(&unit, &yardstick, &self.load);
         }
         self.main = self.main_lane();
         let work = memory.measure(&self.load);
         self.work_now = work;
         if new && fresh {
-            memory.forecaster.learn(work, self.now, self.lanes[self.main].cold_s);
+            let burst = work * self.load.burst * self.smoothed();
+            let cold_s = self.lanes[self.main].cold_s;
+            memory.forecaster.learn(work, work.max(burst), self.now, cold_s);
             memory.feedback.learn(missed.as_ref(), work, self);
             memory.idle.learn(self.load.is_idle(), self.now);
-        }
-    }
-
-    fn learn_capacity(&self, memory: &mut ModelMemory, missed: Option<&Misses>) {
-        // Work cannot be told apart by variant, so only a model that runs on one teaches.
-        let mut serving = self.lanes.iter().filter(|lane| lane.ready > 0);
-        let (Some(lane), None) = (serving.next(), serving.next()) else { return };
-        let sample = Sample {
-            at: self.now,
-            load: self.load,
-            warm: lane.warm,
-            missed: missed.map(|count| count.missed.get() * 1000 > count.requests.get()),
-        };
-        if let Some(learnt) = memory.variants.get_mut(lane.id.name()) {
-            learnt.correction.learn(&lane.variant.capacity, &sample);
         }
     }
 
@@ -178,6 +164,12 @@ impl<'a> Seat<'a> {
         self.model.objectives.first_token.map_or(2.0, seconds).max(0.1)
     }
 
+    /// The part of a burst that must be read at once: what comes in five seconds may be read in these and for as
+    /// long as its requests may wait, less a second for a prompt of their own.
+    fn smoothed(&self) -> f64 {
+        BURST_S / (BURST_S + (self.slack_s() - 1.0).max(0.0))
+    }
+
     /// The most replicas that a person allows.
     pub(crate) fn ceiling(&self) -> u32 {
         self.model.pinned.unwrap_or(self.model.bounds.max).get()
@@ -188,9 +180,4 @@ impl<'a> Seat<'a> {
         let bounds = self.model.bounds;
         self.model.pinned.unwrap_or(bounds.min.min(bounds.max)).get()
     }
-}
-
-fn memory_unit(memory: &ModelMemory, lane: &Lane<'_>) -> crate::demand::Unit {
-    let correction = memory.variants.get(lane.id.name()).map(|learnt| learnt.correction);
-    correction.unwrap_or(crate::capacity::Correction::NONE).unit(&lane.variant.capacity)
 }

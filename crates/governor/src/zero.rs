@@ -28,8 +28,14 @@ impl Idle {
         older.iter().chain(newer).map(|past| f64::from(*past))
     }
 
+    /// Since when it is idle, if it is.
+    pub(crate) const fn since(&self) -> Option<Timestamp> {
+        self.since
+    }
+
     /// Replaces them.
-    pub(crate) fn restore(&mut self, past_s: &[f64]) {
+    pub(crate) fn restore(&mut self, since: Option<Timestamp>, past_s: &[f64]) {
+        self.since = since;
         self.past_s = past_s.iter().map(|past| *past as f32).take(Self::PAST).collect();
         self.next = self.past_s.len() % Self::PAST;
     }
@@ -99,7 +105,7 @@ mod tests {
         let past: Vec<f64> = idle.past_s().collect();
         assert_eq!((past.len(), past[0], past[31]), (Idle::PAST, 108.0, 139.0));
         let mut other = Idle::default();
-        other.restore(&past);
+        other.restore(None, &past);
         idle.learn(true, at(900_000));
         other.learn(true, at(900_000));
         idle.learn(false, at(900_500));

@@ -5,7 +5,6 @@
 //! an operator did.
 
 use crate::observe::Seen;
-use crate::observe::demand::Means;
 use crate::persist::{self, Unreadable};
 use crate::time;
 use flyball_core::decision::{
@@ -16,6 +15,7 @@ use flyball_core::invariants::{self, Violation};
 use flyball_core::reason::Reason;
 use flyball_core::snapshot::Snapshot;
 use flyball_core::units::Replicas;
+use flyball_estimator::Estimator;
 use flyball_governor::{Memory, Policy, decide};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -153,8 +153,8 @@ impl Brain {
     }
 
     /// What was learnt about a model, for its status.
-    pub fn learnt(&self, id: &ModelId, shape: Option<Means>) -> Option<String> {
-        persist::write(&self.memory.learnt(id)?, shape)
+    pub fn learnt(&self, id: &ModelId, estimator: &Estimator) -> Option<String> {
+        persist::write(&self.memory.learnt(id)?, &estimator.learnt(id).unwrap_or_default())
     }
 
     /// Forgets what was decided, because another operator leads: its word stands in the statuses.

@@ -4,23 +4,26 @@
 //! There is one version of one form. Any other is ignored, and overwritten in time: what is lost by it is
 //! learnt again. Pure.
 
-use crate::observe::demand::Means;
 use flyball_core::ids::VariantName;
+use flyball_estimator::{self as estimator, Means};
 use flyball_governor::Learnt;
 use std::collections::BTreeMap;
 
 /// Longer texts are neither written nor read; the schema of the resource says the same.
 pub const LONGEST: usize = 4_096;
 
-const VERSION: &str = "1";
+const VERSION: &str = "3";
+
+/// The letters of small whole numbers: two of them are one.
+const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// What stands in a status.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Persisted {
     /// What the governor learnt.
     pub learnt: Learnt,
-    /// What requests look like, where that is known.
-    pub shape: Option<Means>,
+    /// What the estimator learnt. How long starts take stands in the status itself.
+    pub estimated: estimator::Learnt,
 }
 
 /// Why a text teaches nothing.
@@ -38,18 +41,23 @@ pub enum Unreadable {
 }
 
 /// The text for a status. `None` if there would be more of it than a status may hold.
-pub fn write(learnt: &Learnt, shape: Option<Means>) -> Option<String> {
-    let shape = shape.map(|shape| [shape.prompt, shape.output, shape.answered]);
-    let variants = learnt.variants.iter();
-    let variants = variants.map(|(name, known)| format!("{name} {}", line(known)));
+pub fn write(learnt: &Learnt, estimated: &estimator::Learnt) -> Option<String> {
+    let shape = estimated.shape.map(|shape| [shape.prompt, shape.output, shape.answered]);
+    let variants = estimated.variants.iter();
+    let variants = variants.map(|(name, known)| format!("{name} {}", exact(known)));
     let parts = [
         VERSION.to_owned(),
         learnt.minutes.to_string(),
-        line(&learnt.yardstick),
-        line(&learnt.forecast),
-        line(&learnt.feedback),
+        exact(&learnt.yardstick),
+        exact(&learnt.forecast),
+        line(&learnt.moves),
+        letters(&learnt.bursts),
+        exact(&learnt.wishes),
+        exact(&learnt.counted),
+        exact(&learnt.feedback),
         line(&learnt.idle_s),
-        shape.map_or_else(String::new, |shape| line(&shape)),
+        shape.map_or_else(String::new, |shape| exact(&shape)),
+        estimated.seen.map_or_else(String::new, |seen| exact(&seen)),
         variants.collect::<Vec<_>>().join(","),
     ];
     let body = parts.join(";");
@@ -71,7 +79,23 @@ pub fn read(text: &str) -> Result<Persisted, Unreadable> {
     if u32::from_str_radix(sum, 16) != Ok(checksum(body)) {
         return Err(Damaged("its checksum is another"));
     }
-    let [_, minutes, yardstick, forecast, feedback, idle, shape, variants] = parts[..] else {
+    let [
+        _,
+        minutes,
+        yardstick,
+        forecast,
+        moves,
+        bursts,
+        wishes,
+        counted,
+        feedback,
+        idle,
+        rest @ ..,
+    ] = &parts[..]
+    else {
+        return Err(Damaged("it has too few parts"));
+    };
+    let [shape, seen, variants] = *rest else {
         return Err(Damaged("it has too many parts or too few"));
     };
     let parsed = || {
@@ -83,7 +107,11 @@ pub fn read(text: &str) -> Result<Persisted, Unreadable> {
             "" => None,
             shape => Some(exactly::<3>(shape)?),
         };
-        // The governor knows no shapes, so that these are judged here.
+        let seen = match seen {
+            "" => None,
+            seen => Some(exactly::<5>(seen)?),
+        };
+        // Nobody else judges shapes.
         let most = [1e8, 1e8, 1e18];
         if shape.is_some_and(|shape| (0..3).any(|n| !(1.0..most[n]).contains(&shape[n]))) {
             return None;
@@ -93,17 +121,45 @@ pub fn read(text: &str) -> Result<Persisted, Unreadable> {
                 minutes: minutes.parse().ok()?,
                 yardstick: exactly(yardstick)?,
                 forecast: exactly(forecast)?,
+                moves: exactly(moves)?,
+                bursts: of_letters(bursts)?,
+                wishes: numbers(wishes)?,
+                counted: exactly(counted)?,
                 feedback: exactly(feedback)?,
                 idle_s: numbers(idle)?,
+            },
+            estimated: estimator::Learnt {
+                shape: shape.map(|[prompt, output, answered]| Means { prompt, output, answered }),
+                starts: BTreeMap::new(),
+                seen,
                 variants: variants.collect::<Option<BTreeMap<_, _>>>()?,
             },
-            shape: shape.map(|[prompt, output, answered]| Means { prompt, output, answered }),
         })
     };
     parsed().ok_or(Damaged("it has something else where numbers should be"))
 }
 
-/// Seven digits are more than what was learnt is worth.
+/// Every digit: who goes on from here decides the same.
+fn exact(numbers: &[f64]) -> String {
+    numbers.iter().map(|number| format!("{number:?}")).collect::<Vec<_>>().join(" ")
+}
+
+fn letters(numbers: &[u16]) -> String {
+    let letter = |place: u16| char::from(LETTERS[usize::from(place % 64)]);
+    numbers.iter().flat_map(|number| [letter(number / 64), letter(*number)]).collect()
+}
+
+fn of_letters(text: &str) -> Option<Vec<u16>> {
+    let place = |letter: u8| LETTERS.iter().position(|one| *one == letter);
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    let numbers = pairs.iter().map(|[high, low]| {
+        let number = 64 * place(*high)? + place(*low)?;
+        u16::try_from(number).ok()
+    });
+    numbers.collect::<Option<_>>().filter(|_| rest.is_empty())
+}
+
+/// Seven digits are enough of what is remembered in as many.
 fn line(numbers: &[f64]) -> String {
     let texts = numbers.iter().map(|number| format!("{:?}", *number as f32));
     texts.collect::<Vec<_>>().join(" ")

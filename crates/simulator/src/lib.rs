@@ -14,6 +14,7 @@ pub mod cluster;
 pub mod cold_start;
 pub mod engine;
 pub mod fluid;
+pub mod knee;
 pub mod network;
 pub mod policies;
 pub mod policy;

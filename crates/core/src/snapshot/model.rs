@@ -89,6 +89,8 @@ pub struct Demand {
     pub decode: Observed<TokensPerSecond>,
     /// The tokens that engines hold in memory for running requests.
     pub resident: Observed<Tokens>,
+    /// The rate of prompt tokens in the busiest seconds of the last half minute. Not needed to decide.
+    pub burst: Observed<TokensPerSecond>,
     /// The tokens of work that wait to be started. One source that sees work wait is enough to act on it,
     /// whoever else is silent; that nothing waits, all must say.
     pub backlog: Observed<Tokens>,
@@ -121,6 +123,7 @@ impl Demand {
         prefill: Observed::Missing,
         decode: Observed::Missing,
         resident: Observed::Missing,
+        burst: Observed::Missing,
         backlog: Observed::Missing,
         sources: Sources { heard: 0, silent: 0 },
     };
@@ -168,8 +171,11 @@ pub struct Variant {
     pub replicas: BTreeMap<ReplicaId, Replica>,
 }
 
-/// The work one replica can do within the objectives, in the units of [`Demand`]: whichever runs
-/// out first is what limits it. `None` is "unknown".
+/// The work one replica can do within the objectives, in the units of [`Demand`]. `None` is "unknown".
+///
+/// It reads and writes at these rates at the same time, as the requests that came so far ask for both.
+/// Where it is known how much of its time is reading, more of the one leaves less for the other and the
+/// two are added up; else whichever runs out first is what limits it. Memory always limits alone.
 ///
 /// Each part stands alone, so that a known part can still call for more replicas while another is
 /// unknown. Giving replicas away takes all parts.
@@ -181,11 +187,21 @@ pub struct Capacity {
     pub decode: Option<Interval<TokensPerSecond>>,
     /// The tokens it can hold in memory for running requests.
     pub resident: Option<Interval<Tokens>>,
+    /// Of a million parts of its work at these rates, those that are reading.
+    pub reading_per_million: Option<u32>,
+    /// What was measured over what was told before, in millionths, if anything was measured.
+    pub measured_per_million: Option<u32>,
 }
 
 impl Capacity {
     /// A capacity of which nothing is known.
-    pub const UNKNOWN: Self = Self { prefill: None, decode: None, resident: None };
+    pub const UNKNOWN: Self = Self {
+        prefill: None,
+        decode: None,
+        resident: None,
+        reading_per_million: None,
+        measured_per_million: None,
+    };
 
     /// Whether all of it is known.
     pub const fn is_known(&self) -> bool {

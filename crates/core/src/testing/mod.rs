@@ -86,6 +86,7 @@ pub fn model(id: &str) -> ModelBuilder {
             prefill: seen(TokensPerSecond::ZERO),
             decode: seen(TokensPerSecond::ZERO),
             resident: seen(Tokens::ZERO),
+            burst: Observed::Missing,
             backlog: seen(Tokens::ZERO),
             sources: Sources::default(),
         },
@@ -111,7 +112,7 @@ pub fn variant(name: &str, pool: &str) -> VariantBuilder {
 pub fn capacity(prefill: u64, decode: u64, resident: u64) -> Capacity {
     let rate = |tokens| Interval::exact(TokensPerSecond::new(tokens), Origin::Stated).ok();
     let resident = Interval::exact(Tokens::new(resident), Origin::Stated).ok();
-    Capacity { prefill: rate(prefill), decode: rate(decode), resident }
+    Capacity { prefill: rate(prefill), decode: rate(decode), resident, ..Capacity::UNKNOWN }
 }
 
 /// A decision that changes nothing.

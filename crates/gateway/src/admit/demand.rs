@@ -51,6 +51,12 @@ pub struct Demand {
     pub held_tokens: u64,
     /// Tokens that engines wrote for requests that ended.
     pub output_tokens: u64,
+    /// Requests that got tokens.
+    pub answered: u64,
+    /// Tokens of streams after the first ones.
+    pub paced_tokens: u64,
+    /// Microseconds that these took.
+    pub paced_micros: u64,
     /// Requests that were judged by the operator's objectives; none without objectives.
     pub judged: u64,
     /// Those of them that missed any, or got no answer for lack of room.

@@ -29,7 +29,10 @@ pub(crate) struct Judge {
     /// In microseconds; 0 if there is none.
     first_token: AtomicU64,
     between_tokens: AtomicU64,
+    answered: AtomicU64,
     output_tokens: AtomicU64,
+    paced_tokens: AtomicU64,
+    paced_micros: AtomicU64,
     judged: AtomicU64,
     missed: AtomicU64,
     missed_first_token: AtomicU64,
@@ -59,6 +62,14 @@ impl Judge {
     pub(crate) fn finished(&self, finished: &Finished<'_>) {
         if finished.usage.output > 0 && !finished.cached {
             self.output_tokens.fetch_add(finished.usage.output, Relaxed);
+            self.answered.fetch_add(1, Relaxed);
+            // How long a whole answer took says nothing about its tokens.
+            if let Some(each) = finished.per_token().filter(|_| finished.stream) {
+                let further = finished.usage.output.saturating_sub(1);
+                let micros = each.as_micros().saturating_mul(u128::from(further));
+                self.paced_tokens.fetch_add(further, Relaxed);
+                self.paced_micros.fetch_add(u64::try_from(micros).unwrap_or(u64::MAX), Relaxed);
+            }
         }
         let Some(missed) = judged(finished, self.objectives()) else { return };
         if missed != Missed::default() {
@@ -75,7 +86,10 @@ impl Judge {
     }
 
     pub(super) fn fill(&self, demand: &mut Demand) {
+        demand.answered = self.answered.load(Relaxed);
         demand.output_tokens = self.output_tokens.load(Relaxed);
+        demand.paced_tokens = self.paced_tokens.load(Relaxed);
+        demand.paced_micros = self.paced_micros.load(Relaxed);
         demand.judged = self.judged.load(Acquire);
         demand.missed = self.missed.load(Relaxed);
         demand.missed_first_token = self.missed_first_token.load(Relaxed);

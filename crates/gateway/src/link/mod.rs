@@ -4,7 +4,7 @@
 //! Nothing on a request's way waits for it. While the operator is away, the gateway goes on by what it
 //! said last (`orders`), tries again (`backoff`) and says so in its state; only drain marks lapse,
 //! because a pod that was not deleted for so long should serve again. `connect` opens connections,
-//! `conversation` is one talk, `report` writes what goes up.
+//! `conversation` is one talk, `report` writes what goes up, `past` what went up lately.
 //!
 //! It starts and stops no engine. Start at [`Link`].
 
@@ -13,6 +13,7 @@ mod connect;
 mod conversation;
 mod now;
 mod orders;
+mod past;
 mod report;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ use crate::settings::Operator;
 use backoff::Backoff;
 use flyball_resources::stream::{Down, Hello, Protocol, Up, Wake};
 use now::Standing;
+use past::Past;
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -62,6 +64,8 @@ struct State {
     marked: Option<Instant>,
     /// Engines that drain, as last told.
     drained: usize,
+    /// How things stood lately.
+    past: Past,
 }
 
 impl Link {
@@ -191,9 +195,11 @@ impl Link {
     /// Says how things stand. The lock is held from looking to saying: a wake that comes between the two
     /// would be taken back by a report that does not know of it.
     fn report(&self) {
-        let state = self.state();
+        let mut state = self.state();
+        let demand = report::demand(&self.running, state.sequence);
+        state.past.add(Instant::now(), &demand.models);
         let Some(mouth) = &state.mouth else { return };
-        let demand = Some(report::demand(&self.running, state.sequence));
+        let demand = Some(demand);
         // If the last ones have not gone out, this one would only make it worse.
         if mouth.try_send(Up { demand, ..Up::default() }).is_ok() {
             self.standing.said();
@@ -203,6 +209,11 @@ impl Link {
     /// The operator listens here.
     fn speak(&self, mouth: mpsc::Sender<Up>) {
         let mut state = self.state();
+        let past = state.past.told(Instant::now());
+        if !past.is_empty() {
+            // The first of a thousand words has room.
+            mouth.try_send(Up { past, ..Up::default() }).ok();
+        }
         state.mouth = Some(mouth);
         state.sequence = 0;
     }

@@ -102,13 +102,15 @@ async fn a_wake_is_said_at_once_to_who_listens_and_reports_know_of_it() {
     assert_eq!(states, [2, 1], "the first drains");
     link.hush();
     assert!(link.wake("m").is_err());
-    // Full: nobody waits for it.
-    let (mouth, _words) = mpsc::channel(1);
+    // How things stood comes first. Full: nobody waits for it.
+    let (mouth, mut words) = mpsc::channel(2);
     link.speak(mouth);
     link.wake("m").unwrap();
     assert!(link.wake("m").is_err());
     link.report();
     assert_eq!(link.state().sequence, 0, "what another stream said is not counted here");
+    let past = words.recv().await.unwrap().past;
+    assert_eq!(past.iter().map(|moment| moment.models.len()).collect::<Vec<_>>(), [1]);
 }
 
 #[tokio::test(start_paused = true)]

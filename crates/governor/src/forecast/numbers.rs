@@ -1,13 +1,21 @@
 //! A forecaster as numbers and back. The moves themselves are thousands; what they say is in the table.
 
-use super::{CELLS, EDGES, ENOUGH, Forecaster, MOVES, PAST, RECENT};
+use super::{
+    CELLS, EDGES, ENOUGH, Forecaster, HELD_MINUTES, MOST_GRAINS, MOVES, Minute, PAST, RECENT, short,
+};
+use flyball_core::units::Timestamp;
 
-/// How many numbers a forecaster is: its state, the work of the last minutes, and the table of moves.
-pub(crate) const NUMBERS: usize = STATE + RECENT + CELLS;
-const STATE: usize = 8;
+/// How many numbers the state of a forecaster is.
+pub(crate) const NUMBERS: usize = 20;
+
+/// How many more, of which a few digits are enough, are the last minutes and the table of moves.
+pub(crate) const MOVES_NUMBERS: usize = 3 * RECENT + CELLS;
 
 /// Nobody has looked for longer than thirty years.
 const MOST_MINUTES: u32 = 16_000_000;
+
+/// Work of more replicas is no work.
+const MOST_WORK: f64 = 1e9;
 
 impl Forecaster {
     /// Minutes that were learnt from, here and before.
@@ -17,53 +25,114 @@ impl Forecaster {
         u32::try_from(all).unwrap_or(MOST_MINUTES).min(MOST_MINUTES)
     }
 
-    /// What was learnt, without the level.
+    /// How things stand.
     pub(crate) fn numbers(&self) -> [f64; NUMBERS] {
-        let [noise, quick, slow] = [self.noise, self.quick_noise, self.slow_noise];
-        let (ahead, moves) = (self.ahead as f64, self.moves.len() as f64);
-        let state = [noise, quick, slow, self.usual, self.spread, self.change, ahead, moves];
+        let (at, work) = self.seen.map_or((0.0, 0.0), |(at, work)| (at.as_micros() as f64, work));
+        let Minute { number, sum, count, most } = self.minute;
+        [
+            self.noise,
+            self.quick_noise,
+            self.slow_noise,
+            self.usual,
+            self.spread,
+            self.change,
+            self.ahead as f64,
+            self.moves.len() as f64,
+            self.moves_seen as f64,
+            self.lasts,
+            self.bursty,
+            self.peak,
+            self.level,
+            self.level_doubt,
+            at,
+            work,
+            number as f64,
+            sum,
+            count,
+            most,
+        ]
+    }
+
+    /// The last minutes, and the table of moves.
+    pub(crate) fn moves(&self) -> [f64; MOVES_NUMBERS] {
         // Before there were so many minutes, the first speaks for those that were not.
         let first = self.past.first().copied().unwrap_or_default();
-        let recent = (0..RECENT).rev().map(|back| f64::from(self.at(back).unwrap_or(first)[0]));
-        let mut all = state.into_iter().chain(recent).chain(self.table);
+        let recent = (0..RECENT).rev().flat_map(|back| self.at(back).unwrap_or(first));
+        let mut all = recent.map(f64::from).chain(self.table);
         std::array::from_fn(|_| all.next().unwrap_or_default())
     }
 
+    /// The most work of each minute of the last hours, the oldest first.
+    pub(crate) fn bursts(&self) -> impl Iterator<Item = u16> {
+        self.bursts.iter().copied()
+    }
+
     /// A forecaster that has learnt this much before; `None` if that cannot be.
-    pub(crate) fn restored(numbers: &[f64; NUMBERS], minutes: u32) -> Option<Self> {
-        let [noise, quick_noise, slow_noise, usual, spread, change, ahead, moves, ..] = *numbers;
-        let recent: [f64; RECENT] = std::array::from_fn(|n| numbers[STATE + n]);
-        let table: [f64; CELLS] = std::array::from_fn(|n| numbers[STATE + RECENT + n]);
+    pub(crate) fn restored(
+        state: &[f64; NUMBERS],
+        moves: &[f64; MOVES_NUMBERS],
+        bursts: &[u16],
+        minutes: u32,
+    ) -> Option<Self> {
+        let [noise, quick_noise, slow_noise, usual, spread, change, ahead, kept, ..] = *state;
+        let [_, _, _, _, _, _, _, _, moves_seen, lasts, bursty, peak, level, level_doubt, ..] =
+            *state;
+        let [.., at, work, number, sum, count, most] = *state;
+        let recent: [[f32; 3]; RECENT] =
+            std::array::from_fn(|n| std::array::from_fn(|part| moves[3 * n + part] as f32));
+        let table: [f64; CELLS] = std::array::from_fn(|n| short(moves[3 * RECENT + n]));
         let noises = [noise, quick_noise, slow_noise].iter().all(|one| (1e-9..1e12).contains(one));
         // Work that moves by a factor of more than e^50 is no work.
         let moved = table.iter().all(|moves| (spread * moves).abs() <= 50.0);
+        let works = [peak, level, work, most].iter().all(|one| (0.0..=MOST_WORK).contains(one));
+        let logarithms = |[work, expected, spread]: &[f32; 3]| {
+            let known = |one: &f32| (-50.0..=50.0).contains(one);
+            known(work) && known(expected) && (1e-6..=50.0).contains(spread)
+        };
         let possible = noises
+            && works
             && usual.abs() <= 50.0
             && (1e-6..=50.0).contains(&spread)
             && (0.0..=2500.0).contains(&change)
             && (1.0..PAST as f64).contains(&ahead)
-            && (0.0..=MOVES as f64).contains(&moves)
-            && recent.iter().all(|work| (0.0..=50.0).contains(work))
+            && (0.0..=MOVES as f64).contains(&kept)
+            && (kept..=1e9).contains(&moves_seen)
+            && (0.0..=1.0).contains(&lasts)
+            && (0.0..=1.0).contains(&bursty)
+            && (0.0..=MOST_WORK * MOST_WORK).contains(&level_doubt)
+            && (0.0..9e15).contains(&at)
+            && (0.0..=1e9).contains(&number)
+            && (0.0..=1e6).contains(&count)
+            && (0.0..=MOST_WORK * count).contains(&sum)
+            && recent.iter().all(logarithms)
             && moved
             && table.is_sorted()
+            && bursts.len() <= HELD_MINUTES
+            && bursts.iter().all(|grains| *grains <= MOST_GRAINS)
             && minutes <= MOST_MINUTES;
-        let moves = if moves < ENOUGH as f64 { 0 } else { moves as usize };
+        let kept = if kept < ENOUGH as f64 { 0 } else { kept as usize };
         possible.then(|| Self {
+            seen: (at > 0.0).then(|| (Timestamp::from_micros(at as u64), work)),
+            level,
+            level_doubt,
             noise,
             quick_noise,
             slow_noise,
             usual,
             spread,
             change,
-            ahead: ahead as usize,
-            // What was expected in each of them is not known any more; about what came, mostly.
-            past: recent.map(|work| [work as f32, work as f32, spread as f32]).to_vec(),
+            minute: Minute { number: number as u64, sum, count, most },
+            past: recent.to_vec(),
+            bursts: bursts.iter().copied().collect(),
+            lasts,
+            bursty,
+            peak,
+            moves: (0..kept).map(|n| likely(&table, n)).collect(),
+            moves_seen: if kept == 0 { 0 } else { moves_seen as usize },
             minutes_seen: RECENT,
             minutes_before: i64::from(minutes) - RECENT as i64,
-            moves: (0..moves).map(|n| likely(&table, n)).collect(),
-            moves_seen: moves,
+            ahead: ahead as usize,
             table,
-            ..Self::default()
         })
     }
 }

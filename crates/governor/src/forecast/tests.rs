@@ -5,7 +5,7 @@ use flyball_core::testing::at;
 fn fed(work: impl Fn(u64) -> f64, minutes: u64, cold_start_s: f64) -> Forecaster {
     let mut forecaster = Forecaster::default();
     for tick in 0..minutes * 4 {
-        forecaster.learn(work(tick), at(tick * 15), cold_start_s);
+        forecaster.learn(work(tick), work(tick), at(tick * 15), cold_start_s);
     }
     forecaster
 }
@@ -39,7 +39,7 @@ fn a_longer_look_ahead_is_learnt_again_from_what_is_remembered() {
     let reach = |f: &Forecaster| f.outlook(0.0, 3.0, 100.0).quantile(0.99) / f.level();
     let near = reach(&forecaster);
     for tick in 24 * 240..24 * 240 + 800 {
-        forecaster.learn(wave(tick), at(tick * 15), 1_200.0);
+        forecaster.learn(wave(tick), wave(tick), at(tick * 15), 1_200.0);
     }
     assert_eq!(forecaster.ahead, 20);
     assert!(forecaster.moves_seen > 1_000);

@@ -15,6 +15,7 @@ fn busy(id: &str) -> ModelBuilder {
         prefill: seen(TokensPerSecond::new(400_000)),
         decode: seen(TokensPerSecond::ZERO),
         resident: seen(Tokens::ZERO),
+        burst: flyball_core::snapshot::Observed::Missing,
         backlog: seen(Tokens::ZERO),
         ..demand
     })

@@ -16,6 +16,7 @@ fn half_heard(prefill: u64, backlog: Observed<Tokens>) -> Demand {
         prefill: seen_long_ago(TokensPerSecond::new(prefill)),
         decode: seen_long_ago(TokensPerSecond::ZERO),
         resident: seen_long_ago(Tokens::ZERO),
+        burst: flyball_core::snapshot::Observed::Missing,
         backlog,
         sources: Sources { heard: 1, silent: 1 },
     }

@@ -15,6 +15,7 @@ fn reading(tokens: u64) -> flyball_core::snapshot::Demand {
         prefill: seen(TokensPerSecond::new(tokens)),
         decode: seen(TokensPerSecond::ZERO),
         resident: seen(Tokens::ZERO),
+        burst: flyball_core::snapshot::Observed::Missing,
         backlog: seen(Tokens::ZERO),
         sources: Sources::default(),
     }

@@ -107,7 +107,8 @@ impl RandomModel {
         };
         let prefill = seen(TokensPerSecond::new(prefill));
         let sources = Sources { heard: 1, silent: self.silent };
-        served.demand(Demand { prefill, decode, resident, backlog, sources })
+        let burst = Observed::Missing;
+        served.demand(Demand { prefill, decode, resident, burst, backlog, sources })
     }
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::observe::demand::{Asked, Means};
+use crate::observe::testing;
 use crate::observe::{NodeFacts, PodFacts, Workload};
 use flyball_resources::model_service::TargetKind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -73,14 +73,8 @@ fn facts() -> Facts {
 }
 
 fn signals(seconds: u64) -> Signals {
-    let asked = Asked {
-        at: at(seconds),
-        prompt_rate: Some(9_000.0),
-        output_rate: Some(900.0),
-        shape: Some(Means { prompt: 1_000.0, output: 100.0, answered: 900.0 }),
-        ..Asked::default()
-    };
-    Signals { asked: [("a/m".parse().unwrap(), asked)].into(), ..Signals::default() }
+    let asked = testing::gateway(at(seconds), (9.0, 1_000.0, 100.0));
+    Signals { gateways: [("a/m".parse().unwrap(), vec![asked])].into(), ..Signals::default() }
 }
 
 /// A world that was looked at for an hour, and who looked.

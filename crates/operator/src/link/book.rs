@@ -1,10 +1,10 @@
 //! Who said what, and when. Pure: time is an argument.
 
 use flyball_resources::stream::{
-    Demand, EndpointLoad, Hello, MAX_ENDPOINTS, MAX_MODELS, MAX_NAME, ModelDemand, Protocol,
-    PublicName, Up,
+    Demand, EndpointLoad, Hello, MAX_ENDPOINTS, MAX_MODELS, MAX_NAME, MAX_PAST, ModelDemand, PAST,
+    Past, Protocol, PublicName, Up,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -52,6 +52,8 @@ pub struct Report {
     pub orders: u64,
     /// Every model that it serves.
     pub models: Arc<[ModelDemand]>,
+    /// What changed in the last half minute, the oldest first: models whose sums differ from the moment before.
+    pub past: VecDeque<(SystemTime, Arc<[ModelDemand]>)>,
     /// Every engine that it knows.
     pub endpoints: Arc<[EndpointLoad]>,
     /// Models and endpoints that did not fit into its message. If not 0, what is not listed is unknown.
@@ -151,6 +153,7 @@ impl Book {
         let was_gone = is_gone(gateway.last.heard_at, now);
         gateway.last.heard_at = now;
         let mut changed = was_gone && !gateway.waking.is_empty();
+        gateway.recall(up.past, now)?;
         if let Some(demand) = up.demand {
             changed |= gateway.take(demand, now)?;
         }
@@ -237,12 +240,48 @@ impl Gateway {
         let waking: BTreeSet<_> = waking.map(ModelDemand::public_name).collect();
         let changed = waking != self.waking;
         self.waking = waking;
+        let before = &self.last.models;
+        let counted = demand.models.iter().enumerate().filter(|(index, model)| {
+            // Gateways list the same models in the same order, second after second.
+            let same = before.get(*index).filter(|before| before.model == model.model);
+            !same.is_some_and(|before| model.counts_as(before))
+        });
+        let counted = counted.map(|(_, model)| model.clone()).collect();
+        self.remember(now, counted);
         self.last.told_at = Some(now);
         self.last.orders = demand.orders;
         self.last.left_out = demand.models_left_out.saturating_add(demand.endpoints_left_out);
         self.last.models = demand.models.into();
         self.last.endpoints = demand.endpoints.into();
         Ok(changed)
+    }
+
+    /// Takes in how things stood before it talked to this operator.
+    fn recall(&mut self, past: Vec<Past>, now: SystemTime) -> Result<(), Refused> {
+        let models: usize = past.iter().map(|moment| moment.models.len()).sum();
+        if past.len() > 2 * MAX_PAST || models > 2 * MAX_MODELS {
+            return Err(Refused::TooMuch);
+        }
+        for moment in past {
+            let age = Duration::from_millis(moment.age_ms);
+            if let Some(at) = now.checked_sub(age).filter(|_| age <= 2 * PAST) {
+                self.remember(at, moment.models.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// These sums differ from those of the moment before.
+    fn remember(&mut self, at: SystemTime, models: Arc<[ModelDemand]>) {
+        let past = &mut self.last.past;
+        if past.back().is_none_or(|(last, _)| *last < at) {
+            past.push_back((at, models));
+        }
+        while past.front().is_some_and(|(first, _)| passed(*first, at) > PAST)
+            || past.len() > MAX_PAST
+        {
+            past.pop_front();
+        }
     }
 }
 
@@ -260,6 +299,7 @@ impl Report {
             told_at: None,
             orders: 0,
             models: Arc::default(),
+            past: VecDeque::new(),
             endpoints: Arc::default(),
             left_out: 0,
         }
@@ -349,6 +389,40 @@ mod tests {
         assert_eq!(book.hear("a", again, up, at(70)), Err(Refused::TooMuch));
         let report = &book.heard(at(70)).reports[0];
         assert_eq!((report.gone, report.told_at), (false, Some(at(1))));
+    }
+
+    #[test]
+    fn what_changed_in_the_last_half_minute_is_remembered_and_told_by_one_who_comes() {
+        let mut book = Book::default();
+        let talk = book.open(&hello("a", 8), at(100)).unwrap();
+        let past = |age_ms, arrived| Past {
+            age_ms,
+            models: demand(&[("m", arrived, false)]).demand.unwrap().models,
+        };
+        let up =
+            Up { past: vec![past(99_000, 1), past(20_000, 2), past(5_000, 4)], ..Up::default() };
+        book.hear("a", talk, up, at(100)).unwrap();
+        let seen = |book: &Book| {
+            let report = book.heard(at(101)).reports.remove(0);
+            let moments = report.past.iter().map(|(at, models)| (*at, models.len()));
+            (report.told_at, moments.collect::<Vec<_>>())
+        };
+        assert_eq!(seen(&book), (None, vec![(at(80), 1), (at(95), 1)]), "the first is too old");
+        for (second, arrived) in [(101, 4), (102, 4), (103, 9)] {
+            book.hear("a", talk, demand(&[("m", arrived, false)]), at(second)).unwrap();
+        }
+        let (told, moments) = seen(&book);
+        assert_eq!(told, Some(at(103)));
+        assert_eq!(moments[2..], [(at(101), 1), (at(102), 0), (at(103), 1)]);
+        // Told again by one who comes again, it changes nothing.
+        let again = Up { past: vec![past(5_000, 4)], ..Up::default() };
+        book.hear("a", talk, again, at(103)).unwrap();
+        assert_eq!(seen(&book).1, moments);
+        book.hear("a", talk, demand(&[("m", 9, false)]), at(200)).unwrap();
+        assert_eq!(seen(&book).1, [(at(200), 0)]);
+        let much = vec![past(1, 1); 2 * MAX_PAST + 1];
+        let much = Up { past: much, ..Up::default() };
+        assert_eq!(book.hear("a", talk, much, at(201)), Err(Refused::TooMuch));
     }
 
     #[test]

@@ -49,7 +49,7 @@ struct Conversation {
 /// What happens in a conversation.
 enum Event {
     /// The gateway said something, or hung up.
-    Said(Result<Option<Up>, Status>),
+    Said(Result<Option<Box<Up>>, Status>),
     /// There are other orders.
     Ordered,
     /// Some time has passed.
@@ -122,7 +122,7 @@ impl Conversation {
         }
         loop {
             let event = tokio::select! {
-                said = self.inbound.message() => Event::Said(said),
+                said = self.inbound.message() => Event::Said(said.map(|up| up.map(Box::new))),
                 changed = self.orders.changed() => {
                     if changed.is_ok() { Event::Ordered } else { Event::Ends }
                 }
@@ -132,7 +132,7 @@ impl Conversation {
             match event {
                 Event::Said(Ok(Some(up))) => {
                     self.heard = Instant::now();
-                    if let Err(refused) = self.link.hear(&self.gateway, self.number, up) {
+                    if let Err(refused) = self.link.hear(&self.gateway, self.number, *up) {
                         return Some(self.end(status(&refused)));
                     }
                 }

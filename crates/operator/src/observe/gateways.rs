@@ -1,43 +1,25 @@
-//! What gateways say, turned into demand: sums into rates, endpoints into requests inside pods.
+//! What gateways say, by the model that it is about; endpoints into requests inside pods.
 
-use super::demand::{Asked, Means, Signals, Silent};
+use super::demand::{Signals, Silent};
 use super::facts::Facts;
 use super::in_flight::{self, InFlight};
 use super::names::Names;
 use crate::link::{Heard, Report};
 use crate::time;
 use flyball_core::ids::ModelId;
-use flyball_core::snapshot::Sources;
 use flyball_core::units::{Micros, Timestamp};
+use flyball_estimator::Window;
+use flyball_estimator::reading::{GatewayCounts, GatewayReading};
 use flyball_resources::stream::{EndpointLoad, EndpointState, ModelDemand, PublicName};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::SystemTime;
-
-/// Rates are taken over this long, as the simulator's are.
-const WINDOW: Micros = Micros::from_seconds(30);
-
-/// The shortest time that a rate can be told from.
-const SHORTEST: Micros = Micros::from_seconds(4);
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is remembered of gateways from look to look.
 #[derive(Clone, Debug, Default)]
 pub struct Gateways {
-    /// Sums of the last half minute, by gateway and model.
-    past: BTreeMap<(String, String), VecDeque<Sums>>,
+    /// What they counted in the last half minute, by gateway and model.
+    past: BTreeMap<(String, PublicName), Window<GatewayCounts>>,
     /// Gateways that were seen to be pods.
     in_pods: BTreeSet<String>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Sums {
-    at: Timestamp,
-    started: SystemTime,
-    arrived: u64,
-    prompt_tokens: u64,
-    /// Those that no cache had; all of them where a gateway does not tell.
-    uncached_tokens: u64,
-    output_tokens: u64,
-    judged: u64,
 }
 
 impl Gateways {
@@ -49,8 +31,7 @@ impl Gateways {
     ///
     /// What is said of a name counts for the model that it belongs to, and for none if that is not clear.
     ///
-    /// `wanted` are models without an engine that somebody waits for: that is told at once, and how much
-    /// waits only within a second.
+    /// `wanted` are names without an engine that somebody waits for.
     pub fn add(
         &mut self,
         signals: &mut Signals,
@@ -72,21 +53,18 @@ impl Gateways {
                 signals.in_flight.gateway(&report.gateway, None);
                 continue;
             };
-            let recent = now.apart(at) <= max_age;
-            if !recent {
+            if now.apart(at) > max_age {
                 signals.silent.push(Silent { gateway: report.gateway.clone(), since: Some(at) });
             }
+            self.recall(report);
             for model in report.models.iter() {
-                let place = (report.gateway.clone(), model.model.clone());
-                let mut past = self.past.remove(&place).unwrap_or_default();
-                remember(&mut past, sums(model, report.started, at));
+                let place = (report.gateway.clone(), model.public_name());
+                let past = self.past.remove(&place);
+                let mut past = past.unwrap_or_else(|| Window::of(GatewayReading::WINDOW));
+                past.add(at, time::of_system(report.started), counts(model));
                 if let Some(id) = names.owner(&model.public_name()) {
-                    let mut asked = asked(model, &past, at);
-                    // One that just began cannot tell a rate yet.
-                    let tells = recent && asked.prompt_rate.is_some();
-                    asked.sources = Sources { heard: u32::from(tells), silent: u32::from(!tells) };
-                    let all = signals.asked.entry(id.clone());
-                    all.and_modify(|all| *all = all.with(asked)).or_insert(asked);
+                    let all = signals.gateways.entry(id.clone()).or_default();
+                    all.push(reading(model, &past, at));
                 }
                 kept.insert(place, past);
             }
@@ -100,8 +78,27 @@ impl Gateways {
         }
         self.past = kept;
         leave_out(signals, &listed);
-        want(signals, wanted.iter().filter_map(|name| names.owner(name)), now);
+        let wanted = wanted.iter().filter_map(|name| names.owner(name));
+        signals.waited_for.extend(wanted.cloned());
         left
+    }
+
+    /// Adds what a gateway counted between looks, or before this operator began.
+    fn recall(&mut self, report: &Report) {
+        let started = time::of_system(report.started);
+        let mut before: Option<Timestamp> = None;
+        for (at, models) in &report.past {
+            let at = time::of_system(*at);
+            for model in models.iter() {
+                let place = (report.gateway.clone(), model.public_name());
+                let empty = || Window::of(GatewayReading::WINDOW);
+                let past = self.past.entry(place).or_insert_with(empty);
+                // Until the moment before, nothing had changed.
+                before.into_iter().for_each(|before| past.hold(before));
+                past.add(at, started, counts(model));
+            }
+            before = Some(at);
+        }
     }
 
     /// Gateways that were pods, are silent, and whose pods are gone with all their requests.
@@ -150,111 +147,35 @@ fn inside(in_flight: &mut InFlight, report: &Report, at: Timestamp, uids: &BTree
 /// What a gateway had no room to tell is not known: it is silent about every model that it did not list.
 fn leave_out(signals: &mut Signals, listed: &[BTreeSet<&ModelId>]) {
     for models in listed {
-        for (id, asked) in &mut signals.asked {
-            asked.sources.silent += u32::from(!models.contains(id));
+        for id in signals.gateways.keys().filter(|id| !models.contains(id)) {
+            *signals.left_out.entry(id.clone()).or_default() += 1;
         }
     }
 }
 
-fn want<'a>(signals: &mut Signals, wanted: impl Iterator<Item = &'a ModelId>, now: Timestamp) {
-    for id in wanted {
-        let unknown = || Asked { at: now, ..Asked::default() };
-        let asked = signals.asked.entry(id.clone()).or_insert_with(unknown);
-        asked.backlog_tokens = asked.backlog_tokens.max(1.0);
-        asked.waits_at = Some(now);
-        asked.held = true;
-    }
-}
-
-fn sums(model: &ModelDemand, started: SystemTime, at: Timestamp) -> Sums {
-    Sums {
-        at,
-        started,
+fn counts(model: &ModelDemand) -> GatewayCounts {
+    GatewayCounts {
         arrived: model.arrived,
         prompt_tokens: model.arrived_tokens,
-        uncached_tokens: model.uncached_tokens.unwrap_or(model.arrived_tokens),
+        uncached_tokens: model.uncached_tokens,
+        // Gateways that do not count answers count those that they judge.
+        answered: model.answered.unwrap_or(model.judged),
         output_tokens: model.output_tokens,
+        paced_tokens: model.paced_tokens,
+        paced_micros: model.paced_micros,
         judged: model.judged,
+        missed: model.missed,
     }
 }
 
-fn remember(past: &mut VecDeque<Sums>, now: Sums) {
-    // Sums that began again, or fell, say nothing together with those before.
-    if past.back().is_some_and(|last| last.started != now.started || last.arrived > now.arrived) {
-        past.clear();
-    }
-    if past.back().is_none_or(|last| last.at < now.at) {
-        past.push_back(now);
-    }
-    let old = |sums: &Sums| now.at.since(sums.at).is_some_and(|age| age >= WINDOW);
-    while past.get(1).is_some_and(old) {
-        past.pop_front();
-    }
-}
-
-fn asked(model: &ModelDemand, past: &VecDeque<Sums>, at: Timestamp) -> Asked {
-    let ends = past.front().zip(past.back());
-    let apart = ends.and_then(|(first, last)| last.at.since(first.at)).unwrap_or(Micros::ZERO);
-    // Without an engine nothing is read or written, however short the look; what came waits.
-    let none = (model.engines == 0).then_some(0.0);
-    let rate = |sum: fn(&Sums) -> u64| {
-        let (first, last) = ends?;
-        let seconds = apart.get() as f64 / 1e6;
-        let rate = || sum(last).saturating_sub(sum(first)) as f64 / seconds;
-        if apart >= SHORTEST { Some(rate()) } else { none }
-    };
-    let waits = model.backlog_tokens > 0 || model.unread_tokens > 0;
-    Asked {
+fn reading(model: &ModelDemand, past: &Window<GatewayCounts>, at: Timestamp) -> GatewayReading {
+    GatewayReading {
         at,
-        waits_at: waits.then_some(at),
-        sources: Sources::default(),
-        prompt_rate: rate(|sums| sums.uncached_tokens),
-        output_rate: rate(|sums| sums.output_tokens),
-        // What waits is work, however much of it a cache may have.
-        backlog_tokens: (model.backlog_tokens as f64 * uncached_share(ends, model))
-            .max(model.backlog_tokens.min(1) as f64),
-        unread_tokens: model.unread_tokens as f64,
-        in_flight: model.in_flight as f64,
-        held_tokens: model.held_tokens as f64,
-        judged: Some((model.judged as f64, model.missed as f64)),
-        shape: shape(ends, model),
-        held: model.held > 0,
+        counts: past.clone(),
+        waiting_tokens: model.backlog_tokens,
+        unread_tokens: model.unread_tokens,
+        held_tokens: model.held_tokens,
+        in_flight: model.in_flight,
+        engines: model.engines,
     }
-}
-
-/// The part of prompt tokens that no cache has: of the window, or of all time if nothing came in it.
-/// What waits is taken to be like what came.
-fn uncached_share(ends: Option<(&Sums, &Sums)>, model: &ModelDemand) -> f64 {
-    let Some(uncached) = model.uncached_tokens else { return 1.0 };
-    let share = |uncached: u64, all: u64| (all > 0).then(|| uncached as f64 / all as f64);
-    let of_window = ends.and_then(|(first, last)| {
-        let all = last.prompt_tokens.saturating_sub(first.prompt_tokens);
-        share(last.uncached_tokens.saturating_sub(first.uncached_tokens), all)
-    });
-    of_window.or_else(|| share(uncached, model.arrived_tokens)).unwrap_or(1.0).min(1.0)
-}
-
-/// Mean tokens of prompts and answers: of all time while that is short, and of the window later, if
-/// anything ended in it.
-fn shape(ends: Option<(&Sums, &Sums)>, model: &ModelDemand) -> Option<Means> {
-    let mean = |tokens: u64, count: u64| (count > 0).then(|| tokens as f64 / count as f64);
-    let answered = model.judged as f64;
-    let of_window = ends.filter(|_| answered >= Means::SETTLED).and_then(|(first, last)| {
-        let ended = last.judged.saturating_sub(first.judged);
-        Some(Means {
-            prompt: mean(
-                last.prompt_tokens.saturating_sub(first.prompt_tokens),
-                last.arrived.saturating_sub(first.arrived),
-            )?,
-            output: mean(last.output_tokens.saturating_sub(first.output_tokens), ended)?,
-            answered,
-        })
-    });
-    of_window.or_else(|| {
-        Some(Means {
-            prompt: mean(model.arrived_tokens, model.arrived)?,
-            output: mean(model.output_tokens, model.judged)?,
-            answered,
-        })
-    })
 }

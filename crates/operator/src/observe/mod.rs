@@ -1,11 +1,11 @@
 //! Looks at the cluster: what people want, what runs, what is asked of it.
 //!
 //! `watch` mirrors the API server, `prometheus` asks for series; both only read. `facts` holds what they
-//! found at one moment; `in_flight`, `replicas`, `starts`, `demand` and `snapshot` turn it into `core`'s
-//! Snapshot and are pure. When the API server is gone, the mirror stays as it was.
+//! found at one moment; `in_flight`, `replicas`, `gateways` and `snapshot` turn it into readings, of which the
+//! estimator makes `core`'s Snapshot, and are pure. When the API server is gone, the mirror stays as it was.
 
+pub(crate) mod chunk;
 pub mod demand;
-mod engines;
 mod facts;
 mod failures;
 mod gateways;
@@ -15,11 +15,11 @@ mod mirror;
 mod names;
 mod nodes;
 mod others;
-mod prior;
 pub mod prometheus;
 mod replicas;
 mod snapshot;
-mod starts;
+#[cfg(test)]
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -32,12 +32,10 @@ pub use gateways::Gateways;
 pub use in_flight::{Counts, Expected, InFlight};
 pub use names::{Names, SharedName};
 pub use nodes::Outlook;
-pub use prior::Priors;
 pub use replicas::Trouble;
 pub(crate) use replicas::purchase;
 pub(crate) use snapshot::workload_key;
 pub use snapshot::{Learnt, Seen, SeenModel, look};
-pub use starts::Starts;
 pub(crate) use watch::MADE_FROM;
 #[cfg(test)]
 pub(crate) use watch::of_deployment;

@@ -144,6 +144,7 @@ mod tests {
             told_at: Some(now),
             orders: 0,
             models: [demand].into(),
+            past: std::collections::VecDeque::new(),
             endpoints: [].into(),
             left_out: 0,
         };

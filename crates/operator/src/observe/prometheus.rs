@@ -1,13 +1,14 @@
-//! What engines say, asked of Prometheus: one question per signal for all pods of the cluster.
+//! What engines say, asked of Prometheus: one question for all pods of the cluster.
 //!
-//! Questions about every model apart would be as many as there are models. A pod is known by the labels
-//! `namespace` and `pod`, which a PodMonitor and annotation discovery both set. How old a value is comes
-//! from the sample's own time: an instant query would show a dead target's last word for five minutes
-//! as if it were new.
+//! It gives the samples themselves, each with the time at which it was scraped, and not what Prometheus makes of
+//! them: how old a value is then stands beside it, where an instant query would show a dead target's last word for
+//! five minutes as if it were new, and rates are told in one place. A pod is known by the labels `namespace` and
+//! `pod`, which a PodMonitor and annotation discovery both set.
 
-use super::demand::{Engine, Signals};
+use super::demand::Signals;
 use super::in_flight::Counts;
 use flyball_core::units::Timestamp;
+use flyball_estimator::reading::{CacheUsed, Engine, EngineCounts};
 use http::{Request, Uri};
 use kube::{Client, Config};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -35,96 +36,78 @@ pub struct Prometheus {
     client: Client,
 }
 
-/// One signal: the names it has in each engine, and whether it counts up.
+/// What a series counts or shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Series {
+enum Series {
     /// Prompt tokens read.
-    PromptRate,
+    PromptTokens,
     /// Tokens written.
-    OutputRate,
+    OutputTokens,
+    /// Requests answered.
+    Answered,
+    /// Tokens after a first one.
+    PacedTokens,
+    /// Seconds that these took.
+    PacedSeconds,
     /// Requests worked on.
     Running,
     /// Requests that wait.
     Waiting,
     /// Share of the cache in use.
     CacheUsed,
-    /// Mean tokens of a prompt.
-    PromptMean,
-    /// Mean tokens of an answer.
-    OutputMean,
-    /// When it was scraped.
-    ScrapedAt,
+    /// Tokens that the cache holds.
+    CacheTokens,
+    /// The same in labels: blocks, and tokens of each.
+    CacheBlocks,
 }
 
-impl Series {
-    /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::PromptRate,
-        Self::OutputRate,
-        Self::Running,
-        Self::Waiting,
-        Self::CacheUsed,
-        Self::PromptMean,
-        Self::OutputMean,
-        Self::ScrapedAt,
-    ];
+/// The names of series in vLLM, SGLang and llama.cpp, and what they are.
+///
+/// vLLM has called the time between tokens `time_per_output_token` until 0.10, and its cache `gpu_cache_usage_perc`
+/// until 0.9. llama.cpp counts no requests, and shows its cache in old versions only.
+const NAMES: [(&str, Series); 23] = [
+    ("vllm:prompt_tokens_total", Series::PromptTokens),
+    ("sglang:prompt_tokens_total", Series::PromptTokens),
+    ("llamacpp:prompt_tokens_total", Series::PromptTokens),
+    ("vllm:generation_tokens_total", Series::OutputTokens),
+    ("sglang:generation_tokens_total", Series::OutputTokens),
+    ("llamacpp:tokens_predicted_total", Series::OutputTokens),
+    ("vllm:request_success_total", Series::Answered),
+    ("sglang:num_requests_total", Series::Answered),
+    ("vllm:inter_token_latency_seconds_count", Series::PacedTokens),
+    ("vllm:time_per_output_token_seconds_count", Series::PacedTokens),
+    ("sglang:inter_token_latency_seconds_count", Series::PacedTokens),
+    ("vllm:inter_token_latency_seconds_sum", Series::PacedSeconds),
+    ("vllm:time_per_output_token_seconds_sum", Series::PacedSeconds),
+    ("sglang:inter_token_latency_seconds_sum", Series::PacedSeconds),
+    ("llamacpp:tokens_predicted_seconds_total", Series::PacedSeconds),
+    ("vllm:num_requests_running", Series::Running),
+    ("sglang:num_running_reqs", Series::Running),
+    ("llamacpp:requests_processing", Series::Running),
+    ("vllm:num_requests_waiting", Series::Waiting),
+    ("sglang:num_queue_reqs", Series::Waiting),
+    ("llamacpp:requests_deferred", Series::Waiting),
+    ("vllm:kv_cache_usage_perc", Series::CacheUsed),
+    ("sglang:token_usage", Series::CacheUsed),
+];
+const MORE_NAMES: [(&str, Series); 4] = [
+    ("vllm:gpu_cache_usage_perc", Series::CacheUsed),
+    ("llamacpp:kv_cache_usage_ratio", Series::CacheUsed),
+    ("sglang:max_total_num_tokens", Series::CacheTokens),
+    ("vllm:cache_config_info", Series::CacheBlocks),
+];
 
-    /// Names in vLLM, SGLang and llama.cpp, in this order.
-    const fn names(self) -> &'static str {
-        match self {
-            Self::PromptRate => {
-                "vllm:prompt_tokens_total|sglang:prompt_tokens_total|llamacpp:prompt_tokens_total"
-            }
-            Self::OutputRate => {
-                "vllm:generation_tokens_total|sglang:generation_tokens_total|llamacpp:tokens_predicted_total"
-            }
-            Self::Running | Self::ScrapedAt => {
-                "vllm:num_requests_running|sglang:num_running_reqs|llamacpp:requests_processing"
-            }
-            Self::Waiting => {
-                "vllm:num_requests_waiting|sglang:num_queue_reqs|llamacpp:requests_deferred"
-            }
-            Self::CacheUsed => {
-                "vllm:kv_cache_usage_perc|sglang:token_usage|llamacpp:kv_cache_usage_ratio"
-            }
-            Self::PromptMean => "vllm:request_prompt_tokens",
-            Self::OutputMean => "vllm:request_generation_tokens",
-        }
-    }
+/// Two scrapes and more, where targets are scraped every minute.
+const LOOKED_BACK: &str = "2m";
 
-    /// The question.
-    pub fn query(self) -> String {
-        let names = self.names();
-        match self {
-            Self::PromptRate | Self::OutputRate => {
-                format!("sum by (namespace, pod) (rate({{__name__=~\"{names}\"}}[1m]))")
-            }
-            Self::Running | Self::Waiting => {
-                format!("sum by (namespace, pod) ({{__name__=~\"{names}\"}})")
-            }
-            Self::CacheUsed => format!("avg by (namespace, pod) ({{__name__=~\"{names}\"}})"),
-            Self::ScrapedAt => {
-                format!("min by (namespace, pod) (timestamp({{__name__=~\"{names}\"}}))")
-            }
-            Self::PromptMean | Self::OutputMean => format!(
-                "sum by (namespace, pod) (rate({names}_sum[5m])) \
-                 / sum by (namespace, pod) (rate({names}_count[5m]))"
-            ),
-        }
-    }
+fn names() -> impl Iterator<Item = &'static (&'static str, Series)> {
+    NAMES.iter().chain(&MORE_NAMES)
+}
 
-    fn put(self, engine: &mut Engine, value: f64) {
-        match self {
-            Self::PromptRate => engine.prompt_rate = Some(value),
-            Self::OutputRate => engine.output_rate = Some(value),
-            Self::Running => engine.running = Some(value),
-            Self::Waiting => engine.waiting = Some(value),
-            Self::CacheUsed => engine.cache_used = Some(value),
-            Self::PromptMean => engine.prompt_mean = Some(value),
-            Self::OutputMean => engine.output_mean = Some(value),
-            Self::ScrapedAt => engine.at = from_seconds(value).unwrap_or_default(),
-        }
-    }
+/// The one question.
+fn query() -> String {
+    let names: Vec<&str> = names().map(|(name, _)| *name).collect();
+    format!("{{__name__=~\"{}\"}}[{LOOKED_BACK}]", names.join("|"))
 }
 
 impl Prometheus {
@@ -140,22 +123,22 @@ impl Prometheus {
         Ok(Self { client })
     }
 
-    /// What all engines say. An engine whose scrape time is not known is left out: nobody could say
-    /// how old its word is.
+    /// What all engines say.
     pub async fn ask(&self) -> Result<BTreeMap<(String, String), Engine>, AskError> {
-        let mut engines: BTreeMap<(String, String), Engine> = BTreeMap::new();
-        for series in Series::ALL {
-            for row in self.rows(&series.query()).await? {
-                let (Some(namespace), Some(pod)) = (row.metric.namespace, row.metric.pod) else {
-                    continue;
-                };
-                if let Ok(value) = row.value.1.parse::<f64>() {
-                    series.put(engines.entry((namespace, pod)).or_default(), value);
-                }
+        let mut pods: BTreeMap<(String, String), Samples> = BTreeMap::new();
+        for row in self.rows(&query()).await? {
+            let (Some(namespace), Some(pod)) = (&row.metric.namespace, &row.metric.pod) else {
+                continue;
+            };
+            let known = names().find(|(name, _)| *name == row.metric.name);
+            if let Some((name, series)) = known {
+                let samples = pods.entry((namespace.clone(), pod.clone())).or_default();
+                samples.llama |= name.starts_with("llamacpp:");
+                samples.add(*series, &row);
             }
         }
-        engines.retain(|_, engine| engine.at > Timestamp::default());
-        Ok(engines)
+        let engines = pods.into_iter().filter_map(|(pod, samples)| Some((pod, samples.engine()?)));
+        Ok(engines.collect())
     }
 
     async fn rows(&self, query: &str) -> Result<Vec<Row>, AskError> {
@@ -187,12 +170,108 @@ impl std::fmt::Debug for Prometheus {
     }
 }
 
+/// The samples of one pod, by the time at which they were scraped.
+#[derive(Debug, Default)]
+struct Samples {
+    counts: BTreeMap<Timestamp, EngineCounts>,
+    running: Gauge,
+    waiting: Gauge,
+    cache_used: Gauge,
+    cache_tokens: Option<f64>,
+    llama: bool,
+}
+
+/// A gauge at the last scrape: the sum of its series, and how many there are.
+#[derive(Clone, Copy, Debug, Default)]
+struct Gauge {
+    at: Timestamp,
+    sum: f64,
+    series: u32,
+}
+
+impl Gauge {
+    fn add(&mut self, row: &Row) {
+        let Some((at, value)) = row.samples().last() else { return };
+        if at > self.at {
+            *self = Self { at, sum: 0.0, series: 0 };
+        }
+        if at == self.at {
+            self.sum += value;
+            self.series += 1;
+        }
+    }
+
+    fn sum(self) -> Option<f64> {
+        (self.series > 0).then_some(self.sum)
+    }
+
+    fn mean(self) -> Option<f64> {
+        (self.series > 0).then(|| self.sum / f64::from(self.series))
+    }
+}
+
+impl Samples {
+    /// Adds a series. An engine of several ranks has several of each, which are added up.
+    fn add(&mut self, series: Series, row: &Row) {
+        match series {
+            Series::Running => self.running.add(row),
+            Series::Waiting => self.waiting.add(row),
+            Series::CacheUsed => self.cache_used.add(row),
+            Series::CacheTokens => {
+                self.cache_tokens = row.samples().last().map(|(_, value)| value);
+            }
+            Series::CacheBlocks => self.cache_tokens = row.metric.cache_tokens(),
+            _ => {
+                for (at, value) in row.samples() {
+                    let counts = self.counts.entry(at).or_insert(EngineCounts::UNKNOWN);
+                    let count = match series {
+                        Series::PromptTokens => &mut counts.prompt_tokens,
+                        Series::OutputTokens => &mut counts.output_tokens,
+                        Series::Answered => &mut counts.answered,
+                        Series::PacedTokens => &mut counts.paced_tokens,
+                        _ => &mut counts.paced_seconds,
+                    };
+                    *count = if count.is_nan() { value } else { *count + value };
+                }
+            }
+        }
+    }
+
+    /// The engine; `None` if nothing was scraped.
+    fn engine(self) -> Option<Engine> {
+        let mut engine: Option<Engine> = None;
+        for (at, mut counts) in self.counts {
+            if self.llama {
+                // It counts the time of all tokens, and the tokens once.
+                counts.paced_tokens = counts.output_tokens;
+            }
+            match &mut engine {
+                Some(engine) => engine.counts.add(at, Timestamp::default(), counts),
+                None => engine = Some(Engine::counted(at, counts)),
+            }
+        }
+        let of_gauges = self.running.sum().map(|_| self.running.at);
+        let engine = engine.or_else(|| Some(Engine::counted(of_gauges?, EngineCounts::UNKNOWN)))?;
+        Some(Engine {
+            running: self.running.sum(),
+            waiting: self.waiting.sum(),
+            cache_used: match self.cache_used.mean() {
+                Some(share) => CacheUsed::Share(share),
+                None if self.llama => CacheUsed::Untold,
+                None => CacheUsed::Missing,
+            },
+            cache_tokens: self.cache_tokens,
+            ..engine
+        })
+    }
+}
+
 /// Puts what engines said beside what gateways said.
 pub fn add(signals: &mut Signals, engines: BTreeMap<(String, String), Engine>) {
     for ((namespace, pod), engine) in &engines {
-        if let Some(running) = engine.running {
+        if let (Some(running), Some(at)) = (engine.running, engine.at()) {
             let inside = running + engine.waiting.unwrap_or(0.0);
-            signals.in_flight.in_pod(namespace, pod, inside, engine.at);
+            signals.in_flight.in_pod(namespace, pod, inside, at);
         }
     }
     signals.in_flight.asked(Counts::Told);
@@ -212,13 +291,32 @@ struct Data {
 #[derive(Deserialize)]
 struct Row {
     metric: Labels,
-    value: (f64, String),
+    values: Vec<(f64, String)>,
+}
+
+impl Row {
+    /// Samples that can be read, each with its time. What is no number stays none.
+    fn samples(&self) -> impl DoubleEndedIterator<Item = (Timestamp, f64)> {
+        self.values.iter().filter_map(|(at, value)| Some((from_seconds(*at)?, value.parse().ok()?)))
+    }
 }
 
 #[derive(Deserialize)]
 struct Labels {
+    #[serde(rename = "__name__")]
+    name: String,
     namespace: Option<String>,
     pod: Option<String>,
+    num_gpu_blocks: Option<String>,
+    block_size: Option<String>,
+}
+
+impl Labels {
+    fn cache_tokens(&self) -> Option<f64> {
+        let number = |text: &Option<String>| text.as_ref()?.parse::<f64>().ok();
+        let tokens = number(&self.num_gpu_blocks)? * number(&self.block_size)?;
+        (tokens.is_finite() && tokens >= 1.0).then_some(tokens)
+    }
 }
 
 fn from_seconds(seconds: f64) -> Option<Timestamp> {
@@ -228,20 +326,74 @@ fn from_seconds(seconds: f64) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
-    #[test]
-    fn a_number_that_is_none_stays_none() {
-        let mut engine = Engine::default();
-        Series::Running.put(&mut engine, f64::NAN);
-        assert!(engine.running.is_some_and(f64::is_nan), "judged later, where it becomes missing");
-        Series::ScrapedAt.put(&mut engine, f64::NAN);
-        assert_eq!(engine.at, Timestamp::default());
+    /// What Prometheus would answer, by pod.
+    fn engine(rows: &[serde_json::Value]) -> Option<Engine> {
+        let mut samples = Samples::default();
+        for row in rows {
+            let row: Row = serde_json::from_value(row.clone()).unwrap();
+            let (name, series) = names().find(|(name, _)| *name == row.metric.name).unwrap();
+            samples.llama |= name.starts_with("llamacpp:");
+            samples.add(*series, &row);
+        }
+        samples.engine()
+    }
+
+    fn row(name: &str, values: &[(f64, &str)]) -> serde_json::Value {
+        json!({ "metric": { "__name__": name, "namespace": "a", "pod": "x" }, "values": values })
     }
 
     #[test]
-    fn every_series_has_a_question_by_pod() {
-        for series in Series::ALL {
-            assert!(series.query().contains("by (namespace, pod)"), "{series:?}");
+    fn samples_of_one_scrape_belong_together_and_ranks_are_added_up() {
+        let engine = engine(&[
+            row("vllm:prompt_tokens_total", &[(100.0, "1000"), (130.0, "4000")]),
+            row("vllm:prompt_tokens_total", &[(100.0, "10"), (130.0, "40")]),
+            row("vllm:num_requests_running", &[(100.0, "9"), (130.0, "2")]),
+            row("vllm:num_requests_running", &[(100.0, "9"), (130.0, "1")]),
+        ])
+        .unwrap();
+        let (at, counts) = engine.counts.last().unwrap();
+        assert_eq!((at, counts.prompt_tokens), (Timestamp::from_millis(130_000), 4_040.0));
+        assert!(counts.output_tokens.is_nan());
+        assert_eq!((engine.running, engine.waiting), (Some(3.0), None));
+        assert_eq!(engine.cache_used, CacheUsed::Missing);
+    }
+
+    #[test]
+    fn a_number_that_is_none_stays_none() {
+        let engine = engine(&[row("vllm:num_requests_running", &[(100.0, "NaN")])]).unwrap();
+        assert!(engine.running.is_some_and(f64::is_nan), "judged later, where it becomes missing");
+        assert_eq!(engine.at(), Some(Timestamp::from_millis(100_000)));
+    }
+
+    #[test]
+    fn an_engine_that_cannot_tell_of_its_cache_lacks_nothing() {
+        let engine = engine(&[
+            row("llamacpp:tokens_predicted_total", &[(100.0, "30")]),
+            row("llamacpp:tokens_predicted_seconds_total", &[(100.0, "1.5")]),
+        ])
+        .unwrap();
+        assert_eq!(engine.cache_used, CacheUsed::Untold);
+        let (_, counts) = engine.counts.last().unwrap();
+        assert_eq!((counts.paced_tokens, counts.paced_seconds), (30.0, 1.5));
+    }
+
+    #[test]
+    fn the_size_of_a_cache_stands_in_labels() {
+        let info = json!({
+            "metric": { "__name__": "vllm:cache_config_info", "num_gpu_blocks": "100", "block_size": "16" },
+            "values": [(100.0, "1")],
+        });
+        let running = row("vllm:num_requests_running", &[(100.0, "1")]);
+        assert_eq!(engine(&[info, running]).unwrap().cache_tokens, Some(1_600.0));
+    }
+
+    #[test]
+    fn one_question_asks_for_everything_once() {
+        let query = query();
+        for (name, _) in names() {
+            assert_eq!(query.matches(name).count(), 1, "{name}");
         }
     }
 }

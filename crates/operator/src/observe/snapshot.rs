@@ -1,23 +1,28 @@
-//! From facts and signals to the Snapshot that the governor is given. Pure.
+//! From facts and signals to the readings that the estimator makes a Snapshot of. Pure.
 
-use super::demand::{self, Serving, Signals};
+use super::chunk;
+use super::demand::Signals;
 use super::facts::{Facts, PodFacts, Workload, WorkloadKey};
 use super::failures::Failures;
 use super::names::{Names, SharedName};
 use super::nodes::Outlook;
 use super::others::held_by_others;
-use super::prior::Priors;
 use super::replicas::{self, Trouble};
-use super::starts::Starts;
+use crate::persist;
 use crate::time;
 use crate::validate::{Drain, Wanted, drain, drain_of, validate};
-use flyball_core::ids::{AcceleratorId, ModelId, PoolId, VariantId};
+use flyball_core::ids::{AcceleratorId, ModelId, PoolId, ReplicaId, VariantId, VariantName};
+use flyball_core::interval::{Interval, Origin};
 use flyball_core::invariants::Holding;
 use flyball_core::reason::Reason;
-use flyball_core::snapshot::{Model, Observed, Pool, Purchase, Snapshot, Variant};
+use flyball_core::snapshot::{Capacity, Observed, Pool, Purchase, Snapshot};
 use flyball_core::units::{Gpus, Micros, Timestamp};
+use flyball_estimator::reading::{Engine, ModelReading, Predicted, VariantReading};
+use flyball_estimator::{Estimator, Readings};
 use flyball_governor::Policy;
-use flyball_resources::model_service::{TargetKind, Variant as VariantSpec};
+use flyball_resources::model_service::{
+    ModelServiceStatus, TargetKind, Variant as VariantSpec, VariantStatus,
+};
 use flyball_resources::{ModelService, Problem};
 use kube::ResourceExt as _;
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,15 +71,15 @@ pub struct SeenModel {
     pub troubles: Vec<Trouble>,
     /// Pods whose node is lost or will be taken away.
     pub gone: BTreeSet<String>,
+    /// Starts that were measured, by variant.
+    pub starts: BTreeMap<VariantName, usize>,
 }
 
 /// What is remembered from look to look.
 #[derive(Clone, Debug, Default)]
 pub struct Learnt {
-    /// Cold starts.
-    pub starts: Starts,
-    /// Capacities.
-    pub priors: Priors,
+    /// Demand, capacities and cold starts.
+    pub estimator: Estimator,
     /// On which nodes pods failed.
     pub failures: Failures,
 }
@@ -86,13 +91,14 @@ pub fn look(
     learnt: &mut Learnt,
     (now, max_age): (Timestamp, Micros),
 ) -> Seen {
-    let mut snapshot = Snapshot::empty(now, 0);
+    let mut pools = BTreeMap::new();
+    let mut read = BTreeMap::new();
     let mut policy = Policy::default();
     let mut models = BTreeMap::new();
     let names = Names::of(&facts.models);
     for pool in &facts.pools {
         if let Some((id, pool)) = see_pool(facts, pool, now) {
-            snapshot.pools.insert(id, pool);
+            pools.insert(id, pool);
         }
     }
     let rules = facts.rules();
@@ -112,6 +118,7 @@ pub fn look(
             waits: None,
             troubles: Vec::new(),
             gone: BTreeSet::new(),
+            starts: BTreeMap::new(),
         };
         match validate(service, &rules) {
             Err(problems) => seen.problems = problems,
@@ -120,22 +127,35 @@ pub fn look(
                 let model = look.model(&mut seen, learnt);
                 for variant in model.variants.values() {
                     let pool = || unpooled(now);
-                    snapshot.pools.entry(variant.pool.clone()).or_insert_with(pool);
+                    pools.entry(variant.pool.clone()).or_insert_with(pool);
                 }
-                snapshot.models.insert(id.clone(), model);
+                learnt.recall(&id, service.status.as_ref());
+                read.insert(id.clone(), model);
                 policy.models.insert(id.clone(), wanted.policy);
             }
         }
         models.insert(id, seen);
     }
     for (id, held) in held_by_others(facts, &models) {
-        if let Some(pool) = snapshot.pools.get_mut(&id) {
+        if let Some(pool) = pools.get_mut(&id) {
             pool.held_by_others = held;
         }
     }
+    let readings =
+        Readings { taken_at: now, shard: 0, max_age, models: read, pools, runs: BTreeMap::new() };
+    let (snapshot, known) = learnt.estimator.see(readings);
+    for (id, known) in known {
+        let silent = snapshot.models.get(&id).is_some_and(|one| one.demand.sources.silent > 0);
+        if let Some(seen) = models.get_mut(&id) {
+            seen.starts = known.starts;
+            seen.silent = known.silent;
+            let gateways = signals.gateways.contains_key(&id) || signals.silent_about(&id) > 0;
+            if silent && gateways {
+                seen.silent.extend(signals.silent_names());
+            }
+        }
+    }
     let there: BTreeSet<VariantId> = snapshot.variants().map(|(id, _)| id).collect();
-    learnt.starts.keep(&there);
-    learnt.priors.keep(&there);
     learnt.failures.keep(&there);
     Seen { snapshot, policy, models }
 }
@@ -150,12 +170,9 @@ struct Look<'a> {
 }
 
 impl<'a> Look<'a> {
-    fn model(&self, seen: &mut SeenModel, learnt: &mut Learnt) -> Model {
+    fn model(&self, seen: &mut SeenModel, learnt: &mut Learnt) -> ModelReading {
         let spec = &self.service.spec;
         let mut variants = BTreeMap::new();
-        learnt.priors.recall(&self.wanted.id, self.service.status.as_ref());
-        let namespace = self.wanted.id.namespace().as_str();
-        let mut serving = Serving { namespace, pods: Vec::new(), lapsed: false };
         for (name, variant) in self.wanted.variants.iter().zip(&spec.variants) {
             let id = VariantId::new(self.wanted.id.clone(), name.clone());
             let key = workload_key(self.service, variant);
@@ -169,13 +186,8 @@ impl<'a> Look<'a> {
             let mut waits =
                 looks.iter().filter_map(|one| one.waits_for(&self.signals.in_flight, cuts));
             seen.waits = seen.waits.take().or_else(|| waits.next());
-            let one = self.variant(&id, variant, &looks, learnt);
-            self.troubles(&id, &one, &looks, seen, &mut learnt.failures);
-            let room = one.capacity.resident;
-            let is_lost = |pod: &PodFacts| matches!(self.facts.outlook(pod), Outlook::Lost { .. });
-            let serves = |pod: &PodFacts| pod.ready.is_some() && !is_lost(pod);
-            serving.lapsed |= pods.iter().any(|pod| pod.lapsed.is_some() || is_lost(pod));
-            serving.pods.extend(pods.iter().filter(|pod| serves(pod)).map(|pod| (*pod, room)));
+            let one = self.variant(variant, &pods, &looks);
+            self.troubles(&id, variant, &looks, seen, &mut learnt.failures);
             match workload {
                 None if variant.target_ref.is_some() => seen.absent.push(key),
                 workload => {
@@ -187,19 +199,17 @@ impl<'a> Look<'a> {
             }
             variants.insert(name.clone(), one);
         }
-        let asked = self.signals.asked.get(&self.wanted.id).copied();
-        let known = demand::known(asked, &serving, self.signals, self.time);
-        learnt.priors.learn(&self.wanted.id, known.shape);
-        seen.silent = known.silent;
-        Model {
+        let id = &self.wanted.id;
+        ModelReading {
             mode: spec.scaling.mode(),
             pinned: spec.pinned(),
             frozen: self.facts.frozen || self.service.is_frozen(time::date(self.time.0)),
             blocked: seen.rival.is_some() || seen.owners_unseen || seen.workloads.is_empty(),
             bounds: spec.scaling.bounds(),
             objectives: self.wanted.objectives,
-            demand: known.demand,
-            misses: known.misses,
+            gateways: self.signals.gateways.get(id).cloned().unwrap_or_default(),
+            silent_gateways: self.signals.silent_about(id),
+            waited_for: self.signals.waited_for.contains(id),
             variants,
         }
     }
@@ -226,12 +236,17 @@ impl<'a> Look<'a> {
     fn troubles(
         &self,
         id: &VariantId,
-        variant: &Variant,
+        variant: &VariantSpec,
         pods: &[replicas::Seen<'_>],
         seen: &mut SeenModel,
         failures: &mut Failures,
     ) {
-        let usual = variant.cold_start.map_or(SLOW_START, |start| start.high());
+        // As it was told last: this look's measure is made of this look's pods.
+        let status = self.service.status.iter().flat_map(|status| &status.variants);
+        let told = status.into_iter().find(|status| status.name == variant.name);
+        let told = told.and_then(measured_start).map(|(span, _)| span);
+        let start = told.or_else(|| variant.stated_cold_start());
+        let usual = start.map_or(SLOW_START, |start| start.high());
         let slow = usual.saturating_add(usual).saturating_add(Micros::from_seconds(30));
         for look in pods {
             if !matches!(self.facts.outlook(look.pod), Outlook::Stays) {
@@ -255,35 +270,79 @@ impl<'a> Look<'a> {
 
     fn variant(
         &self,
-        id: &VariantId,
         spec: &VariantSpec,
-        pods: &[replicas::Seen<'_>],
-        learnt: &mut Learnt,
-    ) -> Variant {
-        let status = self.service.status.iter().flat_map(|status| &status.variants);
-        if let Some(status) = status.into_iter().find(|status| status.name == spec.name) {
-            learnt.starts.recall(id, status);
-        }
-        learnt.starts.learn(id, pods.iter().map(|look| look.pod));
+        pods: &[&'a PodFacts],
+        looks: &[replicas::Seen<'_>],
+    ) -> VariantReading {
         let pool = spec.pool().unwrap_or_else(|_| unpooled_id());
-        let accelerator = self.facts.pools.iter().find(|one| one.name_any() == pool.as_str());
-        let capacity = learnt.priors.capacity(
-            id,
-            spec,
-            self.service.spec.model.as_deref(),
-            accelerator.map(|pool| pool.spec.accelerator.as_str()),
-            &self.wanted.objectives,
-        );
         let namespace = self.wanted.id.namespace().as_str();
-        let replicas = pods.iter().filter_map(|look| look.replica(self.facts, namespace));
-        Variant {
+        let is_lost = |pod: &PodFacts| matches!(self.facts.outlook(pod), Outlook::Lost { .. });
+        let replica = |pod: &PodFacts| ReplicaId::new(namespace, &pod.name).ok();
+        let engines = pods.iter().filter(|pod| pod.ready.is_some() && !is_lost(pod));
+        let engines = engines.filter_map(|pod| Some((replica(pod)?, self.engine(namespace, pod))));
+        let started = pods.iter().filter_map(|pod| Some((replica(pod)?, took(pod)?)));
+        VariantReading {
+            predicted: self.predicted(spec, &pool),
             pool,
             gpus_per_replica: Gpus::new(u32::try_from(spec.gpus_per_replica).unwrap_or(0)),
-            capacity,
-            cold_start: learnt.starts.of(id).or_else(|| spec.stated_cold_start()),
-            replicas: replicas.collect(),
+            stated: spec.capacity.as_ref().map_or(Capacity::UNKNOWN, |stated| stated.of_core()),
+            paces: None,
+            cold_start: spec.stated_cold_start(),
+            replicas: looks.iter().filter_map(|look| look.replica(self.facts, namespace)).collect(),
+            started: started.collect(),
+            engines: engines.collect(),
+            lapsed: pods.iter().any(|pod| pod.lapsed.is_some() || is_lost(pod)),
         }
     }
+
+    fn engine(&self, namespace: &str, pod: &PodFacts) -> Engine {
+        let place = (namespace.to_owned(), pod.name.clone());
+        let engine = self.signals.engines.get(&place).cloned().unwrap_or_else(Engine::unread);
+        Engine { serves_since: pod.ready, ..engine }
+    }
+
+    /// What a replica is made of, where its model and its accelerator are known.
+    fn predicted(&self, spec: &VariantSpec, pool: &PoolId) -> Option<Predicted> {
+        let accelerator = self.facts.pools.iter().find(|one| one.name_any() == pool.as_str())?;
+        Some(Predicted {
+            model: self.service.spec.model.clone()?,
+            step_tokens: chunk::of(spec),
+            accelerator: accelerator.spec.accelerator.clone(),
+            tensor: u32::try_from(spec.gpus_per_replica.max(1)).unwrap_or(1),
+        })
+    }
+}
+
+/// How long a pod took to its first readiness. One that restarted became ready again, and one that drains was ready
+/// long ago.
+fn took(pod: &PodFacts) -> Option<Micros> {
+    let ready = pod.ready.filter(|_| pod.restarts == 0 && pod.draining.is_none());
+    ready.and_then(|ready| ready.since(pod.created))
+}
+
+impl Learnt {
+    /// Begins with what stands in a status, where nothing else is known.
+    fn recall(&mut self, id: &ModelId, status: Option<&ModelServiceStatus>) {
+        let Some(status) = status else { return };
+        let text = status.learnt.as_deref();
+        let learnt = text.and_then(|text| persist::read(text).ok()).map(|read| read.estimated);
+        let mut learnt = learnt.unwrap_or_default();
+        let starts = status.variants.iter().filter_map(|variant| {
+            Some((VariantName::new(&variant.name).ok()?, measured_start(variant)?))
+        });
+        learnt.starts.extend(starts);
+        // What nobody can have learnt teaches nothing; the governor says so of the same text.
+        let _ = self.estimator.restore(id, &learnt);
+    }
+}
+
+/// How long starts took as a status has it, and how many were measured.
+fn measured_start(status: &VariantStatus) -> Option<(Interval<Micros>, usize)> {
+    let count = usize::try_from(status.starts_measured).ok()?;
+    let span = status.cold_start_seconds.as_ref()?;
+    let [low, point, high] = [span.low, span.point, span.high]
+        .map(|seconds| Micros::from_seconds(u64::try_from(seconds).unwrap_or(0)));
+    Some((Interval::new(low, point, high, Origin::Measured).ok()?, count))
 }
 
 /// The workload that a variant is, or will be once Flyball has made it.

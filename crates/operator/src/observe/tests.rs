@@ -1,16 +1,18 @@
-use super::demand::{Asked, Engine, Means, Signals};
+use super::demand::Signals;
 use super::in_flight::InFlight;
 use super::*;
 use crate::link::{Heard, Report};
 use flyball_core::ids::ModelId;
 use flyball_core::snapshot::{Freshness, Observed, ReplicaState, Sources};
 use flyball_core::units::{Micros, Timestamp};
+use flyball_estimator::Window;
+use flyball_estimator::reading::{Engine, GatewayCounts, GatewayReading};
 use flyball_resources::ModelService;
-use flyball_resources::model_service::TargetKind;
+use flyball_resources::model_service::{ModelServiceStatus, Span, TargetKind, VariantStatus};
 use flyball_resources::stream::{EndpointLoad, EndpointState, ModelDemand, Protocol, PublicName};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::json;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -74,17 +76,9 @@ fn facts(service: Arc<ModelService>, pods: Vec<PodFacts>) -> Facts {
     }
 }
 
+/// One that reads 2,000 tokens a second and writes 500, of requests of 400 and 100.
 fn engine(seen: u64) -> Engine {
-    Engine {
-        at: at(seen),
-        prompt_rate: Some(2_000.0),
-        output_rate: Some(300.0),
-        running: Some(3.0),
-        waiting: Some(2.0),
-        cache_used: Some(0.5),
-        prompt_mean: Some(400.0),
-        output_mean: Some(100.0),
-    }
+    testing::engine(at(seen), (5.0, 400.0, 100.0))
 }
 
 fn model(facts: &Facts, signals: &Signals, now: u64) -> flyball_core::snapshot::Model {
@@ -116,7 +110,7 @@ fn not_a_number_is_missing_and_a_new_pod_may_be_silent() {
     let mut signals = Signals::default();
     signals.engines.insert(
         ("a".to_owned(), "x".to_owned()),
-        Engine { prompt_rate: Some(f64::NAN), ..engine(1_000) },
+        testing::engine(at(1_000), (5.0, f64::NAN, 60.0)),
     );
     let new = PodFacts { ready: Some(at(990)), ..pod("y", "10.0.0.2") };
     let both = facts(adopted(), vec![pod("x", "10.0.0.1"), new]);
@@ -132,52 +126,14 @@ fn nobody_to_ask_is_unknown_and_not_idle() {
 }
 
 #[test]
-fn an_engine_without_a_mean_does_not_hide_those_of_others() {
-    let (x, y) = (pod("x", "10.0.0.1"), pod("y", "10.0.0.2"));
-    let none = Some(f64::NAN);
-    let idle = Engine { prompt_mean: none, output_mean: none, ..engine(1_000) };
-    let place = |pod: &PodFacts| ("a".to_owned(), pod.name.clone());
-    let engines = [(place(&x), engine(1_000)), (place(&y), idle)].into();
-    let signals = Signals { engines, ..Signals::default() };
-    let pods = vec![(&x, None), (&y, None)];
-    let serving = demand::Serving { namespace: "a", pods, lapsed: false };
-    let known = demand::known(None, &serving, &signals, (at(1_001), MAX_AGE));
-    let shape = known.shape.unwrap();
-    assert_eq!((shape.prompt, shape.output), (400.0, 100.0));
-}
-
-#[test]
-fn what_waits_in_engines_is_counted_once() {
-    let x = pod("x", "10.0.0.1");
-    // Three that wait, of 400 tokens each.
-    let busy = Engine { waiting: Some(3.0), ..engine(1_000) };
-    let engines: BTreeMap<_, _> = [(("a".to_owned(), x.name.clone()), busy)].into();
-    let backlog = |unread_tokens: f64| {
-        let asked =
-            Asked { at: at(1_000), backlog_tokens: 700.0, unread_tokens, ..Asked::default() };
-        let asked = [(id(), asked)].into();
-        let signals = Signals { asked, engines: engines.clone(), ..Signals::default() };
-        let serving = demand::Serving { namespace: "a", pods: vec![(&x, None)], lapsed: false };
-        let asked = signals.asked.get(&id()).copied();
-        let known = demand::known(asked, &serving, &signals, (at(1_001), MAX_AGE));
-        known.demand.backlog.fresh().unwrap().get()
-    };
-    assert_eq!(backlog(1_500.0), 700 + 1_500, "all of it came through gateways");
-    assert_eq!(backlog(400.0), 700 + 1_200, "two came from elsewhere");
-}
-
-#[test]
 fn gateways_are_believed_first_and_know_of_sleeping_models() {
     let none = facts(adopted(), vec![]);
-    let asked = Asked {
-        at: at(1_000),
-        prompt_rate: Some(0.0),
-        output_rate: Some(0.0),
-        backlog_tokens: 700.0,
-        held: true,
-        ..Asked::default()
+    let asked = GatewayReading {
+        waiting_tokens: 700,
+        engines: 0,
+        ..testing::gateway(at(1_000), (0.0, 0.0, 0.0))
     };
-    let signals = Signals { asked: [(id(), asked)].into(), ..Signals::default() };
+    let signals = Signals { gateways: [(id(), vec![asked])].into(), ..Signals::default() };
     let demand = model(&none, &signals, 1_001).demand;
     assert_eq!(demand.freshness(), Freshness::Fresh);
     assert_eq!(demand.backlog.fresh().unwrap().get(), 700);
@@ -220,9 +176,14 @@ fn states_of_pods() {
 fn when_every_engine_is_unready_nobody_knows_what_is_wanted_of_them() {
     let lapsed = PodFacts { ready: None, lapsed: Some(at(980)), ..pod("x", "10.0.0.1") };
     let starting = PodFacts { ready: None, ..pod("x", "10.0.0.1") };
-    let asked =
-        Asked { at: at(1_000), prompt_rate: Some(5.0), output_rate: Some(0.0), ..Asked::default() };
-    let mut signals = Signals { asked: [(id(), asked)].into(), ..Signals::default() };
+    // Requests come, and not one was ever answered.
+    let mut window = Window::of(GatewayReading::WINDOW);
+    for (second, arrived) in [(970, 0), (1_000, 30)] {
+        let counts = GatewayCounts { arrived, prompt_tokens: 5 * arrived, ..Default::default() };
+        window.add(at(second), at(0), counts);
+    }
+    let asked = GatewayReading { counts: window, ..testing::gateway(at(1_000), (1.0, 5.0, 0.0)) };
+    let mut signals = Signals { gateways: [(id(), vec![asked])].into(), ..Signals::default() };
     let decode = |pods: Vec<PodFacts>, signals: &Signals| {
         model(&facts(adopted(), pods), signals, 1_000).demand.decode.freshness()
     };
@@ -266,27 +227,33 @@ fn a_pod_that_was_ready_is_told_from_one_that_never_was() {
 
 #[test]
 fn cold_starts_are_measured_once_per_pod_and_outlive_the_operator() {
-    let id = "a/m/main".parse().unwrap();
-    let mut starts = Starts::default();
     let pods: Vec<_> = ["x", "y", "z"].map(|name| pod(name, "10.0.0.1")).into();
-    for _ in 0..5 {
-        starts.learn(&id, pods.iter());
-    }
-    assert_eq!(starts.count(&id), 3);
-    assert_eq!(starts.of(&id).unwrap().point(), Micros::from_seconds(100));
-    let status = flyball_resources::model_service::VariantStatus {
-        starts_measured: 3,
-        cold_start_seconds: Some(flyball_resources::model_service::Span {
-            low: 90,
-            point: 100,
-            high: 140,
-            origin: "Measured".to_owned(),
-        }),
-        ..Default::default()
+    let three = facts(adopted(), pods);
+    let mut learnt = Learnt::default();
+    let measured = |facts: &Facts, learnt: &mut Learnt, now: u64| {
+        let seen = look(facts, &Signals::default(), learnt, (at(now), MAX_AGE));
+        let counts = seen.models.into_values().next().unwrap().starts;
+        let model = seen.snapshot.models.into_values().next().unwrap();
+        let variant = model.variants.into_values().next().unwrap();
+        (counts.into_values().sum::<usize>(), variant.cold_start)
     };
-    let mut next = Starts::default();
-    next.recall(&id, &status);
-    assert_eq!(next.of(&id).unwrap().high(), Micros::from_seconds(140));
+    for second in 1_000..1_005 {
+        let (count, start) = measured(&three, &mut learnt, second);
+        assert_eq!((count, start.unwrap().point()), (3, Micros::from_seconds(100)));
+    }
+    let mut service = ModelService::clone(&adopted());
+    let start = Span { low: 90, point: 100, high: 140, origin: "Measured".to_owned() };
+    let variant = VariantStatus {
+        name: "main".to_owned(),
+        starts_measured: 3,
+        cold_start_seconds: Some(start),
+        ..VariantStatus::default()
+    };
+    let status = ModelServiceStatus { variants: vec![variant], ..ModelServiceStatus::default() };
+    service.status = Some(status);
+    let later = facts(Arc::new(service), vec![]);
+    let (count, start) = measured(&later, &mut Learnt::default(), 2_000);
+    assert_eq!((count, start.unwrap().high()), (3, Micros::from_seconds(140)));
 }
 
 #[test]
@@ -382,6 +349,7 @@ fn report(gateway: &str, heard: u64, arrived: u64, in_flight: u32, open: bool) -
         told_at: Some(time(heard)),
         orders: 1,
         models: [model].into(),
+        past: VecDeque::new(),
         endpoints: [endpoint].into(),
         left_out: 0,
     }
@@ -400,17 +368,35 @@ fn sums_of_gateways_become_rates_and_add_up() {
         ];
         add(&mut gateways, &mut last, &reports, &facts, 1_000 + second);
     }
-    let asked = last.asked[&id()];
-    assert_eq!(asked.prompt_rate, Some(1_500.0));
-    assert_eq!(asked.output_rate, Some(150.0));
-    assert_eq!(asked.backlog_tokens, 14.0);
-    assert_eq!(asked.shape, Some(Means { prompt: 100.0, output: 10.0, answered: 585.0 }));
+    let demand = model(&facts, &last, 1_039).demand;
+    assert_eq!(demand.prefill.fresh().unwrap().get(), 1_500);
+    assert_eq!(demand.decode.fresh().unwrap().get(), 150);
+    assert_eq!(demand.backlog.fresh().unwrap().get(), 14);
     // One began again: its rate is unknown for a moment, the other's still is not.
     last = Signals::default();
     let reports = [report("one", 1_040, 1, 2, true), report("two", 1_040, 200, 1, true)];
     add(&mut gateways, &mut last, &reports, &facts, 1_040);
-    let asked = last.asked[&id()];
-    assert_eq!((asked.prompt_rate, asked.sources), (Some(500.0), Sources { heard: 1, silent: 1 }));
+    let demand = model(&facts, &last, 1_040).demand;
+    assert_eq!(demand.prefill.last_seen().unwrap().get(), 500);
+    assert_eq!(demand.sources, Sources { heard: 1, silent: 1 });
+}
+
+#[test]
+fn an_operator_that_has_just_begun_knows_rates_and_bursts_from_what_gateways_remember() {
+    let facts = facts(adopted(), vec![pod("x", "10.0.0.1")]);
+    // Ten requests in one second, and none in the half minute before and after.
+    let moment = |second: u64| {
+        let told = report("one", second, if second < 1_015 { 0 } else { 10 }, 0, true);
+        (SystemTime::UNIX_EPOCH + Duration::from_secs(second), told.models)
+    };
+    let (still, none) = (moment(1_014).0, Arc::default());
+    let changed = [moment(1_000), (still, none), moment(1_015)].into_iter().collect();
+    let told = Report { past: changed, ..report("one", 1_030, 10, 0, true) };
+    let mut signals = Signals::default();
+    add(&mut Gateways::default(), &mut signals, &[told], &facts, 1_030);
+    let demand = model(&facts, &signals, 1_030).demand;
+    assert_eq!(demand.prefill.fresh().map(|rate| rate.get()), Some(34));
+    assert_eq!(demand.burst.fresh().map(|rate| rate.get()), Some(200), "within five seconds");
 }
 
 #[test]
@@ -429,17 +415,14 @@ fn prompts_that_a_cache_has_are_no_work_and_an_older_gateway_counts_as_before() 
             let told = [with("one", second, uncached(second))];
             add(&mut gateways, &mut last, &told, &facts, 1_000 + second);
         }
-        last.asked[&id()]
+        let demand = model(&facts, &last, 1_039).demand;
+        (demand.prefill.fresh().unwrap().get(), demand.backlog.fresh().unwrap().get())
     };
     // Agents: a tenth of each prompt is new. The rest is still held in memory.
-    let agents = asked(&|second| Some(100 * second));
-    assert_eq!((agents.prompt_rate, agents.backlog_tokens), (Some(100.0), 500.0));
-    assert_eq!(agents.shape.map(|means| means.prompt), Some(100.0));
-    let older = asked(&|_| None);
-    assert_eq!((older.prompt_rate, older.backlog_tokens), (Some(1_000.0), 5_000.0));
+    assert_eq!(asked(&|second| Some(100 * second)), (100, 500));
+    assert_eq!(asked(&|_| None), (1_000, 5_000));
     // More than came is an engine's word against our count; what waits is not made more by it.
-    let more = asked(&|second| Some(2_000 * second));
-    assert_eq!((more.prompt_rate, more.backlog_tokens), (Some(2_000.0), 5_000.0));
+    assert_eq!(asked(&|second| Some(2_000 * second)), (2_000, 5_000));
 }
 
 #[test]

@@ -4,66 +4,83 @@ use flyball_core::invariants::check;
 use flyball_core::snapshot::{Demand, Snapshot};
 use flyball_core::testing::{model, pool, seen, snapshot, variant};
 use flyball_core::units::TokensPerSecond;
+use flyball_estimator::Estimator;
 use flyball_governor::{Memory, Policy, decide};
 use proptest::prelude::*;
 
 fn persisted() -> Persisted {
-    let rest = |n: usize| if n < 18 { 1.5 } else { n as f64 / 10.0 - 3.0 };
-    let state = [0.5, 0.25, 0.125, 1.5, 0.3, 0.09, 3.0, 10_080.0];
+    let noise = [0.5, 0.25, 0.125, 1.5, 0.3, 0.09, 3.0, 10_080.0, 20_000.0, 0.75, 0.5, 12.5];
+    let level = [11.0 / 3.0, 0.1, 1.7e15, 4.0, 28_333_333.0, 10.5, 3.0, 5.5];
+    let minutes = |n: usize| [1.5, 1.25, 0.3][n % 3];
     let learnt = Learnt {
         minutes: 4_321,
-        yardstick: [9_000.0, 850.5, f64::INFINITY],
-        forecast: std::array::from_fn(|n| if n < 8 { state[n] } else { rest(n) }),
-        feedback: [-12.5, 86_400.0, 86_400.0, 2.75],
+        yardstick: [9_000.0, 850.5, f64::INFINITY, 0.625],
+        forecast: std::array::from_fn(|n| if n < 12 { noise[n] } else { level[n - 12] }),
+        moves: std::array::from_fn(|n| if n < 30 { minutes(n) } else { n as f64 / 10.0 - 4.1 }),
+        bursts: (0..240).map(|n| n * 17).collect(),
+        wishes: vec![11.0, 12.0, 1.6e15, 1.7e15 - 2e6, 12.0, 1.7e15 - 1e6, 9.0],
+        counted: [1_000_000.0, 9_999.0, -1.0],
+        feedback: [-12.5, 3_600.0, 3_600.0, 2.75, -0.5, 1.7e15],
         idle_s: (0..32).map(|n| f64::from(n) * 1_000.0 + 61.5).collect(),
-        variants: [("h100".parse().unwrap(), [1.0625, 1_000.0])].into(),
     };
-    Persisted { learnt, shape: Some(Means { prompt: 4_000.0, output: 250.0, answered: 900.0 }) }
+    let [slow, quick] =
+        [[320.5, 300.25, 120.0, 0.0125, 0.75, -1.0], [9.0, 8.5, 4.0, 0.01, 0.0, 20.0]];
+    let mut capacity = vec![9_000.0, 850.5, 0.625, 1.0];
+    capacity.extend(slow.iter().chain(&quick).chain(&[1.7e15]));
+    let capacity: [f64; 17] = capacity.try_into().unwrap();
+    let estimated = estimator::Learnt {
+        shape: Some(Means { prompt: 4_000.0, output: 250.0, answered: 900.0 }),
+        starts: BTreeMap::new(),
+        seen: Some([1.7e15, 4.0, 1.6e15, 1_000_000.0, 9_999.0]),
+        variants: [("h100".parse().unwrap(), capacity)].into(),
+    };
+    Persisted { learnt, estimated }
 }
 
 fn text() -> String {
     let persisted = persisted();
-    write(&persisted.learnt, persisted.shape).unwrap()
+    write(&persisted.learnt, &persisted.estimated).unwrap()
 }
 
 #[test]
 fn what_is_written_is_read_and_is_short() {
     let (text, mut want) = (text(), persisted());
-    assert!(text.len() < 1_000, "{} bytes: {text}", text.len());
-    for number in &mut want.learnt.forecast {
+    assert!(text.len() < 2_000, "{} bytes: {text}", text.len());
+    for number in &mut want.learnt.moves {
         *number = f64::from(*number as f32);
     }
     let got = read(&text).unwrap();
     assert_eq!(format!("{got:.5?}"), format!("{want:.5?}"));
     assert!(Memory::default().restore(&"a/m".parse().unwrap(), &got.learnt));
-    want.shape = None;
-    assert_eq!(read(&write(&want.learnt, None).unwrap()).unwrap().shape, None);
+    assert!(Estimator::default().restore(&"a/m".parse().unwrap(), &got.estimated));
+    let nothing = estimator::Learnt::default();
+    assert_eq!(read(&write(&want.learnt, &nothing).unwrap()).unwrap().estimated, nothing);
 }
 
 #[test]
 fn other_versions_and_damaged_texts_are_refused() {
     let text = text();
-    assert_eq!(read(&text.replacen('1', "2", 1)), Err(Unreadable::Version("2".to_owned())));
+    assert_eq!(read(&text.replacen('3', "1", 1)), Err(Unreadable::Version("1".to_owned())));
     let damaged = |text: &str| matches!(read(text), Err(Unreadable::Damaged(_)));
     assert!(damaged("") && damaged(&text[..text.len() - 1]) && damaged(&text.replace("4321", "9")));
     assert!(damaged(&format!("{text}{}", " ".repeat(LONGEST))));
     // A checksum keeps out accidents and nobody who means it.
     let forged = |body: &str| format!("{body};{:08x}", checksum(body));
-    assert!(damaged(&forged("1;1;1;1;1;1;1;1")) && damaged(&forged("1;1")));
+    assert!(damaged(&forged("3;1;1;1;1;1;1;1;1;1;1;1;1;1")) && damaged(&forged("3;1")));
 }
 
 #[test]
 fn more_than_a_status_may_hold_is_not_written() {
-    let mut many = persisted().learnt;
-    many.variants =
-        (0..400).map(|n| (format!("variant-{n}").parse().unwrap(), [1.0, 5.0])).collect();
-    assert_eq!(write(&many, None), None);
+    let Persisted { learnt, mut estimated } = persisted();
+    let one = estimated.variants.values().next().copied().unwrap();
+    estimated.variants = (0..400).map(|n| (format!("variant-{n}").parse().unwrap(), one)).collect();
+    assert_eq!(write(&learnt, &estimated), None);
 }
 
 proptest! {
     /// Whatever stands in a status, reading it ends in an answer, and what is taken over can be decided on.
     #[test]
-    fn no_text_does_harm(place in 0_usize..600, other in "[0-9a-zN;, .e-]{0,9}", sum in any::<bool>()) {
+    fn no_text_does_harm(place in 0_usize..1_900, other in "[0-9a-zN;, .e-]{0,9}", sum in any::<bool>()) {
         let mut text = text();
         let place = place.min(text.len());
         let end = (place + other.len()).min(text.len());

@@ -1,7 +1,7 @@
 //! The status of a model. Pure.
 
 use super::said::{said, serving};
-use crate::observe::{SeenModel, Starts};
+use crate::observe::SeenModel;
 use crate::time;
 use flyball_core::decision::{Decision, ModelDecision};
 use flyball_core::ids::{ModelId, VariantId};
@@ -31,8 +31,6 @@ pub struct Context<'a> {
     pub decided: Option<&'a ModelDecision>,
     /// Requests of the last hour that met the objectives, of a million.
     pub attained_per_million: Option<u32>,
-    /// Cold starts.
-    pub starts: &'a Starts,
     /// What was learnt and is to stand there from now on; otherwise what stands there stays.
     pub learnt: Option<String>,
 }
@@ -131,7 +129,11 @@ fn variants(id: &ModelId, context: &Context<'_>) -> Vec<VariantStatus> {
                     .map(|part| Span::of(&part, |n| n.get())),
                 cold_start_seconds: variant.cold_start.map(|start| Span::of(&start, whole_seconds)),
                 starts_measured: small(
-                    u32::try_from(context.starts.count(&full)).unwrap_or(u32::MAX),
+                    context
+                        .seen
+                        .starts
+                        .get(name)
+                        .map_or(0, |count| u32::try_from(*count).unwrap_or(u32::MAX)),
                 ),
             }
         };

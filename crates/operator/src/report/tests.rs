@@ -2,10 +2,12 @@ mod restart;
 
 use super::*;
 use crate::decide::{Brain, Decided};
-use crate::observe::demand::{Engine, Signals};
+use crate::observe::demand::Signals;
+use crate::observe::testing;
 use crate::observe::{Facts, Learnt, NodeFacts, PodFacts, Seen, Workload, look};
 use flyball_core::invariants::{Holding, removals};
 use flyball_core::units::{Micros, Timestamp};
+use flyball_estimator::reading::{CacheUsed, Engine};
 use flyball_resources::ModelService;
 use flyball_resources::model_service::{ModelServiceStatus, TargetKind};
 use flyball_telemetry::metrics::{Metric, Metrics, Part};
@@ -59,15 +61,12 @@ fn facts(service: Arc<ModelService>, with_workload: bool) -> Facts {
 
 /// What was seen at `now`, of engines that spoke at `seen_at`.
 fn seen(facts: &Facts, learnt: &mut Learnt, seen_at: u64, now: u64) -> Seen {
+    // 2,000 tokens a second read, and 300 written.
     let engine = Engine {
-        at: at(seen_at),
-        prompt_rate: Some(2_000.0),
-        output_rate: Some(300.0),
         running: Some(1.0),
         waiting: Some(0.0),
-        cache_used: Some(0.1),
-        prompt_mean: Some(100.0),
-        output_mean: Some(100.0),
+        cache_used: CacheUsed::Share(0.1),
+        ..testing::engine(at(seen_at), (3.0, 2_000.0 / 3.0, 100.0))
     };
     let engines = [(("a".to_owned(), "x".to_owned()), engine)].into();
     let signals = Signals { engines, ..Signals::default() };
@@ -80,21 +79,16 @@ fn told(facts: &Facts, seen_at: u64, now: u64) -> ModelServiceStatus {
     let seen = seen(facts, &mut learnt, seen_at, now);
     let decided = Brain::default().decide(&seen);
     assert!(decided.broken.is_empty(), "{:?}", decided.broken);
-    said(&seen, &learnt, &decided)
+    said(&seen, &decided)
 }
 
 /// The status that tells of what was decided.
-fn said(seen: &Seen, learnt: &Learnt, all: &Decided) -> ModelServiceStatus {
-    said_with(seen, learnt, all, None)
+fn said(seen: &Seen, all: &Decided) -> ModelServiceStatus {
+    said_with(seen, all, None)
 }
 
 /// The same, with what the governor learnt.
-fn said_with(
-    seen: &Seen,
-    learnt: &Learnt,
-    all: &Decided,
-    text: Option<String>,
-) -> ModelServiceStatus {
+fn said_with(seen: &Seen, all: &Decided, text: Option<String>) -> ModelServiceStatus {
     let (id, model) = seen.models.iter().next().unwrap();
     let context = Context {
         snapshot: &seen.snapshot,
@@ -104,7 +98,6 @@ fn said_with(
         model: seen.snapshot.models.get(id),
         decided: all.decision.models.first(),
         attained_per_million: None,
-        starts: &learnt.starts,
         learnt: text,
     };
     status(id, &context)
@@ -118,7 +111,7 @@ fn a_rule_that_would_be_broken_is_told_by_name() {
     let mut all = Brain::default().decide(&seen);
     let model = seen.models.keys().next().unwrap();
     all.broken = removals(model, [("x", Holding::MayHold)]);
-    let status = said(&seen, &learnt, &all);
+    let status = said(&seen, &all);
     assert_eq!(condition(&status, "Stalled"), is("True", "DecisionHeld"));
     assert_eq!(condition(&status, "Ready"), is("False", "DecisionHeld"));
     let stalled = status.conditions.iter().find(|one| one.type_ == "Stalled").unwrap();
@@ -281,8 +274,8 @@ fn every_metric_of_the_operator_is_on_its_page() {
     };
     facts.pods.get_mut("a").unwrap().push(waits);
     let mut learnt = Learnt::default();
-    for uid in ["1", "2", "3"] {
-        facts.pods.get_mut("a").unwrap()[0].uid = uid.to_owned();
+    for name in ["1", "2", "x"] {
+        facts.pods.get_mut("a").unwrap()[0].name = name.to_owned();
         seen(&facts, &mut learnt, 1_000, 1_010);
     }
     let seen = seen(&facts, &mut learnt, 1_000, 1_010);

@@ -32,7 +32,7 @@ impl Operator {
         let gone = self.witnesses.add(&mut signals, said, &facts, leads, time);
         self.link.forget(gone.iter(), SystemTime::now());
         if !leads {
-            self.learnt.priors.stand_by();
+            self.learnt.estimator.forget();
         }
         let seen = look(&facts, &signals, &mut self.learnt, time);
         let looked = began.elapsed();

@@ -92,8 +92,7 @@ impl Operator {
     }
 
     fn learnt_of(&self, id: &ModelId) -> Option<String> {
-        let shape = self.learnt.priors.shape(id);
-        self.state.brain(|brain| brain.learnt(id, shape))
+        self.state.brain(|brain| brain.learnt(id, &self.learnt.estimator))
     }
 
     /// Writes what was learnt of all models, because another operator will lead. Whatever is not written
@@ -169,7 +168,6 @@ impl Operator {
             model,
             decided,
             attained_per_million: self.attainment(id, &seen.snapshot),
-            starts: &self.learnt.starts,
             learnt,
         };
         report::status(id, &context)

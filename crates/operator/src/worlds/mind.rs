@@ -6,13 +6,14 @@ use super::{Second, clock, moment};
 use crate::build::{self, Built, Write};
 use crate::decide::{Brain, Decided};
 use crate::link::book::Book;
-use crate::observe::demand::{Engine, Signals};
+use crate::observe::demand::Signals;
 use crate::observe::{Counts, Facts, Learnt, Seen, Witnesses, look, prometheus};
 use crate::report::{self, Context};
 use flyball_core::decision::Decision;
 use flyball_core::ids::ModelId;
 use flyball_core::invariants::Violation;
 use flyball_core::units::Micros;
+use flyball_estimator::reading::Engine;
 use flyball_resources::model_service::ModelServiceStatus;
 use flyball_resources::stream::Orders;
 use std::collections::BTreeMap;
@@ -100,8 +101,7 @@ impl Mind {
             model: turn.seen.snapshot.models.get(id),
             decided,
             attained_per_million: None,
-            starts: &self.learnt.starts,
-            learnt: self.brain.learnt(id, self.learnt.priors.shape(id)),
+            learnt: self.brain.learnt(id, &self.learnt.estimator),
         };
         report::status(id, &context)
     }

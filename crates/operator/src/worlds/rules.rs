@@ -305,6 +305,7 @@ fn none_of(demand: &Demand) -> Demand {
         prefill: demand.prefill.map(|_| TokensPerSecond::ZERO),
         decode: demand.decode.map(|_| TokensPerSecond::ZERO),
         resident: demand.resident.map(|_| Tokens::ZERO),
+        burst: demand.burst.map(|_| TokensPerSecond::ZERO),
         backlog: demand.backlog.map(|_| Tokens::ZERO),
         sources: demand.sources,
     }

@@ -8,8 +8,9 @@ use super::plan::{Fault, Plan, Sickness};
 use super::rules::{Broken, Rules, View};
 use super::{Second, clock, moment, objects};
 use crate::build::Write;
-use crate::observe::demand::Engine;
 use flyball_core::ids::ModelId;
+use flyball_core::units::Timestamp;
+use flyball_estimator::reading::{CacheUsed, Engine, EngineCounts};
 use flyball_resources::stream::Orders;
 use flyball_resources::{ModelService, Pool};
 use std::collections::BTreeMap;
@@ -211,23 +212,29 @@ impl<'a> World<'a> {
             return;
         }
         let old = moment(now.saturating_sub(REMEMBERED));
-        self.series.retain(|_, engine| engine.at > old);
+        self.series.retain(|_, engine| engine.at().is_some_and(|at| at > old));
         for pod in &self.cluster.pods {
             let Some(model) = pod.model.filter(|_| self.cluster.runs(pod)) else { continue };
             let plan = &self.plan.models[model];
             let running = pod.streams.len() as f64;
             let (prompt, output) = (f64::from(plan.prompt), f64::from(plan.output));
-            let engine = Engine {
-                at: moment(now),
-                prompt_rate: Some(running * prompt / plan.seconds() as f64),
-                output_rate: Some(running * plan.speed),
-                running: Some(running),
-                waiting: Some(0.0),
-                cache_used: Some(running / f64::from(plan.slots)),
-                prompt_mean: Some(prompt),
-                output_mean: Some(output),
+            let place = (plan.namespace.clone(), pod.name.clone());
+            let before = self.series.remove(&place);
+            let counted = before.as_ref().and_then(|engine| engine.counts.last());
+            let counted = counted.map_or(0.0, |(_, counts)| counts.answered);
+            // So many requests have ended since the last scrape as would if as many had run all the time.
+            let answered = counted + running * SCRAPED as f64 / plan.seconds() as f64;
+            let counts = EngineCounts {
+                prompt_tokens: answered * prompt,
+                output_tokens: answered * output,
+                answered,
+                ..EngineCounts::UNKNOWN
             };
-            self.series.insert((plan.namespace.clone(), pod.name.clone()), engine);
+            let mut engine = before.unwrap_or_else(|| Engine::counted(moment(now), counts));
+            engine.counts.add(moment(now), Timestamp::default(), counts);
+            let cache_used = CacheUsed::Share(running / f64::from(plan.slots));
+            let (running, waiting) = (Some(running), Some(0.0));
+            self.series.insert(place, Engine { running, waiting, cache_used, ..engine });
         }
     }
 

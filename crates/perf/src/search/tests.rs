@@ -29,7 +29,7 @@ fn question<'a>(model: &'a Architecture, parts: &'a [Part<'a>]) -> ServeQuestion
         cache: Dtype::Bf16,
         shape: Shape::uniform(1500.0, 300.0),
         rate: 12.0,
-        targets: Targets { ttft_p95: Some(0.5), itl_p95: Some(0.04) },
+        targets: Targets { ttft_p95: Some(0.5), itl_p95: Some(0.04), tpot: None },
         parts,
         objective: ServeObjective::Cheapest,
         spare: 0,

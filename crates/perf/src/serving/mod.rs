@@ -2,6 +2,7 @@
 
 pub mod batch;
 pub mod capacity;
+pub mod chunk;
 pub mod factors;
 mod floors;
 pub mod fold;

@@ -34,6 +34,12 @@ impl Shape {
         alike + varied * (exponential - alike).max(0.0)
     }
 
+    /// Requests of which only the means are known: prompts vary as much as the 28,000 of Azure's two recorded
+    /// hours do (squared variation 0.92 and 0.93, 95th percentile 3.5 and 3.6 times the mean).
+    pub const fn usual(input: f64, output: f64) -> Self {
+        Self { input, output, input_variation: 0.92, input_p95: 3.5 }
+    }
+
     /// Every request alike.
     pub const fn uniform(input: f64, output: f64) -> Self {
         Self { input, output, input_variation: 0.0, input_p95: 1.0 }
@@ -65,7 +71,7 @@ impl Limits {
     }
 
     /// What the engine admits and the cache holds.
-    fn admitted(&self, shape: &Shape) -> f64 {
+    pub fn admitted(&self, shape: &Shape) -> f64 {
         let held = self.cache_tokens / (shape.input + self.output_held * shape.output);
         self.sequences.min(held)
     }

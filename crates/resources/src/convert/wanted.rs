@@ -144,6 +144,8 @@ impl CapacityPrior {
             prefill: stated(self.prefill_tokens_per_second, TokensPerSecond::new),
             decode: stated(self.decode_tokens_per_second, TokensPerSecond::new),
             resident: stated(self.resident_tokens, Tokens::new),
+            // Two rates say how much of each, and not what the one costs the other.
+            ..Capacity::UNKNOWN
         }
     }
 }

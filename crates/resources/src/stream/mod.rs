@@ -14,13 +14,15 @@ mod tests;
 mod up;
 
 pub use down::{ArmWeight, Down, DrainMark, ModelOrders, Orders, SplitWeights, Welcome};
-pub use up::{Demand, EndpointLoad, EndpointState, Hello, ModelDemand, Protocol, Up, Wake};
+pub use up::{Demand, EndpointLoad, EndpointState, Hello, ModelDemand, Past, Protocol, Up, Wake};
+
+use std::time::Duration;
 
 /// Two sides with different majors do not talk.
 pub const MAJOR: u32 = 1;
 
 /// Grows with every field that is added. Nobody is refused for it.
-pub const MINOR: u32 = 1;
+pub const MINOR: u32 = 2;
 
 /// The service and its one method, as the path of an HTTP/2 request.
 pub const PATH: &str = "/flyball.link.v1.Link/Talk";
@@ -33,6 +35,12 @@ pub const MAX_MODELS: usize = 10_000;
 
 /// Endpoints in one message.
 pub const MAX_ENDPOINTS: usize = 100_000;
+
+/// How far back a gateway tells how things stood.
+pub const PAST: Duration = Duration::from_secs(32);
+
+/// Moments of the past in one message: one for each second.
+pub const MAX_PAST: usize = 33;
 
 /// Bytes of one message. 10,000 models with every number in use take about 2 MiB, and 100,000
 /// endpoints with names of 60 bytes about 10 MiB.
@@ -51,6 +59,16 @@ pub struct PublicName {
 }
 
 impl ModelDemand {
+    /// Whether nothing has come, gone or been written since.
+    pub fn counts_as(&self, before: &Self) -> bool {
+        let counts = |one: &Self| {
+            let paced = (one.paced_tokens, one.paced_micros);
+            (one.arrived, one.arrived_tokens, one.uncached_tokens, one.output_tokens, paced)
+        };
+        let ended = |one: &Self| (one.answered, one.judged, one.missed);
+        counts(self) == counts(before) && ended(self) == ended(before)
+    }
+
     /// The model that it is about.
     pub fn public_name(&self) -> PublicName {
         PublicName { namespace: self.namespace.clone(), name: self.model.clone() }

@@ -264,6 +264,9 @@ fn the_largest_messages_fit_and_an_idle_model_costs_little() {
         missed_between_tokens: n,
         held_tokens: n,
         uncached_tokens: Some(n),
+        answered: Some(n),
+        paced_tokens: n,
+        paced_micros: n,
         namespace: "a-namespace-of-a-team-with-a-long-name".to_owned(),
     };
     let endpoint = EndpointLoad {

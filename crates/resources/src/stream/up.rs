@@ -12,6 +12,10 @@ pub struct Up {
     /// A model is wanted that has no engine. Said at once, and once per sleep.
     #[prost(message, optional, tag = "3")]
     pub wake: Option<Wake>,
+    /// How things stood in the last half minute, the oldest first. Said once, before the first `demand`: an
+    /// operator that has just begun knows rates at once.
+    #[prost(message, repeated, tag = "4")]
+    pub past: Vec<Past>,
 }
 
 /// A version of what is spoken on this stream.
@@ -61,6 +65,17 @@ pub struct Demand {
     /// Endpoints that did not fit. Those that drain or are busy are never left out before idle ones.
     #[prost(uint32, tag = "5")]
     pub endpoints_left_out: u32,
+}
+
+/// How things stood a while ago.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Past {
+    /// How long ago that was.
+    #[prost(uint64, tag = "1")]
+    pub age_ms: u64,
+    /// Models whose sums differ from those of the moment before; in the first moment, all of them.
+    #[prost(message, repeated, tag = "2")]
+    pub models: Vec<ModelDemand>,
 }
 
 /// What is wanted of one model. Sums count since the gateway began.
@@ -139,6 +154,15 @@ pub struct ModelDemand {
     /// Absent from gateways that do not tell them apart.
     #[prost(uint64, optional, tag = "24")]
     pub uncached_tokens: Option<u64>,
+    /// Sum: requests that were answered to the end. Absent from gateways that do not count them.
+    #[prost(uint64, optional, tag = "25")]
+    pub answered: Option<u64>,
+    /// Sum: output tokens of these that came after a first one.
+    #[prost(uint64, tag = "26")]
+    pub paced_tokens: u64,
+    /// Sum: microseconds from first tokens to last ones.
+    #[prost(uint64, tag = "27")]
+    pub paced_micros: u64,
     /// The namespace of its engines; empty where the gateway does not know it. The same name may be
     /// another model elsewhere.
     #[prost(string, tag = "29")]

@@ -3,6 +3,7 @@
 use crate::engine::{Arrival, Engine, Pace, Settings, What};
 use crate::seconds::Seconds;
 use flyball_perf::serving::batch::{Batch, Step};
+use flyball_perf::serving::steady::{Limits, Shape};
 use flyball_perf::serving::step::StepModel;
 use std::sync::Arc;
 
@@ -113,6 +114,23 @@ impl Speed {
     /// An idle engine of this speed.
     pub(super) fn engine(&self) -> Box<dyn ReplicaEngine> {
         Box::new(Engine::new(self.settings, self.step.clone(), Pace::Skipping))
+    }
+
+    /// Seconds per token with one request of this shape.
+    pub fn idle_pace(&self, shape: &Shape) -> f64 {
+        self.step.seconds(&Batch::decoding(1.0, shape.input + shape.output / 2.0))
+    }
+
+    /// The same limits for the formulas of the steady state.
+    pub fn limits(&self) -> Limits {
+        let settings = &self.settings;
+        Limits {
+            chunk: f64::from(settings.token_budget),
+            copies: 1.0,
+            sequences: f64::from(settings.max_running),
+            cache_tokens: f64::from(settings.blocks) * f64::from(settings.block_tokens),
+            output_held: 1.0,
+        }
     }
 }
 

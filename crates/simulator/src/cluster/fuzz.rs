@@ -216,6 +216,7 @@ fn variant(dice: &mut Dice, number: u32, pools: &[PoolSetup], initial: u32) -> V
         false => Capacity::UNKNOWN,
     };
     VariantSetup {
+        paces: None,
         name: VariantName::new(&format!("v{number}")).expect("a variant name"),
         pool,
         gpus_per_replica: *dice.one_of(&[1, 1, 2, 4, 16]),
@@ -259,6 +260,7 @@ pub fn capacity_of(linear: &Linear, settings: &Settings) -> Capacity {
         prefill: rate(prefill),
         decode: rate(decode),
         resident: resident.and_then(|tokens| Interval::exact(tokens, Origin::Stated).ok()),
+        ..Capacity::UNKNOWN
     }
 }
 

@@ -5,7 +5,13 @@ use super::faults::Fault;
 use super::world::World;
 use crate::seconds::Seconds;
 use crate::traffic::Request;
+use flyball_core::snapshot::ReplicaState;
+use flyball_core::units::{Micros, Timestamp};
+use flyball_estimator::Window;
+use flyball_estimator::reading::{GatewayCounts, GatewayReading};
 use std::collections::VecDeque;
+
+const SECOND: Micros = Micros::from_seconds(1);
 
 /// Everything on its way, and what has arrived.
 #[derive(Debug)]
@@ -24,6 +30,8 @@ pub(super) struct Pipeline {
 pub(super) struct Scrape {
     pub(super) at: Seconds,
     pub(super) models: Vec<Scraped>,
+    /// What the gateway counts of each model, if that can be read.
+    pub(super) gateways: Vec<Option<GatewayReading>>,
     /// Requests inside each replica that was there.
     pub(super) in_flight: Vec<(usize, Option<f64>)>,
 }
@@ -35,8 +43,6 @@ pub(super) struct Scraped {
     pub(super) prompt_tokens: Option<f64>,
     /// As engines count: each when it is there.
     pub(super) output_tokens: Option<f64>,
-    /// As gateways count: all of an answer when it ends.
-    pub(super) answered_tokens: Option<f64>,
     pub(super) waiting: Option<f64>,
     pub(super) waiting_tokens: Option<f64>,
     pub(super) running: Option<f64>,
@@ -55,7 +61,6 @@ impl Scraped {
             arrivals: change(self.arrivals),
             prompt_tokens: change(self.prompt_tokens),
             output_tokens: change(self.output_tokens),
-            answered_tokens: change(self.answered_tokens),
             waiting: change(self.waiting),
             waiting_tokens: change(self.waiting_tokens),
             running: change(self.running),
@@ -75,18 +80,52 @@ struct Counts {
     prompt_tokens: u64,
     generated: u64,
     answered: u64,
+    answered_tokens: u64,
+    paced_tokens: u64,
+    paced_micros: u64,
     judged: u64,
     missed: u64,
 }
 
 /// What is counted of a model between scrapes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Counted {
     counts: Counts,
+    /// The same at past scrapes, as a gateway tells it.
+    window: Window<GatewayCounts>,
     first_tokens: Vec<f64>,
     between_tokens: Vec<f64>,
     /// Tokens that each replica had generated when last scraped, by its place.
     generated: Vec<(usize, u64)>,
+}
+
+impl Counts {
+    /// As a gateway counts.
+    const fn of_gateway(&self) -> GatewayCounts {
+        GatewayCounts {
+            arrived: self.requests,
+            prompt_tokens: self.prompt_tokens,
+            uncached_tokens: None,
+            answered: self.answered,
+            output_tokens: self.answered_tokens,
+            paced_tokens: self.paced_tokens,
+            paced_micros: self.paced_micros,
+            judged: self.judged,
+            missed: self.missed,
+        }
+    }
+}
+
+impl Default for Counted {
+    fn default() -> Self {
+        Self {
+            counts: Counts::default(),
+            window: Window::of(GatewayReading::WINDOW),
+            first_tokens: Vec::new(),
+            between_tokens: Vec::new(),
+            generated: Vec::new(),
+        }
+    }
 }
 
 impl Pipeline {
@@ -99,8 +138,12 @@ impl Pipeline {
         }
     }
 
-    pub(super) fn arrived(&mut self, model: usize, request: &Request) {
-        let counts = &mut self.counted[model].counts;
+    pub(super) fn arrived(&mut self, model: usize, request: &Request, at: (Timestamp, Timestamp)) {
+        let Counted { counts, window, .. } = &mut self.counted[model];
+        // Gateways speak every second.
+        if window.last().is_none_or(|(last, _)| at.1.since(last).is_some_and(|age| age >= SECOND)) {
+            window.add(at.1, at.0, counts.of_gateway());
+        }
         counts.requests += 1;
         counts.prompt_tokens += u64::from(request.prompt);
     }
@@ -111,8 +154,13 @@ impl Pipeline {
 
     /// An answer of so many tokens ended.
     pub(super) fn answered(&mut self, model: usize, tokens: u32, apart: Seconds) {
-        self.counted[model].counts.answered += u64::from(tokens);
-        self.counted[model].between_tokens.push(apart.get());
+        let Counted { counts, between_tokens, .. } = &mut self.counted[model];
+        let further = u64::from(tokens.saturating_sub(1));
+        counts.answered += 1;
+        counts.answered_tokens += u64::from(tokens);
+        counts.paced_tokens += further;
+        counts.paced_micros += (apart.get() * 1e6 * further as f64) as u64;
+        between_tokens.push(apart.get());
     }
 
     pub(super) fn judged(&mut self, model: usize, missed: bool) {
@@ -137,6 +185,10 @@ impl World<'_> {
         for (model, scraped) in seen.iter().enumerate() {
             self.models[model].account.waited(self.now, scraped.waiting.unwrap_or(0.0));
         }
+        let at = self.now.after(self.setup.start);
+        for counted in &mut self.pipeline.counted {
+            counted.window.add(at, self.setup.start, counted.counts.of_gateway());
+        }
         let counts = self.pipeline.counted.iter().map(|counted| counted.counts).collect();
         self.pipeline.past.push_back((self.now, counts));
         let window = self.now - self.setup.metrics.window;
@@ -157,9 +209,31 @@ impl World<'_> {
         let in_flight = served
             .map(|replica| (*replica, change(Some(self.replicas[*replica].inside.len() as f64))));
         let in_flight = in_flight.collect();
+        let known = !missing && !nan;
+        let gateways =
+            (0..).zip(&seen).map(|(model, scraped)| known.then(|| self.gateway(model, scraped)));
+        let gateways = gateways.collect();
         let models = seen.into_iter().map(|scraped| scraped.map(change)).collect();
-        let scrape = Scrape { at: self.now, models, in_flight };
+        let scrape = Scrape { at: self.now, models, gateways, in_flight };
         self.pipeline.under_way.push_back((self.now + self.setup.metrics.delay, scrape));
+    }
+
+    /// What the gateway counts of a model.
+    fn gateway(&self, model: usize, scraped: &Scraped) -> GatewayReading {
+        let held = self.models[model].held.tokens;
+        let serving = self.present.iter().filter(|place| {
+            let replica = &self.replicas[**place];
+            replica.model == model && replica.state == ReplicaState::Ready
+        });
+        GatewayReading {
+            at: self.now.after(self.setup.start),
+            counts: self.pipeline.counted[model].window.clone(),
+            waiting_tokens: held,
+            unread_tokens: (scraped.waiting_tokens.unwrap_or(0.0) as u64).saturating_sub(held),
+            held_tokens: scraped.resident.unwrap_or(0.0) as u64,
+            in_flight: scraped.running.unwrap_or(0.0) as u64,
+            engines: u32::try_from(serving.count()).unwrap_or(u32::MAX),
+        }
     }
 
     fn scrape_model(&mut self, model: usize) -> Scraped {
@@ -205,7 +279,6 @@ impl World<'_> {
             arrivals: rate(|counts| counts.requests),
             prompt_tokens: rate(|counts| counts.prompt_tokens),
             output_tokens: rate(|counts| counts.generated),
-            answered_tokens: rate(|counts| counts.answered),
             waiting: Some(waiting),
             waiting_tokens: Some(waiting_tokens),
             running: Some(running),

@@ -7,11 +7,10 @@ use crate::policy::Reading;
 use crate::seconds::Seconds;
 use flyball_core::decision::ModelDecision;
 use flyball_core::ids::NodeName;
-use flyball_core::interval::{Interval, Origin};
-use flyball_core::snapshot::{
-    self, Demand, Misses, Mode, Model, Observed, Pool, Purchase, Snapshot, Sources,
-};
-use flyball_core::units::{Gpus, Micros, Requests, Timestamp, Tokens, TokensPerSecond};
+use flyball_core::snapshot::{self, Mode, Observed, Pool, Purchase, Snapshot};
+use flyball_core::units::{Gpus, Requests, Timestamp};
+use flyball_estimator::Readings;
+use flyball_estimator::reading::{ModelReading, VariantReading};
 use std::collections::BTreeMap;
 
 /// What was decided for a model at one moment, and on what.
@@ -28,12 +27,6 @@ pub struct LogEntry {
     /// The decision, of policies that explain themselves.
     pub decision: Option<ModelDecision>,
 }
-
-/// Cold starts that are remembered for a variant.
-const REMEMBERED: usize = 50;
-
-/// Cold starts after which measured ones are believed more than stated ones.
-const ENOUGH: usize = 5;
 
 impl World<'_> {
     /// The time that whoever decides believes it is.
@@ -54,77 +47,51 @@ impl World<'_> {
         let scrape = self.pipeline.read(self.now).cloned();
         let models = (0..self.models.len()).map(|model| {
             let id = self.setup.models[model].id.clone();
-            (id, self.see_model(model, taken_at, scrape.as_ref()))
+            (id, self.read_model(model, taken_at, scrape.as_ref()))
         });
         let pools = (0..self.setup.pools.len())
             .map(|pool| (self.setup.pools[pool].id.clone(), self.see_pool(pool, taken_at)));
-        let snapshot = Snapshot {
+        let readings = Readings {
             taken_at,
             shard: 0,
+            max_age: self.setup.metrics.max_age.to_micros(),
             models: models.collect(),
             pools: pools.collect(),
             runs: BTreeMap::new(),
         };
+        let (snapshot, _) = self.estimator.see(readings);
         let readings = (0..self.models.len()).map(|model| self.reading(model, scrape.as_ref()));
         (snapshot, readings.collect())
     }
 
-    fn see_model(&self, model: usize, now: Timestamp, scrape: Option<&Scrape>) -> Model {
+    fn read_model(&self, model: usize, now: Timestamp, scrape: Option<&Scrape>) -> ModelReading {
         let setup = &self.setup.models[model];
         let variants = (0..setup.variants.len()).map(|variant| {
             let name = setup.variants[variant].name.clone();
-            (name, self.see_variant(model, variant, now, scrape))
+            (name, self.read_variant(model, variant, now, scrape))
         });
-        Model {
+        let gateway = scrape.and_then(|scrape| scrape.gateways[model].clone());
+        ModelReading {
             mode: Mode::Act,
             pinned: None,
             frozen: false,
             blocked: false,
             bounds: setup.bounds,
             objectives: setup.objectives,
-            demand: self.demand(model, now, scrape),
-            misses: self.misses(model, now, scrape),
+            gateways: gateway.into_iter().collect(),
+            silent_gateways: 0,
+            waited_for: false,
             variants: variants.collect(),
         }
     }
 
-    fn demand(&self, model: usize, now: Timestamp, scrape: Option<&Scrape>) -> Demand {
-        let Some(scrape) = scrape else { return Demand::UNKNOWN };
-        let (seen, at) = (&scrape.models[model], scrape.at.after(self.setup.start));
-        let max_age = self.setup.metrics.max_age.to_micros();
-        let rate = |value: Option<f64>| {
-            Observed::judge(value.and_then(TokensPerSecond::from_sample), at, now, max_age)
-        };
-        let count = |value: Option<f64>| {
-            Observed::judge(value.and_then(Tokens::from_sample), at, now, max_age)
-        };
-        Demand {
-            prefill: rate(seen.prompt_tokens),
-            // The operator hears of demand from gateways first.
-            decode: rate(seen.answered_tokens),
-            resident: count(seen.resident),
-            backlog: count(seen.waiting_tokens),
-            sources: Sources::default(),
-        }
-    }
-
-    fn misses(&self, model: usize, now: Timestamp, scrape: Option<&Scrape>) -> Observed<Misses> {
-        let Some(scrape) = scrape else { return Observed::Missing };
-        let seen = &scrape.models[model];
-        let count = |value: Option<f64>| value.and_then(Requests::from_sample);
-        let counted = count(seen.judged).zip(count(seen.missed));
-        let counted = counted.map(|(requests, missed)| Misses { requests, missed });
-        let at = scrape.at.after(self.setup.start);
-        Observed::judge(counted, at, now, self.setup.metrics.max_age.to_micros())
-    }
-
-    fn see_variant(
+    fn read_variant(
         &self,
         model: usize,
         variant: usize,
         now: Timestamp,
         scrape: Option<&Scrape>,
-    ) -> snapshot::Variant {
+    ) -> VariantReading {
         let setup = &self.setup.models[model].variants[variant];
         let of = |place: &&usize| {
             let replica = &self.replicas[**place];
@@ -134,12 +101,23 @@ impl World<'_> {
             let replica = &self.replicas[*place];
             (replica.id.clone(), self.see_replica(*place, replica, now, scrape))
         });
-        snapshot::Variant {
+        let started = self.present.iter().filter(of).filter_map(|place| {
+            let replica = &self.replicas[*place];
+            // What served from the beginning was never started.
+            let served = replica.served.filter(|_| replica.ordered > Seconds::ZERO)?;
+            Some((replica.id.clone(), (served - replica.ordered).to_micros()))
+        });
+        VariantReading {
             pool: self.setup.pools[setup.pool].id.clone(),
             gpus_per_replica: Gpus::new(setup.gpus_per_replica),
-            capacity: setup.capacity,
-            cold_start: self.learnt_cold_start(model, variant),
+            stated: setup.capacity,
+            predicted: None,
+            paces: setup.paces,
+            cold_start: setup.cold_start.expected(&self.setup.pools[setup.pool].node_supply),
             replicas: replicas.collect(),
+            started: started.collect(),
+            engines: BTreeMap::new(),
+            lapsed: false,
         }
     }
 
@@ -183,20 +161,6 @@ impl World<'_> {
         let value = value.and_then(|(_, count)| count.and_then(Requests::from_sample));
         let at = scrape.at.after(self.setup.start);
         Observed::judge(value, at, now, self.setup.metrics.max_age.to_micros())
-    }
-
-    /// Measured once there are enough of them, and before that what the parts say.
-    fn learnt_cold_start(&self, model: usize, variant: usize) -> Option<Interval<Micros>> {
-        let all = self.models[model].account.cold_starts.iter().rev();
-        let mut seen: Vec<Seconds> =
-            all.filter(|(of, _)| *of == variant).map(|(_, took)| *took).take(REMEMBERED).collect();
-        if seen.len() < ENOUGH {
-            let setup = &self.setup.models[model].variants[variant];
-            return setup.cold_start.expected(&self.setup.pools[setup.pool].node_supply);
-        }
-        seen.sort();
-        let at = |share: f64| seen[((seen.len() - 1) as f64 * share).round() as usize].to_micros();
-        Interval::new(at(0.1), at(0.5), at(0.95), Origin::Measured).ok()
     }
 
     fn see_pool(&self, pool: usize, now: Timestamp) -> Pool {

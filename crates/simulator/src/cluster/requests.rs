@@ -69,7 +69,8 @@ impl World<'_> {
             felt: self.felt(request, asked),
         });
         self.models[model].arrived += 1;
-        self.pipeline.arrived(model, asked);
+        let at = (self.setup.start, self.now.after(self.setup.start));
+        self.pipeline.arrived(model, asked, at);
         if let Some(patience) = asked.patience {
             self.queue.plan(self.now + patience, Event::HangUp { request });
         }

@@ -9,6 +9,7 @@ use crate::traffic::Trace;
 use flyball_core::ids::{AcceleratorId, ModelId, PoolId, VariantName};
 use flyball_core::snapshot::{Capacity, Objectives, Purchase, ScalingBounds};
 use flyball_core::units::{Gpus, Price, Timestamp};
+use flyball_estimator::reading::Paces;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -78,6 +79,8 @@ pub struct VariantSetup {
     pub gpus_per_replica: u32,
     /// What policies are told that one replica can do.
     pub capacity: Capacity,
+    /// How long its tokens take, as policies are told.
+    pub paces: Option<Paces>,
     /// How long one takes to start.
     pub cold_start: StartParts,
     /// How fast one computes.

@@ -62,6 +62,7 @@ fn small(stages: Vec<Stage>) -> Setup {
         Linear { base: 0.01, per_prompt_token: 1e-4, per_decode: 0.0, per_cached_token: 0.0 };
     let settings = Settings::vllm(32, 2_048, 4_000);
     let variant = VariantSetup {
+        paces: None,
         name: VariantName::new("v").unwrap(),
         pool: 0,
         gpus_per_replica: 1,

@@ -14,6 +14,7 @@ use crate::chance::{Chance, Purpose, stream};
 use crate::policy::Policy;
 use crate::seconds::Seconds;
 use flyball_core::decision::Previous;
+use flyball_estimator::Estimator;
 use flyball_routing::{Endpoint, Seen};
 
 /// How long requests that are inside at the end are waited for. A request of a thousand tokens at a
@@ -52,6 +53,7 @@ pub(super) struct World<'a> {
     /// Every request that arrived.
     pub(super) requests: Vec<super::requests::Request>,
     pub(super) pipeline: Pipeline,
+    pub(super) estimator: Estimator,
     /// How far the clock of whoever decides is wrong.
     pub(super) clock_error: f64,
     /// Places of the faults that are under way.
@@ -122,6 +124,7 @@ impl<'a> World<'a> {
             present: Vec::new(),
             requests: Vec::new(),
             pipeline: Pipeline::new(setup.models.len()),
+            estimator: Estimator::default(),
             clock_error: 0.0,
             faults: Vec::new(),
             previous: Previous::none(),

@@ -77,6 +77,10 @@ pub struct Model {
     pub load: Load,
     /// Mean requests per second that one replica serves within the objectives.
     pub per_replica: f64,
+    /// The same while a queue stands, which is what a replica does at most.
+    pub at_most: f64,
+    /// Of a million parts of a replica's work, those that are reading, if known.
+    pub reading_per_million: Option<u32>,
     /// Time to the first token when nothing waits.
     pub first_token: Seconds,
     /// Longest time to the first token that meets the objective.

@@ -47,7 +47,7 @@ pub(super) struct Served {
 impl Queue {
     pub(super) fn new(model: &Model) -> Self {
         Self {
-            per_replica: model.per_replica,
+            per_replica: model.at_most,
             slack: model.slack().get(),
             patience: model.patience.get().max(model.slack().get()),
             waiting: 0.0,

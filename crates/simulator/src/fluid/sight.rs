@@ -10,57 +10,76 @@ use crate::seconds::Seconds;
 use flyball_core::ids::{ModelId, PoolId, ReplicaId, RunId, VariantName};
 use flyball_core::interval::{Interval, Origin};
 use flyball_core::snapshot::{
-    Capacity, Demand, Misses, Mode, Objectives, Observed, Pool, Purchase, Replica, ReplicaState,
-    Snapshot, Sources, TrainingRun, Variant,
+    Capacity, Mode, Objectives, Observed, Pool, Purchase, Replica, ReplicaState, TrainingRun,
 };
 use flyball_core::units::{Gpus, Micros, Requests, Timestamp, Tokens, TokensPerSecond};
+use flyball_estimator::reading::{
+    GatewayCounts, GatewayReading, ModelReading, Paces, VariantReading,
+};
+use flyball_estimator::{Estimator, Readings, Window};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The picture that is kept up to date and shown.
+/// What is read of the world, and the picture that it gives.
 pub(super) struct View {
     start: Timestamp,
-    snapshot: Snapshot,
+    estimator: Estimator,
     pool: PoolId,
+    pools: BTreeMap<PoolId, Pool>,
+    runs: BTreeMap<RunId, TrainingRun>,
     pub(super) models: Vec<ModelView>,
     readings: Vec<Reading>,
 }
 
-/// The part of the picture that shows one model; put into the snapshot when it is shown.
+/// What is read of one model.
 #[derive(Clone, Debug)]
 pub(super) struct ModelView {
     id: ModelId,
     start: Timestamp,
+    /// What stays as it is; replicas are put in when it is shown.
+    described: ModelReading,
     replicas: BTreeMap<ReplicaId, Replica>,
-    demand: Demand,
-    misses: Observed<Misses>,
-    /// Requests and misses since the start.
-    counted: (f64, f64),
+    /// Replicas that began to serve since the last look, and how long that took.
+    started: Vec<(ReplicaId, Micros)>,
+    asked_at: BTreeMap<ReplicaId, Seconds>,
+    /// Not where accelerators are shared: there a start takes as long as the wait for one.
+    starts_are_told: bool,
+    gateway: Option<GatewayReading>,
+    counted: Counted,
     reading: Reading,
+}
+
+/// Counts since the start. A flow has no whole requests, so that they are made whole when they are told.
+#[derive(Clone, Debug)]
+struct Counted {
+    /// What was told lately.
+    window: Window<GatewayCounts>,
+    work: f64,
+    done: f64,
+    paced_seconds: f64,
+    requests: f64,
+    missed: f64,
 }
 
 impl View {
     pub(super) fn new<'a>(world: &World, fleets: impl Iterator<Item = &'a Fleet>) -> Self {
         let pool: PoolId = "pool".parse().expect("a word is a name");
-        let mut snapshot = Snapshot::empty(world.start, 0);
         let kind = "gpu".parse().expect("a word is a name");
         let prices = world.price.map(|price| (Purchase::OnDemand, price)).into_iter().collect();
         let shared = world.pool.as_ref();
         let fixed = shared.is_some_and(|pool| pool.fixed.is_some());
-        snapshot.pools.insert(
-            pool.clone(),
-            Pool {
-                accelerator: kind,
-                allocatable: BTreeMap::new(),
-                held_by_others: Gpus::ZERO,
-                shares: BTreeMap::new(),
-                can_grow: !fixed,
-                supply: shared.filter(|_| !fixed).and_then(|_| stated(&world.cold_start)),
-                limit: None,
-                prices,
-            },
-        );
+        let described = Pool {
+            accelerator: kind,
+            allocatable: BTreeMap::new(),
+            held_by_others: Gpus::ZERO,
+            shares: BTreeMap::new(),
+            can_grow: !fixed,
+            supply: shared.filter(|_| !fixed).and_then(|_| stated(&world.cold_start)),
+            limit: None,
+            prices,
+        };
+        let mut runs = BTreeMap::new();
         if shared.is_some_and(|pool| pool.training.is_some()) {
-            snapshot.runs.insert(
+            runs.insert(
                 RunId::new("training", "borrower").expect("words are names"),
                 TrainingRun {
                     pool: pool.clone(),
@@ -73,13 +92,18 @@ impl View {
                 },
             );
         }
-        for model in &world.models {
-            snapshot.models.insert(model.id.clone(), described(model, &pool, world));
-        }
         let models = world.models.iter().zip(fleets);
-        let models =
-            models.map(|(model, fleet)| ModelView::new(model, fleet, world.start)).collect();
-        Self { start: world.start, snapshot, pool, models, readings: Vec::new() }
+        let models = models.map(|(model, fleet)| ModelView::new(model, fleet, &pool, world));
+        let models = models.collect();
+        Self {
+            start: world.start,
+            estimator: Estimator::default(),
+            pools: [(pool.clone(), described)].into(),
+            pool,
+            runs,
+            models,
+            readings: Vec::new(),
+        }
     }
 
     /// Shows the picture to somebody.
@@ -90,53 +114,73 @@ impl View {
         look: impl FnOnce(Sight<'_>) -> T,
     ) -> T {
         let at = now.after(self.start);
-        self.snapshot.taken_at = at;
-        if let Some(pool) = self.snapshot.pools.get_mut(&self.pool) {
-            let gpus = self.snapshot.models.values().flat_map(|model| model.variants.values());
-            let each = gpus.map(|variant| variant.gpus_per_replica.get()).max().unwrap_or(1);
+        let each = self.models.iter().map(ModelView::gpus).max().unwrap_or(1);
+        if let Some(pool) = self.pools.get_mut(&self.pool) {
             let value = Gpus::new(slots.total() * each);
             pool.allocatable.insert(Purchase::OnDemand, Observed::Fresh { value, at });
-            for run in self.snapshot.runs.values_mut() {
-                run.gpus = Gpus::new(slots.lent() * each);
-            }
         }
-        self.swap_in();
-        let answer = look(Sight { now, snapshot: &self.snapshot, readings: &self.readings });
-        self.swap_in();
-        answer
-    }
-
-    /// Exchanges replicas and demand between the views and the snapshot: moving them in for the
-    /// time of one decision and out again is cheaper than keeping two copies.
-    fn swap_in(&mut self) {
+        for run in self.runs.values_mut() {
+            run.gpus = Gpus::new(slots.lent() * each);
+        }
         self.readings.clear();
+        self.readings.extend(self.models.iter().map(|view| view.reading));
+        let models = self.models.iter_mut().map(|view| (view.id.clone(), view.read()));
+        let (mut snapshot, _) = self.estimator.see(Readings {
+            taken_at: at,
+            shard: 0,
+            max_age: MAX_AGE,
+            models: models.collect(),
+            pools: self.pools.clone(),
+            runs: self.runs.clone(),
+        });
+        let answer = look(Sight { now, snapshot: &snapshot, readings: &self.readings });
+        // Replicas are moved into the picture and back: copies of them would be most of the time.
         for view in &mut self.models {
-            self.readings.push(view.reading);
-            let Some(model) = self.snapshot.models.get_mut(&view.id) else { continue };
-            std::mem::swap(&mut model.demand, &mut view.demand);
-            std::mem::swap(&mut model.misses, &mut view.misses);
-            if let Some(variant) = model.variants.values_mut().next() {
-                std::mem::swap(&mut variant.replicas, &mut view.replicas);
+            let model = snapshot.models.get_mut(&view.id);
+            if let Some(variant) = model.and_then(|model| model.variants.values_mut().next()) {
+                view.replicas = std::mem::take(&mut variant.replicas);
             }
         }
+        answer
     }
 }
 
+/// A scrape that is older than this is not fresh.
+const MAX_AGE: Micros = Micros::from_seconds(60);
+
 impl ModelView {
-    fn new(model: &Model, fleet: &Fleet, start: Timestamp) -> Self {
+    fn new(model: &Model, fleet: &Fleet, pool: &PoolId, world: &World) -> Self {
         let mut view = Self {
             id: model.id.clone(),
-            start,
+            start: world.start,
+            described: described(model, pool, world),
             replicas: BTreeMap::new(),
-            demand: Demand::UNKNOWN,
-            misses: Observed::Missing,
-            counted: (0.0, 0.0),
+            started: Vec::new(),
+            asked_at: BTreeMap::new(),
+            starts_are_told: world.pool.is_none(),
+            gateway: None,
+            counted: Counted::default(),
             reading: Reading::default(),
         };
         for (id, state) in fleet.members() {
             view.join(id, state, Seconds::ZERO);
         }
         view
+    }
+
+    fn gpus(&self) -> u32 {
+        let variants = self.described.variants.values();
+        variants.map(|variant| variant.gpus_per_replica.get()).max().unwrap_or(1)
+    }
+
+    fn read(&mut self) -> ModelReading {
+        let mut reading = self.described.clone();
+        reading.gateways.extend(self.gateway.clone());
+        if let Some(variant) = reading.variants.values_mut().next() {
+            variant.replicas = std::mem::take(&mut self.replicas);
+            variant.started = std::mem::take(&mut self.started);
+        }
+        reading
     }
 
     pub(super) fn namespace(&self) -> &str {
@@ -153,12 +197,20 @@ impl ModelView {
             purchase: Some(Purchase::OnDemand),
         };
         self.replicas.insert(id.clone(), replica);
+        if state != ReplicaState::Ready && self.starts_are_told {
+            self.asked_at.insert(id.clone(), now);
+        }
     }
 
     pub(super) fn change(&mut self, id: &ReplicaId, state: ReplicaState, now: Seconds) {
         if let Some(replica) = self.replicas.get_mut(id) {
             replica.state = state;
             replica.since = now.after(self.start);
+        }
+        if state == ReplicaState::Ready
+            && let Some(asked) = self.asked_at.remove(id)
+        {
+            self.started.push((id.clone(), (now - asked).to_micros()));
         }
     }
 
@@ -171,6 +223,7 @@ impl ModelView {
     }
 
     pub(super) fn leave(&mut self, id: &ReplicaId) {
+        self.asked_at.remove(id);
         self.replicas.remove(id);
     }
 
@@ -184,11 +237,12 @@ impl ModelView {
             draining: fleet.draining(),
             ..Reading::default()
         };
-        self.counted.0 += since.requests;
-        self.counted.1 += since.missed;
+        self.counted.requests += since.requests;
+        self.counted.missed += since.missed;
+        self.counted.work += since.work;
+        self.counted.done += since.done;
         if since.blind || since.seconds <= 0.0 {
-            self.demand = Demand::UNKNOWN;
-            self.misses = Observed::Missing;
+            self.gateway = None;
             return;
         }
         let rate = |sum: f64| sum / since.seconds;
@@ -205,18 +259,10 @@ impl ModelView {
         reading.running = Some(running);
         reading.cache_used = (fleet.ready() > 0).then_some(busy);
         reading.first_token_p90 = Some(model.first_token + Seconds(since.wait));
-        reading.between_tokens_p90 = Some(between_tokens(model, busy));
+        reading.between_tokens_p90 = Some(long_between_tokens(model, busy));
         let at = now.after(self.start);
-        self.demand = Demand {
-            prefill: seen(TokensPerSecond::from_sample(rate(since.work) * prompt), at),
-            decode: seen(TokensPerSecond::from_sample(rate(since.done) * output), at),
-            resident: seen(Tokens::from_sample(running * (prompt + output / 2.0)), at),
-            backlog: seen(Tokens::from_sample(queue.waiting() * prompt), at),
-            sources: Sources::default(),
-        };
-        let (requests, missed) = self.counted;
-        let counted = Requests::from_sample(requests).zip(Requests::from_sample(missed));
-        self.misses = seen(counted.map(|(requests, missed)| Misses { requests, missed }), at);
+        self.counted.paced_seconds += since.done * output * between_tokens(model, busy).get();
+        self.gateway = Some(self.counted.told(model, queue.waiting(), running, fleet.ready(), at));
         let each = if fleet.ready() > 0 { running / f64::from(fleet.ready()) } else { 0.0 };
         let busy = seen(Requests::from_sample(each), at);
         for replica in self.replicas.values_mut() {
@@ -227,11 +273,72 @@ impl ModelView {
     }
 }
 
-/// A step takes two fifths of the objective when a replica is idle and all of it at capacity, with
-/// a straight line between: a batch's step time grows linearly with its requests, and a capacity
-/// is chosen so that the objective is just met there.
-fn between_tokens(model: &Model, busy: f64) -> Seconds {
+impl Default for Counted {
+    fn default() -> Self {
+        Self {
+            window: Window::of(GatewayReading::WINDOW),
+            work: 0.0,
+            done: 0.0,
+            paced_seconds: 0.0,
+            requests: 0.0,
+            missed: 0.0,
+        }
+    }
+}
+
+impl Counted {
+    /// As a gateway tells it.
+    fn told(
+        &mut self,
+        model: &Model,
+        waiting: f64,
+        running: f64,
+        ready: u32,
+        at: Timestamp,
+    ) -> GatewayReading {
+        let (prompt, output) = model.tokens;
+        let whole = |count: f64| count.round() as u64;
+        let counts = GatewayCounts {
+            // Work in requests of the usual size: what is asked for is told by tokens.
+            arrived: whole(self.work),
+            prompt_tokens: whole(self.work * prompt),
+            uncached_tokens: None,
+            answered: whole(self.done),
+            output_tokens: whole(self.done * output),
+            paced_tokens: whole(self.done * output),
+            paced_micros: whole(self.paced_seconds * 1e6),
+            judged: whole(self.requests),
+            missed: whole(self.missed),
+        };
+        self.window.add(at, Timestamp::default(), counts);
+        GatewayReading {
+            at,
+            counts: self.window.clone(),
+            waiting_tokens: whole(waiting * prompt),
+            unread_tokens: 0,
+            held_tokens: whole(running * (prompt + output / 2.0)),
+            in_flight: whole(running),
+            engines: ready,
+        }
+    }
+}
+
+/// Nine of ten steps are shorter than two fifths of the objective when a replica is idle and than all of it at
+/// capacity, with a straight line between: a batch's step time grows linearly with its requests, and a capacity is
+/// chosen so that the objective is just met there.
+fn long_between_tokens(model: &Model, busy: f64) -> Seconds {
     model.between_tokens_objective * (0.4 + 0.6 * busy)
+}
+
+/// The time of a step with next to nothing to do, as a share of the objective.
+const IDLE: f64 = 0.4;
+
+/// A step takes two fifths of the objective on the mean when a replica is idle, and all of it at what it does at most. The time
+/// of a step is that of an empty one over the part of the time that is no work, and of what replicas do at most three
+/// quarters are what they carry.
+fn between_tokens(model: &Model, busy: f64) -> Seconds {
+    let most = (0.75 * busy).min(1.0);
+    model.between_tokens_objective * (IDLE / (1.0 - (1.0 - IDLE) * most))
 }
 
 fn seen<T>(value: Option<T>, at: Timestamp) -> Observed<T> {
@@ -244,7 +351,7 @@ fn stated(cold_start: &ColdStart) -> Option<Interval<Micros>> {
     Interval::new(quantile(0.05), quantile(0.5), quantile(0.95), Origin::Measured).ok()
 }
 
-fn described(model: &Model, pool: &PoolId, world: &World) -> flyball_core::snapshot::Model {
+fn described(model: &Model, pool: &PoolId, world: &World) -> ModelReading {
     let (prompt, output) = model.tokens;
     let rate = |tokens: f64| {
         let value = TokensPerSecond::new((model.per_replica * tokens).round() as u64);
@@ -257,15 +364,29 @@ fn described(model: &Model, pool: &PoolId, world: &World) -> flyball_core::snaps
         Some(pool) => Interval::exact(pool.swap.to_micros(), Origin::Measured).ok(),
         None => stated(&world.cold_start),
     };
-    let variant = Variant {
+    let variant = VariantReading {
         pool: pool.clone(),
         gpus_per_replica: model.gpus,
-        capacity: Capacity { prefill: rate(prompt), decode: rate(output), resident },
+        stated: Capacity {
+            prefill: rate(prompt),
+            decode: rate(output),
+            resident,
+            reading_per_million: model.reading_per_million,
+            measured_per_million: None,
+        },
+        predicted: None,
+        paces: Some(Paces {
+            idle: between_tokens(model, 0.0).get(),
+            full: between_tokens(model, 1.0).get(),
+        }),
         cold_start,
         replicas: BTreeMap::new(),
+        started: Vec::new(),
+        engines: BTreeMap::new(),
+        lapsed: false,
     };
     let name = VariantName::new("only").expect("a word is a name");
-    flyball_core::snapshot::Model {
+    ModelReading {
         mode: Mode::Act,
         pinned: None,
         frozen: false,
@@ -276,8 +397,9 @@ fn described(model: &Model, pool: &PoolId, world: &World) -> flyball_core::snaps
             between_tokens: Some(model.between_tokens_objective.to_micros()),
             attainment_per_million: model.attainment_per_million,
         },
-        demand: Demand::UNKNOWN,
-        misses: Observed::Missing,
+        gateways: Vec::new(),
+        silent_gateways: 0,
+        waited_for: false,
         variants: [(name, variant)].into(),
     }
 }

@@ -31,6 +31,8 @@ pub(super) fn world(requests_per_step: &[f32], cold_start: f64) -> World {
         id: "team/model".parse().unwrap(),
         load,
         per_replica: 2.0,
+        at_most: 2.0,
+        reading_per_million: None,
         first_token: Seconds(0.0),
         first_token_objective: Seconds(3.0),
         between_tokens_objective: Seconds(0.1),

@@ -142,6 +142,7 @@ fn variant(
         pool: form.pools.iter().position(|pool| pool.name == variant.pool)?,
         gpus_per_replica: variant.gpus,
         capacity: speed::capacity(&speed, shape, objectives),
+        paces: speed::paces(&speed, shape, objectives),
         cold_start: start_parts(&variant.cold_start),
         speed,
         purchase: purchase(variant.purchase),

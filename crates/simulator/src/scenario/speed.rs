@@ -4,8 +4,9 @@ use super::form::{LinearForm, ModelledForm};
 use crate::cluster::{Linear, Speed, StepSpeed};
 use crate::engine::Settings;
 use flyball_core::snapshot::{Capacity, Objectives};
+use flyball_estimator::reading::Paces;
 use flyball_perf::serving::capacity::{self, Wanted};
-use flyball_perf::serving::steady::{Limits, Shape};
+use flyball_perf::serving::steady::Shape;
 use std::sync::Arc;
 
 /// Tokens in a block of the cache; vLLM's default.
@@ -40,20 +41,20 @@ pub(super) fn modelled(form: &ModelledForm, shape: &Shape) -> Result<Speed, Stri
 /// What policies are told that one replica can do. Where it is predicted, the operator predicts it from
 /// the means of requests, which is all that gateways tell.
 pub(super) fn capacity(speed: &Speed, shape: &Shape, objectives: &Objectives) -> Capacity {
-    let shape = match speed.step {
-        StepSpeed::Modelled(_) => Shape::uniform(shape.input, shape.output),
-        StepSpeed::Linear(_) => *shape,
-    };
-    capacity::capacity(&speed.step, &limits(speed), &shape, objectives)
+    let shape = told(speed, shape);
+    capacity::capacity(&speed.step, &speed.limits(), &shape, objectives)
 }
 
-fn limits(speed: &Speed) -> Limits {
-    let settings = &speed.settings;
-    Limits {
-        chunk: f64::from(settings.token_budget),
-        copies: 1.0,
-        sequences: f64::from(settings.max_running),
-        cache_tokens: f64::from(settings.blocks) * f64::from(settings.block_tokens),
-        output_held: 1.0,
+/// How long its tokens take, as policies are told.
+pub(super) fn paces(speed: &Speed, shape: &Shape, objectives: &Objectives) -> Option<Paces> {
+    let shape = told(speed, shape);
+    let at = capacity::carried(&speed.step, &speed.limits(), &shape, objectives)?;
+    Some(Paces { idle: speed.idle_pace(&shape), full: at.tpot })
+}
+
+fn told(speed: &Speed, shape: &Shape) -> Shape {
+    match speed.step {
+        StepSpeed::Modelled(_) => Shape::usual(shape.input, shape.output),
+        StepSpeed::Linear(_) => *shape,
     }
 }

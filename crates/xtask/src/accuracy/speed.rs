@@ -96,7 +96,7 @@ fn rank_seconds(catalog: &Catalog) -> Result<f64> {
         cache: Dtype::Bf16,
         shape: Shape::uniform(1500.0, 300.0),
         rate: 50.0,
-        targets: Targets { ttft_p95: Some(2.0), itl_p95: Some(0.1) },
+        targets: Targets { ttft_p95: Some(2.0), itl_p95: Some(0.1), tpot: None },
         parts: &parts,
         objective: ServeObjective::Cheapest,
         spare: 0,

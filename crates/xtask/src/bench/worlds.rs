@@ -92,6 +92,8 @@ fn model(source: &Source, part: Part, seed: u64) -> Model {
         id: format!("bench/{}", source.name).parse().expect("source names are names"),
         load,
         per_replica,
+        at_most: per_replica,
+        reading_per_million: None,
         first_token: Seconds::ZERO,
         first_token_objective: Seconds(3.0),
         between_tokens_objective: Seconds(0.1),

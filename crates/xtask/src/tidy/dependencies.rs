@@ -10,15 +10,16 @@ use super::tree::{Manifest, Tree};
 const ARROWS: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("perf", &["core"]),
+    ("estimator", &["core", "perf"]),
     ("governor", &["core", "perf"]),
     ("routing", &["core"]),
-    ("simulator", &["core", "perf", "governor", "routing"]),
+    ("simulator", &["core", "perf", "estimator", "governor", "routing"]),
     ("resources", &["core"]),
     ("telemetry", &["core"]),
     ("admin", &[]),
     ("emulator", &["core", "perf", "simulator", "telemetry"]),
     ("gateway", &["core", "routing", "resources", "telemetry", "admin"]),
-    ("operator", &["core", "perf", "governor", "resources", "telemetry", "admin"]),
+    ("operator", &["core", "perf", "estimator", "governor", "resources", "telemetry", "admin"]),
     ("ledger", &["core", "resources", "telemetry", "admin"]),
     ("console", &["core", "resources", "telemetry", "admin", "ledger"]),
     (
@@ -27,6 +28,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "core",
             "perf",
+            "estimator",
             "governor",
             "routing",
             "simulator",
@@ -50,7 +52,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that only compute.
-const PURE: &[&str] = &["core", "perf", "governor", "routing"];
+const PURE: &[&str] = &["core", "perf", "estimator", "governor", "routing"];
 
 /// External packages that some crates must not use, and why.
 struct Ban {
@@ -100,7 +102,7 @@ const BANS: &[Ban] = &[
         reason: "a decision takes `now` as an argument, and these crates can read the clock",
     },
     Ban {
-        crates: &["core", "governor", "routing"],
+        crates: &["core", "estimator", "governor", "routing"],
         packages: &["schemars", "serde", "serde-json", "serde-saphyr", "toml"],
         tests_may: true,
         reason: "decision types are not serialisable, so that they can change freely; stored and \

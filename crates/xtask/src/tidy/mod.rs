@@ -15,6 +15,7 @@ mod machine;
 mod map;
 mod names;
 mod sizes;
+mod snapshots;
 mod source;
 mod tree;
 
@@ -41,6 +42,7 @@ const RULES: &[Rule] = &[
     names::heap_names,
     names::module_docs,
     names::simulation_switch,
+    snapshots::built,
     documents::links,
     documents::decisions,
     clocks::quicker_than,

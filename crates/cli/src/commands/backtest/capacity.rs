@@ -1,17 +1,25 @@
 //! What one replica carries: as given, or as `perf` predicts it for an accelerator.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use flyball_core::snapshot::Objectives;
+use flyball_core::units::Micros;
+use flyball_estimator::reading::Paces;
 use flyball_perf::catalog::{Catalog, Purchase};
 use flyball_perf::hardware::Accelerator;
 use flyball_perf::search::serve::{
     Choice, Knowledge, Part, ServeObjective, ServeQuestion, Targets, serve,
 };
+use flyball_perf::serving::capacity::Work;
 use flyball_perf::serving::fold::Replica;
-use flyball_perf::serving::steady::Shape;
+use flyball_perf::serving::steady::{Shape, at_rate, most_running};
 use flyball_perf::serving::step::StepModel;
 use flyball_simulator::cluster::{Speed, StepSpeed};
 use flyball_simulator::engine::Settings;
+use flyball_simulator::knee::{knee, like};
+use flyball_simulator::traffic::Trace;
+use flyball_simulator::traffic::load::Traffic;
 
 use super::args::ReplayArgs;
 use crate::catalog;
@@ -21,8 +29,14 @@ use crate::output::{Exit, Failure, FailureCode};
 /// What one replica carries, and how it behaves at that.
 #[derive(Clone, Debug)]
 pub(super) struct Capacity {
-    /// Requests per second inside the targets.
+    /// Requests per second inside the targets, when they come at random.
     pub(super) per_second: f64,
+    /// Requests per second while a queue stands.
+    pub(super) at_most: f64,
+    /// Of a million parts of its work, those that are reading, if known.
+    pub(super) reading_per_million: Option<u32>,
+    /// Share of the requests that miss a target though nobody else is there.
+    pub(super) unavoidable: f64,
     /// Time to the first token when nothing waits, in seconds.
     pub(super) first_token: f64,
     /// How long an engine works on a request, in seconds.
@@ -36,6 +50,8 @@ pub(super) struct Capacity {
     pub(super) weights: Option<(f64, f64)>,
     /// The engine's steps, where they are predicted.
     pub(super) speed: Option<Speed>,
+    /// How long its tokens take, where that is predicted.
+    pub(super) paces: Option<Paces>,
     /// What the numbers rest on.
     pub(super) from: String,
     /// Dollars per accelerator and hour.
@@ -56,6 +72,9 @@ pub(super) fn given(per_second: f64, args: &ReplayArgs, tokens: (f64, f64)) -> C
     let service = first_token + tokens.1 * MEAN_TPOT_SHARE * args.tpot.as_secs_f64();
     Capacity {
         per_second,
+        at_most: per_second,
+        reading_per_million: None,
+        unavoidable: 0.0,
         first_token,
         service,
         // Little's law.
@@ -63,76 +82,91 @@ pub(super) fn given(per_second: f64, args: &ReplayArgs, tokens: (f64, f64)) -> C
         prompt_tokens_per_second: per_second * tokens.0,
         weights: None,
         speed: None,
+        paces: None,
         from: "given".to_owned(),
         usd_per_gpu_hour: args.price,
     }
 }
 
-/// As `perf` predicts it.
+/// As `perf` predicts it: the engine's steps, and what requests like these find when they go through them.
 pub(super) fn predicted(
     name: &str,
     gpu: &str,
     args: &ReplayArgs,
     catalog: &Catalog,
     shape: Shape,
+    part: &Traffic,
 ) -> Result<Capacity, Failure> {
     let model = Model::load(name, &args.formats)?;
     let accelerator = catalog::accelerator(catalog, gpu, "flyball backtest --gpu")?;
     let offer = catalog.cheapest(&accelerator.id, None, Purchase::OnDemand);
     let parts = [Part { accelerator, offer }];
     let knowledge = Knowledge::builtin();
-    let ask = |shape: Shape, rate: f64| {
-        let question = ServeQuestion {
-            model: &model.architecture,
-            engine: args.engine,
-            cache: model.cache,
-            shape,
-            rate,
-            targets: Targets {
-                ttft_p95: Some(args.ttft.as_secs_f64()),
-                itl_p95: Some(args.tpot.as_secs_f64()),
-            },
-            parts: &parts,
-            objective: ServeObjective::Cheapest,
-            spare: 0,
-            most_gpus: args.tensor,
-            sequences: SEQUENCES,
-        };
-        let plan = serve(&question, &knowledge);
-        let wanted = format!("TP{}", args.tensor);
-        let found = |choice: &&Choice| choice.layout.to_string() == wanted;
-        let reason = plan.rejected.iter().find(|one| one.layout.to_string() == wanted);
-        let reason = reason.map(|one| one.reason.to_string());
-        plan.ranked.iter().find(found).cloned().ok_or(reason)
+    let question = ServeQuestion {
+        model: &model.architecture,
+        engine: args.engine,
+        cache: model.cache,
+        shape,
+        // Next to nothing to do: what it is like when nothing waits.
+        rate: 1e-3,
+        targets: Targets { ttft_p95: None, itl_p95: None, tpot: Some(args.tpot.as_secs_f64()) },
+        parts: &parts,
+        objective: ServeObjective::Cheapest,
+        spare: 0,
+        most_gpus: args.tensor,
+        sequences: SEQUENCES,
     };
-    // Next to nothing to do: what it is like when nothing waits.
-    let idle = ask(shape, 1e-3).map_err(|reason| cannot(name, gpu, args.tensor, reason))?;
-    let per_second = idle.capacity.point;
-    let busy = ask(shape, 0.8 * per_second).unwrap_or_else(|_| idle.clone());
-    let seconds = |shape: Shape| ask(shape, 1e-3).map(|choice| 1.0 / choice.capacity.point);
-    let longer = |input: f64, output: f64| {
-        seconds(Shape { input: shape.input * input, output: shape.output * output, ..shape })
-    };
-    let weights = match (seconds(shape), longer(1.2, 1.0), longer(1.0, 1.2)) {
-        (Ok(one), Ok(more_input), Ok(more_output)) => {
-            let prompt = (more_input - one).max(0.0) / (0.2 * shape.input);
-            let output = (more_output - one).max(0.0) / (0.2 * shape.output);
-            Some((prompt, output)).filter(|(prompt, output)| prompt + output > 0.0)
-        }
-        _ => None,
-    };
+    let plan = serve(&question, &knowledge);
+    let wanted = format!("TP{}", args.tensor);
+    let reason = plan.rejected.iter().find(|one| one.layout.to_string() == wanted);
+    let reason = reason.map(|one| one.reason.to_string());
+    let choice = plan.ranked.iter().find(|choice| choice.layout.to_string() == wanted);
+    let choice = choice.ok_or_else(|| cannot(name, gpu, args.tensor, reason))?;
+    let unknown = || cannot(name, gpu, args.tensor, None);
+    let speed = speed(&model, accelerator, choice, args, &knowledge).ok_or_else(unknown)?;
+    let requests = sample(part, &shape);
+    let knee = knee(&speed, &requests, &objectives(args)).ok_or_else(unknown)?;
+    let limits = speed.limits();
+    let tpot = args.tpot.as_secs_f64();
+    let most = most_running(&speed.step, &shape, &limits, |at| at.tpot <= tpot);
+    let at_most = most.map_or(knee.per_second, |at| at.rate.max(knee.per_second));
+    let at = at_rate(&speed.step, &shape, &limits, knee.per_second.min(at_most));
+    let work = at.map(|at| Work::of(&speed.step, &shape, &at));
     let price = offer.map(|offer| offer.price.amount().micros() as f64 / 1e6);
     Ok(Capacity {
-        per_second,
-        first_token: idle.at.ttft_mean,
-        service: busy.at.ttft_mean + shape.output * busy.at.tpot,
-        running: busy.at.running.max(1.0) / 0.8,
-        prompt_tokens_per_second: per_second * shape.input,
-        weights,
-        speed: speed(&model, accelerator, &idle, args, &knowledge),
-        from: format!("predicted for {} TP{}, {}", accelerator.id, args.tensor, idle.evidence),
+        per_second: knee.per_second,
+        at_most,
+        reading_per_million: work.and_then(|work| work.reading_per_million(&shape)),
+        unavoidable: knee.unavoidable,
+        first_token: knee.first_token,
+        service: knee.service,
+        // Little's law.
+        running: (knee.per_second * knee.service).max(1.0),
+        prompt_tokens_per_second: knee.per_second * shape.input,
+        weights: work.map(|work| (work.per_prompt_token, work.per_output_token)),
+        from: format!("predicted for {} TP{}, {}", accelerator.id, args.tensor, choice.evidence),
+        paces: Some(Paces { idle: speed.idle_pace(&shape), full: knee.pace }),
+        speed: Some(speed),
         usd_per_gpu_hour: args.price.or(price),
     })
+}
+
+/// What a request is judged by.
+pub(super) fn objectives(args: &ReplayArgs) -> Objectives {
+    let micros = |time: Duration| Micros::from_millis(time.as_millis() as u64);
+    Objectives {
+        first_token: Some(micros(args.ttft)),
+        between_tokens: Some(micros(args.tpot)),
+        attainment_per_million: ((1.0 - args.misses) * 1e6).round() as u32,
+    }
+}
+
+/// Requests like those of the traffic: its own where it has single ones, and else drawn.
+fn sample(part: &Traffic, shape: &Shape) -> Trace {
+    match part {
+        Traffic::Trace(trace) => trace.clone(),
+        Traffic::Rates(_) => like(shape),
+    }
 }
 
 /// Steps of the engine as it would be started: so many requests at once, this chunk, this cache.

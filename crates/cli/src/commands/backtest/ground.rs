@@ -15,7 +15,7 @@ use flyball_simulator::traffic::{Load, Trace};
 use super::args::{Method, ReplayArgs};
 use super::capacity::{self, Capacity};
 use super::clock::Clock;
-use super::requests;
+use super::{requests, words};
 use crate::output::{Exit, Failure, FailureCode};
 
 /// The flow is reckoned in steps of this length.
@@ -65,6 +65,19 @@ enum Source {
 }
 
 impl Ground {
+    /// Models of which more requests miss a target than may, though nobody else is there: whoever chases that buys
+    /// replicas for nothing.
+    pub(super) fn unreachable(&self, args: &ReplayArgs) -> impl Iterator<Item = String> {
+        let beyond = self.subjects.iter().filter(move |one| one.capacity.unavoidable > args.misses);
+        beyond.map(|one| {
+            format!(
+                "{}: {} of the requests miss a target on an idle replica, so that no number of replicas keeps it",
+                one.id.name(),
+                words::percent(one.capacity.unavoidable)
+            )
+        })
+    }
+
     pub(super) fn read(args: &ReplayArgs) -> Result<Ground, Failure> {
         let mut assumed = Vec::new();
         let mut subjects = Vec::new();
@@ -85,7 +98,8 @@ impl Ground {
                 match (args.per_replica.get(index).or(args.per_replica.first()), &args.gpu) {
                     (Some(rate), _) => capacity::given(*rate, args, tokens),
                     (None, Some(gpu)) => {
-                        capacity::predicted(&name, gpu, args, &catalog, shape(&part, tokens))?
+                        let shape = shape(&part, tokens);
+                        capacity::predicted(&name, gpu, args, &catalog, shape, &part.traffic)?
                     }
                     (None, None) => return Err(nothing_said(&name)),
                 };
@@ -190,6 +204,8 @@ impl Ground {
             Model {
                 id: subject.id.clone(),
                 per_replica: subject.capacity.per_second,
+                at_most: subject.capacity.at_most,
+                reading_per_million: subject.capacity.reading_per_million,
                 first_token: Seconds(subject.capacity.first_token),
                 first_token_objective: Seconds(args.ttft.as_secs_f64()),
                 between_tokens_objective: Seconds(args.tpot.as_secs_f64()),

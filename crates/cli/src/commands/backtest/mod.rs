@@ -62,6 +62,7 @@ fn backtest(args: &BacktestArgs, printer: &Printer) -> Result<Exit, Failure> {
     drop(progress);
     let mut answer = answer(&args.replay, &ground, &replayed, against.as_deref());
     answer.notes = policies.iter().flat_map(|policy| policy.notes.clone()).collect();
+    answer.notes.extend(ground.unreachable(&args.replay));
     answer.gates = args
         .fail_if
         .iter()

@@ -1,7 +1,7 @@
 //! What somebody who knew the future would have paid, minute by minute.
 //!
-//! It misses nothing: its need is the mean of each minute in whole replicas, and every start is paid
-//! in full, as policies pay it. The hull around it says what misses would have saved; they are bought
+//! It misses nothing: its need is the mean of each minute in whole replicas that do all they can, and every
+//! start is paid in full, as policies pay it. The hull around it says what misses would have saved; they are bought
 //! where they are cheapest, over all models together.
 
 use flyball_simulator::clairvoyant::hull;
@@ -79,7 +79,7 @@ fn demands(world: &World) -> Vec<Demand> {
             masked: masked
                 .map(|(minute, steps)| minute < unscored || steps.iter().any(|masked| *masked))
                 .collect(),
-            per_second: model.per_replica,
+            per_second: model.at_most,
             initial: model.initial.get(),
             floor: model.bounds.min.get(),
             gpus: f64::from(model.gpus.get()),

@@ -89,7 +89,10 @@ fn of_model(subject: &Subject, model: &Model, args: &ReplayArgs) -> Option<Model
             prefill: rate(subject.tokens.0),
             decode: rate(subject.tokens.1),
             resident: Interval::exact(Tokens::new(tokens), Origin::Modelled).ok(),
+            reading_per_million: subject.capacity.reading_per_million,
+            measured_per_million: None,
         },
+        paces: subject.capacity.paces,
         cold_start: StartParts {
             image: none.clone(),
             weights: none,

@@ -4,8 +4,9 @@
 //! engines arguments` holds these lists against the engines' own parsers. The oldest releases that take
 //! them: vLLM 0.18 (`--shutdown-timeout`), SGLang 0.5, any llama-server with `--hf-repo`.
 
-use flyball_resources::ModelService;
+use crate::observe::chunk;
 use flyball_resources::model_service::{Engine, EngineKind, Variant};
+use flyball_resources::{ModelService, Pool};
 
 /// A program and its arguments. Without a program, the image's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +20,7 @@ pub(super) fn command_line(
     service: &ModelService,
     variant: &Variant,
     engine: &Engine,
+    pool: Option<&Pool>,
 ) -> CommandLine {
     if !engine.command.is_empty() {
         return CommandLine { command: engine.command.clone(), args: engine.args.clone() };
@@ -38,6 +40,10 @@ pub(super) fn command_line(
     };
     let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     let mut args: Vec<String> = owned(&own);
+    let chosen = chunk::flag(engine.kind).zip(chunk::chosen(service, variant, pool));
+    args.extend(
+        chosen.into_iter().flat_map(|(flag, tokens)| [flag.to_owned(), tokens.to_string()]),
+    );
     args.extend(engine.args.iter().cloned());
     CommandLine { command: owned(command), args }
 }

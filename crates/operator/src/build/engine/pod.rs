@@ -81,7 +81,7 @@ fn container(
     engine: &Engine,
     pool: Option<&Pool>,
 ) -> Value {
-    let line = args::command_line(service, variant, engine);
+    let line = args::command_line(service, variant, engine, pool);
     let mut container = json!({
         "name": ENGINE,
         "image": engine.image,

@@ -1,11 +1,12 @@
 //! No write takes away a pod that may hold requests, whoever is heard or not.
 
 use super::*;
-use crate::observe::demand::{Engine, Signals};
+use crate::observe::demand::Signals;
 use crate::observe::{Counts, Expected, Facts, Learnt, look, prometheus};
 use flyball_core::decision::Previous;
 use flyball_core::testing::hold;
 use flyball_core::units::Micros;
+use flyball_estimator::reading::{Engine, EngineCounts};
 use flyball_resources::ModelService;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use proptest::prelude::*;
@@ -54,7 +55,8 @@ fn heard() -> Signals {
 }
 
 fn engine(count: f64, seen: u64) -> Engine {
-    Engine { at: at(seen), running: Some(count), waiting: Some(0.0), ..Engine::default() }
+    let engine = Engine::counted(at(seen), EngineCounts::UNKNOWN);
+    Engine { running: Some(count), waiting: Some(0.0), ..engine }
 }
 
 fn engines(signals: &mut Signals, all: &[(&str, f64, u64)]) {

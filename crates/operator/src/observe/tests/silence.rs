@@ -171,7 +171,8 @@ fn what_did_not_fit_into_a_report_is_not_nothing() {
     let crowded = Report { models: [].into(), left_out: 1, ..report("two", 1_041, 0, 0, true) };
     let mut signals = Signals::default();
     add(&mut gateways, &mut signals, &[report("one", 1_041, 410, 2, true), crowded], &facts, 1_041);
-    assert_eq!(signals.asked[&id()].sources, Sources { heard: 1, silent: 1 });
+    let demand = model(&facts, &signals, 1_041).demand;
+    assert_eq!(demand.sources, Sources { heard: 1, silent: 1 });
 }
 
 #[test]
@@ -196,7 +197,8 @@ fn an_engine_that_is_not_heard_takes_nothing_away_and_does_not_hold_others_up() 
         model(&both, &signals, 1_010).demand
     };
     // Scraped five minutes ago, never, or without a number: in each case the first is still heard.
-    let broken = Engine { waiting: Some(f64::NAN), prompt_rate: None, ..engine(1_000) };
+    let broken =
+        Engine { waiting: Some(f64::NAN), ..testing::engine(at(1_000), (5.0, f64::NAN, 100.0)) };
     for (y, prefill) in [(Some(engine(700)), 4_000), (None, 2_000), (Some(broken), 2_000)] {
         let demand = seen(y);
         assert_eq!(demand.freshness(), Freshness::Stale);

@@ -11,14 +11,13 @@ use crate::search::part::{Part, Ranged};
 use crate::search::rejection::Latency;
 use crate::search::{Rejection, layouts};
 use crate::serving::batch::Batch;
+use crate::serving::chunk::{self, CHUNKS};
 use crate::serving::fold::Replica;
 use crate::serving::steady::{self, Limits, Operating};
 use crate::serving::step::StepModel;
 use flyball_core::units::{Gpus, Replicas};
 use std::cmp::Ordering;
 
-/// Prompt tokens per step that engines are run with.
-pub(super) const CHUNKS: [u32; 5] = [512, 1024, 2048, 4096, 8192];
 /// Above this share of a step, a layout is bound by its links and not worth its accelerators.
 const LINK_BOUND: f64 = 0.5;
 /// A replica is not planned fuller than this, in prompts or in requests at once, whatever the
@@ -229,27 +228,20 @@ fn sized(
         cache_tokens: memory.cache_tokens.low().get() as f64,
         output_held: 1.0,
     };
-    let Targets { ttft_p95, itl_p95 } = question.targets;
+    let Targets { ttft_p95, itl_p95, tpot } = question.targets;
+    if let Some(target) = tpot {
+        whole_step_inside(step, question, &limits, chunk, target)?;
+    }
     let inside = |at: &Operating| {
-        itl_p95.is_none_or(|target| at.itl_p95(spreads.itl.high) <= target)
+        tpot.is_none_or(|target| at.tpot <= target)
+            && itl_p95.is_none_or(|target| at.itl_p95(spreads.itl.high) <= target)
             && ttft_p95.is_none_or(|target| at.ttft_p95 <= target)
             && at.prompt_load <= FULLEST
             && at.slots <= FULLEST
     };
     let Some(most) = steady::most_running(step, shape, &limits, inside) else {
         let idle = steady::operating(step, shape, &limits, 0.1);
-        let late = match itl_p95 {
-            Some(target) if idle.itl_p95(spreads.itl.high) > target => {
-                let best = idle.itl_p95(spreads.itl.high);
-                Rejection::Latency { which: Latency::BetweenTokens, best, target }
-            }
-            _ => Rejection::Latency {
-                which: Latency::FirstToken,
-                best: idle.ttft_p95,
-                target: ttft_p95.unwrap_or(f64::INFINITY),
-            },
-        };
-        return Err(late);
+        return Err(too_late(&question.targets, &idle, spreads));
     };
     let replicas = replicas_for(question, part, layout, most.rate)?;
     let share = question.rate / f64::from(replicas.get());
@@ -283,6 +275,37 @@ fn sized(
         evidence,
         may_miss_ttft: ttft_p95.is_some_and(|target| ttft.high > target),
     })
+}
+
+/// Why nothing is carried at all: which latency a replica misses that has next to nothing to do.
+fn too_late(targets: &Targets, idle: &Operating, spreads: &Spreads) -> Rejection {
+    let Targets { ttft_p95, itl_p95, tpot } = *targets;
+    let between = match (itl_p95, tpot) {
+        (Some(target), _) => (idle.itl_p95(spreads.itl.high), target),
+        (None, Some(target)) => (idle.tpot, target),
+        (None, None) => (0.0, f64::INFINITY),
+    };
+    let first = (idle.ttft_p95, ttft_p95.unwrap_or(f64::INFINITY));
+    let is_between = between.0 > between.1;
+    let which = if is_between { Latency::BetweenTokens } else { Latency::FirstToken };
+    let (best, target) = if is_between { between } else { first };
+    Rejection::Latency { which, best, target }
+}
+
+/// Refuses a chunk whose step alone is longer than a token may take. The smallest is left, or slow parts would have
+/// none.
+fn whole_step_inside(
+    step: &StepModel,
+    question: &ServeQuestion<'_>,
+    limits: &Limits,
+    chunk: u32,
+    target: f64,
+) -> Result<(), Rejection> {
+    let best = chunk::seconds(step, &question.shape, limits.chunk * limits.copies);
+    if best <= target || chunk == CHUNKS[0] {
+        return Ok(());
+    }
+    Err(Rejection::Latency { which: Latency::BetweenTokens, best, target })
 }
 
 /// As few as carry the load, and the spare; with a budget for speed, as many as it buys.

@@ -39,7 +39,7 @@ pub fn serve(question: &ServeQuestion<'_>, knowledge: &Knowledge) -> ServePlan {
     for (index, part) in question.parts.iter().enumerate() {
         let kernels = part.accelerator.kernels_or_assumed();
         for layout in layouts::serving(question.model, part.accelerator) {
-            plan.considered += candidate::CHUNKS.len();
+            plan.considered += crate::serving::chunk::CHUNKS.len();
             match candidate::best(question, knowledge, part, &kernels, layout) {
                 Ok(choice) => plan.ranked.push(Choice { part: index, ..choice }),
                 Err(reason) => plan.rejected.push(Rejected { part: index, layout, reason }),

@@ -14,6 +14,8 @@ pub struct Targets {
     /// 95th percentiles in seconds.
     pub ttft_p95: Option<f64>,
     pub itl_p95: Option<f64>,
+    /// Mean time per output token of a request, in seconds, as services are judged by.
+    pub tpot: Option<f64>,
 }
 
 /// By what the answers are ranked.

@@ -173,7 +173,11 @@ pub(super) fn outcome(args: &ServeArgs) -> Result<Outcome, Failure> {
         cache: model.cache,
         shape: load.shape,
         rate: load.rate,
-        targets: Targets { ttft_p95: seconds(args.ttft_p95), itl_p95: seconds(args.itl_p95) },
+        targets: Targets {
+            ttft_p95: seconds(args.ttft_p95),
+            itl_p95: seconds(args.itl_p95),
+            tpot: None,
+        },
         parts: &parts,
         objective: args.objective(),
         spare: u32::from(args.parts.spot),

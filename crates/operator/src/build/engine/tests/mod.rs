@@ -24,9 +24,41 @@ fn service(names: &[&str], model: &str, engine: Value) -> ModelService {
 }
 
 fn words(service: &ModelService) -> (Vec<String>, Vec<String>) {
+    words_in(service, None)
+}
+
+fn words_in(service: &ModelService, pool: Option<&Pool>) -> (Vec<String>, Vec<String>) {
     let variant = &service.spec.variants[0];
-    let line = command_line(service, variant, variant.engine.as_ref().unwrap());
+    let line = command_line(service, variant, variant.engine.as_ref().unwrap(), pool);
     (line.command, line.args)
+}
+
+/// A pool of this accelerator.
+fn pool_of(accelerator: &str) -> Pool {
+    let pool = json!({
+        "apiVersion": "flyball.dev/v1alpha1", "kind": "Pool", "metadata": {"name": "p"},
+        "spec": {"accelerator": accelerator},
+    });
+    serde_json::from_value(pool).unwrap()
+}
+
+#[test]
+fn steps_are_as_large_as_lets_a_token_come_in_time() {
+    let with = |between: Option<i32>, args: &[&str]| {
+        let engine = json!({"kind": "VLLM", "image": "i", "args": args});
+        let mut service = service(&[], "Qwen/Qwen3-32B", engine);
+        service.spec.objectives.between_tokens_milliseconds = between;
+        let (_, args) = words_in(&service, Some(&pool_of("h100-sxm-80gb")));
+        let at = args.iter().rposition(|word| word.starts_with("--max-num-batched-tokens"));
+        at.map(|at| args[at..].join(" "))
+    };
+    let flag = |tokens: u32| Some(format!("--max-num-batched-tokens {tokens}"));
+    assert_eq!(with(Some(5_000), &[]), flag(8_192));
+    let strict = with(Some(100), &[]);
+    assert!([flag(1_024), flag(2_048)].contains(&strict), "{strict:?}");
+    assert_eq!(with(None, &[]), None, "nobody asks for it");
+    let own = "--max-num-batched-tokens=4096";
+    assert_eq!(with(Some(100), &[own]).as_deref(), Some(own), "the owner says it");
 }
 
 #[test]

@@ -1,0 +1,140 @@
+//! An engine whose steps take `t0` and longer by the work in them, told right, wrong, or not at all.
+
+use super::*;
+use flyball_core::interval::Origin;
+
+/// Prompt and output tokens per second that the engine really carries.
+const TRULY: (f64, f64) = (3_000.0, 900.0);
+const PACES: Paces = Paces { idle: 0.02, full: 0.08 };
+
+fn stated(factor: f64) -> Capacity {
+    let rate = |tokens: f64| {
+        let rate = TokensPerSecond::from_sample(tokens * factor).expect("a rate");
+        Interval::exact(rate, Origin::Stated).ok()
+    };
+    Capacity {
+        prefill: rate(TRULY.0),
+        decode: rate(TRULY.1),
+        reading_per_million: Some(400_000),
+        ..Capacity::UNKNOWN
+    }
+}
+
+/// The engine at this share of what it carries, at the so manieth look.
+fn at_load(share: f64, look: u64) -> Moment {
+    let shown = share * (1.0 - PACES.idle / PACES.full);
+    Moment {
+        at: Timestamp::from_millis(1_000 * (1_000 + 15 * look)),
+        each: (TRULY.0 * share, TRULY.1 * share),
+        pace: Some(PACES.idle / (1.0 - shown)),
+        expected: Some(PACES),
+        reads_per_written: 3.3,
+        running: Some(20.0),
+        waiting: 0.0,
+        missed: Some(false),
+        allowed: Some(0.1),
+        settled: true,
+    }
+}
+
+/// After ten minutes of looks at these moments.
+fn ten_minutes(prior: &Capacity, moment: impl Fn(u64) -> Moment) -> Learned {
+    let mut learned = Learned::default();
+    (0..40).for_each(|look| learned.learn(prior, &moment(look)));
+    learned
+}
+
+fn decode(capacity: &Capacity) -> f64 {
+    capacity.decode.expect("known").point().get() as f64
+}
+
+#[test]
+fn a_capacity_stated_wrong_by_three_is_found_at_a_fifth_of_the_load() {
+    for wrong in [1.0 / 3.0, 0.5, 2.0, 3.0] {
+        let prior = stated(wrong);
+        let learned = ten_minutes(&prior, |look| at_load(0.2, look));
+        let found = decode(&learned.capacity(&prior)) / TRULY.1;
+        assert!((found - 1.0).abs() < 0.1, "stated x {wrong}: found x {found}");
+    }
+}
+
+#[test]
+fn one_that_is_right_stands() {
+    let prior = stated(1.1);
+    let learned = ten_minutes(&prior, |look| at_load(0.4, look));
+    assert_eq!(learned.capacity(&prior).decode, prior.decode);
+    assert_eq!(learned.capacity(&prior).measured_per_million, Some(1_000_000));
+}
+
+#[test]
+fn what_is_done_while_work_waits_is_all_that_can_be_done() {
+    let prior = stated(2.0);
+    let queued = |look| Moment { waiting: 30_000.0, pace: None, ..at_load(1.0, look) };
+    let found = decode(&ten_minutes(&prior, queued).capacity(&prior)) / TRULY.1;
+    assert!((found - 1.0).abs() < 0.05, "{found}");
+}
+
+#[test]
+fn what_is_done_while_nobody_waits_can_be_done_at_least() {
+    let prior = stated(1.0 / 3.0);
+    let idle = |look| Moment { pace: None, ..at_load(0.8, look) };
+    let found = decode(&ten_minutes(&prior, idle).capacity(&prior)) / TRULY.1;
+    assert!((found - 0.8).abs() < 0.01, "{found}");
+    let missing = |look| Moment { missed: Some(true), ..idle(look) };
+    assert_eq!(ten_minutes(&prior, missing).capacity(&prior), prior, "they missed: no floor");
+}
+
+#[test]
+fn nothing_stated_is_found_from_pace_and_objective() {
+    let unknown = Capacity::UNKNOWN;
+    let moment = |look| {
+        let running = if look < 8 { 1.0 } else { 20.0 };
+        let share = if look < 8 { 0.01 } else { 0.4 };
+        Moment { expected: None, running: Some(running), ..at_load(share, look) }
+    };
+    let found = decode(&ten_minutes(&unknown, moment).capacity(&unknown)) / TRULY.1;
+    assert!((0.6..=1.1).contains(&found), "{found}");
+}
+
+#[test]
+fn an_engine_that_slows_to_half_is_seen_in_ten_minutes() {
+    let prior = stated(1.0);
+    let mut learned = ten_minutes(&prior, |look| at_load(0.4, look));
+    for look in 40..80 {
+        // The same work fills twice the share of what it carries now.
+        let slow = Moment { each: at_load(0.4, look).each, ..at_load(0.8, look) };
+        learned.learn(&prior, &slow);
+    }
+    let found = decode(&learned.capacity(&prior)) / TRULY.1;
+    assert!((found - 0.5).abs() < 0.1, "{found}");
+}
+
+#[test]
+fn replicas_that_warm_up_and_readings_that_are_none_teach_nothing() {
+    let prior = stated(3.0);
+    let warming = |look| Moment { settled: false, ..at_load(0.4, look) };
+    assert_eq!(ten_minutes(&prior, warming).capacity(&prior), prior);
+    let none = |look| Moment { pace: Some(f64::NAN), ..at_load(0.01, look) };
+    assert_eq!(ten_minutes(&prior, none).capacity(&prior), prior);
+}
+
+#[test]
+fn where_nearly_all_work_is_reading_pace_says_nothing() {
+    let prior = stated(3.0);
+    let code = |look| Moment { reads_per_written: 73.0, ..at_load(0.2, look) };
+    assert_eq!(ten_minutes(&prior, code).capacity(&prior), prior);
+}
+
+#[test]
+fn what_was_learnt_outlives_the_process() {
+    let prior = stated(3.0);
+    let learned = ten_minutes(&prior, |look| at_load(0.4, look));
+    let numbers = learned.numbers().expect("numbers");
+    let restored = Learned::restored(&numbers).expect("the same");
+    assert_eq!(restored.capacity(&prior), learned.capacity(&prior));
+    for at in 0..NUMBERS {
+        let mut broken = numbers;
+        broken[at] = f64::NAN;
+        assert_eq!(Learned::restored(&broken).filter(|_| at != 3), None, "number {at}");
+    }
+}

@@ -1,0 +1,159 @@
+//! What is asked of a model, from gateways or from engines, whoever knows.
+//!
+//! Gateways know best: they see work arrive and wait. Without them the engines must do, which tell what was read
+//! and written, not what arrived. What a source does not say is missing and never zero: a silent one counts with
+//! what it told last, and the whole is stale then. Only that work waits is as young as the youngest who sees it.
+
+use crate::engines::Sum;
+use crate::gateways::Asked;
+use flyball_core::snapshot::{Demand, Misses, Observed, Sources};
+use flyball_core::units::{Micros, Requests, Timestamp, Tokens, TokensPerSecond};
+
+/// What is known about a model's demand.
+pub(crate) struct Known {
+    pub(crate) demand: Demand,
+    pub(crate) misses: Observed<Misses>,
+}
+
+/// What is known beside what gateways and engines say at this moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Beside {
+    /// Gateways that exist and did not say whether they serve it.
+    pub(crate) silent: u32,
+    /// Whether somebody waits for a first replica.
+    pub(crate) waited_for: bool,
+    /// Mean tokens of an answer.
+    pub(crate) output: Option<f64>,
+    /// Whether nobody is left who could write what is asked for.
+    pub(crate) out: bool,
+}
+
+/// What is asked of a model.
+pub(crate) fn known(
+    asked: Option<Asked>,
+    engines: &Sum,
+    beside: Beside,
+    time: (Timestamp, Micros),
+) -> Known {
+    let asked = if beside.waited_for { Some(wanted(asked, time.0)) } else { asked };
+    let mut known = match asked {
+        Some(asked) => both(asked, engines, beside, time),
+        None => alone(engines, time),
+    };
+    if beside.silent > 0 {
+        known.demand = unheard(known.demand, beside.silent);
+    }
+    known
+}
+
+/// Somebody waits, whatever else is known: that is told at once, and how much waits only within a second.
+fn wanted(asked: Option<Asked>, now: Timestamp) -> Asked {
+    let asked = asked.unwrap_or(Asked { at: now, ..Asked::default() });
+    Asked { waiting_tokens: asked.waiting_tokens.max(1.0), waits_at: Some(now), ..asked }
+}
+
+/// What gateways say, and engines beside them.
+fn both(asked: Asked, engines: &Sum, beside: Beside, time: (Timestamp, Micros)) -> Known {
+    let (now, max_age) = time;
+    let sources = Sources { silent: asked.sources.silent + engines.old, ..asked.sources };
+    let rate = |value: Option<f64>| {
+        let seen =
+            Observed::judge(value.and_then(TokensPerSecond::from_sample), asked.at, now, max_age);
+        seen.partial_if(sources.silent > 0)
+    };
+    let tokens = |value: f64, at| Observed::judge(Tokens::from_sample(value), at, now, max_age);
+    let resident = match engines.resident.whole() {
+        Some(resident) => tokens(resident, engines.at.unwrap_or(asked.at)),
+        None => tokens(asked.held_tokens, asked.at),
+    };
+    // What waits in engines was sent by gateways, and by others: both counts have the former in them.
+    let unread = asked.unread_tokens.max(engines.waiting.known().unwrap_or(0.0));
+    let waiting = Waiting {
+        tokens: Some(asked.waiting_tokens + unread),
+        seen_at: asked.waits_at.max(engines.waits_at),
+        at: asked.at,
+        partial: sources.silent > 0,
+    };
+    // What was written is less than what is wanted while requests wait, and what ended was wanted long ago. So
+    // the answers to what comes are counted, as long as they usually are.
+    let wanted = asked.arrivals.zip(beside.output).map(|(rate, tokens)| rate * tokens);
+    let written = asked.output_rate.filter(|_| !beside.out);
+    let (requests, missed) = asked.judged;
+    let misses = Requests::from_sample(requests).zip(Requests::from_sample(missed));
+    let misses = misses.map(|(requests, missed)| Misses { requests, missed });
+    Known {
+        demand: Demand {
+            prefill: rate(asked.prompt_rate),
+            decode: rate(wanted.or(written)),
+            resident: resident.partial_if(sources.silent > 0),
+            burst: rate(asked.burst),
+            backlog: waiting.judge(time),
+            sources,
+        },
+        misses: Observed::judge(misses, asked.at, now, max_age),
+    }
+}
+
+/// With nobody but engines to ask. No engine at all says nothing: whether anybody wants the model is then not
+/// known.
+fn alone(engines: &Sum, time: (Timestamp, Micros)) -> Known {
+    let (misses, (now, max_age)) = (Observed::Missing, time);
+    let Some(at) = engines.at else { return Known { demand: Demand::UNKNOWN, misses } };
+    let rate = |part: crate::engines::Part| {
+        let value = part.known().and_then(TokensPerSecond::from_sample);
+        Observed::judge(value, at, now, max_age).partial_if(part.lacks)
+    };
+    let held = engines.resident.known().and_then(Tokens::from_sample);
+    let resident = Observed::judge(held, at, now, max_age);
+    let waiting = Waiting {
+        tokens: engines.waiting.known(),
+        seen_at: engines.waits_at,
+        at,
+        partial: engines.waiting.lacks,
+    };
+    let demand = Demand {
+        prefill: rate(engines.prompt_rate),
+        decode: rate(engines.output_rate),
+        resident: resident.partial_if(engines.resident.lacks),
+        burst: Observed::Missing,
+        backlog: waiting.judge(time),
+        sources: Sources { heard: engines.heard, silent: engines.silent },
+    };
+    Known { demand, misses }
+}
+
+/// The same with gateways that did not say whether they serve it: what is known is a part.
+fn unheard(demand: Demand, count: u32) -> Demand {
+    let waits = demand.backlog.fresh().is_some_and(|backlog| !backlog.is_zero());
+    Demand {
+        prefill: demand.prefill.partial(),
+        decode: demand.decode.partial(),
+        resident: demand.resident.partial(),
+        burst: demand.burst.partial(),
+        backlog: demand.backlog.partial_if(!waits),
+        sources: Sources { silent: demand.sources.silent + count, ..demand.sources },
+    }
+}
+
+/// Work that waits, as sources see it together.
+struct Waiting {
+    tokens: Option<f64>,
+    /// When the youngest of those that see work wait saw it.
+    seen_at: Option<Timestamp>,
+    /// When the oldest source spoke.
+    at: Timestamp,
+    /// Whether a source is silent.
+    partial: bool,
+}
+
+impl Waiting {
+    /// One source that sees work wait now is enough for it to be so; that nothing waits, all must say.
+    fn judge(&self, (now, max_age): (Timestamp, Micros)) -> Observed<Tokens> {
+        let tokens = self.tokens.and_then(Tokens::from_sample);
+        let seen = self.seen_at.map(|at| Observed::judge(tokens, at, now, max_age));
+        if let Some(seen) = seen.filter(|seen| seen.fresh().is_some_and(|count| !count.is_zero())) {
+            return seen;
+        }
+        Observed::judge(tokens, self.at, now, max_age).partial_if(self.partial)
+    }
+}

@@ -1,0 +1,279 @@
+//! What is known of a cluster, from what its gateways, engines and pods count.
+//!
+//! [`Estimator::see`] takes everything that was read at one moment and gives the [`Snapshot`] that decisions are
+//! made on. The operator reads a real cluster and the simulator a virtual one; nothing here can tell which, and
+//! nobody else makes snapshots.
+//!
+//! The modules are its steps, in order: [`reading`] (what comes in), `window` (counts into rates), `gateways` and
+//! `engines` (all of a model's together), `demand` (both), `shape` (what requests look like), `starts`, `prior`
+//! and `capacity` (what a replica can do: stated or predicted, and measured), [`learnt`] (what outlives a process).
+//!
+//! It does no I/O and knows no clock and no randomness. Start at [`Estimator`].
+
+#![deny(missing_docs)]
+
+mod capacity;
+mod demand;
+mod engines;
+mod gateways;
+pub mod learnt;
+mod prior;
+pub mod reading;
+mod shape;
+mod starts;
+mod window;
+
+pub use learnt::Learnt;
+pub use reading::Readings;
+pub use shape::Means;
+pub use window::{Counts, Window};
+
+use capacity::{Learned, Moment};
+use demand::Beside;
+use engines::Sum;
+use flyball_core::ids::{ModelId, VariantName};
+use flyball_core::interval::{Interval, Origin};
+use flyball_core::snapshot::{
+    Capacity, Misses, Model, Observed, Replica, ReplicaState, Snapshot, Variant,
+};
+use flyball_core::units::{Micros, Timestamp, Tokens};
+use gateways::Asked;
+use prior::Prior;
+use reading::{CacheUsed, ModelReading, VariantReading};
+use shape::Shape;
+use starts::Starts;
+use std::collections::BTreeMap;
+
+/// What is remembered from look to look. Bounded: per model and variant a few hundred numbers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Estimator {
+    models: BTreeMap<ModelId, ModelMemory>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct ModelMemory {
+    shape: Shape,
+    misses: Option<Misses>,
+    /// How many replicas serve, and since when so many do.
+    serving: (usize, Timestamp),
+    variants: BTreeMap<VariantName, VariantMemory>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct VariantMemory {
+    starts: Starts,
+    prior: Option<Prior>,
+    learned: Learned,
+}
+
+/// What is known of a model beside the snapshot, for people to read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Known {
+    /// Engines that should tell and do not: the first few.
+    pub silent: Vec<String>,
+    /// What requests look like.
+    pub shape: Option<Means>,
+    /// Starts that were measured, by variant.
+    pub starts: BTreeMap<VariantName, usize>,
+}
+
+/// A replica is warm after this: compilation, caches and the first batches are over. vLLM reports about 100 s from
+/// ready to full speed in llm-d's guide.
+const WARM_UP: Micros = Micros::from_seconds(120);
+
+/// After a change of the replicas that serve, requests that were shared out otherwise end within this.
+const SETTLES: Micros = Micros::from_seconds(45);
+
+impl Estimator {
+    /// The picture that these readings give, together with those before.
+    pub fn see(&mut self, readings: Readings) -> (Snapshot, BTreeMap<ModelId, Known>) {
+        let time = (readings.taken_at, readings.max_age);
+        self.models.retain(|id, _| readings.models.contains_key(id));
+        let mut known = BTreeMap::new();
+        let mut models = BTreeMap::new();
+        for (id, reading) in readings.models {
+            let memory = self.models.entry(id.clone()).or_default();
+            let (model, beside) = memory.see(reading, time);
+            known.insert(id.clone(), beside);
+            models.insert(id, model);
+        }
+        let (pools, runs) = (readings.pools, readings.runs);
+        (Snapshot { taken_at: time.0, shard: readings.shard, models, pools, runs }, known)
+    }
+}
+
+impl ModelMemory {
+    fn see(&mut self, reading: ModelReading, time: (Timestamp, Micros)) -> (Model, Known) {
+        self.variants.retain(|name, _| reading.variants.contains_key(name));
+        let priors: BTreeMap<VariantName, Capacity> = reading
+            .variants
+            .iter()
+            .map(|(name, variant)| {
+                let memory = self.variants.entry(name.clone()).or_default();
+                memory.starts.learn(&variant.started);
+                let shape = self.shape.known();
+                let prior = prior::capacity(&mut memory.prior, variant, shape, &reading.objectives);
+                let room = prior.resident.or_else(|| variant.untold_room());
+                (name.clone(), Capacity { resident: room, ..prior })
+            })
+            .collect();
+        let (sum, out) = self.engines(&reading, &priors, time);
+        let asked = gateways::sum(&reading.gateways, time);
+        let seen = asked.and_then(|asked| asked.shape).or(sum.shape);
+        self.shape.learn(seen, time.0);
+        let beside = Beside {
+            silent: reading.silent_gateways,
+            waited_for: reading.waited_for,
+            output: self.shape.known().map(|shape| shape.output),
+            out,
+        };
+        let demand::Known { demand, misses } = demand::known(asked, &sum, beside, time);
+        self.learn(&reading, &priors, (asked, &sum), misses, time);
+        let starts = self.variants.iter().map(|(name, one)| (name.clone(), one.starts.count()));
+        let known = Known {
+            // Where gateways tell, engines that nobody collects are not missed.
+            silent: if asked.is_none() || sum.old > 0 { sum.names } else { Vec::new() },
+            shape: self.shape.known(),
+            starts: starts.collect(),
+        };
+        let variants = reading.variants.into_iter().map(|(name, variant)| {
+            let memory = &self.variants[&name];
+            let capacity = memory.learned.capacity(&priors[&name]);
+            (name, memory.variant(variant, capacity))
+        });
+        let model = Model {
+            mode: reading.mode,
+            pinned: reading.pinned,
+            frozen: reading.frozen,
+            blocked: reading.blocked,
+            bounds: reading.bounds,
+            objectives: reading.objectives,
+            demand,
+            misses,
+            variants: variants.collect(),
+        };
+        (model, known)
+    }
+
+    /// All engines that serve together, and whether there is none although there was one.
+    fn engines(
+        &self,
+        reading: &ModelReading,
+        priors: &BTreeMap<VariantName, Capacity>,
+        time: (Timestamp, Micros),
+    ) -> (Sum, bool) {
+        let mut serving = Vec::new();
+        let mut lapsed = false;
+        for (name, variant) in &reading.variants {
+            let room = priors[name].resident;
+            lapsed |= variant.lapsed;
+            serving.extend(variant.engines.iter().map(|(id, engine)| (id, engine, room)));
+        }
+        let usual = self.shape.known().map_or(prior::USUAL, |shape| (shape.prompt, shape.output));
+        let sum = engines::sum(&serving, usual, time);
+        (sum, lapsed && serving.is_empty())
+    }
+
+    /// Lets capacity learn. Work cannot be told apart by variant, so only a model that runs on one teaches.
+    fn learn(
+        &mut self,
+        reading: &ModelReading,
+        priors: &BTreeMap<VariantName, Capacity>,
+        (asked, engines): (Option<Asked>, &Sum),
+        misses: Observed<Misses>,
+        (now, max_age): (Timestamp, Micros),
+    ) {
+        let missed = self.new_misses(misses.fresh());
+        let mut serving = reading.variants.iter().filter(|(_, one)| one.serving().count() > 0);
+        let (Some((name, variant)), None) = (serving.next(), serving.next()) else { return };
+        let settled = self.is_settled(variant, now);
+        let count = variant.serving().count() as f64;
+        let old = |at: Timestamp| now.apart(at) > max_age;
+        // What engines do themselves is what was done; what gateways see come is only about that.
+        let rates = match (engines.prompt_rate.whole(), engines.output_rate.whole()) {
+            (Some(read), Some(written)) if !engines.at.is_none_or(old) => Some((read, written)),
+            _ => asked
+                .filter(|asked| !old(asked.at))
+                .and_then(|asked| asked.prompt_rate.zip(asked.output_rate)),
+        };
+        let Some((read, written)) = rates else { return };
+        let paced =
+            if engines.paced.0 > 0.0 { Some(engines.paced) } else { asked.map(|one| one.paced) };
+        let waiting = asked.map_or(0.0, |asked| asked.waiting_tokens + asked.unread_tokens);
+        let waiting = waiting.max(engines.waiting.known().unwrap_or(0.0));
+        let moment = Moment {
+            at: now,
+            each: (read / count, written / count),
+            pace: paced.filter(|paced| paced.0 >= 1.0).map(|(tokens, seconds)| seconds / tokens),
+            reads_per_written: self.shape.known().map_or(1.0, |shape| shape.prompt / shape.output),
+            expected: variant.paces.or_else(|| self.variants.get(name)?.prior.as_ref()?.paces),
+            running: engines
+                .running
+                .whole()
+                .or(asked.map(|one| one.in_flight))
+                .map(|all| all / count),
+            waiting: waiting / count,
+            missed: missed.map(|one| one.missed.get() * 100 > one.requests.get()),
+            allowed: reading.objectives.between_tokens.map(|time| time.get() as f64 / 1e6),
+            settled,
+        };
+        if let Some(memory) = self.variants.get_mut(name) {
+            memory.learned.learn(&priors[name], &moment);
+        }
+    }
+
+    /// Requests and misses since the last look.
+    fn new_misses(&mut self, seen: Option<&Misses>) -> Option<Misses> {
+        let now = *seen?;
+        let before = self.misses.replace(now)?;
+        // A counter that fell was restarted; what it counted meanwhile is not known.
+        let requests = now.requests.checked_sub(before.requests)?;
+        let missed = now.missed.checked_sub(before.missed)?;
+        Some(Misses { requests, missed })
+    }
+
+    /// Whether the replicas that serve have been the same for a while, all of them warm.
+    fn is_settled(&mut self, variant: &VariantReading, now: Timestamp) -> bool {
+        let count = variant.serving().count();
+        if self.serving.0 != count {
+            self.serving = (count, now);
+        }
+        let for_long =
+            |since: Timestamp, least: Micros| now.since(since).is_some_and(|age| age >= least);
+        for_long(self.serving.1, SETTLES)
+            && variant.serving().all(|replica| for_long(replica.since, WARM_UP))
+    }
+}
+
+impl VariantReading {
+    /// How much replicas can hold, where they tell or where that limits nothing: engines that do not tell of it let
+    /// requests wait when they have no room, and what waits is seen.
+    fn untold_room(&self) -> Option<Interval<Tokens>> {
+        let mut engines = self.engines.values().peekable();
+        engines.peek()?;
+        if engines.all(|engine| engine.cache_used == CacheUsed::Untold) {
+            return Interval::exact(Tokens::MAX, Origin::Assumed).ok();
+        }
+        let least = self.engines.values().filter_map(|engine| engine.cache_tokens);
+        let least = Tokens::from_sample(least.reduce(f64::min)?)?;
+        Interval::exact(least, Origin::Measured).ok()
+    }
+
+    /// Replicas that serve.
+    fn serving(&self) -> impl Iterator<Item = &Replica> {
+        self.replicas.values().filter(|replica| replica.state == ReplicaState::Ready)
+    }
+}
+
+impl VariantMemory {
+    fn variant(&self, reading: VariantReading, capacity: Capacity) -> Variant {
+        let cold_start: Option<Interval<Micros>> = self.starts.measured().or(reading.cold_start);
+        Variant {
+            pool: reading.pool,
+            gpus_per_replica: reading.gpus_per_replica,
+            capacity,
+            cold_start,
+            replicas: reading.replicas,
+        }
+    }
+}

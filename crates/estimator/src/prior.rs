@@ -1,0 +1,102 @@
+//! What one replica can do before anything was measured: as its owner says, or as `perf` predicts it for the
+//! requests that come.
+
+use crate::reading::{Paces, Predicted, VariantReading};
+use crate::shape::Means;
+use flyball_core::snapshot::{Capacity, Objectives};
+use flyball_perf::serving::batch::{Batch, Step as _};
+use flyball_perf::serving::capacity::{self, Wanted};
+use flyball_perf::serving::chunk;
+use flyball_perf::serving::steady::{Limits, Shape};
+
+/// vLLM's defaults: prompt tokens of one step, and requests at once.
+const STEP_TOKENS: u32 = 8_192;
+const MOST_RUNNING: u32 = 256;
+
+/// What requests look like before any were seen: those of a chat.
+pub(crate) const USUAL: (f64, f64) = (1_000.0, 300.0);
+
+/// A prediction stays until requests changed by this share: a capacity that moves with every look would move the
+/// target with it.
+const CHANGED: f64 = 0.15;
+
+/// The last prediction of a variant, and what it rests on.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Prior {
+    asked: (Predicted, Objectives),
+    shape: (f64, f64),
+    capacity: Capacity,
+    pub(crate) paces: Option<Paces>,
+}
+
+/// What one replica of a variant can do.
+pub(crate) fn capacity(
+    last: &mut Option<Prior>,
+    variant: &VariantReading,
+    shape: Option<Means>,
+    objectives: &Objectives,
+) -> Capacity {
+    let stated = variant.stated;
+    let Some(predicted) = variant.predicted.as_ref().filter(|_| !stated.is_known()) else {
+        return stated;
+    };
+    let shape = shape.map_or(USUAL, |known| (known.prompt, known.output));
+    let asked = (predicted.clone(), *objectives);
+    let same = last.as_ref().filter(|last| {
+        last.asked == asked && near(last.shape.0, shape.0) && near(last.shape.1, shape.1)
+    });
+    let predicted = match same {
+        Some(same) => same.capacity,
+        None => {
+            let (capacity, paces) = predict(&asked, shape);
+            *last = Some(Prior { asked, shape, capacity, paces });
+            capacity
+        }
+    };
+    Capacity {
+        prefill: stated.prefill.or(predicted.prefill),
+        decode: stated.decode.or(predicted.decode),
+        resident: stated.resident.or(predicted.resident),
+        // How a prediction divides its work says nothing about rates that somebody states.
+        reading_per_million: match (stated.prefill, stated.decode) {
+            (None, None) => predicted.reading_per_million,
+            _ => stated.reading_per_million,
+        },
+        measured_per_million: None,
+    }
+}
+
+fn predict(
+    (predicted, objectives): &(Predicted, Objectives),
+    shape: (f64, f64),
+) -> (Capacity, Option<Paces>) {
+    let wanted = Wanted {
+        model: &predicted.model,
+        accelerator: &predicted.accelerator,
+        tensor: predicted.tensor,
+        step_tokens: predicted.step_tokens.unwrap_or(STEP_TOKENS),
+        most_running: MOST_RUNNING,
+    };
+    let usual = Shape::usual(shape.0, shape.1);
+    let Ok((step, cache)) = capacity::predicted(&wanted, &usual) else {
+        return (Capacity::UNKNOWN, None);
+    };
+    let between = objectives.between_tokens.map(|time| time.get() as f64 / 1e6);
+    let chosen = || between.map(|limit| chunk::largest(&step, &usual, limit));
+    let step_tokens = predicted.step_tokens.or_else(chosen).unwrap_or(STEP_TOKENS);
+    let limits = Limits {
+        chunk: f64::from(step_tokens),
+        copies: 1.0,
+        sequences: f64::from(MOST_RUNNING),
+        cache_tokens: cache.get() as f64,
+        output_held: 1.0,
+    };
+    let idle = step.seconds(&Batch::decoding(1.0, shape.0 + shape.1 / 2.0));
+    let at = capacity::carried(&step, &limits, &usual, objectives);
+    let paces = at.map(|at| Paces { idle, full: at.tpot });
+    (capacity::capacity(&step, &limits, &usual, objectives), paces)
+}
+
+fn near(before: f64, now: f64) -> bool {
+    (now / before - 1.0).abs() < CHANGED
+}
