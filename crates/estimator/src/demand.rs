@@ -75,16 +75,17 @@ fn both(asked: Asked, engines: &Sum, beside: Beside, time: (Timestamp, Micros)) 
         partial: sources.silent > 0,
     };
     // What was written is less than what is wanted while requests wait, and what ended was wanted long ago. So
-    // the answers to what comes are counted, as long as they usually are.
+    // the answers to what comes are counted, as long as they usually are. While nobody is left who could write any,
+    // callers are turned away and come less often: then what is wanted is not known.
     let wanted = asked.arrivals.zip(beside.output).map(|(rate, tokens)| rate * tokens);
-    let written = asked.output_rate.filter(|_| !beside.out);
+    let written = wanted.or(asked.output_rate).filter(|_| !beside.out);
     let (requests, missed) = asked.judged;
     let misses = Requests::from_sample(requests).zip(Requests::from_sample(missed));
     let misses = misses.map(|(requests, missed)| Misses { requests, missed });
     Known {
         demand: Demand {
             prefill: rate(asked.prompt_rate),
-            decode: rate(wanted.or(written)),
+            decode: rate(written),
             resident: resident.partial_if(sources.silent > 0),
             burst: rate(asked.burst),
             backlog: waiting.judge(time),
