@@ -191,6 +191,11 @@ fn when_every_engine_is_unready_nobody_knows_what_is_wanted_of_them() {
     assert_eq!(decode(vec![starting.clone()], &signals), Freshness::Fresh, "it wakes");
     let both = vec![lapsed.clone(), pod("y", "10.0.0.2")];
     assert_eq!(decode(both, &signals), Freshness::Fresh);
+    // How long answers usually are does not say how many more would come if somebody answered.
+    let answered = testing::gateway(at(1_000), (1.0, 5.0, 9.0));
+    let answered = Signals { gateways: [(id(), vec![answered])].into(), ..Signals::default() };
+    assert_eq!(decode(vec![lapsed.clone()], &answered), Freshness::Missing);
+    assert_eq!(decode(vec![pod("y", "10.0.0.2")], &answered), Freshness::Fresh);
     // It may still write answers, and only a count says how many.
     let one = |pod: PodFacts, signals: &Signals| {
         let model = model(&facts(adopted(), vec![pod]), signals, 1_000);
