@@ -18,6 +18,7 @@ pub mod decision;
 pub mod ids;
 pub mod interval;
 pub mod invariants;
+pub mod pooling;
 pub mod reason;
 pub mod snapshot;
 #[cfg(any(test, feature = "testing"))]

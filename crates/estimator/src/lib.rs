@@ -37,6 +37,7 @@ use flyball_core::snapshot::{
     Capacity, Misses, Model, Observed, Replica, ReplicaState, Snapshot, Variant,
 };
 use flyball_core::units::{Micros, Timestamp, Tokens};
+use flyball_perf::serving::steady::Shape as PerfShape;
 use gateways::Asked;
 use prior::Prior;
 use reading::{CacheUsed, ModelReading, VariantReading};
@@ -169,7 +170,8 @@ impl ModelMemory {
             lapsed |= variant.lapsed;
             serving.extend(variant.engines.iter().map(|(id, engine)| (id, engine, room)));
         }
-        let usual = self.shape.known().map_or(prior::USUAL, |shape| (shape.prompt, shape.output));
+        let usual =
+            self.shape.known().map_or(PerfShape::CHAT, |shape| (shape.prompt, shape.output));
         let sum = engines::sum(&serving, usual, time);
         (sum, lapsed && serving.is_empty())
     }
@@ -204,6 +206,7 @@ impl ModelMemory {
         let moment = Moment {
             at: now,
             each: (read / count, written / count),
+            replicas: count,
             pace: paced.filter(|paced| paced.0 >= 1.0).map(|(tokens, seconds)| seconds / tokens),
             reads_per_written: self.shape.known().map_or(1.0, |shape| shape.prompt / shape.output),
             expected: variant.paces.or_else(|| self.variants.get(name)?.prior.as_ref()?.paces),

@@ -9,13 +9,6 @@ use flyball_perf::serving::capacity::{self, Wanted};
 use flyball_perf::serving::chunk;
 use flyball_perf::serving::steady::{Limits, Shape};
 
-/// vLLM's defaults: prompt tokens of one step, and requests at once.
-const STEP_TOKENS: u32 = 8_192;
-const MOST_RUNNING: u32 = 256;
-
-/// What requests look like before any were seen: those of a chat.
-pub(crate) const USUAL: (f64, f64) = (1_000.0, 300.0);
-
 /// A prediction stays until requests changed by this share: a capacity that moves with every look would move the
 /// target with it.
 const CHANGED: f64 = 0.15;
@@ -40,7 +33,7 @@ pub(crate) fn capacity(
     let Some(predicted) = variant.predicted.as_ref().filter(|_| !stated.is_known()) else {
         return stated;
     };
-    let shape = shape.map_or(USUAL, |known| (known.prompt, known.output));
+    let shape = shape.map_or(Shape::CHAT, |known| (known.prompt, known.output));
     let asked = (predicted.clone(), *objectives);
     let same = last.as_ref().filter(|last| {
         last.asked == asked && near(last.shape.0, shape.0) && near(last.shape.1, shape.1)
@@ -62,6 +55,10 @@ pub(crate) fn capacity(
             (None, None) => predicted.reading_per_million,
             _ => stated.reading_per_million,
         },
+        pooled_per_million: match (stated.prefill, stated.decode) {
+            (None, None) => predicted.pooled_per_million,
+            _ => stated.pooled_per_million,
+        },
         measured_per_million: None,
     }
 }
@@ -70,24 +67,20 @@ fn predict(
     (predicted, objectives): &(Predicted, Objectives),
     shape: (f64, f64),
 ) -> (Capacity, Option<Paces>) {
-    let wanted = Wanted {
-        model: &predicted.model,
-        accelerator: &predicted.accelerator,
-        tensor: predicted.tensor,
-        step_tokens: predicted.step_tokens.unwrap_or(STEP_TOKENS),
-        most_running: MOST_RUNNING,
-    };
+    let unset = Wanted::unset(&predicted.model, &predicted.accelerator, predicted.tensor);
+    let wanted =
+        Wanted { step_tokens: predicted.step_tokens.unwrap_or(unset.step_tokens), ..unset };
     let usual = Shape::usual(shape.0, shape.1);
     let Ok((step, cache)) = capacity::predicted(&wanted, &usual) else {
         return (Capacity::UNKNOWN, None);
     };
     let between = objectives.between_tokens.map(|time| time.get() as f64 / 1e6);
-    let chosen = || between.map(|limit| chunk::largest(&step, &usual, limit));
-    let step_tokens = predicted.step_tokens.or_else(chosen).unwrap_or(STEP_TOKENS);
+    let chosen = || between.map(|limit| chunk::largest(&step, limit));
+    let step_tokens = predicted.step_tokens.or_else(chosen).unwrap_or(wanted.step_tokens);
     let limits = Limits {
         chunk: f64::from(step_tokens),
         copies: 1.0,
-        sequences: f64::from(MOST_RUNNING),
+        sequences: f64::from(wanted.most_running),
         cache_tokens: cache.get() as f64,
         output_held: 1.0,
     };

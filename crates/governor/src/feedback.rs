@@ -44,6 +44,9 @@ const LONGEST_LESSON: f64 = 3.0;
 /// Aimed a little below what is allowed, so that a bad last hour does not break it.
 const AIM_BELOW: f64 = 0.9;
 
+/// Three minutes' allowance overdrawn is no accident.
+const CLEARLY_OVERDRAWN: f64 = 0.05;
+
 /// One hour, in seconds.
 const HOUR: f64 = 3_600.0;
 
@@ -125,6 +128,18 @@ impl Feedback {
         let hours = self.excess / self.allowance(seat);
         let hours = hours.clamp(-SAVED_HOURS, OVERDRAWN_HOURS);
         WORTH_AT_ONE_PERCENT * (0.01 / allowed(seat)) * (GAIN * hours + self.lesson).exp()
+    }
+}
+
+impl Feedback {
+    /// From 0 to 1, where more than a few minutes' allowance was overdrawn.
+    pub(crate) fn overdrawn(&self, seat: &Seat<'_>) -> f64 {
+        (self.excess / self.allowance(seat) / CLEARLY_OVERDRAWN).clamp(0.0, 1.0)
+    }
+
+    /// The share of requests that is aimed at.
+    pub(crate) fn aim(seat: &Seat<'_>) -> f64 {
+        AIM_BELOW * allowed(seat)
     }
 }
 

@@ -6,6 +6,7 @@
 //! and spares that are independent add up like deviations do: by the root of the sum of squares.
 //! That is what makes a shared pool cheaper than pools apart.
 
+use crate::fleet::Fleet;
 use crate::forecast::Forecaster;
 use crate::scale::{Answers, Wishes, patience_s, weigh};
 use crate::seat::Seat;
@@ -95,7 +96,7 @@ impl Held {
                 self.models.insert(seat.id.clone(), Ahead::default());
             }
             let ahead = self.models.get_mut(seat.id).expect("it was just put there");
-            let far = ahead.look(seat, lane.size, supply_s + lane.usual_s, new);
+            let far = ahead.look(seat, &lane.fleet(), supply_s + lane.usual_s, new);
             // A burst of noise may ask for hundreds; its owner's maximum holds here too.
             let most = seat.ceiling();
             let [up, keep, far_up, far_keep] = [up, keep, far.0, far.1].map(|n| n.min(most));
@@ -121,12 +122,12 @@ impl Held {
 
 impl Ahead {
     /// How many replicas would be worth buying, and keeping, if each had to be bought.
-    fn look(&mut self, seat: &Seat<'_>, size: f64, supply_s: f64, new: bool) -> (u32, u32) {
+    fn look(&mut self, seat: &Seat<'_>, fleet: &Fleet, supply_s: f64, new: bool) -> (u32, u32) {
         if new {
-            self.forecaster.learn(seat.work_now, seat.work_now, seat.now, supply_s);
+            self.forecaster.learn(seat.work_now, seat.work_now, seat.now, supply_s, seat.slack_s());
         }
         let outlook = self.forecaster.outlook(0.0, seat.slack_s(), supply_s);
-        weigh(&outlook, size, seat.worth, supply_s, &mut self.last)
+        weigh(&outlook, fleet, seat.worth, supply_s, &mut self.last)
     }
 }
 

@@ -1,6 +1,7 @@
 //! One variant of one model as a decision sees it: counts, size, price and the last target.
 
 use crate::demand::{Load, Unit};
+use crate::fleet::Fleet;
 use crate::memory::VariantMemory;
 use crate::starts::{Starts, seconds};
 use flyball_core::decision::{Previous, PreviousTarget};
@@ -119,6 +120,11 @@ impl<'a> Lane<'a> {
     pub(crate) fn measure(&mut self, unit: &Unit, yardstick: &Unit, load: &Load) {
         self.size = unit.against(yardstick, load);
         self.reading = if unit.prefill.is_finite() { unit.prefill } else { 0.0 };
+    }
+
+    /// Many of it.
+    pub(crate) fn fleet(&self) -> Fleet {
+        Fleet { size: self.size, pooling: self.variant.capacity.pooling() }
     }
 
     /// Replicas that serve or start, and those that do not and that nobody makes up for.

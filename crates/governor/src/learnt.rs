@@ -27,6 +27,8 @@ pub struct Learnt {
     pub moves: [f64; forecast::MOVES_NUMBERS],
     /// The most work of each minute of the last hours, in small whole numbers.
     pub bursts: Vec<u16>,
+    /// What fixed capacities would have missed. A few digits are enough.
+    pub hindsight: [f64; forecast::HINDSIGHT_NUMBERS],
     /// How many replicas were wanted lately.
     pub wishes: Vec<f64>,
     /// Requests and misses that were counted last, and since when the model is idle; below zero where that is
@@ -60,6 +62,7 @@ impl Memory {
             forecast: model.forecaster.numbers(),
             moves: model.forecaster.moves(),
             bursts: model.forecaster.bursts().collect(),
+            hindsight: model.forecaster.hindsight(),
             wishes: model.wishes.numbers(),
             counted: [
                 model.misses.map_or(NOT_KNOWN, |misses| misses.requests.get() as f64),
@@ -125,6 +128,7 @@ impl Restored {
                 &learnt.forecast,
                 &learnt.moves,
                 &learnt.bursts,
+                &learnt.hindsight,
                 learnt.minutes,
             )?,
             feedback: Feedback::restored(&learnt.feedback)?,

@@ -16,6 +16,7 @@ mod absent;
 mod demand;
 pub mod explain;
 mod feedback;
+mod fleet;
 mod forecast;
 mod hold;
 mod lane;

@@ -66,7 +66,7 @@ fn grow_on_what_is_seen(seat: &mut Seat<'_>, memory: &ModelMemory) {
     let reading = seat.lanes.iter().map(|lane| f64::from(lane.ready) * lane.reading).sum();
     let slack_s = seat.model.objectives.first_token.map_or(2.0, seconds);
     let clearing = Clearing { reading, cold_start_s: main.cold_s, slack_s };
-    let need = whole(seat.load.with_backlog(&yardstick, &clearing) / main.size);
+    let need = whole(main.fleet().replicas(seat.load.with_backlog(&yardstick, &clearing)));
     let need = need.max(u32::from(seat.load.backlog > 0.0));
     let total = seat.baseline();
     if main.known && need > total {

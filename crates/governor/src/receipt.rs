@@ -46,7 +46,7 @@ pub(crate) fn decided(mut seat: Seat<'_>, memory: &mut ModelMemory) -> ModelDeci
 /// tolerance of 10 %.
 fn hpa(seat: &Seat<'_>) -> Option<Replicas> {
     let main = seat.lanes.get(seat.main)?;
-    let work = seat.work_now / main.size;
+    let work = main.fleet().replicas(seat.work_now);
     let ready = f64::from(seat.lanes.iter().map(|lane| lane.ready).sum::<u32>());
     let wanted = work / 0.75;
     let within = ready > 0.0 && (wanted / ready - 1.0).abs() <= 0.1;
@@ -58,7 +58,8 @@ fn receipt(seat: &Seat<'_>) -> Receipt {
     let work = seat.outlook.is_some().then(|| {
         let main = &seat.lanes[seat.main];
         let milli = |work: f64| {
-            MilliReplicas::from_sample(work / main.size * 1000.0).unwrap_or(MilliReplicas::MAX)
+            MilliReplicas::from_sample(main.fleet().replicas(work) * 1000.0)
+                .unwrap_or(MilliReplicas::MAX)
         };
         let enough =
             seat.outlook.as_ref().map_or(0.0, |outlook| 1.0 - outlook.exceeds(seat.look_ahead));
@@ -93,7 +94,7 @@ fn expected(seat: &Seat<'_>, memory: &ModelMemory) -> Expected {
         Interval::exact(Money::from_micros(micros as i64, currency), Origin::Catalogued).ok()
     });
     let hourly_misses = seat.outlook.as_ref().and_then(|outlook| {
-        let capacity: f64 = seat.lanes.iter().map(|lane| f64::from(lane.target) * lane.size).sum();
+        let capacity = seat.together(seat.alone(|lane| lane.target));
         let requests = outlook.misses(capacity) * memory.feedback.requests_per_work()? * 3_600.0;
         // A model of a queue is right to a factor of about three in its tail.
         let [low, point, high] =

@@ -5,6 +5,8 @@
 //! dearer than it is, and one that is worth keeping, where it counts a little cheaper. Between the
 //! two nothing changes, which is why constant load never oscillates.
 
+use crate::feedback::Feedback;
+use crate::fleet::Fleet;
 use crate::forecast::Outlook;
 use crate::lane::{Lane, replicas};
 use crate::memory::ModelMemory;
@@ -25,10 +27,6 @@ fn prices(cold_start_s: f64) -> (f64, f64) {
     let share = 1.2 * start / (start + 600.0);
     (1.0 + share, (1.0 - share).max(0.1))
 }
-
-/// What stands by for the next burst, over the largest of the last hours: 1.2 was found on one order of recorded bursts
-/// and kept the objective on three others of four.
-const STANDBY: f64 = 0.9;
 
 /// Between two looks, usually.
 const GAP_S: f64 = 15.0;
@@ -58,14 +56,14 @@ pub(crate) type Answers = (u32, u32);
 /// long to serve.
 pub(crate) fn weigh(
     outlook: &Outlook,
-    size: f64,
+    fleet: &Fleet,
     worth: f64,
     cold_start_s: f64,
     last: &mut Answers,
 ) -> Answers {
     let (buying, keeping) = prices(cold_start_s);
-    let up = outlook.best(size, buying, worth, last.0);
-    let keep = outlook.best(size, keeping, worth, last.1.max(up)).max(up);
+    let up = outlook.best(fleet, buying, worth, last.0);
+    let keep = outlook.best(fleet, keeping, worth, last.1.max(up)).max(up);
     *last = (up, keep);
     *last
 }
@@ -150,18 +148,20 @@ pub(crate) fn want(seat: &mut Seat<'_>, memory: &mut ModelMemory) {
     let waiting = queue_ahead(seat, memory, main.usual_s);
     let outlook = memory.forecaster.outlook(waiting, seat.slack_s(), main.usual_s);
     seat.worth = memory.feedback.worth(seat);
-    let wishes = &mut memory.wishes;
-    let (up, keep) = weigh(&outlook, main.size, seat.worth, main.usual_s, &mut wishes.last);
-    let standby = whole(STANDBY * memory.forecaster.standby() / main.size);
+    let (wishes, fleet) = (&mut memory.wishes, main.fleet());
+    let (up, keep) = weigh(&outlook, &fleet, seat.worth, main.usual_s, &mut wishes.last);
+    let overdrawn = memory.feedback.overdrawn(seat);
+    let standby = memory.forecaster.standby(Feedback::aim(seat), overdrawn);
+    let standby = whole(fleet.replicas(standby));
     let (up, keep) = (up.max(standby), keep.max(standby));
     seat.wanted = Some((up, keep));
     let keep = wishes.most(seat.now, keep, patience_s(main.usual_s));
 
     seat.need_now = memory.forecaster.lasting();
-    seat.look_ahead = f64::from(up) * main.size;
+    seat.look_ahead = fleet.carries(f64::from(up));
     seat.outlook = Some(outlook);
     let calendar = seat.policy.floor(seat.now, length(main.cold_s)).get();
-    let need = whole(seat.need_now / main.size);
+    let need = whole(fleet.replicas(seat.need_now));
     let pulls = [(Bound::NeedNow, need), (Bound::LookAhead, up), (Bound::Calendar, calendar)];
     seat.candidates.extend(pulls.iter().map(|(bound, count)| (*bound, replicas(*count))));
     let (mut bound, mut most) = (Bound::NeedNow, need);
@@ -316,8 +316,8 @@ fn offer_lane(
 fn queue_ahead(seat: &Seat<'_>, memory: &ModelMemory, cold_start_s: f64) -> f64 {
     let load = &seat.load;
     let level = memory.forecaster.level();
-    let ready: f64 = seat.lanes.iter().map(|lane| f64::from(lane.ready) * lane.size).sum();
-    if load.backlog <= 0.0 && level <= ready {
+    let ready = seat.alone(|lane| lane.ready);
+    if load.backlog <= 0.0 && level <= seat.together(ready) {
         return 0.0;
     }
     // What waits is work of the kind that arrives: so many seconds of it.
@@ -337,8 +337,9 @@ fn queue_ahead(seat: &Seat<'_>, memory: &ModelMemory, cold_start_s: f64) -> f64 
     arrivals.push((cold_start_s, 0.0));
     let (mut then, mut serving) = (0.0, ready);
     for (left_s, size) in arrivals {
-        waiting = (waiting + (level - serving) * (left_s - then))
-            .clamp(0.0, PATIENCE_S * serving.max(1.0));
+        let does = seat.together(serving);
+        waiting =
+            (waiting + (level - does) * (left_s - then)).clamp(0.0, PATIENCE_S * does.max(1.0));
         (then, serving) = (left_s, serving + size);
     }
     waiting

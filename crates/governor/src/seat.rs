@@ -117,7 +117,7 @@ impl<'a> Seat<'a> {
         if new && fresh {
             let burst = work * self.load.burst * self.smoothed();
             let cold_s = self.lanes[self.main].cold_s;
-            memory.forecaster.learn(work, work.max(burst), self.now, cold_s);
+            memory.forecaster.learn(work, work.max(burst), self.now, cold_s, self.slack_s());
             memory.feedback.learn(missed.as_ref(), work, self);
             memory.idle.learn(self.load.is_idle(), self.now);
         }
@@ -156,7 +156,17 @@ impl<'a> Seat<'a> {
 
     /// Work that the replicas of the baseline do.
     pub(crate) fn capacity(&self) -> f64 {
-        self.lanes.iter().map(|lane| f64::from(lane.baseline) * lane.size).sum()
+        self.alone(|lane| lane.baseline)
+    }
+
+    /// What so many replicas of each variant would carry, each of them alone.
+    pub(crate) fn alone(&self, count: impl Fn(&Lane<'_>) -> u32) -> f64 {
+        self.lanes.iter().map(|lane| f64::from(count(lane)) * lane.size).sum()
+    }
+
+    /// What they carry together.
+    pub(crate) fn together(&self, alone: f64) -> f64 {
+        self.lanes.get(self.main).map_or(alone, |main| main.fleet().carries(alone / main.size))
     }
 
     /// The wait that misses the objective of the first token.

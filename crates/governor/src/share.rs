@@ -258,14 +258,15 @@ fn value(seats: &[Seat<'_>], (s, l): Place, next: bool) -> f64 {
     if seat.model.pinned.is_some() || (next && total < seat.floor().max(1)) {
         return f64::MAX;
     }
-    let capacity: f64 = seat.lanes.iter().map(|lane| f64::from(lane.target) * lane.size).sum();
+    let capacity = seat.alone(|lane| lane.target);
     let lane = &seat.lanes[l];
     let price = seat.lanes[seat.main].price();
     let Some(outlook) = &seat.outlook else { return price / f64::from(lane.gpus().max(1)) };
     let (low, high) =
         if next { (capacity, capacity + lane.size) } else { (capacity - lane.size, capacity) };
     let low = low.max(0.0);
-    let fewer = |to: f64| (outlook.misses(low) - outlook.misses(to)).max(0.0);
+    let misses = |alone: f64| outlook.misses(seat.together(alone));
+    let fewer = |to: f64| (misses(low) - misses(to)).max(0.0);
     // Far below what is needed everything misses, and one replica more changes nothing by itself. It
     // counts as its part of all that are missing, or whoever is starved would stay so.
     let goal = seat.goal.filter(|goal| *goal > high);

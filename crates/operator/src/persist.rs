@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// Longer texts are neither written nor read; the schema of the resource says the same.
 pub const LONGEST: usize = 4_096;
 
-const VERSION: &str = "3";
+const VERSION: &str = "4";
 
 /// The letters of small whole numbers: two of them are one.
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -52,6 +52,7 @@ pub fn write(learnt: &Learnt, estimated: &estimator::Learnt) -> Option<String> {
         exact(&learnt.forecast),
         line(&learnt.moves),
         letters(&learnt.bursts),
+        line(&learnt.hindsight),
         exact(&learnt.wishes),
         exact(&learnt.counted),
         exact(&learnt.feedback),
@@ -86,6 +87,7 @@ pub fn read(text: &str) -> Result<Persisted, Unreadable> {
         forecast,
         moves,
         bursts,
+        hindsight,
         wishes,
         counted,
         feedback,
@@ -123,6 +125,7 @@ pub fn read(text: &str) -> Result<Persisted, Unreadable> {
                 forecast: exactly(forecast)?,
                 moves: exactly(moves)?,
                 bursts: of_letters(bursts)?,
+                hindsight: exactly(hindsight)?,
                 wishes: numbers(wishes)?,
                 counted: exactly(counted)?,
                 feedback: exactly(feedback)?,

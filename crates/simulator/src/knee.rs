@@ -1,5 +1,5 @@
-//! What one replica carries: the largest rate at which enough requests meet their objectives, found by
-//! putting requests like these through its engine.
+//! What one replica carries, alone or as one of several: the largest rate at which enough requests meet their
+//! objectives, found by putting requests like these through its engine.
 //!
 //! They come at random, as from many users who know nothing of each other. What comes in bursts needs more
 //! replicas than its mean says; that is the business of whoever decides, and no property of a replica.
@@ -63,11 +63,17 @@ pub fn like(shape: &Shape) -> Trace {
 
 /// Finds the knee for requests like those of a trace. `None` if none of them fits into the engine.
 pub fn knee(speed: &Speed, trace: &Trace, objectives: &Objectives) -> Option<Knee> {
-    let requests = chosen(trace, speed);
+    fleet(speed, trace, objectives, 1)
+}
+
+/// The same of each of so many replicas, where every request goes to the one with the least to do. The more there are,
+/// the more each carries: a request waits only while all of them are busy.
+pub fn fleet(speed: &Speed, trace: &Trace, objectives: &Objectives, replicas: u32) -> Option<Knee> {
+    let requests = chosen(trace, speed, replicas);
     if requests.is_empty() {
         return None;
     }
-    let mut one = Trial { speed, trace, requests: &requests, objectives: *objectives };
+    let mut one = Trial { speed, trace, requests: &requests, objectives: *objectives, replicas };
     let alone = one.alone();
     let judged = (requests.len() - one.unjudged()) as f64;
     let unavoidable = alone.missed as f64 / judged;
@@ -79,7 +85,7 @@ pub fn knee(speed: &Speed, trace: &Trace, objectives: &Objectives) -> Option<Kne
     let most = (may_miss * judged) as usize;
     let fits = |rate: f64| one.at_rate(rate, most).filter(|ran| ran.missed <= most);
     // One at a time is always carried; then twice as many until they are too many.
-    let mut low = 1.0 / alone.service.max(1e-6);
+    let mut low = f64::from(replicas) / alone.service.max(1e-6);
     let mut carried = fits(low);
     while carried.is_none() && low > 1e-4 {
         low /= 2.0;
@@ -98,20 +104,22 @@ pub fn knee(speed: &Speed, trace: &Trace, objectives: &Objectives) -> Option<Kne
     }
     let (service, pace) =
         carried.map_or((alone.service, alone.pace), |ran| (ran.service, ran.pace));
-    Some(Knee { per_second: low, unavoidable, first_token: alone.first_token, service, pace })
+    let per_second = low / f64::from(replicas);
+    Some(Knee { per_second, unavoidable, first_token: alone.first_token, service, pace })
 }
 
 /// Those that are put through, in their order: prompts that begin alike come close together.
-fn chosen<'a>(trace: &'a Trace, speed: &Speed) -> Vec<&'a Request> {
+fn chosen<'a>(trace: &'a Trace, speed: &Speed, replicas: u32) -> Vec<&'a Request> {
+    let wanted = REQUESTS * replicas.div_ceil(2) as usize;
     let room = u64::from(speed.settings.blocks) * u64::from(speed.settings.block_tokens);
     let fits = |one: &&Request| u64::from(one.prompt.max(1)) + u64::from(one.output.max(1)) <= room;
     let all: Vec<&Request> = trace.requests.iter().filter(fits).collect();
     if trace.block_tokens > 0 || all.len() < 2 {
-        return all.into_iter().take(REQUESTS).collect();
+        return all.into_iter().take(wanted).collect();
     }
     // Every so many-th, so that all of the traffic is in it; round and round if it is short.
-    let stride = (all.len() as f64 / REQUESTS as f64).max(1.0);
-    (0..REQUESTS).map(|n| all[(n as f64 * stride) as usize % all.len()]).collect()
+    let stride = (all.len() as f64 / wanted as f64).max(1.0);
+    (0..wanted).map(|n| all[(n as f64 * stride) as usize % all.len()]).collect()
 }
 
 struct Trial<'a> {
@@ -119,6 +127,7 @@ struct Trial<'a> {
     trace: &'a Trace,
     requests: &'a [&'a Request],
     objectives: Objectives,
+    replicas: u32,
 }
 
 /// What came of it.
@@ -153,7 +162,7 @@ impl Ran {
 
 impl Trial<'_> {
     fn unjudged(&self) -> usize {
-        UNJUDGED.min(self.requests.len() / 2)
+        (UNJUDGED * self.replicas as usize).min(self.requests.len() / 2)
     }
 
     /// Each when the one before it has ended.
@@ -187,7 +196,11 @@ impl Trial<'_> {
 /// One engine at work on the requests of a trial.
 struct Run<'a> {
     trial: &'a Trial<'a>,
-    engine: Engine<crate::cluster::StepSpeed>,
+    engines: Vec<Engine<crate::cluster::StepSpeed>>,
+    /// Prompt tokens that each has yet to read, and requests inside.
+    load: Vec<[u64; 2]>,
+    /// Where each went.
+    went: Vec<usize>,
     /// When each came, and when its first token was there.
     came: Vec<f64>,
     first: Vec<f64>,
@@ -203,7 +216,11 @@ impl<'a> Run<'a> {
     fn new(trial: &'a Trial<'a>) -> Self {
         let Speed { step, settings } = trial.speed;
         Self {
-            engine: Engine::new(*settings, step.clone(), Pace::Skipping),
+            engines: (0..trial.replicas)
+                .map(|_| Engine::new(*settings, step.clone(), Pace::Skipping))
+                .collect(),
+            load: vec![[0; 2]; trial.replicas as usize],
+            went: Vec::with_capacity(trial.requests.len()),
             came: Vec::with_capacity(trial.requests.len()),
             first: vec![0.0; trial.requests.len()],
             last: 0.0,
@@ -226,24 +243,33 @@ impl<'a> Run<'a> {
             name_tokens: self.trial.trace.block_tokens,
         };
         self.came.push(at.get());
+        let to = (0..self.load.len()).min_by_key(|n| self.load[*n]).unwrap_or(0);
+        self.went.push(to);
+        self.load[to] = [self.load[to][0] + u64::from(request.prompt), self.load[to][1] + 1];
         // Only those were chosen that fit.
-        let _ = self.engine.submit(number as u64, &arrival);
+        let _ = self.engines[to].submit(number as u64, &arrival);
     }
 
     fn finish(&mut self) {
-        while let Some(next) = self.engine.next_event() {
+        let next = |run: &Self| run.engines.iter().filter_map(Engine::next_event).min();
+        while let Some(next) = next(self) {
             self.advance(next);
         }
     }
 
     fn advance(&mut self, until: Seconds) {
-        let Self { trial, engine, came, first, last, missed, services, paced, times } = self;
-        engine.advance(until, &mut |event| {
+        let Self { trial, engines, load, went, came, first, last, missed, services, paced, times } =
+            self;
+        let mut take = |event: crate::engine::Event| {
             let (number, at) = (event.id as usize, event.at.get());
             match event.what {
-                What::FirstToken => first[number] = at,
+                What::FirstToken => {
+                    first[number] = at;
+                    load[went[number]][0] -= u64::from(trial.requests[number].prompt);
+                }
                 What::Finished => {
                     *last = last.max(at);
+                    load[went[number]][1] -= 1;
                     if number < trial.unjudged() {
                         return;
                     }
@@ -257,7 +283,10 @@ impl<'a> Run<'a> {
                 }
                 What::Scheduled { .. } | What::Preempted | What::Aborted => {}
             }
-        });
+        };
+        for engine in engines {
+            engine.advance(until, &mut take);
+        }
     }
 
     fn ran(self) -> Ran {
@@ -285,6 +314,7 @@ mod tests {
     use super::*;
     use crate::cluster::{Linear, StepSpeed};
     use crate::engine::Settings;
+    use flyball_core::pooling::Pooling;
 
     /// A step of 10 ms, 0.02 ms per prompt token and 0.1 ms per request.
     fn speed() -> Speed {
@@ -329,6 +359,18 @@ mod tests {
         let unreachable = at(5);
         assert_eq!(unreachable.unavoidable, 1.0);
         assert!(unreachable.per_second > 1.0, "{unreachable:?}");
+    }
+
+    #[test]
+    fn each_of_many_carries_more_than_one_alone_does() {
+        let (speed, trace, objectives) = (speed(), trace(40_000, 20), objectives(3_000, 100));
+        let of = |replicas| fleet(&speed, &trace, &objectives, replicas).unwrap().per_second;
+        let [one, four, eight] = [1, 4, 8].map(of);
+        // A prompt takes 1 s of 3: a replica alone is kept half idle for it.
+        assert!(one < 0.8 * four && four < eight, "{one} {four} {eight}");
+        // The curve through the first and the last goes by the one between.
+        let curve = Pooling::between(one, eight, 8.0);
+        assert!((one * curve.each(4.0) / four - 1.0).abs() < 0.1, "{one} {four} {eight}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::{Freshness, Observed, Purchase};
 use crate::closed::closed_enum;
 use crate::ids::{NodeName, PoolId, ReplicaId, VariantName};
 use crate::interval::Interval;
+use crate::pooling::Pooling;
 use crate::units::{Gpus, Micros, Replicas, Requests, Timestamp, Tokens, TokensPerSecond};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -189,6 +190,8 @@ pub struct Capacity {
     pub resident: Option<Interval<Tokens>>,
     /// Of a million parts of its work at these rates, those that are reading.
     pub reading_per_million: Option<u32>,
+    /// What each of very many replicas carries over these rates, in millionths, if known: see [`Pooling`].
+    pub pooled_per_million: Option<u32>,
     /// What was measured over what was told before, in millionths, if anything was measured.
     pub measured_per_million: Option<u32>,
 }
@@ -200,12 +203,18 @@ impl Capacity {
         decode: None,
         resident: None,
         reading_per_million: None,
+        pooled_per_million: None,
         measured_per_million: None,
     };
 
     /// Whether all of it is known.
     pub const fn is_known(&self) -> bool {
         self.prefill.is_some() && self.decode.is_some() && self.resident.is_some()
+    }
+
+    /// How much more a fleet carries.
+    pub fn pooling(&self) -> Pooling {
+        self.pooled_per_million.map_or(Pooling::NONE, |part| Pooling::new(f64::from(part) / 1e6))
     }
 }
 

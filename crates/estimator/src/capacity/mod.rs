@@ -26,6 +26,8 @@ pub(crate) struct Moment {
     pub(crate) at: Timestamp,
     /// Prompt and output tokens per second of one replica.
     pub(crate) each: (f64, f64),
+    /// Replicas that served.
+    pub(crate) replicas: f64,
     /// Seconds per output token, if any were written.
     pub(crate) pace: Option<f64>,
     /// How long tokens are expected to take.
@@ -134,12 +136,14 @@ impl Learned {
         let queue = moment.waiting / self.reading_rate(&baseline);
         let before = std::mem::replace(&mut self.queue, queue);
         let fades = (-seconds / HALF_LIFE_S).exp();
-        self.ceiling = self.ceiling.map(|known| known / fades).filter(|known| each <= *known);
+        // One of many carries more than one alone does, and it is the latter that is told.
+        let alone = each / prior.pooling().each(moment.replicas);
+        self.ceiling = self.ceiling.map(|known| known / fades).filter(|known| alone <= *known);
         if queue.min(before) > 1.0 {
-            let ceiling = self.ceiling.map_or(each, |known| known + 0.3 * (each - known));
+            let ceiling = self.ceiling.map_or(alone, |known| known + 0.3 * (alone - known));
             self.ceiling = Some(ceiling);
         } else if queue < 0.1 && moment.missed != Some(true) {
-            self.floor = each.max(self.floor * fades);
+            self.floor = alone.max(self.floor * fades);
         }
         self.learn_pace(each, moment, seconds);
     }

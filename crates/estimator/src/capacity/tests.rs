@@ -26,6 +26,7 @@ fn at_load(share: f64, look: u64) -> Moment {
     Moment {
         at: Timestamp::from_millis(1_000 * (1_000 + 15 * look)),
         each: (TRULY.0 * share, TRULY.1 * share),
+        replicas: 1.0,
         pace: Some(PACES.idle / (1.0 - shown)),
         expected: Some(PACES),
         reads_per_written: 3.3,
@@ -82,6 +83,17 @@ fn what_is_done_while_nobody_waits_can_be_done_at_least() {
     assert!((found - 0.8).abs() < 0.01, "{found}");
     let missing = |look| Moment { missed: Some(true), ..idle(look) };
     assert_eq!(ten_minutes(&prior, missing).capacity(&prior), prior, "they missed: no floor");
+}
+
+#[test]
+fn what_many_do_together_is_no_proof_that_one_alone_can() {
+    let prior = Capacity { pooled_per_million: Some(3_000_000), ..stated(1.0) };
+    // Of nine that pool three-fold each carries 2.33 times what one does alone.
+    let many = |look| Moment { pace: None, replicas: 9.0, ..at_load(2.0, look) };
+    assert_eq!(ten_minutes(&prior, many).capacity(&prior).decode, prior.decode);
+    let more = |look| Moment { pace: None, replicas: 9.0, ..at_load(7.0, look) };
+    let found = decode(&ten_minutes(&prior, more).capacity(&prior)) / TRULY.1;
+    assert!((found - 3.0).abs() < 0.01, "{found}");
 }
 
 #[test]

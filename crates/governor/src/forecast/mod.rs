@@ -7,14 +7,21 @@
 //!
 //! It knows no replicas, no pools and no money. Start at [`Outlook`].
 
+mod hindsight;
+mod moves;
 mod numbers;
 mod queue;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use hindsight::NUMBERS as HINDSIGHT_NUMBERS;
+pub(crate) use moves::BINS;
 pub(crate) use numbers::{MOVES_NUMBERS, NUMBERS};
 
+use crate::fleet::Fleet;
 use flyball_core::units::Timestamp;
+use hindsight::Hindsight;
+use moves::Moves;
 use queue::Queue;
 use std::collections::VecDeque;
 
@@ -63,16 +70,17 @@ impl Outlook {
         over.map(|(_, weight)| weight).sum()
     }
 
-    /// The number of replicas of this size for which `price * replicas + worth * misses` is least.
+    /// The number of replicas for which `price * replicas + worth * misses` is least.
     ///
     /// The search goes from `from` while it gets better: the last answer is close to the next. It
     /// begins no lower than the level of the work: far below it everything misses, one replica
     /// more or less changes nothing, and the sum would lead down to none. With a queue the sum has
     /// more than one valley, so a few starts are tried.
-    pub(crate) fn best(&self, size: f64, price: f64, worth: f64, from: u32) -> u32 {
-        let cost = |n: u32| price * f64::from(n) + worth * self.misses(f64::from(n) * size);
-        let at = |times: f64| ((times * self.level / size).ceil() as u32).max(1);
-        let least = ((self.level / size).floor() as u32).max(1);
+    pub(crate) fn best(&self, fleet: &Fleet, price: f64, worth: f64, from: u32) -> u32 {
+        let carries = |n: u32| fleet.carries(f64::from(n));
+        let cost = |n: u32| price * f64::from(n) + worth * self.misses(carries(n));
+        let at = |times: f64| (fleet.replicas(times * self.level).ceil() as u32).max(1);
+        let least = (fleet.replicas(self.level).floor() as u32).max(1);
         let mut n = from.max(least);
         if self.queue <= 0.0 {
             n = n.max(at(1.05));
@@ -131,16 +139,15 @@ pub(crate) struct Forecaster {
     lasts: f64,
     /// From 0, where minutes differ as chance has it, to 1, where they are bursts.
     bursty: f64,
-    /// The most that was needed in the last hours.
-    peak: f64,
-    /// How far work moved within the look-ahead, in spreads. A ring.
-    moves: Vec<f32>,
-    moves_seen: usize,
+    /// How far work moved within the look-ahead, in spreads.
+    moves: Moves,
     minutes_seen: usize,
     /// Minutes that what was restored rests on.
     minutes_before: i64,
     ahead: usize,
     table: [f64; CELLS],
+    /// What fixed capacities would have missed.
+    hindsight: Hindsight,
 }
 
 /// Work added up over the present minute.
@@ -171,12 +178,10 @@ const WEIGHTS: [f64; CELLS] = {
 const RECENT: usize = 10;
 /// Minutes that are remembered one by one: a day.
 const PAST: usize = 1440;
-/// Moves that are remembered: seven days of minutes. The rare moves that matter are not in less.
-const MOVES: usize = 10_080;
 /// Scale of the moves that are assumed before enough were seen.
 const PRIOR: f64 = 0.7;
-/// Moves that are enough: six hours of minutes.
-const ENOUGH: usize = 360;
+/// Moves that are enough: six hours of minutes, a few of them forgotten.
+const ENOUGH: f64 = 350.0;
 /// Added to work before its logarithm is taken. Large services move by shares of what they do, small
 /// ones by single users: from one replica to two is no sign that twenty become forty.
 const FEW: f64 = 1.0;
@@ -207,20 +212,26 @@ impl Default for Forecaster {
             bursts: VecDeque::new(),
             lasts: LASTS.0,
             bursty: 0.0,
-            peak: 0.0,
-            moves: Vec::new(),
-            moves_seen: 0,
+            moves: Moves::default(),
             minutes_seen: 0,
             minutes_before: 0,
             ahead: 1,
             table,
+            hindsight: Hindsight::default(),
         }
     }
 }
 
 impl Forecaster {
     /// Learns the work of a moment and of its busiest seconds; `cold_start_s` is how far ahead will be asked.
-    pub(crate) fn learn(&mut self, work: f64, burst: f64, now: Timestamp, cold_start_s: f64) {
+    pub(crate) fn learn(
+        &mut self,
+        work: f64,
+        burst: f64,
+        now: Timestamp,
+        cold_start_s: f64,
+        slack_s: f64,
+    ) {
         let Some((before, last)) = self.seen.replace((now, work)) else {
             (self.level, self.level_doubt) = (work.max(QUIET), 0.01 * work * work);
             if self.noise <= 0.0 {
@@ -243,6 +254,7 @@ impl Forecaster {
         self.quick_noise = follow(self.quick_noise, QUICK_NOISE_GAIN);
         self.slow_noise += (SLOW_NOISE_GAIN * ticks).min(1.0) * (self.noise - self.slow_noise);
         self.follow(work, ticks);
+        self.hindsight.learn(work, burst, seconds.min(60.0), slack_s);
         self.count(work, burst, now, cold_start_s);
     }
 
@@ -273,7 +285,6 @@ impl Forecaster {
         self.minute.sum += work;
         self.minute.count += 1.0;
         self.minute.most = self.minute.most.max(burst);
-        self.peak = self.peak.max(burst);
     }
 
     fn close(&mut self, mean: f64, most: f64, cold_start_s: f64) {
@@ -300,18 +311,17 @@ impl Forecaster {
         } else {
             // Another look-ahead, other moves: they are worked out again from what is remembered.
             self.ahead = ahead;
-            self.moves.clear();
-            self.moves_seen = 0;
+            self.moves = Moves::default();
             for back in (0..self.past.len()).rev() {
                 self.add_move(back);
             }
         }
-        if self.moves_seen >= ENOUGH && self.moves_seen.is_multiple_of(60) {
-            self.tabulate();
+        if self.moves.count() >= ENOUGH {
+            self.table = self.moves.table();
         }
     }
 
-    /// How long what is needed lasts, and the most of it, in the last hours.
+    /// How long what is needed lasts.
     fn look_back(&mut self, ahead: usize) {
         let all: Vec<f64> = self.bursts.iter().map(|grains| f64::from(*grains) / GRAINS).collect();
         let count = all.len() as f64;
@@ -325,33 +335,12 @@ impl Forecaster {
         let known = if variance > 0.0 { shared / variance } else { thought * seen };
         self.bursty = ((variance.sqrt() - STEADY) / (BURSTS - STEADY)).clamp(0.0, 1.0);
         self.lasts = ((known + thought * weight) / (seen + weight)).clamp(0.0, 1.0);
-        self.peak = all.iter().fold(0.0, |most: f64, one| most.max(one.exp() - FEW));
     }
 
     /// The move that ended so many minutes ago.
     fn add_move(&mut self, back: usize) {
         let (Some(end), Some(start)) = (self.at(back), self.at(back + self.ahead)) else { return };
-        let moved = (end[0] - start[1]) / start[2];
-        if self.moves.len() < MOVES {
-            self.moves.push(moved);
-        } else {
-            self.moves[self.moves_seen % MOVES] = moved;
-        }
-        self.moves_seen += 1;
-    }
-
-    fn tabulate(&mut self) {
-        let mut sorted = self.moves.clone();
-        sorted.sort_unstable_by(f32::total_cmp);
-        let count = sorted.len() as f64;
-        for (cell, value) in self.table.iter_mut().enumerate() {
-            let share = f64::midpoint(EDGES[cell], EDGES[cell + 1]);
-            let at = (share * count - 0.5).clamp(0.0, count - 1.0);
-            let (low, high) =
-                (at.floor() as usize, (at.floor() as usize + 1).min(sorted.len() - 1));
-            let (low, high) = (f64::from(sorted[low]), f64::from(sorted[high]));
-            *value = short(low + at.fract() * (high - low));
-        }
+        self.moves.add(f64::from((end[0] - start[1]) / start[2]));
     }
 
     fn push(&mut self, entry: [f32; 3]) {
@@ -403,10 +392,15 @@ impl Forecaster {
         self.returned(self.fleeting())
     }
 
-    /// What to have for the next burst, where bursts are over before a replica asked for now would serve: then only
-    /// what stands ready helps, and what was needed lately is the best guess at what will be.
-    pub(crate) fn standby(&self) -> f64 {
-        self.fleeting() * self.peak
+    /// What to have for the next burst: where bursts are over before a replica asked for now would serve, only what
+    /// stands ready helps. The least that would have been enough so far, and some more, since the largest burst is yet
+    /// to come; the more so the less was seen. Where too many missed already it is that least, burst or not.
+    ///
+    /// `allowed` is the share of the work that may miss, and `overdrawn` from 0 to 1, where more than that did.
+    pub(crate) fn standby(&self, allowed: f64, overdrawn: f64) -> f64 {
+        let first = FIRST_MINUTES / (FIRST_MINUTES + f64::from(self.minutes()));
+        let bursts = (self.fleeting() / SURELY_FLEETING).min(1.0) * (MARGIN + first);
+        overdrawn.max(bursts) * self.hindsight.enough(allowed)
     }
 
     /// What the level is expected to be: a little closer to what it usually is, and the more so the less it lasts.
@@ -439,6 +433,12 @@ const LASTING: f64 = 0.5;
 /// second there are bursts. A few dozen requests in five seconds vary by a fifth by chance.
 const STEADY: f64 = 0.15;
 const BURSTS: f64 = 0.4;
+/// From so much on all of it is stood by for: of recorded bursts in any order it was 0.6 to 0.8.
+const SURELY_FLEETING: f64 = 0.5;
+/// What stands by over what would have been enough: a quarter more when much was seen, twice as much at first, which
+/// becomes half of that in a quarter of an hour. Found on four orders of the bursts of one recorded hour.
+const MARGIN: f64 = 1.25;
+const FIRST_MINUTES: f64 = 15.0;
 /// Bursts of the last four hours are remembered: of two to four hours the best was kept on bursts in other orders.
 const HELD_MINUTES: usize = 240;
 /// Bursts are remembered as logarithms in grains of a hundredth or so, the most as two letters of a text.

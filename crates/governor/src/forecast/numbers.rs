@@ -1,15 +1,16 @@
-//! A forecaster as numbers and back. The moves themselves are thousands; what they say is in the table.
+//! A forecaster as numbers and back.
 
 use super::{
-    CELLS, EDGES, ENOUGH, Forecaster, HELD_MINUTES, MOST_GRAINS, MOVES, Minute, PAST, RECENT, short,
+    BINS, CELLS, Forecaster, HELD_MINUTES, HINDSIGHT_NUMBERS, Hindsight, MOST_GRAINS, Minute,
+    Moves, PAST, RECENT, short,
 };
 use flyball_core::units::Timestamp;
 
 /// How many numbers the state of a forecaster is.
-pub(crate) const NUMBERS: usize = 20;
+pub(crate) const NUMBERS: usize = 17;
 
-/// How many more, of which a few digits are enough, are the last minutes and the table of moves.
-pub(crate) const MOVES_NUMBERS: usize = 3 * RECENT + CELLS;
+/// How many more, of which a few digits are enough, are the last minutes, the moves and their table.
+pub(crate) const MOVES_NUMBERS: usize = 3 * RECENT + CELLS + BINS;
 
 /// Nobody has looked for longer than thirty years.
 const MOST_MINUTES: u32 = 16_000_000;
@@ -37,11 +38,8 @@ impl Forecaster {
             self.spread,
             self.change,
             self.ahead as f64,
-            self.moves.len() as f64,
-            self.moves_seen as f64,
             self.lasts,
             self.bursty,
-            self.peak,
             self.level,
             self.level_doubt,
             at,
@@ -53,12 +51,12 @@ impl Forecaster {
         ]
     }
 
-    /// The last minutes, and the table of moves.
+    /// The last minutes, the table of moves, and the moves.
     pub(crate) fn moves(&self) -> [f64; MOVES_NUMBERS] {
         // Before there were so many minutes, the first speaks for those that were not.
         let first = self.past.first().copied().unwrap_or_default();
         let recent = (0..RECENT).rev().flat_map(|back| self.at(back).unwrap_or(first));
-        let mut all = recent.map(f64::from).chain(self.table);
+        let mut all = recent.map(f64::from).chain(self.table).chain(self.moves.numbers());
         std::array::from_fn(|_| all.next().unwrap_or_default())
     }
 
@@ -67,24 +65,30 @@ impl Forecaster {
         self.bursts.iter().copied()
     }
 
+    /// What fixed capacities would have missed.
+    pub(crate) fn hindsight(&self) -> [f64; HINDSIGHT_NUMBERS] {
+        self.hindsight.numbers()
+    }
+
     /// A forecaster that has learnt this much before; `None` if that cannot be.
     pub(crate) fn restored(
         state: &[f64; NUMBERS],
         moves: &[f64; MOVES_NUMBERS],
         bursts: &[u16],
+        hindsight: &[f64; HINDSIGHT_NUMBERS],
         minutes: u32,
     ) -> Option<Self> {
-        let [noise, quick_noise, slow_noise, usual, spread, change, ahead, kept, ..] = *state;
-        let [_, _, _, _, _, _, _, _, moves_seen, lasts, bursty, peak, level, level_doubt, ..] =
-            *state;
+        let [noise, quick_noise, slow_noise, usual, spread, change, ahead, ..] = *state;
+        let [_, _, _, _, _, _, _, lasts, bursty, level, level_doubt, ..] = *state;
         let [.., at, work, number, sum, count, most] = *state;
         let recent: [[f32; 3]; RECENT] =
             std::array::from_fn(|n| std::array::from_fn(|part| moves[3 * n + part] as f32));
         let table: [f64; CELLS] = std::array::from_fn(|n| short(moves[3 * RECENT + n]));
+        let counts: [f64; BINS] = std::array::from_fn(|n| moves[3 * RECENT + CELLS + n]);
         let noises = [noise, quick_noise, slow_noise].iter().all(|one| (1e-9..1e12).contains(one));
         // Work that moves by a factor of more than e^50 is no work.
         let moved = table.iter().all(|moves| (spread * moves).abs() <= 50.0);
-        let works = [peak, level, work, most].iter().all(|one| (0.0..=MOST_WORK).contains(one));
+        let works = [level, work, most].iter().all(|one| (0.0..=MOST_WORK).contains(one));
         let logarithms = |[work, expected, spread]: &[f32; 3]| {
             let known = |one: &f32| (-50.0..=50.0).contains(one);
             known(work) && known(expected) && (1e-6..=50.0).contains(spread)
@@ -95,8 +99,6 @@ impl Forecaster {
             && (1e-6..=50.0).contains(&spread)
             && (0.0..=2500.0).contains(&change)
             && (1.0..PAST as f64).contains(&ahead)
-            && (0.0..=MOVES as f64).contains(&kept)
-            && (kept..=1e9).contains(&moves_seen)
             && (0.0..=1.0).contains(&lasts)
             && (0.0..=1.0).contains(&bursty)
             && (0.0..=MOST_WORK * MOST_WORK).contains(&level_doubt)
@@ -110,7 +112,7 @@ impl Forecaster {
             && bursts.len() <= HELD_MINUTES
             && bursts.iter().all(|grains| *grains <= MOST_GRAINS)
             && minutes <= MOST_MINUTES;
-        let kept = if kept < ENOUGH as f64 { 0 } else { kept as usize };
+        let (moves, hindsight) = (Moves::restored(&counts)?, Hindsight::restored(hindsight)?);
         possible.then(|| Self {
             seen: (at > 0.0).then(|| (Timestamp::from_micros(at as u64), work)),
             level,
@@ -126,21 +128,12 @@ impl Forecaster {
             bursts: bursts.iter().copied().collect(),
             lasts,
             bursty,
-            peak,
-            moves: (0..kept).map(|n| likely(&table, n)).collect(),
-            moves_seen: if kept == 0 { 0 } else { moves_seen as usize },
+            moves,
             minutes_seen: RECENT,
             minutes_before: i64::from(minutes) - RECENT as i64,
             ahead: ahead as usize,
             table,
+            hindsight,
         })
     }
-}
-
-/// The n-th of many moves that give this table. New moves replace the oldest, so that these come
-/// evenly mixed: multiples of the golden ratio fill any stretch evenly.
-fn likely(table: &[f64; CELLS], n: usize) -> f32 {
-    let share = (n as f64 * 0.618_033_988_749_894_9).fract();
-    let cell = EDGES[1..].iter().position(|edge| share < *edge).unwrap_or(CELLS - 1);
-    table[cell] as f32
 }

@@ -1,11 +1,12 @@
 use super::*;
+use flyball_core::pooling::Pooling;
 use flyball_core::testing::at;
 
 /// Minutes of work, four readings each.
 fn fed(work: impl Fn(u64) -> f64, minutes: u64, cold_start_s: f64) -> Forecaster {
     let mut forecaster = Forecaster::default();
     for tick in 0..minutes * 4 {
-        forecaster.learn(work(tick), work(tick), at(tick * 15), cold_start_s);
+        forecaster.learn(work(tick), work(tick), at(tick * 15), cold_start_s, 3.0);
     }
     forecaster
 }
@@ -18,9 +19,13 @@ fn constant_work_is_expected_to_stay() {
     for share in [0.01, 0.5, 0.99] {
         assert!((outlook.quantile(share) / 20.0 - 1.0).abs() < 0.02, "{}", outlook.quantile(share));
     }
+    let fleet = Fleet { size: 1.0, pooling: Pooling::NONE };
     // Twenty replicas do the work of twenty, and noise of nothing fills no queue of three seconds.
-    assert_eq!(outlook.best(1.0, 1.0, 30.0, 5), 20);
-    assert_eq!(outlook.best(1.0, 1.0, 30.0, 90), 20);
+    assert_eq!(outlook.best(&fleet, 1.0, 30.0, 5), 20);
+    assert_eq!(outlook.best(&fleet, 1.0, 30.0, 90), 20);
+    // Nine of which each of very many does three times as much do the work of twenty-one.
+    let pooled = Fleet { size: 1.0, pooling: Pooling::new(3.0) };
+    assert_eq!(outlook.best(&pooled, 1.0, 30.0, 5), 9);
 }
 
 #[test]
@@ -39,10 +44,10 @@ fn a_longer_look_ahead_is_learnt_again_from_what_is_remembered() {
     let reach = |f: &Forecaster| f.outlook(0.0, 3.0, 100.0).quantile(0.99) / f.level();
     let near = reach(&forecaster);
     for tick in 24 * 240..24 * 240 + 800 {
-        forecaster.learn(wave(tick), wave(tick), at(tick * 15), 1_200.0);
+        forecaster.learn(wave(tick), wave(tick), at(tick * 15), 1_200.0, 3.0);
     }
     assert_eq!(forecaster.ahead, 20);
-    assert!(forecaster.moves_seen > 1_000);
+    assert!(forecaster.moves.count() > 1_000.0);
     let far = reach(&forecaster);
     assert!(far > 1.1 * near, "{near} {far}");
 }

@@ -1,14 +1,11 @@
 //! How many prompt tokens a step of an engine holds.
 
+use flyball_perf::memory::serving::Budget;
 use flyball_perf::serving::capacity::{self, Wanted};
 use flyball_perf::serving::chunk;
 use flyball_perf::serving::steady::Shape;
 use flyball_resources::model_service::{Engine, EngineKind, Variant};
 use flyball_resources::{ModelService, Pool};
-
-/// What vLLM takes on large parts when nobody says otherwise, and how many requests it runs at once.
-const USUAL: u32 = 8_192;
-const AT_ONCE: u32 = 256;
 
 /// The flag that sets it, if the engine has one.
 pub(crate) const fn flag(kind: EngineKind) -> Option<&'static str> {
@@ -34,7 +31,7 @@ pub(crate) fn stated(engine: &Engine) -> Option<u32> {
 pub(super) fn of(variant: &Variant) -> Option<u32> {
     match &variant.engine {
         Some(engine) if engine.command.is_empty() => stated(engine),
-        _ => Some(USUAL),
+        _ => Some(Budget::default().batched_tokens),
     }
 }
 
@@ -51,14 +48,9 @@ pub(crate) fn chosen(
         return None;
     }
     let between = service.spec.objectives.between_tokens_milliseconds?;
-    let shape = Shape::usual(1_000.0, 300.0);
-    let wanted = Wanted {
-        model: service.spec.model.as_deref()?,
-        accelerator: &pool?.spec.accelerator,
-        tensor: u32::try_from(variant.gpus_per_replica.max(1)).ok()?,
-        step_tokens: USUAL,
-        most_running: AT_ONCE,
-    };
-    let (step, _) = capacity::predicted(&wanted, &shape).ok()?;
-    Some(chunk::largest(&step, &shape, f64::from(between) / 1e3))
+    let (model, accelerator) = (service.spec.model.as_deref()?, &pool?.spec.accelerator);
+    let tensor = u32::try_from(variant.gpus_per_replica.max(1)).ok()?;
+    let chat = Shape::usual(Shape::CHAT.0, Shape::CHAT.1);
+    let (step, _) = capacity::predicted(&Wanted::unset(model, accelerator, tensor), &chat).ok()?;
+    Some(chunk::largest(&step, f64::from(between) / 1e3))
 }

@@ -16,8 +16,10 @@ use crate::memory::serving::{Budget, Replica as InMemory};
 use crate::models;
 use crate::precision::Dtype;
 use flyball_core::interval::{Interval, Origin};
+use flyball_core::pooling::Pooling;
 use flyball_core::snapshot::{Capacity, Objectives};
 use flyball_core::units::{Micros, Tokens, TokensPerSecond};
+use std::sync::LazyLock;
 
 /// Share of the cache that is told: a cache filled to its last block sends requests back.
 const FULLEST: f64 = 0.9;
@@ -28,6 +30,14 @@ const UNBOUNDED: f64 = 0.9;
 /// What capacity is told as: so much either way. The spread of the intervals for parts and models
 /// that were measured is about this.
 const SPREAD: f64 = 0.1;
+
+/// How much more replicas carry together is told of so many: few fleets are much larger, and much smaller ones would
+/// tell more of one or two than of all.
+const FLEET: f64 = 8.0;
+
+/// The operator asks for every model at every look: reading the tables each time took most of that.
+static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::builtin);
+static COEFFICIENTS: LazyLock<Coefficients> = LazyLock::new(Coefficients::serving);
 
 /// A model on accelerators of one kind, served by vLLM.
 #[derive(Clone, Copy, Debug)]
@@ -44,13 +54,20 @@ pub struct Wanted<'a> {
     pub most_running: u32,
 }
 
+impl<'a> Wanted<'a> {
+    /// With vLLM's own settings, where nobody sets others.
+    pub fn unset(model: &'a str, accelerator: &'a str, tensor: u32) -> Self {
+        let Budget { batched_tokens: step_tokens, sequences: most_running, .. } = Budget::default();
+        Self { model, accelerator, tensor, step_tokens, most_running }
+    }
+}
+
 /// How long steps take, and how many tokens the cache holds; or why that cannot be told.
 pub fn predicted(wanted: &Wanted<'_>, shape: &Shape) -> Result<(StepModel, Tokens), String> {
     let config = models::config(wanted.model)
         .ok_or_else(|| format!("no model is called {}", wanted.model))?;
     let model = Architecture::from_config(config).map_err(|error| error.to_string())?;
-    let catalog = Catalog::builtin();
-    let accelerator = catalog.accelerator(wanted.accelerator).map_err(|error| error.to_string())?;
+    let accelerator = CATALOG.accelerator(wanted.accelerator).map_err(|error| error.to_string())?;
     let kernels = accelerator
         .kernels
         .as_ref()
@@ -58,8 +75,8 @@ pub fn predicted(wanted: &Wanted<'_>, shape: &Shape) -> Result<(StepModel, Token
     let layout = ServingLayout::tensor(wanted.tensor);
     let cache = model.stored.cache.unwrap_or(Dtype::Bf16);
     let replica = Replica { model: &model, accelerator, layout, engine: Engine::Vllm, cache };
-    let step = StepModel::new(&replica, kernels, &Coefficients::serving())
-        .map_err(|error| error.to_string())?;
+    let step =
+        StepModel::new(&replica, kernels, &COEFFICIENTS).map_err(|error| error.to_string())?;
     let budget = Budget {
         batched_tokens: wanted.step_tokens,
         sequences: wanted.most_running,
@@ -90,9 +107,20 @@ pub fn carried(
     shape: &Shape,
     objectives: &Objectives,
 ) -> Option<Operating> {
+    each_of(1.0, step, limits, shape, objectives)
+}
+
+/// The same of each of so many replicas: they are as one that is so many times as fast and has so many times the room.
+fn each_of(
+    replicas: f64,
+    step: &impl Step,
+    limits: &Limits,
+    shape: &Shape,
+    objectives: &Objectives,
+) -> Option<Operating> {
     let missed = 1.0 - f64::from(objectives.attainment_per_million.min(999_999)) / 1e6;
-    let in_time = in_time(step, limits, shape, objectives, missed)?;
-    let room = limits.admitted(shape);
+    let in_time = in_time(replicas, step, limits, shape, objectives, missed)?;
+    let room = replicas * limits.admitted(shape);
     let usable = 1.0 - normal_quantile(missed) / room.sqrt();
     // Of a handful nobody can say how many are left free.
     let usable = usable.max(0.3);
@@ -102,6 +130,7 @@ pub fn carried(
 
 /// Requests per second whose first tokens come in time, however many fit.
 fn in_time(
+    replicas: f64,
     step: &impl Step,
     limits: &Limits,
     shape: &Shape,
@@ -123,7 +152,7 @@ fn in_time(
             let slack = limit - if tight { alone.ttft_p95 } else { alone.ttft_mean };
             let reading = Work::of(step, shape, &most).reading_per_million(shape);
             let reading = reading.map_or(1.0, |part| f64::from(part.max(10_000)) / 1e6);
-            let rate = 2.0 * slack * most.rate / reading / (1.0 + shape.input_variation);
+            let rate = 2.0 * slack * replicas * most.rate / reading / (1.0 + shape.input_variation);
             busiest(rate, missed).filter(|_| slack > 0.0)?
         }
     };
@@ -187,6 +216,7 @@ pub fn capacity(
     objectives: &Objectives,
 ) -> Capacity {
     let Some(at) = carried(step, limits, shape, objectives) else { return Capacity::UNKNOWN };
+    let each = each_of(FLEET, step, limits, shape, objectives);
     let rate = |tokens: f64| {
         let [low, point, high] = [1.0 - SPREAD, 1.0, 1.0 + SPREAD]
             .map(|share| TokensPerSecond::from_sample(tokens * share).unwrap_or_default());
@@ -198,6 +228,8 @@ pub fn capacity(
         decode: rate(at.rate * shape.output),
         resident: resident.and_then(|tokens| Interval::exact(tokens, Origin::Modelled).ok()),
         reading_per_million: Work::of(step, shape, &at).reading_per_million(shape),
+        pooled_per_million: each
+            .map(|each| (1e6 * Pooling::between(at.rate, each.rate, FLEET).ratio()).round() as u32),
         measured_per_million: None,
     }
 }

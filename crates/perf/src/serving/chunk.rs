@@ -17,7 +17,11 @@ pub fn seconds(step: &impl Step, shape: &Shape, tokens: f64) -> f64 {
 
 /// The largest step that is no longer than a token may take: a short answer that meets a longer one of somebody
 /// else's prompt is late, however few requests there are. Where none is, the smallest.
-pub fn largest(step: &impl Step, shape: &Shape, between_tokens: f64) -> u32 {
-    let inside = |tokens: &&u32| seconds(step, shape, f64::from(**tokens)) <= between_tokens;
+///
+/// It is judged beside a request of a chat, whatever requests come: who starts the engine and who predicts its speed
+/// must get the same, and the former does not know what will come.
+pub fn largest(step: &impl Step, between_tokens: f64) -> u32 {
+    let chat = Shape::usual(Shape::CHAT.0, Shape::CHAT.1);
+    let inside = |tokens: &&u32| seconds(step, &chat, f64::from(**tokens)) <= between_tokens;
     CHUNKS.iter().rev().find(inside).copied().unwrap_or(CHUNKS[0])
 }

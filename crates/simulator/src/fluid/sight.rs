@@ -372,6 +372,7 @@ fn described(model: &Model, pool: &PoolId, world: &World) -> ModelReading {
             decode: rate(output),
             resident,
             reading_per_million: model.reading_per_million,
+            pooled_per_million: Some((1e6 * model.at_most / model.per_replica).round() as u32),
             measured_per_million: None,
         },
         predicted: None,

@@ -71,6 +71,8 @@ pub(crate) struct ModelView {
     pub(super) requests: f64,
     /// Requests per second that one replica carries inside the targets.
     pub(super) replica_capacity: f64,
+    /// The same of each of eight replicas, among which requests are shared out by what each has to do.
+    pub(super) each_of_eight: f64,
     /// What that number rests on.
     pub(super) capacity_from: String,
     pub(super) gpus_per_replica: u32,

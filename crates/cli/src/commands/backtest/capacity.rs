@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use flyball_core::pooling::Pooling;
 use flyball_core::snapshot::Objectives;
 use flyball_core::units::Micros;
 use flyball_estimator::reading::Paces;
@@ -17,7 +18,7 @@ use flyball_perf::serving::steady::{Shape, at_rate, most_running};
 use flyball_perf::serving::step::StepModel;
 use flyball_simulator::cluster::{Speed, StepSpeed};
 use flyball_simulator::engine::Settings;
-use flyball_simulator::knee::{knee, like};
+use flyball_simulator::knee::{fleet, knee, like};
 use flyball_simulator::traffic::Trace;
 use flyball_simulator::traffic::load::Traffic;
 
@@ -33,6 +34,8 @@ pub(super) struct Capacity {
     pub(super) per_second: f64,
     /// Requests per second while a queue stands.
     pub(super) at_most: f64,
+    /// How much more each of many carries.
+    pub(super) pooling: Pooling,
     /// Of a million parts of its work, those that are reading, if known.
     pub(super) reading_per_million: Option<u32>,
     /// Share of the requests that miss a target though nobody else is there.
@@ -60,6 +63,8 @@ pub(super) struct Capacity {
 
 /// Requests that run at once in one replica, at most; vLLM's default.
 const SEQUENCES: u32 = 256;
+/// What replicas carry together is found with so many.
+const FLEET: u32 = 8;
 /// A prompt of nothing special takes a tenth of the usual target when nothing waits: 0.3 s of 3 s,
 /// as 3,000 tokens at 10,000 tokens per second do.
 const FIRST_TOKEN_SHARE: f64 = 0.1;
@@ -73,6 +78,7 @@ pub(super) fn given(per_second: f64, args: &ReplayArgs, tokens: (f64, f64)) -> C
     Capacity {
         per_second,
         at_most: per_second,
+        pooling: Pooling::NONE,
         reading_per_million: None,
         unavoidable: 0.0,
         first_token,
@@ -130,12 +136,15 @@ pub(super) fn predicted(
     let tpot = args.tpot.as_secs_f64();
     let most = most_running(&speed.step, &shape, &limits, |at| at.tpot <= tpot);
     let at_most = most.map_or(knee.per_second, |at| at.rate.max(knee.per_second));
+    let pooled = fleet(&speed, &requests, &objectives(args), FLEET).ok_or_else(unknown)?;
+    let pooling = Pooling::between(knee.per_second, pooled.per_second, f64::from(FLEET));
     let at = at_rate(&speed.step, &shape, &limits, knee.per_second.min(at_most));
     let work = at.map(|at| Work::of(&speed.step, &shape, &at));
     let price = offer.map(|offer| offer.price.amount().micros() as f64 / 1e6);
     Ok(Capacity {
         per_second: knee.per_second,
         at_most,
+        pooling,
         reading_per_million: work.and_then(|work| work.reading_per_million(&shape)),
         unavoidable: knee.unavoidable,
         first_token: knee.first_token,

@@ -273,7 +273,16 @@ impl Subject {
         let first = &load.work[..load.work.len().min(120)];
         let mean =
             first.iter().map(|work| f64::from(*work)).sum::<f64>() / first.len().max(1) as f64;
-        (1.2 * mean / load.step.get() / self.capacity.per_second).ceil().max(1.0) as u32
+        let work = 1.2 * mean / load.step.get() / self.capacity.per_second;
+        self.capacity.pooling.replicas(work).ceil().max(1.0) as u32
+    }
+
+    /// What each replica carries where there are as many as the traffic needs on the mean, over what one carries alone:
+    /// whoever measures a replica before writing an autoscaler measures one of those that run.
+    pub(super) fn pooled(&self) -> f64 {
+        let load = self.source.load(0);
+        let pooling = self.capacity.pooling;
+        pooling.each(pooling.replicas(load.mean_rate() / self.capacity.per_second).ceil())
     }
 }
 

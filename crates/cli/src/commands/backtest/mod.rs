@@ -130,6 +130,9 @@ fn answer(
             traffic: subject.traffic.clone(),
             requests: answer::tidy(requests(index)),
             replica_capacity: answer::tidy(subject.capacity.per_second),
+            each_of_eight: answer::tidy(
+                subject.capacity.per_second * subject.capacity.pooling.each(8.0),
+            ),
             capacity_from: subject.capacity.from.clone(),
             gpus_per_replica: args.tensor,
         })

@@ -71,12 +71,12 @@ impl Named {
 
 /// What whoever set up the rival would have known: the model, and the warm-up as its past.
 pub(super) fn facts(subject: &Subject, ground: &Ground, args: &ReplayArgs) -> Facts {
-    let capacity = &subject.capacity;
+    let (capacity, pooled) = (&subject.capacity, subject.pooled());
     let facts = Facts {
-        replica_per_second: capacity.per_second,
-        prompt_tokens_per_second: capacity.prompt_tokens_per_second,
+        replica_per_second: pooled * capacity.per_second,
+        prompt_tokens_per_second: pooled * capacity.prompt_tokens_per_second,
         prompt_tokens: subject.tokens.0,
-        max_running: capacity.running,
+        max_running: pooled * capacity.running,
         first_token: Seconds(args.ttft.as_secs_f64()),
         between_tokens: Seconds(args.tpot.as_secs_f64()),
         cold_start: args.cold_start.quantile(0.5),

@@ -18,6 +18,7 @@ pub(super) fn models(names: &[(&str, u32)]) -> Vec<ModelView> {
         traffic: format!("{name}.csv"),
         requests: 86_400.0,
         replica_capacity: 1.4,
+        each_of_eight: 1.6,
         capacity_from: "given".to_owned(),
         gpus_per_replica: *gpus,
     };

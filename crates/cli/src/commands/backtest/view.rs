@@ -63,8 +63,12 @@ impl Backtest {
             .models
             .iter()
             .map(|model| {
+                let of_eight = match model.each_of_eight > 1.01 * model.replica_capacity {
+                    true => format!(", each of eight {}", words::grouped(model.each_of_eight)),
+                    false => String::new(),
+                };
                 format!(
-                    "{}: {}, a replica of {} carries {} requests/s ({})",
+                    "{}: {}, a replica of {} carries {} requests/s{of_eight} ({})",
                     model.name,
                     model.traffic,
                     plural(model.gpus_per_replica as usize, "GPU"),

@@ -115,13 +115,7 @@ fn a_successor_decides_as_the_one_before_and_one_that_is_told_nothing_does_not()
     let apart = |other: &[u32]| {
         old.iter().zip(other).map(|(old, other)| old.abs_diff(*other)).max().unwrap()
     };
-    // All is handed on but the moves of a week, of which a table is; it is drawn up anew once an hour.
-    assert!(apart(&restored) <= 1, "{old:?}\n{restored:?}");
-    assert_eq!(
-        old[..8],
-        restored[..8],
-        "the next decisions are the ones that would have been made"
-    );
+    assert_eq!(old, restored, "the decisions are the ones that would have been made");
     assert!(apart(&ignorant) >= 5, "{old:?}\n{ignorant:?}");
 }
 
@@ -149,7 +143,7 @@ fn one_that_stands_by_follows_what_the_leader_wrote() {
 #[test]
 fn what_cannot_be_read_is_named_once_and_learnt_again() {
     let text = OLD.status.as_ref().unwrap().learnt.clone().unwrap();
-    assert!(text.len() < 2_500, "{} bytes", text.len());
+    assert!(text.len() < persist::LONGEST * 9 / 10, "{} bytes", text.len());
     let huge = "1;".repeat(1 << 20);
     for bad in ["", "7;whatever;00000000", &text[1..], &text[..text.len() / 2], &huge] {
         let mut process = OLD.successor();
