@@ -18,6 +18,9 @@ pub(super) const CGROUP: &str = "flyball";
 /// Compiled into the CNI plug-ins; each namespace pair mounts its own over it.
 pub(super) const CNI_STATE: &str = "/var/lib/cni";
 
+/// Where a kubelet listens for device plugins: compiled in, wherever its own folder is.
+pub(super) const DEVICE_PLUGINS: &str = "/var/lib/kubelet/device-plugins";
+
 /// One real node.
 #[derive(Clone, Copy)]
 pub(super) struct Node {

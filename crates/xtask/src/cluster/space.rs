@@ -5,7 +5,7 @@
 
 use super::daemon::{Daemon, wait_for};
 use super::layout::{
-    BRIDGE, CNI_STATE, CONTROL_ADDRESS, HOST_ADDRESS, Layout, NODES, SERVICE_RANGE,
+    BRIDGE, CNI_STATE, CONTROL_ADDRESS, DEVICE_PLUGINS, HOST_ADDRESS, Layout, NODES, SERVICE_RANGE,
 };
 use crate::process;
 use anyhow::{Context, Result};
@@ -18,14 +18,17 @@ pub(super) struct Space {
 }
 
 impl Space {
-    /// Opens a pair. Inside, `/run`, `/var/lib/cni` and `/var/log` are its own: the CNI plug-ins,
-    /// containerd's shims and the kubelet have those places compiled in.
+    /// Opens a pair. Inside, `/run`, `/var/lib/cni`, `/var/log` and the folder of device plugins are its own: the
+    /// CNI plug-ins, containerd's shims and the kubelet have those places compiled in. Two kubelets that began at the
+    /// same moment once both listened in one folder of device plugins, and one of them never became a node.
     fn open(layout: &Layout, name: &str) -> Result<Self> {
         std::fs::create_dir_all(CNI_STATE)?;
+        std::fs::create_dir_all(DEVICE_PLUGINS)?;
         let ready = layout.state().join(format!("{name}.ready"));
         let script = format!(
             "mount --make-rshared / && mount -t tmpfs tmpfs /run && mkdir /run/netns && \
              mount -t tmpfs tmpfs {CNI_STATE} && mount -t tmpfs tmpfs /var/log && \
+             mount -t tmpfs tmpfs {DEVICE_PLUGINS} && \
              ip link set lo up && echo 1 > /proc/sys/net/ipv4/ip_forward && \
              touch {} && exec sleep infinity",
             ready.display()
