@@ -13,6 +13,10 @@ impl Pooling {
     /// Where nothing is known: so many replicas carry so many times as much.
     pub const NONE: Self = Self(1.0);
 
+    /// How much more replicas carry together is told of so many: few fleets are much larger, and much smaller ones
+    /// would tell more of one or two than of all.
+    pub const FLEET: u32 = 8;
+
     /// The most that is believed: beyond it one alone carries next to nothing, and nothing follows from that.
     const MOST: f64 = 50.0;
 
@@ -21,15 +25,15 @@ impl Pooling {
         if ratio.is_finite() { Self(ratio.clamp(1.0, Self::MOST)) } else { Self::NONE }
     }
 
-    /// From what one replica alone carries, and what each of `replicas` does.
-    pub fn between(alone: f64, each: f64, replicas: f64) -> Self {
-        let root = replicas.sqrt().max(1.01);
+    /// From what one replica alone carries, and what each of [`Self::FLEET`] does.
+    pub fn between(alone: f64, each: f64) -> Self {
+        let root = f64::from(Self::FLEET).sqrt();
         Self::new((each / alone * root - 1.0) / (root - 1.0))
     }
 
-    /// The ratio.
-    pub const fn ratio(self) -> f64 {
-        self.0
+    /// The ratio in millionths, as a capacity has it.
+    pub fn per_million(self) -> u32 {
+        (1e6 * self.0).round() as u32
     }
 
     /// What so many replicas carry, counted in what one alone does.
@@ -83,11 +87,11 @@ mod tests {
 
     #[test]
     fn two_points_give_the_curve() {
-        let pooling = Pooling::between(2.0, 2.0 * Pooling::new(3.0).each(8.0), 8.0);
-        assert!((pooling.ratio() - 3.0).abs() < 1e-9);
+        let pooling = Pooling::between(2.0, 2.0 * Pooling::new(3.0).each(8.0));
+        assert_eq!(pooling.per_million(), 3_000_000);
         for bad in [f64::NAN, f64::INFINITY, -1.0, 0.0] {
-            assert_eq!(Pooling::between(2.0, bad, 8.0), Pooling::NONE);
+            assert_eq!(Pooling::between(2.0, bad), Pooling::NONE);
         }
-        assert_eq!(Pooling::between(0.0, 1.0, 8.0), Pooling::NONE);
+        assert_eq!(Pooling::between(0.0, 1.0), Pooling::NONE);
     }
 }

@@ -46,19 +46,17 @@ pub(crate) fn capacity(
             capacity
         }
     };
+    // How a prediction divides its work and pools it says nothing about rates that somebody states.
+    let rates = match (stated.prefill, stated.decode) {
+        (None, None) => &predicted,
+        _ => &stated,
+    };
     Capacity {
         prefill: stated.prefill.or(predicted.prefill),
         decode: stated.decode.or(predicted.decode),
         resident: stated.resident.or(predicted.resident),
-        // How a prediction divides its work says nothing about rates that somebody states.
-        reading_per_million: match (stated.prefill, stated.decode) {
-            (None, None) => predicted.reading_per_million,
-            _ => stated.reading_per_million,
-        },
-        pooled_per_million: match (stated.prefill, stated.decode) {
-            (None, None) => predicted.pooled_per_million,
-            _ => stated.pooled_per_million,
-        },
+        reading_per_million: rates.reading_per_million,
+        pooled_per_million: rates.pooled_per_million,
         measured_per_million: None,
     }
 }

@@ -369,7 +369,7 @@ mod tests {
         // A prompt takes 1 s of 3: a replica alone is kept half idle for it.
         assert!(one < 0.8 * four && four < eight, "{one} {four} {eight}");
         // The curve through the first and the last goes by the one between.
-        let curve = Pooling::between(one, eight, 8.0);
+        let curve = Pooling::between(one, eight);
         assert!((one * curve.each(4.0) / four - 1.0).abs() < 0.1, "{one} {four} {eight}");
     }
 

@@ -94,7 +94,10 @@ impl Hindsight {
 
     /// The same back; `None` if it cannot be.
     pub(crate) fn restored(numbers: &[f64; NUMBERS]) -> Option<Self> {
-        let possible = numbers.iter().all(|number| (0.0..1e15).contains(number));
+        // No more can have missed than came, but for rounding.
+        let most = numbers[0] * 1.001 + 1e-3;
+        let possible = numbers.iter().all(|number| (0.0..1e15).contains(number))
+            && numbers[1..=RUNGS].iter().all(|missed| *missed <= most);
         let rung =
             |n: usize| Rung { missed: short(numbers[1 + n]), waits: short(numbers[1 + RUNGS + n]) };
         possible.then(|| Self { total: short(numbers[0]), rungs: std::array::from_fn(rung) })
@@ -182,6 +185,9 @@ mod tests {
             broken[60] = bad;
             assert_eq!(Hindsight::restored(&broken), None);
         }
+        let mut more = numbers;
+        more[RUNGS] = 2.0 * more[0];
+        assert_eq!(Hindsight::restored(&more), None, "more missed than came");
     }
 
     #[test]

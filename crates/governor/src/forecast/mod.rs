@@ -435,8 +435,8 @@ const STEADY: f64 = 0.15;
 const BURSTS: f64 = 0.4;
 /// From so much on all of it is stood by for: of recorded bursts in any order it was 0.6 to 0.8.
 const SURELY_FLEETING: f64 = 0.5;
-/// What stands by over what would have been enough: a quarter more when much was seen, twice as much at first, which
-/// becomes half of that in a quarter of an hour. Found on four orders of the bursts of one recorded hour.
+/// What stands by over what would have been enough: a quarter more when much was seen, and as much again at first, of
+/// which half is left after a quarter of an hour. Found on four orders of the bursts of one recorded hour.
 const MARGIN: f64 = 1.25;
 const FIRST_MINUTES: f64 = 15.0;
 /// Bursts of the last four hours are remembered: of two to four hours the best was kept on bursts in other orders.

@@ -31,10 +31,6 @@ const UNBOUNDED: f64 = 0.9;
 /// that were measured is about this.
 const SPREAD: f64 = 0.1;
 
-/// How much more replicas carry together is told of so many: few fleets are much larger, and much smaller ones would
-/// tell more of one or two than of all.
-const FLEET: f64 = 8.0;
-
 /// The operator asks for every model at every look: reading the tables each time took most of that.
 static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::builtin);
 static COEFFICIENTS: LazyLock<Coefficients> = LazyLock::new(Coefficients::serving);
@@ -216,7 +212,7 @@ pub fn capacity(
     objectives: &Objectives,
 ) -> Capacity {
     let Some(at) = carried(step, limits, shape, objectives) else { return Capacity::UNKNOWN };
-    let each = each_of(FLEET, step, limits, shape, objectives);
+    let each = each_of(f64::from(Pooling::FLEET), step, limits, shape, objectives);
     let rate = |tokens: f64| {
         let [low, point, high] = [1.0 - SPREAD, 1.0, 1.0 + SPREAD]
             .map(|share| TokensPerSecond::from_sample(tokens * share).unwrap_or_default());
@@ -228,8 +224,7 @@ pub fn capacity(
         decode: rate(at.rate * shape.output),
         resident: resident.and_then(|tokens| Interval::exact(tokens, Origin::Modelled).ok()),
         reading_per_million: Work::of(step, shape, &at).reading_per_million(shape),
-        pooled_per_million: each
-            .map(|each| (1e6 * Pooling::between(at.rate, each.rate, FLEET).ratio()).round() as u32),
+        pooled_per_million: each.map(|each| Pooling::between(at.rate, each.rate).per_million()),
         measured_per_million: None,
     }
 }

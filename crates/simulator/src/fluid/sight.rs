@@ -9,6 +9,7 @@ use crate::policy::{Reading, Sight};
 use crate::seconds::Seconds;
 use flyball_core::ids::{ModelId, PoolId, ReplicaId, RunId, VariantName};
 use flyball_core::interval::{Interval, Origin};
+use flyball_core::pooling::Pooling;
 use flyball_core::snapshot::{
     Capacity, Mode, Objectives, Observed, Pool, Purchase, Replica, ReplicaState, TrainingRun,
 };
@@ -372,7 +373,7 @@ fn described(model: &Model, pool: &PoolId, world: &World) -> ModelReading {
             decode: rate(output),
             resident,
             reading_per_million: model.reading_per_million,
-            pooled_per_million: Some((1e6 * model.at_most / model.per_replica).round() as u32),
+            pooled_per_million: Some(Pooling::new(model.at_most / model.per_replica).per_million()),
             measured_per_million: None,
         },
         predicted: None,

@@ -63,8 +63,6 @@ pub(super) struct Capacity {
 
 /// Requests that run at once in one replica, at most; vLLM's default.
 const SEQUENCES: u32 = 256;
-/// What replicas carry together is found with so many.
-const FLEET: u32 = 8;
 /// A prompt of nothing special takes a tenth of the usual target when nothing waits: 0.3 s of 3 s,
 /// as 3,000 tokens at 10,000 tokens per second do.
 const FIRST_TOKEN_SHARE: f64 = 0.1;
@@ -136,8 +134,8 @@ pub(super) fn predicted(
     let tpot = args.tpot.as_secs_f64();
     let most = most_running(&speed.step, &shape, &limits, |at| at.tpot <= tpot);
     let at_most = most.map_or(knee.per_second, |at| at.rate.max(knee.per_second));
-    let pooled = fleet(&speed, &requests, &objectives(args), FLEET).ok_or_else(unknown)?;
-    let pooling = Pooling::between(knee.per_second, pooled.per_second, f64::from(FLEET));
+    let pooled = fleet(&speed, &requests, &objectives(args), Pooling::FLEET).ok_or_else(unknown)?;
+    let pooling = Pooling::between(knee.per_second, pooled.per_second);
     let at = at_rate(&speed.step, &shape, &limits, knee.per_second.min(at_most));
     let work = at.map(|at| Work::of(&speed.step, &shape, &at));
     let price = offer.map(|offer| offer.price.amount().micros() as f64 / 1e6);

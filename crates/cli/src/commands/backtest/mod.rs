@@ -30,6 +30,8 @@ mod words;
 
 use std::time::Instant;
 
+use flyball_core::pooling::Pooling;
+
 use crate::output::{Exit, Failure, FailureCode, Printer};
 use answer::ModelView;
 use args::{ReplayArgs, What};
@@ -131,7 +133,8 @@ fn answer(
             requests: answer::tidy(requests(index)),
             replica_capacity: answer::tidy(subject.capacity.per_second),
             each_of_eight: answer::tidy(
-                subject.capacity.per_second * subject.capacity.pooling.each(8.0),
+                subject.capacity.per_second
+                    * subject.capacity.pooling.each(f64::from(Pooling::FLEET)),
             ),
             capacity_from: subject.capacity.from.clone(),
             gpus_per_replica: args.tensor,

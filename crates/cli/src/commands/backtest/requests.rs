@@ -90,7 +90,7 @@ fn of_model(subject: &Subject, model: &Model, args: &ReplayArgs) -> Option<Model
             decode: rate(subject.tokens.1),
             resident: Interval::exact(Tokens::new(tokens), Origin::Modelled).ok(),
             reading_per_million: subject.capacity.reading_per_million,
-            pooled_per_million: Some((1e6 * subject.capacity.pooling.ratio()).round() as u32),
+            pooled_per_million: Some(subject.capacity.pooling.per_million()),
             measured_per_million: None,
         },
         paces: subject.capacity.paces,
