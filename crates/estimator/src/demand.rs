@@ -24,6 +24,8 @@ pub(crate) struct Beside {
     pub(crate) waited_for: bool,
     /// Mean tokens of an answer.
     pub(crate) output: Option<f64>,
+    /// What would be held at the pace that replicas may have, over what is held now.
+    pub(crate) held: f64,
     /// Whether nobody is left who could write what is asked for.
     pub(crate) out: bool,
 }
@@ -38,7 +40,7 @@ pub(crate) fn known(
     let asked = if beside.waited_for { Some(wanted(asked, time.0)) } else { asked };
     let mut known = match asked {
         Some(asked) => both(asked, engines, beside, time),
-        None => alone(engines, time),
+        None => alone(engines, beside, time),
     };
     if beside.silent > 0 {
         known.demand = unheard(known.demand, beside.silent);
@@ -63,8 +65,8 @@ fn both(asked: Asked, engines: &Sum, beside: Beside, time: (Timestamp, Micros)) 
     };
     let tokens = |value: f64, at| Observed::judge(Tokens::from_sample(value), at, now, max_age);
     let resident = match engines.resident.whole() {
-        Some(resident) => tokens(resident, engines.at.unwrap_or(asked.at)),
-        None => tokens(asked.held_tokens, asked.at),
+        Some(resident) => tokens(beside.held * resident, engines.at.unwrap_or(asked.at)),
+        None => tokens(beside.held * asked.held_tokens, asked.at),
     };
     // What waits in engines was sent by gateways, and by others: both counts have the former in them.
     let unread = asked.unread_tokens.max(engines.waiting.known().unwrap_or(0.0));
@@ -97,14 +99,15 @@ fn both(asked: Asked, engines: &Sum, beside: Beside, time: (Timestamp, Micros)) 
 
 /// With nobody but engines to ask. No engine at all says nothing: whether anybody wants the model is then not
 /// known.
-fn alone(engines: &Sum, time: (Timestamp, Micros)) -> Known {
+fn alone(engines: &Sum, beside: Beside, time: (Timestamp, Micros)) -> Known {
     let (misses, (now, max_age)) = (Observed::Missing, time);
     let Some(at) = engines.at else { return Known { demand: Demand::UNKNOWN, misses } };
     let rate = |part: crate::engines::Part| {
         let value = part.known().and_then(TokensPerSecond::from_sample);
         Observed::judge(value, at, now, max_age).partial_if(part.lacks)
     };
-    let held = engines.resident.known().and_then(Tokens::from_sample);
+    let held = engines.resident.known().map(|tokens| beside.held * tokens);
+    let held = held.and_then(Tokens::from_sample);
     let resident = Observed::judge(held, at, now, max_age);
     let waiting = Waiting {
         tokens: engines.waiting.known(),

@@ -40,7 +40,7 @@ use flyball_core::units::{Micros, Timestamp, Tokens};
 use flyball_perf::serving::steady::Shape as PerfShape;
 use gateways::Asked;
 use prior::Prior;
-use reading::{CacheUsed, ModelReading, VariantReading};
+use reading::{CacheUsed, ModelReading, Paces, VariantReading};
 use shape::Shape;
 use starts::Starts;
 use std::collections::BTreeMap;
@@ -126,6 +126,7 @@ impl ModelMemory {
             silent: reading.silent_gateways,
             waited_for: reading.waited_for,
             output: self.shape.known().map(|shape| shape.output),
+            held: self.held(&reading, asked, &sum),
             out,
         };
         let demand::Known { demand, misses } = demand::known(asked, &sum, beside, time);
@@ -199,17 +200,14 @@ impl ModelMemory {
                 .and_then(|asked| asked.prompt_rate.zip(asked.output_rate)),
         };
         let Some((read, written)) = rates else { return };
-        let paced =
-            if engines.paced.0 > 0.0 { Some(engines.paced) } else { asked.map(|one| one.paced) };
-        let waiting = asked.map_or(0.0, |asked| asked.waiting_tokens + asked.unread_tokens);
-        let waiting = waiting.max(engines.waiting.known().unwrap_or(0.0));
+        let waiting = waiting(asked, engines);
         let moment = Moment {
             at: now,
             each: (read / count, written / count),
             replicas: count,
-            pace: paced.filter(|paced| paced.0 >= 1.0).map(|(tokens, seconds)| seconds / tokens),
+            pace: pace(asked, engines),
             reads_per_written: self.shape.known().map_or(1.0, |shape| shape.prompt / shape.output),
-            expected: variant.paces.or_else(|| self.variants.get(name)?.prior.as_ref()?.paces),
+            expected: self.paces(name, variant),
             running: engines
                 .running
                 .whole()
@@ -223,6 +221,24 @@ impl ModelMemory {
         if let Some(memory) = self.variants.get_mut(name) {
             memory.learned.learn(&priors[name], &moment);
         }
+    }
+
+    /// How long tokens of a variant are expected to take.
+    fn paces(&self, name: &VariantName, variant: &VariantReading) -> Option<Paces> {
+        variant.paces.or_else(|| self.variants.get(name)?.prior.as_ref()?.paces)
+    }
+
+    /// What replicas would hold over what they hold now, if there were no more of them than the work takes: answers
+    /// are then written as slowly as they may be, and held for as long. Without it fewer replicas would hold more, and
+    /// ask for the ones that were just given back.
+    fn held(&self, reading: &ModelReading, asked: Option<Asked>, engines: &Sum) -> f64 {
+        let mut serving = reading.variants.iter().filter(|(_, one)| one.serving().count() > 0);
+        let (Some((name, variant)), None) = (serving.next(), serving.next()) else { return 1.0 };
+        let paces = self.paces(name, variant).filter(|paces| paces.carried > paces.idle);
+        let Some((paces, pace)) = paces.zip(pace(asked, engines)) else { return 1.0 };
+        let slower = paces.carried / pace.max(paces.idle);
+        // Where work waits, what is held is all that can be held and no sign of what would be.
+        if waiting(asked, engines) > 0.0 { slower.max(1.0) } else { slower }
     }
 
     /// Requests and misses since the last look.
@@ -246,6 +262,20 @@ impl ModelMemory {
         for_long(self.serving.1, SETTLES)
             && variant.serving().all(|replica| for_long(replica.since, WARM_UP))
     }
+}
+
+/// Prompt tokens that wait.
+fn waiting(asked: Option<Asked>, engines: &Sum) -> f64 {
+    let waiting = asked.map_or(0.0, |asked| asked.waiting_tokens + asked.unread_tokens);
+    waiting.max(engines.waiting.known().unwrap_or(0.0))
+}
+
+/// Seconds per output token, if any were written.
+fn pace(asked: Option<Asked>, engines: &Sum) -> Option<f64> {
+    let paced =
+        if engines.paced.0 > 0.0 { Some(engines.paced) } else { asked.map(|one| one.paced) };
+    let (tokens, seconds) = paced.filter(|paced| paced.0 >= 1.0)?;
+    (seconds > 0.0).then(|| seconds / tokens)
 }
 
 impl VariantReading {

@@ -84,7 +84,12 @@ fn predict(
     };
     let idle = step.seconds(&Batch::decoding(1.0, shape.0 + shape.1 / 2.0));
     let at = capacity::carried(&step, &limits, &usual, objectives);
-    let paces = at.map(|at| Paces { idle, full: at.tpot });
+    let timely = capacity::in_time(&step, &limits, &usual, objectives);
+    let paces = at.zip(timely).map(|(at, timely)| Paces {
+        idle,
+        full: at.tpot.max(timely.tpot),
+        carried: at.tpot,
+    });
     (capacity::capacity(&step, &limits, &usual, objectives), paces)
 }
 

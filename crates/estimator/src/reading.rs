@@ -126,8 +126,10 @@ pub struct VariantReading {
 pub struct Paces {
     /// With one request inside.
     pub idle: f64,
-    /// With as many as it carries.
+    /// With as much work as it has the time for.
     pub full: f64,
+    /// With as many requests as it carries: shorter where room ends before time does.
+    pub carried: f64,
 }
 
 /// What a replica is made of, so that its speed can be predicted for the requests that come.

@@ -74,14 +74,21 @@ impl Load {
     /// soon as they come. A queue of the moment divided by a target once asked for 22,745 pods
     /// (llm-d-autoscaling PR #1019).
     pub(crate) fn with_backlog(&self, unit: &Unit, clearing: &Clearing) -> f64 {
-        let spare = (clearing.reading - self.prefill).max(0.0);
+        // Where room ends first, replicas read no more than they have room for.
+        let timely = unit.share(self.prefill, self.decode);
+        let usable = (timely / (self.resident / unit.resident)).min(1.0);
+        let usable = if usable.is_finite() { usable } else { 1.0 };
+        let spare = (usable * clearing.reading - self.prefill).max(0.0);
         let left = self.backlog - spare * clearing.cold_start_s;
         if left <= 0.0 {
             return self.in_units(unit);
         }
         let within = clearing.slack_s.max(clearing.cold_start_s).max(1.0);
         let prefill = self.prefill + left / within;
-        Self { prefill, ..*self }.in_units(unit)
+        // What waits will be held for as long as what comes is, and takes no more room than all of it at once.
+        let more = if self.prefill > 0.0 { prefill / self.prefill } else { 1.0 };
+        let resident = (more * self.resident).min(self.resident + left);
+        Self { prefill, resident, ..*self }.in_units(unit)
     }
 }
 

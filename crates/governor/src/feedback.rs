@@ -22,6 +22,11 @@ pub(crate) struct Feedback {
     requests_per_work: Option<f64>,
     /// What misses taught so far, as a logarithm of what a miss is worth more than was thought first.
     lesson: f64,
+    /// Work per second that was last expected to miss.
+    expects: f64,
+    /// Requests that were expected to miss, and that did, both fading.
+    expected: f64,
+    missed: f64,
 }
 
 /// The worth of a miss at one missed in a hundred, before anything is known: the middle of what
@@ -47,6 +52,13 @@ const AIM_BELOW: f64 = 0.9;
 /// Three minutes' allowance overdrawn is no accident.
 const CLEARLY_OVERDRAWN: f64 = 0.05;
 
+/// What was expected and what came of it fade to a third over so long.
+const FADES_S: f64 = 7_200.0;
+/// Before anything is known, misses come as expected: that weighs as much as the allowance of so many hours.
+const DOUBT_HOURS: f64 = 0.5;
+/// However little comes of what is expected, so much of it may.
+const LEAST_TRUE: f64 = 0.2;
+
 /// One hour, in seconds.
 const HOUR: f64 = 3_600.0;
 
@@ -70,6 +82,10 @@ impl Feedback {
             let known = self.requests_per_work.unwrap_or(now);
             self.requests_per_work = Some(known + (seconds / HOUR).min(1.0) * (now - known));
         }
+        let fades = (-seconds / FADES_S).exp();
+        let expected = self.expects * self.requests_per_work.unwrap_or(0.0) * seconds;
+        self.expected = self.expected * fades + expected;
+        self.missed = self.missed * fades + missed;
         let beyond = missed - AIM_BELOW * allowed(seat) * requests;
         let allowance = self.allowance(seat);
         let (least, most) = (-SAVED_HOURS * allowance, OVERDRAWN_HOURS * allowance);
@@ -79,17 +95,30 @@ impl Feedback {
         self.lesson = (self.lesson + LESSON * lesson).clamp(-LONGEST_LESSON, LONGEST_LESSON);
     }
 
+    /// Takes down the work per second that is expected to miss with the replicas that serve.
+    pub(crate) fn expect(&mut self, work: f64) {
+        self.expects = if work.is_finite() { work.max(0.0) } else { 0.0 };
+    }
+
+    /// Of requests that are expected to miss, the part that does.
+    fn comes_true(&self, seat: &Seat<'_>) -> f64 {
+        let doubt = DOUBT_HOURS * self.allowance(seat);
+        ((self.missed + doubt) / (self.expected + doubt)).clamp(LEAST_TRUE, 1.0)
+    }
+
     /// What was learnt, as numbers.
     pub(crate) fn numbers(&self) -> [f64; NUMBERS] {
         let rate = self.requests_per_work.unwrap_or(0.0);
         let at = self.seen_at.map_or(0.0, |at| at.as_micros() as f64);
-        [self.excess, self.hourly, self.seen_s, rate, self.lesson, at]
+        let Self { excess, hourly, seen_s, lesson, expects, expected, missed, .. } = *self;
+        [excess, hourly, seen_s, rate, lesson, at, expects, expected, missed]
     }
 
     /// The same back; `None` if it cannot be.
     pub(crate) fn restored(numbers: &[f64; NUMBERS]) -> Option<Self> {
-        let [excess, hourly, seen_s, rate, lesson, at] = *numbers;
-        let counts = [excess.abs(), hourly, rate].iter().all(|count| (0.0..1e12).contains(count));
+        let [excess, hourly, seen_s, rate, lesson, at, expects, expected, missed] = *numbers;
+        let counts = [excess.abs(), hourly, rate, expects, expected, missed];
+        let counts = counts.iter().all(|count| (0.0..1e12).contains(count));
         let possible = counts && (0.0..=HOUR).contains(&seen_s) && lesson.abs() <= LONGEST_LESSON;
         let possible = possible && (0.0..9e15).contains(&at);
         possible.then(|| Self {
@@ -99,6 +128,9 @@ impl Feedback {
             seen_s,
             requests_per_work: (rate > 0.0).then_some(rate),
             lesson,
+            expects,
+            expected,
+            missed,
         })
     }
 
@@ -127,7 +159,8 @@ impl Feedback {
         }
         let hours = self.excess / self.allowance(seat);
         let hours = hours.clamp(-SAVED_HOURS, OVERDRAWN_HOURS);
-        WORTH_AT_ONE_PERCENT * (0.01 / allowed(seat)) * (GAIN * hours + self.lesson).exp()
+        let worth = WORTH_AT_ONE_PERCENT * (0.01 / allowed(seat));
+        worth * self.comes_true(seat) * (GAIN * hours + self.lesson).exp()
     }
 }
 
@@ -144,7 +177,7 @@ impl Feedback {
 }
 
 /// How many numbers it is.
-pub(crate) const NUMBERS: usize = 6;
+pub(crate) const NUMBERS: usize = 9;
 
 /// The share of requests that may miss. At least one in a million: none at all has no price.
 fn allowed(seat: &Seat<'_>) -> f64 {

@@ -147,6 +147,7 @@ pub(crate) fn want(seat: &mut Seat<'_>, memory: &mut ModelMemory) {
     }
     let waiting = queue_ahead(seat, memory, main.usual_s);
     let outlook = memory.forecaster.outlook(waiting, seat.slack_s(), main.usual_s);
+    memory.feedback.expect(outlook.misses(seat.together(seat.alone(|lane| lane.ready))));
     seat.worth = memory.feedback.worth(seat);
     let (wishes, fleet) = (&mut memory.wishes, main.fleet());
     let (up, keep) = weigh(&outlook, &fleet, seat.worth, main.usual_s, &mut wishes.last);

@@ -30,6 +30,8 @@ pub struct Knee {
     pub service: f64,
     /// Seconds per token at the knee, on the mean over tokens.
     pub pace: f64,
+    /// Tokens that one replica holds at the knee, on the mean over time.
+    pub held: f64,
 }
 
 /// Requests that are put through: at one in a hundred missed, sixty misses say whether it is more or less.
@@ -102,10 +104,10 @@ pub fn fleet(speed: &Speed, trace: &Trace, objectives: &Objectives, replicas: u3
             None => high = middle,
         }
     }
-    let (service, pace) =
-        carried.map_or((alone.service, alone.pace), |ran| (ran.service, ran.pace));
+    let first_token = alone.first_token;
+    let Ran { service, pace, held, .. } = carried.unwrap_or(alone);
     let per_second = low / f64::from(replicas);
-    Some(Knee { per_second, unavoidable, first_token: alone.first_token, service, pace })
+    Some(Knee { per_second, unavoidable, first_token, service, pace, held: per_second * held })
 }
 
 /// Those that are put through, in their order: prompts that begin alike come close together.
@@ -139,6 +141,8 @@ struct Ran {
     service: f64,
     /// Seconds per token, on the mean over tokens.
     pace: f64,
+    /// Tokens that a request holds, times the seconds for which it does.
+    held: f64,
     /// Times to the first token and between tokens, in seconds.
     times: Vec<[f64; 2]>,
 }
@@ -207,6 +211,8 @@ struct Run<'a> {
     last: f64,
     missed: usize,
     services: f64,
+    /// Tokens that requests held, times the seconds for which they did.
+    held: f64,
     /// Tokens after first ones, and seconds that they took.
     paced: [f64; 2],
     times: Vec<[f64; 2]>,
@@ -226,6 +232,7 @@ impl<'a> Run<'a> {
             last: 0.0,
             missed: 0,
             services: 0.0,
+            held: 0.0,
             paced: [0.0; 2],
             times: Vec::with_capacity(trial.requests.len()),
             trial,
@@ -258,8 +265,20 @@ impl<'a> Run<'a> {
     }
 
     fn advance(&mut self, until: Seconds) {
-        let Self { trial, engines, load, went, came, first, last, missed, services, paced, times } =
-            self;
+        let Self {
+            trial,
+            engines,
+            load,
+            went,
+            came,
+            first,
+            last,
+            missed,
+            services,
+            held,
+            paced,
+            times,
+        } = self;
         let mut take = |event: crate::engine::Event| {
             let (number, at) = (event.id as usize, event.at.get());
             match event.what {
@@ -279,6 +298,10 @@ impl<'a> Run<'a> {
                     times.push([to_first, each]);
                     *paced = [paced[0] + further, paced[1] + (at - first[number])];
                     *services += at - came[number];
+                    // Half of the answer is there on the mean.
+                    let request = trial.requests[number];
+                    let tokens = f64::from(request.prompt) + f64::from(request.output) / 2.0;
+                    *held += tokens * (at - came[number]);
                     *missed += usize::from(misses(&trial.objectives, to_first, each));
                 }
                 What::Scheduled { .. } | What::Preempted | What::Aborted => {}
@@ -296,6 +319,7 @@ impl<'a> Run<'a> {
             first_token: self.times.iter().map(|one| one[0]).sum::<f64>() / judged,
             service: self.services / judged,
             pace: self.paced[1] / self.paced[0].max(1.0),
+            held: self.held / judged,
             times: self.times,
         }
     }

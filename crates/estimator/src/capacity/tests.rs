@@ -5,7 +5,7 @@ use flyball_core::interval::Origin;
 
 /// Prompt and output tokens per second that the engine really carries.
 const TRULY: (f64, f64) = (3_000.0, 900.0);
-const PACES: Paces = Paces { idle: 0.02, full: 0.08 };
+const PACES: Paces = Paces { idle: 0.02, full: 0.08, carried: 0.08 };
 
 fn stated(factor: f64) -> Capacity {
     let rate = |tokens: f64| {

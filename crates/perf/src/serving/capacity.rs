@@ -27,6 +27,10 @@ const FULLEST: f64 = 0.9;
 /// Without an objective for the first token nothing limits a queue but the replica itself.
 const UNBOUNDED: f64 = 0.9;
 
+/// Room is what ends first where time would do for so many times as much: less than that is inside what both are off
+/// by.
+const ROOM_ENDS_FIRST: f64 = 1.05;
+
 /// What capacity is told as: so much either way. The spread of the intervals for parts and models
 /// that were measured is about this.
 const SPREAD: f64 = 0.1;
@@ -106,6 +110,17 @@ pub fn carried(
     each_of(1.0, step, limits, shape, objectives)
 }
 
+/// The same as if the room had no end: what time alone allows.
+pub fn in_time(
+    step: &impl Step,
+    limits: &Limits,
+    shape: &Shape,
+    objectives: &Objectives,
+) -> Option<Operating> {
+    let rate = timely(1.0, step, limits, shape, objectives)?;
+    at_rate(step, shape, &roomy(limits), rate)
+}
+
 /// The same of each of so many replicas: they are as one that is so many times as fast and has so many times the room.
 fn each_of(
     replicas: f64,
@@ -114,28 +129,34 @@ fn each_of(
     shape: &Shape,
     objectives: &Objectives,
 ) -> Option<Operating> {
-    let missed = 1.0 - f64::from(objectives.attainment_per_million.min(999_999)) / 1e6;
-    let in_time = in_time(replicas, step, limits, shape, objectives, missed)?;
+    let in_time = timely(replicas, step, limits, shape, objectives)?;
     let room = replicas * limits.admitted(shape);
-    let usable = 1.0 - normal_quantile(missed) / room.sqrt();
+    let usable = 1.0 - normal_quantile(may_miss(objectives)) / room.sqrt();
     // Of a handful nobody can say how many are left free.
     let usable = usable.max(0.3);
     let with_room = most_running(step, shape, limits, |at| at.slots <= usable)?;
     at_rate(step, shape, limits, in_time.min(with_room.rate))
 }
 
+fn may_miss(objectives: &Objectives) -> f64 {
+    1.0 - f64::from(objectives.attainment_per_million.min(999_999)) / 1e6
+}
+
+fn roomy(limits: &Limits) -> Limits {
+    Limits { sequences: f64::MAX, cache_tokens: f64::MAX, ..*limits }
+}
+
 /// Requests per second whose first tokens come in time, however many fit.
-fn in_time(
+fn timely(
     replicas: f64,
     step: &impl Step,
     limits: &Limits,
     shape: &Shape,
     objectives: &Objectives,
-    missed: f64,
 ) -> Option<f64> {
     let seconds = |limit: Option<Micros>| limit.map(|limit| limit.get() as f64 / 1e6);
     let between = seconds(objectives.between_tokens);
-    let roomy = Limits { sequences: f64::MAX, cache_tokens: f64::MAX, ..*limits };
+    let roomy = roomy(limits);
     let most = most_running(step, shape, &roomy, |at| {
         between.is_none_or(|limit| at.tpot <= limit) && at.prompt_load <= 1.0
     })?;
@@ -149,7 +170,7 @@ fn in_time(
             let reading = Work::of(step, shape, &most).reading_per_million(shape);
             let reading = reading.map_or(1.0, |part| f64::from(part.max(10_000)) / 1e6);
             let rate = 2.0 * slack * replicas * most.rate / reading / (1.0 + shape.input_variation);
-            busiest(rate, missed).filter(|_| slack > 0.0)?
+            busiest(rate, may_miss(objectives)).filter(|_| slack > 0.0)?
         }
     };
     Some(busy * most.rate)
@@ -204,6 +225,26 @@ impl Work {
     }
 }
 
+/// What is told of a replica: time and room apart, since they end at different loads when requests change.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Told {
+    /// Requests per second that it has the time for.
+    pub rate: f64,
+    /// Tokens that it holds when it carries all that it can, where room is what ends first.
+    pub held: Option<f64>,
+}
+
+impl Told {
+    /// Of one that carries so much and holds so many tokens then, and would carry so many times that if it had the room.
+    pub fn of(carried: f64, timely: f64, held: f64) -> Self {
+        if timely > ROOM_ENDS_FIRST {
+            Self { rate: carried * timely, held: Some(held) }
+        } else {
+            Self { rate: carried, held: None }
+        }
+    }
+}
+
 /// What is told that one replica can do.
 pub fn capacity(
     step: &impl Step,
@@ -218,10 +259,13 @@ pub fn capacity(
             .map(|share| TokensPerSecond::from_sample(tokens * share).unwrap_or_default());
         Interval::new(low, point, high, Origin::Modelled).ok()
     };
-    let resident = Tokens::from_sample(limits.cache_tokens * FULLEST);
+    let timely = in_time(step, limits, shape, objectives).unwrap_or(at);
+    let told = Told::of(at.rate, timely.rate / at.rate, at.running * shape.held());
+    let resident = told.held.unwrap_or(limits.cache_tokens * FULLEST);
+    let resident = Tokens::from_sample(resident);
     Capacity {
-        prefill: rate(at.rate * shape.input),
-        decode: rate(at.rate * shape.output),
+        prefill: rate(told.rate * shape.input),
+        decode: rate(told.rate * shape.output),
         resident: resident.and_then(|tokens| Interval::exact(tokens, Origin::Modelled).ok()),
         reading_per_million: Work::of(step, shape, &at).reading_per_million(shape),
         pooled_per_million: each.map(|each| Pooling::between(at.rate, each.rate).per_million()),

@@ -34,6 +34,11 @@ impl Shape {
         alike + varied * (exponential - alike).max(0.0)
     }
 
+    /// Tokens that a request holds on the mean while it is inside: half of its answer is there.
+    pub fn held(&self) -> f64 {
+        self.input + self.output / 2.0
+    }
+
     /// Mean tokens of a prompt and of an answer before any were seen: those of a chat.
     pub const CHAT: (f64, f64) = (1_000.0, 300.0);
 

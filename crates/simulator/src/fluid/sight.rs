@@ -358,8 +358,8 @@ fn described(model: &Model, pool: &PoolId, world: &World) -> ModelReading {
         let value = TokensPerSecond::new((model.per_replica * tokens).round() as u64);
         Interval::exact(value, Origin::Measured).ok()
     };
-    let resident = model.per_replica * model.service.get() * (prompt + output / 2.0);
-    let resident = Interval::exact(Tokens::new(resident.round() as u64), Origin::Measured).ok();
+    // A flow takes no room.
+    let resident = Interval::exact(Tokens::MAX, Origin::Assumed).ok();
     // Where accelerators are shared, a replica that finds one only has to be swapped in.
     let cold_start = match &world.pool {
         Some(pool) => Interval::exact(pool.swap.to_micros(), Origin::Measured).ok(),
@@ -380,6 +380,7 @@ fn described(model: &Model, pool: &PoolId, world: &World) -> ModelReading {
         paces: Some(Paces {
             idle: between_tokens(model, 0.0).get(),
             full: between_tokens(model, 1.0).get(),
+            carried: between_tokens(model, 1.0).get(),
         }),
         cold_start,
         replicas: BTreeMap::new(),

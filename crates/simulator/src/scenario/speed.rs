@@ -49,7 +49,9 @@ pub(super) fn capacity(speed: &Speed, shape: &Shape, objectives: &Objectives) ->
 pub(super) fn paces(speed: &Speed, shape: &Shape, objectives: &Objectives) -> Option<Paces> {
     let shape = told(speed, shape);
     let at = capacity::carried(&speed.step, &speed.limits(), &shape, objectives)?;
-    Some(Paces { idle: speed.idle_pace(&shape), full: at.tpot })
+    let timely = capacity::in_time(&speed.step, &speed.limits(), &shape, objectives)?;
+    let full = at.tpot.max(timely.tpot);
+    Some(Paces { idle: speed.idle_pace(&shape), full, carried: at.tpot })
 }
 
 fn told(speed: &Speed, shape: &Shape) -> Shape {

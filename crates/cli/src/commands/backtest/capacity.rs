@@ -12,13 +12,13 @@ use flyball_perf::hardware::Accelerator;
 use flyball_perf::search::serve::{
     Choice, Knowledge, Part, ServeObjective, ServeQuestion, Targets, serve,
 };
-use flyball_perf::serving::capacity::Work;
+use flyball_perf::serving::capacity::{self, Told, Work};
 use flyball_perf::serving::fold::Replica;
 use flyball_perf::serving::steady::{Shape, at_rate, most_running};
 use flyball_perf::serving::step::StepModel;
 use flyball_simulator::cluster::{Speed, StepSpeed};
 use flyball_simulator::engine::Settings;
-use flyball_simulator::knee::{fleet, knee, like};
+use flyball_simulator::knee::{Knee, fleet, knee, like};
 use flyball_simulator::traffic::Trace;
 use flyball_simulator::traffic::load::Traffic;
 
@@ -34,6 +34,8 @@ pub(super) struct Capacity {
     pub(super) per_second: f64,
     /// Requests per second while a queue stands.
     pub(super) at_most: f64,
+    /// The same as whoever decides is told it: time and room apart.
+    pub(super) told: Told,
     /// How much more each of many carries.
     pub(super) pooling: Pooling,
     /// Of a million parts of its work, those that are reading, if known.
@@ -76,6 +78,7 @@ pub(super) fn given(per_second: f64, args: &ReplayArgs, tokens: (f64, f64)) -> C
     Capacity {
         per_second,
         at_most: per_second,
+        told: Told { rate: per_second, held: None },
         pooling: Pooling::NONE,
         reading_per_million: None,
         unavoidable: 0.0,
@@ -139,7 +142,9 @@ pub(super) fn predicted(
     let at = at_rate(&speed.step, &shape, &limits, knee.per_second.min(at_most));
     let work = at.map(|at| Work::of(&speed.step, &shape, &at));
     let price = offer.map(|offer| offer.price.amount().micros() as f64 / 1e6);
+    let (told, paces) = told(&speed, &shape, &objectives(args), &knee);
     Ok(Capacity {
+        told,
         per_second: knee.per_second,
         at_most,
         pooling,
@@ -152,10 +157,24 @@ pub(super) fn predicted(
         prompt_tokens_per_second: knee.per_second * shape.input,
         weights: work.map(|work| (work.per_prompt_token, work.per_output_token)),
         from: format!("predicted for {} TP{}, {}", accelerator.id, args.tensor, choice.evidence),
-        paces: Some(Paces { idle: speed.idle_pace(&shape), full: knee.pace }),
+        paces: Some(paces),
         speed: Some(speed),
         usd_per_gpu_hour: args.price.or(price),
     })
+}
+
+/// What whoever decides is told of it, as the operator is: how much sooner room ends than time is worked out, all else is
+/// what the replay found.
+fn told(speed: &Speed, shape: &Shape, objectives: &Objectives, knee: &Knee) -> (Told, Paces) {
+    let limits = speed.limits();
+    let carried = capacity::carried(&speed.step, &limits, shape, objectives);
+    let timely = capacity::in_time(&speed.step, &limits, shape, objectives);
+    let (more, slower) = carried.zip(timely).map_or((1.0, 1.0), |(carried, timely)| {
+        (timely.rate / carried.rate, (timely.tpot / carried.tpot).max(1.0))
+    });
+    let told = Told::of(knee.per_second, more, knee.held);
+    let full = if told.held.is_some() { slower * knee.pace } else { knee.pace };
+    (told, Paces { idle: speed.idle_pace(shape), full, carried: knee.pace })
 }
 
 /// What a request is judged by.

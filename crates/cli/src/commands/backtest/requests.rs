@@ -75,9 +75,10 @@ pub(super) fn play(
 
 fn of_model(subject: &Subject, model: &Model, args: &ReplayArgs) -> Option<ModelSetup> {
     let speed = subject.capacity.speed.clone()?;
-    let tokens = u64::from(speed.settings.blocks) * u64::from(speed.settings.block_tokens);
+    let all = u64::from(speed.settings.blocks) * u64::from(speed.settings.block_tokens);
+    let room = subject.capacity.told.held.and_then(Tokens::from_sample);
     let rate = |tokens: f64| {
-        let value = TokensPerSecond::from_sample(subject.capacity.per_second * tokens)?;
+        let value = TokensPerSecond::from_sample(subject.capacity.told.rate * tokens)?;
         Interval::exact(value, Origin::Modelled).ok()
     };
     let none = ColdStart::Constant(Seconds::ZERO);
@@ -88,7 +89,7 @@ fn of_model(subject: &Subject, model: &Model, args: &ReplayArgs) -> Option<Model
         capacity: Capacity {
             prefill: rate(subject.tokens.0),
             decode: rate(subject.tokens.1),
-            resident: Interval::exact(Tokens::new(tokens), Origin::Modelled).ok(),
+            resident: Interval::exact(room.unwrap_or(Tokens::new(all)), Origin::Modelled).ok(),
             reading_per_million: subject.capacity.reading_per_million,
             pooled_per_million: Some(subject.capacity.pooling.per_million()),
             measured_per_million: None,
