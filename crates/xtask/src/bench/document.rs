@@ -28,6 +28,16 @@ on what, and when. Figures against their targets: `cargo xtask figures`.
 ",
 };
 
+pub(super) const RECORDED: Document = Document {
+    kept: "docs/benchmarks-recorded.json",
+    page: "docs/benchmarks-recorded.md",
+    head: "# The governor on recorded traffic
+
+Written by `cargo xtask bench recorded --figure`; do not edit. Figures against their targets:
+`cargo xtask figures`.
+",
+};
+
 pub(super) const GATEWAY: Document = Document {
     kept: "docs/benchmarks-gateway.json",
     page: "docs/benchmarks-gateway.md",

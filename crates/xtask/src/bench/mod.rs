@@ -1,6 +1,6 @@
 //! `cargo xtask bench`: what the simulator, the governor and the gateway are worth, in numbers.
 //!
-//! `gateway`, `admission` and `live` have folders of their own, and `programs` what they start. `backtest` is
+//! `recorded`, `gateway`, `admission` and `live` have folders of their own, and `programs` what they start. `backtest` is
 //! here; its sections in order: `truth` (the engine against real runs), `speed`, `cells` (one model against
 //! every rival), `pool` (three models on shared accelerators, and lent training), `ramp` (a
 //! published ramp), `drills` (faults). Each prints its table; `--figure` writes the figures and
@@ -17,6 +17,7 @@ mod live;
 mod pace;
 mod pool;
 mod programs;
+mod recorded;
 mod sections;
 mod sources;
 mod speed;
@@ -36,6 +37,8 @@ use std::path::Path;
 pub(crate) enum Command {
     /// Replays: truth, speed, cells, pool, ramp, drills
     Backtest(Args),
+    /// Recorded hours request by request, under the governor and under every rival
+    Recorded(recorded::Args),
     /// The gateway beside nginx, `HAProxy` and other routers, and under faults
     Gateway(gateway::Args),
     /// Admission: fairness, overload, splits, and an hour of everything at once
@@ -160,6 +163,7 @@ impl Page {
 pub(crate) fn run(root: &Path, command: &Command) -> Result<()> {
     match command {
         Command::Backtest(args) => backtest(root, args),
+        Command::Recorded(args) => recorded::run(root, args),
         Command::Gateway(args) => gateway::run(root, args),
         Command::Admission(args) => admission::run(root, args),
         Command::Live(args) => live::run(root, args),

@@ -15,10 +15,17 @@ use std::process::Command;
 
 /// The folder with `flyball` and the programs of `proving`; they are built if none is given.
 pub(super) fn folder(root: &Path, given: Option<&Path>) -> Result<PathBuf> {
+    if given.is_none() {
+        build(root, &["--package", "flyball-proving", "--bins"])?;
+    }
+    flyball(root, given)
+}
+
+/// The folder with `flyball`; it is built if none is given.
+pub(super) fn flyball(root: &Path, given: Option<&Path>) -> Result<PathBuf> {
     if let Some(folder) = given {
         return folder.canonicalize().with_context(|| format!("no folder {}", folder.display()));
     }
-    build(root, &["--package", "flyball-proving", "--bins"])?;
     build(root, &["--package", "flyball-cli"])?;
     Ok(image::target_folder(root)?.join("release"))
 }

@@ -1,0 +1,204 @@
+//! Who kept the limit, and at what price. Pure.
+
+use super::play::{Came, Halves};
+use super::world::World;
+
+/// The share of requests that may miss: `flyball backtest`'s own default.
+const LIMIT: f64 = 0.01;
+/// The clairvoyant counts in whole minutes, and what a replay pays for ends with the trace.
+const ROUNDING: f64 = 0.01;
+
+/// What came of one world.
+#[derive(Clone, Debug)]
+pub(super) struct Verdict {
+    pub(super) world: String,
+    pub(super) governor: Came,
+    pub(super) clairvoyant: f64,
+    /// The cheapest that follows the load and kept the limit.
+    pub(super) best: Option<Came>,
+    /// One that follows the load and both missed fewer and cost less.
+    pub(super) dominated_by: Option<Came>,
+    /// In the second half: the governor, and the cheapest that kept the limit in the first, static numbers too.
+    pub(super) later: Came,
+    pub(super) picked: Option<Came>,
+    /// Static numbers of which both methods say the same, and all of them.
+    pub(super) agreed: (usize, usize),
+    /// Policies that were cheaper than the clairvoyant and kept the limit, in either method.
+    pub(super) below: usize,
+}
+
+/// How the governor did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stand {
+    /// Somebody kept the limit, and so did it.
+    Kept,
+    /// Somebody kept the limit, and it did not.
+    Broke,
+    /// Nobody kept the limit, and nobody both missed fewer and cost less.
+    Unbeaten,
+    /// Nobody kept the limit, and somebody did both.
+    Dominated,
+}
+
+/// Over all worlds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Sums {
+    pub(super) agree_pct: f64,
+    pub(super) below_clairvoyant: f64,
+    /// Of the worlds in which somebody kept the limit, or nobody and the governor is not dominated.
+    pub(super) kept_pct: f64,
+    /// Of those in which both kept it, it was the cheapest.
+    pub(super) cheapest_pct: f64,
+    /// The most that it was dearer than the best.
+    pub(super) worst_pct: f64,
+}
+
+impl Came {
+    pub(super) fn keeps(&self) -> bool {
+        self.missed <= LIMIT
+    }
+}
+
+impl Verdict {
+    pub(super) fn of(world: &World, whole: &[Came], halves: &Halves, flow: &[Came]) -> Self {
+        let governor = named(whole, "governor");
+        let rivals = || whole.iter().filter(|one| is_rival(one) && !is_static(one));
+        let beats =
+            |one: &&Came| one.missed < governor.missed && one.gpu_hours < governor.gpu_hours;
+        let picked = cheapest(halves.first.iter().filter(|one| is_rival(one)));
+        let below = |all: &[Came]| {
+            let bound = named(all, "clairvoyant").gpu_hours * (1.0 - ROUNDING);
+            all.iter().filter(|one| one.keeps() && one.gpu_hours < bound).count()
+        };
+        let fixed: Vec<&Came> = whole.iter().filter(|one| is_static(one)).collect();
+        let same = |one: &&&Came| named(flow, &one.policy).keeps() == one.keeps();
+        Self {
+            world: world.to_string(),
+            clairvoyant: named(whole, "clairvoyant").gpu_hours,
+            best: cheapest(rivals()),
+            dominated_by: rivals().find(beats).cloned(),
+            later: named(&halves.second, "governor"),
+            picked: picked.map(|picked| named(&halves.second, &picked.policy)),
+            agreed: (fixed.iter().filter(same).count(), fixed.len()),
+            below: below(whole) + below(flow),
+            governor,
+        }
+    }
+
+    pub(super) fn stand(&self) -> Stand {
+        match (&self.best, self.governor.keeps(), &self.dominated_by) {
+            (_, true, _) => Stand::Kept,
+            (Some(_), false, _) => Stand::Broke,
+            (None, false, None) => Stand::Unbeaten,
+            (None, false, Some(_)) => Stand::Dominated,
+        }
+    }
+
+    /// How much dearer than the best it was, in percent, where both kept the limit.
+    pub(super) fn dearer_pct(&self) -> Option<f64> {
+        let best = self.best.as_ref().filter(|_| self.governor.keeps())?;
+        Some(100.0 * (self.governor.gpu_hours / best.gpu_hours - 1.0))
+    }
+}
+
+/// Sums over worlds.
+pub(super) fn all(verdicts: &[Verdict]) -> Sums {
+    let count = |test: &dyn Fn(&Verdict) -> bool| verdicts.iter().filter(|one| test(one)).count();
+    let part = |some: usize, of: usize| 100.0 * some as f64 / of.max(1) as f64;
+    let dearer: Vec<f64> = verdicts.iter().filter_map(Verdict::dearer_pct).collect();
+    let agreed =
+        verdicts.iter().fold((0, 0), |sum, one| (sum.0 + one.agreed.0, sum.1 + one.agreed.1));
+    Sums {
+        agree_pct: part(agreed.0, agreed.1),
+        below_clairvoyant: verdicts.iter().map(|one| one.below as f64).sum(),
+        kept_pct: part(
+            count(&|one| matches!(one.stand(), Stand::Kept | Stand::Unbeaten)),
+            verdicts.len(),
+        ),
+        cheapest_pct: part(dearer.iter().filter(|pct| **pct <= 0.05).count(), dearer.len()),
+        worst_pct: dearer.iter().copied().fold(0.0, f64::max),
+    }
+}
+
+fn is_static(one: &Came) -> bool {
+    one.policy.starts_with("static@")
+}
+
+fn is_rival(one: &Came) -> bool {
+    one.policy != "governor" && one.policy != "clairvoyant"
+}
+
+fn cheapest<'a>(all: impl Iterator<Item = &'a Came>) -> Option<Came> {
+    let kept = all.filter(|one| one.keeps());
+    kept.min_by(|a, b| a.gpu_hours.total_cmp(&b.gpu_hours)).cloned()
+}
+
+/// What came of this policy; nothing at all where it was not asked for.
+fn named(all: &[Came], policy: &str) -> Came {
+    all.iter().find(|one| one.policy == policy).cloned().unwrap_or_else(|| Came {
+        policy: policy.to_owned(),
+        gpu_hours: 0.0,
+        missed: 1.0,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn came(all: &[(&str, f64, f64)]) -> Vec<Came> {
+        let one = |(policy, gpu_hours, missed): &(&str, f64, f64)| Came {
+            policy: (*policy).to_owned(),
+            gpu_hours: *gpu_hours,
+            missed: *missed,
+        };
+        all.iter().map(one).collect()
+    }
+
+    fn verdict(whole: &[(&str, f64, f64)]) -> Verdict {
+        let whole = came(whole);
+        let halves = Halves { first: whole.clone(), second: whole.clone() };
+        let flow = came(&[("clairvoyant", 3.0, 0.0), ("static@2", 2.0, 0.5)]);
+        Verdict::of(&super::super::world::all()[0], &whole, &halves, &flow)
+    }
+
+    #[test]
+    fn the_best_is_the_cheapest_that_follows_the_load_and_keeps_the_limit() {
+        let one = verdict(&[
+            ("clairvoyant", 3.0, 0.0),
+            ("governor", 5.5, 0.005),
+            ("keda", 4.0, 0.02),
+            ("hpa", 5.0, 0.01),
+            ("static@2", 4.5, 0.0),
+        ]);
+        assert_eq!(one.stand(), Stand::Kept);
+        assert!((one.dearer_pct().unwrap() - 10.0).abs() < 1e-9);
+        assert_eq!(one.picked.as_ref().unwrap().policy, "static@2");
+        assert_eq!(one.agreed, (0, 1), "the flow says that two are not enough");
+        let sums = all(&[one]);
+        assert_eq!((sums.kept_pct, sums.cheapest_pct), (100.0, 0.0));
+    }
+
+    #[test]
+    fn where_nobody_keeps_it_whoever_is_better_in_both_dominates() {
+        let world = |rival: (&'static str, f64, f64)| {
+            verdict(&[("clairvoyant", 3.0, 0.0), ("governor", 5.0, 0.1), rival])
+        };
+        assert_eq!(world(("hpa", 4.0, 0.2)).stand(), Stand::Unbeaten);
+        assert_eq!(world(("hpa", 4.0, 0.05)).stand(), Stand::Dominated);
+        assert_eq!(world(("hpa", 9.0, 0.005)).stand(), Stand::Broke);
+        let sums = all(&[world(("hpa", 4.0, 0.2)), world(("hpa", 4.0, 0.05))]);
+        assert_eq!(sums.kept_pct, 50.0);
+    }
+
+    #[test]
+    fn nobody_who_keeps_the_limit_is_below_the_clairvoyant() {
+        let one = verdict(&[
+            ("clairvoyant", 3.0, 0.0),
+            ("governor", 2.0, 0.0),
+            ("hpa", 2.0, 0.5),
+            ("keda", 2.98, 0.0),
+        ]);
+        assert_eq!(one.below, 1);
+    }
+}

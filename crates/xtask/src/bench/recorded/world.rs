@@ -1,0 +1,71 @@
+//! The worlds: four recorded traces, three models, three accelerators each, three cold starts.
+
+use std::fmt;
+
+/// One world.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct World {
+    pub(super) trace: &'static Recorded,
+    pub(super) model: &'static Served,
+    pub(super) gpu: &'static str,
+    /// Seconds.
+    pub(super) cold_start: u32,
+}
+
+/// A recorded trace.
+#[derive(Debug, PartialEq)]
+pub(super) struct Recorded {
+    pub(super) name: &'static str,
+    pub(super) file: &'static str,
+    /// Half of it, in minutes.
+    pub(super) half: u32,
+}
+
+/// A model, and the accelerators that it is served on.
+#[derive(Debug, PartialEq)]
+pub(super) struct Served {
+    pub(super) name: &'static str,
+    pub(super) model: &'static str,
+    pub(super) tensor: u32,
+    pub(super) gpus: [&'static str; 3],
+}
+
+const TRACES: [Recorded; 4] = [
+    Recorded { name: "conv", file: "azure_llm_2023_conv.csv.gz", half: 29 },
+    Recorded { name: "code", file: "azure_llm_2023_code.csv.gz", half: 28 },
+    Recorded { name: "mooncake", file: "mooncake_conversation.jsonl.gz", half: 29 },
+    Recorded { name: "synthetic", file: "mooncake_synthetic.jsonl.gz", half: 29 },
+];
+
+/// 70B needs links between its accelerators that an L40S does not have: `plan` says so.
+const MODELS: [Served; 3] = [
+    Served { name: "70b", model: "llama-3.1-70b", tensor: 4, gpus: ["h100", "a100-80gb", "h200"] },
+    Served { name: "32b", model: "qwen3-32b-fp8", tensor: 1, gpus: ["h100", "a100-80gb", "l40s"] },
+    Served { name: "8b", model: "llama-3.1-8b", tensor: 1, gpus: ["h100", "a100-80gb", "l40s"] },
+];
+
+const COLD_STARTS: [u32; 3] = [5, 100, 300];
+
+/// All of them.
+pub(super) fn all() -> Vec<World> {
+    let mut worlds = Vec::new();
+    for trace in &TRACES {
+        for model in &MODELS {
+            for gpu in model.gpus {
+                worlds.extend(COLD_STARTS.map(|cold_start| World {
+                    trace,
+                    model,
+                    gpu,
+                    cold_start,
+                }));
+            }
+        }
+    }
+    worlds
+}
+
+impl fmt::Display for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {} @{}", self.trace.name, self.model.name, self.gpu, self.cold_start)
+    }
+}
