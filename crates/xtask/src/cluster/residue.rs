@@ -1,6 +1,6 @@
 //! What does `down` leave? Takes stock of the host before and after, and prints the difference.
 
-use super::layout::{CNI_STATE, Layout};
+use super::layout::{CNI_STATE, DEVICE_PLUGINS, Layout};
 use super::{lock, teardown, up};
 use crate::figures::{self, Op, Target};
 use crate::process;
@@ -102,8 +102,10 @@ fn stock() -> Result<BTreeSet<String>> {
     add("route", lines(Command::new("ip").args(routes), str::to_owned)?);
     add("rule", lines(&mut Command::new("iptables-save"), without_counters)?);
     add("cgroup", cgroups());
-    if Path::new(CNI_STATE).exists() {
-        add("folder", vec![CNI_STATE.to_owned()]);
+    for folder in [CNI_STATE, DEVICE_PLUGINS] {
+        if Path::new(folder).exists() {
+            add("folder", vec![folder.to_owned()]);
+        }
     }
     Ok(found)
 }

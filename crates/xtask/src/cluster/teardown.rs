@@ -1,7 +1,7 @@
 //! `cluster down`: ends every process below our cgroup, then removes what cannot outlive them.
 
 use super::daemon::wait_for;
-use super::layout::{CGROUP, CNI_STATE, Layout};
+use super::layout::{CGROUP, CNI_STATE, DEVICE_PLUGINS, Layout};
 use super::space;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
@@ -21,8 +21,11 @@ pub(super) fn remove(layout: &Layout) -> Result<()> {
     for hierarchy in all_hierarchies() {
         remove_cgroups(&hierarchy.join(CGROUP))?;
     }
-    // Made by `up` as a place to mount on; whoever else uses it has files in it.
-    let _ = std::fs::remove_dir(CNI_STATE);
+    // Made by `up` as places to mount on; whoever else uses them has files in them.
+    for folder in [Path::new(CNI_STATE), Path::new(DEVICE_PLUGINS)] {
+        let _ = std::fs::remove_dir(folder);
+    }
+    let _ = Path::new(DEVICE_PLUGINS).parent().map(std::fs::remove_dir);
     let state = layout.state();
     if state.exists() {
         std::fs::remove_dir_all(&state)
