@@ -75,10 +75,10 @@ impl Player {
 
     /// Each half: the second is scored after the first was lived through.
     pub(super) fn halves(&self, world: &World) -> Result<Halves> {
-        let half = format!("{}m", world.trace.half);
+        let (length, end) = world.trace.half;
         Ok(Halves {
-            first: self.ask(world, "requests", &["--to", &half])?,
-            second: self.ask(world, "requests", &["--warm-up", &half])?,
+            first: self.ask(world, "requests", &["--to", end])?,
+            second: self.ask(world, "requests", &["--warm-up", length])?,
         })
     }
 

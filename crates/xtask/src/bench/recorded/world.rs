@@ -17,8 +17,8 @@ pub(super) struct World {
 pub(super) struct Recorded {
     pub(super) name: &'static str,
     pub(super) file: &'static str,
-    /// Half of it, in minutes.
-    pub(super) half: u32,
+    /// Half of it: how long that is, and when it ends by the trace's own clock.
+    pub(super) half: (&'static str, &'static str),
 }
 
 /// A model, and the accelerators that it is served on.
@@ -31,10 +31,10 @@ pub(super) struct Served {
 }
 
 const TRACES: [Recorded; 4] = [
-    Recorded { name: "conv", file: "azure_llm_2023_conv.csv.gz", half: 29 },
-    Recorded { name: "code", file: "azure_llm_2023_code.csv.gz", half: 28 },
-    Recorded { name: "mooncake", file: "mooncake_conversation.jsonl.gz", half: 29 },
-    Recorded { name: "synthetic", file: "mooncake_synthetic.jsonl.gz", half: 29 },
+    Recorded { name: "conv", file: "azure_llm_2023_conv.csv.gz", half: ("29m", "18:45") },
+    Recorded { name: "code", file: "azure_llm_2023_code.csv.gz", half: ("28m", "18:45") },
+    Recorded { name: "mooncake", file: "mooncake_conversation.jsonl.gz", half: ("29m", "00:29") },
+    Recorded { name: "synthetic", file: "mooncake_synthetic.jsonl.gz", half: ("8m", "00:08") },
 ];
 
 /// 70B needs links between its accelerators that an L40S does not have: `plan` says so.
