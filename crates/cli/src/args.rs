@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     backtest, check, collect, decisions, emulate, explain, fit, freeze, gateway, gpus, operator,
-    plan, prices, status, top, trace, whatif, why,
+    plan, prices, simulate, status, top, trace, whatif, why,
 };
 use crate::flags::Global;
 
@@ -34,6 +34,7 @@ pub(crate) enum Command {
     Plan(plan::PlanArgs),
     Fit(fit::FitArgs),
     Backtest(Box<backtest::BacktestArgs>),
+    Simulate(simulate::SimulateArgs),
     Collect(collect::CollectArgs),
     Emulate(Box<emulate::EmulateArgs>),
     Gateway(gateway::GatewayArgs),

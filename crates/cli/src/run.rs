@@ -8,7 +8,7 @@ use clap::{CommandFactory, FromArgMatches, error::ErrorKind};
 use crate::args::{Cli, Command};
 use crate::commands::{
     backtest, check, collect, decisions, emulate, explain, fit, freeze, gateway, gpus, operator,
-    plan, prices, status, top, trace, version, whatif, why,
+    plan, prices, simulate, status, top, trace, version, whatif, why,
 };
 use crate::output::{Color, Exit, Failure, Format, Printer};
 
@@ -39,6 +39,7 @@ fn execute(cli: Cli, printer: Printer) -> Result<Exit, Failure> {
         Command::Resume(args) => until_interrupted(freeze::resume(&args, cluster, &printer)),
         Command::Explain(args) => explain::run(&args, &printer),
         Command::Backtest(args) => backtest::run(&args, &printer),
+        Command::Simulate(args) => simulate::run(&args, &printer),
         Command::Collect(args) => until_interrupted(collect::run(&args)),
         Command::Emulate(args) => until_interrupted(emulate::run(&args, &printer)),
         Command::Fit(args) => fit::run(&args, &printer),

@@ -7,6 +7,7 @@ use crate::seconds::Seconds;
 use flyball_core::decision::Decision;
 use flyball_core::snapshot::Snapshot;
 use flyball_core::units::Replicas;
+use flyball_estimator::Estimator;
 
 /// Something that decides how many replicas there should be.
 pub trait Policy {
@@ -18,6 +19,12 @@ pub trait Policy {
 
     /// What should be done now.
     fn decide(&mut self, sight: &Sight<'_>) -> Order;
+
+    /// The process that decides is replaced by another one, which has only what was handed on. The estimator is what
+    /// that process knew beside the policy; of one that hands nothing on, nothing is left.
+    fn restart(&mut self, estimator: &mut Estimator) {
+        *estimator = Estimator::default();
+    }
 }
 
 /// What a policy can see.

@@ -13,6 +13,7 @@ pub(crate) mod gpus;
 pub(crate) mod operator;
 pub(crate) mod plan;
 pub(crate) mod prices;
+pub(crate) mod simulate;
 pub(crate) mod status;
 pub(crate) mod top;
 pub(crate) mod trace;

@@ -35,6 +35,7 @@ pub(crate) enum FailureCode {
     Traffic,
     Policy,
     ReplicaCapacity,
+    Scenario,
     GatewayFile,
     GatewaySetting,
     GatewayValue,
@@ -49,7 +50,7 @@ pub(crate) enum FailureCode {
 
 impl FailureCode {
     #[cfg(test)]
-    const ALL: [Self; 18] = [
+    const ALL: [Self; 19] = [
         Self::UnknownName,
         Self::CatalogFile,
         Self::UnknownModel,
@@ -58,6 +59,7 @@ impl FailureCode {
         Self::Traffic,
         Self::Policy,
         Self::ReplicaCapacity,
+        Self::Scenario,
         Self::GatewayFile,
         Self::GatewaySetting,
         Self::GatewayValue,
@@ -80,6 +82,7 @@ impl FailureCode {
             FailureCode::Traffic => "FLY-711",
             FailureCode::Policy => "FLY-712",
             FailureCode::ReplicaCapacity => "FLY-713",
+            FailureCode::Scenario => "FLY-714",
             FailureCode::GatewayFile => "FLY-801",
             FailureCode::GatewaySetting => "FLY-802",
             FailureCode::GatewayValue => "FLY-803",

@@ -9,6 +9,7 @@ mod gateway;
 mod operator;
 mod plan;
 mod server;
+mod simulate;
 mod texts;
 mod top;
 mod trace;

@@ -19,6 +19,7 @@ fn help_of_every_command() {
         ("help_whatif", &["whatif", "--help"]),
         ("help_why", &["why", "--help"]),
         ("help_explain", &["explain", "--help"]),
+        ("help_simulate", &["simulate", "--help"]),
         ("help_gpus", &["gpus", "--help"]),
         ("help_prices", &["prices", "--help"]),
         ("help_plan_train", &["plan", "train", "--help"]),

@@ -23,6 +23,9 @@ pub trait ReplicaEngine {
 
     /// What can be seen from outside.
     fn load(&self, now: Seconds) -> EngineLoad;
+
+    /// From now on it computes so many times as fast as it was built to.
+    fn change_speed(&mut self, at: Seconds, factor: f64);
 }
 
 /// A request as an engine takes it.
@@ -113,7 +116,8 @@ pub struct Linear {
 impl Speed {
     /// An idle engine of this speed.
     pub(super) fn engine(&self) -> Box<dyn ReplicaEngine> {
-        Box::new(Engine::new(self.settings, self.step.clone(), Pace::Skipping))
+        let step = Changed { step: self.step.clone(), factor: 1.0 };
+        Box::new(Engine::new(self.settings, step, Pace::Skipping))
     }
 
     /// Seconds per token with one request of this shape.
@@ -161,7 +165,24 @@ impl Linear {
     }
 }
 
-impl<S: Step> ReplicaEngine for Engine<S> {
+/// What a step costs on an engine that computes so many times as fast as it was built to.
+#[derive(Clone, Debug)]
+struct Changed {
+    step: StepSpeed,
+    factor: f64,
+}
+
+impl Step for Changed {
+    fn seconds(&self, batch: &Batch) -> f64 {
+        self.step.seconds(batch) / self.factor
+    }
+
+    fn straight_until(&self, batch: &Batch) -> f64 {
+        self.step.straight_until(batch)
+    }
+}
+
+impl ReplicaEngine for Engine<Changed> {
     fn submit(&mut self, id: u64, at: Seconds, request: &Work<'_>) -> bool {
         let Work { prompt, output, blocks: names, block_tokens: name_tokens } = *request;
         Self::submit(self, id, &Arrival { at, prompt, output, names, name_tokens }).is_ok()
@@ -182,6 +203,10 @@ impl<S: Step> ReplicaEngine for Engine<S> {
             What::Aborted => sink(Happening::Aborted { id: event.id }),
             What::Scheduled { .. } | What::Preempted => {}
         });
+    }
+
+    fn change_speed(&mut self, at: Seconds, factor: f64) {
+        self.change_step(at, |step| step.factor = factor);
     }
 
     fn load(&self, now: Seconds) -> EngineLoad {

@@ -2,6 +2,8 @@
 
 use crate::network::Script;
 use crate::seconds::Seconds;
+use flyball_core::snapshot::Capacity;
+use flyball_estimator::reading::Paces;
 use std::ops::Range;
 
 /// Something that goes wrong.
@@ -63,12 +65,50 @@ pub enum Fault {
         /// By how many seconds; back if negative.
         by: f64,
     },
+    /// What policies are told that a replica can do is wrong.
+    ToldCapacity {
+        /// When.
+        during: Range<Seconds>,
+        /// What they are told.
+        told: Told,
+    },
+    /// Engines compute so many times as fast as they were built to: a card that is throttled, a neighbour.
+    EngineSlows {
+        /// When.
+        during: Range<Seconds>,
+        /// How many times as fast.
+        factor: f64,
+        /// So many of each model's replicas that serve at its beginning, the oldest first; all that there are
+        /// and will be if `None`.
+        replicas: Option<u32>,
+    },
+    /// Nobody hears a gateway: only what engines count is read.
+    NoGateway {
+        /// When.
+        during: Range<Seconds>,
+    },
+    /// The process that decides is replaced by one that has only what was handed on.
+    OperatorRestart {
+        /// When.
+        at: Seconds,
+    },
     /// The network between clients and engines breaks by a script; each request is a connection, in
     /// order of arrival. Only the first such fault of a world counts.
     Network {
         /// The script.
         script: Script,
     },
+}
+
+/// What policies are told of the capacity of a replica.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Told {
+    /// The prediction of an engine that is so many times as fast.
+    Times(f64),
+    /// Nothing at all.
+    Nothing,
+    /// This, of each model's variants in their order.
+    Exactly(Vec<Vec<(Capacity, Option<Paces>)>>),
 }
 
 impl Fault {
@@ -79,9 +119,14 @@ impl Fault {
             | Self::BadStarts { during, .. }
             | Self::StaleMetrics { during }
             | Self::MissingMetrics { during }
-            | Self::NotANumber { during } => during.clone(),
+            | Self::NotANumber { during }
+            | Self::ToldCapacity { during, .. }
+            | Self::EngineSlows { during, .. }
+            | Self::NoGateway { during } => during.clone(),
             Self::Reclaim { at, notice, .. } => *at..*at + *notice,
-            Self::NodeLoss { at, .. } | Self::ClockJump { at, .. } => *at..*at,
+            Self::NodeLoss { at, .. }
+            | Self::ClockJump { at, .. }
+            | Self::OperatorRestart { at } => *at..*at,
             // Its rules have their own times.
             Self::Network { .. } => Seconds::ZERO..Seconds::ZERO,
         }

@@ -6,7 +6,7 @@
 use super::account::Run;
 use super::checks::Broken;
 use super::engine::{Linear, Speed, StepSpeed};
-use super::faults::Fault;
+use super::faults::{Fault, Told};
 use super::setup::{Metrics, ModelSetup, PoolSetup, Setup, VariantSetup, Victim};
 use super::stages::{Spacing, Stage, Stages, Tokens};
 use super::start::StartParts;
@@ -81,6 +81,8 @@ pub fn random_world(seed: u64) -> Setup {
         let pool = more.whole(0, pools.len() as u32 - 1) as usize;
         faults.push(Fault::BadStarts { pool, during: more.during(length) });
     }
+    let mut others = Dice(stream(seed, Purpose::Faults, 3));
+    faults.extend((0..others.whole(0, 2)).map(|_| deciders_fault(&mut others, length)));
     for model in &mut models {
         model.variants.iter_mut().for_each(|variant| misjudge(&mut more, variant));
     }
@@ -137,6 +139,22 @@ impl Dice {
     fn during(&mut self, length: Seconds) -> std::ops::Range<Seconds> {
         let from = Seconds(self.between(0.0, length.get()));
         from..from + Seconds(self.between(10.0, 600.0))
+    }
+}
+
+/// Something that goes wrong with what is known, and not with what there is.
+fn deciders_fault(dice: &mut Dice, length: Seconds) -> Fault {
+    let during = dice.during(length);
+    let factor = dice.between(0.2, 4.0);
+    match dice.whole(0, 4) {
+        0 => Fault::ToldCapacity { during, told: Told::Times(factor) },
+        1 => Fault::ToldCapacity { during, told: Told::Nothing },
+        2 => {
+            let replicas = dice.happens(0.5).then(|| dice.whole(1, 2));
+            Fault::EngineSlows { during, factor, replicas }
+        }
+        3 => Fault::NoGateway { during },
+        _ => Fault::OperatorRestart { at: during.start },
     }
 }
 

@@ -198,6 +198,7 @@ impl World<'_> {
         if self.suffers(|fault| matches!(fault, Fault::StaleMetrics { .. })) {
             return;
         }
+        self.scrape_engines();
         let missing = self.suffers(|fault| matches!(fault, Fault::MissingMetrics { .. }));
         let nan = self.suffers(|fault| matches!(fault, Fault::NotANumber { .. }));
         let change = |value: Option<f64>| match value {

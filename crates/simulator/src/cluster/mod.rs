@@ -10,12 +10,14 @@
 //!
 //! Start at `setup.rs`, then `world.rs`, which holds the state and the loop. One file per subject:
 //! `nodes` (accelerators and where they come from), `replicas` (their lives), `requests` (from
-//! arrival to answer), `links` (the network between), `metrics` and `observe` (what is seen of it all), `orders` (what is done),
+//! arrival to answer), `links` (the network between), `speed` (engines that slow down), `metrics`, `engines`, `told` and
+//! `observe` (what is seen of it all), `orders` (what is done),
 //! `checks` (what must hold), `account` (the score), `fuzz` (small random worlds by the thousand).
 
 mod account;
 mod checks;
 mod engine;
+mod engines;
 mod faults;
 mod fuzz;
 mod links;
@@ -27,16 +29,18 @@ mod queue;
 mod replicas;
 mod requests;
 mod setup;
+mod speed;
 mod stages;
 mod start;
 #[cfg(test)]
 mod tests;
+mod told;
 mod world;
 
 pub use account::{Answer, History, Run, Standing};
 pub use checks::Broken;
 pub use engine::{EngineLoad, Happening, Linear, ReplicaEngine, Speed, StepSpeed, Work};
-pub use faults::Fault;
+pub use faults::{Fault, Told};
 pub use fuzz::{Failure, Stats, capacity_of, fuzz, random_world};
 pub use observe::LogEntry;
 pub use setup::{Metrics, ModelSetup, PoolSetup, Setup, VariantSetup, Victim};

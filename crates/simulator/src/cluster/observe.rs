@@ -1,16 +1,17 @@
 //! What a policy gets to see: the snapshot that an operator would take, and readings of metrics.
 
+use super::faults::Fault;
 use super::metrics::Scrape;
 use super::replicas::{Replica, State};
 use super::world::World;
 use crate::policy::Reading;
 use crate::seconds::Seconds;
 use flyball_core::decision::ModelDecision;
-use flyball_core::ids::NodeName;
+use flyball_core::ids::{NodeName, ReplicaId};
 use flyball_core::snapshot::{self, Mode, Observed, Pool, Purchase, Snapshot};
 use flyball_core::units::{Gpus, Requests, Timestamp};
 use flyball_estimator::Readings;
-use flyball_estimator::reading::{ModelReading, VariantReading};
+use flyball_estimator::reading::{Engine, ModelReading, VariantReading};
 use std::collections::BTreeMap;
 
 /// What was decided for a model at one moment, and on what.
@@ -70,7 +71,9 @@ impl World<'_> {
             let name = setup.variants[variant].name.clone();
             (name, self.read_variant(model, variant, now, scrape))
         });
+        let heard = !self.suffers(|fault| matches!(fault, Fault::NoGateway { .. }));
         let gateway = scrape.and_then(|scrape| scrape.gateways[model].clone());
+        let gateway = gateway.filter(|_| heard);
         ModelReading {
             mode: Mode::Act,
             pinned: None,
@@ -107,18 +110,41 @@ impl World<'_> {
             let served = replica.served.filter(|_| replica.ordered > Seconds::ZERO)?;
             Some((replica.id.clone(), (served - replica.ordered).to_micros()))
         });
+        let (stated, paces) = self.told(model, variant);
         VariantReading {
             pool: self.setup.pools[setup.pool].id.clone(),
             gpus_per_replica: Gpus::new(setup.gpus_per_replica),
-            stated: setup.capacity,
+            stated,
             predicted: None,
-            paces: setup.paces,
+            paces,
             cold_start: setup.cold_start.expected(&self.setup.pools[setup.pool].node_supply),
             replicas: replicas.collect(),
             started: started.collect(),
-            engines: BTreeMap::new(),
+            engines: self.read_engines(model, variant, scrape),
             lapsed: false,
         }
+    }
+
+    /// Engines, where nobody hears a gateway. Elsewhere gateways tell all that engines would.
+    fn read_engines(
+        &self,
+        model: usize,
+        variant: usize,
+        scrape: Option<&Scrape>,
+    ) -> BTreeMap<ReplicaId, Engine> {
+        if !self.suffers(|fault| matches!(fault, Fault::NoGateway { .. })) {
+            return BTreeMap::new();
+        }
+        // What scrapes cannot find of gateways they cannot find of engines either.
+        let found = scrape.filter(|scrape| scrape.gateways[model].is_some());
+        let found = found.map(|scrape| scrape.at.after(self.setup.start));
+        let serving = self.present.iter().filter(|place| {
+            let replica = &self.replicas[**place];
+            (replica.model, replica.variant) == (model, variant) && replica.state == State::Ready
+        });
+        serving
+            .map(|place| (self.replicas[*place].id.clone(), self.read_engine(*place, found)))
+            .collect()
     }
 
     fn see_replica(

@@ -1,6 +1,7 @@
 //! The life of a replica: asked for, placed, started, serving, ending, gone.
 
 use super::engine::ReplicaEngine;
+use super::engines::Counted;
 use super::faults::Fault;
 use super::queue::Event;
 use super::world::World;
@@ -29,6 +30,10 @@ pub(super) struct Replica {
     /// Nodes, and the accelerators that it has on each.
     pub(super) nodes: Vec<(usize, u32)>,
     pub(super) engine: Option<Box<dyn ReplicaEngine>>,
+    /// How many times as fast as it was built to it computes.
+    pub(super) speed: f64,
+    /// What its engine counts.
+    pub(super) counted: Counted,
     /// Rises when the engine's plans change, so that alarms for older plans are ignored.
     pub(super) plan: u32,
     /// What a router knows of it: requests inside, prompt tokens unread, tokens held.
@@ -85,6 +90,8 @@ impl World<'_> {
             purchase,
             nodes: Vec::new(),
             engine: None,
+            speed: 1.0,
+            counted: Counted::default(),
             plan: 0,
             inside: Vec::new(),
             unread: 0,
@@ -117,6 +124,7 @@ impl World<'_> {
         let Replica { model, variant, ordered, .. } = self.replicas[replica];
         let speed = &self.setup.models[model].variants[variant].speed;
         self.replicas[replica].engine = Some(speed.engine());
+        self.change_speed(replica);
         self.replicas[replica].served = Some(self.now);
         self.enter(replica, State::Ready);
         if self.now > ordered {

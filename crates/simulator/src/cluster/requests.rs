@@ -205,7 +205,7 @@ impl World<'_> {
         self.replicas[replica].engine = Some(engine);
     }
 
-    fn plan_engine(&mut self, replica: usize) {
+    pub(super) fn plan_engine(&mut self, replica: usize) {
         let there = &mut self.replicas[replica];
         there.plan += 1;
         if let Some(at) = there.engine.as_ref().and_then(|engine| engine.next_event()) {
@@ -225,6 +225,7 @@ impl World<'_> {
         let there = &mut self.replicas[replica];
         there.unread = there.unread.saturating_sub(prompt);
         there.held += held;
+        there.counted.read(u32::try_from(prompt).unwrap_or(u32::MAX));
         let Request { model, at: arrived, .. } = self.requests[request];
         self.pipeline.first_token(model, at - arrived);
         self.first_token_crosses(request);
@@ -251,6 +252,8 @@ impl World<'_> {
             (Stage::In(_), Some(at)) => {
                 let first = first_token.unwrap_or(at) + self.requests[request].felt.answer_late();
                 let between = (at - first) / f64::from(output.max(2) - 1);
+                let further = f64::from(output.max(1) - 1);
+                self.replicas[replica].counted.answered(output, between.get() * further);
                 self.pipeline.answered(model, output, between);
                 self.end_request(request, Answer::Finished { first, between });
             }

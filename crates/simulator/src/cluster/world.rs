@@ -58,6 +58,8 @@ pub(super) struct World<'a> {
     pub(super) clock_error: f64,
     /// Places of the faults that are under way.
     pub(super) faults: Vec<usize>,
+    /// Replicas that a fault slows, where it slows some.
+    pub(super) slow: Vec<(usize, usize)>,
     pub(super) previous: Previous,
     pub(super) victims: Chance,
     pub(super) misfortune: Chance,
@@ -127,6 +129,7 @@ impl<'a> World<'a> {
             estimator: Estimator::default(),
             clock_error: 0.0,
             faults: Vec::new(),
+            slow: Vec::new(),
             previous: Previous::none(),
             victims: stream(setup.seed, Purpose::Victims, 0),
             misfortune: stream(setup.seed, Purpose::Faults, 0),
@@ -173,7 +176,7 @@ impl<'a> World<'a> {
             Event::NodeComes { order } => self.node_comes(order),
             Event::NodeIdles { node, since_use } => self.node_idles(node, since_use),
             Event::NodeGoes { node } => self.node_goes(node),
-            Event::FaultBegins { fault } => self.fault_begins(fault),
+            Event::FaultBegins { fault } => self.fault_begins(fault, policy),
             Event::FaultEnds { fault } => self.fault_ends(fault),
             Event::StockChanges { pool } => self.order_nodes(pool),
             Event::Ready { replica } => self.replica_ready(replica),
@@ -203,13 +206,20 @@ impl<'a> World<'a> {
         }
     }
 
-    fn fault_begins(&mut self, fault: usize) {
+    fn fault_begins(&mut self, fault: usize, policy: &mut dyn Policy) {
         self.faults.push(fault);
         match &self.setup.faults[fault] {
             Fault::Reclaim { pool, nodes, notice, .. } => self.reclaim(*pool, *nodes, *notice),
             Fault::NodeLoss { pool, nodes, .. } => self.lose_nodes(*pool, *nodes),
             Fault::ClockJump { by, .. } => self.clock_error += by,
+            Fault::EngineSlows { .. } => {
+                self.choose_slow(fault);
+                self.change_speeds();
+            }
+            Fault::OperatorRestart { .. } => policy.restart(&mut self.estimator),
             Fault::StockOut { .. }
+            | Fault::ToldCapacity { .. }
+            | Fault::NoGateway { .. }
             | Fault::BadStarts { .. }
             | Fault::StaleMetrics { .. }
             | Fault::MissingMetrics { .. }
@@ -220,8 +230,10 @@ impl<'a> World<'a> {
 
     fn fault_ends(&mut self, fault: usize) {
         self.faults.retain(|under_way| *under_way != fault);
-        if let Fault::StockOut { pool, .. } = self.setup.faults[fault] {
-            self.order_nodes(pool);
+        match self.setup.faults[fault] {
+            Fault::StockOut { pool, .. } => self.order_nodes(pool),
+            Fault::EngineSlows { .. } => self.change_speeds(),
+            _ => {}
         }
     }
 

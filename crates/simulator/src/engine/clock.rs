@@ -84,6 +84,12 @@ impl<S: Step> Engine<S> {
         self.cut(at.get());
     }
 
+    /// From now on steps cost something else; those that are under way end as they began.
+    pub fn change_step(&mut self, at: Seconds, change: impl FnOnce(&mut S)) {
+        self.cut(at.get());
+        change(&mut self.step);
+    }
+
     /// Lets time pass, and reports what happens up to and including `until`.
     pub fn advance(&mut self, until: Seconds, sink: &mut impl FnMut(Event)) {
         let until = until.get();

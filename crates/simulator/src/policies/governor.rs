@@ -3,7 +3,10 @@
 use crate::policy::{Order, Policy, Sight};
 use crate::seconds::Seconds;
 use flyball_core::decision::Previous;
-use flyball_governor::{Memory, decide};
+use flyball_core::ids::ModelId;
+use flyball_estimator::{self as estimator, Estimator};
+use flyball_governor::{Learnt, Memory, decide};
+use std::collections::BTreeMap;
 
 /// The governor with its settings and what it remembers.
 #[derive(Clone, Debug)]
@@ -34,6 +37,33 @@ impl Governor {
     }
 }
 
+/// What a process hands on of each model when it ends: what the governor learnt, and the estimator.
+pub type HandedOn = BTreeMap<ModelId, (Option<Learnt>, estimator::Learnt)>;
+
+impl Governor {
+    /// What would be handed on now.
+    pub fn learnt(&self, estimator: &Estimator) -> HandedOn {
+        let ids = self.memory.minutes().map(|(id, _)| id.clone());
+        let each = ids.map(|id| {
+            let estimated = estimator.learnt(&id).unwrap_or_default();
+            let learnt = self.memory.learnt(&id);
+            (id, (learnt, estimated))
+        });
+        each.collect()
+    }
+
+    /// Begins anew with what was handed on. What was decided last stands in the statuses and is read there.
+    pub fn succeed(&mut self, handed_on: &HandedOn, estimator: &mut Estimator) {
+        self.memory = Memory::new();
+        *estimator = Estimator::default();
+        for (id, (learnt, estimated)) in handed_on {
+            // What cannot have been learnt is refused, and learnt again.
+            let _ = learnt.as_ref().is_some_and(|learnt| self.memory.restore(id, learnt));
+            let _ = estimator.restore(id, estimated);
+        }
+    }
+}
+
 impl Policy for Governor {
     fn name(&self) -> &str {
         &self.name
@@ -49,5 +79,10 @@ impl Policy for Governor {
         self.previous = self.previous.after(&decision);
         self.memory = memory;
         Order::Decision(Box::new(decision))
+    }
+
+    fn restart(&mut self, estimator: &mut Estimator) {
+        let handed_on = self.learnt(estimator);
+        self.succeed(&handed_on, estimator);
     }
 }

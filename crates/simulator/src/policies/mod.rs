@@ -5,4 +5,4 @@
 
 mod governor;
 
-pub use governor::Governor;
+pub use governor::{Governor, HandedOn};

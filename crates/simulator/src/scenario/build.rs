@@ -7,7 +7,7 @@ use super::form::{
 use super::read::Problems;
 use super::speed;
 use crate::cluster::{
-    Fault, Metrics, ModelSetup, PoolSetup, Setup, Spacing, Stage, Stages, StartParts, Tokens,
+    Fault, Metrics, ModelSetup, PoolSetup, Setup, Spacing, Stage, Stages, StartParts, Tokens, Told,
     VariantSetup, Victim,
 };
 use crate::cold_start::ColdStart;
@@ -29,7 +29,7 @@ pub(super) fn setup(form: &Form, traces: Find<'_>) -> Result<Setup, Problems> {
     let pools = form.pools.iter().filter_map(|p| pool(p, &mut problems)).collect();
     let models = form.models.iter().enumerate();
     let models = models.filter_map(|(n, m)| model(form, n, m, traces, &mut problems)).collect();
-    let faults = form.faults.iter().map(|f| fault(form, f)).collect();
+    let faults = form.faults.iter().filter_map(|f| fault(form, f)).collect();
     let given = &form.metrics;
     let or = |given: Option<f64>, default: Seconds| given.map_or(default, Seconds);
     let metrics = Metrics {
@@ -97,7 +97,9 @@ fn model(
             return None;
         }
     };
+    // What a replica is told to carry is known from before anything went wrong.
     let shape = shape(&trace);
+    let trace = shifted(trace, form);
     let variants = model.variants.iter();
     let variants =
         variants.filter_map(|v| variant(form, v, &shape, &objectives, &place, problems)).collect();
@@ -181,7 +183,7 @@ fn traffic(
 }
 
 /// What the requests of a trace look like together.
-fn shape(trace: &Trace) -> Shape {
+pub(super) fn shape(trace: &Trace) -> Shape {
     let count = trace.requests.len().max(1) as f64;
     let mut prompts: Vec<f64> = trace.requests.iter().map(|r| f64::from(r.prompt)).collect();
     prompts.sort_by(f64::total_cmp);
@@ -197,12 +199,31 @@ fn shape(trace: &Trace) -> Shape {
     }
 }
 
-fn fault(form: &Form, fault: &FaultForm) -> Fault {
+/// The requests of a trace as they are where prompts or answers change their length.
+fn shifted(mut trace: Trace, form: &Form) -> Trace {
+    for fault in form.faults.iter().filter(|fault| fault.kind == KindForm::ShapeShift) {
+        let end = fault.for_seconds.map_or(f64::INFINITY, |long| fault.at_seconds + long);
+        let longer = |tokens: u32, factor: Option<f64>| match factor {
+            Some(factor) => (f64::from(tokens) * factor).round().max(1.0) as u32,
+            None => tokens,
+        };
+        for request in &mut trace.requests {
+            if (fault.at_seconds..end).contains(&request.at.get()) {
+                request.prompt = longer(request.prompt, fault.prompt_factor);
+                request.output = longer(request.output, fault.output_factor);
+            }
+        }
+    }
+    trace
+}
+
+/// What breaks in the world itself; what comes in another shape is in the traffic.
+fn fault(form: &Form, fault: &FaultForm) -> Option<Fault> {
     let at = Seconds(fault.at_seconds);
-    let during = at..at + Seconds(fault.for_seconds.unwrap_or(0.0));
+    let during = at..fault.for_seconds.map_or(fault.kind.ends(at), |long| at + Seconds(long));
     let pool = form.pools.iter().position(|pool| Some(&pool.name) == fault.pool.as_ref());
     let (pool, nodes) = (pool.unwrap_or(0), fault.nodes.unwrap_or(0));
-    match fault.kind {
+    Some(match fault.kind {
         KindForm::StockOut => Fault::StockOut { pool, during },
         KindForm::Reclaim => {
             let notice = Seconds(fault.notice_seconds.unwrap_or(0.0));
@@ -214,6 +235,29 @@ fn fault(form: &Form, fault: &FaultForm) -> Fault {
         KindForm::MissingMetrics => Fault::MissingMetrics { during },
         KindForm::NotANumber => Fault::NotANumber { during },
         KindForm::ClockJump => Fault::ClockJump { at, by: fault.by_seconds.unwrap_or(0.0) },
+        KindForm::ToldCapacity => {
+            let told = fault.factor.map_or(Told::Nothing, Told::Times);
+            Fault::ToldCapacity { during, told }
+        }
+        KindForm::EngineSlows => {
+            let (factor, replicas) = (fault.factor.unwrap_or(1.0), fault.replicas);
+            Fault::EngineSlows { during, factor, replicas }
+        }
+        KindForm::NoGateway => Fault::NoGateway { during },
+        KindForm::OperatorRestart => Fault::OperatorRestart { at },
+        KindForm::ShapeShift => return None,
+    })
+}
+
+impl KindForm {
+    /// When it ends if nobody says how long it lasts.
+    pub(super) const fn ends(self, at: Seconds) -> Seconds {
+        match self {
+            Self::ToldCapacity | Self::EngineSlows | Self::ShapeShift | Self::NoGateway => {
+                Seconds(f64::INFINITY)
+            }
+            _ => at,
+        }
     }
 }
 

@@ -264,6 +264,13 @@ pub(super) struct FaultForm {
     pub(super) nodes: Option<u32>,
     pub(super) notice_seconds: Option<f64>,
     pub(super) by_seconds: Option<f64>,
+    pub(super) factor: Option<f64>,
+    /// Nothing is told at all.
+    #[serde(default)]
+    pub(super) unknown: bool,
+    pub(super) replicas: Option<u32>,
+    pub(super) prompt_factor: Option<f64>,
+    pub(super) output_factor: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -277,6 +284,11 @@ pub(super) enum KindForm {
     MissingMetrics,
     NotANumber,
     ClockJump,
+    ToldCapacity,
+    EngineSlows,
+    ShapeShift,
+    NoGateway,
+    OperatorRestart,
 }
 
 /// What should come of it.

@@ -79,7 +79,8 @@ impl Scenario {
             let fault = form.faults.iter().find(|fault| fault.name == never.fault);
             let Some(fault) = fault else { continue };
             let from = fault.at_seconds + never.seen_after_seconds;
-            let to = fault.at_seconds + fault.for_seconds.unwrap_or(0.0);
+            let ends = fault.kind.ends(Seconds(fault.at_seconds)).get();
+            let to = fault.for_seconds.map_or(ends, |long| fault.at_seconds + long);
             let downs = run.histories.iter().flat_map(|history| &history.downs);
             let downs = downs.filter(|at| (from..to).contains(&at.get())).count();
             findings.push(Finding {

@@ -6,9 +6,10 @@
 //!
 //! `form.rs` is the file as it is written, `read.rs` finds everything that is wrong with it at
 //! once, `build.rs` makes a [`crate::cluster::Setup`] of it, `speed.rs` says how fast replicas are,
-//! and `judge.rs` compares what came of it with what was expected. Start at [`Scenario`].
+//! `facts.rs` what rivals are set up with, and `judge.rs` compares what came of it with what was expected. Start at [`Scenario`].
 
 mod build;
+mod facts;
 mod form;
 mod judge;
 mod read;
@@ -16,6 +17,7 @@ mod speed;
 #[cfg(test)]
 mod tests;
 
+pub use facts::facts;
 pub use judge::{Finding, Verdict};
 pub use read::Problems;
 

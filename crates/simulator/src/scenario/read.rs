@@ -181,7 +181,8 @@ fn check_fault(form: &Form, fault: &FaultForm, problems: &mut Problems) {
         problems.unless(given, || format!("{place}: {what} is missing"));
     };
     use KindForm::{
-        BadStarts, ClockJump, MissingMetrics, NodeLoss, NotANumber, Reclaim, StaleMetrics, StockOut,
+        BadStarts, ClockJump, EngineSlows, MissingMetrics, NoGateway, NodeLoss, NotANumber,
+        OperatorRestart, Reclaim, ShapeShift, StaleMetrics, StockOut, ToldCapacity,
     };
     match fault.kind {
         StockOut | BadStarts | StaleMetrics | MissingMetrics | NotANumber => {
@@ -189,7 +190,20 @@ fn check_fault(form: &Form, fault: &FaultForm, problems: &mut Problems) {
         }
         Reclaim => needs(fault.notice_seconds.is_some(), "notice_seconds", problems),
         ClockJump => needs(fault.by_seconds.is_some(), "by_seconds", problems),
-        NodeLoss => {}
+        ToldCapacity => problems.unless(fault.factor.is_some() != fault.unknown, || {
+            format!("{place}: it needs either factor or unknown = true")
+        }),
+        EngineSlows => needs(fault.factor.is_some(), "factor", problems),
+        ShapeShift => {
+            let given = fault.prompt_factor.is_some() || fault.output_factor.is_some();
+            needs(given, "prompt_factor or output_factor", problems);
+        }
+        NodeLoss | NoGateway | OperatorRestart => {}
+    }
+    for factor in [fault.factor, fault.prompt_factor, fault.output_factor].into_iter().flatten() {
+        problems.unless(factor > 0.0 && factor.is_finite(), || {
+            format!("{place}: a factor must be above zero")
+        });
     }
     if matches!(fault.kind, StockOut | BadStarts | Reclaim | NodeLoss) {
         let known = |name: &String| form.pools.iter().any(|pool| pool.name == *name);

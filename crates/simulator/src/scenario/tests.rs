@@ -90,3 +90,40 @@ fn an_episode_ends_when_the_floor_is_reached_after_the_load() {
     let mean = judge::episode_replicas(&history, 3, episode);
     assert_eq!(mean, (300.0 + 1_600.0 + 400.0) / 400.0);
 }
+
+#[test]
+fn prompts_and_answers_change_their_length_and_what_is_told_does_not() {
+    let shift = "[[faults]]\nname = \"longer\"\nkind = \"shape-shift\"\nat_seconds = 100\n\
+                 prompt_factor = 4\noutput_factor = 0.5\n\n[expect]";
+    let before = Scenario::read(SMALL).unwrap().setup(&none).unwrap();
+    let after = Scenario::read(&SMALL.replace("[expect]", shift)).unwrap().setup(&none).unwrap();
+    let both = before.models[0].trace.requests.iter().zip(&after.models[0].trace.requests);
+    for (before, after) in both {
+        let late = before.at >= Seconds(100.0);
+        let (prompt, output) = if late { (4, 50) } else { (1, 100) };
+        assert_eq!((after.prompt, after.output), (prompt * before.prompt, output));
+    }
+    assert_eq!(after.models[0].variants[0].capacity, before.models[0].variants[0].capacity);
+    assert_eq!(after.faults, []);
+}
+
+#[test]
+fn a_fault_says_what_it_lacks() {
+    let fault = |more: &str| {
+        let fault = format!("[[faults]]\nname = \"f\"\nat_seconds = 1\n{more}\n\n[expect]");
+        Scenario::read(&SMALL.replace("[expect]", &fault)).map_err(|wrong| wrong.to_string())
+    };
+    for (more, problem) in [
+        ("kind = \"told-capacity\"", "either factor or unknown"),
+        ("kind = \"told-capacity\"\nfactor = 2\nunknown = true", "either factor or unknown"),
+        ("kind = \"told-capacity\"\nfactor = 0", "above zero"),
+        ("kind = \"engine-slows\"", "factor is missing"),
+        ("kind = \"shape-shift\"", "prompt_factor or output_factor is missing"),
+    ] {
+        let told = fault(more).unwrap_err();
+        assert!(told.contains(problem), "{more}: {told}");
+    }
+    for more in ["kind = \"told-capacity\"\nunknown = true", "kind = \"no-gateway\""] {
+        assert!(fault(more).is_ok(), "{more}");
+    }
+}

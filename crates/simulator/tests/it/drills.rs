@@ -74,28 +74,6 @@ fn show(name: &str, policy: &mut dyn Policy) -> Verdict {
         model.starts,
         model.reversals,
     );
-    if std::env::var_os("FLYBALL_TIMELINE").is_some() {
-        let variant = &setup.models[0].variants[0];
-        println!("  told: {:?}", variant.capacity);
-        for moment in &model.timeline {
-            let seen = run.log.iter().rev().find(|entry| entry.model == 0 && entry.at <= moment.at);
-            let seen = seen.map(|entry| entry.reading).unwrap_or_default();
-            let first = seen.first_token_p90.unwrap_or_default().get();
-            let between = seen.between_tokens_p90.unwrap_or_default().get();
-            println!(
-                "  {:5.0} s: demand {:5.2}, ready {}, starting {}, draining {}, waiting {}, {} of {} missed, \
-                 p90 {first:.2} s and {between:.3} s",
-                moment.at.get(),
-                moment.demand,
-                moment.ready,
-                moment.starting,
-                moment.draining,
-                moment.waiting,
-                moment.missed,
-                moment.requests,
-            );
-        }
-    }
     verdict.findings.iter().for_each(|finding| println!("  {finding}"));
     verdict.broken.iter().for_each(|broken| println!("  broken: {broken}"));
     verdict
@@ -170,4 +148,33 @@ fn the_world_keeps_its_rules_under_every_rival() {
         let verdict = show("reclaim-storm", &mut rival(name));
         assert_eq!(verdict.broken, [""; 0], "{name}");
     }
+}
+
+/// Replicas that were ordered at each look.
+fn ordered(text: &str) -> Vec<(f64, u32)> {
+    let scenario = Scenario::read(text).unwrap_or_else(|problems| panic!("{problems}"));
+    let (_, run) = play(&scenario, &mut governor());
+    assert_eq!(run.broken, []);
+    run.log.iter().map(|entry| (entry.at.get(), entry.ordered)).collect()
+}
+
+#[test]
+fn a_successor_decides_as_its_predecessor_would_have() {
+    let wave = std::fs::read_to_string(folder().join("live-wave.toml")).unwrap();
+    let without = ordered(&wave);
+    for at in [500_u32, 737, 1_000, 1_444] {
+        let restart = format!(
+            "[[faults]]\nname = \"restart\"\nkind = \"operator-restart\"\nat_seconds = {at}\n\n[expect]"
+        );
+        let with = ordered(&wave.replace("[expect]", &restart));
+        // The first look of a successor teaches nothing about how work moves: nobody told it when the last one was.
+        let second = f64::from(at) + 30.0;
+        let both = with.iter().zip(&without).filter(|((at, _), _)| *at >= second);
+        let differ: Vec<_> = both.filter(|(with, without)| with != without).collect();
+        assert!(differ.len() <= 1, "after {at} s: {differ:?}");
+    }
+    // What the wave asks for moves, so that equal decisions mean something.
+    let least = without.iter().map(|(_, ordered)| *ordered).min();
+    let most = without.iter().map(|(_, ordered)| *ordered).max();
+    assert!(most > least.map(|least| least + 1), "{least:?} to {most:?}");
 }

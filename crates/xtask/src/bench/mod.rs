@@ -3,7 +3,7 @@
 //! `recorded`, `gateway`, `admission` and `live` have folders of their own, and `programs` what they start. `backtest` is
 //! here; its sections in order: `truth` (the engine against real runs), `speed`, `cells` (one model against
 //! every rival), `pool` (three models on shared accelerators, and lent training), `ramp` (a
-//! published ramp), `drills` (faults). Each prints its table; `--figure` writes the figures and
+//! published ramp), `drills` (faults). `wrong_capacity` adds a section of its own to the same page. Each prints its table; `--figure` writes the figures and
 //! `docs/benchmarks.md`. Traces are read in place, beside the checkout, and never copied.
 
 mod admission;
@@ -24,6 +24,7 @@ mod speed;
 mod spread;
 mod truth;
 mod worlds;
+mod wrong_capacity;
 mod yardstick;
 
 use crate::figures::{self, Op, Target};
@@ -45,6 +46,8 @@ pub(crate) enum Command {
     Admission(admission::Args),
     /// The operator on a real cluster in real time: a published ramp, and the simulator's truth
     Live(live::Args),
+    /// A governor that was told a wrong capacity or none, engines that slow down, longer prompts, restarts
+    WrongCapacity(wrong_capacity::Args),
 }
 
 #[derive(ClapArgs)]
@@ -167,6 +170,7 @@ pub(crate) fn run(root: &Path, command: &Command) -> Result<()> {
         Command::Gateway(args) => gateway::run(root, args),
         Command::Admission(args) => admission::run(root, args),
         Command::Live(args) => live::run(root, args),
+        Command::WrongCapacity(args) => wrong_capacity::run(root, args),
     }
 }
 

@@ -13,103 +13,103 @@ use super::gate::GateView;
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Backtest {
     /// How long the replayed part of the traffic is.
-    pub(super) span_seconds: f64,
+    pub(in crate::commands) span_seconds: f64,
     /// The moment the replay begins at, where the traffic says it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) begins_at: Option<String>,
+    pub(in crate::commands) begins_at: Option<String>,
     /// How it was replayed: `fluid` (rates, for weeks) or `requests` (each one, step by step).
-    pub(super) method: &'static str,
+    pub(in crate::commands) method: &'static str,
     /// Seeds of chance, one replay of each policy for each.
-    pub(super) seeds: Vec<u64>,
+    pub(in crate::commands) seeds: Vec<u64>,
     /// Time from the order of a replica until it serves.
-    pub(super) cold_start_seconds: f64,
+    pub(in crate::commands) cold_start_seconds: f64,
     /// Time to the first token that a request must stay inside.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) ttft_seconds: Option<f64>,
+    pub(in crate::commands) ttft_seconds: Option<f64>,
     /// Mean time per further token that a request must stay inside.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) tpot_seconds: Option<f64>,
+    pub(in crate::commands) tpot_seconds: Option<f64>,
     /// Accelerators that the models share; absent if there are as many as anybody asks for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) pool_gpus: Option<u32>,
+    pub(in crate::commands) pool_gpus: Option<u32>,
     /// What an accelerator costs in an hour, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) usd_per_gpu_hour: Option<f64>,
+    pub(in crate::commands) usd_per_gpu_hour: Option<f64>,
     /// Share of requests that may miss; what the verdict is held to.
-    pub(super) allowed_missed: f64,
+    pub(in crate::commands) allowed_missed: f64,
     /// What was not said and had to be assumed.
-    pub(super) assumed: Vec<String>,
+    pub(in crate::commands) assumed: Vec<String>,
     /// What policies from files say that changes nothing in a replay.
-    pub(super) notes: Vec<String>,
-    pub(super) models: Vec<ModelView>,
+    pub(in crate::commands) notes: Vec<String>,
+    pub(in crate::commands) models: Vec<ModelView>,
     /// The clairvoyant first, then as they were asked for.
-    pub(super) policies: Vec<PolicyView>,
+    pub(in crate::commands) policies: Vec<PolicyView>,
     /// The least that any policy could have paid, by how much it may miss: cheapest first.
-    pub(super) hull: Vec<HullView>,
+    pub(in crate::commands) hull: Vec<HullView>,
     /// Each policy held against the one that `--against` names.
-    pub(super) comparisons: Vec<ComparisonView>,
+    pub(in crate::commands) comparisons: Vec<ComparisonView>,
     /// The rules of `--fail-if`.
-    pub(super) gates: Vec<GateView>,
+    pub(in crate::commands) gates: Vec<GateView>,
     /// How long the replay took. Not in the document, which is the same for the same seeds.
     #[serde(skip)]
-    pub(super) took: Duration,
+    pub(in crate::commands) took: Duration,
     /// File and size of the page that was written.
     #[serde(skip)]
-    pub(super) page: Option<(String, usize)>,
+    pub(in crate::commands) page: Option<(String, usize)>,
     #[serde(skip)]
-    pub(super) clock: Clock,
+    pub(in crate::commands) clock: Clock,
 }
 
 /// One model and its traffic.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ModelView {
-    pub(super) name: String,
+    pub(in crate::commands) name: String,
     /// Where the traffic comes from.
-    pub(super) traffic: String,
+    pub(in crate::commands) traffic: String,
     /// Requests that arrived in the scored part.
-    pub(super) requests: f64,
+    pub(in crate::commands) requests: f64,
     /// Requests per second that one replica carries inside the targets.
-    pub(super) replica_capacity: f64,
+    pub(in crate::commands) replica_capacity: f64,
     /// The same of each of eight replicas, among which requests are shared out by what each has to do.
-    pub(super) each_of_eight: f64,
+    pub(in crate::commands) each_of_eight: f64,
     /// What that number rests on.
-    pub(super) capacity_from: String,
-    pub(super) gpus_per_replica: u32,
+    pub(in crate::commands) capacity_from: String,
+    pub(in crate::commands) gpus_per_replica: u32,
 }
 
 /// What came of one policy, over all models and seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PolicyView {
-    pub(super) name: String,
+    pub(in crate::commands) name: String,
     /// It knew the future: no policy can do better.
-    pub(super) clairvoyant: bool,
+    pub(in crate::commands) clairvoyant: bool,
     /// Accelerator time paid for.
-    pub(super) gpu_hours: Spread,
+    pub(in crate::commands) gpu_hours: Spread,
     /// The same over what the clairvoyant paid.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) times_optimum: Option<Spread>,
+    pub(in crate::commands) times_optimum: Option<Spread>,
     /// Share of requests that missed a target, were refused or never finished; 0 to 1.
-    pub(super) missed: Spread,
+    pub(in crate::commands) missed: Spread,
     /// 99th percentile of the time to the first token, of the worst model.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) ttft_p99_seconds: Option<Spread>,
+    pub(in crate::commands) ttft_p99_seconds: Option<Spread>,
     /// Replicas asked for.
-    pub(super) starts: Spread,
+    pub(in crate::commands) starts: Spread,
     /// Starts soon after a removal and removals soon after a start: each paid for nothing.
-    pub(super) reversals: Spread,
+    pub(in crate::commands) reversals: Spread,
     /// Requests cut off by the removal of their replica.
-    pub(super) killed: Spread,
+    pub(in crate::commands) killed: Spread,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) usd: Option<Spread>,
-    pub(super) worst: WorstView,
+    pub(in crate::commands) usd: Option<Spread>,
+    pub(in crate::commands) worst: WorstView,
     /// Mean over the seeds.
-    pub(super) gpu_hours_by_cause: CausesView,
+    pub(in crate::commands) gpu_hours_by_cause: CausesView,
     /// Of the first seed.
-    pub(super) models: Vec<PolicyModelView>,
+    pub(in crate::commands) models: Vec<PolicyModelView>,
     /// Every change of a number of replicas, of the first seed.
-    pub(super) decisions: Vec<DecisionView>,
+    pub(in crate::commands) decisions: Vec<DecisionView>,
 }
 
 /// The worst five minutes of the first seed.
@@ -117,10 +117,10 @@ pub(crate) struct PolicyView {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct WorstView {
     /// Share of requests missed in them; 0 to 1.
-    pub(super) missed: f64,
+    pub(in crate::commands) missed: f64,
     /// Their begin, counted from the start of the replay.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) at_seconds: Option<f64>,
+    pub(in crate::commands) at_seconds: Option<f64>,
 }
 
 /// Where the accelerator time went, in GPU-hours. They add up to what was paid for.
@@ -128,25 +128,25 @@ pub(crate) struct WorstView {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CausesView {
     /// Work done, at full load.
-    pub(super) useful: f64,
+    pub(in crate::commands) useful: f64,
     /// Serving below full load, or held and unused.
-    pub(super) idle: f64,
+    pub(in crate::commands) idle: f64,
     /// From the order until a replica serves.
-    pub(super) starting: f64,
+    pub(in crate::commands) starting: f64,
     /// From the end of new requests until a replica is gone.
-    pub(super) draining: f64,
+    pub(in crate::commands) draining: f64,
     /// Lent to training.
-    pub(super) lent: f64,
+    pub(in crate::commands) lent: f64,
 }
 
 /// What came of one policy and one model, first seed.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PolicyModelView {
-    pub(super) model: String,
-    pub(super) gpu_hours: f64,
-    pub(super) missed: f64,
-    pub(super) timeline: TimelineView,
+    pub(in crate::commands) model: String,
+    pub(in crate::commands) gpu_hours: f64,
+    pub(in crate::commands) missed: f64,
+    pub(in crate::commands) timeline: TimelineView,
 }
 
 /// How it went over time: columns of equal length, one entry per step. Entries in a gap of the
@@ -155,68 +155,68 @@ pub(crate) struct PolicyModelView {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TimelineView {
     /// Start of the first step, counted from the start of the replay.
-    pub(super) begins_seconds: f64,
-    pub(super) step_seconds: f64,
+    pub(in crate::commands) begins_seconds: f64,
+    pub(in crate::commands) step_seconds: f64,
     /// Work that arrived, in replicas at capacity; mean.
-    pub(super) demand: Vec<Option<f64>>,
+    pub(in crate::commands) demand: Vec<Option<f64>>,
     /// Replicas that serve; mean.
-    pub(super) ready: Vec<Option<f64>>,
+    pub(in crate::commands) ready: Vec<Option<f64>>,
     /// Replicas that start; mean.
-    pub(super) starting: Vec<Option<f64>>,
+    pub(in crate::commands) starting: Vec<Option<f64>>,
     /// Replicas that drain; mean.
-    pub(super) draining: Vec<Option<f64>>,
+    pub(in crate::commands) draining: Vec<Option<f64>>,
     /// Requests that wait; most.
-    pub(super) waiting: Vec<Option<f64>>,
+    pub(in crate::commands) waiting: Vec<Option<f64>>,
     /// Requests that arrived.
-    pub(super) requests: Vec<Option<f64>>,
+    pub(in crate::commands) requests: Vec<Option<f64>>,
     /// Requests of them that missed.
-    pub(super) missed: Vec<Option<f64>>,
+    pub(in crate::commands) missed: Vec<Option<f64>>,
 }
 
 /// A number of replicas was changed.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DecisionView {
-    pub(super) at_seconds: f64,
+    pub(in crate::commands) at_seconds: f64,
     /// Index of the model.
-    pub(super) model: usize,
-    pub(super) from: u32,
-    pub(super) to: u32,
-    pub(super) because: String,
+    pub(in crate::commands) model: usize,
+    pub(in crate::commands) from: u32,
+    pub(in crate::commands) to: u32,
+    pub(in crate::commands) because: String,
 }
 
 /// A point of the clairvoyant's trade between money and misses.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct HullView {
-    pub(super) gpu_hours: f64,
+    pub(in crate::commands) gpu_hours: f64,
     /// Share of requests, 0 to 1.
-    pub(super) missed: f64,
+    pub(in crate::commands) missed: f64,
 }
 
 /// One policy against another, seed by seed.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ComparisonView {
-    pub(super) policy: String,
-    pub(super) against: String,
+    pub(in crate::commands) policy: String,
+    pub(in crate::commands) against: String,
     /// Relative change of the cost; -0.07 is 7 % less.
-    pub(super) cost: Spread,
+    pub(in crate::commands) cost: Spread,
     /// Change of the share of requests missed.
-    pub(super) missed: Spread,
+    pub(in crate::commands) missed: Spread,
 }
 
 /// A mean over the seeds and its 95 % interval; all the same with one seed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct Spread {
-    pub(super) mean: f64,
-    pub(super) low: f64,
-    pub(super) high: f64,
+    pub(in crate::commands) mean: f64,
+    pub(in crate::commands) low: f64,
+    pub(in crate::commands) high: f64,
 }
 
 impl Spread {
     /// Student's t over so few seeds: with three, 4.3 standard errors, not 2.
-    pub(super) fn of(values: &[f64]) -> Spread {
+    pub(in crate::commands) fn of(values: &[f64]) -> Spread {
         let count = values.len().max(1) as f64;
         let mean = values.iter().sum::<f64>() / count;
         if values.len() < 2 {
@@ -228,14 +228,14 @@ impl Spread {
     }
 
     /// Half the width of the interval, where there is one.
-    pub(super) fn half(self) -> Option<f64> {
+    pub(in crate::commands) fn half(self) -> Option<f64> {
         let half = (self.high - self.low) / 2.0;
         (half > 0.0).then_some(half)
     }
 }
 
 /// Six digits: what lies beyond is noise, and would differ between machines.
-pub(super) fn tidy(value: f64) -> f64 {
+pub(in crate::commands) fn tidy(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return 0.0;
     }

@@ -5,9 +5,9 @@ use jiff::{SignedDuration, Timestamp};
 
 /// Turns seconds since the start into words and back.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Clock {
+pub(in crate::commands) struct Clock {
     /// The moment of second zero, if the traffic knows it.
-    pub(super) origin: Option<Timestamp>,
+    pub(in crate::commands) origin: Option<Timestamp>,
 }
 
 /// What a day has.
@@ -15,7 +15,7 @@ const DAY: f64 = 86_400.0;
 
 impl Clock {
     /// `Tue 13:05` in UTC, or `day 2, 13:05` since the start.
-    pub(super) fn say(&self, seconds: f64) -> String {
+    pub(in crate::commands) fn say(&self, seconds: f64) -> String {
         match self.moment(seconds) {
             Some(moment) => moment.to_zoned(TimeZone::UTC).strftime("%a %H:%M").to_string(),
             None => {
@@ -26,7 +26,7 @@ impl Clock {
     }
 
     /// `13:05`.
-    pub(super) fn time(&self, seconds: f64) -> String {
+    pub(in crate::commands) fn time(&self, seconds: f64) -> String {
         match self.moment(seconds) {
             Some(moment) => moment.to_zoned(TimeZone::UTC).strftime("%H:%M").to_string(),
             None => {
@@ -37,7 +37,7 @@ impl Clock {
     }
 
     /// `Tue 12 Nov`, or `day 2`.
-    pub(super) fn day(&self, seconds: f64) -> String {
+    pub(in crate::commands) fn day(&self, seconds: f64) -> String {
         match self.moment(seconds) {
             Some(moment) => moment.to_zoned(TimeZone::UTC).strftime("%a %-d %b").to_string(),
             None => format!("day {:.0}", (seconds / DAY).floor() + 1.0),
@@ -45,13 +45,13 @@ impl Clock {
     }
 
     /// The first midnight at or after a point.
-    pub(super) fn midnight(&self, seconds: f64) -> f64 {
+    pub(in crate::commands) fn midnight(&self, seconds: f64) -> f64 {
         let origin = self.origin.map_or(0.0, |origin| origin.as_second().rem_euclid(86_400) as f64);
         ((seconds + origin) / DAY).ceil() * DAY - origin
     }
 
     /// Reads `13:05`, `2d13:05` (the second day) or a date and time, as seconds since the start.
-    pub(super) fn read(&self, text: &str) -> Result<f64, String> {
+    pub(in crate::commands) fn read(&self, text: &str) -> Result<f64, String> {
         let wrong =
             || "write 13:05, 2d13:05 for the second day, or 2026-11-10T13:05:00Z".to_owned();
         if let Ok(moment) = text.parse::<Timestamp>() {

@@ -16,17 +16,17 @@ const HOUR: f64 = 3_600.0;
 
 /// One policy and what came of it, seed by seed.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Played {
-    pub(super) name: String,
-    pub(super) clairvoyant: bool,
+pub(in crate::commands) struct Played {
+    pub(in crate::commands) name: String,
+    pub(in crate::commands) clairvoyant: bool,
     /// In the order of the seeds; the first one has timelines.
-    pub(super) outcomes: Vec<Outcome>,
+    pub(in crate::commands) outcomes: Vec<Outcome>,
     /// Of the first seed.
-    pub(super) decisions: Vec<DecisionView>,
+    pub(in crate::commands) decisions: Vec<DecisionView>,
 }
 
 /// What is shown of a policy.
-pub(super) fn policy(
+pub(in crate::commands) fn policy(
     played: &Played,
     optimum: Option<&Played>,
     models: &[ModelView],
@@ -67,7 +67,7 @@ pub(super) fn policy(
 }
 
 /// One policy against another. Both saw the same chance, so they are compared seed by seed.
-pub(super) fn compare(policy: &Played, against: &Played) -> ComparisonView {
+pub(in crate::commands) fn compare(policy: &Played, against: &Played) -> ComparisonView {
     let pairs = || policy.outcomes.iter().zip(&against.outcomes);
     let cost = pairs().map(|(own, other)| own.gpu_seconds / other.gpu_seconds - 1.0);
     let missed = pairs().map(|(own, other)| own.missed_share() - other.missed_share());

@@ -7,18 +7,19 @@
 //!
 //! Nothing is decided here: the simulator replays, the policies decide.
 
-mod answer;
+pub(super) mod answer;
 mod args;
+pub(super) mod board;
 mod capacity;
-mod clock;
-mod collect;
+pub(super) mod clock;
+pub(super) mod collect;
 mod gate;
 mod ground;
 mod optimum;
-mod page;
-mod policies;
-mod recorded;
-mod replay;
+pub(super) mod page;
+pub(super) mod policies;
+pub(super) mod recorded;
+pub(super) mod replay;
 mod requests;
 mod spark;
 #[cfg(test)]
@@ -26,7 +27,7 @@ mod tests;
 mod tune;
 mod view;
 mod why;
-mod words;
+pub(super) mod words;
 
 use std::time::Instant;
 
@@ -58,7 +59,7 @@ fn backtest(args: &BacktestArgs, printer: &Printer) -> Result<Exit, Failure> {
     let progress = printer.progress();
     progress.say("reading traffic");
     let ground = Ground::read(&args.replay)?;
-    let policies = named(&args.policy, &ground, &args.replay)?;
+    let policies = policies::all(&args.policy, &policies::scaled(&ground, &args.replay))?;
     let against = against(args, &policies)?;
     let replayed = replay::all(&ground, &args.replay, &policies, &progress);
     drop(progress);
@@ -72,28 +73,9 @@ fn backtest(args: &BacktestArgs, printer: &Printer) -> Result<Exit, Failure> {
         .collect();
     answer.took = start.elapsed();
     if let Some(file) = &args.report {
-        let page = page::page(&answer);
-        std::fs::write(file, &page).map_err(|error| {
-            Failure::new(Exit::Usage, "the report cannot be written")
-                .at(file.display().to_string())
-                .because(error.to_string())
-                .hint("give --report a file in a folder that exists and that you may write to")
-        })?;
-        answer.page = Some((file.display().to_string(), page.len()));
+        answer.page = Some(page::written(file, &page::page(&answer), "--report")?);
     }
     Ok(printer.answer(&answer))
-}
-
-/// The policies, each once.
-fn named(typed: &[String], ground: &Ground, args: &ReplayArgs) -> Result<Vec<Named>, Failure> {
-    let mut policies: Vec<Named> = Vec::new();
-    for one in typed {
-        let policy = Named::read(one, ground, args)?;
-        if policies.iter().all(|known| known.name != policy.name) {
-            policies.push(policy);
-        }
-    }
-    Ok(policies)
 }
 
 /// Whom the others are held against; and no rule may name somebody who is not there.

@@ -13,12 +13,12 @@ use crate::output::{Exit, Failure, FailureCode};
 
 /// A policy that can be made afresh for each replay: policies remember.
 #[derive(Clone, Debug)]
-pub(super) struct Named {
+pub(in crate::commands) struct Named {
     /// As it was typed; a file without its folder.
-    pub(super) name: String,
+    pub(in crate::commands) name: String,
     maker: Maker,
     /// What its file says that changes nothing in a replay.
-    pub(super) notes: Vec<String>,
+    pub(in crate::commands) notes: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -29,28 +29,33 @@ enum Maker {
     Rival(Vec<Settings>),
 }
 
+/// A model that policies scale, as they are told of it.
+#[derive(Clone, Debug)]
+pub(in crate::commands) struct Scaled {
+    /// As people call it.
+    pub(in crate::commands) name: String,
+    /// The name of its workload.
+    pub(in crate::commands) workload: String,
+    pub(in crate::commands) facts: Facts,
+}
+
 impl Named {
     /// Reads what was typed after --policy.
-    pub(super) fn read(typed: &str, ground: &Ground, args: &ReplayArgs) -> Result<Named, Failure> {
+    pub(in crate::commands) fn read(typed: &str, models: &[Scaled]) -> Result<Named, Failure> {
         if Path::new(typed).extension().is_some_and(|end| end == "yaml" || end == "yml") {
-            return from_file(typed, ground);
+            return from_file(typed, models);
         }
         if typed == "governor" {
             return Ok(Named::of(typed, Maker::Governor));
         }
-        let settings: Result<Vec<Settings>, Failure> = ground
-            .subjects
-            .iter()
-            .map(|subject| {
-                rivals::named(typed, &facts(subject, ground, args))
-                    .map_err(|why| refused(typed, &why))
-            })
-            .collect();
+        let settings = models.iter().map(|model| rivals::named(typed, &model.facts));
+        let settings: Result<Vec<Settings>, Failure> =
+            settings.map(|one| one.map_err(|why| refused(typed, &why))).collect();
         Ok(Named::of(typed, Maker::Rival(settings?)))
     }
 
     /// One setting for every model, as `tune` tries it.
-    pub(super) fn rival(name: String, settings: Vec<Settings>) -> Named {
+    pub(in crate::commands) fn rival(name: String, settings: Vec<Settings>) -> Named {
         Named { name, maker: Maker::Rival(settings), notes: Vec::new() }
     }
 
@@ -58,7 +63,11 @@ impl Named {
         Named { name: name.to_owned(), maker, notes: Vec::new() }
     }
 
-    pub(super) fn make(&self) -> Box<dyn Policy> {
+    pub(in crate::commands) fn is_governor(&self) -> bool {
+        matches!(self.maker, Maker::Governor)
+    }
+
+    pub(in crate::commands) fn make(&self) -> Box<dyn Policy> {
         match &self.maker {
             Maker::Governor => Box::new(Governor::new(flyball_governor::Policy::default())),
             Maker::Rival(settings) => {
@@ -67,6 +76,28 @@ impl Named {
             }
         }
     }
+}
+
+/// All policies that were typed, each once.
+pub(in crate::commands) fn all(typed: &[String], models: &[Scaled]) -> Result<Vec<Named>, Failure> {
+    let mut policies: Vec<Named> = Vec::new();
+    for one in typed {
+        let policy = Named::read(one, models)?;
+        if policies.iter().all(|known| known.name != policy.name) {
+            policies.push(policy);
+        }
+    }
+    Ok(policies)
+}
+
+/// The models of a replay.
+pub(super) fn scaled(ground: &Ground, args: &ReplayArgs) -> Vec<Scaled> {
+    let one = |subject: &Subject| Scaled {
+        name: subject.name.clone(),
+        workload: subject.id.name().to_string(),
+        facts: facts(subject, ground, args),
+    };
+    ground.subjects.iter().map(one).collect()
 }
 
 /// What whoever set up the rival would have known: the model, and the warm-up as its past.
@@ -98,7 +129,7 @@ pub(super) fn facts(subject: &Subject, ground: &Ground, args: &ReplayArgs) -> Fa
 }
 
 /// A file of HorizontalPodAutoscalers and ScaledObjects: one for all models, or each model's own.
-fn from_file(file: &str, ground: &Ground) -> Result<Named, Failure> {
+fn from_file(file: &str, models: &[Scaled]) -> Result<Named, Failure> {
     let wrong = |what: &str| Failure::new(Exit::Usage, what).at(file).code(FailureCode::Policy);
     let text = std::fs::read_to_string(file).map_err(|error| {
         wrong("the policy cannot be read")
@@ -111,19 +142,19 @@ fn from_file(file: &str, ground: &Ground) -> Result<Named, Failure> {
             .hint("flyball explain FLY-712 says what is followed")
     })?;
     let mut settings = Vec::new();
-    for subject in &ground.subjects {
+    for model in models {
         let own = all.iter().find(|one| {
             let target = one.target.rsplit('/').next().unwrap_or_default();
-            target == subject.id.name() || target == subject.name
+            target == model.workload || target == model.name
         });
         let only = all.first().filter(|_| all.len() == 1);
         let Some(one) = own.or(only) else {
             let targets: Vec<&str> = all.iter().map(|one| one.target.as_str()).collect();
             return Err(wrong("several policies, and none is for this model")
-                .because(format!("{} is none of {}", subject.name, targets.join(", ")))
+                .because(format!("{} is none of {}", model.name, targets.join(", ")))
                 .hint("give --model the name of the workload that the policy scales"));
         };
-        settings.push(one.clone().starting_at(ground.since_monday()).settings);
+        settings.push(one.clone().starting_at(model.facts.starts_at).settings);
     }
     let name = Path::new(file).file_name().map_or(file.into(), |name| name.to_string_lossy());
     let notes = all.iter().flat_map(|one| &one.notes).map(|note| format!("{name}: {note}"));
@@ -151,6 +182,6 @@ fn refused(typed: &str, why: &Refused) -> Failure {
             .at(format!("--policy {typed}"))
             .hint("--policy static@8 has a number after the @"),
         Refused::NeedsWeek(name) => failure(format!("`{name}` has no past to learn from"))
-            .hint("--warm-up 7d replays so much before scoring begins, and it learns from that"),
+            .hint("flyball backtest --warm-up 7d replays a past that it learns from"),
     }
 }

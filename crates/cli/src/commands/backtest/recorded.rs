@@ -1,6 +1,7 @@
 //! Watches a policy while it decides, and keeps every change with its reason.
 
 use flyball_core::decision::ModelDecision;
+use flyball_estimator::Estimator;
 use flyball_simulator::policy::{Order, Policy, Reading, Sight};
 use flyball_simulator::seconds::Seconds;
 
@@ -8,25 +9,25 @@ use super::answer::DecisionView;
 use super::words;
 
 /// A policy and what it changed.
-pub(super) struct Recorded {
+pub(in crate::commands) struct Recorded {
     policy: Box<dyn Policy>,
     /// What each model was last told to have.
     last: Vec<Option<u32>>,
-    pub(super) decisions: Vec<DecisionView>,
+    pub(in crate::commands) decisions: Vec<DecisionView>,
     /// Up to when the last whole decision of each model is kept.
     watched: f64,
     /// When it was made, and what it was.
-    pub(super) seen: Vec<(f64, ModelDecision)>,
+    pub(in crate::commands) seen: Vec<(f64, ModelDecision)>,
 }
 
 impl Recorded {
-    pub(super) fn new(policy: Box<dyn Policy>) -> Recorded {
+    pub(in crate::commands) fn new(policy: Box<dyn Policy>) -> Recorded {
         let (last, decisions, seen) = (Vec::new(), Vec::new(), Vec::new());
         Recorded { policy, last, decisions, watched: f64::NEG_INFINITY, seen }
     }
 
     /// Keeps what was decided last before a moment.
-    pub(super) fn watching(mut self, at: f64) -> Recorded {
+    pub(in crate::commands) fn watching(mut self, at: f64) -> Recorded {
         self.watched = at;
         self
     }
@@ -75,6 +76,10 @@ impl Policy for Recorded {
             }
         }
         order
+    }
+
+    fn restart(&mut self, estimator: &mut Estimator) {
+        self.policy.restart(estimator);
     }
 }
 

@@ -48,7 +48,7 @@ pub(super) fn all(
     let named = policies.iter().map(|policy| (policy.name.clone(), false));
     let players: Vec<(String, bool)> = std::iter::once(clairvoyant).chain(named).collect();
     // The first seed of each comes first: it also keeps its minutes, and so takes longest.
-    let came = parallel(players.len() * seeds.len(), progress, |job| {
+    let came = parallel(players.len() * seeds.len(), progress, "backtest", |job| {
         let (seed, player) = (job / players.len(), job % players.len());
         one(ground, args, player.checked_sub(1).map(|at| &policies[at]), seeds[seed], seed == 0)
     });
@@ -71,9 +71,10 @@ pub(super) fn all(
 }
 
 /// Does all jobs, as many at once as there are cores, and gives what they came to in order.
-pub(super) fn parallel<T: Send>(
+pub(in crate::commands) fn parallel<T: Send>(
     jobs: usize,
     progress: &Progress,
+    command: &str,
     work: impl Fn(usize) -> T + Sync,
 ) -> Vec<T> {
     let next = AtomicUsize::new(0);
@@ -96,18 +97,18 @@ pub(super) fn parallel<T: Send>(
         drop(done);
         for (count, (job, result)) in finished.iter().enumerate() {
             came[job] = Some(result);
-            progress.say(&bar(count + 1, jobs));
+            progress.say(&bar(command, count + 1, jobs));
         }
     });
     came.into_iter().flatten().collect()
 }
 
 /// `backtest [#######.............] 7 of 12 replays`.
-fn bar(count: usize, total: usize) -> String {
+fn bar(command: &str, count: usize, total: usize) -> String {
     const WIDTH: usize = 20;
     let full = count * WIDTH / total.max(1);
     let (done, open) = ("#".repeat(full), ".".repeat(WIDTH - full));
-    format!("backtest [{done}{open}] {count} of {total} replays")
+    format!("{command} [{done}{open}] {count} of {total} replays")
 }
 
 fn one(ground: &Ground, args: &ReplayArgs, policy: Option<&Named>, seed: u64, keep: bool) -> Came {
@@ -137,8 +138,8 @@ fn jobs_come_back_in_order() {
         quiet: true,
         progress: false,
     };
-    let squares = parallel(100, &quiet.progress(), |job| job * job);
+    let squares = parallel(100, &quiet.progress(), "backtest", |job| job * job);
     assert!(squares.iter().enumerate().all(|(job, square)| *square == job * job));
     assert_eq!(squares.len(), 100);
-    assert_eq!(bar(5, 10), "backtest [##########..........] 5 of 10 replays");
+    assert_eq!(bar("backtest", 5, 10), "backtest [##########..........] 5 of 10 replays");
 }

@@ -4,11 +4,11 @@
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Columns of a line. With a name before it and a number behind it, a row stays inside 100.
-pub(super) const COLUMNS: usize = 64;
+pub(in crate::commands) const COLUMNS: usize = 64;
 
 /// The series in at most [`COLUMNS`] characters, each the largest of its part: what is looked for
 /// are peaks. What is not known is a blank.
-pub(super) fn line(values: &[Option<f64>], most: f64) -> String {
+pub(in crate::commands) fn line(values: &[Option<f64>], most: f64) -> String {
     let columns = COLUMNS.min(values.len());
     let mut text = String::new();
     for column in 0..columns {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::answer::{PolicyView, Spread, tidy};
 use super::args::{ReplayArgs, share};
 use super::ground::Ground;
-use super::policies::{Named, facts};
+use super::policies::{self, Named, facts};
 use super::{collect, replay, words};
 use crate::output::document::{Block, Column, Document, Row, Table};
 use crate::output::{Answer, Detail, Exit, Failure, FailureCode, Printer};
@@ -86,11 +86,11 @@ pub(super) fn run(args: &TuneArgs, printer: &Printer) -> Result<Exit, Failure> {
     let train = (ground.length.get() * args.train).floor();
     // Who sets up a policy knows the first part: calendars are learnt from it.
     ground.unscored = train;
-    let as_named = Named::read(&args.policy, &ground, &args.replay)?;
+    let as_named = Named::read(&args.policy, &policies::scaled(&ground, &args.replay))?;
     let settings = grid(args, &ground)?;
     ground.unscored = args.replay.warm_up;
     ground.upto = Some(train);
-    let tried = replay::parallel(settings.len(), &progress, |index| {
+    let tried = replay::parallel(settings.len(), &progress, "backtest", |index| {
         let world = ground.world(&args.replay, 1, Keep::default());
         let policy = Named::rival(args.policy.clone(), settings[index].clone());
         Tried::of(&fluid::run(&world, policy.make().as_mut()))

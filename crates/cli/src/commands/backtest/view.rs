@@ -1,12 +1,10 @@
 //! How `flyball backtest` shows its answer on a terminal.
 
-use super::answer::{Backtest, ComparisonView, PolicyView, TimelineView};
-use super::{spark, words};
+use super::answer::{Backtest, ComparisonView, PolicyView};
+use super::board::Board;
+use super::words;
 use crate::output::document::{Block, Cell, Column, Document, Row, Table, Tone};
 use crate::output::{Answer, Detail, Exit, duration, plural};
-
-/// Capacity is drawn up to so many times the largest demand.
-const WILD: f64 = 2.5;
 
 impl Answer for Backtest {
     const KIND: &'static str = "Backtest";
@@ -21,7 +19,7 @@ impl Answer for Backtest {
         document.push(Block::Table(self.table()));
         document.push(Block::Gap);
         if detail == Detail::Full {
-            document.push(Block::Table(self.sparks()));
+            document.push(Block::Table(self.board().sparks()));
             document.push(Block::Gap);
         }
         document.push(Block::Facts(self.verdicts()));
@@ -38,6 +36,18 @@ impl Answer for Backtest {
 }
 
 impl Backtest {
+    /// What is drawn of it.
+    pub(super) fn board(&self) -> Board<'_> {
+        Board {
+            models: &self.models,
+            policies: self.policies.iter().collect(),
+            hull: &self.hull,
+            clock: self.clock,
+            span_seconds: self.span_seconds,
+            allowed_missed: self.allowed_missed,
+        }
+    }
+
     pub(super) fn header(&self) -> String {
         let requests: f64 = self.models.iter().map(|model| model.requests).sum();
         let first = format!(
@@ -102,7 +112,7 @@ impl Backtest {
             Column::right("KILLED"),
             Column::right("COST"),
         ]);
-        let best = self.best().map(|best| best.name.as_str());
+        let best = self.board().best().map(|best| best.name.as_str());
         for policy in &self.policies {
             let mut row = Row::new(self.cells(policy));
             row.mark = (best == Some(policy.name.as_str())).then_some('*');
@@ -138,121 +148,10 @@ impl Backtest {
         ]
     }
 
-    /// Demand, then what each policy held, on one scale; then where it missed.
-    fn sparks(&self) -> Table {
-        let columns = ["GPUS", "OVER TIME", "MOST"].map(Column::left);
-        let mut table = Table::new(columns.into());
-        table.titled = false;
-        let demand = self
-            .policies
-            .first()
-            .map(|policy| self.together(policy, |timeline| &timeline.demand))
-            .unwrap_or_default();
-        let held: Vec<(&PolicyView, Vec<Option<f64>>)> = self
-            .policies
-            .iter()
-            .map(|policy| (policy, self.together(policy, |timeline| &timeline.ready)))
-            .collect();
-        let peak = |series: &[Option<f64>]| series.iter().flatten().copied().fold(0.0, f64::max);
-        // A policy that ran wild must not flatten the others; its number says how far it went.
-        let most = held.iter().map(|(_, series)| peak(series)).fold(peak(&demand), f64::max);
-        let most = most.min(WILD * peak(&demand));
-        let mut add = |name: &str, series: &[Option<f64>], most: f64, unit: &str| {
-            let peak = peak(series);
-            let rounded = (peak * 10.0).round() / 10.0;
-            let peak = match rounded {
-                0.0 if peak > 0.0 => format!("most < 0.1{unit}"),
-                _ => format!("most {}{unit}", words::count(rounded)),
-            };
-            table.rows.push(Row::new([name.to_owned(), spark::line(series, most), peak]));
-        };
-        add("demand", &demand, most, " GPUs");
-        for (policy, series) in &held {
-            add(&policy.name, series, most, " GPUs");
-        }
-        for policy in self.policies.iter().filter(|policy| !policy.clairvoyant) {
-            let missed = self.shares(policy);
-            let most = missed.iter().flatten().copied().fold(0.0, f64::max);
-            if most == 0.0 {
-                continue;
-            }
-            add(&format!("{} missed", policy.name), &missed, most, " %");
-        }
-        let (left, middle, right) = self.axis();
-        let blanks = spark::COLUMNS.saturating_sub(left.len() + middle.len() + right.len());
-        let axis = format!(
-            "{left}{}{middle}{}{right}",
-            " ".repeat(blanks / 2),
-            " ".repeat(blanks - blanks / 2)
-        );
-        table
-            .rows
-            .push(Row { muted: true, ..Row::new(["time".to_owned(), axis, "UTC".to_owned()]) });
-        table
-    }
-
-    fn axis(&self) -> (String, String, String) {
-        let first = self.policies.iter().flat_map(|policy| &policy.models).next();
-        let begins = first.map_or(0.0, |model| model.timeline.begins_seconds);
-        let say = |share: f64| self.clock.say(begins + share * self.span_seconds);
-        (say(0.0), say(0.5), say(1.0))
-    }
-
-    /// A column over all models, in GPUs.
-    pub(super) fn together(
-        &self,
-        policy: &PolicyView,
-        of: fn(&TimelineView) -> &Vec<Option<f64>>,
-    ) -> Vec<Option<f64>> {
-        let mut sum: Vec<Option<f64>> = Vec::new();
-        for (came, model) in policy.models.iter().zip(&self.models) {
-            let gpus = f64::from(model.gpus_per_replica);
-            for (index, value) in of(&came.timeline).iter().enumerate() {
-                if sum.len() <= index {
-                    sum.push(None);
-                }
-                let own = value.map(|value| value * gpus);
-                sum[index] = match (sum[index], own) {
-                    (Some(a), Some(b)) => Some(a + b),
-                    (a, b) => a.or(b),
-                };
-            }
-        }
-        sum
-    }
-
-    /// Per cent of requests missed, over all models.
-    fn shares(&self, policy: &PolicyView) -> Vec<Option<f64>> {
-        let mut sums: Vec<(f64, f64)> = Vec::new();
-        for came in &policy.models {
-            let both = came.timeline.missed.iter().zip(&came.timeline.requests);
-            for (index, (missed, requests)) in both.enumerate() {
-                if sums.len() <= index {
-                    sums.push((0.0, 0.0));
-                }
-                sums[index].0 += missed.unwrap_or(0.0);
-                sums[index].1 += requests.unwrap_or(0.0);
-            }
-        }
-        let share = |(missed, requests): (f64, f64)| {
-            (requests > 0.0).then(|| (missed / requests).min(1.0) * 100.0)
-        };
-        sums.into_iter().map(share).collect()
-    }
-
-    /// The cheapest that misses no more than is allowed.
-    pub(super) fn best(&self) -> Option<&PolicyView> {
-        let able = self
-            .policies
-            .iter()
-            .filter(|policy| !policy.clairvoyant && policy.missed.mean <= self.allowed_missed);
-        able.min_by(|a, b| a.gpu_hours.mean.total_cmp(&b.gpu_hours.mean))
-    }
-
     /// Names and what is to be said of them.
     pub(super) fn verdicts(&self) -> Vec<(String, String)> {
         let allowed = words::percent(self.allowed_missed);
-        let best = match self.best() {
+        let best = match self.board().best() {
             Some(best) => {
                 let above = best.times_optimum.map(|times| {
                     format!(", {:.0} % above the optimum", (times.mean - 1.0) * 100.0)
@@ -287,7 +186,7 @@ impl Backtest {
 
     /// Comparisons worth a line: all of a few, else those of the best and of the governor.
     fn told(&self) -> Vec<&ComparisonView> {
-        let best = self.best().map_or("", |best| best.name.as_str());
+        let best = self.board().best().map_or("", |best| best.name.as_str());
         let few = self.comparisons.len() <= 3;
         let told = |one: &&ComparisonView| few || [best, "governor"].contains(&one.policy.as_str());
         self.comparisons.iter().filter(told).collect()
@@ -295,7 +194,7 @@ impl Backtest {
 
     /// Of the best and of the one it is held against; the document has the others.
     fn worst(&self) -> Option<String> {
-        let best = self.best().map(|best| best.name.as_str());
+        let best = self.board().best().map(|best| best.name.as_str());
         let base = self.comparisons.first().map(|comparison| comparison.against.as_str());
         let shown = |policy: &&PolicyView| {
             [best, base].contains(&Some(policy.name.as_str())) && !policy.clairvoyant
@@ -310,7 +209,8 @@ impl Backtest {
     }
 
     fn hint(&self) -> String {
-        let worst = self.best().or(self.policies.last()).and_then(|policy| policy.worst.at_seconds);
+        let worst =
+            self.board().best().or(self.policies.last()).and_then(|policy| policy.worst.at_seconds);
         match (&self.page, worst) {
             (None, _) => "--report backtest.html draws all of it".to_owned(),
             (_, Some(at)) => {

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::args::ReplayArgs;
 use super::clock::Clock;
 use super::ground::Ground;
-use super::policies::Named;
+use super::policies::{self, Named};
 use super::recorded::Recorded;
 use super::requests;
 use crate::output::document::{Block, Column, Document, Row, Table};
@@ -91,7 +91,7 @@ pub(super) fn run(args: &WhyArgs, printer: &Printer) -> Result<Exit, Failure> {
         return Err(outside(format!("it lasts from {first} to {last}")));
     }
     progress.say("replaying");
-    let policy = Named::read("governor", &ground, &args.replay)?;
+    let policy = Named::read("governor", &policies::scaled(&ground, &args.replay))?;
     // A little more, so that the last decision at the moment is made.
     ground.upto = Some((at + 60.0).min(ground.length.get()));
     let mut recorded = Recorded::new(policy.make()).watching(at);

@@ -3,7 +3,7 @@
 use super::answer::Spread;
 
 /// `0.38 %`, `12 %`: a share.
-pub(super) fn percent(share: f64) -> String {
+pub(in crate::commands) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent.abs() {
         size if size >= 9.95 => format!("{percent:.0} %"),
@@ -13,7 +13,7 @@ pub(super) fn percent(share: f64) -> String {
 }
 
 /// `1,012`, `97.3`, `4.21`: three digits at least, and thousands set apart.
-pub(super) fn grouped(value: f64) -> String {
+pub(in crate::commands) fn grouped(value: f64) -> String {
     match value.abs() {
         size if size >= 999.5 => thousands(value.round()),
         size if size >= 99.95 => format!("{value:.0}"),
@@ -23,7 +23,7 @@ pub(super) fn grouped(value: f64) -> String {
 }
 
 /// `207`, or `6.7` where it is a mean over seeds that is not whole.
-pub(super) fn count(value: f64) -> String {
+pub(in crate::commands) fn count(value: f64) -> String {
     if value >= 99.5 || value == value.round() {
         thousands(value.round())
     } else {
@@ -32,7 +32,7 @@ pub(super) fn count(value: f64) -> String {
 }
 
 /// `8.6 M`, `412 k`, `950`: how many there were, roughly.
-pub(super) fn many(value: f64) -> String {
+pub(in crate::commands) fn many(value: f64) -> String {
     match value {
         v if v >= 9.95e9 => format!("{:.0} G", v / 1e9),
         v if v >= 9.995e8 => format!("{:.1} G", v / 1e9),
@@ -44,7 +44,7 @@ pub(super) fn many(value: f64) -> String {
 }
 
 /// `0.4 s`, `38 ms`, `2 min 10 s`.
-pub(super) fn seconds(value: f64) -> String {
+pub(in crate::commands) fn seconds(value: f64) -> String {
     match value {
         v if v < 0.0995 => format!("{:.0} ms", v * 1e3),
         v if v < 9.95 => format!("{v:.1} s"),
@@ -54,7 +54,7 @@ pub(super) fn seconds(value: f64) -> String {
 }
 
 /// `7 d`, `1 d 12 h`, `45 min`: how long something lasted, in two units at most.
-pub(super) fn span(seconds: f64) -> String {
+pub(in crate::commands) fn span(seconds: f64) -> String {
     let whole = seconds.round().max(0.0) as u64;
     let units = [("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)];
     let mut rest = whole;
@@ -74,7 +74,7 @@ pub(super) fn span(seconds: f64) -> String {
 }
 
 /// A value, and after it half the width of its interval if there is one.
-pub(super) fn spread(
+pub(in crate::commands) fn spread(
     spread: Spread,
     say: impl Fn(f64) -> String,
     half: impl Fn(f64) -> String,

@@ -128,3 +128,102 @@ fn rates_are_means_over_the_window() {
     let running = reading.running.unwrap();
     assert!((1.0..=3.0).contains(&running), "{running}");
 }
+
+/// Prompt tokens per second that a replica is said to read, at each look.
+fn told(fault: Fault) -> Vec<(Seconds, Option<u64>)> {
+    let script = readings(fault);
+    let variants = script.snapshots.iter().map(|seen| {
+        let model = seen.models.values().next().unwrap();
+        model.variants.values().next().unwrap().capacity
+    });
+    let rates = variants.map(|capacity| capacity.prefill.map(|rate| rate.point().get()));
+    script.readings.iter().map(|(at, _)| *at).zip(rates).collect()
+}
+
+#[test]
+fn a_capacity_that_is_told_wrong_is_what_policies_begin_with() {
+    let right = told(Fault::OperatorRestart { at: Seconds(0.0) })[0].1.unwrap();
+    let during = Seconds(0.0)..Seconds(f64::INFINITY);
+    let wrong = Fault::ToldCapacity { during: during.clone(), told: Told::Times(0.5) };
+    // Rates are whole numbers.
+    assert!(told(wrong)[0].1.unwrap().abs_diff(right / 2) <= 1);
+    let nothing = told(Fault::ToldCapacity { during, told: Told::Nothing });
+    assert_eq!(nothing[0].1, None);
+    // From then on the estimator has nothing but what it measures, here as it does on a cluster.
+    assert!(nothing.last().unwrap().1.is_some_and(|measured| measured < right));
+}
+
+/// Mean seconds between tokens of the requests that came between two moments.
+fn pace(run: &Run, from: f64, to: f64) -> Vec<f64> {
+    let history = &run.histories[0];
+    let both = history.answers.iter().zip(&history.ends);
+    let came = both.filter(|((at, _), _)| (from..to).contains(&at.get()));
+    let paces = came.filter_map(|(_, end)| match end {
+        Answer::Finished { between, .. } => Some((between.get() * 1e4).round() / 1e4),
+        _ => None,
+    });
+    paces.collect()
+}
+
+#[test]
+fn engines_that_slow_down_take_longer_until_they_recover_and_so_do_new_ones() {
+    let during = Seconds(100.0)..Seconds(300.0);
+    let fault = Fault::EngineSlows { during, factor: 0.5, replicas: None };
+    let run = play(&with(fault), &mut Script::new(&[(120.0, 2)]));
+    let near = |paces: Vec<f64>, least: f64, most: f64| {
+        assert!(!paces.is_empty());
+        assert!(paces.iter().all(|pace| (least..most).contains(pace)), "{paces:?}");
+    };
+    near(pace(&run, 0.0, 98.0), 0.0099, 0.0121);
+    // The second replica serves from 160 s on.
+    near(pace(&run, 101.0, 296.0), 0.0199, 0.0241);
+    near(pace(&run, 301.0, 600.0), 0.0099, 0.0121);
+}
+
+#[test]
+fn one_engine_of_two_slows_down() {
+    let during = Seconds(0.0)..Seconds(f64::INFINITY);
+    let mut setup = with(Fault::EngineSlows { during, factor: 0.5, replicas: Some(1) });
+    setup.models[0].variants[0].initial = 2;
+    let run = play(&setup, &mut Script::new(&[(0.0, 2)]));
+    let all = pace(&run, 0.0, 600.0);
+    let slow = all.iter().filter(|pace| **pace > 0.015).count();
+    assert!(slow > 50 && all.len() - slow > 50, "{slow} of {}", all.len());
+}
+
+#[test]
+fn without_a_gateway_work_is_seen_by_what_engines_count() {
+    let during = Seconds(200.0)..Seconds(400.0);
+    let script = readings(Fault::NoGateway { during });
+    for ((at, _), snapshot) in script.readings.iter().zip(&script.snapshots) {
+        let model = snapshot.models.values().next().unwrap();
+        let alone = (200.0..400.0).contains(&at.get());
+        // Nobody but a gateway judges requests.
+        let judged = model.misses.freshness() != Freshness::Missing;
+        assert_eq!(judged, !alone, "at {at:?}");
+        if alone || at.get() > 100.0 {
+            // One request with a prompt of 100 tokens comes each second.
+            let rate = model.demand.prefill.fresh().unwrap().get();
+            assert!((90..=110).contains(&rate), "{rate} at {at:?}");
+        }
+    }
+}
+
+#[test]
+fn a_process_that_hands_nothing_on_has_learnt_nothing() {
+    let restart = Fault::OperatorRestart { at: Seconds(295.0) };
+    let never = Fault::OperatorRestart { at: Seconds(9_999.0) };
+    let during = Seconds(0.0)..Seconds(f64::INFINITY);
+    let known = |fault: Fault| {
+        let mut setup = with(fault);
+        let told = Told::Nothing;
+        setup.faults.push(Fault::ToldCapacity { during: during.clone(), told });
+        let mut script = Script::new(&[]);
+        play(&setup, &mut script);
+        let seen = |at: f64| script.readings.iter().position(|(when, _)| when.get() >= at).unwrap();
+        let snapshot = &script.snapshots[seen(300.0)];
+        let model = snapshot.models.values().next().unwrap();
+        model.variants.values().next().unwrap().capacity.prefill.is_some()
+    };
+    assert!(known(never) && !known(restart));
+}

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::super::answer::Backtest;
+use super::super::board::Board;
 use super::super::words;
 use super::paths;
 use crate::chart::escape;
@@ -57,30 +57,34 @@ impl Scale {
     }
 }
 
-pub(super) fn draw(backtest: &Backtest) -> String {
-    let scale = scale(backtest);
+pub(super) fn draw(board: &Board<'_>) -> String {
+    let scale = scale(board);
     let mut out = String::from("<figure class=\"card\">\n<h2>Cost against misses</h2>\n");
-    out.push_str(
-        "<p class=\"legend\"><span><i class=\"k-hull\"></i>the least one can pay for so few \
-         misses, knowing the future</span><span class=\"soft\">Lower left is better.</span></p>\n",
-    );
+    out.push_str("<p class=\"legend\">");
+    if !board.hull.is_empty() {
+        out.push_str(
+            "<span><i class=\"k-hull\"></i>the least one can pay for so few \
+             misses, knowing the future</span>",
+        );
+    }
+    out.push_str("<span class=\"soft\">Lower left is better.</span></p>\n");
     let _ = writeln!(
         out,
         "<svg class=\"front\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
          aria-label=\"GPU-hours and share of requests missed, by policy\">"
     );
-    axes(&mut out, &scale, backtest);
-    hull(&mut out, &scale, backtest);
-    points(&mut out, &scale, backtest);
+    axes(&mut out, &scale, board);
+    hull(&mut out, &scale, board);
+    points(&mut out, &scale, board);
     out.push_str("</svg>\n</figure>\n");
     out
 }
 
-fn scale(backtest: &Backtest) -> Scale {
-    let hulls = backtest.hull.iter().map(|point| (point.gpu_hours, point.missed));
-    let policies = backtest.policies.iter().map(|p| (p.gpu_hours.mean, p.missed.mean));
+fn scale(board: &Board<'_>) -> Scale {
+    let hulls = board.hull.iter().map(|point| (point.gpu_hours, point.missed));
+    let policies = board.policies.iter().map(|p| (p.gpu_hours.mean, p.missed.mean));
     let all: Vec<(f64, f64)> = policies.clone().collect();
-    let most = all.iter().map(|(_, missed)| *missed).fold(2.0 * backtest.allowed_missed, f64::max);
+    let most = all.iter().map(|(_, missed)| *missed).fold(2.0 * board.allowed_missed, f64::max);
     // The hull goes on to "serve nobody"; only the part beside the policies is of interest.
     let near = hulls.filter(|(_, missed)| *missed <= most * 1.2);
     let hours: Vec<f64> = near.chain(policies).map(|(hours, _)| hours).collect();
@@ -94,7 +98,7 @@ fn scale(backtest: &Backtest) -> Scale {
     Scale { low: (low - room).max(0.0), high: high + 2.0 * room, most: most * 1.1, log: false }
 }
 
-fn axes(out: &mut String, scale: &Scale, backtest: &Backtest) {
+fn axes(out: &mut String, scale: &Scale, board: &Board<'_>) {
     let mut before = f64::INFINITY;
     for tick in TICKS.iter().filter(|tick| **tick / 100.0 <= scale.most) {
         let y = scale.y(tick / 100.0);
@@ -121,7 +125,7 @@ fn axes(out: &mut String, scale: &Scale, backtest: &Backtest) {
             if tick < 1e4 { words::count(tick) } else { words::many(tick) }
         );
     }
-    let y = scale.y(backtest.allowed_missed);
+    let y = scale.y(board.allowed_missed);
     let _ = writeln!(
         out,
         "<path class=\"limit\" d=\"M{LEFT} {y:.1}H{RIGHT}\"/>\
@@ -129,16 +133,16 @@ fn axes(out: &mut String, scale: &Scale, backtest: &Backtest) {
          <text class=\"soft middle\" x=\"{:.1}\" y=\"{:.1}\">GPU-hours</text>",
         RIGHT - 4.0,
         y - 5.0,
-        words::percent(backtest.allowed_missed),
+        words::percent(board.allowed_missed),
         f64::midpoint(LEFT, RIGHT),
         BOTTOM + 34.0
     );
 }
 
 /// The edge, and below it the ground that cannot be reached.
-fn hull(out: &mut String, scale: &Scale, backtest: &Backtest) {
+fn hull(out: &mut String, scale: &Scale, board: &Board<'_>) {
     let mut points: Vec<(f64, f64)> =
-        backtest.hull.iter().map(|point| (point.gpu_hours, point.missed)).collect();
+        board.hull.iter().map(|point| (point.gpu_hours, point.missed)).collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     points.retain(|(hours, _)| *hours >= scale.low);
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return };
@@ -160,9 +164,9 @@ fn hull(out: &mut String, scale: &Scale, backtest: &Backtest) {
     );
 }
 
-fn points(out: &mut String, scale: &Scale, backtest: &Backtest) {
+fn points(out: &mut String, scale: &Scale, board: &Board<'_>) {
     let mut taken: Vec<(f64, f64, f64)> = Vec::new();
-    let mut order: Vec<_> = backtest.policies.iter().collect();
+    let mut order = board.policies.clone();
     order.sort_by(|a, b| a.missed.mean.total_cmp(&b.missed.mean).reverse());
     for policy in order {
         let (x, y) = (scale.x(policy.gpu_hours.mean), scale.y(policy.missed.mean));
@@ -201,7 +205,7 @@ fn points(out: &mut String, scale: &Scale, backtest: &Backtest) {
             "<g class=\"{}\"><title>{}: {} GPU-hours, {} missed</title>{bars}{leader}\
              <circle class=\"dot\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"6\"/>\
              <text class=\"who name{anchor}\" x=\"{words_at:.1}\" y=\"{at:.1}\">{}</text></g>",
-            super::colour(backtest, policy),
+            board.colour(policy),
             escape(&policy.name),
             words::grouped(policy.gpu_hours.mean),
             words::percent(policy.missed.mean),

@@ -11,31 +11,22 @@ mod paths;
 mod timeline;
 
 use std::fmt::Write;
+use std::path::Path;
 
-use super::answer::{Backtest, PolicyView};
+use super::answer::Backtest;
+use super::board::Board;
 use crate::chart::{escape, html};
 use crate::output::document::Block;
+use crate::output::{Exit, Failure};
 
 const STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
 
-/// The whole page.
+/// The whole page of a backtest.
 pub(super) fn page(backtest: &Backtest) -> String {
     let names: Vec<&str> = backtest.models.iter().map(|model| model.name.as_str()).collect();
-    let title = format!("Backtest of {}", names.join(", "));
+    let board = backtest.board();
     let mut out = String::new();
-    // The policy holds the page to its promise: nothing is loaded, and only what stands here runs.
-    let _ = write!(
-        out,
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
-         style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>{0}</title>\n<style>\n{1}{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{0}</h1>\n",
-        escape(&title),
-        html::STYLE,
-    );
     verdict(&mut out, backtest);
     out.push_str(&html::block(&Block::Table(backtest.table())));
     let _ = writeln!(
@@ -45,23 +36,63 @@ pub(super) fn page(backtest: &Backtest) -> String {
         backtest.seeds.len(),
         super::words::percent(backtest.allowed_missed)
     );
-    out.push_str("<div class=\"pair\">\n");
-    out.push_str(&front::draw(backtest));
-    out.push_str(&money::draw(backtest));
-    out.push_str("</div>\n");
-    for index in 0..backtest.models.len() {
-        out.push_str(&timeline::draw(backtest, index));
-    }
+    out.push_str(&figures(&board));
     out.push_str("<h2>What it rests on</h2>\n");
     out.push_str(&html::block(&Block::Notes(backtest.grounds())));
+    framed(&format!("Backtest of {}", names.join(", ")), &out, &board)
+}
+
+/// What each policy traded, where the money went, and each model over time.
+pub(in crate::commands) fn figures(board: &Board<'_>) -> String {
+    let mut out = String::from("<div class=\"pair\">\n");
+    out.push_str(&front::draw(board));
+    out.push_str(&money::draw(board));
+    out.push_str("</div>\n");
+    for index in 0..board.models.len() {
+        out.push_str(&timeline::draw(board, index));
+    }
+    out
+}
+
+/// A page with this body, and the numbers behind the figures of a board.
+pub(in crate::commands) fn framed(title: &str, body: &str, board: &Board<'_>) -> String {
+    let mut out = String::new();
+    // The policy holds the page to its promise: nothing is loaded, and only what stands here runs.
+    let _ = write!(
+        out,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+         style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>{0}</title>\n<style>\n{1}{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{0}</h1>\n\
+         {body}",
+        escape(title),
+        html::STYLE,
+    );
     let _ = write!(
         out,
         "<div id=\"tip\" role=\"status\"></div>\n</main>\n\
          <script type=\"application/json\" id=\"data\">{}</script>\n<script>\n{SCRIPT}</script>\n\
          </body>\n</html>\n",
-        timeline::data(backtest)
+        timeline::data(board)
     );
     out
+}
+
+/// Writes a page where somebody asked for it, and says where it is and how large.
+pub(in crate::commands) fn written(
+    file: &Path,
+    page: &str,
+    flag: &str,
+) -> Result<(String, usize), Failure> {
+    std::fs::write(file, page).map_err(|error| {
+        Failure::new(Exit::Usage, "the report cannot be written")
+            .at(file.display().to_string())
+            .because(error.to_string())
+            .hint(format!("give {flag} a file in a folder that exists and that you may write to"))
+    })?;
+    Ok((file.display().to_string(), page.len()))
 }
 
 /// The sentence to remember, and the others below it.
@@ -84,15 +115,4 @@ fn verdict(out: &mut String, backtest: &Backtest) {
     if !rest.is_empty() {
         out.push_str(&html::block(&Block::Facts(rest)));
     }
-}
-
-/// The class that gives a policy its colour. The clairvoyant has ink of its own, because it is not
-/// a choice.
-fn colour(backtest: &Backtest, policy: &PolicyView) -> String {
-    if policy.clairvoyant {
-        return "seer".to_owned();
-    }
-    let choices = backtest.policies.iter().filter(|other| !other.clairvoyant);
-    let place = choices.take_while(|other| other.name != policy.name).count();
-    format!("c{}", place % 6)
 }

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::super::answer::{Backtest, CausesView};
+use super::super::answer::CausesView;
+use super::super::board::Board;
 use super::super::words;
 use super::paths;
 use crate::chart::escape;
@@ -27,20 +28,20 @@ const CAUSES: [Cause; 5] = [
     ("lent", "lent to training", |causes| causes.lent),
 ];
 
-pub(super) fn draw(backtest: &Backtest) -> String {
-    let all = backtest.policies.iter().map(|policy| total(&policy.gpu_hours_by_cause));
+pub(super) fn draw(board: &Board<'_>) -> String {
+    let all = board.policies.iter().map(|policy| total(&policy.gpu_hours_by_cause));
     let all: Vec<f64> = all.collect();
     let least = all.iter().copied().filter(|one| *one > 0.0).fold(f64::INFINITY, f64::min);
     // A policy that ran wild must not flatten the others: its bar is cut, and says its sum.
     let most = all.iter().copied().fold(0.0, f64::max).min(WILD * least);
     let ticks = paths::ticks(most, 4);
-    let row = (FIELD / backtest.policies.len().max(1) as f64).clamp(30.0, 56.0);
+    let row = (FIELD / board.policies.len().max(1) as f64).clamp(30.0, 56.0);
     let bar = row - 12.0;
-    let height = TOP + backtest.policies.len() as f64 * row + 10.0;
+    let height = TOP + board.policies.len() as f64 * row + 10.0;
     let mut out = String::from("<figure class=\"card\">\n<h2>Where the money went</h2>\n");
     let used: Vec<_> = CAUSES
         .iter()
-        .filter(|(_, _, of)| backtest.policies.iter().any(|p| of(&p.gpu_hours_by_cause) > 0.0))
+        .filter(|(_, _, of)| board.policies.iter().any(|p| of(&p.gpu_hours_by_cause) > 0.0))
         .collect();
     out.push_str("<p class=\"legend\">");
     for (class, name, _) in &used {
@@ -64,7 +65,7 @@ pub(super) fn draw(backtest: &Backtest) -> String {
             if *tick < 1e4 { words::count(*tick) } else { words::many(*tick) }
         );
     }
-    for (index, policy) in backtest.policies.iter().enumerate() {
+    for (index, policy) in board.policies.iter().enumerate() {
         let y = TOP + index as f64 * row + 6.0;
         let causes = &policy.gpu_hours_by_cause;
         let _ = writeln!(

@@ -5,7 +5,8 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::super::answer::{Backtest, DecisionView, PolicyView, TimelineView};
+use super::super::answer::{DecisionView, PolicyView, TimelineView};
+use super::super::board::Board;
 use super::super::words;
 use super::paths;
 use crate::chart::escape;
@@ -31,13 +32,13 @@ const REASON_LETTERS: usize = 180;
 const DECISIONS: usize = 1_000;
 
 /// The figure of one model.
-pub(super) fn draw(backtest: &Backtest, model: usize) -> String {
-    let Some(figure) = Figure::new(backtest, model) else { return String::new() };
+pub(super) fn draw(board: &Board<'_>, model: usize) -> String {
+    let Some(figure) = Figure::new(board, model) else { return String::new() };
     figure.draw()
 }
 
 struct Figure<'a> {
-    backtest: &'a Backtest,
+    board: &'a Board<'a>,
     model: usize,
     /// The policies with their series of this model.
     panels: Vec<(&'a PolicyView, &'a TimelineView)>,
@@ -49,10 +50,11 @@ struct Figure<'a> {
 }
 
 impl<'a> Figure<'a> {
-    fn new(backtest: &'a Backtest, model: usize) -> Option<Figure<'a>> {
-        let panels: Vec<(&PolicyView, &TimelineView)> = backtest
+    fn new(board: &'a Board<'a>, model: usize) -> Option<Figure<'a>> {
+        let panels: Vec<(&PolicyView, &TimelineView)> = board
             .policies
             .iter()
+            .copied()
             .filter_map(|policy| Some((policy, &policy.models.get(model)?.timeline)))
             .filter(|(_, timeline)| !timeline.demand.is_empty())
             .collect();
@@ -69,12 +71,12 @@ impl<'a> Figure<'a> {
         let top = (capacity * 1.04).max(1.0);
         let mut ticks = paths::ticks(top, 4);
         ticks.retain(|tick| *tick <= top);
-        Some(Figure { backtest, model, panels, ticks, top, waiting, missed })
+        Some(Figure { board, model, panels, ticks, top, waiting, missed })
     }
 
     fn draw(&self) -> String {
         let mut out = String::new();
-        let name = &self.backtest.models[self.model].name;
+        let name = &self.board.models[self.model].name;
         let height = TOP + self.panels.len() as f64 * PANEL + 4.0;
         let _ = write!(
             out,
@@ -134,7 +136,7 @@ impl<'a> Figure<'a> {
             }
             at += gap.max(1);
         }
-        let clock = &self.backtest.clock;
+        let clock = &self.board.clock;
         let days = length > 2.5 * 86_400.0;
         let every = match length {
             length if length > 15.0 * 86_400.0 => 2.0 * 86_400.0,
@@ -167,11 +169,11 @@ impl<'a> Figure<'a> {
 
     fn panel(&self, out: &mut String, y: f64, policy: &PolicyView, timeline: &TimelineView) {
         let (_, per_step) = self.scale();
-        let class = super::colour(self.backtest, policy);
+        let class = self.board.colour(policy);
         let _ = writeln!(
             out,
             "<g class=\"panel {class}\" data-policy=\"{}\" transform=\"translate(0 {y})\">",
-            self.backtest.policies.iter().take_while(|one| one.name != policy.name).count()
+            self.board.policies.iter().take_while(|one| one.name != policy.name).count()
         );
         self.words(out, policy);
         for tick in &self.ticks {
@@ -235,7 +237,7 @@ impl<'a> Figure<'a> {
             format!("{} GPU-hours", words::grouped(came.gpu_hours)),
             format!("{} missed", words::percent(came.missed)),
         ];
-        if self.backtest.models.len() == 1
+        if self.board.models.len() == 1
             && let Some(times) = policy.times_optimum
         {
             lines.insert(1, format!("{:.2} x optimum", times.mean));
@@ -367,16 +369,17 @@ struct PolicyData {
 }
 
 /// The numbers behind the figures, rounded to what a tip shows.
-pub(super) fn data(backtest: &Backtest) -> String {
+pub(super) fn data(board: &Board<'_>) -> String {
     let mut because: Vec<String> = Vec::new();
     let rounded = |values: &[Option<f64>]| -> Vec<Option<f64>> {
         values.iter().map(|one| one.map(|one| (one * 10.0).round() / 10.0)).collect()
     };
     let mut models = Vec::new();
-    let panels = backtest.models.len() * backtest.policies.len().saturating_sub(1);
+    let choices = board.policies.iter().filter(|policy| !policy.clairvoyant).count();
+    let panels = board.models.len() * choices;
     let room = DECISIONS / panels.max(1);
-    for index in 0..backtest.models.len() {
-        let Some(figure) = Figure::new(backtest, index) else { continue };
+    for index in 0..board.models.len() {
+        let Some(figure) = Figure::new(board, index) else { continue };
         let first = figure.panels[0].1;
         let mut policies = Vec::new();
         for (policy, timeline) in &figure.panels {
@@ -396,7 +399,7 @@ pub(super) fn data(backtest: &Backtest) -> String {
         models.push(ModelData {
             begins: first.begins_seconds,
             step: first.step_seconds,
-            origin: backtest.clock.origin.map(|origin| origin.as_millisecond()),
+            origin: board.clock.origin.map(|origin| origin.as_millisecond()),
             demand: rounded(&first.demand),
             policies,
         });
