@@ -112,6 +112,9 @@ impl Forecaster {
             && bursts.len() <= HELD_MINUTES
             && bursts.iter().all(|grains| *grains <= MOST_GRAINS)
             && minutes <= MOST_MINUTES;
+        // Those that stand for minutes before the first would be moves that nobody saw: a restart in the first minutes
+        // ordered two replicas more.
+        let seen = RECENT.min(minutes as usize);
         let (moves, hindsight) = (Moves::restored(&counts)?, Hindsight::restored(hindsight)?);
         possible.then(|| Self {
             seen: (at > 0.0).then(|| (Timestamp::from_micros(at as u64), work)),
@@ -124,13 +127,13 @@ impl Forecaster {
             spread,
             change,
             minute: Minute { number: number as u64, sum, count, most },
-            past: recent.to_vec(),
+            past: recent[RECENT - seen..].to_vec(),
             bursts: bursts.iter().copied().collect(),
             lasts,
             bursty,
             moves,
-            minutes_seen: RECENT,
-            minutes_before: i64::from(minutes) - RECENT as i64,
+            minutes_seen: seen,
+            minutes_before: i64::from(minutes) - seen as i64,
             ahead: ahead as usize,
             table,
             hindsight,
