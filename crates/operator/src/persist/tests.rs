@@ -25,7 +25,7 @@ fn persisted() -> Persisted {
         hindsight: std::array::from_fn(|n| 1e5 - n as f64 / 8.0),
         wishes: vec![11.0, 12.0, 1.6e15, 1.7e15 - 2e6, 12.0, 1.7e15 - 1e6, 9.0],
         counted: [1_000_000.0, 9_999.0, -1.0],
-        feedback: [-12.5, 3_600.0, 3_600.0, 2.75, -0.5, 1.7e15],
+        feedback: [-12.5, 3_600.0, 3_600.0, 2.75, -0.5, 1.7e15, 0.25, 40.0, 2.0],
         idle_s: (0..32).map(|n| f64::from(n) * 1_000.0 + 61.5).collect(),
     };
     let [slow, quick] =
@@ -65,13 +65,13 @@ fn what_is_written_is_read_and_is_short() {
 #[test]
 fn other_versions_and_damaged_texts_are_refused() {
     let text = text();
-    assert_eq!(read(&text.replacen('4', "1", 1)), Err(Unreadable::Version("1".to_owned())));
+    assert_eq!(read(&text.replacen(VERSION, "1", 1)), Err(Unreadable::Version("1".to_owned())));
     let damaged = |text: &str| matches!(read(text), Err(Unreadable::Damaged(_)));
     assert!(damaged("") && damaged(&text[..text.len() - 1]) && damaged(&text.replace("4321", "9")));
     assert!(damaged(&format!("{text}{}", " ".repeat(LONGEST))));
     // A checksum keeps out accidents and nobody who means it.
     let forged = |body: &str| format!("{body};{:08x}", checksum(body));
-    assert!(damaged(&forged("4;1;1;1;1;1;1;1;1;1;1;1;1;1;1")) && damaged(&forged("4;1")));
+    assert!(damaged(&forged("5;1;1;1;1;1;1;1;1;1;1;1;1;1;1")) && damaged(&forged("5;1")));
 }
 
 #[test]

@@ -52,6 +52,7 @@ fn times(
     let paces = paces.map(|paces| Paces {
         idle: paces.idle / factor,
         full: (paces.full / factor).min(allowed.max(paces.full)),
+        carried: (paces.carried / factor).min(allowed.max(paces.carried)),
     });
     (capacity, paces)
 }

@@ -85,7 +85,7 @@ impl Folders<'_> {
 
 /// The parser of TOML draws the place below its words; here it stands in a list.
 fn one_line(problem: &str) -> String {
-    let drawn = |line: &&str| !line.trim_start().starts_with(|c: char| c == '|' || c == '^');
+    let drawn = |line: &&str| !line.trim_start().starts_with(['|', '^']);
     let lines = problem.lines().filter(drawn).map(str::trim).filter(|line| !line.is_empty());
     lines.collect::<Vec<_>>().join(" ")
 }
