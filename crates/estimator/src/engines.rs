@@ -12,8 +12,16 @@ const UNSCRAPED: Micros = Micros::from_seconds(60);
 /// Names of silent ones that a person is shown: the first few are where to begin.
 pub(crate) const NAMES: usize = 3;
 
-/// An engine that serves, with what it can hold.
-pub(crate) type Serving<'a> = (&'a ReplicaId, &'a Engine, Option<Interval<Tokens>>);
+/// An engine that serves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Serving<'a> {
+    pub(crate) id: &'a ReplicaId,
+    pub(crate) engine: &'a Engine,
+    /// What it can hold.
+    pub(crate) room: Option<Interval<Tokens>>,
+    /// Whether it is slower than others: how long its tokens take says nothing about those.
+    pub(crate) is_slow: bool,
+}
 
 /// All engines of a model together.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -82,7 +90,8 @@ pub(crate) fn sum(
     (now, max_age): (Timestamp, Micros),
 ) -> Sum {
     let (mut sum, mut shapes) = (Sum::default(), Shapes::default());
-    for (id, engine, room) in serving {
+    for one in serving {
+        let Serving { id, engine, .. } = one;
         let Some((at, _)) = engine.counts.last() else {
             let new = engine.serves_since.and_then(|since| now.since(since));
             if new.is_none_or(|age| age >= UNSCRAPED) {
@@ -91,7 +100,7 @@ pub(crate) fn sum(
             continue;
         };
         sum.at = Some(sum.at.map_or(at, |all| all.min(at)));
-        let tells = sum.add(engine, at, *room, usual, &mut shapes);
+        let tells = sum.add(one, at, usual, &mut shapes);
         let old = now.apart(at) > max_age;
         sum.old += u32::from(old);
         if tells && !old { sum.heard += 1 } else { sum.misses(id) }
@@ -109,9 +118,8 @@ impl Sum {
     /// Adds one engine. Returns whether it tells all.
     fn add(
         &mut self,
-        engine: &Engine,
+        &Serving { engine, room, is_slow, .. }: &Serving<'_>,
         at: Timestamp,
-        room: Option<Interval<Tokens>>,
         usual: (f64, f64),
         shapes: &mut Shapes,
     ) -> bool {
@@ -144,7 +152,8 @@ impl Sum {
             shapes.outputs += outputs;
             shapes.answered += answered;
         }
-        if let Some(paced) = grown(|one| one.paced_tokens).zip(grown(|one| one.paced_seconds)) {
+        let paced = grown(|one| one.paced_tokens).zip(grown(|one| one.paced_seconds));
+        if let Some(paced) = paced.filter(|_| !is_slow) {
             self.paced = (self.paced.0 + paced.0, self.paced.1 + paced.1);
         }
         [rates.0, rates.1, waiting].into_iter().all(|one| one.is_some_and(f64::is_finite))

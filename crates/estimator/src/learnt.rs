@@ -3,6 +3,7 @@
 //! The numbers come back from outside of the process, so that each is refused outside of its bounds.
 
 use crate::capacity::{self, Learned};
+use crate::reach::Judged;
 use crate::shape::{Means, Shape};
 use crate::starts::Starts;
 use crate::{Estimator, ModelMemory, VariantMemory};
@@ -82,10 +83,14 @@ impl Estimator {
         let moment = |micros: f64| (micros >= 0.0).then(|| Timestamp::from_micros(micros as u64));
         let count = |count: f64| (count >= 0.0).then(|| Requests::new(count as u64));
         let misses = count(requests).zip(count(missed));
+        let misses = misses.map(|(requests, missed)| Misses { requests, missed });
+        let mut judged = Judged::default();
+        judged.learn(misses);
         let shape = learnt.shape.map(|means| Shape::recalled(means, moment(shape_at)));
         let memory = ModelMemory {
             shape: shape.unwrap_or_default(),
-            misses: misses.map(|(requests, missed)| Misses { requests, missed }),
+            misses,
+            judged,
             serving: (serving.max(0.0) as usize, moment(since).unwrap_or_default()),
             variants,
         };

@@ -6,7 +6,8 @@
 //!
 //! The modules are its steps, in order: [`reading`] (what comes in), `window` (counts into rates), `gateways` and
 //! `engines` (all of a model's together), `demand` (both), `shape` (what requests look like), `starts`, `prior`
-//! and `capacity` (what a replica can do: stated or predicted, and measured), [`learnt`] (what outlives a process).
+//! and `capacity` (what a replica can do: stated or predicted, and measured), `slow` (which one does less), `reach`
+//! (what none can do), [`learnt`] (what outlives a process).
 //!
 //! It does no I/O and knows no clock and no randomness. Start at [`Estimator`].
 
@@ -18,8 +19,10 @@ mod engines;
 mod gateways;
 pub mod learnt;
 mod prior;
+mod reach;
 pub mod reading;
 mod shape;
+mod slow;
 mod starts;
 mod window;
 
@@ -30,18 +33,20 @@ pub use window::{Counts, Window};
 
 use capacity::{Learned, Moment};
 use demand::Beside;
-use engines::Sum;
+use engines::{Serving, Sum};
 use flyball_core::ids::{ModelId, VariantName};
 use flyball_core::interval::{Interval, Origin};
 use flyball_core::snapshot::{
-    Capacity, Misses, Model, Observed, Replica, ReplicaState, Snapshot, Variant,
+    Capacity, Misses, Model, Replica, ReplicaState, Snapshot, Unreachable, Variant,
 };
 use flyball_core::units::{Micros, Timestamp, Tokens};
 use flyball_perf::serving::steady::Shape as PerfShape;
 use gateways::Asked;
 use prior::Prior;
+use reach::{Alone, Judged};
 use reading::{CacheUsed, ModelReading, Paces, VariantReading};
 use shape::Shape;
+use slow::Slow;
 use starts::Starts;
 use std::collections::BTreeMap;
 
@@ -55,6 +60,7 @@ pub struct Estimator {
 struct ModelMemory {
     shape: Shape,
     misses: Option<Misses>,
+    judged: Judged,
     /// How many replicas serve, and since when so many do.
     serving: (usize, Timestamp),
     variants: BTreeMap<VariantName, VariantMemory>,
@@ -65,6 +71,7 @@ struct VariantMemory {
     starts: Starts,
     prior: Option<Prior>,
     learned: Learned,
+    slow: Slow,
 }
 
 /// What is known of a model beside the snapshot, for people to read.
@@ -112,6 +119,7 @@ impl ModelMemory {
             .map(|(name, variant)| {
                 let memory = self.variants.entry(name.clone()).or_default();
                 memory.starts.learn(&variant.started);
+                memory.slow.learn(variant, memory.learned.idle_pace(), time.0);
                 let shape = self.shape.known();
                 let prior = prior::capacity(&mut memory.prior, variant, shape, &reading.objectives);
                 let room = prior.resident.or_else(|| variant.untold_room());
@@ -130,7 +138,12 @@ impl ModelMemory {
             out,
         };
         let demand::Known { demand, misses } = demand::known(asked, &sum, beside, time);
-        self.learn(&reading, &priors, (asked, &sum), misses, time);
+        let missed = self.new_misses(misses.fresh());
+        self.judged.learn(missed);
+        let unreachable = self.unreachable(&reading);
+        // What nobody can reach says nothing about what replicas can do.
+        let missed = missed.filter(|_| unreachable.is_none());
+        self.learn(&reading, &priors, (asked, &sum), missed, time);
         let starts = self.variants.iter().map(|(name, one)| (name.clone(), one.starts.count()));
         let known = Known {
             // Where gateways tell, engines that nobody collects are not missed.
@@ -152,6 +165,7 @@ impl ModelMemory {
             objectives: reading.objectives,
             demand,
             misses,
+            unreachable,
             variants: variants.collect(),
         };
         (model, known)
@@ -169,7 +183,13 @@ impl ModelMemory {
         for (name, variant) in &reading.variants {
             let room = priors[name].resident;
             lapsed |= variant.lapsed;
-            serving.extend(variant.engines.iter().map(|(id, engine)| (id, engine, room)));
+            let slow = self.variants.get(name).map(|memory| &memory.slow);
+            serving.extend(variant.engines.iter().map(|(id, engine)| Serving {
+                id,
+                engine,
+                room,
+                is_slow: slow.is_some_and(|slow| slow.share(id).is_some()),
+            }));
         }
         let usual =
             self.shape.known().map_or(PerfShape::CHAT, |shape| (shape.prompt, shape.output));
@@ -183,14 +203,13 @@ impl ModelMemory {
         reading: &ModelReading,
         priors: &BTreeMap<VariantName, Capacity>,
         (asked, engines): (Option<Asked>, &Sum),
-        misses: Observed<Misses>,
+        missed: Option<Misses>,
         (now, max_age): (Timestamp, Micros),
     ) {
-        let missed = self.new_misses(misses.fresh());
         let mut serving = reading.variants.iter().filter(|(_, one)| one.serving().count() > 0);
         let (Some((name, variant)), None) = (serving.next(), serving.next()) else { return };
         let settled = self.is_settled(variant, now);
-        let count = variant.serving().count() as f64;
+        let count = self.variants.get(name).map_or(0.0, |memory| memory.serving(variant));
         let old = |at: Timestamp| now.apart(at) > max_age;
         // What engines do themselves is what was done; what gateways see come is only about that.
         let rates = match (engines.prompt_rate.whole(), engines.output_rate.whole()) {
@@ -221,6 +240,18 @@ impl ModelMemory {
         if let Some(memory) = self.variants.get_mut(name) {
             memory.learned.learn(&priors[name], &moment);
         }
+    }
+
+    /// The objective that no replica of any variant reaches, unless requests were seen to.
+    fn unreachable(&self, reading: &ModelReading) -> Option<Unreachable> {
+        let objectives = &reading.objectives;
+        if self.judged.are_met(objectives) {
+            return None;
+        }
+        let alone: Option<Vec<Alone>> = self.variants.values().map(VariantMemory::alone).collect();
+        let of_each = alone?.into_iter().map(|alone| alone.unreachable(objectives));
+        let of_each: Option<Vec<Unreachable>> = of_each.collect();
+        of_each?.into_iter().min_by_key(|one| one.takes)
     }
 
     /// How long tokens of a variant are expected to take.
@@ -299,6 +330,20 @@ impl VariantReading {
 }
 
 impl VariantMemory {
+    /// Replicas that serve, slow ones as the part of one that they are.
+    fn serving(&self, reading: &VariantReading) -> f64 {
+        let weights = reading.replicas.iter().filter(|(_, one)| one.state == ReplicaState::Ready);
+        weights.map(|(id, _)| self.slow.share(id).unwrap_or(1.0)).sum()
+    }
+
+    /// What a request takes that is alone on a replica, as far as it is known.
+    fn alone(&self) -> Option<Alone> {
+        let predicted = self.prior.as_ref().map(|prior| prior.alone);
+        let measured = self.learned.idle_pace();
+        (predicted.is_some() || measured.is_some())
+            .then(|| Alone { measured_pace: measured, ..predicted.unwrap_or_default() })
+    }
+
     fn variant(&self, reading: VariantReading, capacity: Capacity) -> Variant {
         let cold_start: Option<Interval<Micros>> = self.starts.measured().or(reading.cold_start);
         Variant {
@@ -306,6 +351,7 @@ impl VariantMemory {
             gpus_per_replica: reading.gpus_per_replica,
             capacity,
             cold_start,
+            slow: self.slow.told(&reading.replicas),
             replicas: reading.replicas,
         }
     }

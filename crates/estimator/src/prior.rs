@@ -1,13 +1,14 @@
 //! What one replica can do before anything was measured: as its owner says, or as `perf` predicts it for the
 //! requests that come.
 
+use crate::reach::Alone;
 use crate::reading::{Paces, Predicted, VariantReading};
 use crate::shape::Means;
 use flyball_core::snapshot::{Capacity, Objectives};
 use flyball_perf::serving::batch::{Batch, Step as _};
 use flyball_perf::serving::capacity::{self, Wanted};
 use flyball_perf::serving::chunk;
-use flyball_perf::serving::steady::{Limits, Shape};
+use flyball_perf::serving::steady::{Limits, Shape, operating};
 
 /// A prediction stays until requests changed by this share: a capacity that moves with every look would move the
 /// target with it.
@@ -20,6 +21,7 @@ pub(crate) struct Prior {
     shape: (f64, f64),
     capacity: Capacity,
     pub(crate) paces: Option<Paces>,
+    pub(crate) alone: Alone,
 }
 
 /// What one replica of a variant can do.
@@ -41,8 +43,8 @@ pub(crate) fn capacity(
     let predicted = match same {
         Some(same) => same.capacity,
         None => {
-            let (capacity, paces) = predict(&asked, shape);
-            *last = Some(Prior { asked, shape, capacity, paces });
+            let Predictions { capacity, paces, alone } = predict(&asked, shape);
+            *last = Some(Prior { asked, shape, capacity, paces, alone });
             capacity
         }
     };
@@ -61,28 +63,42 @@ pub(crate) fn capacity(
     }
 }
 
-fn predict(
-    (predicted, objectives): &(Predicted, Objectives),
-    shape: (f64, f64),
-) -> (Capacity, Option<Paces>) {
+struct Predictions {
+    capacity: Capacity,
+    paces: Option<Paces>,
+    alone: Alone,
+}
+
+fn predict((predicted, objectives): &(Predicted, Objectives), shape: (f64, f64)) -> Predictions {
     let unset = Wanted::unset(&predicted.model, &predicted.accelerator, predicted.tensor);
     let wanted =
         Wanted { step_tokens: predicted.step_tokens.unwrap_or(unset.step_tokens), ..unset };
     let usual = Shape::usual(shape.0, shape.1);
     let Ok((step, cache)) = capacity::predicted(&wanted, &usual) else {
-        return (Capacity::UNKNOWN, None);
-    };
-    let between = objectives.between_tokens.map(|time| time.get() as f64 / 1e6);
-    let chosen = || between.map(|limit| chunk::largest(&step, limit));
-    let step_tokens = predicted.step_tokens.or_else(chosen).unwrap_or(wanted.step_tokens);
-    let limits = Limits {
-        chunk: f64::from(step_tokens),
-        copies: 1.0,
-        sequences: f64::from(wanted.most_running),
-        cache_tokens: cache.get() as f64,
-        output_held: 1.0,
+        return Predictions { capacity: Capacity::UNKNOWN, paces: None, alone: Alone::default() };
     };
     let idle = step.seconds(&Batch::decoding(1.0, shape.0 + shape.1 / 2.0));
+    let limits = |objectives: &Objectives| {
+        let between = objectives.between_tokens.map(|time| time.get() as f64 / 1e6);
+        let chosen = || between.map(|limit| chunk::largest(&step, limit));
+        let step_tokens = predicted.step_tokens.or_else(chosen).unwrap_or(wanted.step_tokens);
+        Limits {
+            chunk: f64::from(step_tokens),
+            copies: 1.0,
+            sequences: f64::from(wanted.most_running),
+            cache_tokens: cache.get() as f64,
+            output_held: 1.0,
+        }
+    };
+    let first = operating(&step, &usual, &limits(objectives), 0.1);
+    let alone = Alone {
+        pace: Some(idle),
+        first_token: Some((first.ttft_mean, first.ttft_p95)),
+        ..Alone::default()
+    };
+    // What a replica carries inside of objectives that none can keep is what it carries without them.
+    let objectives = &alone.reachable(objectives);
+    let limits = limits(objectives);
     let at = capacity::carried(&step, &limits, &usual, objectives);
     let timely = capacity::in_time(&step, &limits, &usual, objectives);
     let paces = at.zip(timely).map(|(at, timely)| Paces {
@@ -90,7 +106,8 @@ fn predict(
         full: at.tpot.max(timely.tpot),
         carried: at.tpot,
     });
-    (capacity::capacity(&step, &limits, &usual, objectives), paces)
+    let capacity = capacity::capacity(&step, &limits, &usual, objectives);
+    Predictions { capacity, paces, alone }
 }
 
 fn near(before: f64, now: f64) -> bool {

@@ -1,5 +1,6 @@
 //! One decision in three sentences that a person understands: what was seen, what decided, and
-//! what it costs against what a plain autoscaler would have done.
+//! what it costs against what a plain autoscaler would have done. What no number of replicas mends, and who is slow,
+//! are sentences more.
 
 use flyball_core::decision::{Action, Bound, ModelDecision};
 use flyball_core::reason::Reason;
@@ -8,7 +9,23 @@ use flyball_core::units::Replicas;
 
 /// Three sentences about what was decided for a model, with the numbers.
 pub fn explain(decided: &ModelDecision) -> String {
-    format!("{} {} {}", seen(decided), why(decided), price(decided))
+    let sentences = [seen(decided), why(decided), price(decided)].into_iter();
+    sentences.chain(unreachable(decided)).chain(slow(decided)).collect::<Vec<_>>().join(" ")
+}
+
+fn unreachable(decided: &ModelDecision) -> Option<String> {
+    let unreachable = decided.receipt.unreachable?;
+    Some(format!("No number of replicas mends this: {unreachable}."))
+}
+
+fn slow(decided: &ModelDecision) -> Option<String> {
+    let (first, share) = decided.receipt.slow.first()?;
+    let more = match decided.receipt.slow.len() {
+        1 => String::new(),
+        all => format!("; {} more are slow", all - 1),
+    };
+    let share = share / 10_000;
+    Some(format!("Replica {} is slow and counts as {share} % of one{more}.", first.name()))
 }
 
 fn seen(decided: &ModelDecision) -> String {
@@ -20,6 +37,9 @@ fn seen(decided: &ModelDecision) -> String {
         .map(|(signal, freshness)| format!("{signal} {freshness}").to_lowercase())
         .collect();
     let Some(work) = &receipt.work else {
+        if decided.reason == Reason::CapacityUnknown {
+            return format!("What a replica of {} carries is not known yet.", decided.model);
+        }
         if untrusted.is_empty() {
             return format!("The work of {} was not weighed.", decided.model);
         }
@@ -55,6 +75,9 @@ fn why(decided: &ModelDecision) -> String {
         (_, Bound::Capacity | Bound::PoolLimit) if decided.reason == Reason::Recommending => {
             "it counts on what other models leave free, because nothing is taken for a recommendation"
                 .to_owned()
+        }
+        (_, Bound::Staleness) if decided.reason == Reason::CapacityUnknown => {
+            "it takes traffic to see what a replica carries".to_owned()
         }
         (_, bound) => lower(bound.summary()),
     };

@@ -82,6 +82,12 @@ impl Feedback {
             let known = self.requests_per_work.unwrap_or(now);
             self.requests_per_work = Some(known + (seconds / HOUR).min(1.0) * (now - known));
         }
+        if seat.model.unreachable.is_some() {
+            // No replica helps those that miss, and who of them would have missed anyhow is not known.
+            let (excess, lesson, expected, missed) = (0.0, 0.0, 0.0, 0.0);
+            *self = Self { excess, lesson, expected, missed, ..*self };
+            return;
+        }
         let fades = (-seconds / FADES_S).exp();
         let expected = self.expects * self.requests_per_work.unwrap_or(0.0) * seconds;
         self.expected = self.expected * fades + expected;

@@ -124,7 +124,9 @@ impl<'a> Lane<'a> {
 
     /// Many of it.
     pub(crate) fn fleet(&self) -> Fleet {
-        Fleet { size: self.size, pooling: self.variant.capacity.pooling() }
+        let slow = self.variant.slow.values();
+        let lacks = slow.map(|share| 1.0 - f64::from(*share) / 1e6).sum();
+        Fleet { size: self.size, pooling: self.variant.capacity.pooling(), lacks }
     }
 
     /// Replicas that serve or start, and those that do not and that nobody makes up for.

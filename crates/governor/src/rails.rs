@@ -57,8 +57,9 @@ fn grow_on_what_is_seen(seat: &mut Seat<'_>, memory: &ModelMemory) {
     seat.bound = Bound::Staleness;
     seat.reason = match seat.model.demand.freshness() {
         Freshness::Stale => Reason::SignalsStale,
-        // Fresh: then it is the capacity that nobody knows.
-        Freshness::Missing | Freshness::Fresh => Reason::SignalsMissing,
+        Freshness::Missing => Reason::SignalsMissing,
+        // Then it is the capacity that nobody knows.
+        Freshness::Fresh => Reason::CapacityUnknown,
     };
     let seen = waits(seat) || seat.model.demand.sources.is_partial();
     let (Some(yardstick), true) = (memory.yardstick, seen) else { return };

@@ -82,6 +82,8 @@ fn receipt(seat: &Seat<'_>) -> Receipt {
         candidates: seat.candidates.clone(),
         hpa_would_want: if seat.blind { None } else { hpa(seat) },
         work,
+        unreachable: seat.model.unreachable,
+        slow: seat.lanes.iter().flat_map(|lane| lane.variant.slow.clone()).collect(),
     }
 }
 

@@ -150,10 +150,10 @@ const fn going(action: &Action) -> Option<&ReplicaId> {
     }
 }
 
-type Rank<'a> = (u8, u64, i64, u64, &'a ReplicaId);
+type Rank<'a> = (u8, u32, u64, i64, u64, &'a ReplicaId);
 
 /// Smallest goes first: what does not come up, then what is not yet on a node, then starting, then
-/// what served and does not now, then with least in flight; among equals the dearer, then the
+/// what served and does not now, then the slowest of those that are slow, then with least in flight; among equals the dearer, then the
 /// younger, which has the least in its cache.
 fn rank<'a>(lane: &Lane<'_>, id: &'a ReplicaId, replica: &Replica) -> Rank<'a> {
     let stage = match replica.state {
@@ -170,5 +170,6 @@ fn rank<'a>(lane: &Lane<'_>, id: &'a ReplicaId, replica: &Replica) -> Rank<'a> {
     };
     let place = replica.purchase.and_then(|paid| PURCHASES.iter().position(|p| *p == paid));
     let price = place.and_then(|place| lane.offers[place]).unwrap_or(0.0);
-    (stage, busy, -(price as i64), u64::MAX - replica.since.as_micros(), id)
+    let speed = lane.variant.slow.get(id).copied().unwrap_or(1_000_000);
+    (stage, speed, busy, -(price as i64), u64::MAX - replica.since.as_micros(), id)
 }

@@ -23,8 +23,13 @@ pub enum Kind {
     DrainsSafely,
     /// No other ModelService has one of its public names; there only while one has.
     NamesUnique,
-    /// Every replica serves or comes up in time, on a node that stays; there only while that is not so.
+    /// Every replica serves or comes up in time, on a node that stays, and as fast as others; there only while
+    /// that is not so.
     ReplicasHealthy,
+    /// What a replica carries is known; there only while it is not.
+    CapacityKnown,
+    /// Some number of replicas reaches the objectives; there only while none does.
+    ObjectivesReachable,
     /// Something changes; there only while it does.
     Reconciling,
     /// Nothing will change until a person acts; there only while that is so.
@@ -33,7 +38,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them, in the order in which they are shown.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Ready,
         Self::TargetFound,
         Self::SignalsFresh,
@@ -42,6 +47,8 @@ impl Kind {
         Self::DrainsSafely,
         Self::NamesUnique,
         Self::ReplicasHealthy,
+        Self::CapacityKnown,
+        Self::ObjectivesReachable,
         Self::Reconciling,
         Self::Stalled,
     ];
@@ -57,6 +64,8 @@ impl Kind {
             Self::DrainsSafely => "DrainsSafely",
             Self::NamesUnique => "NamesUnique",
             Self::ReplicasHealthy => "ReplicasHealthy",
+            Self::CapacityKnown => "CapacityKnown",
+            Self::ObjectivesReachable => "ObjectivesReachable",
             Self::Reconciling => "Reconciling",
             Self::Stalled => "Stalled",
         }
@@ -77,7 +86,12 @@ impl Kind {
                 "No other ModelService has one of its public names; there only while one has."
             }
             Self::ReplicasHealthy => {
-                "Every replica serves or comes up in time, on a node that stays; there only while that is not so."
+                "Every replica serves or comes up in time, on a node that stays, and as fast as others; there only while \
+                 that is not so."
+            }
+            Self::CapacityKnown => "What a replica carries is known; there only while it is not.",
+            Self::ObjectivesReachable => {
+                "Some number of replicas reaches the objectives; there only while none does."
             }
             Self::Reconciling => "Something changes; there only while it does.",
             Self::Stalled => {

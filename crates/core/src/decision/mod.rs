@@ -17,7 +17,7 @@ use crate::closed::closed_enum;
 use crate::ids::{DecisionId, ModelId, PoolId, ReplicaId, RunId, VariantId};
 use crate::interval::Interval;
 use crate::reason::Reason;
-use crate::snapshot::{Freshness, Purchase, Signal};
+use crate::snapshot::{Freshness, Purchase, Signal, Unreachable};
 use crate::units::{Gpus, Micros, MilliReplicas, Money, Replicas, Requests};
 use std::cmp::Ordering;
 
@@ -185,6 +185,10 @@ pub struct Receipt {
     pub hpa_would_want: Option<Replicas>,
     /// The numbers behind the candidates, where the demand could be judged.
     pub work: Option<Work>,
+    /// The objective that no number of replicas reaches: nothing was weighed for it.
+    pub unreachable: Option<Unreachable>,
+    /// Replicas that count as a part of one because they are slow, in millionths.
+    pub slow: Vec<(ReplicaId, u32)>,
 }
 
 /// The numbers behind a decision. Replicas are counted as the largest variant's.

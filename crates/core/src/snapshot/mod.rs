@@ -14,8 +14,8 @@ mod pool;
 mod tests;
 
 pub use model::{
-    Capacity, Demand, Misses, Mode, Model, Objectives, Replica, ReplicaState, ScalingBounds,
-    Signal, Sources, Variant,
+    Capacity, Demand, Misses, Mode, Model, Objective, Objectives, Replica, ReplicaState,
+    ScalingBounds, Signal, Sources, Unreachable, Variant,
 };
 pub use observed::{Freshness, Observed};
 pub use pool::{Pool, Purchase, Share, TrainingRun};

@@ -3,10 +3,11 @@
 use super::{Freshness, Observed, Purchase};
 use crate::closed::closed_enum;
 use crate::ids::{NodeName, PoolId, ReplicaId, VariantName};
-use crate::interval::Interval;
+use crate::interval::{Interval, Origin};
 use crate::pooling::Pooling;
 use crate::units::{Gpus, Micros, Replicas, Requests, Timestamp, Tokens, TokensPerSecond};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 closed_enum! {
     /// Whether decisions are carried out.
@@ -36,6 +37,8 @@ pub struct Model {
     pub demand: Demand,
     /// How many of its requests missed an objective so far.
     pub misses: Observed<Misses>,
+    /// The objective that no number of replicas reaches, if there is one.
+    pub unreachable: Option<Unreachable>,
     /// The ways to run it.
     pub variants: BTreeMap<VariantName, Variant>,
 }
@@ -68,6 +71,41 @@ pub struct Objectives {
     pub between_tokens: Option<Micros>,
     /// How many of a million requests must meet the objectives. Integer, so that 99.9 % is exact.
     pub attainment_per_million: u32,
+}
+
+closed_enum! {
+    /// What an objective is about.
+    pub enum Objective {
+        FirstToken => "Time to the first token.",
+        BetweenTokens => "Time between tokens.",
+    }
+}
+
+/// An objective that no number of replicas reaches: a request that is alone on one takes longer already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unreachable {
+    /// What it is about.
+    pub objective: Objective,
+    /// What is asked for.
+    pub asked: Micros,
+    /// What a request takes that is alone on a replica.
+    pub takes: Micros,
+}
+
+impl fmt::Display for Unreachable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { asked, takes, .. } = self;
+        match self.objective {
+            Objective::FirstToken => write!(
+                f,
+                "a long prompt takes {takes} to its first token alone on a replica, and {asked} is asked for"
+            ),
+            Objective::BetweenTokens => write!(
+                f,
+                "a token takes {takes} in a request alone on a replica, and {asked} is asked for"
+            ),
+        }
+    }
 }
 
 closed_enum! {
@@ -170,6 +208,8 @@ pub struct Variant {
     pub cold_start: Option<Interval<Micros>>,
     /// What runs now.
     pub replicas: BTreeMap<ReplicaId, Replica>,
+    /// Replicas that are clearly slower than the others: what each does, in millionths of what one of those does.
+    pub slow: BTreeMap<ReplicaId, u32>,
 }
 
 /// The work one replica can do within the objectives, in the units of [`Demand`]. `None` is "unknown".
@@ -206,6 +246,11 @@ impl Capacity {
         pooled_per_million: None,
         measured_per_million: None,
     };
+
+    /// Whether it is no more than what a replica was seen to do: it may carry any number of times that.
+    pub fn is_at_least(&self) -> bool {
+        [self.prefill, self.decode].iter().flatten().any(|part| part.origin() == Origin::Assumed)
+    }
 
     /// Whether all of it is known.
     pub const fn is_known(&self) -> bool {

@@ -4,7 +4,7 @@ use super::{at, seen};
 use crate::ids::{ModelId, ReplicaId, VariantName};
 use crate::snapshot::{
     Capacity, Demand, Mode, Model, Observed, Pool, Purchase, Replica, ReplicaState, Share,
-    Snapshot, TrainingRun, Variant,
+    Snapshot, TrainingRun, Unreachable, Variant,
 };
 use crate::units::{Currency, Gpus, Money, Price, Replicas, Requests};
 use std::collections::BTreeSet;
@@ -164,6 +164,12 @@ impl ModelBuilder {
     /// What its users ask of it.
     pub const fn demand(mut self, demand: Demand) -> Self {
         self.model.demand = demand;
+        self
+    }
+
+    /// No number of replicas reaches this objective.
+    pub const fn unreachable(mut self, unreachable: Unreachable) -> Self {
+        self.model.unreachable = Some(unreachable);
         self
     }
 

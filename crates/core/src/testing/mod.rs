@@ -91,6 +91,7 @@ pub fn model(id: &str) -> ModelBuilder {
             sources: Sources::default(),
         },
         misses: Observed::Missing,
+        unreachable: None,
         variants: BTreeMap::new(),
     };
     ModelBuilder { id: id.to_owned(), model }
@@ -104,6 +105,7 @@ pub fn variant(name: &str, pool: &str) -> VariantBuilder {
         capacity: capacity(10_000, 1_000, 100_000),
         cold_start: None,
         replicas: BTreeMap::new(),
+        slow: BTreeMap::new(),
     };
     VariantBuilder { name: name.to_owned(), variant, replicas: Vec::new() }
 }

@@ -179,7 +179,9 @@ impl Learned {
     fn idle(&mut self, pace: f64, moment: &Moment, seconds: f64) -> Option<f64> {
         let least = self.least_pace.map_or(pace, |least| least.min(pace));
         self.least_pace = Some(least);
-        if moment.running.is_some_and(|running| running <= FEW) {
+        // So many wrote on the mean while these tokens were written: after a load that has just ended they are its own.
+        let wrote = moment.each.1 * pace;
+        if moment.running.is_some_and(|running| running.max(wrote) <= FEW) {
             let known = self.idle_pace.unwrap_or(pace);
             self.idle_pace = Some(known + (pace - known) * (seconds / IDLE_S).min(1.0));
         }
@@ -220,18 +222,28 @@ impl Learned {
         self.baseline.is_some_and(|baseline| baseline.stated)
     }
 
-    /// What a replica does over what it was thought to, if anything was measured.
-    pub(crate) fn factor(&self) -> Option<f64> {
+    /// Time per token of an engine with next to nothing to do, if it was measured.
+    pub(crate) fn idle_pace(&self) -> Option<f64> {
+        self.idle_pace.map(|idle| self.least_pace.map_or(idle, |least| idle.min(least)))
+    }
+
+    /// What a replica does at most over what it was thought to, if that was seen.
+    fn shown(&self) -> Option<f64> {
         let stated = self.is_stated();
-        let shown = match (self.slow.factor(stated), self.ceiling) {
+        match (self.slow.factor(stated), self.ceiling) {
             // What is done while work waits is all that can be done, whatever the pace says.
             (Some(paced), Some(ceiling)) => Some(paced.min(ceiling)),
             (Some(paced), None) => Some(paced),
             (None, Some(ceiling)) if stated => (ceiling < 1.0).then_some(ceiling),
             (None, Some(ceiling)) => Some(USABLE * ceiling),
             (None, None) => None,
-        };
-        match shown {
+        }
+    }
+
+    /// What a replica does over what it was thought to, if anything was measured.
+    pub(crate) fn factor(&self) -> Option<f64> {
+        let stated = self.is_stated();
+        match self.shown() {
             // The prior stands until it is shown to be wrong by more than what is shown may be.
             Some(shown) if stated && (shown.max(self.floor) - 1.0).abs() <= STANDS => Some(1.0),
             Some(shown) => Some(shown.max(self.floor)),
@@ -248,10 +260,13 @@ impl Learned {
         });
         let known = self.slow.readings >= ENOUGH && (factor - 1.0).abs() > STANDS;
         let doubt = if known { DOUBT } else { unmeasured };
+        // That it was seen to do so much does not say how much more it can do.
+        let at_least = !baseline.stated && self.shown().is_none();
+        let origin = if at_least { Origin::Assumed } else { Origin::Measured };
         let rate = |tokens: f64| {
             let of = |share: f64| TokensPerSecond::from_sample(tokens * factor * share);
             let (low, point, high) = (of(1.0 - doubt)?, of(1.0)?, of(1.0 + doubt)?);
-            Interval::new(low, point, high, Origin::Measured).ok()
+            Interval::new(low, point, high, origin).ok()
         };
         if baseline.stated && (factor - 1.0).abs() < f64::EPSILON {
             return Capacity { measured_per_million: Some(1_000_000), ..*prior };

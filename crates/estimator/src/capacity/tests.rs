@@ -109,6 +109,35 @@ fn nothing_stated_is_found_from_pace_and_objective() {
 }
 
 #[test]
+fn tokens_of_a_load_that_has_just_ended_are_not_those_of_an_idle_engine() {
+    let unknown = Capacity::UNKNOWN;
+    let ends =
+        |look| Moment { running: Some(if look < 36 { 20.0 } else { 0.0 }), ..at_load(0.9, look) };
+    assert_eq!(ten_minutes(&unknown, ends).idle_pace(), None);
+    let idle = |look| Moment { running: Some(1.0), ..at_load(0.01, look) };
+    let found = ten_minutes(&unknown, idle).idle_pace().expect("measured");
+    assert!((found / PACES.idle - 1.0).abs() < 0.05, "{found}");
+}
+
+#[test]
+fn what_was_merely_done_is_told_as_at_least_until_more_shows() {
+    let unknown = Capacity::UNKNOWN;
+    let done = |look| Moment { expected: None, pace: None, ..at_load(0.3, look) };
+    let learned = ten_minutes(&unknown, done);
+    assert!(learned.capacity(&unknown).is_at_least());
+    assert!((decode(&learned.capacity(&unknown)) / TRULY.1 - 0.3).abs() < 0.01);
+    let queued = |look| Moment { waiting: 30_000.0, ..done(look) };
+    assert!(!ten_minutes(&unknown, queued).capacity(&unknown).is_at_least(), "work waited");
+    let paced = |look| {
+        let (running, share) = if look < 8 { (1.0, 0.01) } else { (20.0, 0.3) };
+        Moment { expected: None, running: Some(running), ..at_load(share, look) }
+    };
+    assert!(!ten_minutes(&unknown, paced).capacity(&unknown).is_at_least(), "pace shows it");
+    let prior = stated(0.1);
+    assert!(!ten_minutes(&prior, done).capacity(&prior).is_at_least(), "somebody stated it");
+}
+
+#[test]
 fn an_engine_that_slows_to_half_is_seen_in_ten_minutes() {
     let prior = stated(1.0);
     let mut learned = ten_minutes(&prior, |look| at_load(0.4, look));

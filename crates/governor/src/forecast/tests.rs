@@ -19,12 +19,12 @@ fn constant_work_is_expected_to_stay() {
     for share in [0.01, 0.5, 0.99] {
         assert!((outlook.quantile(share) / 20.0 - 1.0).abs() < 0.02, "{}", outlook.quantile(share));
     }
-    let fleet = Fleet { size: 1.0, pooling: Pooling::NONE };
+    let fleet = Fleet { size: 1.0, pooling: Pooling::NONE, lacks: 0.0 };
     // Twenty replicas do the work of twenty, and noise of nothing fills no queue of three seconds.
     assert_eq!(outlook.best(&fleet, 1.0, 30.0, 5), 20);
     assert_eq!(outlook.best(&fleet, 1.0, 30.0, 90), 20);
     // Nine of which each of very many does three times as much do the work of twenty-one.
-    let pooled = Fleet { size: 1.0, pooling: Pooling::new(3.0) };
+    let pooled = Fleet { size: 1.0, pooling: Pooling::new(3.0), lacks: 0.0 };
     assert_eq!(outlook.best(&pooled, 1.0, 30.0, 5), 9);
 }
 

@@ -228,13 +228,18 @@ impl Loop {
 
     /// Decides once, carries it out and lets one tick pass.
     pub(crate) fn tick(&mut self, work: f64) -> Decision {
-        let world = self.snapshot(work);
+        let decision = self.decide(&self.snapshot(work));
+        self.pass(work);
+        decision
+    }
+
+    /// Decides on what is seen, and carries it out.
+    pub(crate) fn decide(&mut self, world: &Snapshot) -> Decision {
         let memory = std::mem::take(&mut self.memory);
-        let (decision, memory) = decide(&world, &self.policy, &self.previous, memory);
+        let (decision, memory) = decide(world, &self.policy, &self.previous, memory);
         self.previous = self.previous.after(&decision);
         self.memory = memory;
         self.carry_out(&decision);
-        self.serve(work);
         decision
     }
 
@@ -268,7 +273,8 @@ impl Loop {
         }
     }
 
-    fn serve(&mut self, work: f64) {
+    /// Lets one tick pass.
+    pub(crate) fn pass(&mut self, work: f64) {
         let seconds = TICK_S as f64;
         let can = self.ready() as f64 * READS;
         let arrived = work * READS * seconds;

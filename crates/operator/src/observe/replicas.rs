@@ -30,6 +30,21 @@ pub struct Trouble {
     pub text: String,
 }
 
+impl Trouble {
+    /// A replica is slower than the others.
+    pub(super) fn slow(facts: &Facts, replica: &ReplicaId) -> Self {
+        let pods = facts.pods.get(replica.namespace().as_str()).into_iter().flatten();
+        let pod = pods.into_iter().find(|pod| pod.name == replica.name());
+        let node = pod.and_then(|pod| pod.node.as_deref()).unwrap_or("none");
+        let text = format!(
+            "pod {} on node {node} is clearly slower than the others and counts as a part of one: delete it to have \
+             another in its place",
+            replica.name()
+        );
+        Self { reason: Reason::ReplicaSlow, text }
+    }
+}
+
 /// A pod, with what is known of what is inside.
 pub(super) struct Seen<'a> {
     pub(super) pod: &'a PodFacts,

@@ -153,6 +153,10 @@ pub fn look(
             if silent && gateways {
                 seen.silent.extend(signals.silent_names());
             }
+            let variants =
+                snapshot.models.get(&id).into_iter().flat_map(|one| one.variants.values());
+            let slow = variants.flat_map(|variant| variant.slow.keys());
+            seen.troubles.extend(slow.map(|replica| Trouble::slow(facts, replica)));
         }
     }
     let there: BTreeSet<VariantId> = snapshot.variants().map(|(id, _)| id).collect();

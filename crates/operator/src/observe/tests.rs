@@ -3,10 +3,11 @@ use super::in_flight::InFlight;
 use super::*;
 use crate::link::{Heard, Report};
 use flyball_core::ids::ModelId;
+use flyball_core::reason::Reason;
 use flyball_core::snapshot::{Freshness, Observed, ReplicaState, Sources};
 use flyball_core::units::{Micros, Timestamp};
 use flyball_estimator::Window;
-use flyball_estimator::reading::{Engine, GatewayCounts, GatewayReading};
+use flyball_estimator::reading::{Engine, EngineCounts, GatewayCounts, GatewayReading};
 use flyball_resources::ModelService;
 use flyball_resources::model_service::{ModelServiceStatus, Span, TargetKind, VariantStatus};
 use flyball_resources::stream::{EndpointLoad, EndpointState, ModelDemand, Protocol, PublicName};
@@ -103,6 +104,44 @@ fn engines_alone_tell_of_demand_and_each_must() {
     assert_eq!(demand.prefill.at(), Some(at(990)), "as old as the oldest");
     // An hour later nobody has said anything new.
     assert_eq!(model(&both, &signals, 4_600).demand.freshness(), Freshness::Stale);
+}
+
+#[test]
+fn a_replica_that_is_clearly_slower_than_the_others_is_named() {
+    let slow = |pace: f64| {
+        let both = facts(adopted(), vec![pod("x", "10.0.0.1"), pod("y", "10.0.0.2")]);
+        let mut learnt = Learnt::default();
+        let mut troubles = Vec::new();
+        for now in (1_000..1_090).step_by(15) {
+            let writes = |pace: f64| EngineCounts {
+                paced_tokens: now as f64 * 8.0 / pace,
+                paced_seconds: now as f64 * 8.0,
+                ..*engine(now).counts.last().unwrap().1
+            };
+            let mut signals = Signals::default();
+            for (name, pace) in [("x", 0.02), ("y", pace)] {
+                let mut one = Engine::counted(
+                    at(now - 30),
+                    EngineCounts { paced_tokens: 0.0, paced_seconds: 0.0, ..writes(1.0) },
+                );
+                one.counts.add(at(now), Timestamp::default(), writes(pace));
+                signals.engines.insert(("a".to_owned(), name.to_owned()), one);
+            }
+            troubles = look(&both, &signals, &mut learnt, (at(now), MAX_AGE))
+                .models
+                .remove(&id())
+                .unwrap()
+                .troubles;
+        }
+        troubles
+    };
+    let found = slow(0.05);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].reason, Reason::ReplicaSlow);
+    let text =
+        "pod y on node n is clearly slower than the others and counts as a part of one: delete it";
+    assert!(found[0].text.starts_with(text), "{}", found[0].text);
+    assert_eq!(slow(0.025), []);
 }
 
 #[test]

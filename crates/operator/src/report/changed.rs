@@ -24,8 +24,8 @@ pub fn is_worth_writing(
     before != now && since.is_none_or(|since| since >= NUMBERS)
 }
 
-/// What a person should hear of at once that is no decision: nothing can be done any more, or requests
-/// may be cut.
+/// What a person should hear of at once that is no decision: nothing can be done any more, requests may be
+/// cut, or what is asked for cannot be had.
 pub fn turned_bad(
     before: Option<&ModelServiceStatus>,
     now: &ModelServiceStatus,
@@ -38,10 +38,17 @@ pub fn turned_bad(
     let new = |(kind, so)| {
         let now = bad(now, kind, so)?;
         let before = before.and_then(|before| bad(before, kind, so));
-        before.is_none_or(|before| before != now).then_some(now)
+        // A number in the words that moves a little is no news.
+        let moves = kind == Kind::ObjectivesReachable;
+        let same = |before: (Reason, String)| before.0 == now.0 && (moves || before.1 == now.1);
+        (!before.is_some_and(same)).then_some(now)
     };
-    let bad =
-        [(Kind::Stalled, "True"), (Kind::ReplicasHealthy, "False"), (Kind::DrainsSafely, "False")];
+    let bad = [
+        (Kind::Stalled, "True"),
+        (Kind::ReplicasHealthy, "False"),
+        (Kind::DrainsSafely, "False"),
+        (Kind::ObjectivesReachable, "False"),
+    ];
     bad.into_iter().find_map(new)
 }
 

@@ -5,7 +5,7 @@ use crate::validate::Drain;
 use flyball_core::decision::Bound;
 use flyball_core::ids::ModelId;
 use flyball_core::reason::Reason;
-use flyball_core::snapshot::{Freshness, Mode, Model, ReplicaState};
+use flyball_core::snapshot::{Freshness, Mode, Model, ReplicaState, Variant};
 use flyball_resources::conditions::{Kind, Said};
 
 /// Everything that is said about a model.
@@ -17,6 +17,8 @@ pub(super) fn said(id: &ModelId, context: &Context<'_>) -> Vec<Said> {
     all.extend(drains(context));
     all.extend(names(context));
     all.extend(healthy(context));
+    all.extend(known(context));
+    all.extend(reachable(context));
     all.extend(reconciling);
     all.extend(stalled);
     all
@@ -142,6 +144,33 @@ fn healthy(context: &Context<'_>) -> Option<Said> {
         count => format!("{}; {} more", first.text, count - 1),
     };
     Some(one(Kind::ReplicasHealthy, Some(false), first.reason, message))
+}
+
+/// Says nothing where it is known what a replica of every variant that runs carries.
+fn known(context: &Context<'_>) -> Option<Said> {
+    let mut runs = context.model?.variants.values().filter(|variant| !variant.live().is_zero());
+    let unknown = |one: &&Variant| !one.capacity.is_known() || one.capacity.is_at_least();
+    let capacity = runs.find(unknown)?.capacity;
+    let message = match (capacity.prefill, capacity.decode) {
+        (Some(read), Some(written)) => format!(
+            "a replica was seen to read {} and to write {} tokens a second, and carries at least that; more \
+             traffic shows how much more",
+            read.point().get(),
+            written.point().get()
+        ),
+        _ => "nothing is known yet of what a replica carries: replicas stay as they are until there is \
+              traffic for some minutes"
+            .to_owned(),
+    };
+    Some(one(Kind::CapacityKnown, Some(false), Reason::CapacityUnknown, message))
+}
+
+/// Says nothing where some number of replicas would do.
+fn reachable(context: &Context<'_>) -> Option<Said> {
+    let unreachable = context.model?.unreachable?;
+    let message = format!("{unreachable}: no replicas are bought for it");
+    let reason = Reason::ObjectiveUnreachable;
+    Some(one(Kind::ObjectivesReachable, Some(false), reason, message))
 }
 
 fn stalled(context: &Context<'_>) -> Option<Said> {

@@ -165,7 +165,9 @@ const fn is_trouble(reason: Reason) -> bool {
             | Reason::SpecRefused
             | Reason::DrainTooShort
             | Reason::DecisionHeld
+            | Reason::ObjectiveUnreachable
             | Reason::ReplicaFailed
+            | Reason::ReplicaSlow
             | Reason::NodeLost
     )
 }

@@ -1,3 +1,4 @@
+mod known;
 mod restart;
 
 use super::*;

@@ -1,0 +1,70 @@
+//! What nobody knows yet, what no number of replicas reaches, and who is slow.
+
+use super::*;
+use flyball_core::interval::{Interval, Origin};
+use flyball_core::snapshot::{Capacity, Model, Objective, Unreachable};
+use flyball_core::units::TokensPerSecond;
+
+/// The status where the model is so.
+fn told_of(change: impl FnOnce(&mut Model)) -> ModelServiceStatus {
+    let facts = facts(service(json!({}), None), true);
+    let mut seen = seen(&facts, &mut Learnt::default(), 1_000, 1_010);
+    change(seen.snapshot.models.values_mut().next().unwrap());
+    let decided = Brain::default().decide(&seen);
+    said(&seen, &decided)
+}
+
+fn with_capacity(capacity: impl FnOnce(Capacity) -> Capacity) -> ModelServiceStatus {
+    told_of(|model| {
+        let variant = model.variants.values_mut().next().unwrap();
+        variant.capacity = capacity(variant.capacity);
+    })
+}
+
+fn message(status: &ModelServiceStatus, kind: &str) -> String {
+    let one = status.conditions.iter().find(|one| one.type_ == kind);
+    one.map(|one| one.message.clone()).unwrap_or_default()
+}
+
+#[test]
+fn a_capacity_that_is_not_known_is_said_with_what_is() {
+    let nothing = with_capacity(|_| Capacity::UNKNOWN);
+    assert_eq!(condition(&nothing, "CapacityKnown"), is("False", "CapacityUnknown"));
+    assert!(message(&nothing, "CapacityKnown").starts_with("nothing is known yet"));
+    assert_eq!(nothing.decision.as_ref().unwrap().reason, "CapacityUnknown");
+    assert_eq!(condition(&nothing, "SignalsFresh"), is("True", "Steady"));
+
+    let rate = |rate| Interval::exact(TokensPerSecond::new(rate), Origin::Assumed).ok();
+    let at_least =
+        with_capacity(|known| Capacity { prefill: rate(800), decode: rate(90), ..known });
+    assert_eq!(condition(&at_least, "CapacityKnown"), is("False", "CapacityUnknown"));
+    let text =
+        "a replica was seen to read 800 and to write 90 tokens a second, and carries at least that";
+    assert!(message(&at_least, "CapacityKnown").starts_with(text));
+    assert_ne!(at_least.decision.unwrap().reason, "CapacityUnknown", "it goes by what was seen");
+
+    assert_eq!(condition(&with_capacity(|known| known), "CapacityKnown"), None);
+}
+
+#[test]
+fn an_objective_that_none_reaches_is_said_once() {
+    let out_of_reach = |takes| {
+        let asked = Micros::from_millis(500);
+        let takes = Micros::from_millis(takes);
+        let objective = Objective::FirstToken;
+        told_of(|model| model.unreachable = Some(Unreachable { objective, asked, takes }))
+    };
+    let first = out_of_reach(900);
+    let said = is("False", "ObjectiveUnreachable");
+    assert_eq!(condition(&first, "ObjectivesReachable"), said);
+    let text =
+        "a long prompt takes 900 ms to its first token alone on a replica, and 500 ms is asked for";
+    assert!(message(&first, "ObjectivesReachable").starts_with(text));
+    assert_eq!(condition(&first, "Ready"), is("True", "Steady"), "it serves");
+
+    let fine = told_of(|_| {});
+    assert_eq!(condition(&fine, "ObjectivesReachable"), None);
+    let news = |before| turned_bad(before, &first).map(|(reason, _)| reason.name());
+    assert_eq!(news(Some(&fine)), Some("ObjectiveUnreachable"));
+    assert_eq!(news(Some(&out_of_reach(910))), None, "a number that moves is no news");
+}
