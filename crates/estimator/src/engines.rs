@@ -135,12 +135,16 @@ impl Sum {
         if engine.waiting.is_some_and(|waiting| waiting > 0.0) {
             self.waits_at = self.waits_at.max(Some(at));
         }
-        let holds = engine.cache_tokens.or_else(|| room.map(|room| room.point().get() as f64));
-        self.resident.add(match engine.cache_used {
-            CacheUsed::Share(used) => holds.map(|room| used * room),
-            CacheUsed::Missing => None,
-            // Half of an answer is there on the mean.
-            CacheUsed::Untold => engine.running.map(|count| count * (usual.0 + usual.1 / 2.0)),
+        let bounded = room.map(|room| room.point()).filter(|room| *room < Tokens::MAX);
+        let holds = engine.cache_tokens.or_else(|| bounded.map(|room| room.get() as f64));
+        // Half of an answer is there on the mean.
+        let reckoned = || engine.running.map(|count| count * (usual.0 + usual.1 / 2.0));
+        self.resident.add(match (engine.cache_used, holds) {
+            (CacheUsed::Missing, _) => None,
+            (CacheUsed::Share(used), Some(room)) => Some(used * room),
+            (CacheUsed::Share(used), None) if used.is_nan() => None,
+            // A share of nobody knows what.
+            (CacheUsed::Share(_), None) | (CacheUsed::Untold, _) => reckoned(),
         });
         let rates = (rate(|one| one.prompt_tokens), rate(|one| one.output_tokens));
         self.prompt_rate.add(rates.0);

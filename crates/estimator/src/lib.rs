@@ -44,7 +44,7 @@ use flyball_perf::serving::steady::Shape as PerfShape;
 use gateways::Asked;
 use prior::Prior;
 use reach::{Alone, Judged};
-use reading::{CacheUsed, ModelReading, Paces, VariantReading};
+use reading::{CacheUsed, Engine, ModelReading, Paces, VariantReading};
 use shape::Shape;
 use slow::Slow;
 use starts::Starts;
@@ -315,7 +315,10 @@ impl VariantReading {
     fn untold_room(&self) -> Option<Interval<Tokens>> {
         let mut engines = self.engines.values().peekable();
         engines.peek()?;
-        if engines.all(|engine| engine.cache_used == CacheUsed::Untold) {
+        let untold = |engine: &Engine| {
+            engine.cache_tokens.is_none() && engine.cache_used != CacheUsed::Missing
+        };
+        if engines.all(untold) {
             return Interval::exact(Tokens::MAX, Origin::Assumed).ok();
         }
         let least = self.engines.values().filter_map(|engine| engine.cache_tokens);

@@ -1,5 +1,7 @@
 //! How many prompt tokens a step of an engine holds.
 
+use super::facts::Workload;
+use crate::validate::kind_of;
 use flyball_perf::memory::serving::Budget;
 use flyball_perf::serving::capacity::{self, Wanted};
 use flyball_perf::serving::chunk;
@@ -18,8 +20,12 @@ pub(crate) const fn flag(kind: EngineKind) -> Option<&'static str> {
 
 /// What the owner sets it to, if he does.
 pub(crate) fn stated(engine: &Engine) -> Option<u32> {
-    let flag = flag(engine.kind)?;
-    let mut words = engine.args.iter();
+    of_args(engine.kind, &engine.args)
+}
+
+fn of_args(kind: EngineKind, args: &[String]) -> Option<u32> {
+    let flag = flag(kind)?;
+    let mut words = args.iter();
     let word = words.find_map(|word| word.strip_prefix(flag).map(str::to_owned))?;
     match word.strip_prefix('=') {
         Some(number) => number.parse().ok(),
@@ -27,11 +33,16 @@ pub(crate) fn stated(engine: &Engine) -> Option<u32> {
     }
 }
 
-/// What it is; nothing where Flyball chooses it.
-pub(super) fn of(variant: &Variant) -> Option<u32> {
+/// What it is; nothing where Flyball chooses it. Of a workload that others made, its arguments say it.
+pub(super) fn of(variant: &Variant, workload: Option<&Workload>) -> Option<u32> {
+    let usual = Budget::default().batched_tokens;
     match &variant.engine {
         Some(engine) if engine.command.is_empty() => stated(engine),
-        _ => Some(Budget::default().batched_tokens),
+        Some(_) => Some(usual),
+        None => {
+            let of = |workload: &Workload| of_args(kind_of(workload)?, &workload.args);
+            Some(workload.and_then(of).unwrap_or(usual))
+        }
     }
 }
 
@@ -53,4 +64,30 @@ pub(crate) fn chosen(
     let chat = Shape::usual(Shape::CHAT.0, Shape::CHAT.1);
     let (step, _) = capacity::predicted(&Wanted::unset(model, accelerator, tensor), &chat).ok()?;
     Some(chunk::largest(&step, f64::from(between) / 1e3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_arguments_of_a_workload_that_others_made_say_it() {
+        let adopted = json!({ "name": "x", "targetRef": { "kind": "Deployment", "name": "m" } });
+        let adopted: Variant = serde_json::from_value(adopted).unwrap();
+        let usual = Some(Budget::default().batched_tokens);
+        let of = |image: &str, args: &[&str]| {
+            let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+            super::of(
+                &adopted,
+                Some(&Workload { image: image.to_owned(), args, ..Workload::default() }),
+            )
+        };
+        assert_eq!(of("vllm/vllm-openai:v0.32.0", &["--max-num-batched-tokens=512"]), Some(512));
+        let sglang = ["python3", "-m", "sglang.launch_server", "--chunked-prefill-size", "4096"];
+        assert_eq!(of("r/own:1", &sglang), Some(4096));
+        assert_eq!(of("vllm/vllm-openai:v0.32.0", &["--model", "m"]), usual);
+        assert_eq!(of("r/own:1", &["--max-num-batched-tokens=512"]), usual, "of an unknown engine");
+        assert_eq!(super::of(&adopted, None), usual);
+    }
 }

@@ -17,6 +17,7 @@ mod nodes;
 mod others;
 pub mod prometheus;
 mod replicas;
+mod served;
 mod snapshot;
 #[cfg(test)]
 pub(crate) mod testing;

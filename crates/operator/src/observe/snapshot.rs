@@ -8,6 +8,7 @@ use super::names::{Names, SharedName};
 use super::nodes::Outlook;
 use super::others::held_by_others;
 use super::replicas::{self, Trouble};
+use super::served;
 use crate::persist;
 use crate::time;
 use crate::validate::{Drain, Wanted, drain, drain_of, validate};
@@ -190,7 +191,7 @@ impl<'a> Look<'a> {
             let mut waits =
                 looks.iter().filter_map(|one| one.waits_for(&self.signals.in_flight, cuts));
             seen.waits = seen.waits.take().or_else(|| waits.next());
-            let one = self.variant(variant, &pods, &looks);
+            let one = self.variant(variant, workload, &pods, &looks);
             self.troubles(&id, variant, &looks, seen, &mut learnt.failures);
             match workload {
                 None if variant.target_ref.is_some() => seen.absent.push(key),
@@ -275,6 +276,7 @@ impl<'a> Look<'a> {
     fn variant(
         &self,
         spec: &VariantSpec,
+        workload: Option<&Workload>,
         pods: &[&'a PodFacts],
         looks: &[replicas::Seen<'_>],
     ) -> VariantReading {
@@ -286,7 +288,7 @@ impl<'a> Look<'a> {
         let engines = engines.filter_map(|pod| Some((replica(pod)?, self.engine(namespace, pod))));
         let started = pods.iter().filter_map(|pod| Some((replica(pod)?, took(pod)?)));
         VariantReading {
-            predicted: self.predicted(spec, &pool),
+            predicted: self.predicted(spec, workload, &pool),
             pool,
             gpus_per_replica: Gpus::new(u32::try_from(spec.gpus_per_replica).unwrap_or(0)),
             stated: spec.capacity.as_ref().map_or(Capacity::UNKNOWN, |stated| stated.of_core()),
@@ -306,13 +308,20 @@ impl<'a> Look<'a> {
     }
 
     /// What a replica is made of, where its model and its accelerator are known.
-    fn predicted(&self, spec: &VariantSpec, pool: &PoolId) -> Option<Predicted> {
+    fn predicted(
+        &self,
+        spec: &VariantSpec,
+        workload: Option<&Workload>,
+        pool: &PoolId,
+    ) -> Option<Predicted> {
         let accelerator = self.facts.pools.iter().find(|one| one.name_any() == pool.as_str())?;
+        let tensor = u32::try_from(spec.gpus_per_replica.max(1)).unwrap_or(1);
+        let read = || served::model(workload?, tensor);
         Some(Predicted {
-            model: self.service.spec.model.clone()?,
-            step_tokens: chunk::of(spec),
+            model: self.service.spec.model.clone().or_else(read)?,
+            step_tokens: chunk::of(spec, workload),
             accelerator: accelerator.spec.accelerator.clone(),
-            tensor: u32::try_from(spec.gpus_per_replica.max(1)).unwrap_or(1),
+            tensor,
         })
     }
 }

@@ -7,7 +7,7 @@ use flyball_core::reason::Reason;
 use flyball_core::snapshot::{Freshness, Observed, ReplicaState, Sources};
 use flyball_core::units::{Micros, Timestamp};
 use flyball_estimator::Window;
-use flyball_estimator::reading::{Engine, EngineCounts, GatewayCounts, GatewayReading};
+use flyball_estimator::reading::{CacheUsed, Engine, EngineCounts, GatewayCounts, GatewayReading};
 use flyball_resources::ModelService;
 use flyball_resources::model_service::{ModelServiceStatus, Span, TargetKind, VariantStatus};
 use flyball_resources::stream::{EndpointLoad, EndpointState, ModelDemand, Protocol, PublicName};
@@ -104,6 +104,26 @@ fn engines_alone_tell_of_demand_and_each_must() {
     assert_eq!(demand.prefill.at(), Some(at(990)), "as old as the oldest");
     // An hour later nobody has said anything new.
     assert_eq!(model(&both, &signals, 4_600).demand.freshness(), Freshness::Stale);
+}
+
+#[test]
+fn what_an_engine_does_not_have_is_not_missing() {
+    let one = facts(
+        service(json!({ "variants": [{ "targetRef": { "kind": "Deployment", "name": "m" } }] })),
+        vec![pod("x", "10.0.0.1")],
+    );
+    let freshness = |engine: Engine| {
+        let engines = [(("a".to_owned(), "x".to_owned()), engine)].into();
+        let signals = Signals { engines, ..Signals::default() };
+        model(&one, &signals, 1_010).demand.freshness()
+    };
+    // llama-server has no series of its cache; some versions of vLLM do not say how large theirs is.
+    for cache_used in [CacheUsed::Untold, CacheUsed::Share(0.4)] {
+        assert_eq!(freshness(Engine { cache_used, ..engine(1_000) }), Freshness::Fresh);
+    }
+    for cache_used in [CacheUsed::Missing, CacheUsed::Share(f64::NAN)] {
+        assert_eq!(freshness(Engine { cache_used, ..engine(1_000) }), Freshness::Missing);
+    }
 }
 
 #[test]

@@ -94,8 +94,14 @@ fn capacity(context: &Context<'_>) -> Said {
 
 fn objectives(context: &Context<'_>) -> Said {
     let (Some(model), Some(met)) = (context.model, context.attained_per_million) else {
+        // Without a gateway nobody judges requests, and no signal is missing for that.
+        let fresh = |model: &Model| model.demand.freshness() == Freshness::Fresh;
+        let reason = match context.decided {
+            Some(decided) if context.model.is_some_and(fresh) => decided.reason,
+            _ => Reason::SignalsMissing,
+        };
         let message = "no request was judged in the last hour";
-        return one(Kind::ObjectivesMet, None, Reason::SignalsMissing, message);
+        return one(Kind::ObjectivesMet, None, reason, message);
     };
     let wanted = model.objectives.attainment_per_million;
     let percent = |share: u32| format!("{}.{:02} %", share / 10_000, share % 10_000 / 100);

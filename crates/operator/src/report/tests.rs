@@ -134,7 +134,7 @@ fn a_model_that_is_well_is_ready_and_neither_stalled_nor_reconciling() {
     let status = told(&facts(service(json!({}), None), true), 1_000, 1_010);
     assert_eq!(condition(&status, "Ready"), is("True", "Steady"));
     assert_eq!(condition(&status, "SignalsFresh"), is("True", "Steady"));
-    assert_eq!(condition(&status, "ObjectivesMet"), is("Unknown", "SignalsMissing"));
+    assert_eq!(condition(&status, "ObjectivesMet"), is("Unknown", "Steady"));
     assert_eq!(condition(&status, "Stalled"), None);
     assert_eq!(condition(&status, "Reconciling"), None);
     assert_eq!((status.recommended_replicas, status.ready_replicas), (Some(1), Some(1)));
@@ -146,6 +146,7 @@ fn a_model_that_is_well_is_ready_and_neither_stalled_nor_reconciling() {
 fn stale_signals_are_said_and_give_nothing_back() {
     let status = told(&facts(service(json!({}), None), true), 1_000, 2_000);
     assert_eq!(condition(&status, "SignalsFresh"), is("False", "SignalsStale"));
+    assert_eq!(condition(&status, "ObjectivesMet"), is("Unknown", "SignalsMissing"));
     assert_eq!(status.decision.unwrap().reason, "SignalsStale");
     assert_eq!(status.recommended_replicas, Some(1));
 }

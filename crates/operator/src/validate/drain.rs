@@ -33,22 +33,27 @@ pub enum Drain {
 
 /// Looks at a workload of which only its image and arguments tell what it runs.
 pub fn drain(workload: &Workload) -> Drain {
+    let kind = kind_of(workload);
+    kind.map_or(Drain::Unknown, |kind| Time::of(workload).judge(kind, &workload.args, None))
+}
+
+/// The engine that a workload runs, by its image and arguments.
+pub(crate) fn kind_of(workload: &Workload) -> Option<EngineKind> {
     let names = |word: &str| {
         let image = workload.image.rsplit('/').next().unwrap_or_default();
         workload.image.contains(&format!("{word}/"))
             || image.contains(word)
             || workload.args.iter().any(|arg| arg.contains(word))
     };
-    let kind = if names("vllm") {
-        EngineKind::Vllm
+    if names("vllm") {
+        Some(EngineKind::Vllm)
     } else if names("llama-server") || names("llama.cpp") {
-        EngineKind::LlamaCpp
+        Some(EngineKind::LlamaCpp)
     } else if names("sglang") {
-        EngineKind::Sglang
+        Some(EngineKind::Sglang)
     } else {
-        return Drain::Unknown;
-    };
-    Time::of(workload).judge(kind, &workload.args, None)
+        None
+    }
 }
 
 /// Looks at a workload that runs this engine, whose requests may take so many seconds.

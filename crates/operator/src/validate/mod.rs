@@ -12,6 +12,7 @@ mod standard;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use drain::kind_of;
 pub use drain::{Drain, drain, drain_of};
 pub(crate) use overlay::ENGINE;
 pub(crate) use standard::beyond;

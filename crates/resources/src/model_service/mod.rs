@@ -75,7 +75,8 @@ use serde::{Deserialize, Serialize};
 )]
 pub struct ModelServiceSpec {
     /// The model to load and to predict the speed of, by its name on Hugging Face or, to load it only, as
-    /// a path inside the engine's pod; example: `Qwen/Qwen3-32B`. Needed where a variant has an `engine`.
+    /// a path inside the engine's pod; example: `Qwen/Qwen3-32B`. Needed where a variant has an `engine`; of a
+    /// workload of vLLM or SGLang that is adopted it is read from the arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub model: Option<String>,
