@@ -1,5 +1,6 @@
 //! The operator on a real cluster: what it recommends, does, and does not do.
 
+mod adopts;
 mod boards;
 mod chart;
 mod drains;

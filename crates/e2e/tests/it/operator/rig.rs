@@ -5,7 +5,7 @@ use flyball_e2e::http::Answer;
 use flyball_e2e::process::{Service, free};
 use flyball_e2e::{Story, dynamic, kubectl, until};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{Event, Pod};
+use k8s_openapi::api::core::v1::{Event, Pod, Service as KubeService};
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -309,7 +309,16 @@ impl Setup {
     }
 }
 
-fn operator(
+/// The cluster's own Prometheus.
+pub(super) async fn prometheus(story: &Story) -> Result<SocketAddr> {
+    let services: Api<KubeService> = Api::namespaced(story.cluster.client.clone(), "monitoring");
+    let address = services.get("prometheus").await?.spec.and_then(|spec| spec.cluster_ip);
+    let address: IpAddr = address.context("a Service without an address")?.parse()?;
+    Ok((address, 9090).into())
+}
+
+/// An operator, and where gateways reach it.
+pub(super) fn operator(
     story: &Story,
     setup: &Setup,
     link: Option<SocketAddr>,

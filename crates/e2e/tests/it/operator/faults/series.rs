@@ -1,13 +1,10 @@
 //! Prometheus says old things, nothing, or numbers that are none, while it is all that the operator hears.
 
-use super::super::rig::{Rig, Setup};
+use super::super::rig::{Rig, Setup, prometheus};
 use super::{never_fewer, under_load};
 use anyhow::{Context, Result, ensure};
-use flyball_e2e::{Answers, Fault, Story, in_namespace, is_long, note, until};
-use k8s_openapi::api::core::v1::Service;
-use kube::api::Api;
+use flyball_e2e::{Answers, Fault, in_namespace, is_long, note, until};
 use serde_json::json;
-use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 /// Scraped, asked, decided and written: some twenty seconds, and only so that it ends.
@@ -74,11 +71,4 @@ async fn signals(rig: &Rig<'_>, status: &str, reason: &str) -> Result<()> {
         Ok((condition["status"] == status && condition["reason"] == reason).then_some(()))
     });
     done.await.with_context(|| rig.operator.log())
-}
-
-async fn prometheus(story: &Story) -> Result<SocketAddr> {
-    let services: Api<Service> = Api::namespaced(story.cluster.client.clone(), "monitoring");
-    let address = services.get("prometheus").await?.spec.and_then(|spec| spec.cluster_ip);
-    let address: IpAddr = address.context("a Service without an address")?.parse()?;
-    Ok((address, 9090).into())
 }
