@@ -129,7 +129,8 @@ fn reversal(seat: &mut Seat<'_>) {
     let mut held = false;
     for lane in &mut seat.lanes {
         let last = lane.last;
-        let started = lane.is_recent(last.and_then(|last| last.started), now);
+        // What was asked for and never came is asked for again and again, and was not paid for.
+        let started = !lane.absent && lane.is_recent(last.and_then(|last| last.started), now);
         if lane.target < lane.baseline && started {
             lane.target = lane.baseline;
             lane.buys = [0; 3];

@@ -121,3 +121,22 @@ fn what_a_replica_carries_may_not_be_known_while_every_signal_is() {
     assert!(text.contains("it takes traffic to see what a replica carries"), "{text}");
     assert_ne!(decided(None).reason, Reason::CapacityUnknown);
 }
+
+#[test]
+fn what_is_only_recommended_goes_down_after_the_load() {
+    let (mut memory, mut previous) = (Memory::new(), Previous::none());
+    let mut wanted = Vec::new();
+    for look in 0..120 {
+        // Five minutes of work for four, of which one is there and nobody starts the others.
+        let work = if look < 20 { 40_000 } else { 0 };
+        let one = model("a/m").recommend().variant(variant("x", "h100").ready(1));
+        let one = one.between(1, 10).demand(reading(work));
+        let mut world = snapshot().pool(pool("h100").can_grow()).model(one).build();
+        world.taken_at = at(1_000 + 15 * look);
+        let (decision, learnt) = decide(&world, &Policy::default(), &previous, memory);
+        (previous, memory) = (previous.after(&decision), learnt);
+        wanted.push(decision.models[0].targets[0].replicas.get());
+    }
+    assert!(wanted[19] >= 4, "{wanted:?}");
+    assert_eq!(wanted[119], 1, "{wanted:?}");
+}
