@@ -155,6 +155,24 @@ fn nothing_known_is_shown_as_unknown() {
 }
 
 #[test]
+fn a_capacity_that_nobody_knows_is_not_taken_for_a_signal_in_doubt() {
+    let winner = |reason: &str| {
+        let mut held = status();
+        held["decision"]["reason"] = reason.into();
+        held["decision"]["bound"] = "Staleness".into();
+        let text = shown(&Why::of(&model(json!({}), Some(held)), now()));
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let unknown = winner("CapacityUnknown");
+    assert!(
+        unknown.contains("winner Staleness too little is known of what a replica"),
+        "{unknown}"
+    );
+    let stale = winner("SignalsStale");
+    assert!(stale.contains("winner Staleness a signal that cannot be trusted"), "{stale}");
+}
+
+#[test]
 fn what_a_person_must_correct_stands_where_it_belongs() {
     let condition = |kind: &str, status: &str, reason: &str| {
         json!({

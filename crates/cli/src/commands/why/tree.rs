@@ -1,6 +1,7 @@
 //! The same for people: a tree of reasons.
 
 use flyball_core::decision::Bound;
+use flyball_core::reason::Reason;
 use flyball_resources::model_service::{Receipt, Span, VariantStatus};
 
 use super::answer::{Bounds, Waiting, Why};
@@ -97,8 +98,7 @@ fn wanted(why: &Why, decision: &Receipt, now: jiff::Timestamp) -> Vec<Node> {
         nodes.push(allowed(bounds, now));
     }
     nodes.push(signals(decision));
-    let summary = Bound::from_name(&decision.bound).map_or("", Bound::summary);
-    nodes.push(Node::new("winner", decision.bound.clone(), lower(summary)));
+    nodes.push(Node::new("winner", decision.bound.clone(), lower(won(decision))));
     let said: Vec<String> = decision
         .candidates
         .iter()
@@ -107,6 +107,14 @@ fn wanted(why: &Why, decision: &Receipt, now: jiff::Timestamp) -> Vec<Node> {
     let said = if said.is_empty() { UNKNOWN.to_owned() } else { said.join(", ") };
     nodes.push(Node::new("each", said, "what each alone would give"));
     nodes
+}
+
+/// Why the bound that won did. Where nobody knows what a replica carries, it is no signal that is in doubt.
+fn won(decision: &Receipt) -> &'static str {
+    if decision.reason == Reason::CapacityUnknown.name() {
+        return Reason::CapacityUnknown.summary();
+    }
+    Bound::from_name(&decision.bound).map_or("", Bound::summary)
 }
 
 fn demand(why: &Why) -> Vec<Node> {

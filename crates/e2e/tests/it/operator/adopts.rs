@@ -10,6 +10,7 @@ use futures::future::join_all;
 use k8s_openapi::api::core::v1::Service as KubeService;
 use kube::api::Api;
 use serde_json::{Value, json};
+use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::process::Command;
@@ -21,6 +22,9 @@ const NAME: &str = "qwen3-32b";
 
 /// Twice as many as engines of four places take at once, so that some always wait.
 const STREAMS: usize = 8;
+
+/// Longer than a replica is thought to take to start.
+const STEADY: Duration = Duration::from_secs(240);
 
 /// Only so that it ends.
 const LONG: Duration = Duration::from_secs(600);
@@ -100,16 +104,23 @@ impl<'a> Adopted<'a> {
         self.wait("more replicas to be asked for", |status| wanted(status) > 1).await
     }
 
-    /// Work that waits shows how much a replica carries.
+    /// Work that waits shows how much a replica carries, and goes on to.
     async fn is_known(&self) -> Result<()> {
-        self.wait("the capacity to be known", |status| {
-            condition(status, "CapacityKnown").is_empty() && wanted(status) > 1
-        })
-        .await
+        let known =
+            |status: &Value| condition(status, "CapacityKnown").is_empty() && wanted(status) > 1;
+        self.wait("the capacity to be known", known).await?;
+        tokio::time::sleep(STEADY).await;
+        self.wait("it to be known still", known).await
     }
 
+    /// Some may stand by for a next time, so that it need not go down to one.
     async fn goes_down(&self) -> Result<()> {
-        self.wait("no more than one replica to be asked for", |status| wanted(status) == 1).await
+        let most = Cell::new(0);
+        self.wait("fewer replicas to be asked for", |status| {
+            most.set(most.get().max(wanted(status)));
+            wanted(status) < most.get()
+        })
+        .await
     }
 
     /// Waits until the status is so. A signal that was heard once is never missing: engines have it, or have no
