@@ -31,6 +31,11 @@ impl Pooling {
         Self::new((each / alone * root - 1.0) / (root - 1.0))
     }
 
+    /// What each of very many carries over what one alone does.
+    pub const fn ratio(self) -> f64 {
+        self.0
+    }
+
     /// The ratio in millionths, as a capacity has it.
     pub fn per_million(self) -> u32 {
         (1e6 * self.0).round() as u32

@@ -35,7 +35,7 @@ mod steps;
 mod zero;
 
 pub use learnt::Learnt;
-pub use memory::Memory;
+pub use memory::{Measured, Memory};
 pub use policy::Policy;
 
 use flyball_core::decision::{Decision, Previous};

@@ -12,8 +12,10 @@ use crate::scale::Wishes;
 use crate::starts::Starts;
 use crate::zero::Idle;
 use flyball_core::ids::{ModelId, PoolId, ReplicaId, VariantName};
-use flyball_core::snapshot::{Misses, Snapshot};
+use flyball_core::pooling::Pooling;
+use flyball_core::snapshot::{Freshness, Misses, Model, Snapshot, Variant};
 use flyball_core::units::Timestamp;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// What the governor has learnt. Goes into [`crate::decide`] and comes out of it.
@@ -63,6 +65,45 @@ impl Memory {
             self.models.retain(|id, _| snapshot.models.contains_key(id));
         }
         self.lent_at.retain(|id, _| snapshot.pools.contains_key(id));
+    }
+}
+
+/// The work of a model at one moment, as its memory counts it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    /// What arrives, in replicas of the first capacity that was known: history has to have one unit.
+    pub work: f64,
+    /// What one replica of the variant that carries most does today, in the same unit.
+    pub size: f64,
+    /// How much more many of them carry together.
+    pub pooling: Pooling,
+    /// Work that waits, in seconds of one replica of that unit.
+    pub waiting: f64,
+    /// Requests per second that one unit of work is, where requests are counted.
+    pub requests_per_work: Option<f64>,
+    /// How long a replica of it usually takes to serve, in seconds.
+    pub cold_start_s: f64,
+}
+
+impl Memory {
+    /// The work of a model now; `None` where the demand is not fresh or nothing was learnt of it yet.
+    pub fn measured(&self, id: &ModelId, model: &Model) -> Option<Measured> {
+        let memory = self.models.get(id)?;
+        let yardstick = memory.yardstick?;
+        (model.demand.freshness() == Freshness::Fresh).then_some(())?;
+        let load = Load::last_seen(&model.demand);
+        let most = |variant: &Variant| (variant.live(), Reverse(variant.gpus_per_replica));
+        let known = model.variants.iter().filter(|(_, variant)| variant.capacity.is_known());
+        let (name, main) = known.max_by_key(|(_, variant)| most(variant))?;
+        let starts = memory.variants.get(name).map(|learnt| &learnt.starts);
+        Some(Measured {
+            work: memory.measure(&load),
+            size: Unit::low(&main.capacity).against(&yardstick, &load),
+            pooling: main.capacity.pooling(),
+            waiting: load.backlog / yardstick.prefill,
+            requests_per_work: memory.feedback.requests_per_work(),
+            cold_start_s: starts?.usual_s(main.cold_start),
+        })
     }
 }
 

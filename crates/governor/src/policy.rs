@@ -28,6 +28,26 @@ pub struct ModelPolicy {
     pub step: Step,
     /// What may run on capacity that can be taken away.
     pub spot: Spot,
+    /// Which law says how many replicas the traffic takes.
+    pub law: Law,
+}
+
+/// Which law says how many replicas the traffic takes. Whatever it says, owners' bounds, budgets, steps and pools hold.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Law {
+    /// The forecast, weighed against misses, with what a miss is worth taken so many times.
+    Forecast {
+        /// 1 unless replays of past traffic showed that another number does.
+        care: f64,
+    },
+    /// Another law, which wants so many replicas of the variant that carries most.
+    Stated(Replicas),
+}
+
+impl Default for Law {
+    fn default() -> Self {
+        Self::Forecast { care: 1.0 }
+    }
 }
 
 /// What the number of replicas is weighed against.

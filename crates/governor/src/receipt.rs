@@ -84,6 +84,7 @@ fn receipt(seat: &Seat<'_>) -> Receipt {
         work,
         unreachable: seat.model.unreachable,
         slow: seat.lanes.iter().flat_map(|lane| lane.variant.slow.clone()).collect(),
+        law: None,
     }
 }
 

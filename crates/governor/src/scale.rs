@@ -11,6 +11,7 @@ use crate::forecast::Outlook;
 use crate::lane::{Lane, replicas};
 use crate::memory::ModelMemory;
 use crate::mix::{self, Offer, whole};
+use crate::policy::Law;
 use crate::seat::Seat;
 use crate::starts::seconds;
 use flyball_core::decision::Bound;
@@ -163,10 +164,21 @@ pub(crate) fn want(seat: &mut Seat<'_>, memory: &mut ModelMemory) {
     seat.outlook = Some(outlook);
     let calendar = seat.policy.floor(seat.now, length(main.cold_s)).get();
     let need = whole(fleet.replicas(seat.need_now));
-    let pulls = [(Bound::NeedNow, need), (Bound::LookAhead, up), (Bound::Calendar, calendar)];
-    seat.candidates.extend(pulls.iter().map(|(bound, count)| (*bound, replicas(*count))));
-    let (mut bound, mut most) = (Bound::NeedNow, need);
-    for (pull, count) in pulls {
+    let (law, keep) = match seat.policy.law {
+        Law::Forecast { .. } => ([(Bound::NeedNow, need), (Bound::LookAhead, up)], keep),
+        // It has windows and paces of its own.
+        Law::Stated(count) => ([(Bound::Replay, count.get()); 2], count.get()),
+    };
+    seat.candidates.extend([
+        (Bound::NeedNow, replicas(need)),
+        (Bound::LookAhead, replicas(up)),
+        (Bound::Calendar, replicas(calendar)),
+    ]);
+    if let Law::Stated(count) = seat.policy.law {
+        seat.candidates.push((Bound::Replay, count));
+    }
+    let (mut bound, mut most) = law[0];
+    for (pull, count) in [law[1], (Bound::Calendar, calendar)] {
         if count > most {
             (bound, most) = (pull, count);
         }

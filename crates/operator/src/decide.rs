@@ -59,6 +59,11 @@ impl Brain {
         decided
     }
 
+    /// What was learnt of all models.
+    pub const fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
     /// Holds what breaks a rule, and remembers the rest. One that is held may take back what another was
     /// given of its pool, so that rules are asked again until only those are named that are held already.
     fn settle(&mut self, snapshot: &Snapshot, mut decision: Decision) -> Decided {

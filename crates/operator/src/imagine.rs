@@ -12,11 +12,12 @@ use flyball_core::ids::{ModelId, PoolId, VariantId};
 use flyball_core::snapshot::{Model, Observed, Purchase, Snapshot};
 use flyball_core::units::{Currency, Gpus, Micros, Price, Replicas, Timestamp, TokensPerSecond};
 use flyball_governor::explain::explain;
+use flyball_governor::policy::{Law, ModelPolicy};
 use flyball_resources::asked::{Changes, Imagined, OtherPrice, Outcome, Side, VariantCount};
 use flyball_resources::model_service::Receipt;
 use flyball_resources::{ModelService, Pool, decimal, rfc3339};
 use kube::ResourceExt as _;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Work cannot be imagined to be more than this many times what it is.
@@ -31,6 +32,8 @@ pub struct World {
     pub signals: Signals,
     /// What was remembered of earlier looks.
     pub learnt: Learnt,
+    /// Which law decides for each model.
+    pub laws: BTreeMap<ModelId, Law>,
     /// When it was, and how old a signal may be.
     pub time: (Timestamp, Micros),
     /// How long until the next look.
@@ -73,6 +76,10 @@ impl World {
     fn seen(&self, facts: &Facts) -> Seen {
         let mut seen = look(facts, &self.signals, &mut self.learnt.clone(), self.time);
         seen.snapshot.taken_at = seen.snapshot.taken_at.saturating_add(self.tick);
+        for (id, law) in &self.laws {
+            let settings = ModelPolicy { law: *law, ..seen.policy.of(id).clone() };
+            seen.policy.models.insert(id.clone(), settings);
+        }
         seen
     }
 }

@@ -27,6 +27,7 @@ pub mod report;
 pub mod run;
 pub mod settings;
 mod time;
+pub mod tune;
 pub mod validate;
 #[cfg(test)]
 mod worlds;

@@ -18,7 +18,7 @@ use crate::ids::{DecisionId, ModelId, PoolId, ReplicaId, RunId, VariantId};
 use crate::interval::Interval;
 use crate::reason::Reason;
 use crate::snapshot::{Freshness, Purchase, Signal, Unreachable};
-use crate::units::{Gpus, Micros, MilliReplicas, Money, Replicas, Requests};
+use crate::units::{Gpus, Micros, MilliReplicas, Money, Replicas, Requests, Timestamp};
 use std::cmp::Ordering;
 
 /// What to do for all models and training runs of a snapshot.
@@ -98,6 +98,7 @@ closed_enum! {
     pub enum Bound {
         NeedNow => "The work that is there now.",
         LookAhead => "The work expected before a new replica could be ready.",
+        Replay => "The law that did best when past traffic was replayed.",
         Calendar => "A floor from the calendar.",
         Minimum => "The smallest number the owner allows.",
         Maximum => "The largest number the owner allows.",
@@ -189,6 +190,32 @@ pub struct Receipt {
     pub unreachable: Option<Unreachable>,
     /// Replicas that count as a part of one because they are slow, in millionths.
     pub slow: Vec<(ReplicaId, u32)>,
+    /// The law that decides, where past traffic was replayed to choose one.
+    pub law: Option<ChosenLaw>,
+}
+
+/// The law that decides for a model, and what each would have cost on its past traffic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChosenLaw {
+    /// Its name.
+    pub name: String,
+    /// Since when it decides; `None` from the beginning.
+    pub since: Option<Timestamp>,
+    /// How much traffic was replayed.
+    pub replayed: Micros,
+    /// What each law would have cost.
+    pub tried: Vec<TriedLaw>,
+}
+
+/// What a law would have cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TriedLaw {
+    /// Its name.
+    pub name: String,
+    /// Time that replicas would have been paid for, all together.
+    pub replica_time: Micros,
+    /// Requests that would have missed, of a million.
+    pub missed_per_million: u32,
 }
 
 /// The numbers behind a decision. Replicas are counted as the largest variant's.

@@ -88,7 +88,17 @@ fn world() -> (World, Brain) {
         brain.decide(&seen);
     }
     let tick = Micros::from_seconds(15);
-    (World { facts, signals: last, learnt, time: (at(now), MINUTE), tick }, brain)
+    (
+        World {
+            facts,
+            signals: last,
+            learnt,
+            laws: Default::default(),
+            time: (at(now), MINUTE),
+            tick,
+        },
+        brain,
+    )
 }
 
 fn ask(changes: Changes) -> Result<Outcome, Vec<String>> {

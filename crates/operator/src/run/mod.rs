@@ -15,6 +15,7 @@ use crate::observe::prometheus::{self, Prometheus};
 use crate::observe::{Learnt, Watches, Witnesses, watch};
 use crate::report::{Attained, Board, Teller};
 use crate::settings::Settings;
+use crate::tune::Tuning;
 use flyball_admin::{Guard, Place, Reviews};
 use flyball_core::ids::ModelId;
 use flyball_core::units::Micros;
@@ -84,6 +85,7 @@ pub async fn run(settings: Settings, version: &'static str, me: String) -> Resul
         state,
         client,
         learnt: Learnt::default(),
+        tuning: Tuning::default(),
         attained: Attained::default(),
         witnesses: Witnesses::of(
             &settings.gateways.accounts,
@@ -121,6 +123,7 @@ struct Operator {
     state: Arc<State>,
     teller: Teller,
     learnt: Learnt,
+    tuning: Tuning,
     attained: Attained,
     witnesses: Witnesses,
     link: Arc<Link>,

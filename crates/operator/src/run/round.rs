@@ -9,7 +9,7 @@ use crate::observe::demand::Signals;
 use crate::observe::{Counts, Facts, Seen, look, prometheus};
 use crate::persist::Unreadable;
 use crate::report::pools;
-use crate::time;
+use crate::{time, tune};
 use flyball_core::decision::Decision;
 use flyball_core::ids::ModelId;
 use flyball_core::invariants::{Invariant, Violation};
@@ -34,13 +34,17 @@ impl Operator {
         if !leads {
             self.learnt.estimator.forget();
         }
-        let seen = look(&facts, &signals, &mut self.learnt, time);
+        let mut seen = look(&facts, &signals, &mut self.learnt, time);
         let looked = began.elapsed();
+        self.tuning.settle(seen.snapshot.taken_at).await;
         let mut decided = self.state.brain(|brain| {
             if !leads {
                 brain.stand_by();
             }
-            brain.decide(&seen)
+            self.tuning.look(&mut seen, brain.memory());
+            let mut decided = brain.decide(&seen);
+            self.tuning.after(&seen, brain.memory(), &mut decided.decision, leads);
+            decided
         });
         self.note_unread(&decided.unread, leads);
         self.break_off(&decided.broken, "a decision would break a rule and is held");
@@ -78,7 +82,8 @@ impl Operator {
         });
         let tick = Micros::from_seconds(u64::from(self.settings.tick_seconds));
         let learnt = self.learnt.clone();
-        self.state.remember(World { facts, signals, learnt, time, tick });
+        let laws = tune::laws(&seen.policy);
+        self.state.remember(World { facts, signals, learnt, laws, time, tick });
     }
 
     async fn signals(&self) -> Signals {

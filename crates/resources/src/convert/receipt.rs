@@ -1,7 +1,7 @@
 //! Decisions as they are stored.
 
 use crate::decimal;
-use crate::model_service::{Band, Candidate, Receipt, SignalSeen, Span, Told};
+use crate::model_service::{Band, Candidate, ChosenLaw, Receipt, SignalSeen, Span, Told, TriedLaw};
 use flyball_core::decision::{self, Action, ModelDecision, Work};
 use flyball_core::ids::DecisionId;
 use flyball_core::interval::Interval;
@@ -35,9 +35,30 @@ impl Receipt {
                 .expected
                 .hourly_misses
                 .map(|misses| Span::of(&misses, |requests| requests.get())),
+            law: decision.receipt.law.as_ref().map(ChosenLaw::of),
             steps: decision.targets.iter().flat_map(steps).collect(),
         }
     }
+}
+
+impl ChosenLaw {
+    fn of(law: &decision::ChosenLaw) -> Self {
+        let tried = law.tried.iter().map(|one| TriedLaw {
+            name: one.name.clone(),
+            replica_hours: hours(one.replica_time, 2),
+            missed_percent: decimal::text(i64::from(one.missed_per_million) * 100, 2),
+        });
+        Self {
+            name: law.name.clone(),
+            since: law.since.map(rfc3339),
+            replayed_hours: hours(law.replayed, 1),
+            tried: tried.collect(),
+        }
+    }
+}
+
+fn hours(length: Micros, digits: u32) -> String {
+    decimal::text(i64::try_from(length.get() / 3_600).unwrap_or(i64::MAX), digits)
 }
 
 impl Band {

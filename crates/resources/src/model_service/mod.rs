@@ -9,7 +9,8 @@ mod variant;
 
 pub use scaling::{CalendarEntry, Mode, Money, Once, Scaling, Sleep, Weekday, Weekly};
 pub use status::{
-    Band, Candidate, ModelServiceStatus, Receipt, SignalSeen, Span, Told, VariantStatus,
+    Band, Candidate, ChosenLaw, ModelServiceStatus, Receipt, SignalSeen, Span, Told, TriedLaw,
+    VariantStatus,
 };
 pub use variant::{CapacityPrior, Engine, EngineKind, TargetKind, TargetRef, Variant};
 

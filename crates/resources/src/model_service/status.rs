@@ -151,9 +151,40 @@ pub struct Receipt {
     /// Requests of an hour that are expected to miss an objective.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_hourly_misses: Option<Span>,
+    /// The law that decides, where past traffic was replayed to choose one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub law: Option<ChosenLaw>,
     /// What was carried out of it, newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Told>,
+}
+
+/// The law that decides for a model.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChosenLaw {
+    /// Its name: `forecast` is Flyball's own, with a number if a miss is taken to be more or less dear.
+    pub name: String,
+    /// Since when it decides, RFC 3339; absent from the beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// Hours of past traffic that were replayed to choose it.
+    pub replayed_hours: String,
+    /// What each law would have cost on that traffic.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<TriedLaw>,
+}
+
+/// What a law would have cost on past traffic.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TriedLaw {
+    /// Its name.
+    pub name: String,
+    /// Hours of replicas.
+    pub replica_hours: String,
+    /// Requests that would have missed an objective, in percent.
+    pub missed_percent: String,
 }
 
 /// What one bound alone would have given.

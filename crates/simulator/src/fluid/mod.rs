@@ -28,6 +28,7 @@ use crate::traffic::Load;
 use fleet::Fleet;
 use flyball_core::decision::{Decision, ModelDecision};
 use flyball_core::ids::ModelId;
+use flyball_core::pooling::Pooling;
 use flyball_core::snapshot::ScalingBounds;
 use flyball_core::units::{Gpus, Price, Replicas, Timestamp};
 use pool::Accelerators;
@@ -77,7 +78,9 @@ pub struct Model {
     pub load: Load,
     /// Mean requests per second that one replica serves within the objectives.
     pub per_replica: f64,
-    /// The same while a queue stands, which is what a replica does at most.
+    /// How much more many of them serve together.
+    pub pooling: Pooling,
+    /// None serves more than this, however many there are: bounds rest on it.
     pub at_most: f64,
     /// Of a million parts of a replica's work, those that are reading, if known.
     pub reading_per_million: Option<u32>,

@@ -2,12 +2,18 @@
 
 use super::Model;
 use crate::seconds::Seconds;
+use flyball_core::pooling::Pooling;
 
 /// What waits, and what was done since metrics were last scraped.
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
-    /// Requests per second of one replica.
+    /// Requests per second that one replica carries alone, and how much more many do.
     per_replica: f64,
+    pooling: Pooling,
+    /// Misses at what replicas carry, as a logarithm.
+    at_capacity: f64,
+    /// Work per second of the last minute or so.
+    usual: f64,
     slack: f64,
     patience: f64,
     /// Waiting work, in mean requests.
@@ -47,7 +53,10 @@ pub(super) struct Served {
 impl Queue {
     pub(super) fn new(model: &Model) -> Self {
         Self {
-            per_replica: model.at_most,
+            per_replica: model.per_replica,
+            pooling: model.pooling,
+            at_capacity: (1.0 - f64::from(model.attainment_per_million) / 1e6).max(1e-6).ln(),
+            usual: 0.0,
             slack: model.slack().get(),
             patience: model.patience.get().max(model.slack().get()),
             waiting: 0.0,
@@ -74,8 +83,9 @@ impl Queue {
         step: Seconds,
         blind: bool,
     ) -> Served {
-        let rate = f64::from(ready) * self.per_replica;
+        let rate = self.most() * f64::from(ready);
         let before = self.waiting;
+        self.usual += (step.get() / MINUTE_S).min(1.0) * (work / step.get() - self.usual);
         let done = (before + work).min(rate * step.get());
         // Whoever would wait beyond patience hangs up and leaves no work. With no replica at all
         // nobody knows how long the wait is; what one replica could do in time is held for it.
@@ -83,7 +93,7 @@ impl Queue {
         self.waiting = (before + work - done).min(held);
         let wait = |waiting: f64| if ready == 0 { self.patience } else { waiting / rate };
         let waits = (wait(before), wait(self.waiting));
-        let missed = requests * share_above(self.slack, waits);
+        let missed = requests * share_above(self.slack, waits).max(self.by_chance(ready));
         let since = &mut self.since;
         since.seconds += step.get();
         since.requests += requests;
@@ -95,6 +105,29 @@ impl Queue {
         Served { requests, missed, work, done, waits }
     }
 }
+
+impl Queue {
+    /// Requests per second that none of very many replicas exceeds.
+    fn most(&self) -> f64 {
+        self.per_replica * self.pooling.ratio()
+    }
+
+    /// Share of arrivals that miss although no queue stands, since requests come at random: what is allowed where so
+    /// many replicas have all that they carry, all of them at what they do at most, and a straight line of its
+    /// logarithm between and beyond.
+    fn by_chance(&self, ready: u32) -> f64 {
+        let replicas = f64::from(ready);
+        let unused = |rate: f64| 1.0 - rate / (self.most() * replicas);
+        let at_capacity = unused(self.per_replica * self.pooling.carries(replicas));
+        if ready == 0 || at_capacity < 1e-6 {
+            return 0.0;
+        }
+        (self.at_capacity * unused(self.usual) / at_capacity).exp().min(1.0)
+    }
+}
+
+/// What comes at random is told from what is usual over so long.
+const MINUTE_S: f64 = 60.0;
 
 /// Share of arrivals that wait longer than the slack, when waits go evenly from one to the other.
 fn share_above(slack: f64, (from, to): (f64, f64)) -> f64 {
@@ -115,6 +148,9 @@ mod tests {
     fn queue() -> Queue {
         Queue {
             per_replica: 2.0,
+            pooling: Pooling::NONE,
+            at_capacity: 0.01_f64.ln(),
+            usual: 0.0,
             slack: 3.0,
             patience: 30.0,
             waiting: 0.0,
@@ -146,6 +182,23 @@ mod tests {
             queue.step(100.0, 100.0, 1, Seconds(5.0), false);
         }
         assert_eq!(queue.waiting(), 60.0);
+    }
+
+    #[test]
+    fn what_replicas_carry_misses_what_is_allowed_though_no_queue_stands() {
+        let mut queue = Queue { pooling: Pooling::new(1.5), ..queue() };
+        for replicas in [1, 4, 9] {
+            let carried = 2.0 * queue.pooling.carries(f64::from(replicas));
+            let mut at = |share: f64| {
+                let work = share * carried * 5.0;
+                (0..200)
+                    .map(|_| queue.step(work, work, replicas, Seconds(5.0), false).missed / work)
+                    .last()
+                    .unwrap()
+            };
+            assert!((at(1.0) - 0.01).abs() < 1e-6);
+            assert!(at(0.8) < 0.005 && at(1.05) > 0.012);
+        }
     }
 
     #[test]

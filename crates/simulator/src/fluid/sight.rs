@@ -9,7 +9,6 @@ use crate::policy::{Reading, Sight};
 use crate::seconds::Seconds;
 use flyball_core::ids::{ModelId, PoolId, ReplicaId, RunId, VariantName};
 use flyball_core::interval::{Interval, Origin};
-use flyball_core::pooling::Pooling;
 use flyball_core::snapshot::{
     Capacity, Mode, Objectives, Observed, Pool, Purchase, Replica, ReplicaState, TrainingRun,
 };
@@ -249,7 +248,7 @@ impl ModelView {
         let rate = |sum: f64| sum / since.seconds;
         let (prompt, output) = model.tokens;
         let running = rate(since.done) * model.service.get();
-        let capacity = f64::from(fleet.ready()) * model.per_replica;
+        let capacity = model.per_replica * model.pooling.carries(f64::from(fleet.ready()));
         let busy = if capacity > 0.0 { (rate(since.done) / capacity).min(1.0) } else { 0.0 };
         let reading = &mut self.reading;
         reading.arrivals_per_second = Some(rate(since.requests));
@@ -373,7 +372,7 @@ fn described(model: &Model, pool: &PoolId, world: &World) -> ModelReading {
             decode: rate(output),
             resident,
             reading_per_million: model.reading_per_million,
-            pooled_per_million: Some(Pooling::new(model.at_most / model.per_replica).per_million()),
+            pooled_per_million: Some(model.pooling.per_million()),
             measured_per_million: None,
         },
         predicted: None,

@@ -31,6 +31,7 @@ pub(super) fn world(requests_per_step: &[f32], cold_start: f64) -> World {
         id: "team/model".parse().unwrap(),
         load,
         per_replica: 2.0,
+        pooling: Pooling::NONE,
         at_most: 2.0,
         reading_per_million: None,
         first_token: Seconds(0.0),

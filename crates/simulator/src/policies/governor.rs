@@ -30,6 +30,16 @@ impl Governor {
         }
     }
 
+    /// Decides by other settings from now on.
+    pub fn follow(&mut self, policy: flyball_governor::Policy) {
+        self.policy = policy;
+    }
+
+    /// What it has learnt.
+    pub const fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
     /// The same under another name, for tables with several.
     #[must_use]
     pub fn named(self, name: &str) -> Self {

@@ -1,11 +1,11 @@
 //! Who competes: the governor, and every rival at its defaults and over its grid of settings.
 
 use flyball_simulator::fluid::{Model, World};
-use flyball_simulator::policies::Governor;
 use flyball_simulator::policy::Policy;
 use flyball_simulator::rivals::{Facts, Fleet, NAMES, Settings, grid, named};
 use flyball_simulator::seconds::Seconds;
 use flyball_simulator::tune::{self, Candidate, Tried};
+use flyball_tuner::Tuned;
 
 pub(super) const GOVERNOR: &str = "governor";
 
@@ -68,7 +68,7 @@ const RUNAWAY_GPU_HOURS: f64 = 1.5 * 66.0 * 23.0;
 
 /// The governor with an empty memory.
 pub(super) fn governor() -> Box<dyn Policy> {
-    Box::new(Governor::new(flyball_governor::Policy::default()))
+    Box::new(Tuned::new(flyball_governor::Policy::default()))
 }
 
 fn candidate(name: &str, settings: Vec<Settings>) -> Candidate {
@@ -82,7 +82,7 @@ fn candidate(name: &str, settings: Vec<Settings>) -> Candidate {
 }
 
 /// What an operator knows of one model.
-fn facts(model: &Model, world: &World) -> Facts {
+pub(super) fn facts(model: &Model, world: &World) -> Facts {
     let (prompt, _) = model.tokens;
     let minute = (60.0 / model.load.step.get()).round() as usize;
     let rate = |(index, chunk): (u32, &[f32])| {

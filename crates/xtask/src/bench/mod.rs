@@ -123,7 +123,7 @@ const fn measure(
 /// A page of sections, and the command that measures them.
 struct Page {
     document: Document,
-    command: &'static str,
+    command: String,
     /// Write figures and page.
     writes: bool,
     sections: BTreeMap<u8, Section>,
@@ -131,7 +131,8 @@ struct Page {
 }
 
 impl Page {
-    fn new(document: Document, command: &'static str, writes: bool) -> Self {
+    fn new(document: Document, command: &str, writes: bool) -> Self {
+        let command = command.to_owned();
         Self { document, command, writes, sections: BTreeMap::new(), worse: Vec::new() }
     }
 
@@ -142,7 +143,7 @@ impl Page {
             let verdict = if one.target.is_met(one.value) { "met" } else { "missed" };
             println!("{} = {} {} ({verdict})", one.name, one.value, one.unit);
             if self.writes {
-                figures::write(one.name, one.value, one.unit, one.target, self.command)?;
+                figures::write(one.name, one.value, one.unit, one.target, &self.command)?;
             }
             self.worse.extend(one.is_worse_than_recorded(root));
         }

@@ -1,6 +1,7 @@
 //! The sections of the page: each measures, and writes its text and its figures.
 
 use super::speed;
+use super::spread::median;
 use super::truth::{self, Exchange, RunScore};
 use super::{Args, Measured, cells, choice, drills, measure, pace, pool, sources};
 use crate::figures::Op;
@@ -146,10 +147,17 @@ pub(super) fn cells(root: &Path, args: &Args) -> Result<Measured> {
         cells.iter().map(|cell| read(&cell.governor)).sum()
     };
     let saving = cells::median_saving(&cells);
+    let calibrated = cells.iter().filter(|cell| cell.is_calibrated()).count();
+    let calibrated = 100.0 * calibrated as f64 / cells.len().max(1) as f64;
+    let regrets: Vec<f64> = cells.iter().filter_map(|cell| Some(cell.regret.as_ref()?.1)).collect();
+    let worst = regrets.iter().copied().fold(0.0, f64::max);
     Ok(Measured {
         text: cells::table::markdown(&cells, seeds),
         figures: vec![
             measure("governor.cells_won_pct", share, "%", Op::AtLeast, 100.0),
+            measure("governor.cells_calibrated_pct", calibrated, "%", Op::AtLeast, 88.0),
+            measure("governor.regret_median_pct", median(regrets), "%", Op::AtMost, 3.0),
+            measure("governor.regret_max_pct", worst, "%", Op::AtMost, 8.0),
             measure("governor.saving_median_pct", saving, "%", Op::AtLeast, 5.0),
             measure("governor.killed", total(|one| one.killed), "requests", Op::Exactly, 0.0),
             measure(

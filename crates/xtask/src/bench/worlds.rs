@@ -1,5 +1,6 @@
 //! The worlds of the benchmark: two weeks of three ServeGen models, six cold starts.
 
+use flyball_core::pooling::Pooling;
 use flyball_core::snapshot::ScalingBounds;
 use flyball_core::units::{Gpus, Replicas, Timestamp};
 use flyball_simulator::cold_start::ColdStart;
@@ -92,6 +93,7 @@ fn model(source: &Source, part: Part, seed: u64) -> Model {
         id: format!("bench/{}", source.name).parse().expect("source names are names"),
         load,
         per_replica,
+        pooling: Pooling::NONE,
         at_most: per_replica,
         reading_per_million: None,
         first_token: Seconds::ZERO,

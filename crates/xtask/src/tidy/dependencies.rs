@@ -14,12 +14,16 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("governor", &["core", "perf"]),
     ("routing", &["core"]),
     ("simulator", &["core", "perf", "estimator", "governor", "routing"]),
+    ("tuner", &["core", "estimator", "governor", "simulator"]),
     ("resources", &["core"]),
     ("telemetry", &["core"]),
     ("admin", &[]),
     ("emulator", &["core", "perf", "simulator", "telemetry"]),
     ("gateway", &["core", "routing", "resources", "telemetry", "admin"]),
-    ("operator", &["core", "perf", "estimator", "governor", "resources", "telemetry", "admin"]),
+    (
+        "operator",
+        &["core", "perf", "estimator", "governor", "tuner", "resources", "telemetry", "admin"],
+    ),
     ("ledger", &["core", "resources", "telemetry", "admin"]),
     ("console", &["core", "resources", "telemetry", "admin", "ledger"]),
     (
@@ -32,6 +36,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "governor",
             "routing",
             "simulator",
+            "tuner",
             "resources",
             "telemetry",
             "admin",
@@ -48,7 +53,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("e2e", &["resources"]),
     // `cargo xtask accuracy` scores the very model that `plan` uses, and `cargo xtask bench` the
     // very governor that the operator runs.
-    ("xtask", &["core", "perf", "governor", "routing", "simulator", "resources"]),
+    ("xtask", &["core", "perf", "governor", "routing", "simulator", "tuner", "resources"]),
 ];
 
 /// Crates that only compute.
@@ -109,7 +114,7 @@ const BANS: &[Ban] = &[
                  sent forms live in `resources`",
     },
     Ban {
-        crates: &["simulator"],
+        crates: &["simulator", "tuner"],
         packages: NETWORK,
         tests_may: false,
         reason: "the simulator runs in virtual time without a cluster, a network or a runtime",

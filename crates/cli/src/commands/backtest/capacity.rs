@@ -32,7 +32,7 @@ use crate::output::{Exit, Failure, FailureCode};
 pub(super) struct Capacity {
     /// Requests per second inside the targets, when they come at random.
     pub(super) per_second: f64,
-    /// Requests per second while a queue stands.
+    /// Requests per second that none exceeds: while a queue stands, or as one of very many.
     pub(super) at_most: f64,
     /// The same as whoever decides is told it: time and room apart.
     pub(super) told: Told,
@@ -146,7 +146,7 @@ pub(super) fn predicted(
     Ok(Capacity {
         told,
         per_second: knee.per_second,
-        at_most,
+        at_most: at_most.max(knee.per_second * pooling.ratio()),
         pooling,
         reading_per_million: work.and_then(|work| work.reading_per_million(&shape)),
         unavoidable: knee.unavoidable,

@@ -204,6 +204,7 @@ impl Ground {
             Model {
                 id: subject.id.clone(),
                 per_replica: subject.capacity.per_second,
+                pooling: subject.capacity.pooling,
                 at_most: subject.capacity.at_most,
                 reading_per_million: subject.capacity.reading_per_million,
                 first_token: Seconds(subject.capacity.first_token),

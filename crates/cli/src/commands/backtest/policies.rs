@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use flyball_governor::policy::{Law, ModelPolicy};
 use flyball_simulator::policies::Governor;
 use flyball_simulator::policy::Policy;
 use flyball_simulator::rivals::{self, Facts, Fleet, NAMES, Refused, Settings};
 use flyball_simulator::seconds::Seconds;
+use flyball_tuner::Tuned;
 
 use super::args::ReplayArgs;
 use super::ground::{Ground, Subject};
@@ -23,8 +25,10 @@ pub(in crate::commands) struct Named {
 
 #[derive(Clone, Debug)]
 enum Maker {
-    /// Ours, with its defaults: it finds its settings itself.
+    /// Ours as it runs: it finds its settings itself.
     Governor,
+    /// Ours without its tuner, with a miss taken so many times as dear.
+    Untuned(f64),
     /// One law per model.
     Rival(Vec<Settings>),
 }
@@ -48,6 +52,11 @@ impl Named {
         if typed == "governor" {
             return Ok(Named::of(typed, Maker::Governor));
         }
+        if let Some(care) = typed.strip_prefix("governor@") {
+            let care = care.parse().ok().filter(|care: &f64| *care > 0.0 && care.is_finite());
+            let refused = || refused(typed, &Refused::NotANumber(typed.to_owned()));
+            return Ok(Named::of(typed, Maker::Untuned(care.ok_or_else(refused)?)));
+        }
         let settings = models.iter().map(|model| rivals::named(typed, &model.facts));
         let settings: Result<Vec<Settings>, Failure> =
             settings.map(|one| one.map_err(|why| refused(typed, &why))).collect();
@@ -69,7 +78,13 @@ impl Named {
 
     pub(in crate::commands) fn make(&self) -> Box<dyn Policy> {
         match &self.maker {
-            Maker::Governor => Box::new(Governor::new(flyball_governor::Policy::default())),
+            Maker::Governor => Box::new(Tuned::new(flyball_governor::Policy::default())),
+            Maker::Untuned(care) => {
+                let default =
+                    ModelPolicy { law: Law::Forecast { care: *care }, ..ModelPolicy::default() };
+                let policy = flyball_governor::Policy { default, ..Default::default() };
+                Box::new(Governor::new(policy).named(&self.name))
+            }
             Maker::Rival(settings) => {
                 let laws = settings.iter().map(Settings::law).collect();
                 Box::new(Fleet::new(self.name.clone(), laws))

@@ -5,38 +5,39 @@ use std::rc::Rc;
 
 use flyball_estimator::Estimator;
 use flyball_operator::persist;
-use flyball_simulator::policies::{Governor, HandedOn};
+use flyball_simulator::policies::HandedOn;
 use flyball_simulator::policy::{Order, Policy, Sight};
 use flyball_simulator::seconds::Seconds;
+use flyball_tuner::Tuned;
 
 /// The governor, and the longest text that it handed on of one model.
 pub(super) struct Persisted {
-    governor: Governor,
+    tuned: Tuned,
     longest: Rc<Cell<Option<usize>>>,
 }
 
 impl Persisted {
     pub(super) fn new(longest: Rc<Cell<Option<usize>>>) -> Self {
-        Self { governor: Governor::new(flyball_governor::Policy::default()), longest }
+        Self { tuned: Tuned::new(flyball_governor::Policy::default()), longest }
     }
 }
 
 impl Policy for Persisted {
     fn name(&self) -> &str {
-        self.governor.name()
+        self.tuned.name()
     }
 
     fn interval(&self) -> Seconds {
-        self.governor.interval()
+        self.tuned.interval()
     }
 
     fn decide(&mut self, sight: &Sight<'_>) -> Order {
-        self.governor.decide(sight)
+        self.tuned.decide(sight)
     }
 
     fn restart(&mut self, estimator: &mut Estimator) {
         let mut handed_on = HandedOn::new();
-        for (id, (learnt, estimated)) in self.governor.learnt(estimator) {
+        for (id, (learnt, estimated)) in self.tuned.learnt(estimator) {
             let text = learnt.and_then(|learnt| persist::write(&learnt, &estimated));
             let longest = self.longest.get().max(text.as_ref().map(String::len));
             self.longest.set(longest);
@@ -47,6 +48,6 @@ impl Policy for Persisted {
             read_back.starts = estimated.starts;
             handed_on.insert(id, (Some(read.learnt), read_back));
         }
-        self.governor.succeed(&handed_on, estimator);
+        self.tuned.succeed(&handed_on, estimator);
     }
 }

@@ -29,6 +29,14 @@ fn receipt() -> Value {
             {"signal": "Resident", "freshness": "Fresh"}, {"signal": "Backlog", "freshness": "Fresh"},
         ],
         "hpaWouldWant": 4,
+        "law": {
+            "name": "forecast@0.3", "since": "2026-11-15T12:00:00Z", "replayedHours": "48.0",
+            "tried": [
+                {"name": "forecast", "replicaHours": "211.40", "missedPercent": "0.12"},
+                {"name": "forecast@0.3", "replicaHours": "198.02", "missedPercent": "0.61"},
+                {"name": "hpa-rate@70%", "replicaHours": "240.75", "missedPercent": "0.00"},
+            ],
+        },
         "expectedHourlyMisses": span(120, 390, 800, "Forecast"),
     })
 }

@@ -2,7 +2,7 @@
 
 use flyball_core::decision::Bound;
 use flyball_core::reason::Reason;
-use flyball_resources::model_service::{Receipt, Span, VariantStatus};
+use flyball_resources::model_service::{ChosenLaw, Receipt, Span, VariantStatus};
 
 use super::answer::{Bounds, Waiting, Why};
 use super::numbers::{rate, span};
@@ -81,6 +81,7 @@ fn nodes(why: &Why, now: jiff::Timestamp) -> Vec<Node> {
         nodes.push(objectives(why));
         nodes.extend(drains(why));
     }
+    nodes.extend(decision.law.as_ref().map(|chosen| law(chosen, now)));
     nodes.push(instead(decision));
     let hint = format!("flyball explain {}", decision.reason);
     nodes.push(Node::new("reason", decision.reason.clone(), hint));
@@ -287,6 +288,18 @@ fn instead(decision: &Receipt) -> Node {
         }
         None => Node::new("instead", UNKNOWN, "what an HPA would do cannot be told"),
     }
+}
+
+/// The law that decides, and what each would have cost.
+fn law(chosen: &ChosenLaw, now: jiff::Timestamp) -> Node {
+    let since = chosen.since.as_ref().map(|since| format!(", since {} UTC", clock_of(since, now)));
+    let since = since.unwrap_or_default();
+    let note = format!("chosen by replaying {} h{since}", chosen.replayed_hours);
+    let tried = chosen.tried.iter().map(|one| {
+        let cost = format!("{} replica-hours", one.replica_hours);
+        Node::new(one.name.clone(), cost, format!("{} % missed", one.missed_percent))
+    });
+    Node { children: tried.collect(), ..Node::new("law", chosen.name.clone(), note) }
 }
 
 /// A sentence as a part of another.

@@ -8,10 +8,12 @@ use super::spread::{Spread, median};
 use super::worlds::{Part, Source, cold_starts, world};
 use super::yardstick;
 use crate::parallel;
+use flyball_governor::policy::ModelPolicy;
 use flyball_simulator::cold_start::ColdStart;
 use flyball_simulator::fluid::{World, run};
 use flyball_simulator::score::Outcome;
 use flyball_simulator::tune::{self, Candidate, Tried};
+use flyball_tuner::Name;
 
 /// The share of requests that may miss.
 pub(super) const ALLOWED: f64 = 0.01;
@@ -34,8 +36,12 @@ pub(super) struct Cell {
     pub(super) tuned: Vec<Contender>,
     /// Each rival at its defaults.
     pub(super) defaults: Vec<Contender>,
+    /// The cheapest of all rivals and settings that kept the limit in week 1: the one that an owner would have picked.
+    pub(super) picked: Option<Contender>,
     /// The cheapest setting of any rival that keeps the limit in the test week itself.
     pub(super) hindsight: Option<(String, Tried)>,
+    /// What the governor cost over the best of the laws that it chooses from, in percent, with what that one cost.
+    pub(super) regret: Option<(String, f64)>,
 }
 
 /// One policy in one cell, on the test week.
@@ -106,20 +112,20 @@ pub(super) fn cheapest<'a>(all: impl Iterator<Item = &'a Contender>) -> Option<&
 }
 
 impl Cell {
-    /// The cheapest rival, tuned or at its defaults, that keeps the limit in the test week.
-    pub(super) fn best_rival(&self) -> Option<&Contender> {
-        cheapest(self.tuned.iter().chain(&self.defaults))
-    }
-
-    /// Accelerator hours saved against it, in percent. Where every rival misses too much there is
-    /// nobody to save against.
+    /// Accelerator hours saved against the rival that an owner would have picked, in percent. Where that one misses too
+    /// much there is nobody to save against.
     pub(super) fn saving_pct(&self) -> Option<f64> {
-        Some(self.governor.saved_pct(self.best_rival()?))
+        Some(self.governor.saved_pct(self.picked.as_ref().filter(|one| one.keeps())?))
     }
 
-    /// The governor keeps the limit, and for less than any tuned rival that does.
+    /// The governor keeps the limit, and the rival that an owner would have picked does not or costs more.
     pub(super) fn is_won(&self) -> bool {
         self.governor.keeps() && self.saving_pct().is_none_or(|saving| saving > 0.0)
+    }
+
+    /// What is allowed is used, and not overdrawn.
+    pub(super) fn is_calibrated(&self) -> bool {
+        (0.7 * ALLOWED..=ALLOWED).contains(&self.governor.missed.mean)
     }
 }
 
@@ -152,12 +158,14 @@ fn one(source: &Source, name: &str, cold_start: &ColdStart, effort: Effort) -> C
     let weeks = |one: &Candidate| if one.policy == "cron" { &test } else { &later };
     let rivals = contenders::rivals(&training[0]);
     let mut tuned = Vec::new();
+    let mut in_week_1: Vec<(&Candidate, Tried)> = Vec::new();
     let mut hindsight: Vec<(String, Tried)> = Vec::new();
-    for settings in rivals.tuned {
+    for settings in &rivals.tuned {
         let tried: Vec<Tried> =
             settings.iter().map(|candidate| contenders::tried(candidate, &training)).collect();
         let Some(best) = tune::best(&tried, ALLOWED) else { continue };
         tuned.push(on_test(&settings[best], weeks(&settings[best])));
+        in_week_1.push((&settings[best], tried[best]));
         let named = |candidate: &Candidate| format!("{} {}", candidate.policy, candidate.setting);
         // What missed far too much in week 1 would have to be lucky in week 2.
         let near = settings.iter().zip(&tried).filter(|(_, tried)| tried.missed <= 5.0 * ALLOWED);
@@ -166,6 +174,10 @@ fn one(source: &Source, name: &str, cold_start: &ColdStart, effort: Effort) -> C
     }
     let defaults =
         rivals.defaults.iter().map(|candidate| on_test(candidate, weeks(candidate))).collect();
+    let at_defaults = rivals.defaults.iter();
+    in_week_1.extend(at_defaults.map(|one| (one, contenders::tried(one, &training))));
+    let keeping = in_week_1.iter().filter(|(_, tried)| tried.missed <= ALLOWED);
+    let picked = keeping.min_by(|(_, a), (_, b)| a.gpu_hours.total_cmp(&b.gpu_hours));
     let outcomes: Vec<Outcome> =
         test.iter().map(|world| run(world, contenders::governor().as_mut())).collect();
     let keeping = hindsight.into_iter().filter(|(_, tried)| tried.missed <= ALLOWED);
@@ -173,11 +185,25 @@ fn one(source: &Source, name: &str, cold_start: &ColdStart, effort: Effort) -> C
         source: source.name.clone(),
         cold_start: name.to_owned(),
         clairvoyant: yardstick::alone(&test[0]),
+        regret: regret(&outcomes[0], &test[0]),
         governor: Contender::of(GOVERNOR, "", &outcomes),
+        picked: picked.map(|(one, _)| on_test(one, weeks(one))),
         tuned,
         defaults,
         hindsight: keeping.min_by(|(_, a), (_, b)| a.gpu_hours.total_cmp(&b.gpu_hours)),
     }
+}
+
+/// What was paid over the cheapest law that keeps the limit, of those that the governor chooses from.
+fn regret(outcome: &Outcome, test: &World) -> Option<(String, f64)> {
+    let facts = contenders::facts(&test.models[0], test);
+    let laws = Name::ALL.iter().map(|law| {
+        let mut policy = law.replayed(&ModelPolicy::default(), &facts);
+        (law.to_string(), Tried::of(&run(test, policy.as_mut())))
+    });
+    let keeping = laws.filter(|(_, tried)| tried.missed <= ALLOWED);
+    let (law, best) = keeping.min_by(|(_, a), (_, b)| a.gpu_hours.total_cmp(&b.gpu_hours))?;
+    Some((law, 100.0 * (Tried::of(outcome).gpu_hours / best.gpu_hours - 1.0)))
 }
 
 fn on_test(candidate: &Candidate, test: &[World]) -> Contender {

@@ -23,6 +23,9 @@ pub(crate) struct Args {
     /// Only worlds whose name contains this, as in `code 32b` or `@100`
     #[arg(long)]
     only: Option<String>,
+    /// Only these traces: conv, code, mooncake, synthetic
+    #[arg(long, value_delimiter = ',')]
+    traces: Vec<String>,
     /// The folder with flyball; it is built if none is given
     #[arg(long)]
     bin: Option<PathBuf>,
@@ -36,7 +39,9 @@ pub(super) fn run(root: &Path, args: &Args) -> Result<()> {
     let flyball = programs::flyball(root, args.bin.as_deref())?.join("flyball");
     let player = Player { flyball, traces };
     let wanted = |world: &World| {
-        args.only.as_ref().is_none_or(|only| world.to_string().contains(only.as_str()))
+        let traced =
+            args.traces.is_empty() || args.traces.iter().any(|one| one == world.trace.name);
+        traced && args.only.as_ref().is_none_or(|only| world.to_string().contains(only.as_str()))
     };
     let worlds: Vec<World> = world::all().into_iter().filter(wanted).collect();
     ensure!(!worlds.is_empty(), "no world is called so; hint: `conv 70b h100 @100` is one");
@@ -55,7 +60,12 @@ pub(super) fn run(root: &Path, args: &Args) -> Result<()> {
         measure("governor.worlds_cheapest_pct", sums.cheapest_pct, "%", Op::AtLeast, 90.0),
         measure("governor.worlds_worst_pct", sums.worst_pct, "%", Op::AtMost, 3.0),
     ];
-    let mut page = Page::new(RECORDED, "cargo xtask bench recorded --figure", args.figure);
+    let traces = match args.traces.as_slice() {
+        [] => String::new(),
+        some => format!(" --traces {}", some.join(",")),
+    };
+    let command = format!("cargo xtask bench recorded{traces} --figure");
+    let mut page = Page::new(RECORDED, &command, args.figure);
     let text = table::markdown(&verdicts, &sums);
     page.add(root, 0, "Recorded hours, request by request", Measured { text, figures })?;
     page.finish(root, false)
