@@ -27,6 +27,9 @@ pub(super) struct Halves {
     pub(super) second: Vec<Came>,
 }
 
+/// Who knows what comes: once as it misses nothing, and once for every corner of what it pays where it may miss some.
+pub(super) const CLAIRVOYANT: &str = "clairvoyant";
+
 /// Those that follow the load, at their published defaults.
 pub(super) const RIVALS: [&str; 14] = [
     "hpa",
@@ -52,6 +55,16 @@ pub(super) const STATIC: [u32; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
 #[serde(rename_all = "camelCase")]
 struct Answer {
     policies: Vec<Policy>,
+    #[serde(default)]
+    hull: Vec<Corner>,
+}
+
+/// What the clairvoyant pays where it may miss so many.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Corner {
+    gpu_hours: f64,
+    missed: f64,
 }
 
 #[derive(Deserialize)]
@@ -111,6 +124,12 @@ impl Player {
             gpu_hours: one.gpu_hours.mean,
             missed: one.missed.mean,
         };
-        Ok(answer.policies.into_iter().map(came).collect())
+        let corner = |one: Corner| Came {
+            policy: CLAIRVOYANT.to_owned(),
+            gpu_hours: one.gpu_hours,
+            missed: one.missed,
+        };
+        let corners = answer.hull.into_iter().map(corner);
+        Ok(answer.policies.into_iter().map(came).chain(corners).collect())
     }
 }

@@ -1,6 +1,6 @@
 //! Who kept the limit, and at what price. Pure.
 
-use super::play::{Came, Halves};
+use super::play::{CLAIRVOYANT, Came, Halves};
 use super::world::World;
 
 /// The share of requests that may miss: `flyball backtest`'s own default.
@@ -67,14 +67,15 @@ impl Verdict {
             |one: &&Came| one.missed < governor.missed && one.gpu_hours < governor.gpu_hours;
         let picked = cheapest(halves.first.iter().filter(|one| is_rival(one)));
         let below = |all: &[Came]| {
-            let bound = named(all, "clairvoyant").gpu_hours * (1.0 - ROUNDING);
-            all.iter().filter(|one| one.keeps() && one.gpu_hours < bound).count()
+            let kept = all.iter().filter(|one| one.keeps() && one.policy != CLAIRVOYANT);
+            let beats = |one: &&Came| one.gpu_hours < (1.0 - ROUNDING) * bound(all, one.missed);
+            kept.filter(beats).count()
         };
         let fixed: Vec<&Came> = whole.iter().filter(|one| is_static(one)).collect();
         let same = |one: &&&Came| named(flow, &one.policy).keeps() == one.keeps();
         Self {
             world: world.to_string(),
-            clairvoyant: named(whole, "clairvoyant").gpu_hours,
+            clairvoyant: named(whole, CLAIRVOYANT).gpu_hours,
             best: cheapest(rivals()),
             dominated_by: rivals().find(beats).cloned(),
             later: named(&halves.second, "governor"),
@@ -125,12 +126,28 @@ fn is_static(one: &Came) -> bool {
 }
 
 fn is_rival(one: &Came) -> bool {
-    one.policy != "governor" && one.policy != "clairvoyant"
+    one.policy != "governor" && one.policy != CLAIRVOYANT
 }
 
 fn cheapest<'a>(all: impl Iterator<Item = &'a Came>) -> Option<Came> {
     let kept = all.filter(|one| one.keeps());
     kept.min_by(|a, b| a.gpu_hours.total_cmp(&b.gpu_hours)).cloned()
+}
+
+/// What the clairvoyant pays where it may miss so many: the line between the corners beside it.
+fn bound(all: &[Came], missed: f64) -> f64 {
+    let corners = all.iter().filter(|one| one.policy == CLAIRVOYANT);
+    let mut corners: Vec<(f64, f64)> = corners.map(|one| (one.missed, one.gpu_hours)).collect();
+    corners.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let after = corners.partition_point(|corner| corner.0 <= missed);
+    match (corners.get(after.wrapping_sub(1)), corners.get(after)) {
+        (Some(before), Some(after)) => {
+            let part = (missed - before.0) / (after.0 - before.0);
+            before.1 + part * (after.1 - before.1)
+        }
+        (Some(last), None) => last.1,
+        (None, _) => 0.0,
+    }
 }
 
 /// What came of this policy; nothing at all where it was not asked for.
@@ -160,6 +177,15 @@ mod tests {
         let halves = Halves { first: whole.clone(), second: whole.clone() };
         let flow = came(&[("clairvoyant", 3.0, 0.0), ("static@2", 2.0, 0.5)]);
         Verdict::of(&super::super::world::all()[0], &whole, &halves, &flow)
+    }
+
+    #[test]
+    fn whoever_misses_some_is_held_against_a_clairvoyant_that_may() {
+        let all =
+            came(&[("clairvoyant", 4.0, 0.0), ("clairvoyant", 3.0, 0.01), ("hpa", 3.4, 0.005)]);
+        assert!((bound(&all, 0.005) - 3.5).abs() < 1e-9);
+        assert_eq!((bound(&all, 0.0), bound(&all, 0.5)), (4.0, 3.0));
+        assert_eq!(bound(&all[2..], 0.0), 0.0, "nobody knows");
     }
 
     #[test]
