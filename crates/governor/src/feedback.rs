@@ -192,13 +192,6 @@ impl Feedback {
 /// How many numbers it is.
 pub(crate) const NUMBERS: usize = 9;
 
-/// The share of requests that may miss. At least one in a million: none at all has no price.
 fn allowed(seat: &Seat<'_>) -> f64 {
-    let per_million = match seat.policy.aim {
-        Aim::MissedPerMillion(missed) => missed,
-        Aim::Objectives | Aim::MissCosts(_) => {
-            1_000_000_u32.saturating_sub(seat.model.objectives.attainment_per_million)
-        }
-    };
-    f64::from(per_million.clamp(1, 1_000_000)) / 1e6
+    seat.policy.may_miss(&seat.model.objectives)
 }

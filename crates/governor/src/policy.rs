@@ -1,6 +1,7 @@
 //! What owners want: what a miss is worth, floors, money and limits. Every setting has a default.
 
 use flyball_core::ids::ModelId;
+use flyball_core::snapshot::Objectives;
 use flyball_core::units::{Gpus, Micros, Money, Replicas, Timestamp};
 use std::collections::BTreeMap;
 
@@ -156,6 +157,17 @@ impl Policy {
 }
 
 impl ModelPolicy {
+    /// The share of requests that may miss. At least one in a million: none at all has no price.
+    pub fn may_miss(&self, objectives: &Objectives) -> f64 {
+        let per_million = match self.aim {
+            Aim::MissedPerMillion(missed) => missed,
+            Aim::Objectives | Aim::MissCosts(_) => {
+                1_000_000_u32.saturating_sub(objectives.attainment_per_million)
+            }
+        };
+        f64::from(per_million.clamp(1, 1_000_000)) / 1e6
+    }
+
     /// The floor that holds at some point between now and `ahead` from now.
     pub(crate) fn floor(&self, now: Timestamp, ahead: Micros) -> Replicas {
         let holds = self.calendar.iter().filter(|floor| floor.when.holds(now, ahead));

@@ -1,7 +1,7 @@
 //! Which law decides for each model: replays of its past traffic, beside the loop and one at a time.
 //!
 //! The record is in memory only. After a restart the law that decided goes on, since its name stands in the status, and
-//! the next replay waits for half an hour of new traffic.
+//! the next replay waits for two hours of new traffic.
 
 use crate::observe::Seen;
 use flyball_core::decision::Decision;
@@ -36,11 +36,14 @@ impl Tuning {
         }
     }
 
-    /// Sets the law of each model in what was seen.
-    pub fn look(&mut self, seen: &mut Seen, memory: &Memory) {
+    /// Sets the law of each model in what was seen. Whoever does not lead goes by the leader's, so that it decides the
+    /// same when it takes over.
+    pub fn look(&mut self, seen: &mut Seen, memory: &Memory, leads: bool) {
         for id in seen.snapshot.models.keys() {
-            if let Some(law) = decides(seen, id) {
-                self.tuner.restore(id, law);
+            match decides(seen, id) {
+                Some(law) if leads => self.tuner.restore(id, law),
+                Some(law) => self.tuner.follow(id, law),
+                None => {}
             }
         }
         self.tuner.look(&seen.snapshot, memory, &mut seen.policy);

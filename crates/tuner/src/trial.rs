@@ -7,7 +7,7 @@ use flyball_core::ids::ModelId;
 use flyball_core::snapshot::Model;
 use flyball_core::units::{Replicas, Timestamp};
 use flyball_governor::Measured;
-use flyball_governor::policy::{Aim, ModelPolicy};
+use flyball_governor::policy::ModelPolicy;
 use flyball_simulator::cold_start::ColdStart;
 use flyball_simulator::fluid::{self, Keep, World};
 use flyball_simulator::rivals::Facts;
@@ -87,7 +87,7 @@ impl Trial {
         });
         let tried: Vec<Tried> = tried.collect();
         let real = self.record.missed(world.unscored);
-        let law = choose(&tried, self, real, allowed(&self.described, &self.policy));
+        let law = choose(&tried, self, real, self.policy.may_miss(&self.described.objectives));
         Verdict { model: self.model.clone(), law, tried, replayed: self.record.length() }
     }
 
@@ -170,17 +170,6 @@ impl Trial {
             ..Facts::default()
         }
     }
-}
-
-/// The share of requests that may miss.
-pub(crate) fn allowed(model: &Model, policy: &ModelPolicy) -> f64 {
-    let per_million = match policy.aim {
-        Aim::MissedPerMillion(missed) => missed,
-        Aim::Objectives | Aim::MissCosts(_) => {
-            1_000_000_u32.saturating_sub(model.objectives.attainment_per_million)
-        }
-    };
-    f64::from(per_million.max(1)) / 1e6
 }
 
 /// The cheapest law that keeps the limit with a margin, if that is worth a change; where none does, the one that

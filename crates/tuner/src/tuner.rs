@@ -2,7 +2,7 @@
 
 use crate::laws::{Name, Running};
 use crate::record::{Record, STEP_S};
-use crate::trial::{Trial, Tried, Verdict, allowed};
+use crate::trial::{Trial, Tried, Verdict};
 use flyball_core::decision::{ChosenLaw, Decision};
 use flyball_core::ids::ModelId;
 use flyball_core::snapshot::{Misses, Model, Snapshot};
@@ -104,6 +104,14 @@ impl Tuner {
         }
     }
 
+    /// Takes over the law by which another decides. Whoever only looks on has no choice of its own.
+    pub fn follow(&mut self, id: &ModelId, law: Name) {
+        let tuned = self.models.entry(id.clone()).or_default();
+        if tuned.choice.law != law {
+            tuned.change(law, None);
+        }
+    }
+
     /// Every model with the law that decides for it: what a status hands on.
     pub fn laws(&self) -> impl Iterator<Item = (&ModelId, Name)> {
         self.models.iter().map(|(id, tuned)| (id, tuned.choice.law))
@@ -192,7 +200,9 @@ impl Tuned {
             measured.map_or(0.0, |now| 3_600.0 * now.work * now.requests_per_work.unwrap_or(0.0));
         let law = self.choice.law;
         let ours = law.care().is_some_and(|care| care >= 1.0);
-        if !ours && missed > FEWEST_MISSED && missed > allowed(model, settings) * requests.max(hour)
+        if !ours
+            && missed > FEWEST_MISSED
+            && missed > settings.may_miss(&model.objectives) * requests.max(hour)
         {
             self.barred.push((law, now.saturating_add(BARRED)));
             self.change(Name::OURS, Some(now));

@@ -41,7 +41,7 @@ impl Operator {
             if !leads {
                 brain.stand_by();
             }
-            self.tuning.look(&mut seen, brain.memory());
+            self.tuning.look(&mut seen, brain.memory(), leads);
             let mut decided = brain.decide(&seen);
             self.tuning.after(&seen, brain.memory(), &mut decided.decision, leads);
             decided

@@ -179,4 +179,6 @@ fn a_successor_goes_on_with_the_law_that_decided() {
     tuner.restore(&id(), Name::ALL[5]);
     tuner.restore(&id(), Name::OURS);
     assert_eq!(tuner.choice(&id()).unwrap().law, Name::ALL[5], "who decides already stays");
+    tuner.follow(&id(), Name::ALL[6]);
+    assert_eq!(tuner.choice(&id()).unwrap().law, Name::ALL[6], "who looks on follows the leader");
 }

@@ -52,9 +52,9 @@ impl Named {
         if typed == "governor" {
             return Ok(Named::of(typed, Maker::Governor));
         }
-        if let Some(care) = typed.strip_prefix("governor@") {
-            let care = care.parse().ok().filter(|care: &f64| *care > 0.0 && care.is_finite());
-            let refused = || refused(typed, &Refused::NotANumber(typed.to_owned()));
+        if let Some(text) = typed.strip_prefix("governor@") {
+            let care = text.parse().ok().filter(|care: &f64| *care > 0.0 && care.is_finite());
+            let refused = || refused(typed, &Refused::NotANumber(text.to_owned()));
             return Ok(Named::of(typed, Maker::Untuned(care.ok_or_else(refused)?)));
         }
         let settings = models.iter().map(|model| rivals::named(typed, &model.facts));

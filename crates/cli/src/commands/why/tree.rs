@@ -294,7 +294,10 @@ fn instead(decision: &Receipt) -> Node {
 fn law(chosen: &ChosenLaw, now: jiff::Timestamp) -> Node {
     let since = chosen.since.as_ref().map(|since| format!(", since {} UTC", clock_of(since, now)));
     let since = since.unwrap_or_default();
-    let note = format!("chosen by replaying {} h{since}", chosen.replayed_hours);
+    let note = match chosen.tried.is_empty() {
+        true => "as before the operator began; no traffic was replayed since".to_owned(),
+        false => format!("chosen by replaying {} h{since}", chosen.replayed_hours),
+    };
     let tried = chosen.tried.iter().map(|one| {
         let cost = format!("{} replica-hours", one.replica_hours);
         Node::new(one.name.clone(), cost, format!("{} % missed", one.missed_percent))
