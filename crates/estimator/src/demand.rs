@@ -28,6 +28,8 @@ pub(crate) struct Beside {
     pub(crate) held: f64,
     /// Whether nobody is left who could write what is asked for.
     pub(crate) out: bool,
+    /// Prompt tokens that replicas may have in hand: one prompt each is being read, and does not wait.
+    pub(crate) in_hand: f64,
 }
 
 /// What is asked of a model.
@@ -69,7 +71,7 @@ fn both(asked: Asked, engines: &Sum, beside: Beside, time: (Timestamp, Micros)) 
         None => tokens(beside.held * asked.held_tokens, asked.at),
     };
     // What waits in engines was sent by gateways, and by others: both counts have the former in them.
-    let unread = asked.unread_tokens.max(engines.waiting.known().unwrap_or(0.0));
+    let unread = (asked.unread_tokens - beside.in_hand).max(engines.waiting.known().unwrap_or(0.0));
     let waiting = Waiting {
         tokens: Some(asked.waiting_tokens + unread),
         seen_at: asked.waits_at.max(engines.waits_at),

@@ -136,6 +136,7 @@ impl ModelMemory {
             output: self.shape.known().map(|shape| shape.output),
             held: self.held(&reading, asked, &sum),
             out,
+            in_hand: self.in_hand(&reading),
         };
         let demand::Known { demand, misses } = demand::known(asked, &sum, beside, time);
         let missed = self.new_misses(misses.fresh());
@@ -225,14 +226,14 @@ impl ModelMemory {
             each: (read / count, written / count),
             replicas: count,
             pace: pace(asked, engines),
-            reads_per_written: self.shape.known().map_or(1.0, |shape| shape.prompt / shape.output),
+            reads_per_written: self.shape.known().map(|shape| shape.prompt / shape.output),
             expected: self.paces(name, variant),
             running: engines
                 .running
                 .whole()
                 .or(asked.map(|one| one.in_flight))
                 .map(|all| all / count),
-            waiting: waiting / count,
+            waiting: (waiting - self.in_hand(reading)).max(0.0) / count,
             missed: missed.map(|one| one.missed.get() * 100 > one.requests.get()),
             allowed: reading.objectives.between_tokens.map(|time| time.get() as f64 / 1e6),
             settled,
@@ -252,6 +253,13 @@ impl ModelMemory {
         let of_each = alone?.into_iter().map(|alone| alone.unreachable(objectives));
         let of_each: Option<Vec<Unreachable>> = of_each.collect();
         of_each?.into_iter().min_by_key(|one| one.takes)
+    }
+
+    /// Prompt tokens that replicas may have in hand: one prompt each is being read. A prompt of some seconds' reading
+    /// in each of many idle replicas was once taken for a queue, and each replica for one that can do no more.
+    fn in_hand(&self, reading: &ModelReading) -> f64 {
+        let replicas = reading.variants.values().flat_map(VariantReading::serving).count();
+        self.shape.known().map_or(0.0, |shape| shape.prompt) * replicas as f64
     }
 
     /// How long tokens of a variant are expected to take.
@@ -310,15 +318,13 @@ fn pace(asked: Option<Asked>, engines: &Sum) -> Option<f64> {
 }
 
 impl VariantReading {
-    /// How much replicas can hold, where they tell or where that limits nothing: engines that do not tell of it let
-    /// requests wait when they have no room, and what waits is seen.
+    /// How much replicas can hold, where they tell or where that limits nothing: engines that do not tell of it, or
+    /// that nobody asks, let requests wait when they have no room, and what waits is seen.
     fn untold_room(&self) -> Option<Interval<Tokens>> {
-        let mut engines = self.engines.values().peekable();
-        engines.peek()?;
         let untold = |engine: &Engine| {
             engine.cache_tokens.is_none() && engine.cache_used != CacheUsed::Missing
         };
-        if engines.all(untold) {
+        if self.engines.values().all(untold) {
             return Interval::exact(Tokens::MAX, Origin::Assumed).ok();
         }
         let least = self.engines.values().filter_map(|engine| engine.cache_tokens);

@@ -32,8 +32,8 @@ pub(crate) struct Moment {
     pub(crate) pace: Option<f64>,
     /// How long tokens are expected to take.
     pub(crate) expected: Option<Paces>,
-    /// Prompt tokens to an output token, of requests as they usually are.
-    pub(crate) reads_per_written: f64,
+    /// Prompt tokens to an output token, of requests as they usually are, once that is known.
+    pub(crate) reads_per_written: Option<f64>,
     /// Requests in one replica.
     pub(crate) running: Option<f64>,
     /// Prompt tokens that wait, for one replica.
@@ -124,7 +124,7 @@ impl Sums {
 impl Learned {
     /// Learns from one moment. `prior` is what is known without measuring.
     pub(crate) fn learn(&mut self, prior: &Capacity, moment: &Moment) {
-        self.set_baseline(prior, moment.each);
+        self.set_baseline(prior, moment);
         let before = self.seen_at.replace(moment.at);
         let seconds = before.and_then(|before| moment.at.since(before)).map_or(0.0, seconds);
         let Some(baseline) = self.baseline.filter(|_| seconds > 0.0 && moment.settled) else {
@@ -152,7 +152,7 @@ impl Learned {
         let Some(pace) = moment.pace.filter(|pace| *pace > 0.0 && pace.is_finite()) else { return };
         // Where next to all work is reading, few tokens are written, most of them while much is read: they do not
         // tell of the rest of the time.
-        if moment.reads_per_written > MOSTLY_READING {
+        if moment.reads_per_written.is_some_and(|reads| reads > MOSTLY_READING) {
             return;
         }
         let Some(idle) = self.idle(pace, moment, seconds) else { return };
@@ -191,10 +191,18 @@ impl Learned {
         measured.or(expected.map(|idle| idle.min(least)))
     }
 
-    fn set_baseline(&mut self, prior: &Capacity, each: (f64, f64)) {
+    /// Without a stated capacity, the first reading that is seen and the writing that goes with it: what is written in
+    /// the first seconds is next to nothing, and counted in it all later work would be hundreds of replicas.
+    fn set_baseline(&mut self, prior: &Capacity, moment: &Moment) {
         let stated = Baseline::of(prior);
-        let first = || Baseline { prefill: each.0, decode: each.1, reading: None, stated: false };
-        let seen = (each.0 >= 1.0 && each.1 >= 1.0).then(first);
+        let prefill = moment.each.0;
+        let seen = moment.reads_per_written.map(|reads| Baseline {
+            prefill,
+            decode: prefill / reads,
+            reading: None,
+            stated: false,
+        });
+        let seen = seen.filter(|seen| seen.prefill >= 1.0 && seen.decode >= 1.0);
         match (self.baseline, stated) {
             (None, _) => self.baseline = stated.or(seen),
             (Some(known), Some(stated)) if known != stated => {

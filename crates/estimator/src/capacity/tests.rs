@@ -29,7 +29,7 @@ fn at_load(share: f64, look: u64) -> Moment {
         replicas: 1.0,
         pace: Some(PACES.idle / (1.0 - shown)),
         expected: Some(PACES),
-        reads_per_written: 3.3,
+        reads_per_written: Some(3.3),
         running: Some(20.0),
         waiting: 0.0,
         missed: Some(false),
@@ -162,7 +162,7 @@ fn replicas_that_warm_up_and_readings_that_are_none_teach_nothing() {
 #[test]
 fn where_nearly_all_work_is_reading_pace_says_nothing() {
     let prior = stated(3.0);
-    let code = |look| Moment { reads_per_written: 73.0, ..at_load(0.2, look) };
+    let code = |look| Moment { reads_per_written: Some(73.0), ..at_load(0.2, look) };
     assert_eq!(ten_minutes(&prior, code).capacity(&prior), prior);
 }
 

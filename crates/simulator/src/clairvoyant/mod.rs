@@ -4,7 +4,8 @@
 //! allows misses at a price and is exact too; [`hull`] sweeps that price, and so gives the least
 //! cost for each share of misses. [`backlog`] lets requests wait a little, for short horizons.
 //! [`pool`] has several models and variants, a shared pool and lent training: a lower bound by a
-//! linear program, and beside it a plan in whole replicas that can be carried out.
+//! linear program, and beside it a plan in whole replicas that can be carried out. [`causal`] knows
+//! how the load moves and not what comes: what is left to gain without a crystal ball.
 //!
 //! Common to all: a start costs its cold start in replica time, a stop costs nothing, and a masked
 //! step (a gap in the data) costs nothing and asks for nothing, neither to run nor to start in. So
@@ -14,6 +15,7 @@
 //! Nothing here knows the world, its engines or its policies: numbers come in, numbers go out.
 
 pub mod backlog;
+pub mod causal;
 pub mod hull;
 pub mod layers;
 pub mod pool;

@@ -46,6 +46,10 @@ pub(crate) struct Backtest {
     pub(in crate::commands) policies: Vec<PolicyView>,
     /// The least that any policy could have paid, by how much it may miss: cheapest first.
     pub(in crate::commands) hull: Vec<HullView>,
+    /// What somebody would have paid who sees the load, and knows how often which load follows it, but not what
+    /// comes; at the share of misses that is allowed, or the smallest that is possible.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::commands) causal: Option<HullView>,
     /// Each policy held against the one that `--against` names.
     pub(in crate::commands) comparisons: Vec<ComparisonView>,
     /// The rules of `--fail-if`.

@@ -145,6 +145,7 @@ fn answer(
         policies: replayed.played.iter().map(show).collect(),
         models,
         hull: replayed.hull.clone(),
+        causal: replayed.causal,
         comparisons: base
             .map(|base| others().map(|one| collect::compare(one, base)).collect())
             .unwrap_or_default(),

@@ -2,10 +2,11 @@
 //!
 //! It misses nothing: its need is the mean of each minute in whole replicas that do all they can, and every
 //! start is paid in full, as policies pay it. The hull around it says what misses would have saved; they are bought
-//! where they are cheapest, over all models together.
+//! where they are cheapest, over all models together. Beside it, what is left to gain for who does not know the
+//! future: [`without_the_future`].
 
-use flyball_simulator::clairvoyant::hull;
 use flyball_simulator::clairvoyant::sizing::{self, Load};
+use flyball_simulator::clairvoyant::{Plan, causal, hull};
 use flyball_simulator::fluid::World;
 use flyball_simulator::score::{ModelOutcome, Moment, Outcome};
 use flyball_simulator::seconds::Seconds;
@@ -44,14 +45,7 @@ impl Demand {
 pub(super) fn play(world: &World, with_hull: bool) -> (Outcome, Vec<HullView>) {
     let demands = demands(world);
     let requests: f64 = demands.iter().map(|demand| demand.load().total()).sum();
-    let solve = |price: f64| {
-        let plans = demands.iter().map(|demand| {
-            // The price is one of accelerator time, which is what models have in common.
-            let plan = sizing::best(&demand.load(), price / demand.gpus);
-            (plan.replica_seconds * demand.gpus, plan.missed)
-        });
-        plans.fold((0.0, 0.0), |sum, plan| (sum.0 + plan.0, sum.1 + plan.1))
-    };
+    let solve = |price: f64| sum(&demands, price, knows);
     let corners = match with_hull {
         true => hull::corners(requests, CORNERS, solve).points,
         false => Vec::new(),
@@ -65,6 +59,40 @@ pub(super) fn play(world: &World, with_hull: bool) -> (Outcome, Vec<HullView>) {
         .collect();
     points.sort_by(|a, b| a.gpu_hours.total_cmp(&b.gpu_hours));
     (outcome(&demands), points)
+}
+
+/// What somebody pays who knows how the loads move and not what comes, at the share that may miss, or the smallest
+/// that is possible. Never less than who knows the future: within the minute that it sees, it does.
+pub(super) fn without_the_future(world: &World, missed_share: f64) -> HullView {
+    let demands = demands(world);
+    let requests: f64 = demands.iter().map(|demand| demand.load().total()).sum();
+    let budget = missed_share * requests;
+    let least = hull::narrow(budget, |price| sum(&demands, price, sees));
+    let bound = hull::narrow(budget.max(least.missed), |price| sum(&demands, price, knows));
+    HullView {
+        gpu_hours: tidy(least.cost.max(bound.cost) / 3_600.0),
+        missed: tidy(least.missed / requests.max(1.0)),
+    }
+}
+
+/// Who knows the future.
+fn knows(demand: &Demand, price: f64) -> Plan {
+    sizing::best(&demand.load(), price)
+}
+
+/// Who sees the load, and how often which one follows it.
+fn sees(demand: &Demand, price: f64) -> Plan {
+    // A start that is shorter than the minute that is seen is as good as none.
+    let ahead = (demand.cold_start.get() / Seconds::MINUTE.get()).floor() as usize;
+    causal::best(&demand.load(), ahead, price)
+}
+
+/// Accelerator time and misses of all models. The price is one of accelerator time, which is what they have in common.
+fn sum(demands: &[Demand], price: f64, plan: fn(&Demand, f64) -> Plan) -> (f64, f64) {
+    demands.iter().fold((0.0, 0.0), |sum, demand| {
+        let plan = plan(demand, price / demand.gpus);
+        (sum.0 + plan.replica_seconds * demand.gpus, sum.1 + plan.missed)
+    })
 }
 
 fn demands(world: &World) -> Vec<Demand> {

@@ -23,6 +23,8 @@ pub(super) const CLAIRVOYANT: &str = "clairvoyant";
 pub(super) struct Replayed {
     pub(super) played: Vec<Played>,
     pub(super) hull: Vec<HullView>,
+    /// What is left to gain for who does not know the future.
+    pub(super) causal: Option<HullView>,
 }
 
 /// What came of one replay.
@@ -52,7 +54,14 @@ pub(super) fn all(
         let (seed, player) = (job / players.len(), job % players.len());
         one(ground, args, player.checked_sub(1).map(|at| &policies[at]), seeds[seed], seed == 0)
     });
-    let mut replayed = Replayed { played: Vec::new(), hull: Vec::new() };
+    let mut replayed = Replayed {
+        played: Vec::new(),
+        hull: Vec::new(),
+        causal: seeds.first().map(|seed| {
+            let world = ground.world(args, *seed, Keep::default());
+            optimum::without_the_future(&world, args.misses)
+        }),
+    };
     for (name, clairvoyant) in &players {
         let (name, clairvoyant) = (name.clone(), *clairvoyant);
         replayed.played.push(Played { name, clairvoyant, ..Played::default() });

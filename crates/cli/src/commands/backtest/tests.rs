@@ -125,6 +125,7 @@ pub(super) fn made_up() -> Backtest {
         models,
         policies,
         hull: hull.collect(),
+        causal: Some(HullView { gpu_hours: 181.5, missed: 0.01 }),
         comparisons: vec![collect::compare(&all[2], &all[1])],
         gates: Vec::new(),
         took: Duration::from_millis(1_234),

@@ -1,6 +1,6 @@
 //! How `flyball backtest` shows its answer on a terminal.
 
-use super::answer::{Backtest, ComparisonView, PolicyView};
+use super::answer::{Backtest, ComparisonView, HullView, PolicyView};
 use super::board::Board;
 use super::words;
 use crate::output::document::{Block, Cell, Column, Document, Row, Table, Tone};
@@ -166,6 +166,7 @@ impl Backtest {
             None => format!("no policy misses at most {allowed}"),
         };
         let mut facts = vec![("verdict".to_owned(), best)];
+        facts.extend(self.causal.map(|causal| ("in reach".to_owned(), in_reach(causal))));
         for comparison in self.told() {
             facts.push((format!("vs {}", comparison.against), compared(comparison)));
         }
@@ -221,6 +222,15 @@ impl Backtest {
             _ => "flyball backtest tune searches better settings of a policy".to_owned(),
         }
     }
+}
+
+/// What is left to gain without a crystal ball.
+fn in_reach(causal: HullView) -> String {
+    format!(
+        "{} GPU-hours with {} missed, for who knows how this load moves but not what comes next",
+        words::grouped(causal.gpu_hours),
+        words::percent(causal.missed),
+    )
 }
 
 /// `governor -6.9 % cost (-7.4 to -6.3), misses -0.03 points`.

@@ -1,8 +1,13 @@
 //! `bench recorded`: recorded hours request by request, under the governor and under every rival, as a user would ask:
 //! by `flyball backtest`.
 //!
-//! [`world`] lists them, [`play`] asks, [`verdict`] judges, [`table`] shows.
+//! [`world`] lists them, [`play`] asks, [`verdict`] judges, [`table`] shows; [`orders`] makes other orders of the same
+//! requests, on which [`held_out`] judges again, and [`knee`] asks whether what a replica is said to carry is what it
+//! carries.
 
+mod held_out;
+mod knee;
+mod orders;
 mod play;
 mod table;
 mod verdict;
@@ -12,11 +17,12 @@ use super::document::RECORDED;
 use super::{Measured, Page, measure, programs, sources};
 use crate::figures::Op;
 use anyhow::{Result, ensure};
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, ValueEnum};
+use knee::Knee;
 use play::Player;
 use std::path::{Path, PathBuf};
 use verdict::{Verdict, all};
-use world::World;
+use world::{Engines, MODELS, TRACES, World};
 
 #[derive(ClapArgs)]
 pub(crate) struct Args {
@@ -26,6 +32,9 @@ pub(crate) struct Args {
     /// Only these traces: conv, code, mooncake, synthetic
     #[arg(long, value_delimiter = ',')]
     traces: Vec<String>,
+    /// Only these parts of the page
+    #[arg(long, value_delimiter = ',', value_enum)]
+    parts: Vec<Part>,
     /// The folder with flyball; it is built if none is given
     #[arg(long)]
     bin: Option<PathBuf>,
@@ -34,14 +43,64 @@ pub(crate) struct Args {
     figure: bool,
 }
 
+/// A part of the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Recorded hours as they were
+    Worlds,
+    /// The same requests in other orders
+    Orders,
+    /// What a replica is said to carry
+    Capacity,
+}
+
+impl Part {
+    const fn title(self) -> &'static str {
+        match self {
+            Self::Worlds => "Recorded hours, request by request",
+            Self::Orders => "The same requests in other orders",
+            Self::Capacity => "What a replica is said to carry",
+        }
+    }
+}
+
 pub(super) fn run(root: &Path, args: &Args) -> Result<()> {
     let traces = sources::shared(root)?.join("traces");
     let flyball = programs::flyball(root, args.bin.as_deref())?.join("flyball");
     let player = Player { flyball, traces };
+    let mut page = Page::new(RECORDED, &command(args), args.figure);
+    for part in Part::value_variants().iter().copied() {
+        if !args.parts.is_empty() && !args.parts.contains(&part) {
+            continue;
+        }
+        let measured = match part {
+            Part::Worlds => worlds(&player, args)?,
+            Part::Orders => orders(&player)?,
+            Part::Capacity => capacity(&player, args)?,
+        };
+        page.add(root, part as u8, part.title(), measured)?;
+    }
+    page.finish(root, false)
+}
+
+/// What was typed, as far as it says what was measured.
+fn command(args: &Args) -> String {
+    let mut command = "cargo xtask bench recorded".to_owned();
+    if !args.traces.is_empty() {
+        command += &format!(" --traces {}", args.traces.join(","));
+    }
+    let names = args.parts.iter().filter_map(ValueEnum::to_possible_value);
+    let names: Vec<String> = names.map(|one| one.get_name().to_owned()).collect();
+    if !names.is_empty() {
+        command += &format!(" --parts {}", names.join(","));
+    }
+    command + " --figure"
+}
+
+fn worlds(player: &Player, args: &Args) -> Result<Measured> {
     let wanted = |world: &World| {
-        let traced =
-            args.traces.is_empty() || args.traces.iter().any(|one| one == world.trace.name);
-        traced && args.only.as_ref().is_none_or(|only| world.to_string().contains(only.as_str()))
+        let only = |only: &String| world.to_string().contains(only.as_str());
+        traced(args, world.trace.name) && args.only.as_ref().is_none_or(only)
     };
     let worlds: Vec<World> = world::all().into_iter().filter(wanted).collect();
     ensure!(!worlds.is_empty(), "no world is called so; hint: `conv 70b h100 @100` is one");
@@ -60,13 +119,36 @@ pub(super) fn run(root: &Path, args: &Args) -> Result<()> {
         measure("governor.worlds_cheapest_pct", sums.cheapest_pct, "%", Op::AtLeast, 90.0),
         measure("governor.worlds_worst_pct", sums.worst_pct, "%", Op::AtMost, 3.0),
     ];
-    let traces = match args.traces.as_slice() {
-        [] => String::new(),
-        some => format!(" --traces {}", some.join(",")),
-    };
-    let command = format!("cargo xtask bench recorded{traces} --figure");
-    let mut page = Page::new(RECORDED, &command, args.figure);
-    let text = table::markdown(&verdicts, &sums);
-    page.add(root, 0, "Recorded hours, request by request", Measured { text, figures })?;
-    page.finish(root, false)
+    Ok(Measured { text: table::markdown(&verdicts, &sums), figures })
+}
+
+fn orders(player: &Player) -> Result<Measured> {
+    let folder = programs::scratch("orders")?;
+    let all = held_out::all(player, &folder, &|line| println!("{line}"))?;
+    std::fs::remove_dir_all(folder)?;
+    Ok(Measured { text: held_out::markdown(&all), figures: Vec::new() })
+}
+
+fn capacity(player: &Player, args: &Args) -> Result<Measured> {
+    let folder = programs::scratch("knees")?;
+    let mut knees: Vec<Knee> = Vec::new();
+    for recorded in TRACES.iter().filter(|recorded| traced(args, recorded.name)) {
+        let trace = held_out::trace(&player.traces.join(recorded.file))?;
+        for model in &MODELS {
+            for gpu in model.gpus {
+                let engines = Engines { model: model.model, tensor: model.tensor, gpu };
+                let knee = knee::find(player, &folder, (recorded, &trace), engines)?;
+                println!("{}: said {:.3}/s, found {:.3}/s", knee.name, knee.said, knee.found);
+                knees.push(knee);
+            }
+        }
+    }
+    std::fs::remove_dir_all(folder)?;
+    let off = knees.iter().map(Knee::off_pct).fold(0.0, f64::max);
+    let figures = vec![measure("sim.capacity_vs_knee_pct", off, "%", Op::AtMost, 10.0)];
+    Ok(Measured { text: table::knees(&knees), figures })
+}
+
+fn traced(args: &Args, name: &str) -> bool {
+    args.traces.is_empty() || args.traces.iter().any(|one| one == name)
 }

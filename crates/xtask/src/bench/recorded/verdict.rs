@@ -1,10 +1,11 @@
 //! Who kept the limit, and at what price. Pure.
 
-use super::play::{CLAIRVOYANT, Came, Halves};
+use super::play::{Answered, CLAIRVOYANT, Came, Halves, RIVALS, TRIED};
 use super::world::World;
+use crate::bench::spread::median;
 
 /// The share of requests that may miss: `flyball backtest`'s own default.
-const LIMIT: f64 = 0.01;
+pub(super) const LIMIT: f64 = 0.01;
 /// The clairvoyant counts in whole minutes, and what a replay pays for ends with the trace.
 const ROUNDING: f64 = 0.01;
 
@@ -14,9 +15,11 @@ pub(super) struct Verdict {
     pub(super) world: String,
     pub(super) governor: Came,
     pub(super) clairvoyant: f64,
-    /// The cheapest that follows the load and kept the limit.
+    /// Who knows how the load moves, and not what comes.
+    pub(super) causal: Option<Came>,
+    /// The cheapest that kept the limit, of rivals at their defaults and as they were tuned on the first half.
     pub(super) best: Option<Came>,
-    /// One that follows the load and both missed fewer and cost less.
+    /// One of them that both missed fewer and cost less.
     pub(super) dominated_by: Option<Came>,
     /// In the second half: the governor, and the cheapest that kept the limit in the first, static numbers too.
     pub(super) later: Came,
@@ -51,6 +54,11 @@ pub(super) struct Sums {
     pub(super) cheapest_pct: f64,
     /// The most that it was dearer than the best.
     pub(super) worst_pct: f64,
+    /// Later it kept the limit, and what an owner would have picked did not or cost more; or both missed too much and
+    /// the pick was not better in both; or an owner had nothing to pick.
+    pub(super) over_picked_pct: f64,
+    /// What it cost later over what an owner would have picked, in the middle of the worlds in which both kept the limit.
+    pub(super) over_picked_cost_pct: f64,
 }
 
 impl Came {
@@ -60,9 +68,11 @@ impl Came {
 }
 
 impl Verdict {
-    pub(super) fn of(world: &World, whole: &[Came], halves: &Halves, flow: &[Came]) -> Self {
+    pub(super) fn of(world: &World, whole: &Answered, halves: &Halves, flow: &[Came]) -> Self {
+        let (causal, whole) = (whole.causal.clone(), whole.came.as_slice());
         let governor = named(whole, "governor");
-        let rivals = || whole.iter().filter(|one| is_rival(one) && !is_static(one));
+        let contenders = contenders(&halves.first);
+        let rivals = || whole.iter().filter(|one| contenders.contains(&one.policy.as_str()));
         let beats =
             |one: &&Came| one.missed < governor.missed && one.gpu_hours < governor.gpu_hours;
         let picked = cheapest(halves.first.iter().filter(|one| is_rival(one)));
@@ -76,6 +86,7 @@ impl Verdict {
         Self {
             world: world.to_string(),
             clairvoyant: named(whole, CLAIRVOYANT).gpu_hours,
+            causal,
             best: cheapest(rivals()),
             dominated_by: rivals().find(beats).cloned(),
             later: named(&halves.second, "governor"),
@@ -93,6 +104,24 @@ impl Verdict {
             (None, false, None) => Stand::Unbeaten,
             (None, false, Some(_)) => Stand::Dominated,
         }
+    }
+
+    /// Whether it was the better choice for what came later.
+    fn beats_picked(&self) -> bool {
+        let Some(picked) = &self.picked else { return true };
+        let cheaper = self.later.gpu_hours <= 1.0005 * picked.gpu_hours;
+        match (self.later.keeps(), picked.keeps()) {
+            (true, true) => cheaper,
+            (true, false) => true,
+            (false, true) => false,
+            (false, false) => cheaper || self.later.missed <= picked.missed,
+        }
+    }
+
+    /// What it cost later over what an owner would have picked, in percent, where both kept the limit.
+    fn over_picked_pct(&self) -> Option<f64> {
+        let picked = self.picked.as_ref().filter(|one| one.keeps() && self.later.keeps())?;
+        Some(100.0 * (self.later.gpu_hours / picked.gpu_hours - 1.0))
     }
 
     /// How much dearer than the best it was, in percent, where both kept the limit.
@@ -118,7 +147,29 @@ pub(super) fn all(verdicts: &[Verdict]) -> Sums {
         ),
         cheapest_pct: part(dearer.iter().filter(|pct| **pct <= 0.05).count(), dearer.len()),
         worst_pct: dearer.iter().copied().fold(0.0, f64::max),
+        over_picked_pct: part(count(&Verdict::beats_picked), verdicts.len()),
+        over_picked_cost_pct: median(
+            verdicts.iter().filter_map(Verdict::over_picked_pct).collect(),
+        ),
     }
+}
+
+/// Rivals at their defaults, and the setting of each that was the cheapest to keep the limit in the first half;
+/// so of numbers that never change.
+pub(super) fn contenders(first: &[Came]) -> Vec<&str> {
+    let tuned = |family: &str| {
+        let settings = first.iter().filter(|one| one.policy.split('@').next() == Some(family));
+        let kept = settings.filter(|one| one.keeps());
+        kept.min_by(|a, b| a.gpu_hours.total_cmp(&b.gpu_hours)).map(|one| one.policy.as_str())
+    };
+    let mut all: Vec<&str> = RIVALS.to_vec();
+    let families = TRIED.iter().filter_map(|tried| tried.split('@').next());
+    for tuned in families.chain(["static"]).filter_map(tuned) {
+        if !all.contains(&tuned) {
+            all.push(tuned);
+        }
+    }
+    all
 }
 
 fn is_static(one: &Came) -> bool {
@@ -175,6 +226,7 @@ mod tests {
     fn verdict(whole: &[(&str, f64, f64)]) -> Verdict {
         let whole = came(whole);
         let halves = Halves { first: whole.clone(), second: whole.clone() };
+        let whole = Answered { came: whole, causal: None, per_replica: 1.0 };
         let flow = came(&[("clairvoyant", 3.0, 0.0), ("static@2", 2.0, 0.5)]);
         Verdict::of(&super::super::world::all()[0], &whole, &halves, &flow)
     }
@@ -189,20 +241,24 @@ mod tests {
     }
 
     #[test]
-    fn the_best_is_the_cheapest_that_follows_the_load_and_keeps_the_limit() {
+    fn the_best_is_the_cheapest_that_keeps_the_limit_and_could_have_been_chosen() {
         let one = verdict(&[
             ("clairvoyant", 3.0, 0.0),
             ("governor", 5.5, 0.005),
             ("keda", 4.0, 0.02),
+            ("keda@20", 3.5, 0.03),
             ("hpa", 5.0, 0.01),
             ("static@2", 4.5, 0.0),
         ]);
         assert_eq!(one.stand(), Stand::Kept);
-        assert!((one.dearer_pct().unwrap() - 10.0).abs() < 1e-9);
+        // Two replicas kept it in the first half: an owner would have them.
+        assert!((one.dearer_pct().unwrap() - 100.0 / 4.5).abs() < 1e-9);
         assert_eq!(one.picked.as_ref().unwrap().policy, "static@2");
         assert_eq!(one.agreed, (0, 1), "the flow says that two are not enough");
         let sums = all(&[one]);
         assert_eq!((sums.kept_pct, sums.cheapest_pct), (100.0, 0.0));
+        assert_eq!(sums.over_picked_pct, 0.0, "two replicas would have been cheaper later, too");
+        assert!((sums.over_picked_cost_pct - 100.0 / 4.5).abs() < 1e-9);
     }
 
     #[test]

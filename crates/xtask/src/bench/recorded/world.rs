@@ -12,6 +12,14 @@ pub(super) struct World {
     pub(super) cold_start: u32,
 }
 
+/// What serves: a model on accelerators.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Engines {
+    pub(super) model: &'static str,
+    pub(super) tensor: u32,
+    pub(super) gpu: &'static str,
+}
+
 /// A recorded trace.
 #[derive(Debug, PartialEq)]
 pub(super) struct Recorded {
@@ -30,7 +38,7 @@ pub(super) struct Served {
     pub(super) gpus: [&'static str; 3],
 }
 
-const TRACES: [Recorded; 4] = [
+pub(super) const TRACES: [Recorded; 4] = [
     Recorded { name: "conv", file: "azure_llm_2023_conv.csv.gz", half: ("29m", "18:45") },
     Recorded { name: "code", file: "azure_llm_2023_code.csv.gz", half: ("28m", "18:45") },
     Recorded { name: "mooncake", file: "mooncake_conversation.jsonl.gz", half: ("29m", "00:29") },
@@ -38,13 +46,13 @@ const TRACES: [Recorded; 4] = [
 ];
 
 /// 70B needs links between its accelerators that an L40S does not have: `plan` says so.
-const MODELS: [Served; 3] = [
+pub(super) const MODELS: [Served; 3] = [
     Served { name: "70b", model: "llama-3.1-70b", tensor: 4, gpus: ["h100", "a100-80gb", "h200"] },
     Served { name: "32b", model: "qwen3-32b-fp8", tensor: 1, gpus: ["h100", "a100-80gb", "l40s"] },
     Served { name: "8b", model: "llama-3.1-8b", tensor: 1, gpus: ["h100", "a100-80gb", "l40s"] },
 ];
 
-const COLD_STARTS: [u32; 3] = [5, 100, 300];
+pub(super) const COLD_STARTS: [u32; 3] = [5, 100, 300];
 
 /// All of them.
 pub(super) fn all() -> Vec<World> {
@@ -62,6 +70,12 @@ pub(super) fn all() -> Vec<World> {
         }
     }
     worlds
+}
+
+impl World {
+    pub(super) const fn engines(&self) -> Engines {
+        Engines { model: self.model.model, tensor: self.model.tensor, gpu: self.gpu }
+    }
 }
 
 impl fmt::Display for World {
