@@ -168,7 +168,7 @@ impl TrainChoiceView {
             hfu: tidy(choice.hfu),
             days: RangeView::of(choice.seconds, 1.0 / DAY),
             usd: choice.usd.map(|usd| RangeView::of(usd, 1.0)),
-            price: PaidView::of(part),
+            price: PaidView::of(part, choice.gpus.get()),
             memory_bytes: choice.memory.total().get(),
             usable_bytes: part.accelerator.usable_memory.get(),
             checkpoint_bytes: choice.checkpoint_bytes as u64,
