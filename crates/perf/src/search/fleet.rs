@@ -110,7 +110,8 @@ fn cheapest_of_each(wanted: &Wanted, share: f64, kinds: usize) -> Vec<(u32, Way)
     let rate = wanted.rate * share;
     let of = |kind: usize| {
         let ways = wanted.ways.iter().filter(|way| way.kind == kind);
-        ways.map(|way| (way.gpus(rate), *way)).min_by_key(|(gpus, way)| (*gpus, way.gpus_per_replica))
+        ways.map(|way| (way.gpus(rate), *way))
+            .min_by_key(|(gpus, way)| (*gpus, way.gpus_per_replica))
     };
     (0..kinds).filter_map(of).collect()
 }

@@ -90,7 +90,8 @@ pub fn cliffs(question: &ServeQuestion<'_>, knowledge: &Knowledge, first: &Choic
         let asked = (*target.of(&mut moved.targets))?;
         target.scale(&mut moved.targets, factor);
         let gpus = serve(&moved, knowledge).ranked.first().map(|choice| choice.gpus.get());
-        let ratio = gpus.map_or(f64::INFINITY, |gpus| f64::from(gpus) / f64::from(first.gpus.get()));
+        let ratio =
+            gpus.map_or(f64::INFINITY, |gpus| f64::from(gpus) / f64::from(first.gpus.get()));
         let much = ratio >= MUCH || ratio <= 1.0 / MUCH;
         much.then_some(Cliff { target, asked, moved: asked * factor, gpus })
     };

@@ -20,8 +20,8 @@ use crate::output::{Exit, Failure, Printer};
 pub(crate) use quantities::whole;
 #[cfg(test)]
 pub(crate) use {
-    fleet::answer::FleetAnswer, serve::answer::ServeAnswer, serve::emit::EngineCommand, train::answer::TrainAnswer,
-    train::emit::TrainingCommand,
+    fleet::answer::FleetAnswer, serve::answer::ServeAnswer, serve::emit::EngineCommand,
+    train::answer::TrainAnswer, train::emit::TrainingCommand,
 };
 
 /// Plan a service, a fleet or a training run: fit, speed, layout, price

@@ -52,9 +52,12 @@ fn one_of_three_sizes_must_be_fixed() {
 
 #[test]
 fn what_does_not_divide_is_planned_on_fewer() {
-    let args = "flyball plan train --model llama-3.1-8b --tokens 300B --gpus 60 --accelerators h100";
+    let args =
+        "flyball plan train --model llama-3.1-8b --tokens 300B --gpus 60 --accelerators h100";
     let What::Train(args) = parsed(args).what else { panic!("not a training") };
-    let Train::Plan(answer) = train::outcome(&args, &mut |_| {}).unwrap() else { panic!("no plan") };
+    let Train::Plan(answer) = train::outcome(&args, &mut |_| {}).unwrap() else {
+        panic!("no plan")
+    };
     let json: serde_json::Value = serde_json::from_str(&answer_json(&*answer)).unwrap();
     let gpus = json["choices"][0]["gpus"].as_u64().unwrap();
     assert!((32..=60).contains(&gpus), "{gpus}");
@@ -72,8 +75,10 @@ fn a_fleet_says_what_fits_and_what_is_left() {
     };
     let enough = plan("16xh100,8xl40s");
     assert_eq!(enough["fits"], true);
-    let used: u64 = enough["models"].as_array().unwrap().iter().map(|one| one["gpus"].as_u64().unwrap()).sum();
-    let left: u64 = enough["have"].as_array().unwrap().iter().map(|one| one["left"].as_u64().unwrap()).sum();
+    let used: u64 =
+        enough["models"].as_array().unwrap().iter().map(|one| one["gpus"].as_u64().unwrap()).sum();
+    let left: u64 =
+        enough["have"].as_array().unwrap().iter().map(|one| one["left"].as_u64().unwrap()).sum();
     assert_eq!(used + left, 24);
     let few = plan("1xl40s,2xl40s");
     assert_eq!(few["fits"], false);

@@ -31,7 +31,7 @@ impl Bound {
             Self::FirstToken => "TTFT",
             Self::BetweenTokens => "ITL",
             Self::Memory => "memory",
-            Self::Sequences => "sequences",
+            Self::Sequences => "batch",
             Self::Prompts => "prompts",
         }
     }
@@ -57,7 +57,8 @@ impl Rule<'_> {
     pub(super) fn broken(&self, at: &Operating) -> Option<Bound> {
         let Targets { ttft_p95, itl_p95, tpot } = self.targets;
         let over = |target: Option<f64>, time: f64| target.is_some_and(|target| time > target);
-        let cache = self.limits.cache_tokens / (self.shape.input + self.limits.output_held * self.shape.output);
+        let cache = self.limits.cache_tokens
+            / (self.shape.input + self.limits.output_held * self.shape.output);
         let full = if cache < self.limits.sequences { Bound::Memory } else { Bound::Sequences };
         [
             (over(tpot, at.tpot), Bound::BetweenTokens),

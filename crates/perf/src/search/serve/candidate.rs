@@ -67,7 +67,9 @@ impl Choice {
     /// it wins only where it would win there too.
     fn usd_to_rank(&self) -> f64 {
         match self.evidence {
-            Evidence::DatasheetOnly => self.usd_per_hour() * self.capacity.point / self.capacity.low,
+            Evidence::DatasheetOnly => {
+                self.usd_per_hour() * self.capacity.point / self.capacity.low
+            }
             _ => self.usd_per_hour(),
         }
     }

@@ -54,7 +54,13 @@ pub fn train(
     intervals: &Intervals,
     progress: &mut dyn FnMut(usize),
 ) -> TrainPlan {
-    let mut search = Search { question, coefficients, intervals, plan: TrainPlan::default(), classes: BTreeMap::new() };
+    let mut search = Search {
+        question,
+        coefficients,
+        intervals,
+        plan: TrainPlan::default(),
+        classes: BTreeMap::new(),
+    };
     search.sizes(&sizes(question), progress);
     for fewer in fewer(question.size) {
         if !search.plan.ranked.is_empty() {
@@ -130,7 +136,12 @@ fn sizes(question: &TrainQuestion<'_>) -> Vec<u32> {
     let most = match question.size {
         Size::Gpus(gpus) => {
             let hosts = gpus / HOST * HOST;
-            return [hosts, gpus].into_iter().filter(|size| *size > 0).collect::<BTreeSet<_>>().into_iter().collect();
+            return [hosts, gpus]
+                .into_iter()
+                .filter(|size| *size > 0)
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .collect();
         }
         Size::Deadline(_) | Size::Budget(_) => question.most_gpus,
     };

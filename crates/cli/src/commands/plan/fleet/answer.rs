@@ -107,7 +107,10 @@ impl FleetAnswer {
         match (self.fits, self.share) {
             (true, _) => Block::Verdict(format!("All {count} fit on {have}."), Tone::Good),
             (false, Some(share)) => Block::Verdict(
-                format!("All {count} fit on {have} at {:.0} % of their rates; {whole}.", share * 100.0),
+                format!(
+                    "All {count} fit on {have} at {:.0} % of their rates; {whole}.",
+                    share * 100.0
+                ),
                 Tone::Caution,
             ),
             (false, None) => {
@@ -143,7 +146,8 @@ impl Answer for FleetAnswer {
         }
         document.push(Block::Gap);
         let mut notes = vec![self.left()];
-        let out = |one: &ImpossibleView| format!("{} fits on none of them: {}.", one.model, one.because);
+        let out =
+            |one: &ImpossibleView| format!("{} fits on none of them: {}.", one.model, one.because);
         notes.extend(self.impossible.iter().map(out));
         if detail == Detail::Full {
             notes.push(

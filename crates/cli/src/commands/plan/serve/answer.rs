@@ -99,7 +99,7 @@ pub(super) struct ChoiceView {
     pub(super) price: Option<PaidView>,
     /// What the speed rests on.
     pub(super) evidence: String,
-    /// What keeps a replica from carrying more: TTFT, ITL, memory, sequences (requests at once) or prompts.
+    /// What keeps a replica from carrying more: TTFT, ITL, memory, batch (requests at once) or prompts.
     pub(super) bound_by: &'static str,
     /// Why it is not the first choice.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -100,7 +100,7 @@ impl ServeAnswer {
             Column::right("LOAD"),
             Column::left("BOUND-BY"),
             Column::right("$/H"),
-            Column::right("$/M-OUT"),
+            Column::right("$/M"),
             Column::left("EVIDENCE"),
         ]);
         for (index, choice) in self.choices.iter().enumerate() {
@@ -146,7 +146,10 @@ impl ServeAnswer {
             );
         };
         let price = first.usd_per_hour.map_or(String::new(), |usd| {
-            let from = first.price.as_ref().map_or(String::new(), |price| format!(" from {}", price.from()));
+            let from = first
+                .price
+                .as_ref()
+                .map_or(String::new(), |price| format!(" from {}", price.from()));
             format!(", ${usd:.2}/h{from}")
         });
         let words = format!(
@@ -187,7 +190,9 @@ impl ServeAnswer {
 
     fn chosen(&self, first: &ChoiceView) -> String {
         let whole = match first.billed_gpus > first.gpus {
-            true => format!(" {} GPUs are billed, because they are sold in hosts.", first.billed_gpus),
+            true => {
+                format!(" {} GPUs are billed, because they are sold in hosts.", first.billed_gpus)
+            }
             false => String::new(),
         };
         format!(

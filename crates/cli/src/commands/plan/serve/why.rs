@@ -17,12 +17,12 @@ pub(super) fn lost(question: &ServeQuestion<'_>, first: &Choice, other: &Choice)
         }
         ServeObjective::FewestGpus => "more GPUs".to_owned(),
         ServeObjective::TokensPerDollar => "fewer tokens per dollar".to_owned(),
-        ServeObjective::Cheapest
-            if percent < 0.0 && other.evidence == Evidence::DatasheetOnly =>
-        {
+        ServeObjective::Cheapest if percent < 0.0 && other.evidence == Evidence::DatasheetOnly => {
             format!("{:.0} % cheaper on paper, but nobody has measured it", -percent)
         }
-        ServeObjective::Cheapest if percent < 2.5 => "same price, fewer and larger replicas or slower".to_owned(),
+        ServeObjective::Cheapest if percent < 2.5 => {
+            "same price, fewer and larger replicas or slower".to_owned()
+        }
         ServeObjective::Cheapest => {
             let cause = if b.billed.get() > b.gpus.get() {
                 format!("{} GPUs are paid for {}", b.billed.get(), b.gpus.get())

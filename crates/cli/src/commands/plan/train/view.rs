@@ -184,8 +184,7 @@ impl TrainAnswer {
 }
 
 fn chosen(first: &TrainChoiceView, considered: usize, feasible: usize) -> String {
-    let price =
-        first.price.as_ref().map_or(String::new(), |price| format!("{}, ", price.from()));
+    let price = first.price.as_ref().map_or(String::new(), |price| format!("{}, ", price.from()));
     format!(
         "Chosen 1: {price}{} per step; MFU {:.1} % (causal attention, dense peak), \
          HFU {:.1} %; {considered} layouts tried, {feasible} possible.",
