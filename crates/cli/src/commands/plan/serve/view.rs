@@ -97,10 +97,9 @@ impl ServeAnswer {
             Column::right("SIZE"),
             Column::right(if slow { "TTFT-S" } else { "TTFT-MS" }),
             Column::right("ITL-MS"),
-            Column::right("LOAD"),
             Column::left("BOUND-BY"),
             Column::right("$/H"),
-            Column::right("$/M"),
+            Column::right("$/M-OUT"),
             Column::left("EVIDENCE"),
         ]);
         for (index, choice) in self.choices.iter().enumerate() {
@@ -282,7 +281,7 @@ fn cliff_words(cliff: &CliffView, first: &ChoiceView) -> String {
     format!("Near a cliff: with {target} {then} ms instead of {asked} ms, {gpus}.")
 }
 
-fn cells(index: usize, choice: &ChoiceView, slow: bool) -> [String; 11] {
+fn cells(index: usize, choice: &ChoiceView, slow: bool) -> [String; 10] {
     let money = |usd: Option<f64>| match usd {
         None => String::new(),
         Some(usd) if usd >= 1e3 => format!("{usd:.0}"),
@@ -296,7 +295,6 @@ fn cells(index: usize, choice: &ChoiceView, slow: bool) -> [String; 11] {
         format!("{}x{}", choice.replicas, choice.gpus_per_replica),
         ttft,
         choice.itl_p95_ms.cell(),
-        format!("{:.0}%", choice.load * 100.0),
         choice.bound_by.to_owned(),
         money(choice.usd_per_hour),
         money(choice.usd_per_million_output_tokens),

@@ -198,7 +198,7 @@ fn lost(size: Size, first: &TrainChoice, other: &TrainChoice) -> String {
     let dearer = first.usd.zip(other.usd).map(|(a, b)| percent(a.point, b.point));
     let cause = largest_difference(first, other);
     match (size, dearer) {
-        (Size::Deadline(_), Some(dearer)) => format!("{} dearer: {cause}", share(dearer)),
+        (Size::Deadline(_), Some(dearer)) => format!("{} more expensive: {cause}", share(dearer)),
         _ => format!("{} later: {cause}", share(later)),
     }
 }
