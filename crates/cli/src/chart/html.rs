@@ -58,6 +58,10 @@ impl Page {
     fn block(&mut self, block: &Block) {
         match block {
             Block::Heading(words) => self.line(format_args!("<h2>{}</h2>", escape(words))),
+            Block::Verdict(words, tone) => {
+                let class = class(*tone).unwrap_or("plain");
+                self.line(format_args!("<p class=\"verdict {class}\">{}</p>", escape(words)));
+            }
             Block::Facts(facts) => {
                 self.line(format_args!("<dl>"));
                 for (name, value) in facts {
@@ -176,17 +180,20 @@ fn side(align: Align) -> &'static str {
     }
 }
 
-fn cell(row: &Row, index: usize, last: bool) -> String {
-    let nothing = Cell::default();
-    let cell = row.cells.get(index).unwrap_or(&nothing);
-    let words = escape(cell.shown());
-    let class = match cell.tone {
+fn class(tone: Tone) -> Option<&'static str> {
+    match tone {
         Tone::Plain => None,
         Tone::Good => Some("good"),
         Tone::Caution => Some("caution"),
         Tone::Bad => Some("bad"),
-    };
-    let mut text = match class {
+    }
+}
+
+fn cell(row: &Row, index: usize, last: bool) -> String {
+    let nothing = Cell::default();
+    let cell = row.cells.get(index).unwrap_or(&nothing);
+    let words = escape(cell.shown());
+    let mut text = match class(cell.tone) {
         Some(class) => format!("<span class=\"{class}\">{words}</span>"),
         None => words.into_owned(),
     };

@@ -39,6 +39,7 @@ fn all() -> Vec<(&'static str, Value)> {
         ("explain-list", schema::<explain::Listing>(explain::Listing::KIND)),
         ("engine-command", schema::<plan::EngineCommand>(plan::EngineCommand::KIND)),
         ("fit", schema::<fit::FitReport>(fit::FitReport::KIND)),
+        ("plan-fleet", schema::<plan::FleetAnswer>(plan::FleetAnswer::KIND)),
         ("plan-serve", schema::<plan::ServeAnswer>(plan::ServeAnswer::KIND)),
         ("plan-train", schema::<plan::TrainAnswer>(plan::TrainAnswer::KIND)),
         ("training-command", schema::<plan::TrainingCommand>(plan::TrainingCommand::KIND)),

@@ -13,6 +13,7 @@ mod kernels;
 mod measured;
 mod prices;
 mod problems;
+mod providers;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ pub use date::Date;
 pub use kernels::kernels_measured;
 pub use prices::{Confidence, Offer, Purchase};
 pub use problems::{CatalogError, Problem};
+pub use providers::{Provider, ProviderKind};
 
 use crate::hardware::Accelerator;
 use accelerators::{folded, names};
@@ -33,6 +35,7 @@ use thiserror::Error;
 const ACCELERATORS: &str = include_str!("../../../../catalog/accelerators.csv");
 const MEASURED: &str = include_str!("../../../../catalog/measured.csv");
 const PRICES: &str = include_str!("../../../../catalog/prices.csv");
+const PROVIDERS: &str = include_str!("../../../../catalog/providers.csv");
 
 /// How many near misses a person can take in.
 const NEAR: usize = 4;
@@ -46,6 +49,8 @@ pub struct Catalog {
     pub accelerators: Vec<Accelerator>,
     /// Every price is of a part above.
     pub prices: Vec<Offer>,
+    /// Who sells them. A user's own seller is not among them.
+    pub providers: Vec<Provider>,
 }
 
 /// No accelerator has this name.
@@ -85,7 +90,8 @@ impl Catalog {
                 part.source = format!("{}; measured: {}", part.source, entry.source);
             }
         }
-        Ok(Self { accelerators: parts, prices })
+        let providers = providers::read("providers.csv", PROVIDERS)?;
+        Ok(Self { accelerators: parts, prices, providers })
     }
 
     /// Adds a user's file, whose text is TOML. `name` is what problems call the file.
@@ -111,7 +117,8 @@ impl Catalog {
         self.prices.iter().filter(move |offer| offer.accelerator == *id)
     }
 
-    /// The lowest price of a part, from one provider or from any.
+    /// The lowest price of a part, from one provider or from any that is not a marketplace: what those ask is for
+    /// hosts of others, as they come, and nobody plans a service on it unless they say so.
     ///
     /// A price of low confidence counts only if there is no other: a list that contradicts itself
     /// is often far too cheap.
@@ -121,13 +128,58 @@ impl Catalog {
         provider: Option<&str>,
         purchase: Purchase,
     ) -> Option<&Offer> {
-        self.prices_of(id)
-            .filter(|offer| offer.purchase == purchase)
-            .filter(|offer| provider.is_none_or(|name| offer.provider.eq_ignore_ascii_case(name)))
+        self.sold(id, provider, purchase)
             // All prices are in US dollars, so the bare amounts compare.
             .min_by_key(|offer| {
                 (offer.confidence == Confidence::Low, offer.price.amount().micros())
             })
+    }
+
+    /// The lowest price for each number of accelerators that must be connected: cheapest first, and each sells more
+    /// than the one before it. Whoever names a provider knows how many it connects.
+    pub fn offers(
+        &self,
+        id: &AcceleratorId,
+        provider: Option<&str>,
+        purchase: Purchase,
+    ) -> Vec<(u32, &Offer)> {
+        let most = |offer: &Offer| match provider {
+            Some(_) => u32::MAX,
+            None => self.provider(&offer.provider).map_or(u32::MAX, Provider::most_connected),
+        };
+        let mut all: Vec<(u32, &Offer)> =
+            self.sold(id, provider, purchase).map(|offer| (most(offer), offer)).collect();
+        all.sort_by_key(|(_, offer)| {
+            (offer.confidence == Confidence::Low, offer.price.amount().micros())
+        });
+        let mut reached = 0;
+        all.retain(|(most, _)| {
+            let more = *most > reached;
+            reached = reached.max(*most);
+            more
+        });
+        all
+    }
+
+    fn sold<'a>(
+        &'a self,
+        id: &AcceleratorId,
+        provider: Option<&str>,
+        purchase: Purchase,
+    ) -> impl Iterator<Item = &'a Offer> {
+        let marketplace = |offer: &Offer| {
+            self.provider(&offer.provider).is_some_and(|one| one.kind == ProviderKind::Marketplace)
+        };
+        self.prices_of(id).filter(move |offer| offer.purchase == purchase).filter(move |offer| {
+            match provider {
+                Some(name) => offer.provider.eq_ignore_ascii_case(name),
+                None => !marketplace(offer),
+            }
+        })
+    }
+
+    fn provider(&self, name: &str) -> Option<&Provider> {
+        self.providers.iter().find(|one| one.name.eq_ignore_ascii_case(name))
     }
 
     /// Ids that begin like the name first (`a100` may be one of four), then similar ones.

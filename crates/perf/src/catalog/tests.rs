@@ -132,7 +132,9 @@ fn the_cheapest_price_is_one_to_trust() {
         Some((offer.provider.as_str(), offer.price.amount().micros()))
     };
     assert_eq!(cheapest("h100", Some("AWS"), Purchase::OnDemand), Some(("aws", 6_880_000)));
-    assert_eq!(cheapest("h100", None, Purchase::OnDemand), Some(("vast", 1_867_500)));
+    assert_eq!(cheapest("h100", Some("vast"), Purchase::OnDemand), Some(("vast", 1_867_500)));
+    // A marketplace counts only if it is named.
+    assert_eq!(cheapest("h100", None, Purchase::OnDemand), Some(("verda", 3_250_000)));
     // 0.4514 at Azure is marked as suspect and is not taken.
     assert_eq!(cheapest("a100-80gb", None, Purchase::Spot), Some(("verda", 895_000)));
     // Where there is nothing better, it is.
@@ -354,5 +356,26 @@ proptest! {
     #[test]
     fn no_text_makes_a_file_panic(text in "\\PC*|(\\[\\[(price|accelerator)\\]\\]\n|id = 1\n|[a-z]{1,8} = \\PC{1,5}\n){0,6}") {
         let _ = with(&text);
+    }
+}
+
+#[test]
+fn many_that_are_connected_are_sold_only_by_who_connects_them() {
+    let catalog = Catalog::builtin();
+    let offers = catalog.offers(&id("h100-sxm-80gb"), None, Purchase::OnDemand);
+    let most: Vec<u32> = offers.iter().map(|(most, _)| *most).collect();
+    let price: Vec<i64> = offers.iter().map(|(_, one)| one.price.amount().micros()).collect();
+    assert!(most.is_sorted() && price.is_sorted(), "{most:?} {price:?}");
+    assert!(most[0] < 512 && *most.last().unwrap() >= 16_384, "{most:?}");
+    let named = catalog.offers(&id("h100-sxm-80gb"), Some("vast"), Purchase::OnDemand);
+    assert_eq!(named.len(), 1, "who names a seller knows how many it connects");
+}
+
+#[test]
+fn every_seller_has_a_kind() {
+    let catalog = Catalog::builtin();
+    for offer in &catalog.prices {
+        let known = catalog.providers.iter().any(|one| one.name == offer.provider);
+        assert!(known, "{} is not in providers.csv", offer.provider);
     }
 }

@@ -1,14 +1,32 @@
 //! What both searches share: a part with its price, and a number with its interval.
 
-use crate::catalog::Offer;
+use crate::catalog::{Catalog, Offer, Purchase};
 use crate::evidence::Spread;
 use crate::hardware::Accelerator;
 
-/// A part that may be used, and its price.
-#[derive(Clone, Copy, Debug)]
+/// A part that may be used, and its prices.
+#[derive(Clone, Debug)]
 pub struct Part<'a> {
     pub accelerator: &'a Accelerator,
-    pub offer: Option<&'a Offer>,
+    /// The lowest price by how many are connected at most, as [`Catalog::offers`] gives it.
+    pub offers: Vec<(u32, &'a Offer)>,
+}
+
+impl<'a> Part<'a> {
+    /// A part at what the catalogue says it costs.
+    pub fn priced(
+        catalog: &'a Catalog,
+        accelerator: &'a Accelerator,
+        provider: Option<&str>,
+        purchase: Purchase,
+    ) -> Self {
+        Self { accelerator, offers: catalog.offers(&accelerator.id, provider, purchase) }
+    }
+
+    /// The lowest price of so many that are connected.
+    pub fn offer(&self, connected: u32) -> Option<&'a Offer> {
+        self.offers.iter().find(|(most, _)| *most >= connected).map(|(_, offer)| *offer)
+    }
 }
 
 /// A number with its low and high end.

@@ -107,7 +107,11 @@ impl fmt::Display for Rejection {
                 write!(f, "{count} {what} do not divide by {by}")
             }
             Self::Link { layout, link, share } => {
-                write!(f, "{layout} over {link}: exchange takes {:.0} % of the step", share * 100.0)
+                write!(
+                    f,
+                    "{layout} over {link}: all-reduce takes {:.0} % of the step",
+                    share * 100.0
+                )
             }
             Self::Latency { which, best, target } => {
                 let name = match which {

@@ -1,6 +1,6 @@
 //! What would change the answer.
 
-use super::serve::{Choice, Knowledge, ServeQuestion, serve};
+use super::serve::{Choice, Knowledge, ServeQuestion, Targets, serve};
 
 /// A change of the question, and what the answer would then be.
 #[derive(Clone, Debug)]
@@ -17,15 +17,9 @@ pub fn changes(question: &ServeQuestion<'_>, knowledge: &Knowledge) -> Vec<Chang
         ("rate +50 %", |question| question.rate *= 1.5),
         ("output +25 %", |question| question.shape.output *= 1.25),
         ("input +25 %", |question| question.shape.input *= 1.25),
-        ("ITL target -25 %", |question| {
-            question.targets.itl_p95 = question.targets.itl_p95.map(|target| target * 0.75);
-        }),
-        ("ITL target +25 %", |question| {
-            question.targets.itl_p95 = question.targets.itl_p95.map(|target| target * 1.25);
-        }),
-        ("TTFT target -25 %", |question| {
-            question.targets.ttft_p95 = question.targets.ttft_p95.map(|target| target * 0.75);
-        }),
+        ("ITL target -25 %", |question| Target::BetweenTokens.scale(&mut question.targets, 0.75)),
+        ("ITL target +25 %", |question| Target::BetweenTokens.scale(&mut question.targets, 1.25)),
+        ("TTFT target -25 %", |question| Target::FirstToken.scale(&mut question.targets, 0.75)),
     ];
     let targets = question.targets;
     moves
@@ -39,5 +33,70 @@ pub fn changes(question: &ServeQuestion<'_>, knowledge: &Knowledge) -> Vec<Chang
             change(&mut moved);
             Change { what, first: serve(&moved, knowledge).ranked.into_iter().next() }
         })
+        .collect()
+}
+
+/// A target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    FirstToken,
+    BetweenTokens,
+}
+
+impl Target {
+    /// As people write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::FirstToken => "TTFT",
+            Self::BetweenTokens => "ITL",
+        }
+    }
+
+    fn of(self, targets: &mut Targets) -> &mut Option<f64> {
+        match self {
+            Self::FirstToken => &mut targets.ttft_p95,
+            Self::BetweenTokens => &mut targets.itl_p95,
+        }
+    }
+
+    fn scale(self, targets: &mut Targets, factor: f64) {
+        let target = self.of(targets);
+        *target = target.map(|target| target * factor);
+    }
+}
+
+/// A target near which the answer moves much: the same accelerator, and far more or fewer of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cliff {
+    pub target: Target,
+    /// Seconds as asked, and as they would have to be.
+    pub asked: f64,
+    pub moved: f64,
+    /// Accelerators then; `None` if none would do.
+    pub gpus: Option<u32>,
+}
+
+/// Small changes of a target.
+const SMALL: [f64; 6] = [0.9, 1.1, 0.75, 1.25, 0.67, 1.5];
+/// So many times as many, or as few, are much.
+const MUCH: f64 = 1.8;
+
+/// The smallest change of each target that moves the number of accelerators much, if one does.
+pub fn cliffs(question: &ServeQuestion<'_>, knowledge: &Knowledge, first: &Choice) -> Vec<Cliff> {
+    let part = [question.parts[first.part].clone()];
+    let alone = ServeQuestion { parts: &part, ..question.clone() };
+    let moved = |target: Target, factor: f64| -> Option<Cliff> {
+        let mut moved = alone.clone();
+        let asked = (*target.of(&mut moved.targets))?;
+        target.scale(&mut moved.targets, factor);
+        let gpus = serve(&moved, knowledge).ranked.first().map(|choice| choice.gpus.get());
+        let ratio =
+            gpus.map_or(f64::INFINITY, |gpus| f64::from(gpus) / f64::from(first.gpus.get()));
+        let much = ratio >= MUCH || ratio <= 1.0 / MUCH;
+        much.then_some(Cliff { target, asked, moved: asked * factor, gpus })
+    };
+    [Target::FirstToken, Target::BetweenTokens]
+        .into_iter()
+        .filter_map(|target| SMALL.into_iter().find_map(|factor| moved(target, factor)))
         .collect()
 }

@@ -16,8 +16,7 @@ fn model(name: &str) -> Architecture {
 fn parts<'a>(catalog: &'a Catalog, names: &[&str]) -> Vec<Part<'a>> {
     let part = |name: &&str| {
         let accelerator = catalog.accelerator(name).unwrap();
-        let offer = catalog.cheapest(&accelerator.id, None, Purchase::OnDemand);
-        Part { accelerator, offer }
+        Part::priced(catalog, accelerator, None, Purchase::OnDemand)
     };
     names.iter().map(part).collect()
 }
@@ -33,6 +32,8 @@ fn question<'a>(model: &'a Architecture, parts: &'a [Part<'a>]) -> ServeQuestion
         parts,
         objective: ServeObjective::Cheapest,
         spare: 0,
+        most_load: 1.0,
+        fewest_replicas: 1,
         most_gpus: 64,
         sequences: 256,
     }

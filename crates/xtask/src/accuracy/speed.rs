@@ -82,14 +82,13 @@ fn rank_seconds(catalog: &Catalog) -> Result<f64> {
     let model = model("deepseek-v3")?;
     let priced = |accelerator| {
         let accelerator: &flyball_perf::hardware::Accelerator = accelerator;
-        let offer = catalog.cheapest(&accelerator.id, None, Purchase::OnDemand);
-        Part { accelerator, offer }
+        Part::priced(catalog, accelerator, None, Purchase::OnDemand)
     };
     // Parts on which the model fits, so that no layout is ruled out cheaply.
     let large = ["h200", "b200", "b300-sxm", "mi300x"];
     let large: Vec<Part<'_>> =
         large.iter().map(|name| Ok(priced(catalog.accelerator(name)?))).collect::<Result<_>>()?;
-    let parts: Vec<Part<'_>> = large.iter().copied().cycle().take(240).collect();
+    let parts: Vec<Part<'_>> = large.iter().cloned().cycle().take(240).collect();
     let question = ServeQuestion {
         model: &model,
         engine: Engine::Vllm,
@@ -100,6 +99,8 @@ fn rank_seconds(catalog: &Catalog) -> Result<f64> {
         parts: &parts,
         objective: ServeObjective::Cheapest,
         spare: 0,
+        most_load: 1.0,
+        fewest_replicas: 1,
         most_gpus: 64,
         sequences: 256,
     };

@@ -106,8 +106,8 @@ pub(super) fn predicted(
 ) -> Result<Capacity, Failure> {
     let model = Model::load(name, &args.formats)?;
     let accelerator = catalog::accelerator(catalog, gpu, "flyball backtest --gpu")?;
-    let offer = catalog.cheapest(&accelerator.id, None, Purchase::OnDemand);
-    let parts = [Part { accelerator, offer }];
+    let parts = [Part::priced(catalog, accelerator, None, Purchase::OnDemand)];
+    let offer = parts[0].offer(args.tensor);
     let knowledge = Knowledge::builtin();
     let question = ServeQuestion {
         model: &model.architecture,
@@ -120,6 +120,8 @@ pub(super) fn predicted(
         parts: &parts,
         objective: ServeObjective::Cheapest,
         spare: 0,
+        most_load: 1.0,
+        fewest_replicas: 1,
         most_gpus: args.tensor,
         sequences: SEQUENCES,
     };

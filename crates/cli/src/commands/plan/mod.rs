@@ -1,8 +1,9 @@
 //! `flyball plan`: which accelerators, how many, in which layout, for how much.
 //!
-//! `serve` sizes a service, `train` a run. Both ask `perf` for all layouts and show the best, the
+//! `serve` sizes a service, `train` a run, `fleet` puts several services on GPUs that are there. They ask `perf` for all layouts and show the best, the
 //! ones that were rejected and why, and what would change the answer. Nothing is decided here.
 
+mod fleet;
 mod parts;
 pub(crate) mod quantities;
 mod range;
@@ -19,11 +20,11 @@ use crate::output::{Exit, Failure, Printer};
 pub(crate) use quantities::whole;
 #[cfg(test)]
 pub(crate) use {
-    serve::answer::ServeAnswer, serve::emit::EngineCommand, train::answer::TrainAnswer,
-    train::emit::TrainingCommand,
+    fleet::answer::FleetAnswer, serve::answer::ServeAnswer, serve::emit::EngineCommand,
+    train::answer::TrainAnswer, train::emit::TrainingCommand,
 };
 
-/// Plan a service or a training run: fit, speed, layout, price
+/// Plan a service, a fleet or a training run: fit, speed, layout, price
 ///
 /// Works offline, from the model's config.json and the catalog. Numbers carry their interval and
 /// say what they rest on; prices say their day.
@@ -36,12 +37,14 @@ pub(crate) struct PlanArgs {
 #[derive(Debug, Subcommand)]
 enum What {
     Serve(serve::ServeArgs),
+    Fleet(fleet::FleetArgs),
     Train(train::TrainArgs),
 }
 
 pub(crate) fn run(args: &PlanArgs, printer: &Printer) -> Result<Exit, Failure> {
     match &args.what {
         What::Serve(args) => serve::run(args, printer),
+        What::Fleet(args) => fleet::run(args, printer),
         What::Train(args) => train::run(args, printer),
     }
 }

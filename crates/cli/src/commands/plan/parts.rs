@@ -18,7 +18,7 @@ pub(crate) struct PartsArgs {
     #[arg(hide_env_values = true)]
     accelerators: Vec<String>,
 
-    /// Only prices of this provider
+    /// Only prices of this provider; marketplaces count only if they are named
     #[arg(long, value_name = "NAME", env = "FLYBALL_PLAN_PROVIDER", hide_env_values = true)]
     provider: Option<String>,
 
@@ -49,8 +49,9 @@ pub(crate) struct PaidView {
 }
 
 impl PaidView {
-    pub(crate) fn of(part: &Part<'_>) -> Option<PaidView> {
-        part.offer.map(|offer| PaidView {
+    /// What so many connected ones cost.
+    pub(crate) fn of(part: &Part<'_>, connected: u32) -> Option<PaidView> {
+        part.offer(connected).map(|offer| PaidView {
             provider: offer.provider.clone(),
             sku: offer.sku.clone(),
             purchase: offer.purchase.name(),
@@ -84,8 +85,7 @@ impl PartsArgs {
             None => None,
         };
         let priced = |accelerator: &'a Accelerator| {
-            let offer = catalog.cheapest(&accelerator.id, provider, self.purchase());
-            Part { accelerator, offer }
+            Part::priced(catalog, accelerator, provider, self.purchase())
         };
         if self.accelerators.is_empty() {
             // Engines and kernels of the other makers are not modelled, and parts before 2020 have no
@@ -99,7 +99,7 @@ impl PartsArgs {
                 .iter()
                 .filter(usual)
                 .map(priced)
-                .filter(|part| part.offer.is_some())
+                .filter(|part| !part.offers.is_empty())
                 .collect());
         }
         let mut parts: Vec<Part<'a>> = Vec::new();

@@ -33,6 +33,18 @@ pub(crate) fn whole(text: &str) -> Result<u32, String> {
     }
 }
 
+/// `80%` or `0.8`: above zero, and no more than all.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    let (digits, unit) = match text.trim().strip_suffix('%') {
+        Some(digits) => (digits, 100.0),
+        None => (text.trim(), 1.0),
+    };
+    let number = digits.trim().parse::<f64>().ok().map(|number| number / unit);
+    number
+        .filter(|share| *share > 0.0 && *share <= 1.0)
+        .ok_or_else(|| "write a share above zero, as in 80% or 0.8".to_owned())
+}
+
 /// `12`, `12/s`, `720/min`, `40k/h`: requests per second.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
     let wrong = || "write requests per time, as in 12/s, 720/min or 40k/h".to_owned();

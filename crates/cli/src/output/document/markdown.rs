@@ -21,6 +21,7 @@ impl Document {
 fn block(block: &Block) -> Option<String> {
     Some(match block {
         Block::Heading(words) => format!("### {}\n", escaped(words)),
+        Block::Verdict(words, _) => format!("**{}**\n", escaped(words)),
         Block::Facts(facts) => {
             let lines = facts.iter().map(|(name, value)| {
                 format!("- **{}**: {}\n", escaped(name), escaped(shown(value)))

@@ -25,6 +25,8 @@ pub(crate) struct Document {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Block {
     Heading(String),
+    /// The answer in one sentence, before everything that it rests on. The tone goes with its first word.
+    Verdict(String, Tone),
     /// Names and what they are: `Model   Qwen3-32B`.
     Facts(Vec<(String, String)>),
     Table(Table),

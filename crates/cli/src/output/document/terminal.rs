@@ -20,6 +20,7 @@ impl Document {
                 Block::Heading(words) => {
                     text.line(format_args!("{BOLD}{}{BOLD:#}", charset.fold(words)));
                 }
+                Block::Verdict(words, tone) => show_verdict(&mut text, &charset.fold(words), *tone),
                 Block::Facts(facts) => show_facts(&mut text, facts, charset),
                 Block::Table(table) => show_table(&mut text, table, charset),
                 Block::Tree(nodes) => tree::show(&mut text, nodes, charset),
@@ -35,6 +36,13 @@ impl Document {
             }
         }
         text
+    }
+}
+
+fn show_verdict(text: &mut Text, words: &str, tone: Tone) {
+    let style = style(tone).bold();
+    for line in wrap(words, WIDTH) {
+        text.line(format_args!("{style}{line}{style:#}"));
     }
 }
 

@@ -1,5 +1,6 @@
 //! Judging one layout of a service: the best chunk size, as many replicas as the load needs.
 
+use super::bound::{Bound, Rule};
 use super::question::{Knowledge, ServeObjective, ServeQuestion, Targets};
 use crate::evidence::{Evidence, Spread};
 use crate::hardware::Kernels;
@@ -20,9 +21,10 @@ use std::cmp::Ordering;
 
 /// Above this share of a step, a layout is bound by its links and not worth its accelerators.
 const LINK_BOUND: f64 = 0.5;
-/// A replica is not planned fuller than this, in prompts or in requests at once, whatever the
-/// latencies: near 1 the queue explodes.
-const FULLEST: f64 = 0.9;
+/// So much beyond its capacity a replica shows what it runs into.
+const BEYOND: f64 = 1.01;
+/// Prices closer than this are equal: they move by more from week to week.
+const NEAR: f64 = 0.02;
 /// More replicas than this are a mistake in the question.
 const MOST_REPLICAS: f64 = 1e5;
 
@@ -47,8 +49,8 @@ pub struct Choice {
     /// Dollars per million output tokens at this load.
     pub usd_per_million: Option<f64>,
     pub evidence: Evidence,
-    /// The interval of the time to the first token reaches past the target.
-    pub may_miss_ttft: bool,
+    /// What a replica runs into first.
+    pub bound: Bound,
 }
 
 impl Choice {
@@ -61,30 +63,48 @@ impl Choice {
         self.order.map_or(f64::INFINITY, |order| order.usd_per_hour())
     }
 
+    /// What it is ranked by: of a part that nobody has measured, what it costs at the low end of its interval, so that
+    /// it wins only where it would win there too.
+    fn usd_to_rank(&self) -> f64 {
+        match self.evidence {
+            Evidence::DatasheetOnly => {
+                self.usd_per_hour() * self.capacity.point / self.capacity.low
+            }
+            _ => self.usd_per_hour(),
+        }
+    }
+
     /// Output tokens per dollar with every replica full.
     fn tokens_per_dollar(&self, output: f64) -> f64 {
         let replicas = f64::from(self.replicas.get());
-        self.capacity.point * output * replicas * 3_600.0 / self.usd_per_hour()
+        self.capacity.point * output * replicas * 3_600.0 / self.usd_to_rank()
     }
 }
 
-/// Better first; of two equally good, the one with fewer accelerators, then the faster.
+/// Better first; of two that are nearly equal, the one with more and smaller replicas, of which one can be lost
+/// more easily; then the cheaper, then the faster.
 pub(super) fn better(objective: &ServeObjective, output: f64, a: &Choice, b: &Choice) -> Ordering {
     let by = match objective {
-        ServeObjective::Cheapest => a.usd_per_hour().total_cmp(&b.usd_per_hour()),
-        // Two per cent are nothing to pay for, so times that close are equal and money decides.
-        ServeObjective::Fastest { .. } => {
-            let step = |choice: &Choice| (choice.ttft_p95.point.ln() / 0.02).round();
-            step(a).total_cmp(&step(b)).then(a.usd_per_hour().total_cmp(&b.usd_per_hour()))
-        }
+        ServeObjective::Cheapest => near(a.usd_to_rank(), b.usd_to_rank()),
+        ServeObjective::Fastest { .. } => near(a.ttft_p95.point, b.ttft_p95.point)
+            .then(a.usd_to_rank().total_cmp(&b.usd_to_rank())),
+        ServeObjective::FewestGpus => a.gpus.cmp(&b.gpus),
         ServeObjective::TokensPerDollar => {
-            b.tokens_per_dollar(output).total_cmp(&a.tokens_per_dollar(output))
+            near(b.tokens_per_dollar(output), a.tokens_per_dollar(output))
         }
     };
-    by.then(a.gpus.cmp(&b.gpus))
+    by.then(b.replicas.cmp(&a.replicas))
+        .then(a.usd_to_rank().total_cmp(&b.usd_to_rank()))
+        .then(a.gpus.cmp(&b.gpus))
         .then(a.ttft_p95.point.total_cmp(&b.ttft_p95.point))
         .then(a.itl_p95.point.total_cmp(&b.itl_p95.point))
         .then(b.chunk.cmp(&a.chunk))
+}
+
+/// Compares in steps, so that what is nearly equal is equal and the order stays one.
+fn near(a: f64, b: f64) -> Ordering {
+    let step = |value: f64| (value.ln() / NEAR).round();
+    step(a).total_cmp(&step(b))
 }
 
 /// The best a layout can do, or why it can do nothing.
@@ -102,7 +122,7 @@ pub(super) fn best(
     if let Some(reason) = layouts::indivisible(question.model, &layout) {
         return Err(reason);
     }
-    if part.offer.is_none() {
+    if part.offer(gpus).is_none() && question.objective != ServeObjective::FewestGpus {
         return Err(Rejection::NoPrice);
     }
     // Ampere and later run 8- and 4-bit weights, if need be as storage only; earlier parts have no
@@ -228,17 +248,17 @@ fn sized(
         cache_tokens: memory.cache_tokens.low().get() as f64,
         output_held: 1.0,
     };
-    let Targets { ttft_p95, itl_p95, tpot } = question.targets;
-    if let Some(target) = tpot {
+    if let Some(target) = question.targets.tpot {
         whole_step_inside(step, question, &limits, chunk, target)?;
     }
-    let inside = |at: &Operating| {
-        tpot.is_none_or(|target| at.tpot <= target)
-            && itl_p95.is_none_or(|target| at.itl_p95(spreads.itl.high) <= target)
-            && ttft_p95.is_none_or(|target| at.ttft_p95 <= target)
-            && at.prompt_load <= FULLEST
-            && at.slots <= FULLEST
+    let rule = Rule {
+        targets: question.targets,
+        first_token: spreads.ttft,
+        between_tokens: spreads.itl,
+        limits: &limits,
+        shape,
     };
+    let inside = |at: &Operating| rule.broken(at).is_none();
     let Some(most) = steady::most_running(step, shape, &limits, inside) else {
         let idle = steady::operating(step, shape, &limits, 0.1);
         return Err(too_late(&question.targets, &idle, spreads));
@@ -247,14 +267,14 @@ fn sized(
     let share = question.rate / f64::from(replicas.get());
     let at = steady::at_rate(step, shape, &limits, share.min(most.rate)).unwrap_or(most);
     let gpus = Gpus::for_replicas(layout.gpus(), replicas);
-    let order = part.offer.and_then(|offer| Order::of(offer, gpus));
+    let order = part.offer(layout.gpus().get()).and_then(|offer| Order::of(offer, gpus));
     if let (ServeObjective::Fastest { usd_per_hour }, Some(order)) = (question.objective, order)
         && order.usd_per_hour() > usd_per_hour
     {
         return Err(Rejection::OverBudget { usd: order.usd_per_hour(), budget: usd_per_hour });
     }
     let tokens_per_hour = question.rate * shape.output * 3_600.0;
-    let ttft = Ranged::new(at.ttft_p95, spreads.ttft);
+    let beyond = steady::operating(step, shape, &limits, BEYOND * most.running);
     Ok(Choice {
         part: 0,
         layout,
@@ -269,11 +289,12 @@ fn sized(
             point: at.itl_p95(1.0),
             high: at.itl_p95(spreads.itl.high),
         },
-        ttft_p95: ttft,
+        ttft_p95: Ranged::new(at.ttft_p95, spreads.ttft),
         capacity: Ranged::new(most.rate, spreads.capacity),
         usd_per_million: order.map(|order| order.usd_per_hour() * 1e6 / tokens_per_hour),
         evidence,
-        may_miss_ttft: ttft_p95.is_some_and(|target| ttft.high > target),
+        // What holds it where no rule does are prompts, which cannot be replaced faster.
+        bound: rule.broken(&beyond).unwrap_or(Bound::Prompts),
     })
 }
 
@@ -285,7 +306,7 @@ fn too_late(targets: &Targets, idle: &Operating, spreads: &Spreads) -> Rejection
         (None, Some(target)) => (idle.tpot, target),
         (None, None) => (0.0, f64::INFINITY),
     };
-    let first = (idle.ttft_p95, ttft_p95.unwrap_or(f64::INFINITY));
+    let first = (idle.ttft_p95 * spreads.ttft.high, ttft_p95.unwrap_or(f64::INFINITY));
     let is_between = between.0 > between.1;
     let which = if is_between { Latency::BetweenTokens } else { Latency::FirstToken };
     let (best, target) = if is_between { between } else { first };
@@ -308,14 +329,15 @@ fn whole_step_inside(
     Err(Rejection::Latency { which: Latency::BetweenTokens, best, target })
 }
 
-/// As few as carry the load, and the spare; with a budget for speed, as many as it buys.
+/// As few as carry the load with room to spare; with a budget for speed, as many as it buys.
 fn replicas_for(
     question: &ServeQuestion<'_>,
     part: &Part<'_>,
     layout: ServingLayout,
     capacity: f64,
 ) -> Result<Replicas, Rejection> {
-    let needed = (question.rate / capacity).ceil().max(1.0) + f64::from(question.spare);
+    let load = (question.rate / (capacity * question.most_load)).ceil();
+    let needed = load.max(f64::from(question.fewest_replicas.max(1))) + f64::from(question.spare);
     if needed > MOST_REPLICAS {
         let gpus = needed * f64::from(layout.gpus().get());
         let most = MOST_REPLICAS as u32 * layout.gpus().get();
@@ -325,14 +347,15 @@ fn replicas_for(
     let ServeObjective::Fastest { usd_per_hour } = question.objective else {
         return Ok(Replicas::new(needed));
     };
-    let bought = part.offer.map_or(needed, |offer| {
+    let offer = part.offer(layout.gpus().get());
+    let bought = offer.map_or(needed, |offer| {
         let each = usd(offer.price.amount()) * f64::from(layout.gpus().get());
         (usd_per_hour / each) as u32
     });
     // Whole hosts may cost more than the bare accelerators; a few less then fit.
     let affordable = |replicas: &u32| {
         let gpus = Gpus::for_replicas(layout.gpus(), Replicas::new(*replicas));
-        let order = part.offer.and_then(|offer| Order::of(offer, gpus));
+        let order = offer.and_then(|offer| Order::of(offer, gpus));
         order.is_some_and(|order| order.usd_per_hour() <= usd_per_hour)
     };
     let most = (needed..=bought.max(needed).min(needed.saturating_mul(16))).rev().find(affordable);

@@ -1,15 +1,15 @@
 //! Sizing a service: which part, which layout, how many replicas.
 //!
 //! For each layout the engine's chunk size is chosen too, because it trades the time between tokens
-//! against the time to the first. A replica carries what it can while the *whole interval* of the
-//! time between tokens stays inside the target; the time to the first token comes from a queueing
-//! formula whose interval is wide, so its point must stay inside and the answer says when the
-//! interval does not.
+//! against the time to the first. A replica carries what it can while the *whole interval* of each
+//! latency stays inside its target ([`Bound`] says what stops it), and is then planned for a share of that.
 
+mod bound;
 mod candidate;
 mod question;
 
 pub use super::part::{Part, Ranged};
+pub use bound::Bound;
 pub use candidate::Choice;
 pub use question::{Knowledge, ServeObjective, ServeQuestion, Targets};
 

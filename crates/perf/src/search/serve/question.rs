@@ -25,6 +25,8 @@ pub enum ServeObjective {
     Cheapest,
     /// The least time to the first token within so many dollars per hour.
     Fastest { usd_per_hour: f64 },
+    /// The fewest accelerators, of those that are there: no price is asked.
+    FewestGpus,
     /// The most output tokens per dollar if every replica were full.
     TokensPerDollar,
 }
@@ -44,6 +46,10 @@ pub struct ServeQuestion<'a> {
     pub objective: ServeObjective,
     /// Replicas beyond what the load needs, so that one can be lost.
     pub spare: u32,
+    /// Share of its capacity that a replica is planned for, at most.
+    pub most_load: f64,
+    /// Replicas that there are at least, whatever the load.
+    pub fewest_replicas: u32,
     /// Most accelerators in one replica.
     pub most_gpus: u32,
     /// Requests that run at once in one replica, at most.

@@ -83,7 +83,8 @@ impl<'a> Candidate<'a> {
     pub(super) fn judge(&self, planned: &Planned) -> Result<TrainChoice, Rejection> {
         let layout = planned.layout;
         let run = Run { global_batch: planned.global_batch, ..self.run };
-        let order = self.part.offer.and_then(|offer| Order::of(offer, layout.gpus()));
+        let offer = self.part.offer(layout.gpus().get());
+        let order = offer.and_then(|offer| Order::of(offer, layout.gpus()));
         // Without a price nothing else matters where money decides.
         if order.is_none() && !matches!(self.question.size, Size::Gpus(_)) {
             return Err(Rejection::NoPrice);

@@ -37,7 +37,7 @@ pub fn changes(
     intervals: &Intervals,
     progress: &mut dyn FnMut(usize),
 ) -> Vec<TrainChange> {
-    let parts: Vec<Part<'_>> = among.iter().map(|index| question.parts[*index]).collect();
+    let parts: Vec<Part<'_>> = among.iter().map(|index| question.parts[*index].clone()).collect();
     let fewer = TrainQuestion { parts: &parts, ..question.clone() };
     let mut before = 0;
     let mut asked = Vec::new();

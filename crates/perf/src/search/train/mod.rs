@@ -12,11 +12,12 @@ pub use changes::TrainChange;
 pub use question::{Reliability, Size, TrainQuestion};
 
 use super::Rejection;
-use crate::evidence::Intervals;
+use super::part::Ranged;
+use crate::evidence::{Evidence, Intervals};
 use crate::training::hardware::NotModelled;
 use crate::training::{TrainingCoefficients, TrainingHardware, TrainingLayout, TrainingModel};
 use candidate::Candidate;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Layouts of one part that were ruled out for one kind of reason.
 #[derive(Clone, Debug)]
@@ -28,7 +29,7 @@ pub struct RejectedClass {
     pub reason: Rejection,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct TrainPlan {
     pub ranked: Vec<TrainChoice>,
     pub rejected: Vec<RejectedClass>,
@@ -36,6 +37,9 @@ pub struct TrainPlan {
     /// The most accelerators that were tried.
     pub largest: u32,
 }
+
+/// Accelerators of a host.
+const HOST: u32 = 8;
 
 /// Numbers of accelerators to try where the size is open: hosts of eight, in steps of a third to a
 /// half, as clusters are sold.
@@ -50,73 +54,119 @@ pub fn train(
     intervals: &Intervals,
     progress: &mut dyn FnMut(usize),
 ) -> TrainPlan {
-    let sizes = sizes(question);
-    let largest = sizes.last().copied().unwrap_or(0);
-    let mut plan = TrainPlan { ranked: Vec::new(), rejected: Vec::new(), considered: 0, largest };
-    let mut classes: BTreeMap<(usize, &'static str), RejectedClass> = BTreeMap::new();
-    for (index, part) in question.parts.iter().enumerate() {
-        let mut reject = |layout: TrainingLayout, reason: Rejection| {
-            classes
-                .entry((index, reason.word()))
-                .and_modify(|class| {
-                    class.count += 1;
-                    if reason.by_closeness(&class.reason).is_lt() {
-                        (class.layout, class.reason) = (layout, reason.clone());
-                    }
-                })
-                .or_insert_with(|| RejectedClass {
-                    part: index,
-                    count: 1,
-                    layout,
-                    reason: reason.clone(),
-                });
-        };
-        let hardware = match TrainingHardware::of(part.accelerator, question.all) {
-            Ok(hardware) => hardware,
-            Err(NotModelled { link, .. }) => {
-                let what = format!("model of training on a torus ({link})");
-                reject(TrainingLayout::ONE, Rejection::Format { what });
-                continue;
-            }
-        };
-        let model = TrainingModel::new(question.model, &hardware, coefficients);
-        let candidate = Candidate::new(question, part, &model, intervals);
-        for gpus in &sizes {
-            let layouts = layouts::all(question, part.accelerator, *gpus);
-            plan.considered += layouts.planned.len() + layouts.indivisible.len();
-            for planned in layouts.planned {
-                match candidate.judge(&planned) {
-                    Ok(choice) => plan.ranked.push(TrainChoice { part: index, ..choice }),
-                    Err(reason) => reject(planned.layout, reason),
-                }
-            }
-            for (layout, reason) in layouts.indivisible {
-                reject(layout, reason);
-            }
-            progress(plan.considered);
+    let mut search = Search {
+        question,
+        coefficients,
+        intervals,
+        plan: TrainPlan::default(),
+        classes: BTreeMap::new(),
+    };
+    search.sizes(&sizes(question), progress);
+    for fewer in fewer(question.size) {
+        if !search.plan.ranked.is_empty() {
+            break;
         }
+        search.sizes(&[fewer], progress);
     }
+    let Search { mut plan, classes, .. } = search;
     rank(question.size, &mut plan.ranked);
     plan.rejected = classes.into_values().collect();
     plan.rejected.sort_by(|a, b| a.reason.by_closeness(&b.reason));
     plan
 }
 
-/// The usual sizes up to the most that is allowed, and that one itself.
+struct Search<'a> {
+    question: &'a TrainQuestion<'a>,
+    coefficients: &'a TrainingCoefficients,
+    intervals: &'a Intervals,
+    plan: TrainPlan,
+    /// By part and kind of reason.
+    classes: BTreeMap<(usize, &'static str), RejectedClass>,
+}
+
+impl Search<'_> {
+    /// Every layout of so many accelerators, on every part.
+    fn sizes(&mut self, sizes: &[u32], progress: &mut dyn FnMut(usize)) {
+        let question = self.question;
+        self.plan.largest = sizes.iter().copied().fold(self.plan.largest, u32::max);
+        for (index, part) in question.parts.iter().enumerate() {
+            let hardware = match TrainingHardware::of(part.accelerator, question.all) {
+                Ok(hardware) => hardware,
+                Err(NotModelled { link, .. }) => {
+                    let what = format!("model of training on a torus ({link})");
+                    self.reject(index, TrainingLayout::ONE, Rejection::Format { what });
+                    continue;
+                }
+            };
+            let model = TrainingModel::new(question.model, &hardware, self.coefficients);
+            let candidate = Candidate::new(question, part, &model, self.intervals);
+            for gpus in sizes {
+                let layouts = layouts::all(question, part.accelerator, *gpus);
+                self.plan.considered += layouts.planned.len() + layouts.indivisible.len();
+                for planned in layouts.planned {
+                    match candidate.judge(&planned) {
+                        Ok(choice) => self.plan.ranked.push(TrainChoice { part: index, ..choice }),
+                        Err(reason) => self.reject(index, planned.layout, reason),
+                    }
+                }
+                for (layout, reason) in layouts.indivisible {
+                    self.reject(index, layout, reason);
+                }
+                progress(self.plan.considered);
+            }
+        }
+    }
+
+    fn reject(&mut self, part: usize, layout: TrainingLayout, reason: Rejection) {
+        let class = self.classes.entry((part, reason.word())).or_insert_with(|| RejectedClass {
+            part,
+            count: 0,
+            layout,
+            reason: reason.clone(),
+        });
+        class.count += 1;
+        if reason.by_closeness(&class.reason).is_lt() {
+            (class.layout, class.reason) = (layout, reason);
+        }
+    }
+}
+
+/// The usual sizes up to the most that is allowed, and that one itself; of a given number also the whole hosts in it.
 fn sizes(question: &TrainQuestion<'_>) -> Vec<u32> {
     let most = match question.size {
-        Size::Gpus(gpus) => return vec![gpus],
+        Size::Gpus(gpus) => {
+            let hosts = gpus / HOST * HOST;
+            return [hosts, gpus]
+                .into_iter()
+                .filter(|size| *size > 0)
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .collect();
+        }
         Size::Deadline(_) | Size::Budget(_) => question.most_gpus,
     };
     SIZES.into_iter().filter(|gpus| *gpus < most).chain([most]).collect()
 }
 
-/// By the high ends: a part about which little is known must be that much better to win.
+/// Smaller sizes for a given number that nothing divides into: whole hosts, down to half of what is there.
+fn fewer(size: Size) -> impl Iterator<Item = u32> {
+    let most = match size {
+        Size::Gpus(gpus) => gpus,
+        Size::Deadline(_) | Size::Budget(_) => 0,
+    };
+    (most / 2 / HOST..most / HOST).rev().map(|hosts| hosts * HOST).filter(|gpus| *gpus > 0)
+}
+
+/// By what is likeliest; a part that nobody has measured by its high end, so that it wins only where it would there too.
 fn rank(size: Size, choices: &mut [TrainChoice]) {
-    let usd = |choice: &TrainChoice| choice.usd.map_or(f64::INFINITY, |usd| usd.high);
+    let likely = |choice: &TrainChoice, range: Ranged| match choice.evidence {
+        Evidence::DatasheetOnly => range.high,
+        _ => range.point,
+    };
+    let usd = |choice: &TrainChoice| choice.usd.map_or(f64::INFINITY, |usd| likely(choice, usd));
     choices.sort_by(|a, b| {
         let by_money = usd(a).total_cmp(&usd(b));
-        let by_time = a.seconds.high.total_cmp(&b.seconds.high);
+        let by_time = likely(a, a.seconds).total_cmp(&likely(b, b.seconds));
         match size {
             Size::Deadline(_) => by_money.then(by_time),
             Size::Gpus(_) | Size::Budget(_) => by_time.then(by_money),

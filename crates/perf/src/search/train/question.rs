@@ -9,7 +9,7 @@ use crate::training::Framework;
 /// What is fixed about the size of the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Size {
-    /// Exactly so many accelerators; the earliest end wins.
+    /// So many accelerators are there; the earliest end wins, with fewer of them where all do not divide.
     Gpus(u32),
     /// It must end within so many seconds; the least money wins.
     Deadline(f64),

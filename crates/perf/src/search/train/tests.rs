@@ -38,8 +38,7 @@ fn plan(name: &str, size: Size, names: &[&str]) -> TrainPlan {
         .iter()
         .map(|name| {
             let accelerator = catalog.accelerator(name).unwrap();
-            let offer = catalog.cheapest(&accelerator.id, None, Purchase::OnDemand);
-            Part { accelerator, offer }
+            Part::priced(&catalog, accelerator, None, Purchase::OnDemand)
         })
         .collect();
     let question = question(&model, &parts, &catalog, size);
@@ -79,7 +78,7 @@ fn layers_need_not_divide_by_the_stages() {
 #[test]
 fn a_part_without_a_price_is_out_for_its_price_where_money_decides() {
     let (model, catalog) = (model("llama-3.1-8b"), Catalog::builtin());
-    let free = [Part { accelerator: catalog.accelerator("h100").unwrap(), offer: None }];
+    let free = [Part { accelerator: catalog.accelerator("h100").unwrap(), offers: Vec::new() }];
     for size in [Size::Deadline(86_400.0), Size::Budget(1e6)] {
         let question = question(&model, &free, &catalog, size);
         let plan =
@@ -104,8 +103,7 @@ fn evidence_of_training_is_by_framework_and_part() {
 fn what_would_change_the_answer_is_asked_one_at_a_time() {
     let (model, catalog) = (model("llama-3.1-8b"), Catalog::builtin());
     let accelerator = catalog.accelerator("h100").unwrap();
-    let offer = catalog.cheapest(&accelerator.id, None, Purchase::OnDemand);
-    let parts = [Part { accelerator, offer }];
+    let parts = [Part::priced(&catalog, accelerator, None, Purchase::OnDemand)];
     let asked = |size: Size| {
         let question = question(&model, &parts, &catalog, size);
         let coefficients = TrainingCoefficients::builtin();

@@ -1,7 +1,7 @@
 //! What `flyball plan serve` answers.
 
 use flyball_perf::evidence::Evidence;
-use flyball_perf::search::sensitivity::Change;
+use flyball_perf::search::sensitivity::{Change, Cliff};
 use flyball_perf::search::serve::{Choice, Part, ServeObjective, ServePlan, ServeQuestion};
 use flyball_perf::serving::steady::Shape;
 use schemars::JsonSchema;
@@ -35,6 +35,8 @@ pub(crate) struct ServeAnswer {
     pub(super) rejected: Vec<RejectedView>,
     /// What the first choice would be if the question were another.
     pub(super) changes: Vec<ChangeView>,
+    /// Targets near which the first choice needs far more or far fewer accelerators.
+    pub(super) cliffs: Vec<CliffView>,
     /// Where the time of the first choice's steps goes; only with --explain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) step: Option<StepView>,
@@ -97,8 +99,8 @@ pub(super) struct ChoiceView {
     pub(super) price: Option<PaidView>,
     /// What the speed rests on.
     pub(super) evidence: String,
-    /// The interval of the time to the first token reaches past its target.
-    pub(super) may_miss_ttft: bool,
+    /// What keeps a replica from carrying more: TTFT, ITL, memory, batch (requests at once) or prompts.
+    pub(super) bound_by: &'static str,
     /// Why it is not the first choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) lost_because: Option<String>,
@@ -139,6 +141,31 @@ pub(super) struct ChangeView {
     pub(super) usd_per_hour: Option<f64>,
     /// Whether it is another part or layout, not only more replicas.
     pub(super) changes_the_choice: bool,
+}
+
+/// A small change of a target that moves the number of accelerators much.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CliffView {
+    /// TTFT or ITL.
+    pub(super) target: &'static str,
+    /// Milliseconds as asked, and as they would have to be.
+    pub(super) asked_ms: f64,
+    pub(super) then_ms: f64,
+    /// Accelerators then; absent if none would do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) gpus: Option<u32>,
+}
+
+impl From<&Cliff> for CliffView {
+    fn from(cliff: &Cliff) -> CliffView {
+        CliffView {
+            target: cliff.target.name(),
+            asked_ms: tidy(cliff.asked * 1e3),
+            then_ms: tidy(cliff.moved * 1e3),
+            gpus: cliff.gpus,
+        }
+    }
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -212,6 +239,7 @@ impl ServeAnswer {
             objective: match question.objective {
                 ServeObjective::Cheapest => "cheapest",
                 ServeObjective::Fastest { .. } => "fastest",
+                ServeObjective::FewestGpus => "fewest-gpus",
                 ServeObjective::TokensPerDollar => "tokens-per-dollar",
             },
             purchase: "on-demand",
@@ -220,6 +248,7 @@ impl ServeAnswer {
             points: plan.ranked.iter().filter_map(|choice| point(question, choice)).collect(),
             rejected: rejected(question, plan),
             changes: changes.iter().map(|one| change(question.parts, plan, one)).collect(),
+            cliffs: Vec::new(),
             step: None,
         }
     }
@@ -248,9 +277,9 @@ impl ChoiceView {
             cache_tokens: RangeView { low, point, high },
             usd_per_hour: choice.order.map(|order| tidy(order.usd_per_hour())),
             usd_per_million_output_tokens: choice.usd_per_million.map(tidy),
-            price: PaidView::of(part),
+            price: PaidView::of(part, choice.layout.gpus().get()),
             evidence: choice.evidence.to_string(),
-            may_miss_ttft: choice.may_miss_ttft,
+            bound_by: choice.bound.word(),
             lost_because: plan
                 .ranked
                 .first()

@@ -28,11 +28,10 @@ use crate::output::{Answer, Detail, Exit, Failure, FailureCode, Printer};
 use answer::{LoadView, ServeAnswer};
 use emit::EngineCommand;
 
-/// Plan a service: parts, layout, replicas and price for a load and latency targets
+/// Plan a service: GPUs, layout, replicas and price for a load and latency targets
 ///
-/// The targets must hold for 95 % of requests. The chosen plan is the cheapest whose whole interval
-/// of the time between tokens stays inside its target; the time to the first token comes from a
-/// queueing formula and is checked at its best guess.
+/// The targets must hold for 95 % of requests. The chosen plan is the cheapest whose latencies stay
+/// inside their targets over their whole intervals, with room for more load and for a lost replica.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
     /// Folder of a checkpoint, its config.json, or a name from flyball explain FLY-603
@@ -84,9 +83,20 @@ pub(crate) struct ServeArgs {
     budget: Option<f64>,
 
     /// Most accelerators in one replica
-    #[arg(long, value_name = "N", env = "FLYBALL_PLAN_MOST_GPUS", hide_env_values = true)]
+    #[arg(long, value_name = "N", env = "FLYBALL_PLAN_MAX_GPUS", hide_env_values = true)]
     #[arg(default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..))]
-    most_gpus: u32,
+    #[arg(alias = "most-gpus")]
+    max_gpus: u32,
+
+    /// Share of its capacity that a replica is planned for, at most
+    #[arg(long, value_name = "SHARE", env = "FLYBALL_PLAN_MAX_LOAD", hide_env_values = true)]
+    #[arg(default_value = "80%", value_parser = quantities::share)]
+    max_load: f64,
+
+    /// Fewest replicas, so that one can be lost or replaced
+    #[arg(long, value_name = "N", env = "FLYBALL_PLAN_MIN_REPLICAS", hide_env_values = true)]
+    #[arg(default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
+    min_replicas: u32,
 
     /// Requests that run at once in one replica, at most
     #[arg(long, value_name = "N", env = "FLYBALL_PLAN_SEQUENCES", hide_env_values = true)]
@@ -164,7 +174,7 @@ pub(super) fn outcome(args: &ServeArgs) -> Result<Outcome, Failure> {
     within_context(&model, &load)?;
     if args.budget.is_some() && args.objective != Objective::Fastest {
         return Err(Failure::new(Exit::Usage, "--budget only goes with --objective fastest")
-            .hint("leave it away, or add --objective fastest"));
+            .hint("remove it, or add --objective fastest"));
     }
     let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
     let question = ServeQuestion {
@@ -181,7 +191,9 @@ pub(super) fn outcome(args: &ServeArgs) -> Result<Outcome, Failure> {
         parts: &parts,
         objective: args.objective(),
         spare: u32::from(args.parts.spot),
-        most_gpus: args.most_gpus,
+        most_load: args.max_load,
+        fewest_replicas: args.min_replicas,
+        most_gpus: args.max_gpus,
         sequences: args.sequences,
     };
     let knowledge = Knowledge::builtin();
@@ -192,6 +204,10 @@ pub(super) fn outcome(args: &ServeArgs) -> Result<Outcome, Failure> {
     let changes = sensitivity::changes(&question, &knowledge);
     let mut answer = ServeAnswer::new(&model, &load, &question, &plan, &changes, args.top);
     answer.purchase = args.parts.purchase().name();
+    if let Some(first) = plan.ranked.first() {
+        let cliffs = sensitivity::cliffs(&question, &knowledge, first);
+        answer.cliffs = cliffs.iter().map(Into::into).collect();
+    }
     if args.explain {
         answer.explain(&question, &plan, &knowledge);
     }

@@ -8,9 +8,9 @@ use flyball_perf::serving::step::StepModel;
 
 use super::super::parts::{UNMEASURED, price_note};
 use super::super::range::{short, tidy};
-use super::answer::{ChangeView, ChoiceView, ServeAnswer, StepPartView, StepView};
+use super::answer::{ChangeView, ChoiceView, CliffView, ServeAnswer, StepPartView, StepView};
 use super::picture;
-use crate::output::document::{Block, Column, Document, Row, Table};
+use crate::output::document::{Block, Column, Document, Row, Table, Tone};
 use crate::output::{Answer, Detail, Exit, plural};
 
 /// More than a screenful of reasons hides the ones that matter.
@@ -21,6 +21,8 @@ impl Answer for ServeAnswer {
 
     fn view(&self, detail: Detail) -> Document {
         let mut document = Document::new();
+        document.push(self.verdict());
+        document.push(Block::Gap);
         if detail == Detail::Full {
             document.push(Block::Facts(self.facts()));
             document.push(Block::Gap);
@@ -36,7 +38,7 @@ impl Answer for ServeAnswer {
                 document.push(Block::Gap);
             }
         }
-        document.push(Block::Notes(self.verdict()));
+        document.push(Block::Notes(self.notes()));
         if let Some(step) = &self.step {
             document.push(Block::Gap);
             document.push(Block::Heading("Where a step's time goes".to_owned()));
@@ -95,7 +97,7 @@ impl ServeAnswer {
             Column::right("SIZE"),
             Column::right(if slow { "TTFT-S" } else { "TTFT-MS" }),
             Column::right("ITL-MS"),
-            Column::right("LOAD"),
+            Column::left("BOUND-BY"),
             Column::right("$/H"),
             Column::right("$/M-OUT"),
             Column::left("EVIDENCE"),
@@ -126,16 +128,47 @@ impl ServeAnswer {
         table
     }
 
-    fn verdict(&self) -> Vec<String> {
-        let purchase = Purchase::named(self.purchase).unwrap_or(Purchase::OnDemand);
+    /// The answer in one sentence.
+    fn verdict(&self) -> Block {
         let Some(first) = self.choices.first() else {
-            return vec![format!(
-                "Nothing serves this load inside the targets; {} layouts were tried. The reasons \
-                 stand in the table; relax a target, or name other parts with --accelerators.",
-                self.considered
-            )];
+            let relax = match (self.targets.ttft_p95_ms, self.targets.itl_p95_ms) {
+                (None, None) => "Name",
+                _ => "Relax a target, or name",
+            };
+            return Block::Verdict(
+                format!(
+                    "No GPU serves this load; {} layouts were tried. {relax} other GPUs with \
+                     --accelerators; the table lists why each is out.",
+                    self.considered
+                ),
+                Tone::Bad,
+            );
         };
+        let price = first.usd_per_hour.map_or(String::new(), |usd| {
+            let from = first
+                .price
+                .as_ref()
+                .map_or(String::new(), |price| format!(" from {}", price.from()));
+            format!(", ${usd:.2}/h{from}")
+        });
+        let words = format!(
+            "Run {} x {} {} ({}{price}): {:.0} % loaded, bound by {}.",
+            first.replicas,
+            first.accelerator,
+            first.layout,
+            plural(first.gpus as usize, "GPU"),
+            first.load * 100.0,
+            first.bound_by,
+        );
+        let tone = if first.rests_on_datasheet() { Tone::Caution } else { Tone::Good };
+        Block::Verdict(words, tone)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let purchase = Purchase::named(self.purchase).unwrap_or(Purchase::OnDemand);
+        let Some(first) = self.choices.first() else { return Vec::new() };
         let mut notes = vec![self.chosen(first)];
+        notes.extend(self.cliffs.iter().map(|cliff| cliff_words(cliff, first)));
         if let Some((second, because)) = self
             .choices
             .get(1)
@@ -145,13 +178,6 @@ impl ServeAnswer {
         }
         notes.extend(self.price_that_changes_it(first));
         notes.push(self.sensitivity());
-        if self.choices.iter().any(|choice| choice.may_miss_ttft) {
-            notes.push(
-                "? The interval reaches past the target: TTFT comes from a queueing formula, and only \
-                 a replay of your traffic says more (`flyball backtest`)."
-                    .to_owned(),
-            );
-        }
         if first.rests_on_datasheet() {
             notes.push(UNMEASURED.to_owned());
         }
@@ -162,31 +188,28 @@ impl ServeAnswer {
     }
 
     fn chosen(&self, first: &ChoiceView) -> String {
-        let price =
-            first.price.as_ref().map_or(String::new(), |price| format!(" from {}", price.from()));
         let whole = match first.billed_gpus > first.gpus {
-            true => format!(", {} paid for because they are sold in hosts", first.billed_gpus),
+            true => {
+                format!(" {} GPUs are billed, because they are sold in hosts.", first.billed_gpus)
+            }
             false => String::new(),
         };
         format!(
-            "Chosen 1: {} x {} {}{price}, {}{whole}, {} prompt tokens per step; {} layouts and \
-             settings tried.",
-            first.replicas,
-            first.accelerator,
-            first.layout,
-            plural(first.gpus as usize, "GPU"),
+            "Chosen 1: a replica carries {} requests/s inside the targets with {} prompt tokens per step.{whole} \
+             {} layouts and settings tried.",
+            first.replica_capacity.cell(),
             first.chunk_tokens,
             self.considered
         )
     }
 
-    /// How much dearer the chosen part may get before another part is cheaper.
+    /// How much more expensive the chosen part may get before another part is cheaper.
     fn price_that_changes_it(&self, first: &ChoiceView) -> Option<String> {
         let other = self.points.iter().find(|point| point.accelerator != first.accelerator)?;
         let paid = first.usd_per_hour.filter(|_| self.objective == "cheapest")?;
         let percent = (other.usd_per_hour / paid - 1.0) * 100.0;
         Some(format!(
-            "{} would win if {} got {percent:.0} % dearer.",
+            "{} would win if {} got {percent:.0} % more expensive.",
             other.accelerator, first.accelerator
         ))
     }
@@ -248,22 +271,31 @@ impl ServeAnswer {
     }
 }
 
+/// `ITL 150 ms instead of 100 ms: 4 GPUs instead of 12.`
+fn cliff_words(cliff: &CliffView, first: &ChoiceView) -> String {
+    let (target, asked, then) = (cliff.target, short(cliff.asked_ms), short(cliff.then_ms));
+    let gpus = cliff.gpus.map_or_else(
+        || format!("{} cannot do it", first.accelerator),
+        |gpus| format!("{} instead of {}", plural(gpus as usize, "GPU"), first.gpus),
+    );
+    format!("Near a cliff: with {target} {then} ms instead of {asked} ms, {gpus}.")
+}
+
 fn cells(index: usize, choice: &ChoiceView, slow: bool) -> [String; 10] {
     let money = |usd: Option<f64>| match usd {
         None => String::new(),
         Some(usd) if usd >= 1e3 => format!("{usd:.0}"),
         Some(usd) => format!("{usd:.2}"),
     };
-    let caution = if choice.may_miss_ttft { "?" } else { "" };
     let ttft = choice.ttft_p95_ms.cell_in(if slow { 1e3 } else { 1.0 });
     [
         (index + 1).to_string(),
         choice.accelerator.clone(),
         choice.layout.clone(),
         format!("{}x{}", choice.replicas, choice.gpus_per_replica),
-        format!("{ttft}{caution}"),
+        ttft,
         choice.itl_p95_ms.cell(),
-        format!("{:.0}%", choice.load * 100.0),
+        choice.bound_by.to_owned(),
         money(choice.usd_per_hour),
         money(choice.usd_per_million_output_tokens),
         choice.evidence.clone(),

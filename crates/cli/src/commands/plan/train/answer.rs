@@ -168,7 +168,7 @@ impl TrainChoiceView {
             hfu: tidy(choice.hfu),
             days: RangeView::of(choice.seconds, 1.0 / DAY),
             usd: choice.usd.map(|usd| RangeView::of(usd, 1.0)),
-            price: PaidView::of(part),
+            price: PaidView::of(part, choice.gpus.get()),
             memory_bytes: choice.memory.total().get(),
             usable_bytes: part.accelerator.usable_memory.get(),
             checkpoint_bytes: choice.checkpoint_bytes as u64,
@@ -198,7 +198,7 @@ fn lost(size: Size, first: &TrainChoice, other: &TrainChoice) -> String {
     let dearer = first.usd.zip(other.usd).map(|(a, b)| percent(a.point, b.point));
     let cause = largest_difference(first, other);
     match (size, dearer) {
-        (Size::Deadline(_), Some(dearer)) => format!("{} dearer: {cause}", share(dearer)),
+        (Size::Deadline(_), Some(dearer)) => format!("{} more expensive: {cause}", share(dearer)),
         _ => format!("{} later: {cause}", share(later)),
     }
 }

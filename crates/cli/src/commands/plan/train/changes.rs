@@ -46,7 +46,7 @@ pub(super) fn sentences(changes: &[TrainChangeView]) -> Vec<String> {
         let of = changes.iter().filter(|change| change.changes_the_choice == other);
         of.map(|change| change.words(other)).collect::<Vec<_>>()
     };
-    [("Another choice with", words(true)), ("The same cut with", words(false))]
+    [("Another choice with", words(true)), ("The same layout with", words(false))]
         .into_iter()
         .filter(|(_, words)| !words.is_empty())
         .map(|(begin, words)| format!("{begin} {}.", words.join("; ")))
@@ -58,7 +58,9 @@ impl TrainChangeView {
         let (Some(then), Some(days)) = (&self.then, self.days) else {
             return format!("{}: nothing would do", self.what);
         };
-        let layout = if with_layout { format!("{then}, ") } else { String::new() };
+        // The number of GPUs may be another one even where the layout is the same.
+        let gpus = then.split(' ').next().unwrap_or_default();
+        let layout = if with_layout { format!("{then}, ") } else { format!("{gpus} GPUs, ") };
         let usd = self.usd.map_or(String::new(), |usd| match usd {
             usd if usd < 1e4 => format!(", ${usd:.0}"),
             usd => format!(", ${:.0}k", usd / 1e3),

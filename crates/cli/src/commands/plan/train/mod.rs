@@ -26,7 +26,7 @@ use crate::output::{Answer, Detail, Exit, Failure, Printer};
 use answer::TrainAnswer;
 use emit::TrainingCommand;
 
-/// Plan a training run: parts, layout, time and price for a number of tokens
+/// Plan a training run: GPUs, layout, time and price for a number of tokens
 ///
 /// Fix one of three: how many accelerators (the earliest end wins), the deadline (the least money
 /// wins), or the budget (the earliest end wins). A deadline or budget must hold for the whole
@@ -47,7 +47,7 @@ pub(crate) struct TrainArgs {
     #[arg(value_parser = quantities::count, allow_hyphen_values = true)]
     tokens: f64,
 
-    /// Exactly so many accelerators
+    /// So many GPUs are there; fewer are used where that ends earlier or all do not divide
     #[arg(long, value_name = "N", env = "FLYBALL_PLAN_GPUS", hide_env_values = true)]
     #[arg(value_parser = quantities::whole, allow_hyphen_values = true)]
     gpus: Option<u32>,
@@ -77,15 +77,16 @@ pub(crate) struct TrainArgs {
     #[arg(default_value = "megatron", value_parser = frameworks())]
     framework: Framework,
 
-    /// What the matrices are multiplied in
+    /// Compute precision
     #[arg(long, value_name = "FORMAT", env = "FLYBALL_PLAN_PRECISION", hide_env_values = true)]
     #[arg(default_value = "bf16")]
     precision: Precision,
 
     /// Most accelerators to consider with a deadline or a budget
-    #[arg(long, value_name = "N", env = "FLYBALL_PLAN_MOST_GPUS", hide_env_values = true)]
+    #[arg(long, value_name = "N", env = "FLYBALL_PLAN_MAX_GPUS", hide_env_values = true)]
     #[arg(default_value = "4096", value_parser = quantities::whole, allow_hyphen_values = true)]
-    most_gpus: u32,
+    #[arg(alias = "most-gpus")]
+    max_gpus: u32,
 
     /// Rows of the table
     #[arg(long, value_name = "N", env = "FLYBALL_PLAN_TOP", hide_env_values = true)]
@@ -198,7 +199,7 @@ pub(super) fn outcome(
         parts: &parts,
         all: &catalog.accelerators,
         size,
-        most_gpus: args.most_gpus,
+        most_gpus: args.max_gpus,
         reliability: Reliability::default(),
     };
     let (coefficients, intervals) = (TrainingCoefficients::builtin(), Intervals::builtin());

@@ -6,7 +6,7 @@ use super::super::parts::{UNMEASURED, price_note};
 use super::super::range::short;
 use super::answer::{TrainAnswer, TrainChoiceView};
 use super::{changes, picture, rejected};
-use crate::output::document::{Block, Column, Document, Row, Table};
+use crate::output::document::{Block, Column, Document, Row, Table, Tone};
 use crate::output::{Answer, Detail, Exit, plural};
 
 impl Answer for TrainAnswer {
@@ -14,6 +14,8 @@ impl Answer for TrainAnswer {
 
     fn view(&self, detail: Detail) -> Document {
         let mut document = Document::new();
+        document.push(self.verdict());
+        document.push(Block::Gap);
         if detail == Detail::Full {
             document.push(Block::Facts(self.facts()));
             document.push(Block::Gap);
@@ -22,7 +24,7 @@ impl Answer for TrainAnswer {
             document.push(Block::Table(self.table()));
             document.push(Block::Gap);
         }
-        document.push(Block::Notes(self.verdict()));
+        document.push(Block::Notes(self.notes()));
         if detail == Detail::Full {
             for table in rejected::tables(&self.rejected) {
                 document.push(Block::Gap);
@@ -101,21 +103,47 @@ impl TrainAnswer {
         table
     }
 
-    fn verdict(&self) -> Vec<String> {
+    /// The answer in one sentence.
+    fn verdict(&self) -> Block {
         let Some(first) = self.choices.first() else {
             let most = match self.fixed {
                 "gpus" => String::new(),
                 _ => {
                     let tried = plural(self.largest_tried as usize, "GPU");
-                    format!(" Up to {tried} were tried; --most-gpus allows more.")
+                    format!(" Up to {tried} were tried; --max-gpus allows more.")
                 }
             };
-            return vec![format!(
-                "Nothing fits: {} layouts were tried. The reasons stand below; allow more \
-                 accelerators, money or time, or another precision.{most}",
+            let allow = match self.fixed {
+                "gpus" => "more GPUs",
+                "deadline" => "more time",
+                _ => "more money",
+            };
+            let words = format!(
+                "No layout fits; {} were tried. Allow {allow} or another precision; the table lists why each is out.{most}",
                 self.considered
-            )];
+            );
+            return Block::Verdict(words, Tone::Bad);
         };
+        let of = match self.fixed {
+            "gpus" if f64::from(first.gpus) < self.fixed_value => {
+                format!(" of your {:.0}", self.fixed_value)
+            }
+            _ => String::new(),
+        };
+        let usd = first.usd.map_or(String::new(), |usd| format!(", ${}", usd.money_cell()));
+        let words = format!(
+            "Train on {}{of} {} with {}: {} days{usd}.",
+            first.gpus,
+            first.accelerator,
+            first.layout,
+            first.days.cell(),
+        );
+        let tone = if first.rests_on_datasheet() { Tone::Caution } else { Tone::Good };
+        Block::Verdict(words, tone)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let Some(first) = self.choices.first() else { return Vec::new() };
         let mut notes = vec![chosen(first, self.considered, self.feasible)];
         if let Some(because) = self.choices.get(1).and_then(|second| second.lost_because.as_ref()) {
             notes.push(format!("2 lost: {because}."));
@@ -123,7 +151,7 @@ impl TrainAnswer {
         notes.extend(changes::sentences(&self.changes));
         if self.fixed != "gpus" && first.gpus == self.largest_tried {
             notes.push(format!(
-                "{} is the largest size tried; --most-gpus allows more.",
+                "{} is the largest size tried; --max-gpus allows more.",
                 plural(first.gpus as usize, "GPU")
             ));
         }
@@ -156,14 +184,10 @@ impl TrainAnswer {
 }
 
 fn chosen(first: &TrainChoiceView, considered: usize, feasible: usize) -> String {
-    let price =
-        first.price.as_ref().map_or(String::new(), |price| format!(" from {}", price.from()));
+    let price = first.price.as_ref().map_or(String::new(), |price| format!("{}, ", price.from()));
     format!(
-        "Chosen 1: {} x {}{price}, {}, {} per step; MFU {:.1} % (causal attention, dense peak), \
+        "Chosen 1: {price}{} per step; MFU {:.1} % (causal attention, dense peak), \
          HFU {:.1} %; {considered} layouts tried, {feasible} possible.",
-        first.gpus,
-        first.accelerator,
-        first.layout,
         plural(first.sequences_per_step as usize, "sequence"),
         first.mfu * 100.0,
         first.hfu * 100.0,

@@ -1,0 +1,202 @@
+//! `flyball plan fleet`: which models fit together on the GPUs that are there.
+
+pub(super) mod answer;
+
+use std::time::Duration;
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use flyball_perf::catalog::Catalog;
+use flyball_perf::engine::Engine;
+use flyball_perf::hardware::Accelerator;
+use flyball_perf::search::fleet::{self, Wanted, Way};
+use flyball_perf::search::serve::{
+    Knowledge, Part, ServeObjective, ServePlan, ServeQuestion, Targets, serve,
+};
+use flyball_perf::serving::steady::Shape;
+
+use super::quantities;
+use crate::catalog::{self, CatalogArgs};
+use crate::flags::time_above_zero;
+use crate::model::{FormatArgs, Model};
+use crate::output::{Exit, Failure, Printer};
+use answer::FleetAnswer;
+
+/// Place several models on GPUs that you have
+///
+/// Each model gets one kind of GPU; every combination is tried. Where all do not fit, it says how
+/// much of their load fits, and which of them fit whole.
+#[derive(Debug, Args)]
+pub(crate) struct FleetArgs {
+    /// GPUs that are there, as in 60xh100-sxm-80gb,16xl40s
+    #[arg(long, value_name = "NxGPU", env = "FLYBALL_PLAN_HAVE", hide_env_values = true)]
+    #[arg(value_delimiter = ',', required = true)]
+    have: Vec<String>,
+
+    /// A model by name, folder or config.json; once for each
+    #[arg(long, value_name = "MODEL", env = "FLYBALL_PLAN_MODEL", hide_env_values = true)]
+    #[arg(required = true, value_delimiter = ',')]
+    model: Vec<String>,
+
+    /// Requests per time, as in 12/s or 720/min; once, or once for each model
+    #[arg(long, value_name = "RATE", env = "FLYBALL_PLAN_RATE", hide_env_values = true)]
+    #[arg(value_parser = quantities::rate, required = true, value_delimiter = ',')]
+    rate: Vec<f64>,
+
+    /// Mean prompt tokens of a request; once, or once for each model
+    #[arg(long, value_name = "TOKENS", env = "FLYBALL_PLAN_INPUT", hide_env_values = true)]
+    #[arg(value_parser = quantities::at_least_one, required = true, value_delimiter = ',')]
+    input: Vec<f64>,
+
+    /// Mean output tokens of a request; once, or once for each model
+    #[arg(long, value_name = "TOKENS", env = "FLYBALL_PLAN_OUTPUT", hide_env_values = true)]
+    #[arg(value_parser = quantities::at_least_one, required = true, value_delimiter = ',')]
+    output: Vec<f64>,
+
+    /// Time to the first token, 95th percentile, as in 500ms; of every model
+    #[arg(long, value_name = "TIME", env = "FLYBALL_PLAN_TTFT_P95", hide_env_values = true)]
+    #[arg(value_parser = time_above_zero)]
+    ttft_p95: Option<Duration>,
+
+    /// Time between two tokens, 95th percentile, as in 40ms; of every model
+    #[arg(long, value_name = "TIME", env = "FLYBALL_PLAN_ITL_P95", hide_env_values = true)]
+    #[arg(value_parser = time_above_zero)]
+    itl_p95: Option<Duration>,
+
+    /// Engine that serves
+    #[arg(long, value_name = "NAME", env = "FLYBALL_PLAN_ENGINE", hide_env_values = true)]
+    #[arg(default_value = "vllm", value_parser = engines())]
+    engine: Engine,
+
+    /// Share of its capacity that a replica is planned for, at most
+    #[arg(long, value_name = "SHARE", env = "FLYBALL_PLAN_MAX_LOAD", hide_env_values = true)]
+    #[arg(default_value = "80%", value_parser = quantities::share)]
+    max_load: f64,
+
+    /// Fewest replicas of a model, so that one can be lost or replaced
+    #[arg(long, value_name = "N", env = "FLYBALL_PLAN_MIN_REPLICAS", hide_env_values = true)]
+    #[arg(default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
+    min_replicas: u32,
+
+    #[command(flatten)]
+    formats: FormatArgs,
+
+    #[command(flatten)]
+    catalog: CatalogArgs,
+}
+
+/// GPUs of one kind.
+struct Stock<'a> {
+    accelerator: &'a Accelerator,
+    gpus: u32,
+}
+
+/// One model, what it asks for, and every way to serve it.
+struct Asked {
+    name: String,
+    rate: f64,
+    plan: ServePlan,
+}
+
+pub(super) fn run(args: &FleetArgs, printer: &Printer) -> Result<Exit, Failure> {
+    Ok(printer.answer(&outcome(args)?))
+}
+
+pub(super) fn outcome(args: &FleetArgs) -> Result<FleetAnswer, Failure> {
+    let catalog = args.catalog.load()?;
+    let stock = stock(args, &catalog)?;
+    let parts: Vec<Part<'_>> =
+        stock.iter().map(|one| Part { accelerator: one.accelerator, offers: Vec::new() }).collect();
+    let knowledge = Knowledge::builtin();
+    let mut asked = Vec::new();
+    for (index, name) in args.model.iter().enumerate() {
+        asked.push(ask(args, index, name, &parts, &stock, &knowledge)?);
+    }
+    let wanted: Vec<Wanted> = asked.iter().map(|one| wanted(args, one)).collect();
+    let have: Vec<u32> = stock.iter().map(|one| one.gpus).collect();
+    let whole = fleet::all(&wanted, &have);
+    let scaled = whole.is_none().then(|| fleet::scaled(&wanted, &have)).flatten();
+    let some = whole.is_none().then(|| fleet::most(&wanted, &have));
+    Ok(FleetAnswer::new(&stock, &asked, &wanted, [whole, scaled, some]))
+}
+
+fn wanted(args: &FleetArgs, asked: &Asked) -> Wanted {
+    let ways = asked.plan.ranked.iter().enumerate();
+    let way = |(index, choice)| Way::of(index, choice, args.max_load, args.min_replicas);
+    Wanted { rate: asked.rate, ways: ways.map(way).collect() }
+}
+
+fn ask(
+    args: &FleetArgs,
+    index: usize,
+    name: &str,
+    parts: &[Part<'_>],
+    stock: &[Stock<'_>],
+    knowledge: &Knowledge,
+) -> Result<Asked, Failure> {
+    let model = Model::load(name, &args.formats)?;
+    let count = args.model.len();
+    let [rate, input, output] = [
+        one_of("--rate", &args.rate, index, count)?,
+        one_of("--input", &args.input, index, count)?,
+        one_of("--output", &args.output, index, count)?,
+    ];
+    let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
+    let question = ServeQuestion {
+        model: &model.architecture,
+        engine: args.engine,
+        cache: model.cache,
+        shape: Shape::usual(input, output),
+        rate,
+        targets: Targets {
+            ttft_p95: seconds(args.ttft_p95),
+            itl_p95: seconds(args.itl_p95),
+            tpot: None,
+        },
+        parts,
+        objective: ServeObjective::FewestGpus,
+        spare: 0,
+        most_load: args.max_load,
+        fewest_replicas: args.min_replicas,
+        most_gpus: stock.iter().map(|one| one.gpus).max().unwrap_or(0).min(64),
+        sequences: 256,
+    };
+    Ok(Asked { name: name.to_owned(), rate, plan: serve(&question, knowledge) })
+}
+
+/// The value of one model: its own, or the one that all share.
+fn one_of(flag: &str, values: &[f64], index: usize, models: usize) -> Result<f64, Failure> {
+    match values {
+        [only] => Ok(*only),
+        all if all.len() == models => Ok(all[index]),
+        all => {
+            let what = format!("{flag} is given {} times for {models} models", all.len());
+            Err(Failure::new(Exit::Usage, what).hint("give it once, or once for each --model"))
+        }
+    }
+}
+
+/// `60xh100,16xl40s`.
+fn stock<'a>(args: &FleetArgs, catalog: &'a Catalog) -> Result<Vec<Stock<'a>>, Failure> {
+    let mut stock: Vec<Stock<'a>> = Vec::new();
+    for text in &args.have {
+        let wrong = || {
+            Failure::new(Exit::Usage, format!("`{text}` is not a number of GPUs"))
+                .at("--have")
+                .hint("write 60xh100-sxm-80gb,16xl40s; flyball gpus lists the names")
+        };
+        let (count, name) = text.split_once(['x', 'X', '*']).ok_or_else(wrong)?;
+        let gpus = quantities::whole(count).map_err(|_| wrong())?;
+        let accelerator = catalog::accelerator(catalog, name.trim(), "flyball plan fleet --have")?;
+        match stock.iter_mut().find(|one| one.accelerator.id == accelerator.id) {
+            Some(known) => known.gpus = known.gpus.saturating_add(gpus),
+            None => stock.push(Stock { accelerator, gpus }),
+        }
+    }
+    Ok(stock)
+}
+
+fn engines() -> impl TypedValueParser<Value = Engine> {
+    PossibleValuesParser::new(Engine::ALL.map(Engine::name))
+        .map(|name| Engine::named(&name).expect("only names of engines come through"))
+}
