@@ -19,6 +19,7 @@ mod errors;
 mod figures;
 mod fuzz;
 mod image;
+mod models;
 mod oci;
 mod parallel;
 mod process;
