@@ -7,8 +7,8 @@ use clap::{CommandFactory, FromArgMatches, error::ErrorKind};
 
 use crate::args::{Cli, Command};
 use crate::commands::{
-    backtest, check, collect, decisions, emulate, explain, fit, freeze, gateway, gpus, models, operator,
-    plan, prices, simulate, status, top, trace, version, whatif, why,
+    backtest, check, collect, decisions, emulate, explain, fit, freeze, gateway, gpus, models,
+    operator, plan, prices, simulate, status, top, trace, version, whatif, why,
 };
 use crate::output::{Color, Exit, Failure, Format, Printer};
 

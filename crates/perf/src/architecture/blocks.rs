@@ -69,7 +69,8 @@ impl Reader<'_> {
             let dense_layers = pattern.map_or(layers, |pattern| pattern.dense);
             return FeedForward { matrices, dense_layers, dense_width, experts: None };
         };
-        let dense_layers = pattern.map_or_else(|| self.dense_layers(layers), |pattern| pattern.dense);
+        let dense_layers =
+            pattern.map_or_else(|| self.dense_layers(layers), |pattern| pattern.dense);
         let width = self.needed(&["moe_intermediate_size", "intermediate_size"]);
         let shared = ["shared_expert_intermediate_size", "moe_shared_expert_intermediate_size"];
         let shared_width = match self.number(&shared) {

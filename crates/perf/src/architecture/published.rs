@@ -207,7 +207,10 @@ fn counts_are_within_three_per_cent_of_the_rounded_ones() {
     for (name, published) in ROUNDED {
         let model = shipped(name);
         let counted = (model.parameters().total() + model.encoder.unwrap_or(0)) as f64 / 1e9;
-        assert!((counted / published - 1.0).abs() < 0.03, "{name}: {counted:.3} B, not {published}");
+        assert!(
+            (counted / published - 1.0).abs() < 0.03,
+            "{name}: {counted:.3} B, not {published}"
+        );
     }
 }
 

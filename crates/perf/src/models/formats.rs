@@ -105,7 +105,9 @@ impl Format {
             }),
             Self::Int4 => json!({"quant_method": "gptq", "bits": 4}),
             // The checkpoints of DeepSeek, Kimi and GLM in this format keep the attention wide.
-            Self::Nvfp4 if latent => json!({"quant_algo": "NVFP4", "exclude_modules": ["self_attn"]}),
+            Self::Nvfp4 if latent => {
+                json!({"quant_algo": "NVFP4", "exclude_modules": ["self_attn"]})
+            }
             Self::Nvfp4 => json!({"quant_algo": "NVFP4"}),
             Self::Mxfp4 => json!({"quant_algo": "W4A16_MXFP4"}),
         };

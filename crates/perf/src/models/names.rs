@@ -54,7 +54,9 @@ pub(super) fn nearest(written: &str) -> Vec<&'static str> {
             let ids = known.aliases.iter().map(String::as_str);
             let spellings = [known.name].into_iter().chain(ids);
             // Of equals the first, which is the name here.
-            spellings.map(|name| (likeness(name), name)).reduce(|a, b| if b.0 > a.0 { b } else { a })
+            spellings
+                .map(|name| (likeness(name), name))
+                .reduce(|a, b| if b.0 > a.0 { b } else { a })
         })
         .filter(|(likeness, _)| *likeness > LIKENESS)
         .collect();

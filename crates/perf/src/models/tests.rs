@@ -113,7 +113,10 @@ fn what_is_not_found_brings_up_the_nearest() {
     assert_eq!(nearest("Qwen3_32B")[0], "qwen3-32b");
     assert_eq!(nearest("llama-3.1-9b")[0], "llama-3.1-8b");
     assert_eq!(nearest("gpt-oss")[0], "gpt-oss-20b");
-    assert_eq!(nearest("meta-llama/Llama-3.3-71B-Instruct")[0], "meta-llama/Llama-3.3-70B-Instruct");
+    assert_eq!(
+        nearest("meta-llama/Llama-3.3-71B-Instruct")[0],
+        "meta-llama/Llama-3.3-70B-Instruct"
+    );
     assert!(nearest("qwen").len() == 3);
     assert!(nearest("zzz").is_empty() && nearest("").is_empty());
 }
