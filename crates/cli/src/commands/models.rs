@@ -218,6 +218,6 @@ mod tests {
         assert_eq!(names(&["Qwen3", "VL", "a22b"]), ["qwen3-vl-235b-a22b"]);
         let stored = list(&["nvidia/Llama-3.3-70B-Instruct-FP4".to_owned()]).expect("one");
         assert_eq!(stored.models[0].dtype, "nvfp4");
-        assert_eq!(list(&["zzz".to_owned()]).expect_err("none").exit(), Exit::Usage);
+        assert_eq!(list(&["zzz".to_owned()]).expect_err("none").exit, Exit::Usage);
     }
 }
