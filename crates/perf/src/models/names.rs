@@ -36,12 +36,12 @@ pub(super) fn look_up(name: &str) -> Option<Named> {
 /// One name of each model that begins like this one, punctuation apart; after them, those that look
 /// like it.
 pub(super) fn nearest(written: &str) -> Vec<&'static str> {
-    let wanted = letters(without_organisation(written));
+    let wanted = letters(&stem(written));
     if wanted.is_empty() {
         return Vec::new();
     }
     let likeness = |name: &str| {
-        let name = letters(without_organisation(name));
+        let name = letters(&stem(name));
         match name.starts_with(&wanted) {
             // The less there is to add, the likelier.
             true => 1.0 + 1.0 / name.len() as f64,
@@ -60,7 +60,9 @@ pub(super) fn nearest(written: &str) -> Vec<&'static str> {
         })
         .filter(|(likeness, _)| *likeness > LIKENESS)
         .collect();
-    found.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    // Of equals the names here before the ids of others.
+    let order = |name: &'static str| (name.contains('/'), name);
+    found.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| order(a.1).cmp(&order(b.1))));
     found.into_iter().take(NEAR).map(|(_, name)| name).collect()
 }
 
@@ -90,6 +92,16 @@ fn shorter(name: &str) -> Option<&str> {
 
 fn without_organisation(id: &str) -> &str {
     id.rsplit('/').next().unwrap_or(id)
+}
+
+/// In small letters, without the organisation and without endings that do not change the shape.
+fn stem(written: &str) -> String {
+    let name = without_organisation(written).to_ascii_lowercase();
+    let mut rest = name.strip_prefix("meta-").unwrap_or(&name);
+    while let Some(shorter) = shorter(rest) {
+        rest = shorter;
+    }
+    rest.to_owned()
 }
 
 fn letters(name: &str) -> String {

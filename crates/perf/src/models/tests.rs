@@ -117,6 +117,7 @@ fn what_is_not_found_brings_up_the_nearest() {
         nearest("meta-llama/Llama-3.3-71B-Instruct")[0],
         "meta-llama/Llama-3.3-70B-Instruct"
     );
-    assert!(nearest("qwen").len() == 3);
+    assert_eq!(nearest("llama-3.3-71b")[0], "meta-llama/Llama-3.3-70B-Instruct");
+    assert_eq!(nearest("qwen").len(), 3);
     assert!(nearest("zzz").is_empty() && nearest("").is_empty());
 }
