@@ -2,7 +2,7 @@
 
 use crate::{
     accuracy, bench, charts, checkout, ci, cluster, dashboards, e2e, engines, figures, fuzz, image,
-    models, tidy, trust,
+    tidy, trust,
 };
 use anyhow::Result;
 use clap::Parser;
@@ -16,7 +16,7 @@ enum Task {
     /// Score the performance model against published measurements
     Accuracy(accuracy::Args),
     /// Count the models whose shapes come with the program
-    Models(models::Args),
+    Models(accuracy::shapes::Args),
     /// Measure the simulator and the governor
     #[command(subcommand)]
     Bench(bench::Command),
@@ -61,7 +61,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         Task::Dashboards(args) => return dashboards::run(&root, &args),
         Task::Figures(args) => return figures::run(&root, args),
         Task::Accuracy(args) => accuracy::run(&root, &args)?,
-        Task::Models(args) => models::run(&args)?,
+        Task::Models(args) => accuracy::shapes::run(&args)?,
         Task::Bench(command) => bench::run(&root, &command)?,
         Task::Cluster(command) => cluster::main(&root, command)?,
         Task::Check(args) => return ci::check(&root, &args),

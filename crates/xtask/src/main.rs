@@ -19,7 +19,6 @@ mod errors;
 mod figures;
 mod fuzz;
 mod image;
-mod models;
 mod oci;
 mod parallel;
 mod process;
