@@ -19,7 +19,7 @@ use crate::output::{Answer, Detail, Exit, Failure, Printer, plural};
 #[command(after_help = "Examples:\n  flyball models qwen3 vl\n  \
                         flyball models RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic")]
 pub(crate) struct ModelsArgs {
-    /// Only models with all of these words in their names or family; a whole name shows one
+    /// Only models with all of these words in one of their names; a whole name shows one
     #[arg(value_name = "WORDS")]
     words: Vec<String>,
 }
@@ -112,7 +112,7 @@ impl ModelEntry {
         let own = [&self.name, &self.published, &self.family];
         let spellings: Vec<String> =
             own.into_iter().chain(&self.aliases).map(|name| folded(name)).collect();
-        words.iter().all(|word| spellings.iter().any(|name| name.contains(word)))
+        spellings.iter().any(|name| words.iter().all(|word| name.contains(word)))
     }
 
     fn active(&self) -> String {
