@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    backtest, check, collect, decisions, emulate, explain, fit, freeze, gateway, gpus, operator,
-    plan, prices, simulate, status, top, trace, whatif, why,
+    backtest, check, collect, decisions, emulate, explain, fit, freeze, gateway, gpus, models,
+    operator, plan, prices, simulate, status, top, trace, whatif, why,
 };
 use crate::flags::Global;
 
@@ -39,6 +39,7 @@ pub(crate) enum Command {
     Emulate(Box<emulate::EmulateArgs>),
     Gateway(gateway::GatewayArgs),
     Gpus(gpus::GpusArgs),
+    Models(models::ModelsArgs),
     Operator(operator::OperatorArgs),
     Prices(prices::PricesArgs),
     Top(top::TopArgs),

@@ -155,37 +155,31 @@ fn from_path(path: &Path, given: &str) -> Result<Model, Failure> {
 }
 
 fn from_name(given: &str) -> Result<Model, Failure> {
-    let Some(config) = models::config(given) else {
-        let near = nearest(given);
-        let failure = Failure::new(Exit::Usage, format!("no file or shipped model is `{given}`"))
-            .code(FailureCode::UnknownModel);
-        return Err(match near {
-            Some(name) => failure.hint(format!("did you mean {name}?")),
-            None => failure
-                .hint("give a folder with a config.json, or see flyball explain FLY-603 for names"),
-        });
-    };
-    let architecture = Architecture::from_config(config)
+    let found = models::find(given).ok_or_else(|| unknown(given))?;
+    let architecture = Architecture::from_config(&found.config())
         .map_err(|error| not_understood(given, &error.problems))?;
-    let (name, cache) = (given.to_owned(), Dtype::Bf16);
-    let reference = models::published_name(config).unwrap_or(given).to_owned();
-    Ok(Model { name, architecture, cache, reference, requantised: None })
+    // An ending that asks for what the checkpoint is stored in anyway changes nothing.
+    let requantised = match found.requantised() {
+        Some(dtype) => Architecture::from_config(found.known.config)
+            .is_ok_and(|published| published.stored.narrowest() != dtype)
+            .then_some(dtype),
+        None => None,
+    };
+    let (name, cache, reference) = (given.to_owned(), Dtype::Bf16, found.reference);
+    Ok(Model { name, architecture, cache, reference, requantised })
 }
 
-/// A shipped name that begins like the given one, punctuation apart; else one that looks like it. Of
-/// several, the smallest model of those most alike: people who try something out try a small one.
-fn nearest(given: &str) -> Option<&'static str> {
-    let letters = |name: &str| -> String {
-        name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
-    };
-    let wanted = letters(given);
-    let begins = |name: &&str| !wanted.is_empty() && letters(name).starts_with(&wanted);
-    let likeness = |name: &str| strsim::jaro_winkler(name, &given.to_ascii_lowercase());
-    let by_likeness = |a: &&str, b: &&str| likeness(a).total_cmp(&likeness(b)).then(b.cmp(a));
-    models::names()
-        .filter(begins)
-        .max_by(by_likeness)
-        .or_else(|| models::names().filter(|name| likeness(name) > 0.85).max_by(by_likeness))
+/// No file and no shipped model is called so; with the names that look like it.
+pub(crate) fn unknown(given: &str) -> Failure {
+    let failure = Failure::new(Exit::Usage, format!("no file or shipped model is `{given}`"))
+        .code(FailureCode::UnknownModel);
+    match models::nearest(given).as_slice() {
+        [] => failure.hint("give a folder with a config.json; flyball models lists the names"),
+        [one] => failure.hint(format!("did you mean {one}?")),
+        near @ [first, ..] => failure
+            .because(format!("it may be {}", near.join(", ")))
+            .hint(format!("did you mean {first}?")),
+    }
 }
 
 fn read(file: &Path) -> Result<String, Failure> {
@@ -198,7 +192,10 @@ fn read(file: &Path) -> Result<String, Failure> {
     })
 }
 
-fn not_understood(place: &str, problems: &[flyball_perf::architecture::Problem]) -> Failure {
+pub(crate) fn not_understood(
+    place: &str,
+    problems: &[flyball_perf::architecture::Problem],
+) -> Failure {
     let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
     let count = plural(problems.len(), "fact");
     Failure::new(Exit::Unknown, format!("{count} about the model missing or not understood"))
@@ -206,23 +203,4 @@ fn not_understood(place: &str, problems: &[flyball_perf::architecture::Problem])
         .problems(problems)
         .hint("flyball explain FLY-604 lists the families that are modelled")
         .code(FailureCode::ModelNotUnderstood)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::nearest;
-
-    #[test]
-    fn names_that_begin_alike_come_first() {
-        for (given, near) in [
-            ("llama3", Some("llama-3.1-8b")),
-            ("llama-3.1-9b", Some("llama-3.1-8b")),
-            ("Qwen3_32B", Some("qwen3-32b")),
-            ("gpt-oss", Some("gpt-oss-20b")),
-            ("zzz", None),
-            ("", None),
-        ] {
-            assert_eq!(nearest(given), near, "{given}");
-        }
-    }
 }

@@ -7,8 +7,8 @@ use clap::{CommandFactory, FromArgMatches, error::ErrorKind};
 
 use crate::args::{Cli, Command};
 use crate::commands::{
-    backtest, check, collect, decisions, emulate, explain, fit, freeze, gateway, gpus, operator,
-    plan, prices, simulate, status, top, trace, version, whatif, why,
+    backtest, check, collect, decisions, emulate, explain, fit, freeze, gateway, gpus, models,
+    operator, plan, prices, simulate, status, top, trace, version, whatif, why,
 };
 use crate::output::{Color, Exit, Failure, Format, Printer};
 
@@ -46,6 +46,7 @@ fn execute(cli: Cli, printer: Printer) -> Result<Exit, Failure> {
         Command::Plan(args) => plan::run(&args, &printer),
         Command::Gateway(args) => gateway::run(&args, &printer),
         Command::Gpus(args) => gpus::run(&args, &printer),
+        Command::Models(args) => models::run(&args, &printer),
         Command::Operator(args) => until_interrupted(operator::run(&args)),
         Command::Prices(args) => prices::run(&args, &printer),
         Command::Top(args) => until_interrupted(top::run(&args, cluster, &printer)),

@@ -86,7 +86,7 @@ fn main() -> Result<()> {
 
 fn speed(args: &Args) -> Result<Speed> {
     let config = models::config(&args.model).ok_or("no such model")?;
-    let model = Architecture::from_config(config)?;
+    let model = Architecture::from_config(&config)?;
     let catalog = Catalog::builtin();
     let accelerator = catalog.accelerator(&args.gpu)?;
     let parts = Parts { model: &model, cache: Dtype::Bf16, accelerator, tensor: 1 };

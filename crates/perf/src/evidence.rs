@@ -207,7 +207,7 @@ mod tests {
     use crate::models;
 
     fn model(name: &str) -> Architecture {
-        Architecture::from_config(models::config(name).unwrap()).unwrap()
+        Architecture::from_config(&models::config(name).unwrap()).unwrap()
     }
 
     #[test]

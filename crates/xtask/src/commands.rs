@@ -15,6 +15,8 @@ enum Task {
     Tidy,
     /// Score the performance model against published measurements
     Accuracy(accuracy::Args),
+    /// Count the models whose shapes come with the program
+    Models(accuracy::shapes::Args),
     /// Measure the simulator and the governor
     #[command(subcommand)]
     Bench(bench::Command),
@@ -59,6 +61,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         Task::Dashboards(args) => return dashboards::run(&root, &args),
         Task::Figures(args) => return figures::run(&root, args),
         Task::Accuracy(args) => accuracy::run(&root, &args)?,
+        Task::Models(args) => accuracy::shapes::run(&args)?,
         Task::Bench(command) => bench::run(&root, &command)?,
         Task::Cluster(command) => cluster::main(&root, command)?,
         Task::Check(args) => return ci::check(&root, &args),

@@ -10,6 +10,7 @@ pub(crate) mod fit;
 pub(crate) mod freeze;
 pub(crate) mod gateway;
 pub(crate) mod gpus;
+pub(crate) mod models;
 pub(crate) mod operator;
 pub(crate) mod plan;
 pub(crate) mod prices;

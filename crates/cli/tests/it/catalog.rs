@@ -1,4 +1,4 @@
-//! `flyball gpus` and `flyball prices`: what they show, and how they refuse.
+//! `flyball gpus`, `flyball models` and `flyball prices`: what they show, and how they refuse.
 
 use super::flyball::{Run, command, finish, flyball, folder};
 
@@ -31,6 +31,27 @@ fn accelerators_are_listed_and_shown_one_by_one() {
     assert_eq!(json["kind"], "Accelerator");
     assert_eq!(json["accelerator"]["bandwidthBytesPerSecond"], 3.35e12);
     assert_eq!(json["accelerator"]["measured"]["gemm"][1]["p99Fraction"], 0.794);
+}
+
+#[test]
+fn models_are_listed_and_shown_one_by_one() {
+    for (name, args) in [
+        ("models_qwen3_vl", &["models", "qwen3", "vl"][..]),
+        ("models_one", &["models", "llama-3.3-70b"]),
+        ("models_stored", &["models", "nvidia/DeepSeek-V3.1-NVFP4"]),
+        ("models_none", &["models", "llama-3.3-71b"]),
+        ("models_nonsense", &["models", "zzz"]),
+    ] {
+        let run = flyball(args);
+        fits(&run);
+        insta::assert_snapshot!(name, run.shown());
+    }
+    let all = flyball(&["models"]);
+    fits(&all);
+    let json = flyball(&["models", "-o", "json"]).json();
+    let models = json["models"].as_array().expect("a list");
+    assert!(all.stdout.contains(&format!("\n{} models, ", models.len())), "{}", all.stdout);
+    assert_eq!(json["kind"], "ModelList");
 }
 
 #[test]

@@ -147,7 +147,7 @@ fn fit_says_yes_tight_or_no() {
 fn models_that_are_not_there_or_not_understood_are_refused() {
     let folder = folder("plan");
     std::fs::create_dir_all(format!("{folder}/odd")).expect("a folder");
-    let odd = r#"{"model_type": "nemotron_h", "hidden_size": 2688}"#;
+    let odd = r#"{"model_type": "rwkv7", "hidden_size": 2688}"#;
     std::fs::write(format!("{folder}/odd/config.json"), odd).expect("a file");
     let short = r#"{"model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32}"#;
     std::fs::write(format!("{folder}/short.json"), short).expect("a file");

@@ -21,6 +21,7 @@ fn help_of_every_command() {
         ("help_explain", &["explain", "--help"]),
         ("help_simulate", &["simulate", "--help"]),
         ("help_gpus", &["gpus", "--help"]),
+        ("help_models", &["models", "--help"]),
         ("help_prices", &["prices", "--help"]),
         ("help_plan_train", &["plan", "train", "--help"]),
         ("help_top", &["top", "--help"]),

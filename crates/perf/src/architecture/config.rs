@@ -2,9 +2,7 @@
 
 use super::encoder;
 use super::families::{FAMILIES, Family, Form, QueryKeyNorm, Window, family};
-use super::{
-    Architecture, Attention, Experts, FeedForward, Indexer, Layers, Linear, Norms, Stored,
-};
+use super::{Architecture, Attention, Indexer, Layers, Norms, Stored};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
@@ -28,6 +26,8 @@ pub enum Problem {
     UnknownFamily(String),
     #[error("`{0}` is missing or not a whole number")]
     Missing(String),
+    #[error("`{0}` is missing or not a text")]
+    MissingText(String),
     #[error("`{key}` is {value}, which does not go with `{with}`")]
     Contradiction { key: String, value: u64, with: String },
     #[error("{0} are not modelled yet")]
@@ -83,26 +83,17 @@ fn object(text: &str) -> Result<Map<String, Value>, Problem> {
 
 /// Reads keys and remembers what was wrong, so that all of it is reported at once.
 pub(super) struct Reader<'a> {
-    family: &'static Family,
-    text: &'a Map<String, Value>,
+    pub(super) family: &'static Family,
+    pub(super) text: &'a Map<String, Value>,
     pub(super) whole: &'a Map<String, Value>,
     pub(super) problems: Vec<Problem>,
 }
 
 impl Reader<'_> {
     fn architecture(&mut self, quantisation: Option<&Map<String, Value>>) -> Architecture {
-        for (key, what) in [
-            ("global_head_dim", "layers with heads of different sizes"),
-            ("hybrid_override_pattern", "Mamba layers"),
-            ("ssm_state_size", "Mamba layers"),
-        ] {
-            let there = self.text.get(key).is_some_and(|value| !value.is_null());
-            let known = Problem::NotModelled(what.to_owned());
-            if there && !self.problems.contains(&known) {
-                self.problems.push(known);
-            }
-        }
-        let layers = self.layers();
+        self.refuse_what_is_not_modelled();
+        let pattern = self.pattern();
+        let layers = pattern.map_or_else(|| self.layers(), |pattern| pattern.layers());
         let attention = self.attention();
         Architecture {
             family: self.family.name.to_owned(),
@@ -113,10 +104,28 @@ impl Reader<'_> {
             layers,
             attention,
             linear: (layers.linear > 0).then(|| self.linear()),
-            feed_forward: self.feed_forward(layers.total()),
+            feed_forward: self.feed_forward(layers.total(), pattern),
             norms: self.norms(attention),
             encoder: encoder::weights(self.whole, self.number(&["hidden_size"]).unwrap_or(0)),
             stored: Stored::read(self, self.text, quantisation, layers.total()),
+        }
+    }
+
+    fn refuse_what_is_not_modelled(&mut self) {
+        for (key, what) in [
+            ("global_head_dim", "layers with heads of different sizes"),
+            ("moe_latent_size", "experts that see a narrowed input"),
+            ("hybrid_override_pattern", "Mamba layers"),
+            ("ssm_state_size", "Mamba layers"),
+        ] {
+            if self.family.mamba && what == "Mamba layers" {
+                continue;
+            }
+            let there = self.text.get(key).is_some_and(|value| !value.is_null());
+            let known = Problem::NotModelled(what.to_owned());
+            if there && !self.problems.contains(&known) {
+                self.problems.push(known);
+            }
         }
     }
 
@@ -205,64 +214,6 @@ impl Reader<'_> {
         }
     }
 
-    fn linear(&mut self) -> Linear {
-        Linear {
-            key_heads: self.needed(&["linear_num_key_heads"]),
-            value_heads: self.needed(&["linear_num_value_heads"]),
-            key_dim: self.needed(&["linear_key_head_dim"]),
-            value_dim: self.needed(&["linear_value_head_dim"]),
-            convolution: self.needed(&["linear_conv_kernel_dim"]),
-        }
-    }
-
-    fn feed_forward(&mut self, layers: u32) -> FeedForward {
-        let matrices = if self.family.gated { 3 } else { 2 };
-        let routed = self.number(&["num_local_experts", "num_experts", "n_routed_experts"]);
-        let Some(routed) = routed.filter(|routed| *routed > 0) else {
-            let dense_width = self.needed(&["intermediate_size"]);
-            return FeedForward { matrices, dense_layers: layers, dense_width, experts: None };
-        };
-        let dense_layers = self.dense_layers(layers);
-        let width = self.needed(&["moe_intermediate_size", "intermediate_size"]);
-        let shared_width = match self.number(&["shared_expert_intermediate_size"]) {
-            Some(width) => width,
-            None if self.family.name == "llama4_text" => width,
-            None => {
-                self.number(&["n_shared_experts"]).map_or(0, |shared| shared.saturating_mul(width))
-            }
-        };
-        let experts = Experts {
-            layers: layers.saturating_sub(dense_layers),
-            routed,
-            active: self.needed(&["num_experts_per_tok", "experts_per_token", "top_k_experts"]),
-            width,
-            shared_width,
-            bias: self.family.expert_bias,
-            shared_gate: self.family.shared_gate && shared_width > 0,
-        };
-        let dense_width = match dense_layers {
-            0 => 0,
-            _ => self.needed(&["intermediate_size_mlp", "intermediate_size"]),
-        };
-        FeedForward { matrices, dense_layers, dense_width, experts: Some(experts) }
-    }
-
-    /// Layers of a model with experts that have none.
-    fn dense_layers(&self, layers: u32) -> u32 {
-        let first = self.number(&["first_k_dense_replace"]).unwrap_or(0);
-        let named = self
-            .text
-            .get("mlp_only_layers")
-            .and_then(Value::as_array)
-            .map_or(0, |named| named.len() as u32);
-        let step = self
-            .number(&["decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_freq"])
-            .unwrap_or(1)
-            .max(1);
-        let rest = layers.saturating_sub(first + named);
-        first + named + (rest - rest / step)
-    }
-
     fn norms(&self, attention: Attention) -> Norms {
         let query_key = match (self.family.query_key_norm, attention) {
             (QueryKeyNorm::PerHead, Attention::Grouped { head_dim, .. }) => 2 * head_dim,
@@ -275,14 +226,14 @@ impl Reader<'_> {
     }
 
     /// The first of these keys that holds a number.
-    fn number(&self, keys: &[&str]) -> Option<u32> {
+    pub(super) fn number(&self, keys: &[&str]) -> Option<u32> {
         keys.iter()
             .find_map(|key| self.text.get(*key).and_then(Value::as_u64))
             .and_then(|number| u32::try_from(number).ok())
     }
 
     /// The same for a key that the family needs; its absence is remembered.
-    fn needed(&mut self, keys: &[&str]) -> u32 {
+    pub(super) fn needed(&mut self, keys: &[&str]) -> u32 {
         self.number(keys).unwrap_or_else(|| {
             let missing = Problem::Missing(keys.join("` or `"));
             if !self.problems.contains(&missing) {

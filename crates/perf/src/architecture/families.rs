@@ -18,6 +18,8 @@ pub(super) struct Family {
     pub(super) window: Window,
     pub(super) expert_bias: bool,
     pub(super) shared_gate: bool,
+    /// Layers with a state are Mamba's.
+    pub(super) mamba: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,11 +65,15 @@ const PLAIN: Family = Family {
     window: Window::Never,
     expert_bias: false,
     shared_gate: false,
+    mamba: false,
 };
 
 const QWEN3: Family = Family { name: "qwen3", query_key_norm: QueryKeyNorm::PerHead, ..PLAIN };
 const DEEPSEEK: Family = Family { name: "deepseek_v3", attention: Form::Latent, ..PLAIN };
 const GEMMA: Family = Family { name: "gemma", tied: true, ..PLAIN };
+const OLMO: Family = Family { name: "olmo2", query_key_norm: QueryKeyNorm::PerLayer, ..PLAIN };
+// Attention and feed-forward block start from the same norm.
+const COHERE: Family = Family { name: "cohere", tied: true, norms_per_layer: 1, ..PLAIN };
 
 /// Every family we can read, by `model_type` of the text part.
 pub(super) const FAMILIES: &[Family] = &[
@@ -107,6 +113,40 @@ pub(super) const FAMILIES: &[Family] = &[
         ..GEMMA
     },
     Family { name: "phi3", window: Window::All, ..PLAIN },
+    Family { name: "phimoe", qkv_bias: true, output_bias: true, norm_bias: true, ..PLAIN },
+    Family { name: "ministral3", window: Window::All, ..PLAIN },
+    Family { name: "mistral4", ..DEEPSEEK },
+    Family { name: "qwen2_5_vl", qkv_bias: true, ..PLAIN },
+    Family { name: "glm", qkv_bias: true, ..PLAIN },
+    Family { name: "glm4", norms_per_layer: 4, ..PLAIN },
+    Family { name: "glm4v_text", norms_per_layer: 4, ..PLAIN },
+    Family { name: "glm4_moe", ..PLAIN },
+    Family { name: "glm4v_moe_text", ..PLAIN },
+    Family { name: "glm4_moe_lite", ..DEEPSEEK },
+    OLMO,
+    Family { name: "olmo3", window: Window::Pattern, ..OLMO },
+    Family { name: "olmoe", ..OLMO },
+    COHERE,
+    Family { name: "cohere2", window: Window::Pattern, ..COHERE },
+    Family { name: "exaone4", window: Window::Pattern, ..QWEN3 },
+    Family {
+        name: "starcoder2",
+        tied: true,
+        qkv_bias: true,
+        output_bias: true,
+        gated: false,
+        norm_bias: true,
+        window: Window::All,
+        ..PLAIN
+    },
+    Family { name: "nemotron", gated: false, norm_bias: true, ..PLAIN },
+    Family { name: "nemotron_h", gated: false, norms_per_layer: 1, mamba: true, ..PLAIN },
+    Family { name: "granite", ..PLAIN },
+    Family { name: "internlm2", ..PLAIN },
+    Family { name: "internlm3", ..PLAIN },
+    Family { name: "mimo", qkv_bias: true, ..PLAIN },
+    Family { name: "smollm3", ..PLAIN },
+    Family { name: "solar_open", ..PLAIN },
     Family { name: "llama4_text", window: Window::Chunks, ..PLAIN },
 ];
 

@@ -4,10 +4,13 @@
 //! `families`, or a key that is not there, is refused by name: a guessed shape would make every
 //! number after it wrong and none of them look it.
 
+mod blocks;
 mod config;
 mod encoder;
 mod families;
 mod parameters;
+#[cfg(test)]
+mod published;
 mod stored;
 #[cfg(test)]
 mod tests;
@@ -127,7 +130,8 @@ pub struct Indexer {
     pub top_k: u32,
 }
 
-/// Attention with a state instead of a cache (gated delta rule).
+/// Attention with a state instead of a cache: the gated delta rule, or Mamba, whose groups are the
+/// heads of keys and whose state is as wide as they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Linear {
     pub key_heads: u32,
@@ -135,6 +139,8 @@ pub struct Linear {
     pub key_dim: u32,
     pub value_dim: u32,
     pub convolution: u32,
+    /// Numbers that each head of values takes from the input to steer its state.
+    pub gates: u32,
 }
 
 /// The other half of each layer.

@@ -157,7 +157,8 @@ impl Linear {
     fn weights(&self, hidden: u64) -> u64 {
         let values = u64::from(self.value_heads * self.value_dim);
         let channels = u64::from(self.channels());
-        let project_in = hidden * (channels + values + 2 * u64::from(self.value_heads));
+        let gates = u64::from(self.gates * self.value_heads);
+        let project_in = hidden * (channels + values + gates);
         project_in
             + channels * u64::from(self.convolution)
             + values * hidden

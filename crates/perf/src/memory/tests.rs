@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use training::training;
 
 fn model(name: &str) -> Architecture {
-    Architecture::from_config(crate::models::config(name).unwrap()).unwrap()
+    Architecture::from_config(&crate::models::config(name).unwrap()).unwrap()
 }
 
 static LLAMA: LazyLock<Architecture> = LazyLock::new(|| model("llama-3.1-70b"));

@@ -10,7 +10,7 @@ use crate::serving::steady::Shape;
 use crate::training::{Framework, TrainingCoefficients};
 
 fn model(name: &str) -> Architecture {
-    Architecture::from_config(crate::models::config(name).unwrap()).unwrap()
+    Architecture::from_config(&crate::models::config(name).unwrap()).unwrap()
 }
 
 fn parts<'a>(catalog: &'a Catalog, names: &[&str]) -> Vec<Part<'a>> {

@@ -66,7 +66,7 @@ impl<'a> Wanted<'a> {
 pub fn predicted(wanted: &Wanted<'_>, shape: &Shape) -> Result<(StepModel, Tokens), String> {
     let config = models::config(wanted.model)
         .ok_or_else(|| format!("no model is called {}", wanted.model))?;
-    let model = Architecture::from_config(config).map_err(|error| error.to_string())?;
+    let model = Architecture::from_config(&config).map_err(|error| error.to_string())?;
     let accelerator = CATALOG.accelerator(wanted.accelerator).map_err(|error| error.to_string())?;
     let kernels = accelerator
         .kernels

@@ -11,7 +11,7 @@ use crate::precision::Dtype;
 use proptest::prelude::*;
 
 fn model(name: &str) -> Architecture {
-    Architecture::from_config(crate::models::config(name).unwrap()).unwrap()
+    Architecture::from_config(&crate::models::config(name).unwrap()).unwrap()
 }
 
 fn ready(model: &Architecture, accelerator: &Accelerator, layout: ServingLayout) -> StepModel {

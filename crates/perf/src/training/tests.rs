@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::sync::LazyLock;
 
 fn model(name: &str) -> Architecture {
-    Architecture::from_config(crate::models::config(name).unwrap()).unwrap()
+    Architecture::from_config(&crate::models::config(name).unwrap()).unwrap()
 }
 
 fn hardware(name: &str) -> TrainingHardware {

@@ -32,7 +32,7 @@ impl Kind {
     pub fn vllm(model: &str, accelerator: &str, tensor: u32) -> Option<Self> {
         let layout = ServingLayout::tensor(tensor);
         let step = StepSpeed::Modelled(Arc::new(compare::step_model(model, accelerator, layout)?));
-        let model = Architecture::from_config(models::config(model)?).ok()?;
+        let model = Architecture::from_config(&models::config(model)?).ok()?;
         let catalog = Catalog::builtin();
         let usable = catalog.accelerator(accelerator).ok()?.usable_memory;
         let budget =

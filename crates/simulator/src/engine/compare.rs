@@ -20,7 +20,7 @@ use rand::RngExt;
 
 /// The model on the accelerator as vLLM runs it, with a 16-bit cache; none if either is unknown.
 pub fn step_model(model: &str, accelerator: &str, layout: ServingLayout) -> Option<StepModel> {
-    let model = Architecture::from_config(models::config(model)?).ok()?;
+    let model = Architecture::from_config(&models::config(model)?).ok()?;
     let catalog = Catalog::builtin();
     let accelerator = catalog.accelerator(accelerator).ok()?;
     let (engine, cache) = (Kind::Vllm, Dtype::Bf16);

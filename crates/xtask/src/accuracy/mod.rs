@@ -3,6 +3,7 @@
 //! Each quantity is scored in a folder of its own and hands over a [`section::Section`]; `report`
 //! writes them into docs/accuracy.md with what was missed first, `gate` holds a run against the one
 //! that was committed, and `speed` times the model itself. `fit` and `score` are what they share.
+//! `shapes` counts the models whose shapes come with the program, for `cargo xtask models`.
 
 mod fit;
 mod gate;
@@ -11,6 +12,7 @@ mod report;
 mod score;
 mod section;
 mod serving;
+pub(crate) mod shapes;
 mod speed;
 mod training;
 

@@ -45,7 +45,7 @@ pub(super) fn section(catalog: &Catalog) -> Result<Section> {
 
 fn model(name: &str) -> Result<Architecture> {
     let config = models::config(name).with_context(|| format!("no shipped model {name}"))?;
-    Architecture::from_config(config).with_context(|| format!("reading {name}"))
+    Architecture::from_config(&config).with_context(|| format!("reading {name}"))
 }
 
 fn best(mut run: impl FnMut()) -> f64 {

@@ -180,7 +180,7 @@ impl Setup {
             value.map(|value| value as u32).ok_or_else(|| anyhow!("a run without {name}"))
         };
         let config = models::config(model).ok_or_else(|| anyhow!("no model {model}"))?;
-        let model = Architecture::from_config(config)?;
+        let model = Architecture::from_config(&config)?;
         let catalog = Catalog::builtin();
         let mut accelerator = catalog.accelerator(part)?.clone();
         let mut kernels = accelerator.kernels_or_assumed();

@@ -8,7 +8,7 @@ use crate::search::part::Part;
 use crate::training::{Framework, TrainingCoefficients};
 
 fn model(name: &str) -> Architecture {
-    Architecture::from_config(crate::models::config(name).unwrap()).unwrap()
+    Architecture::from_config(&crate::models::config(name).unwrap()).unwrap()
 }
 
 fn question<'a>(

@@ -27,7 +27,7 @@ impl Names {
             }
             let config = models::config(&row.catalog_model)
                 .with_context(|| format!("{} is not in catalog/models", row.catalog_model))?;
-            known.insert(row.name, Architecture::from_config(config)?);
+            known.insert(row.name, Architecture::from_config(&config)?);
         }
         Ok(Self(known))
     }

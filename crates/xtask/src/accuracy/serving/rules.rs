@@ -132,7 +132,7 @@ fn together(row: &Row, read_as: &mut Read) -> Load {
 /// S1, the model's half.
 fn known_model(point: &Point, shapes: &BTreeMap<String, String>) -> Option<(String, Architecture)> {
     let shape = shapes.get(&point.model)?;
-    Some((shape.clone(), Architecture::from_config(models::config(shape)?).ok()?))
+    Some((shape.clone(), Architecture::from_config(&models::config(shape)?).ok()?))
 }
 
 /// N1: engines by how their name begins; what is neither vLLM nor SGLang is a TensorRT.

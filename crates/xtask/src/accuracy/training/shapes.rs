@@ -86,7 +86,7 @@ impl Plain {
 pub(super) fn architecture(row: &Row) -> Result<(Architecture, bool)> {
     if row.moe_active_b.is_some() {
         let config = models::config(&row.model).context("not in catalog/models")?;
-        return Ok((Architecture::from_config(config)?, true));
+        return Ok((Architecture::from_config(&config)?, true));
     }
     if let Some((_, shape)) = NEMOTRON.iter().find(|(name, _)| *name == row.model) {
         return Ok((shape.architecture(), true));
