@@ -103,8 +103,6 @@ drills! {
     a_step_that_is_played_live_cuts_nobody: "live-step",
     a_wave_that_is_played_live_cuts_nobody: "live-wave",
     real_bursts_are_served: "azure-code",
-    prompts_in_hand_are_no_queue: "long-prompts",
-    what_nobody_told_is_learnt_while_work_waits: "unknown-overload",
 }
 
 #[test]
