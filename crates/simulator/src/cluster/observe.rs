@@ -10,7 +10,7 @@ use flyball_core::decision::ModelDecision;
 use flyball_core::ids::{NodeName, ReplicaId};
 use flyball_core::snapshot::{self, Mode, Observed, Pool, Purchase, Snapshot};
 use flyball_core::units::{Gpus, Requests, Timestamp};
-use flyball_estimator::Readings;
+use flyball_estimator::{Estimator, Readings};
 use flyball_estimator::reading::{Engine, ModelReading, VariantReading};
 use std::collections::BTreeMap;
 
@@ -27,6 +27,17 @@ pub struct LogEntry {
     pub ordered: u32,
     /// The decision, of policies that explain themselves.
     pub decision: Option<ModelDecision>,
+}
+
+/// The pictures that policies are shown of readings that somebody took elsewhere, one after the other.
+pub fn snapshots(readings: impl IntoIterator<Item = Readings>) -> Vec<Snapshot> {
+    let mut estimator = Estimator::default();
+    readings.into_iter().map(|readings| show(&mut estimator, readings)).collect()
+}
+
+/// The one way from readings to what a policy is shown.
+fn show(estimator: &mut Estimator, readings: Readings) -> Snapshot {
+    estimator.see(readings).0
 }
 
 impl World<'_> {
@@ -60,7 +71,7 @@ impl World<'_> {
             pools: pools.collect(),
             runs: BTreeMap::new(),
         };
-        let (snapshot, _) = self.estimator.see(readings);
+        let snapshot = show(&mut self.estimator, readings);
         let readings = (0..self.models.len()).map(|model| self.reading(model, scrape.as_ref()));
         (snapshot, readings.collect())
     }
@@ -72,7 +83,10 @@ impl World<'_> {
             (name, self.read_variant(model, variant, now, scrape))
         });
         let heard = !self.suffers(|fault| matches!(fault, Fault::NoGateway { .. }));
-        let gateway = scrape.and_then(|scrape| scrape.gateways[model].clone());
+        let gateway = match self.setup.habits.gateways_tell {
+            Some(_) => self.pipeline.told(model).cloned(),
+            None => scrape.and_then(|scrape| scrape.gateways[model].clone()),
+        };
         let gateway = gateway.filter(|_| heard);
         ModelReading {
             mode: Mode::Act,
@@ -115,7 +129,7 @@ impl World<'_> {
             pool: self.setup.pools[setup.pool].id.clone(),
             gpus_per_replica: Gpus::new(setup.gpus_per_replica),
             stated,
-            predicted: None,
+            predicted: setup.predicted.clone().filter(|_| self.setup.habits.predicts),
             paces,
             cold_start: setup.cold_start.expected(&self.setup.pools[setup.pool].node_supply),
             replicas: replicas.collect(),
@@ -125,14 +139,16 @@ impl World<'_> {
         }
     }
 
-    /// Engines, where nobody hears a gateway. Elsewhere gateways tell all that engines would.
+    /// Engines, where nobody hears a gateway. Elsewhere gateways tell all that engines would, and whoever asks a
+    /// Prometheus reads both.
     fn read_engines(
         &self,
         model: usize,
         variant: usize,
         scrape: Option<&Scrape>,
     ) -> BTreeMap<ReplicaId, Engine> {
-        if !self.suffers(|fault| matches!(fault, Fault::NoGateway { .. })) {
+        let heard = !self.suffers(|fault| matches!(fault, Fault::NoGateway { .. }));
+        if heard && !self.setup.habits.engines_beside {
             return BTreeMap::new();
         }
         // What scrapes cannot find of gateways they cannot find of engines either.

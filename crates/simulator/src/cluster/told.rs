@@ -3,7 +3,7 @@
 use super::faults::{Fault, Told};
 use super::setup::VariantSetup;
 use super::world::World;
-use flyball_core::interval::Interval;
+use flyball_core::interval::{Interval, Origin};
 use flyball_core::snapshot::{Capacity, Objectives};
 use flyball_core::units::TokensPerSecond;
 use flyball_estimator::reading::Paces;
@@ -12,13 +12,16 @@ impl World<'_> {
     /// What is told of a variant now.
     pub(super) fn told(&self, model: usize, variant: usize) -> (Capacity, Option<Paces>) {
         let setup = &self.setup.models[model];
-        let VariantSetup { capacity, paces, .. } = setup.variants[variant];
-        let mut told = (capacity, paces);
+        let VariantSetup { capacity, paces, ref predicted, .. } = setup.variants[variant];
+        // What can be predicted nobody states, but somebody who is wrong.
+        let predicts = self.setup.habits.predicts && predicted.is_some();
+        let mut told = if predicts { (Capacity::UNKNOWN, None) } else { (capacity, paces) };
         for fault in &self.faults {
             let Fault::ToldCapacity { told: wrong, .. } = &self.setup.faults[*fault] else {
                 continue;
             };
             told = match wrong {
+                Told::Times(factor) if predicts => (stated(&capacity, *factor), None),
                 Told::Times(factor) => times(told, *factor, &setup.objectives),
                 Told::Nothing => (Capacity::UNKNOWN, None),
                 Told::Exactly(all) => {
@@ -28,6 +31,20 @@ impl World<'_> {
             };
         }
         told
+    }
+}
+
+/// What an owner states who thinks that it is so many times as fast.
+pub fn stated(capacity: &Capacity, factor: f64) -> Capacity {
+    let rate = |rate: Interval<TokensPerSecond>| {
+        let rate = TokensPerSecond::from_sample(rate.point().get() as f64 * factor)?;
+        Interval::exact(rate, Origin::Stated).ok()
+    };
+    Capacity {
+        prefill: capacity.prefill.and_then(rate),
+        decode: capacity.decode.and_then(rate),
+        resident: capacity.resident.and_then(|all| Interval::exact(all.point(), Origin::Stated).ok()),
+        ..Capacity::UNKNOWN
     }
 }
 
