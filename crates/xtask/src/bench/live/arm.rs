@@ -73,6 +73,7 @@ pub(super) struct Arm {
     pub(super) starts: BTreeMap<String, f64>,
     /// Pods that were told to slow down.
     slowed: BTreeSet<String>,
+    is_kept: bool,
 }
 
 /// The longest that a request may take.
@@ -93,6 +94,7 @@ impl Arm {
             looks: Vec::new(),
             starts: BTreeMap::new(),
             slowed: BTreeSet::new(),
+            is_kept: false,
         })
     }
 
@@ -200,8 +202,18 @@ impl Arm {
         Ok(sent && (self.ruler == Ruler::Static || look.replicas <= self.world.min))
     }
 
+    /// Keeps everything that was seen, once: an arm that is over does not wait for the others.
+    pub(super) fn keep(&mut self, stage: &Stage, folder: &Path) -> Result<()> {
+        if std::mem::replace(&mut self.is_kept, true) {
+            return Ok(());
+        }
+        let series = self.series(stage)?;
+        eprintln!("live: {}: {:?}", self.name, series.score(&self.world, None));
+        series.keep(folder, &self.name)
+    }
+
     /// Everything that was seen.
-    pub(super) fn series(&self, stage: &Stage) -> Result<Series> {
+    fn series(&self, stage: &Stage) -> Result<Series> {
         let path = self.record(stage);
         let mut reader = csv::Reader::from_path(&path)
             .with_context(|| format!("{} has left no record", self.namespace))?;

@@ -137,15 +137,13 @@ fn play(root: &Path, args: &Args) -> Result<()> {
     for arm in &mut arms {
         arm.send(&stage)?;
     }
-    let idle = watch(&stage, &mut arms, &mut operators, begun, args.minutes)?;
     let folder = match args.only.is_some() || args.minutes.is_some() {
         true => stage.folder.clone(),
         false => root.join(report::KEPT),
     };
-    for arm in arms.iter().filter(|_| args.minutes.is_none()) {
-        let series = arm.series(&stage)?;
-        series.keep(&folder, arm.name())?;
-        eprintln!("live: {}: {:?}", arm.name(), series.score(&arm.world, None));
+    let idle = watch(&stage, (&mut arms, &mut operators), begun, (args.minutes, &folder))?;
+    for arm in arms.iter_mut().filter(|_| args.minutes.is_none()) {
+        arm.keep(&stage, &folder)?;
     }
     let measured = measured(&stage, &arms, &operators, (date, idle))?;
     eprintln!("live: {measured:?}, in {}", folder.display());
@@ -221,10 +219,9 @@ fn adapter(stage: &mut Stage, arms: &[Arm]) -> Result<Option<Running>> {
 /// nothing ran, in percent: over all of it, and in the busiest minute.
 fn watch(
     stage: &Stage,
-    arms: &mut [Arm],
-    operators: &mut [Operator],
+    (arms, operators): (&mut [Arm], &mut [Operator]),
     begun: Instant,
-    minutes: Option<f64>,
+    (minutes, folder): (Option<f64>, &Path),
 ) -> Result<(f64, f64)> {
     let last = arms.iter().map(|arm| arm.world.last_request()).fold(0.0, f64::max);
     let most = Duration::from_secs_f64(minutes.map_or(last, |minutes| minutes * 60.0));
@@ -240,7 +237,8 @@ fn watch(
         for arm in arms.iter_mut() {
             // A look that fails is a gap in the series, not the end of an hour's work.
             match arm.look(stage, begun) {
-                Ok(done) => over &= done,
+                Ok(true) => arm.keep(stage, folder)?,
+                Ok(false) => over = false,
                 Err(error) => eprintln!("live: {}: {error:#}", arm.name()),
             }
         }

@@ -74,11 +74,16 @@ pub(super) fn truth(root: &Path) -> Result<Measured> {
         .to_owned();
     let (mut hours, mut points, mut panels, mut longest) = (0.0_f64, 0.0_f64, Vec::new(), 0.0_f64);
     for (name, ruler) in ARMS.into_iter().filter(|(name, _)| *name != TOLD) {
+        let arm = format!("{name}-{}", ruler.name());
+        if !Series::is_kept(&root.join(KEPT), &arm) {
+            let _ = writeln!(text, "| {name} | {} | not played |||||||||", ruler.name());
+            continue;
+        }
         let world = World::read(root, name)?;
-        let live = Series::kept(&root.join(KEPT), &format!("{name}-{}", ruler.name()))?;
+        let live = Series::kept(&root.join(KEPT), &arm)?;
         let there = live.score(&world, None);
         let simulated = simulated::play(&world, ruler, &cluster, Likeness::ALL)?;
-        simulated.keep(&root.join(KEPT), &format!("{name}-{}-simulated", ruler.name()))?;
+        simulated.keep(&root.join(KEPT), &format!("{arm}-simulated"))?;
         let here = simulated.score(&world, Some(there.seconds));
         let off = 100.0 * (here.gpu_hours / there.gpu_hours - 1.0);
         let followed = simulated::follow(&world, &live)?.score(&world, Some(there.seconds));
