@@ -72,7 +72,10 @@ impl<T: Counts> Window<T> {
     }
 
     /// One as it was recorded.
-    pub fn recorded(length: Micros, all: impl IntoIterator<Item = (Timestamp, Timestamp, T)>) -> Self {
+    pub fn recorded(
+        length: Micros,
+        all: impl IntoIterator<Item = (Timestamp, Timestamp, T)>,
+    ) -> Self {
         let moment = |(at, counts_since, counts)| Moment { at, counts_since, counts };
         Self { moments: all.into_iter().map(moment).collect(), length }
     }

@@ -160,7 +160,13 @@ impl Core {
             abort_to_free: None,
             outcome: Outcome::Aborted,
         };
-        let live = Live { progress: Arc::clone(&progress), record, stops: work.stops, last: now, together: self.together };
+        let live = Live {
+            progress: Arc::clone(&progress),
+            record,
+            stops: work.stops,
+            last: now,
+            together: self.together,
+        };
         inside.live.insert(id, live);
         drop(inside);
         // A step under way ends when it ends; only a thread without a time to wake needs a call.

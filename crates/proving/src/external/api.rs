@@ -18,14 +18,16 @@ pub(super) async fn answer(
     let metrics = plan.source.metrics();
     let (status, body) = match asked(request.uri().path(), metrics) {
         Asked::Resources => (StatusCode::OK, resources(metrics)),
-        Asked::Value(namespace, metric) => match signal::wanted(&plan.source, namespace, metric).await {
-            Ok(wanted) => {
-                let now = jiff::Timestamp::now().to_string();
-                (StatusCode::OK, values(metric, wanted, &now))
+        Asked::Value(namespace, metric) => {
+            match signal::wanted(&plan.source, namespace, metric).await {
+                Ok(wanted) => {
+                    let now = jiff::Timestamp::now().to_string();
+                    (StatusCode::OK, values(metric, wanted, &now))
+                }
+                // The controller shows it in the HPA's conditions, and changes nothing.
+                Err(error) => (StatusCode::SERVICE_UNAVAILABLE, failure(&format!("{error:#}"))),
             }
-            // The controller shows it in the HPA's conditions, and changes nothing.
-            Err(error) => (StatusCode::SERVICE_UNAVAILABLE, failure(&format!("{error:#}"))),
-        },
+        }
         Asked::Other => (StatusCode::NOT_FOUND, failure("there is nothing here")),
     };
     let body = Full::new(Bytes::from(body.to_string()));

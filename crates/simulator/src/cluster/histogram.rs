@@ -4,9 +4,8 @@ use crate::seconds::Seconds;
 use std::collections::VecDeque;
 
 /// Where the buckets of the gateway's histograms end: to the first token, in seconds.
-pub(super) const FIRST: [f64; 16] = [
-    0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
-];
+pub(super) const FIRST: [f64; 16] =
+    [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0];
 
 /// The same for each further token.
 pub(super) const PER_TOKEN: [f64; 13] =

@@ -10,8 +10,8 @@ use flyball_core::decision::ModelDecision;
 use flyball_core::ids::{NodeName, ReplicaId};
 use flyball_core::snapshot::{self, Mode, Observed, Pool, Purchase, Snapshot};
 use flyball_core::units::{Gpus, Requests, Timestamp};
-use flyball_estimator::{Estimator, Readings};
 use flyball_estimator::reading::{Engine, ModelReading, VariantReading};
+use flyball_estimator::{Estimator, Readings};
 use std::collections::BTreeMap;
 
 /// What was decided for a model at one moment, and on what.
@@ -96,7 +96,7 @@ impl World<'_> {
             bounds: setup.bounds,
             objectives: setup.objectives,
             gateways: gateway.into_iter().collect(),
-            silent_gateways: 0,
+            silent_gateways: self.silent_gateways(),
             waited_for: false,
             variants: variants.collect(),
         }
@@ -120,9 +120,14 @@ impl World<'_> {
         });
         let started = self.present.iter().filter(of).filter_map(|place| {
             let replica = &self.replicas[*place];
-            // What served from the beginning was never started.
-            let served = replica.served.filter(|_| replica.ordered > Seconds::ZERO)?;
-            Some((replica.id.clone(), (served - replica.ordered).to_micros()))
+            let served = replica.served?;
+            // What served from the beginning was started before it, where anything was.
+            let took = match replica.ordered > Seconds::ZERO {
+                true => served - replica.ordered,
+                false if self.setup.habits.predicts => setup.cold_start.median(),
+                false => return None,
+            };
+            Some((replica.id.clone(), took.to_micros()))
         });
         let (stated, paces) = self.told(model, variant);
         VariantReading {
@@ -131,7 +136,7 @@ impl World<'_> {
             stated,
             predicted: setup.predicted.clone().filter(|_| self.setup.habits.predicts),
             paces,
-            cold_start: setup.cold_start.expected(&self.setup.pools[setup.pool].node_supply),
+            cold_start: self.told_start(setup),
             replicas: replicas.collect(),
             started: started.collect(),
             engines: self.read_engines(model, variant, scrape),

@@ -52,6 +52,8 @@ pub(super) struct World<'a> {
     pub(super) requests: Vec<super::requests::Request>,
     pub(super) pipeline: Pipeline,
     pub(super) estimator: Estimator,
+    /// Since when the process runs that decides.
+    pub(super) decides_since: Seconds,
     /// How far the clock of whoever decides is wrong.
     pub(super) clock_error: f64,
     /// Places of the faults that are under way.
@@ -125,6 +127,7 @@ impl<'a> World<'a> {
             requests: Vec::new(),
             pipeline: Pipeline::new(setup.models.len()),
             estimator: Estimator::default(),
+            decides_since: Seconds::ZERO,
             clock_error: 0.0,
             faults: Vec::new(),
             slow: Vec::new(),
@@ -229,7 +232,10 @@ impl<'a> World<'a> {
                 self.choose_slow(fault);
                 self.change_speeds();
             }
-            Fault::OperatorRestart { .. } => policy.restart(&mut self.estimator),
+            Fault::OperatorRestart { .. } => {
+                policy.restart(&mut self.estimator);
+                self.decides_since = self.now;
+            }
             Fault::StockOut { .. }
             | Fault::ToldCapacity { .. }
             | Fault::NoGateway { .. }

@@ -7,8 +7,8 @@ use super::form::{
 use super::read::Problems;
 use super::speed;
 use crate::cluster::{
-    Fault, Habits, Metrics, ModelSetup, PoolSetup, Setup, Spacing, Stage, Stages, StartParts, Tokens, Told,
-    VariantSetup, Victim,
+    Fault, Habits, Metrics, ModelSetup, PoolSetup, Setup, Spacing, Stage, Stages, StartParts,
+    Tokens, Told, VariantSetup, Victim,
 };
 use crate::cold_start::ColdStart;
 use crate::seconds::Seconds;

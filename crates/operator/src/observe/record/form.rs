@@ -3,7 +3,8 @@
 use flyball_core::ids::NodeName;
 use flyball_core::interval::{Interval, Origin};
 use flyball_core::snapshot::{
-    Capacity, Mode, Objectives, Observed, Pool, Purchase, Replica, ReplicaState, ScalingBounds, Share,
+    Capacity, Mode, Objectives, Observed, Pool, Purchase, Replica, ReplicaState, ScalingBounds,
+    Share,
 };
 use flyball_core::units::{
     Gpus, Micros, Money, Price, Replicas, Requests, Timestamp, Tokens, TokensPerSecond,
@@ -270,14 +271,19 @@ impl VariantForm {
             paces: variant.paces.map(|paces| (paces.idle, paces.full, paces.carried)),
             cold_start: variant.cold_start.map(|span| of_span(span, Micros::get)),
             replicas: texts(&variant.replicas, ReplicaForm::of),
-            started: variant.started.iter().map(|(id, took)| (id.to_string(), took.get())).collect(),
+            started: variant
+                .started
+                .iter()
+                .map(|(id, took)| (id.to_string(), took.get()))
+                .collect(),
             engines: texts(&variant.engines, EngineForm::of),
             lapsed: variant.lapsed,
         }
     }
 
     fn reading(self) -> Result<VariantReading, String> {
-        let started = self.started.into_iter().map(|(id, took)| Ok((parse(&id)?, Micros::new(took))));
+        let started =
+            self.started.into_iter().map(|(id, took)| Ok((parse(&id)?, Micros::new(took))));
         let parts = |(model, accelerator, tensor, step_tokens)| Predicted {
             model,
             accelerator,
@@ -312,7 +318,8 @@ impl CapacityForm {
     }
 
     fn capacity(self) -> Result<Capacity, String> {
-        let rate = |span: Option<Span>| span.map(|span| span_of(span, TokensPerSecond::new)).transpose();
+        let rate =
+            |span: Option<Span>| span.map(|span| span_of(span, TokensPerSecond::new)).transpose();
         Ok(Capacity {
             prefill: rate(self.prefill)?,
             decode: rate(self.decode)?,
@@ -379,8 +386,13 @@ impl EngineForm {
         let moments = self.counts.into_iter().map(|(at, since, counts)| {
             let [prompt_tokens, output_tokens, answered, paced_tokens, paced_seconds] =
                 counts.map(|count| count.unwrap_or(f64::NAN));
-            let counts =
-                EngineCounts { prompt_tokens, output_tokens, answered, paced_tokens, paced_seconds };
+            let counts = EngineCounts {
+                prompt_tokens,
+                output_tokens,
+                answered,
+                paced_tokens,
+                paced_seconds,
+            };
             (Timestamp::from_micros(at), Timestamp::from_micros(since), counts)
         });
         Engine {
@@ -421,7 +433,8 @@ impl PoolForm {
         let purchase = |name: String| Purchase::from_name(&name).ok_or(name);
         let gpus = |gpus: u64| Gpus::new(u32::try_from(gpus).unwrap_or(u32::MAX));
         let allocatable = self.allocatable.into_iter();
-        let allocatable = allocatable.map(|(name, seen)| Ok((purchase(name)?, seen_of(seen, gpus))));
+        let allocatable =
+            allocatable.map(|(name, seen)| Ok((purchase(name)?, seen_of(seen, gpus))));
         let prices = self.prices.into_iter().map(|(name, (micros, currency))| {
             let amount = Money::from_micros(micros, parse(&currency)?);
             let price = Price::per_gpu_hour(amount).map_err(|error| error.to_string())?;

@@ -3,12 +3,15 @@ use crate::observe::testing::{engine, gateway};
 use flyball_core::ids::{NodeName, ReplicaId};
 use flyball_core::interval::{Interval, Origin};
 use flyball_core::snapshot::{
-    Capacity, Mode, Objectives, Observed, Pool, Purchase, Replica, ReplicaState, ScalingBounds, Share,
+    Capacity, Mode, Objectives, Observed, Pool, Purchase, Replica, ReplicaState, ScalingBounds,
+    Share,
 };
 use flyball_core::units::{
     Currency, Gpus, Micros, Money, Price, Replicas, Requests, Timestamp, Tokens, TokensPerSecond,
 };
-use flyball_estimator::reading::{CacheUsed, Engine, ModelReading, Paces, Predicted, VariantReading};
+use flyball_estimator::reading::{
+    CacheUsed, Engine, ModelReading, Paces, Predicted, VariantReading,
+};
 use std::collections::BTreeMap;
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
@@ -59,8 +62,12 @@ fn variant() -> VariantReading {
         cold_start: Interval::exact(Micros::from_seconds(60), Origin::Stated).ok(),
         replicas: replicas(),
         started: vec![(id("m-0"), Micros::from_seconds(61))],
-        engines: [(id("m-0"), engine(NOW, (0.3, 7.0, 0.1))), (id("m-1"), llama), (id("m-2"), Engine::unread())]
-            .into(),
+        engines: [
+            (id("m-0"), engine(NOW, (0.3, 7.0, 0.1))),
+            (id("m-1"), llama),
+            (id("m-2"), Engine::unread()),
+        ]
+        .into(),
         lapsed: true,
     }
 }

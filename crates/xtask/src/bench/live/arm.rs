@@ -110,7 +110,9 @@ impl Arm {
             _ => self.world.initial,
         };
         let link = match self.ruler.is_ours() && !self.world.is_unheard() {
-            true => format!("\n    [operator]\n    address = \"http://{}:{link}\"\n", cluster::HOST),
+            true => {
+                format!("\n    [operator]\n    address = \"http://{}:{link}\"\n", cluster::HOST)
+            }
             false => String::new(),
         };
         let text = self
@@ -155,7 +157,9 @@ impl Arm {
 
     /// Does to its engines what the scenario does, once its time has come.
     fn slow_down(&mut self, stage: &Stage, pods: &[Pod], now: f64) -> Result<()> {
-        let Some((_, factor)) = self.world.slows().filter(|(at, _)| now >= *at) else { return Ok(()) };
+        let Some((_, factor)) = self.world.slows().filter(|(at, _)| now >= *at) else {
+            return Ok(());
+        };
         for pod in pods.iter().filter(|pod| pod.runs) {
             if self.slowed.contains(&pod.name) {
                 continue;

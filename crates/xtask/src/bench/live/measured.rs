@@ -23,7 +23,8 @@ pub(super) struct Measured {
     /// Seconds between gateways' reports and looks, and between scrapes of engines and looks: means over all looks.
     pub(super) report_age_seconds: f64,
     pub(super) scrape_age_seconds: f64,
-    /// Share of the machine's time in which nothing ran, in percent: over all, and in the busiest minute.
+    /// Share of the machine's time in which nothing ran, or only what gives way to pods, in percent: over all, and in
+    /// the busiest minute.
     pub(super) idle_percent: f64,
     pub(super) least_idle_percent: f64,
 }
@@ -61,8 +62,8 @@ pub(super) struct Looks {
 
 impl Looks {
     pub(super) fn read(&mut self, path: &Path) -> Result<()> {
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("reading {}", path.display()))?;
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
         for line in text.lines() {
             let look: serde_json::Value = serde_json::from_str(line)?;
             let seconds = |value: &serde_json::Value| value.as_f64().map(|micros| micros / 1e6);
@@ -111,8 +112,9 @@ impl Cores {
         let first = text.lines().next()?;
         let parts: Vec<f64> =
             first.split_whitespace().skip(1).filter_map(|part| part.parse().ok()).collect();
-        // User, nice, system, idle, waiting for disks, and interrupts; what follows is in the first two.
-        let idle = parts.get(3)? + parts.get(4)?;
+        // User, nice, system, idle, waiting for disks, and interrupts; what follows is in the first two. What is nice
+        // gives way to pods.
+        let idle = parts.get(1)? + parts.get(3)? + parts.get(4)?;
         Some(Self { all: parts.iter().take(8).sum(), idle })
     }
 

@@ -41,6 +41,9 @@ pub(crate) struct Args {
     /// Run nothing; score and draw what is in docs/live
     #[arg(long)]
     redraw: bool,
+    /// Only these sections of the page, from 0 on; the others stay as they were measured
+    #[arg(long, value_delimiter = ',', value_name = "PLACE")]
+    section: Vec<u8>,
     /// Folder with `flyball` and the programs of `proving`; they are built if this is not given
     #[arg(long)]
     programs: Option<PathBuf>,
@@ -87,8 +90,11 @@ const ARMS: [(&str, Ruler); 15] = [
 /// Time between two looks at the pods.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// The longest that an arm may take to come back to its floor after its last answer.
-const AFTERWARDS: Duration = Duration::from_secs(420);
+/// The longest that arms are looked at after the last request: who is not back at its floor then is scored up to there.
+const AFTERWARDS: Duration = Duration::from_secs(180);
+
+/// Makes a section of the page from what was kept.
+type Section = fn(&Path) -> Result<super::Measured>;
 
 pub(super) fn run(root: &Path, args: &Args) -> Result<()> {
     if !args.redraw {
@@ -99,10 +105,17 @@ pub(super) fn run(root: &Path, args: &Args) -> Result<()> {
     }
     let command = "cargo xtask bench live --figure";
     let mut page = Page::new(document::LIVE, command, args.figure);
-    page.add(root, 0, "A published ramp against rivals", report::ramp(root)?)?;
-    page.add(root, 1, "The simulator against reality", report::truth(root)?)?;
-    page.add(root, 2, "A capacity that is stated wrong", report::told(root)?)?;
-    page.add(root, 3, "One stream of readings, two ways", identical::measure(root)?)?;
+    let sections: [(&str, Section); 4] = [
+        ("A published ramp against rivals", report::ramp),
+        ("The simulator against reality", report::truth),
+        ("A capacity that is stated wrong", report::told),
+        ("One stream of readings, two ways", identical::measure),
+    ];
+    for (place, (title, measure)) in (0..).zip(sections) {
+        if args.section.is_empty() || args.section.contains(&place) {
+            page.add(root, place, title, measure(root)?)?;
+        }
+    }
     page.finish(root, false)
 }
 
@@ -162,9 +175,8 @@ fn measured(
     let mut looks = Looks::default();
     operators.iter().try_for_each(|operator| operator.looks(stage, &mut looks))?;
     let ours = arms.iter().filter(|arm| arm.ruler.is_ours());
-    let first = ours.filter_map(|arm| {
-        Some((arm.name().to_owned(), looks.first_after(begun, &arm.namespace)?))
-    });
+    let first = ours
+        .filter_map(|arm| Some((arm.name().to_owned(), looks.first_after(begun, &arm.namespace)?)));
     let starts = || {
         let each = arms.iter().map(|arm| (f64::from(arm.world.warm_up_seconds), &arm.starts));
         each.flat_map(|(warm_up, all)| all.values().map(move |took| took - warm_up))

@@ -109,7 +109,9 @@ pub(super) fn truth(root: &Path) -> Result<Measured> {
         panels.push(panel(&title, "pods", (0.0, f64::from(world.max)), lines));
     }
     text += &seen(&cluster);
-    text += &causes(root, &cluster)?;
+    for name in [STEP, RAMP] {
+        text += &causes(root, name, &cluster)?;
+    }
     text += TRUTH;
     std::fs::write(root.join(KEPT).join("truth.svg"), picture::draw(&panels, longest))?;
     Ok(Measured {
@@ -128,8 +130,8 @@ fn seen(cluster: &Cluster) -> String {
          judged: from a pod being made to its readiness {:.1} s beyond its warm-up (the middle of {} starts of all \
          arms), the operator's looks at the moments at which it looked, gateways' reports {:.2} s old at a look and \
          scrapes of engines {:.2} s. What its manifests say it is told too: 2 s before a pod ends under the operator, \
-         which has drained it, and 60 s under Kubernetes' autoscaler. {:.0} % of the machine's time nothing ran, in \
-         the busiest minute {:.0} %.\n",
+         which has drained it, and 60 s under Kubernetes' autoscaler. {:.0} % of the machine's time nothing \
+         ran but what gives way to pods, in the busiest minute {:.0} %.\n",
         cluster.start_seconds,
         cluster.starts,
         cluster.report_age_seconds,
@@ -139,22 +141,29 @@ fn seen(cluster: &Cluster) -> String {
     )
 }
 
-/// What each likeness of the cluster is worth on the step, where the simulator was furthest off.
-fn causes(root: &Path, cluster: &Cluster) -> Result<String> {
-    let world = World::read(root, STEP)?;
-    let live = Series::kept(&root.join(KEPT), &format!("{STEP}-{}", Ruler::Governor.name()))?;
+/// What each likeness of the cluster is worth, if the scenario was played.
+fn causes(root: &Path, name: &str, cluster: &Cluster) -> Result<String> {
+    let world = World::read(root, name)?;
+    let arm = format!("{name}-{}", Ruler::Governor.name());
+    if !Series::is_kept(&root.join(KEPT), &arm) {
+        return Ok(String::new());
+    }
+    let live = Series::kept(&root.join(KEPT), &arm)?;
     let there = live.score(&world, None);
     let all = Likeness::ALL;
     let cases = [
         ("as it was before: an ideal cluster", Likeness::NONE),
         ("all of the cluster's habits", all),
-        ("without engines read beside gateways that tell every second", Likeness { sight: false, ..all }),
+        (
+            "without engines read beside gateways that tell every second",
+            Likeness { sight: false, ..all },
+        ),
         ("without capacity predicted from what came", Likeness { predicts: false, ..all }),
         ("without requests kept back by the gateway", Likeness { keeps_back: false, ..all }),
         ("without times of starts, ends and looks", Likeness { times: false, ..all }),
     ];
     let mut text = format!(
-        "\nWhat each of these is worth, on `{STEP}` under the governor (live {:.2} GPU-hours, {:.2} %):\n\n\
+        "\nWhat each of these is worth, on `{name}` under the governor (live {:.2} GPU-hours, {:.2} %):\n\n\
          | The simulator has | GPU-hours | off by % | Attained % | off by points |\n|---|---|---|---|---|\n",
         there.gpu_hours, there.attained_percent
     );

@@ -111,7 +111,9 @@ impl Series {
 
     /// Whether they were kept: not every run plays every arm.
     pub(super) fn is_kept(folder: &Path, name: &str) -> bool {
-        ["replicas", "requests"].iter().all(|part| folder.join(format!("{name}-{part}.csv")).exists())
+        ["replicas", "requests"]
+            .iter()
+            .all(|part| folder.join(format!("{name}-{part}.csv")).exists())
     }
 
     /// Reads both again.

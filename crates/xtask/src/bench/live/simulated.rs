@@ -147,7 +147,8 @@ fn policy(world: &World, ruler: Ruler) -> Result<Box<dyn Policy>> {
     Ok(match ruler {
         Ruler::Governor | Ruler::Knew => contenders::governor(),
         Ruler::Hpa => {
-            let mut law = named("llm-d-slo", &facts).map_err(|refused| anyhow::anyhow!("{refused}"))?;
+            let mut law =
+                named("llm-d-slo", &facts).map_err(|refused| anyhow::anyhow!("{refused}"))?;
             if let Settings::SloAware(law) = &mut law {
                 // The adapter averages a sample every 5 s.
                 law.sampled = Seconds(SCRAPE_S);

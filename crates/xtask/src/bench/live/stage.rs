@@ -173,7 +173,10 @@ impl Stage {
     pub(super) fn tell_engine(&self, namespace: &str, pod: &str, faults: &str) -> Result<()> {
         let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}:8000/proxy/emulator/faults");
         let answer = post(self.api, &path, faults)?;
-        ensure!(answer.starts_with("HTTP/1.1 200"), "{namespace}/{pod} was not told: {answer:.300}");
+        ensure!(
+            answer.starts_with("HTTP/1.1 200"),
+            "{namespace}/{pod} was not told: {answer:.300}"
+        );
         Ok(())
     }
 

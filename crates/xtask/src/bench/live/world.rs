@@ -2,8 +2,8 @@
 
 use crate::bench::drills;
 use anyhow::{Context, Result, bail};
-use flyball_core::units::Micros;
 use flyball_core::snapshot::Capacity;
+use flyball_core::units::Micros;
 use flyball_simulator::cluster::{Fault, Setup, Told, stated};
 use flyball_simulator::cold_start::ColdStart;
 use flyball_simulator::scenario::Scenario;
