@@ -26,6 +26,8 @@ pub(super) struct Pipeline {
     readable: Option<Scrape>,
     /// What the gateway of each model told last, where it tells by itself.
     told: Vec<Option<GatewayReading>>,
+    /// The part of prompt tokens that gateways think no cache has, where they say so.
+    uncached: Option<f64>,
 }
 
 /// One scrape.
@@ -107,11 +109,11 @@ struct Counted {
 
 impl Counts {
     /// As a gateway counts.
-    const fn of_gateway(&self) -> GatewayCounts {
+    fn of_gateway(&self, uncached: Option<f64>) -> GatewayCounts {
         GatewayCounts {
             arrived: self.requests,
             prompt_tokens: self.prompt_tokens,
-            uncached_tokens: None,
+            uncached_tokens: uncached.map(|share| (self.prompt_tokens as f64 * share) as u64),
             answered: self.answered,
             output_tokens: self.answered_tokens,
             paced_tokens: self.paced_tokens,
@@ -137,13 +139,14 @@ impl Default for Counted {
 }
 
 impl Pipeline {
-    pub(super) fn new(models: usize) -> Self {
+    pub(super) fn new(models: usize, uncached: Option<f64>) -> Self {
         Self {
             counted: vec![Counted::default(); models],
             past: VecDeque::new(),
             under_way: VecDeque::new(),
             readable: None,
             told: vec![None; models],
+            uncached,
         }
     }
 
@@ -153,10 +156,11 @@ impl Pipeline {
     }
 
     pub(super) fn arrived(&mut self, model: usize, request: &Request, at: (Timestamp, Timestamp)) {
+        let uncached = self.uncached;
         let Counted { counts, window, .. } = &mut self.counted[model];
         // Gateways speak every second.
         if window.last().is_none_or(|(last, _)| at.1.since(last).is_some_and(|age| age >= SECOND)) {
-            window.add(at.1, at.0, counts.of_gateway());
+            window.add(at.1, at.0, counts.of_gateway(uncached));
         }
         counts.requests += 1;
         counts.prompt_tokens += u64::from(request.prompt);
@@ -206,7 +210,11 @@ impl World<'_> {
         }
         let at = self.now.after(self.setup.start);
         for counted in &mut self.pipeline.counted {
-            counted.window.add(at, self.setup.start, counted.counts.of_gateway());
+            counted.window.add(
+                at,
+                self.setup.start,
+                counted.counts.of_gateway(self.setup.habits.uncached),
+            );
         }
         let counts = self.pipeline.counted.iter().map(|counted| counted.counts).collect();
         self.pipeline.past.push_back((self.now, counts));
@@ -249,7 +257,11 @@ impl World<'_> {
         let at = self.now.after(self.setup.start);
         for model in 0..self.models.len() {
             let counted = &mut self.pipeline.counted[model];
-            counted.window.add(at, self.setup.start, counted.counts.of_gateway());
+            counted.window.add(
+                at,
+                self.setup.start,
+                counted.counts.of_gateway(self.setup.habits.uncached),
+            );
             self.pipeline.told[model] = known.then(|| self.own_reading(model));
         }
     }

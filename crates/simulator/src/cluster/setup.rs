@@ -159,6 +159,8 @@ pub struct Habits {
     pub keeps_back: bool,
     /// Percentiles of latency are those of histograms, over half a minute, of requests that have ended.
     pub histograms: bool,
+    /// The part of prompt tokens that gateways think no cache has, whatever caches have; `None` where they do not tell.
+    pub uncached: Option<f64>,
     /// The least time that a pod takes to end that has served.
     pub pre_stop: Seconds,
     /// When the policy is asked first, at the latest.
@@ -175,6 +177,7 @@ impl Habits {
         predicts: false,
         keeps_back: false,
         histograms: false,
+        uncached: None,
         pre_stop: Seconds::ZERO,
         first_look: Seconds(10.0),
         first_scrape: Seconds::ZERO,

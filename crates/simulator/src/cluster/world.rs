@@ -125,7 +125,7 @@ impl<'a> World<'a> {
             replicas: Vec::new(),
             present: Vec::new(),
             requests: Vec::new(),
-            pipeline: Pipeline::new(setup.models.len()),
+            pipeline: Pipeline::new(setup.models.len(), setup.habits.uncached),
             estimator: Estimator::default(),
             decides_since: Seconds::ZERO,
             clock_error: 0.0,

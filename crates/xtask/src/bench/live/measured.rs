@@ -23,8 +23,9 @@ pub(super) struct Measured {
     /// Seconds between gateways' reports and looks, and between scrapes of engines and looks: means over all looks.
     pub(super) report_age_seconds: f64,
     pub(super) scrape_age_seconds: f64,
-    /// Share of the machine's time in which nothing ran, or only what gives way to pods, in percent: over all, and in
-    /// the busiest minute.
+    /// The part of prompt tokens that gateways told no cache to have: over all looks.
+    pub(super) uncached_share: Option<f64>,
+    /// Share of the machine's time in which nothing ran, in percent: over all, and in the busiest minute.
     pub(super) idle_percent: f64,
     pub(super) least_idle_percent: f64,
 }
@@ -58,6 +59,8 @@ pub(super) struct Looks {
     at: Vec<(f64, Vec<String>)>,
     report_ages: Vec<f64>,
     scrape_ages: Vec<f64>,
+    /// Prompt tokens in windows of gateways, and those of them that were told uncached.
+    prompts: (f64, f64),
 }
 
 impl Looks {
@@ -74,6 +77,16 @@ impl Looks {
                 names.push(name.clone());
                 let gateways = model["gateways"].as_array().into_iter().flatten();
                 self.report_ages.extend(gateways.filter_map(|one| Some(at - seconds(&one["at"])?)));
+                let windows = model["gateways"].as_array().into_iter().flatten();
+                for counts in windows.filter_map(|one| one["counts"].as_array()) {
+                    let grown = |place: usize| {
+                        let of = |moment: Option<&serde_json::Value>| moment?[place].as_f64();
+                        Some(of(counts.last())? - of(counts.first())?)
+                    };
+                    if let Some((all, uncached)) = grown(3).zip(grown(4)) {
+                        self.prompts = (self.prompts.0 + all, self.prompts.1 + uncached);
+                    }
+                }
                 let variants = model["variants"].as_object().into_iter().flatten();
                 let engines = variants.filter_map(|(_, one)| one["engines"].as_object()).flatten();
                 let last = engines.filter_map(|(_, one)| one["counts"].as_array()?.last());
@@ -90,6 +103,12 @@ impl Looks {
         let mut looks = self.at.iter().filter(|(at, _)| *at >= moment);
         let (at, _) = looks.find(|(_, names)| names.iter().any(|name| name.starts_with(&of)))?;
         Some(at - moment)
+    }
+
+    /// The part of prompt tokens that gateways told no cache to have.
+    pub(super) fn uncached_share(&self) -> Option<f64> {
+        let (all, uncached) = self.prompts;
+        (all > 0.0).then(|| uncached / all)
     }
 
     pub(super) fn ages(&self) -> (f64, f64) {
@@ -112,9 +131,8 @@ impl Cores {
         let first = text.lines().next()?;
         let parts: Vec<f64> =
             first.split_whitespace().skip(1).filter_map(|part| part.parse().ok()).collect();
-        // User, nice, system, idle, waiting for disks, and interrupts; what follows is in the first two. What is nice
-        // gives way to pods.
-        let idle = parts.get(1)? + parts.get(3)? + parts.get(4)?;
+        // User, nice, system, idle, waiting for disks, and interrupts; what follows is in the first two.
+        let idle = parts.get(3)? + parts.get(4)?;
         Some(Self { all: parts.iter().take(8).sum(), idle })
     }
 

@@ -188,6 +188,7 @@ fn measured(
         first_look_seconds: first.collect(),
         report_age_seconds,
         scrape_age_seconds,
+        uncached_share: looks.uncached_share(),
         idle_percent,
         least_idle_percent,
     })

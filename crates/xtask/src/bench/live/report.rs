@@ -125,13 +125,19 @@ pub(super) fn truth(root: &Path) -> Result<Measured> {
 
 /// What was measured of the cluster.
 fn seen(cluster: &Cluster) -> String {
+    let uncached = cluster.uncached_share.map_or_else(String::new, |share| {
+        format!(
+            " Gateways told {:.0} % of prompt tokens as in no cache; these prompts share nothing.",
+            100.0 * share
+        )
+    });
     format!(
-        "\nWhat the simulator is told of the cluster is read from time stamps of the same run, and from nothing that is \
-         judged: from a pod being made to its readiness {:.1} s beyond its warm-up (the middle of {} starts of all \
-         arms), the operator's looks at the moments at which it looked, gateways' reports {:.2} s old at a look and \
-         scrapes of engines {:.2} s. What its manifests say it is told too: 2 s before a pod ends under the operator, \
-         which has drained it, and 60 s under Kubernetes' autoscaler. {:.0} % of the machine's time nothing \
-         ran but what gives way to pods, in the busiest minute {:.0} %.\n",
+        "\nWhat the simulator is told of the cluster is read from time stamps and counters of the same run, and from \
+         nothing that is judged: from a pod being made to its readiness {:.1} s beyond its warm-up (the middle of {} \
+         starts of all arms), the operator's looks at the moments at which it looked, gateways' reports {:.2} s old at a \
+         look and scrapes of engines {:.2} s.{uncached} What its manifests say it is told too: 2 s before a pod ends \
+         under the operator, which has drained it, and 60 s under Kubernetes' autoscaler. {:.0} % of the machine's time \
+         nothing ran, in the busiest minute {:.0} %.\n",
         cluster.start_seconds,
         cluster.starts,
         cluster.report_age_seconds,
@@ -160,6 +166,7 @@ fn causes(root: &Path, name: &str, cluster: &Cluster) -> Result<String> {
         ),
         ("without capacity predicted from what came", Likeness { predicts: false, ..all }),
         ("without requests kept back by the gateway", Likeness { keeps_back: false, ..all }),
+        ("without prompts that gateways think cached", Likeness { uncached: false, ..all }),
         ("without times of starts, ends and looks", Likeness { times: false, ..all }),
     ];
     let mut text = format!(

@@ -23,15 +23,17 @@ pub(super) struct Likeness {
     pub(super) predicts: bool,
     /// Gateways keep back what engines have no room for.
     pub(super) keeps_back: bool,
+    /// Gateways think caches to have as much of prompts as they told.
+    pub(super) uncached: bool,
     /// Pods start and end as they do there, and operators look when they did.
     pub(super) times: bool,
 }
 
 impl Likeness {
     pub(super) const ALL: Self =
-        Self { sight: true, predicts: true, keeps_back: true, times: true };
+        Self { sight: true, predicts: true, keeps_back: true, uncached: true, times: true };
     pub(super) const NONE: Self =
-        Self { sight: false, predicts: false, keeps_back: false, times: false };
+        Self { sight: false, predicts: false, keeps_back: false, uncached: false, times: false };
 }
 
 /// How long pods may take to end, as the arm's template says.
@@ -76,6 +78,7 @@ fn alike(
     }
     setup.habits.predicts = likeness.predicts;
     setup.habits.keeps_back = likeness.keeps_back;
+    setup.habits.uncached = measured.uncached_share.filter(|_| likeness.uncached);
     if likeness.times {
         setup.grace = GRACE;
         setup.habits.pre_stop = Seconds(f64::from(ruler.pre_stop()));
