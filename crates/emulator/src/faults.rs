@@ -35,6 +35,8 @@ pub struct Faults {
     pub die_at_prompt_tokens: Option<u32>,
     /// The connection is closed after each stream though nothing said so: what llama-server does.
     pub close_after_stream: bool,
+    /// How many times as fast as predicted it computes: half for a card that is throttled.
+    pub speed: f64,
 }
 
 impl Default for Faults {
@@ -53,6 +55,7 @@ impl Default for Faults {
             draining: false,
             die_at_prompt_tokens: None,
             close_after_stream: false,
+            speed: 1.0,
         }
     }
 }
@@ -71,6 +74,7 @@ impl Faults {
         need((400..600).contains(&self.error_status), "error_status must lie between 400 and 599");
         let start = self.slow_start_seconds;
         need(start.is_finite() && start >= 0.0, "slow_start_seconds must be a time");
+        need(self.speed.is_finite() && self.speed > 0.0, "speed must be above 0");
         problems
     }
 }
@@ -196,9 +200,10 @@ mod tests {
             error_chance: -0.1,
             error_status: 200,
             slow_start_seconds: f64::NAN,
+            speed: 0.0,
             ..Faults::default()
         };
-        assert_eq!(wrong.problems().len(), 4);
+        assert_eq!(wrong.problems().len(), 5);
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub struct Settings {
     pub speed: Speed,
     /// How many times as fast as the wall's clock its own runs.
     pub speed_up: f64,
+    /// Tokens of a stream that leave together, but for the first: vLLM's `--stream-interval`.
+    pub stream_interval: u32,
     /// Tokens of an answer to a request that sets no limit.
     pub answer_tokens: u32,
     /// Tokens of prompt and answer together; as many as the cache holds if not set.
@@ -49,6 +51,7 @@ impl Settings {
             models: vec!["emulated".to_owned()],
             speed,
             speed_up: 1.0,
+            stream_interval: 1,
             answer_tokens: 128,
             longest: None,
             log: 10_000,
@@ -69,6 +72,9 @@ impl Settings {
         }
         if self.speed.settings.blocks == 0 {
             problems.push("the cache has no blocks");
+        }
+        if self.stream_interval == 0 {
+            problems.push("at least one token leaves at a time");
         }
         if self.answer_tokens == 0 {
             problems.push("an answer has at least one token");

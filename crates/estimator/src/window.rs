@@ -66,6 +66,20 @@ impl<T: Counts> Window<T> {
         }
     }
 
+    /// Every moment as it is kept: when it was read, since when counts began, and the counts. For whoever records it.
+    pub fn moments(&self) -> impl ExactSizeIterator<Item = (Timestamp, Timestamp, &T)> {
+        self.moments.iter().map(|moment| (moment.at, moment.counts_since, &moment.counts))
+    }
+
+    /// One as it was recorded.
+    pub fn recorded(
+        length: Micros,
+        all: impl IntoIterator<Item = (Timestamp, Timestamp, T)>,
+    ) -> Self {
+        let moment = |(at, counts_since, counts)| Moment { at, counts_since, counts };
+        Self { moments: all.into_iter().map(moment).collect(), length }
+    }
+
     /// The last counts, and when they were read.
     pub fn last(&self) -> Option<(Timestamp, &T)> {
         self.moments.back().map(|last| (last.at, &last.counts))

@@ -30,6 +30,8 @@ pub struct Settings {
     pub signal_max_age_seconds: u32,
     /// Where series are asked for; none if absent.
     pub prometheus: Option<Prometheus>,
+    /// Where what is read at each look is written to; nowhere if absent.
+    pub readings: Option<Readings>,
     /// Who leads.
     pub lease: Lease,
 }
@@ -62,6 +64,21 @@ pub struct Prometheus {
     pub url: String,
 }
 
+/// A file of readings, one line of JSON for each look.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Readings {
+    /// The file; it is begun anew by each process.
+    pub file: PathBuf,
+    /// Megabytes after which it ends.
+    #[serde(default = "most_megabytes")]
+    pub most_megabytes: u32,
+}
+
+const fn most_megabytes() -> u32 {
+    64
+}
+
 /// The Lease by which one of several operators leads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -86,6 +103,7 @@ impl Default for Settings {
             tick_seconds: 15,
             signal_max_age_seconds: 60,
             prometheus: None,
+            readings: None,
             lease: Lease::default(),
         }
     }
@@ -133,6 +151,9 @@ impl Settings {
         within("signal_max_age_seconds", self.signal_max_age_seconds, 5, 3_600);
         within("gateways.come_within_seconds", self.gateways.come_within_seconds, 10, 3_600);
         within("lease.seconds", self.lease.seconds, 5, 300);
+        if let Some(readings) = &self.readings {
+            within("readings.most_megabytes", readings.most_megabytes, 1, 65_536);
+        }
         if self.admin == self.link && self.admin.port() != 0 {
             problems.push("`admin` and `link` must be two addresses".to_owned());
         }
@@ -187,6 +208,7 @@ mod tests {
         }
         let whole = Settings::parse(&whole).unwrap();
         assert!(whole.prometheus.is_some() && whole.gateways.ca.is_some());
+        assert!(whole.readings.is_some());
         assert!(whole.askers.service.is_some() && whole.askers.token_sha256.is_some());
     }
 

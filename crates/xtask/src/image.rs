@@ -24,7 +24,11 @@ pub(crate) struct Built {
 /// that it is linked to. The one that ships is another build of everything, for another target and with
 /// all optimisations, and no story is about that (docs/decisions/0034).
 pub(crate) fn build_for_tests(root: &Path) -> Result<Built> {
-    let program = compile::everything(root)?.join("flyball");
+    of_program(compile::everything(root)?.join("flyball"))
+}
+
+/// An image for test clusters of a program that was built for this machine, with the libraries that it is linked to.
+pub(crate) fn of_program(program: PathBuf) -> Result<Built> {
     let folder = cluster::Layout::new()?.cache().join("image");
     std::fs::create_dir_all(&folder)?;
     let (stripped, archive) =

@@ -94,6 +94,12 @@ pub(crate) struct EmulateArgs {
     #[arg(value_parser = whole, allow_hyphen_values = true)]
     answer_tokens: u32,
 
+    /// Tokens of a stream that leave together, but for the first; as vLLM's flag of this name
+    #[arg(long, value_name = "TOKENS", env = "FLYBALL_EMULATE_STREAM_INTERVAL")]
+    #[arg(hide_env_values = true, default_value_t = 1)]
+    #[arg(value_parser = whole, allow_hyphen_values = true)]
+    stream_interval: u32,
+
     /// Seed of the faults' chance
     #[arg(long, value_name = "N", env = "FLYBALL_EMULATE_SEED", hide_env_values = true)]
     #[arg(default_value_t = 1)]
@@ -155,6 +161,11 @@ struct FaultArgs {
     #[arg(hide_env_values = true)]
     die_at_prompt_tokens: Option<u32>,
 
+    /// How many times as fast as predicted it computes
+    #[arg(long, value_name = "X", env = "FLYBALL_EMULATE_SPEED", hide_env_values = true)]
+    #[arg(default_value_t = 1.0)]
+    speed: f64,
+
     /// Keep working for clients that hung up
     #[arg(long, env = "FLYBALL_EMULATE_IGNORE_ABORTS", hide_env_values = true)]
     #[arg(value_parser = BoolishValueParser::new())]
@@ -173,6 +184,7 @@ impl FaultArgs {
             error_chance: self.errors,
             die_at_prompt_tokens: self.die_at_prompt_tokens,
             ignore_aborts: self.ignore_aborts,
+            speed: self.speed,
             ..Faults::default()
         }
     }
@@ -264,6 +276,7 @@ fn start(args: &EmulateArgs, models: &[String], speed: &Speed) -> Result<Vec<Run
             listen: SocketAddr::new(args.host, port),
             models: models.to_vec(),
             speed_up: args.speed_up,
+            stream_interval: args.stream_interval,
             answer_tokens: args.answer_tokens,
             seed: args.seed.wrapping_add(index.into()),
             faults: args.faults.faults(),

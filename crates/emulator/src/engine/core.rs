@@ -5,7 +5,7 @@ use super::inside::{Inside, Live};
 use super::log::{self, Log, Outcome, Record};
 use super::progress::Progress;
 use crate::prompt::Prompt;
-use flyball_simulator::cluster::Speed;
+use flyball_simulator::cluster::{Changed, Speed};
 use flyball_simulator::engine::{Arrival, Change, Engine, Pace, TooLong};
 use flyball_simulator::seconds::Seconds;
 use serde::Serialize;
@@ -31,6 +31,8 @@ pub(crate) struct Core {
     start: Instant,
     speed_up: f64,
     block_tokens: u32,
+    /// Tokens of a stream that leave together.
+    together: u32,
 }
 
 /// What is asked of the engine.
@@ -85,8 +87,9 @@ pub struct State {
 
 impl Core {
     /// An idle engine whose clock starts now.
-    pub(crate) fn new(speed: &Speed, speed_up: f64, log: usize) -> Self {
-        let engine = Engine::new(speed.settings, speed.step.clone(), Pace::StepByStep);
+    pub(crate) fn new(speed: &Speed, speed_up: f64, together: u32, log: usize) -> Self {
+        let step = Changed { step: speed.step.clone(), factor: 1.0 };
+        let engine = Engine::new(speed.settings, step, Pace::StepByStep);
         Self {
             block_tokens: engine.scheduler().settings().block_tokens,
             inside: Mutex::new(Inside::new(engine, Log::new(log))),
@@ -94,7 +97,18 @@ impl Core {
             due: Notify::new(),
             start: Instant::now(),
             speed_up,
+            together: together.max(1),
         }
+    }
+
+    /// From now on it computes so many times as fast as it was built to. A step under way ends when it ends.
+    pub(crate) fn change_speed(&self, factor: f64) {
+        let mut inside = self.lock();
+        let now = self.now();
+        inside.advance(now);
+        inside.engine.change_step(Seconds(now), |step| step.factor = factor);
+        drop(inside);
+        self.changed.notify_one();
     }
 
     /// Tokens in a block of the cache.
@@ -146,7 +160,13 @@ impl Core {
             abort_to_free: None,
             outcome: Outcome::Aborted,
         };
-        let live = Live { progress: Arc::clone(&progress), record, stops: work.stops, last: now };
+        let live = Live {
+            progress: Arc::clone(&progress),
+            record,
+            stops: work.stops,
+            last: now,
+            together: self.together,
+        };
         inside.live.insert(id, live);
         drop(inside);
         // A step under way ends when it ends; only a thread without a time to wake needs a call.

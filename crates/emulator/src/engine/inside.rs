@@ -3,7 +3,7 @@
 use super::counts::Counts;
 use super::log::{Log, Outcome, Record};
 use super::progress::Progress;
-use flyball_simulator::cluster::StepSpeed;
+use flyball_simulator::cluster::Changed;
 use flyball_simulator::engine::{Engine, Event, What};
 use flyball_simulator::seconds::Seconds;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,11 +18,13 @@ pub(super) struct Live {
     pub(super) stops: bool,
     /// When its last token came out.
     pub(super) last: f64,
+    /// Tokens that leave together.
+    pub(super) together: u32,
 }
 
 #[derive(Debug)]
 pub(super) struct Inside {
-    pub(super) engine: Engine<StepSpeed>,
+    pub(super) engine: Engine<Changed>,
     pub(super) live: BTreeMap<u64, Live>,
     /// Those in the batch: only they can have got a token.
     running: BTreeSet<u64>,
@@ -38,7 +40,7 @@ pub(super) struct Inside {
 }
 
 impl Inside {
-    pub(super) fn new(engine: Engine<StepSpeed>, log: Log) -> Self {
+    pub(super) fn new(engine: Engine<Changed>, log: Log) -> Self {
         Self {
             engine,
             live: BTreeMap::new(),
@@ -148,7 +150,8 @@ impl Inside {
 /// So many tokens are out at this time.
 fn out(live: &mut Live, tokens: u32, at: f64, counts: &mut Counts, due: &mut Vec<Arc<Progress>>) {
     let record = &mut live.record;
-    let more = u64::from(tokens.saturating_sub(record.emitted_tokens));
+    let before = record.emitted_tokens;
+    let more = u64::from(tokens.saturating_sub(before));
     if record.first_token.is_none() {
         record.first_token = Some(at);
         counts.prompt_tokens += u64::from(record.prompt_tokens);
@@ -160,7 +163,10 @@ fn out(live: &mut Live, tokens: u32, at: f64, counts: &mut Counts, due: &mut Vec
     live.last = at;
     record.emitted_tokens = tokens;
     counts.generated_tokens += more;
-    if live.progress.set_emitted(tokens) {
+    let leaves = before == 0
+        || tokens / live.together > before / live.together
+        || tokens >= record.output_tokens;
+    if live.progress.set_emitted(tokens, leaves) {
         due.push(Arc::clone(&live.progress));
     }
 }

@@ -61,10 +61,11 @@ impl Progress {
         poll_fn(|cx| self.poll_more(before, cx)).await.map(|_| ())
     }
 
-    /// So many tokens are out now. True if somebody should be woken and is not in the list yet.
-    pub(super) fn set_emitted(&self, tokens: u32) -> bool {
+    /// So many tokens are out now, and leave or wait for more. True if somebody should be woken and is not in the list
+    /// yet.
+    pub(super) fn set_emitted(&self, tokens: u32, leaves: bool) -> bool {
         self.emitted.store(tokens, Ordering::Release);
-        tokens >= self.wanted && !self.listed.swap(true, Ordering::AcqRel)
+        leaves && tokens >= self.wanted && !self.listed.swap(true, Ordering::AcqRel)
     }
 
     pub(super) fn set_cached(&self, tokens: u32) {

@@ -33,8 +33,11 @@ impl Shared {
     pub(crate) fn new(settings: Settings) -> Self {
         let engine = &settings.speed.settings;
         let room = engine.blocks.saturating_mul(engine.block_tokens);
+        let (speed_up, together) = (settings.speed_up, settings.stream_interval);
+        let core = Core::new(&settings.speed, speed_up, together, settings.log);
+        core.change_speed(settings.faults.speed);
         Self {
-            core: Arc::new(Core::new(&settings.speed, settings.speed_up, settings.log)),
+            core: Arc::new(core),
             faults: Switch::new(settings.faults, settings.seed),
             longest: settings.longest.map_or(room, |longest| longest.min(room)),
             start: Instant::now(),

@@ -94,6 +94,7 @@ async fn control(shared: &Shared, request: Request<Incoming>) -> Response<Answer
         (&Method::POST, "/emulator/faults") => match faults(request).await {
             Ok(faults) => {
                 shared.faults.set(faults);
+                shared.core.change_speed(faults.speed);
                 json_reply(StatusCode::OK, &faults)
             }
             Err(problem) => failure(&problem, Form::Chat),

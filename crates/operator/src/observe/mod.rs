@@ -2,7 +2,7 @@
 //!
 //! `watch` mirrors the API server, `prometheus` asks for series; both only read. `facts` holds what they
 //! found at one moment; `in_flight`, `replicas`, `gateways` and `snapshot` turn it into readings, of which the
-//! estimator makes `core`'s Snapshot, and are pure. When the API server is gone, the mirror stays as it was.
+//! estimator makes `core`'s Snapshot, and are pure; `record` keeps those readings. When the API server is gone, the mirror stays as it was.
 
 pub(crate) mod chunk;
 pub mod demand;
@@ -16,6 +16,7 @@ mod names;
 mod nodes;
 mod others;
 pub mod prometheus;
+pub mod record;
 mod replicas;
 mod served;
 mod snapshot;
@@ -36,7 +37,7 @@ pub use nodes::Outlook;
 pub use replicas::Trouble;
 pub(crate) use replicas::purchase;
 pub(crate) use snapshot::workload_key;
-pub use snapshot::{Learnt, Seen, SeenModel, look};
+pub use snapshot::{Learnt, Seen, SeenModel, look, look_and_note};
 pub(crate) use watch::MADE_FROM;
 #[cfg(test)]
 pub(crate) use watch::of_deployment;

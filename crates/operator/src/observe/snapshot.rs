@@ -19,7 +19,7 @@ use flyball_core::reason::Reason;
 use flyball_core::snapshot::{Capacity, Observed, Pool, Purchase, Snapshot};
 use flyball_core::units::{Gpus, Micros, Timestamp};
 use flyball_estimator::reading::{Engine, ModelReading, Predicted, VariantReading};
-use flyball_estimator::{Estimator, Readings};
+use flyball_estimator::{Estimator, Known, Readings};
 use flyball_governor::Policy;
 use flyball_resources::model_service::{
     ModelServiceStatus, TargetKind, Variant as VariantSpec, VariantStatus,
@@ -90,7 +90,18 @@ pub fn look(
     facts: &Facts,
     signals: &Signals,
     learnt: &mut Learnt,
+    time: (Timestamp, Micros),
+) -> Seen {
+    look_and_note(facts, signals, learnt, time, |_| {})
+}
+
+/// The same, and lets somebody note what was read.
+pub fn look_and_note(
+    facts: &Facts,
+    signals: &Signals,
+    learnt: &mut Learnt,
     (now, max_age): (Timestamp, Micros),
+    note: impl FnOnce(&Readings),
 ) -> Seen {
     let mut pools = BTreeMap::new();
     let mut read = BTreeMap::new();
@@ -144,7 +155,8 @@ pub fn look(
     }
     let readings =
         Readings { taken_at: now, shard: 0, max_age, models: read, pools, runs: BTreeMap::new() };
-    let (snapshot, known) = learnt.estimator.see(readings);
+    note(&readings);
+    let (snapshot, known) = learnt.see(readings);
     for (id, known) in known {
         let silent = snapshot.models.get(&id).is_some_and(|one| one.demand.sources.silent > 0);
         if let Some(seen) = models.get_mut(&id) {
@@ -334,6 +346,11 @@ fn took(pod: &PodFacts) -> Option<Micros> {
 }
 
 impl Learnt {
+    /// The picture that readings give, together with those before; and what is known of models beside it.
+    pub fn see(&mut self, readings: Readings) -> (Snapshot, BTreeMap<ModelId, Known>) {
+        self.estimator.see(readings)
+    }
+
     /// Begins with what stands in a status, where nothing else is known.
     fn recall(&mut self, id: &ModelId, status: Option<&ModelServiceStatus>) {
         let Some(status) = status else { return };

@@ -12,6 +12,7 @@ use crate::admin::{Page, State};
 use crate::lead::{self, Fence};
 use crate::link::{self, Link};
 use crate::observe::prometheus::{self, Prometheus};
+use crate::observe::record::Recorder;
 use crate::observe::{Learnt, Watches, Witnesses, watch};
 use crate::report::{Attained, Board, Teller};
 use crate::settings::Settings;
@@ -75,6 +76,8 @@ pub async fn run(settings: Settings, version: &'static str, me: String) -> Resul
     let talking = tokio::spawn(door.talk(Arc::clone(&link), fence.clone()));
     let prometheus =
         settings.prometheus.as_ref().map(|one| Prometheus::new(&one.url)).transpose()?;
+    let recorder = settings.readings.as_ref().map(Recorder::begin).transpose();
+    let recorder = recorder.map_err(start("the file of readings cannot be written"))?;
     let watches = watch(&client, &settings);
     let mut operator = Operator {
         teller: Teller::new(&client, &me, fence.clone()),
@@ -87,6 +90,7 @@ pub async fn run(settings: Settings, version: &'static str, me: String) -> Resul
         learnt: Learnt::default(),
         tuning: Tuning::default(),
         attained: Attained::default(),
+        recorder,
         witnesses: Witnesses::of(
             &settings.gateways.accounts,
             Micros::from_seconds(settings.gateways.come_within_seconds.into()),
@@ -126,6 +130,7 @@ struct Operator {
     tuning: Tuning,
     attained: Attained,
     witnesses: Witnesses,
+    recorder: Option<Recorder>,
     link: Arc<Link>,
     /// When each status was last written.
     written: BTreeMap<ModelId, Instant>,

@@ -6,7 +6,7 @@ use crate::build::{self, Built, Write};
 use crate::decide::Decided;
 use crate::imagine::World;
 use crate::observe::demand::Signals;
-use crate::observe::{Counts, Facts, Seen, look, prometheus};
+use crate::observe::{Counts, Facts, Seen, look_and_note, prometheus};
 use crate::persist::Unreadable;
 use crate::report::pools;
 use crate::{time, tune};
@@ -34,7 +34,9 @@ impl Operator {
         if !leads {
             self.learnt.estimator.forget();
         }
-        let mut seen = look(&facts, &signals, &mut self.learnt, time);
+        let recorder = &mut self.recorder;
+        let note = |readings: &_| recorder.iter_mut().for_each(|one| one.write(readings));
+        let mut seen = look_and_note(&facts, &signals, &mut self.learnt, time, note);
         let looked = began.elapsed();
         self.tuning.settle(seen.snapshot.taken_at).await;
         let mut decided = self.state.brain(|brain| {

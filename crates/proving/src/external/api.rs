@@ -15,17 +15,19 @@ pub(super) async fn answer(
     plan: &Plan,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
-    let metric = plan.source.metric();
-    let (status, body) = match asked(request.uri().path(), metric) {
-        Asked::Resources => (StatusCode::OK, resources(metric)),
-        Asked::Value(namespace) => match signal::wanted(&plan.source, namespace).await {
-            Ok(wanted) => {
-                let now = jiff::Timestamp::now().to_string();
-                (StatusCode::OK, values(metric, wanted, &now))
+    let metrics = plan.source.metrics();
+    let (status, body) = match asked(request.uri().path(), metrics) {
+        Asked::Resources => (StatusCode::OK, resources(metrics)),
+        Asked::Value(namespace, metric) => {
+            match signal::wanted(&plan.source, namespace, metric).await {
+                Ok(wanted) => {
+                    let now = jiff::Timestamp::now().to_string();
+                    (StatusCode::OK, values(metric, wanted, &now))
+                }
+                // The controller shows it in the HPA's conditions, and changes nothing.
+                Err(error) => (StatusCode::SERVICE_UNAVAILABLE, failure(&format!("{error:#}"))),
             }
-            // The controller shows it in the HPA's conditions, and changes nothing.
-            Err(error) => (StatusCode::SERVICE_UNAVAILABLE, failure(&format!("{error:#}"))),
-        },
+        }
         Asked::Other => (StatusCode::NOT_FOUND, failure("there is nothing here")),
     };
     let body = Full::new(Bytes::from(body.to_string()));
@@ -39,29 +41,32 @@ pub(super) async fn answer(
 #[derive(Debug, PartialEq, Eq)]
 enum Asked<'a> {
     Resources,
-    /// The metric, of a namespace.
-    Value(&'a str),
+    /// A metric, of a namespace.
+    Value(&'a str, &'a str),
     Other,
 }
 
-fn asked<'a>(path: &'a str, metric: &str) -> Asked<'a> {
+fn asked<'a>(path: &'a str, metrics: &[&str]) -> Asked<'a> {
     let rest = path.strip_prefix("/apis/").and_then(|rest| rest.strip_prefix(GROUP_VERSION));
     let Some(rest) = rest else { return Asked::Other };
     let parts: Vec<&str> = rest.split('/').filter(|part| !part.is_empty()).collect();
     match parts[..] {
         [] => Asked::Resources,
-        ["namespaces", namespace, name] if name == metric => Asked::Value(namespace),
+        ["namespaces", namespace, name] if metrics.contains(&name) => Asked::Value(namespace, name),
         _ => Asked::Other,
     }
 }
 
-fn resources(metric: &str) -> Value {
-    json!({
-        "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": GROUP_VERSION,
-        "resources": [{
+fn resources(metrics: &[&str]) -> Value {
+    let resource = |metric: &&str| {
+        json!({
             "name": metric, "singularName": "", "namespaced": true,
             "kind": "ExternalMetricValueList", "verbs": ["get"],
-        }],
+        })
+    };
+    json!({
+        "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": GROUP_VERSION,
+        "resources": metrics.iter().map(resource).collect::<Vec<_>>(),
     })
 }
 
@@ -87,17 +92,17 @@ fn failure(words: &str) -> Value {
 mod tests {
     use super::*;
 
-    const METRIC: &str = "wanted-replicas";
+    const METRICS: &[&str] = &["wanted-replicas", "running-requests"];
 
     #[test]
     fn paths_are_told_apart() {
         let all = "/apis/external.metrics.k8s.io/v1beta1";
-        assert_eq!(asked(all, METRIC), Asked::Resources);
+        assert_eq!(asked(all, METRICS), Asked::Resources);
         let one = format!("{all}/namespaces/ramp/wanted-replicas");
-        assert_eq!(asked(&one, METRIC), Asked::Value("ramp"));
+        assert_eq!(asked(&one, METRICS), Asked::Value("ramp", "wanted-replicas"));
         let other = format!("{all}/namespaces/ramp/other");
-        assert_eq!(asked(&other, METRIC), Asked::Other);
-        assert_eq!(asked("/openapi/v2", METRIC), Asked::Other);
+        assert_eq!(asked(&other, METRICS), Asked::Other);
+        assert_eq!(asked("/openapi/v2", METRICS), Asked::Other);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The external metrics API of Kubernetes with one metric, for the real HPA: how many replicas somebody
-//! asks for.
+//! The external metrics API of Kubernetes for the real HPA: how many replicas somebody asks for, or how many requests
+//! engines work on.
 //!
 //! Either llm-d's loop on latency: in its guide, recording rules reckon that number and KEDA hands it to the
 //! HPA. Here the same formula (the simulator's, which is tested against the guide's) is fed from the real
@@ -32,7 +32,7 @@ pub struct Plan {
 /// Who asks for replicas.
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum Source {
-    /// llm-d's loop on latency, as `wanted-replicas`
+    /// llm-d's loop on latency, as `wanted-replicas`, and what engines work on, as `running-requests`
     Slo(Slo),
     /// Flyball's operator, as `flyball_model_recommended_replicas`
     Recommended {
@@ -54,20 +54,39 @@ pub struct Slo {
     /// The Deployment that is scaled
     #[arg(long)]
     pub deployment: String,
-    /// Milliseconds to the first token that it aims at
-    #[arg(long)]
+    /// What each namespace's model aims at: milliseconds to the first token and between tokens
+    #[arg(long, value_name = "NAMESPACE=FIRST/BETWEEN", required = true, value_parser = objectives)]
+    pub objectives: Vec<(String, Objectives)>,
+}
+
+/// What one model aims at.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Objectives {
+    /// Milliseconds to the first token.
     pub first_token_ms: f64,
-    /// Milliseconds between tokens that it aims at
-    #[arg(long)]
+    /// Milliseconds between tokens.
     pub between_tokens_ms: f64,
 }
 
+fn objectives(text: &str) -> Result<(String, Objectives), String> {
+    let read = || {
+        let (namespace, times) = text.split_once('=')?;
+        let (first, between) = times.split_once('/')?;
+        let (first_token_ms, between_tokens_ms) = (first.parse().ok()?, between.parse().ok()?);
+        Some((namespace.to_owned(), Objectives { first_token_ms, between_tokens_ms }))
+    };
+    read().ok_or_else(|| format!("{text:?} is not like ramp=3000/100"))
+}
+
+/// Requests that the engines of a namespace work on.
+const RUNNING: &str = "running-requests";
+
 impl Source {
-    /// The metric's name, as an HPA asks for it.
-    const fn metric(&self) -> &'static str {
+    /// The metrics' names, as an HPA asks for them.
+    const fn metrics(&self) -> &'static [&'static str] {
         match self {
-            Self::Slo(_) => "wanted-replicas",
-            Self::Recommended { .. } => signal::RECOMMENDED,
+            Self::Slo(_) => &["wanted-replicas", RUNNING],
+            Self::Recommended { .. } => &[signal::RECOMMENDED],
         }
     }
 }

@@ -1,6 +1,6 @@
 //! How many replicas the loop asks for now.
 
-use super::{Slo, Source};
+use super::{Objectives, RUNNING, Slo, Source};
 use anyhow::{Context, Result, ensure};
 use flyball_simulator::rivals::llmd::SloAware;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -17,8 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) const RECOMMENDED: &str = "flyball_model_recommended_replicas";
 
 /// The number of a namespace's model. `None` where nobody asks for any.
-pub(super) async fn wanted(source: &Source, namespace: &str) -> Result<Option<u32>> {
+pub(super) async fn wanted(source: &Source, namespace: &str, metric: &str) -> Result<Option<u32>> {
     match source {
+        Source::Slo(slo) if metric == RUNNING => running(slo, namespace).await,
         Source::Slo(slo) => wanted_by_slo(slo, namespace).await.map(Some),
         // Prometheus drops the series of a target that is down, and its adapter has nothing to hand on.
         Source::Recommended { operator } => {
@@ -37,8 +38,11 @@ fn recommended(page: &str, namespace: &str) -> Option<u32> {
 
 /// The formula, with the saturation of this moment and the replicas that there are.
 async fn wanted_by_slo(plan: &Slo, namespace: &str) -> Result<u32> {
-    let query = utf8_percent_encode(&query(plan, namespace), NON_ALPHANUMERIC).to_string();
-    let answer = get_json(plan.prometheus, &format!("/api/v1/query?query={query}")).await?;
+    let mut all = plan.objectives.iter();
+    let (_, objectives) = all
+        .find(|(of, _)| of == namespace)
+        .with_context(|| format!("nobody said what {namespace} aims at"))?;
+    let answer = ask(plan, &query(objectives, namespace)).await?;
     let deployment = &plan.deployment;
     let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/{deployment}");
     let status = get_json(plan.api, &path).await?;
@@ -47,9 +51,22 @@ async fn wanted_by_slo(plan: &Slo, namespace: &str) -> Result<u32> {
     Ok(law.formula(saturation(&answer)?, count("replicas"), count("readyReplicas")))
 }
 
+/// Requests that the engines of a namespace work on. Without an engine that was scraped there is no number.
+async fn running(plan: &Slo, namespace: &str) -> Result<Option<u32>> {
+    let answer =
+        ask(plan, &format!("sum(vllm:num_requests_running{{namespace=\"{namespace}\"}})")).await?;
+    let value = answer["data"]["result"][0]["value"][1].as_str();
+    Ok(value.and_then(|value| value.parse::<f64>().ok()).map(|value| value as u32))
+}
+
+async fn ask(plan: &Slo, query: &str) -> Result<Value> {
+    let query = utf8_percent_encode(query, NON_ALPHANUMERIC).to_string();
+    get_json(plan.prometheus, &format!("/api/v1/query?query={query}")).await
+}
+
 /// 90th percentiles over half a minute against the objectives, the worse of the two, at most two,
 /// averaged over 45 s: the guide's recording rules in one line.
-fn query(plan: &Slo, namespace: &str) -> String {
+fn query(plan: &Objectives, namespace: &str) -> String {
     let share = |metric: &str, objective_ms: f64| {
         let objective = objective_ms / 1e3;
         format!(

@@ -10,6 +10,7 @@ mod hearing;
 mod load;
 mod operator;
 mod proven;
+mod readings;
 mod real_engines;
 
 use flyball_proving::upstream::{Upstream, serve};

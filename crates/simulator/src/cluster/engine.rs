@@ -24,6 +24,9 @@ pub trait ReplicaEngine {
     /// What can be seen from outside.
     fn load(&self, now: Seconds) -> EngineLoad;
 
+    /// Tokens of a request inside that are out.
+    fn emitted(&self, id: u64) -> Option<u32>;
+
     /// From now on it computes so many times as fast as it was built to.
     fn change_speed(&mut self, at: Seconds, factor: f64);
 }
@@ -167,9 +170,11 @@ impl Linear {
 
 /// What a step costs on an engine that computes so many times as fast as it was built to.
 #[derive(Clone, Debug)]
-struct Changed {
-    step: StepSpeed,
-    factor: f64,
+pub struct Changed {
+    /// As it was built.
+    pub step: StepSpeed,
+    /// How many times as fast.
+    pub factor: f64,
 }
 
 impl Step for Changed {
@@ -203,6 +208,10 @@ impl ReplicaEngine for Engine<Changed> {
             What::Aborted => sink(Happening::Aborted { id: event.id }),
             What::Scheduled { .. } | What::Preempted => {}
         });
+    }
+
+    fn emitted(&self, id: u64) -> Option<u32> {
+        Self::emitted(self, id)
     }
 
     fn change_speed(&mut self, at: Seconds, factor: f64) {

@@ -54,13 +54,20 @@ impl World<'_> {
             let replica = &mut self.replicas[self.present[place]];
             let Some(engine) = &replica.engine else { continue };
             let load = engine.load(self.now);
+            // Tokens count when they are there, and not when their answer ends.
+            let under_way = replica.inside.iter().filter_map(|request| {
+                let first = self.requests[*request].first_token?;
+                let tokens = engine.emitted(*request as u64)?.saturating_sub(1);
+                Some((f64::from(tokens), (self.now - first).get()))
+            });
+            let under_way = under_way.fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1));
             let counted = &mut replica.counted;
             let counts = EngineCounts {
                 prompt_tokens: counted.prompt_tokens as f64,
                 output_tokens: load.generated as f64,
                 answered: counted.answered as f64,
-                paced_tokens: counted.paced_tokens as f64,
-                paced_seconds: counted.paced_seconds,
+                paced_tokens: counted.paced_tokens as f64 + under_way.0,
+                paced_seconds: counted.paced_seconds + under_way.1,
             };
             counted.counts.add(at, start, counts);
             counted.running = f64::from(load.running);

@@ -7,7 +7,7 @@ use super::account::Run;
 use super::checks::Broken;
 use super::engine::{Linear, Speed, StepSpeed};
 use super::faults::{Fault, Told};
-use super::setup::{Metrics, ModelSetup, PoolSetup, Setup, VariantSetup, Victim};
+use super::setup::{Habits, Metrics, ModelSetup, PoolSetup, Setup, VariantSetup, Victim};
 use super::stages::{Spacing, Stage, Stages, Tokens};
 use super::start::StartParts;
 use super::world::run;
@@ -104,6 +104,7 @@ pub fn random_world(seed: u64) -> Setup {
         faults,
         grace: Seconds(30.0),
         victim: *dice.one_of(&[Victim::Youngest, Victim::Random]),
+        habits: Habits::IDEAL,
     }
 }
 
@@ -235,6 +236,7 @@ fn variant(dice: &mut Dice, number: u32, pools: &[PoolSetup], initial: u32) -> V
     };
     VariantSetup {
         paces: None,
+        predicted: None,
         name: VariantName::new(&format!("v{number}")).expect("a variant name"),
         pool,
         gpus_per_replica: *dice.one_of(&[1, 1, 2, 4, 16]),

@@ -2,6 +2,7 @@
 //! stale, missing or not a number.
 
 use super::faults::Fault;
+use super::histogram::{FIRST, Histogram, PER_TOKEN};
 use super::world::World;
 use crate::seconds::Seconds;
 use crate::traffic::Request;
@@ -23,6 +24,10 @@ pub(super) struct Pipeline {
     under_way: VecDeque<(Seconds, Scrape)>,
     /// The last that can be read.
     readable: Option<Scrape>,
+    /// What the gateway of each model told last, where it tells by itself.
+    told: Vec<Option<GatewayReading>>,
+    /// The part of prompt tokens that gateways think no cache has, where they say so.
+    uncached: Option<f64>,
 }
 
 /// One scrape.
@@ -95,17 +100,20 @@ struct Counted {
     window: Window<GatewayCounts>,
     first_tokens: Vec<f64>,
     between_tokens: Vec<f64>,
+    /// The same of requests that have ended, as the gateway's page has them.
+    first: Histogram,
+    per_token: Histogram,
     /// Tokens that each replica had generated when last scraped, by its place.
     generated: Vec<(usize, u64)>,
 }
 
 impl Counts {
     /// As a gateway counts.
-    const fn of_gateway(&self) -> GatewayCounts {
+    fn of_gateway(&self, uncached: Option<f64>) -> GatewayCounts {
         GatewayCounts {
             arrived: self.requests,
             prompt_tokens: self.prompt_tokens,
-            uncached_tokens: None,
+            uncached_tokens: uncached.map(|share| (self.prompt_tokens as f64 * share) as u64),
             answered: self.answered,
             output_tokens: self.answered_tokens,
             paced_tokens: self.paced_tokens,
@@ -123,26 +131,36 @@ impl Default for Counted {
             window: Window::of(GatewayReading::WINDOW),
             first_tokens: Vec::new(),
             between_tokens: Vec::new(),
+            first: Histogram::new(&FIRST),
+            per_token: Histogram::new(&PER_TOKEN),
             generated: Vec::new(),
         }
     }
 }
 
 impl Pipeline {
-    pub(super) fn new(models: usize) -> Self {
+    pub(super) fn new(models: usize, uncached: Option<f64>) -> Self {
         Self {
             counted: vec![Counted::default(); models],
             past: VecDeque::new(),
             under_way: VecDeque::new(),
             readable: None,
+            told: vec![None; models],
+            uncached,
         }
     }
 
+    /// What the gateway of a model told last.
+    pub(super) fn told(&self, model: usize) -> Option<&GatewayReading> {
+        self.told[model].as_ref()
+    }
+
     pub(super) fn arrived(&mut self, model: usize, request: &Request, at: (Timestamp, Timestamp)) {
+        let uncached = self.uncached;
         let Counted { counts, window, .. } = &mut self.counted[model];
         // Gateways speak every second.
         if window.last().is_none_or(|(last, _)| at.1.since(last).is_some_and(|age| age >= SECOND)) {
-            window.add(at.1, at.0, counts.of_gateway());
+            window.add(at.1, at.0, counts.of_gateway(uncached));
         }
         counts.requests += 1;
         counts.prompt_tokens += u64::from(request.prompt);
@@ -152,9 +170,14 @@ impl Pipeline {
         self.counted[model].first_tokens.push(after.get());
     }
 
-    /// An answer of so many tokens ended.
-    pub(super) fn answered(&mut self, model: usize, tokens: u32, apart: Seconds) {
-        let Counted { counts, between_tokens, .. } = &mut self.counted[model];
+    /// An answer of so many tokens ended, whose first came after this long.
+    pub(super) fn answered(&mut self, model: usize, tokens: u32, first: Seconds, apart: Seconds) {
+        let counted = &mut self.counted[model];
+        counted.first.add(first.get());
+        if tokens > 1 {
+            counted.per_token.add(apart.get());
+        }
+        let Counted { counts, between_tokens, .. } = counted;
         let further = u64::from(tokens.saturating_sub(1));
         counts.answered += 1;
         counts.answered_tokens += u64::from(tokens);
@@ -187,7 +210,11 @@ impl World<'_> {
         }
         let at = self.now.after(self.setup.start);
         for counted in &mut self.pipeline.counted {
-            counted.window.add(at, self.setup.start, counted.counts.of_gateway());
+            counted.window.add(
+                at,
+                self.setup.start,
+                counted.counts.of_gateway(self.setup.habits.uncached),
+            );
         }
         let counts = self.pipeline.counted.iter().map(|counted| counted.counts).collect();
         self.pipeline.past.push_back((self.now, counts));
@@ -217,6 +244,42 @@ impl World<'_> {
         let models = seen.into_iter().map(|scraped| scraped.map(change)).collect();
         let scrape = Scrape { at: self.now, models, gateways, in_flight };
         self.pipeline.under_way.push_back((self.now + self.setup.metrics.delay, scrape));
+    }
+
+    /// Gateways tell what they count. Who scrapes in vain hears nothing of them either.
+    pub(super) fn report(&mut self) {
+        if self.suffers(|fault| matches!(fault, Fault::StaleMetrics { .. })) {
+            return;
+        }
+        let known = !self.suffers(|fault| {
+            matches!(fault, Fault::MissingMetrics { .. } | Fault::NotANumber { .. })
+        });
+        let at = self.now.after(self.setup.start);
+        for model in 0..self.models.len() {
+            let counted = &mut self.pipeline.counted[model];
+            counted.window.add(
+                at,
+                self.setup.start,
+                counted.counts.of_gateway(self.setup.habits.uncached),
+            );
+            self.pipeline.told[model] = known.then(|| self.own_reading(model));
+        }
+    }
+
+    /// What a gateway knows by itself of a model's requests: those that wait in it, and those that it gave to engines.
+    fn own_reading(&self, model: usize) -> GatewayReading {
+        let there = || self.present.iter().map(|place| &self.replicas[*place]);
+        let there = || there().filter(|replica| replica.model == model);
+        let serving = there().filter(|replica| replica.state == ReplicaState::Ready).count();
+        GatewayReading {
+            at: self.now.after(self.setup.start),
+            counts: self.pipeline.counted[model].window.clone(),
+            waiting_tokens: self.models[model].held.tokens,
+            unread_tokens: there().map(|replica| replica.unread).sum(),
+            held_tokens: there().map(|replica| replica.unread + replica.held).sum(),
+            in_flight: there().map(|replica| replica.inside.len() as u64).sum(),
+            engines: u32::try_from(serving).unwrap_or(u32::MAX),
+        }
     }
 
     /// What the gateway counts of a model.
@@ -267,8 +330,12 @@ impl World<'_> {
             counted.counts.generated += now.saturating_sub(before);
         }
         counted.generated = generated;
-        let first_token_p90 = p90(&mut counted.first_tokens);
-        let between_tokens_p90 = p90(&mut counted.between_tokens);
+        let (mut first_token_p90, mut between_tokens_p90) =
+            (p90(&mut counted.first_tokens), p90(&mut counted.between_tokens));
+        if self.setup.habits.histograms {
+            first_token_p90 = counted.first.p90(self.now);
+            between_tokens_p90 = counted.per_token.p90(self.now);
+        }
         let now = counted.counts;
         let rate = |count: fn(&Counts) -> u64| {
             let (at, past) = self.pipeline.past.front()?;

@@ -10,8 +10,8 @@
 //!
 //! Start at `setup.rs`, then `world.rs`, which holds the state and the loop. One file per subject:
 //! `nodes` (accelerators and where they come from), `replicas` (their lives), `requests` (from
-//! arrival to answer), `links` (the network between), `speed` (engines that slow down), `metrics`, `engines`, `told` and
-//! `observe` (what is seen of it all), `orders` (what is done),
+//! arrival to answer), `gate` (which engine has room for another), `links` (the network between), `speed` (engines that
+//! slow down), `metrics`, `histogram`, `engines`, `told` and `observe` (what is seen of it all), `orders` (what is done),
 //! `checks` (what must hold), `account` (the score), `fuzz` (small random worlds by the thousand).
 
 mod account;
@@ -20,6 +20,8 @@ mod engine;
 mod engines;
 mod faults;
 mod fuzz;
+mod gate;
+mod histogram;
 mod links;
 mod metrics;
 mod nodes;
@@ -39,11 +41,12 @@ mod world;
 
 pub use account::{Answer, History, Run, Standing};
 pub use checks::Broken;
-pub use engine::{EngineLoad, Happening, Linear, ReplicaEngine, Speed, StepSpeed, Work};
+pub use engine::{Changed, EngineLoad, Happening, Linear, ReplicaEngine, Speed, StepSpeed, Work};
 pub use faults::{Fault, Told};
 pub use fuzz::{Failure, Stats, capacity_of, fuzz, random_world};
-pub use observe::LogEntry;
-pub use setup::{Metrics, ModelSetup, PoolSetup, Setup, VariantSetup, Victim};
+pub use observe::{LogEntry, snapshots};
+pub use setup::{Habits, Metrics, ModelSetup, PoolSetup, Setup, VariantSetup, Victim};
 pub use stages::{Spacing, Stage, Stages, Tokens};
 pub use start::StartParts;
+pub use told::stated;
 pub use world::run;

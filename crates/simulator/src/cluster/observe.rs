@@ -10,8 +10,8 @@ use flyball_core::decision::ModelDecision;
 use flyball_core::ids::{NodeName, ReplicaId};
 use flyball_core::snapshot::{self, Mode, Observed, Pool, Purchase, Snapshot};
 use flyball_core::units::{Gpus, Requests, Timestamp};
-use flyball_estimator::Readings;
 use flyball_estimator::reading::{Engine, ModelReading, VariantReading};
+use flyball_estimator::{Estimator, Readings};
 use std::collections::BTreeMap;
 
 /// What was decided for a model at one moment, and on what.
@@ -27,6 +27,17 @@ pub struct LogEntry {
     pub ordered: u32,
     /// The decision, of policies that explain themselves.
     pub decision: Option<ModelDecision>,
+}
+
+/// The pictures that policies are shown of readings that somebody took elsewhere, one after the other.
+pub fn snapshots(readings: impl IntoIterator<Item = Readings>) -> Vec<Snapshot> {
+    let mut estimator = Estimator::default();
+    readings.into_iter().map(|readings| show(&mut estimator, readings)).collect()
+}
+
+/// The one way from readings to what a policy is shown.
+fn show(estimator: &mut Estimator, readings: Readings) -> Snapshot {
+    estimator.see(readings).0
 }
 
 impl World<'_> {
@@ -60,7 +71,7 @@ impl World<'_> {
             pools: pools.collect(),
             runs: BTreeMap::new(),
         };
-        let (snapshot, _) = self.estimator.see(readings);
+        let snapshot = show(&mut self.estimator, readings);
         let readings = (0..self.models.len()).map(|model| self.reading(model, scrape.as_ref()));
         (snapshot, readings.collect())
     }
@@ -72,7 +83,10 @@ impl World<'_> {
             (name, self.read_variant(model, variant, now, scrape))
         });
         let heard = !self.suffers(|fault| matches!(fault, Fault::NoGateway { .. }));
-        let gateway = scrape.and_then(|scrape| scrape.gateways[model].clone());
+        let gateway = match self.setup.habits.gateways_tell {
+            Some(_) => self.pipeline.told(model).cloned(),
+            None => scrape.and_then(|scrape| scrape.gateways[model].clone()),
+        };
         let gateway = gateway.filter(|_| heard);
         ModelReading {
             mode: Mode::Act,
@@ -82,7 +96,7 @@ impl World<'_> {
             bounds: setup.bounds,
             objectives: setup.objectives,
             gateways: gateway.into_iter().collect(),
-            silent_gateways: 0,
+            silent_gateways: self.silent_gateways(),
             waited_for: false,
             variants: variants.collect(),
         }
@@ -106,18 +120,23 @@ impl World<'_> {
         });
         let started = self.present.iter().filter(of).filter_map(|place| {
             let replica = &self.replicas[*place];
-            // What served from the beginning was never started.
-            let served = replica.served.filter(|_| replica.ordered > Seconds::ZERO)?;
-            Some((replica.id.clone(), (served - replica.ordered).to_micros()))
+            let served = replica.served?;
+            // What served from the beginning was started before it, where anything was.
+            let took = match replica.ordered > Seconds::ZERO {
+                true => served - replica.ordered,
+                false if self.setup.habits.predicts => setup.cold_start.median(),
+                false => return None,
+            };
+            Some((replica.id.clone(), took.to_micros()))
         });
         let (stated, paces) = self.told(model, variant);
         VariantReading {
             pool: self.setup.pools[setup.pool].id.clone(),
             gpus_per_replica: Gpus::new(setup.gpus_per_replica),
             stated,
-            predicted: None,
+            predicted: setup.predicted.clone().filter(|_| self.setup.habits.predicts),
             paces,
-            cold_start: setup.cold_start.expected(&self.setup.pools[setup.pool].node_supply),
+            cold_start: self.told_start(setup),
             replicas: replicas.collect(),
             started: started.collect(),
             engines: self.read_engines(model, variant, scrape),
@@ -125,14 +144,16 @@ impl World<'_> {
         }
     }
 
-    /// Engines, where nobody hears a gateway. Elsewhere gateways tell all that engines would.
+    /// Engines, where nobody hears a gateway. Elsewhere gateways tell all that engines would, and whoever asks a
+    /// Prometheus reads both.
     fn read_engines(
         &self,
         model: usize,
         variant: usize,
         scrape: Option<&Scrape>,
     ) -> BTreeMap<ReplicaId, Engine> {
-        if !self.suffers(|fault| matches!(fault, Fault::NoGateway { .. })) {
+        let heard = !self.suffers(|fault| matches!(fault, Fault::NoGateway { .. }));
+        if heard && !self.setup.habits.engines_beside {
             return BTreeMap::new();
         }
         // What scrapes cannot find of gateways they cannot find of engines either.

@@ -21,6 +21,8 @@ pub(super) enum Event {
     StockChanges { pool: usize },
     /// A replica has started.
     Ready { replica: usize },
+    /// A replica that was told to end begins to.
+    StopBegins { replica: usize },
     /// A replica that should have ended is ended.
     GraceOver { replica: usize },
     /// Something happens in an engine, unless its plans have changed since.
@@ -37,6 +39,10 @@ pub(super) enum Event {
     LinkBreaks { request: usize },
     /// Metrics are scraped.
     Scrape,
+    /// Engines tell gateways how full they are.
+    Load,
+    /// Gateways tell what they count.
+    Report,
     /// The policy is asked.
     Tick,
 }

@@ -3,6 +3,7 @@
 use super::engine::ReplicaEngine;
 use super::engines::Counted;
 use super::faults::Fault;
+use super::gate::Gate;
 use super::queue::Event;
 use super::world::World;
 use crate::chance::{Purpose, stream};
@@ -26,6 +27,8 @@ pub(super) struct Replica {
     pub(super) gone: Option<Seconds>,
     /// It goes by itself as soon as it is empty.
     pub(super) ends_when_empty: bool,
+    /// Not before then, though.
+    pub(super) stays_until: Seconds,
     pub(super) purchase: Purchase,
     /// Nodes, and the accelerators that it has on each.
     pub(super) nodes: Vec<(usize, u32)>,
@@ -40,6 +43,8 @@ pub(super) struct Replica {
     pub(super) inside: Vec<usize>,
     pub(super) unread: u64,
     pub(super) held: u64,
+    /// How much more it may be given.
+    pub(super) gate: Gate,
 }
 
 /// Where a replica is in its life.
@@ -87,6 +92,7 @@ impl World<'_> {
             drained: None,
             gone: None,
             ends_when_empty: false,
+            stays_until: Seconds::ZERO,
             purchase,
             nodes: Vec::new(),
             engine: None,
@@ -96,6 +102,7 @@ impl World<'_> {
             inside: Vec::new(),
             unread: 0,
             held: 0,
+            gate: Gate::default(),
         });
         let replica = self.replicas.len() - 1;
         self.present.push(replica);
@@ -159,14 +166,20 @@ impl World<'_> {
             return;
         }
         self.drain(replica);
+        let stays_until = self.now + self.setup.habits.pre_stop.min(within);
         self.replicas[replica].ends_when_empty = true;
+        self.replicas[replica].stays_until = stays_until;
         self.queue.plan(self.now + within, Event::GraceOver { replica });
+        if stays_until > self.now {
+            self.queue.plan(stays_until, Event::StopBegins { replica });
+        }
         self.end_if_empty(replica);
     }
 
     pub(super) fn end_if_empty(&mut self, replica: usize) {
-        let Replica { ends_when_empty, gone, ref inside, .. } = self.replicas[replica];
-        if ends_when_empty && gone.is_none() && inside.is_empty() {
+        let Replica { ends_when_empty, stays_until, gone, ref inside, .. } = self.replicas[replica];
+        let may_end = ends_when_empty && self.now >= stays_until;
+        if may_end && gone.is_none() && inside.is_empty() {
             self.remove(replica);
         }
     }

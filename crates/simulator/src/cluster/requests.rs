@@ -22,6 +22,8 @@ pub(super) struct Request {
     pub(super) stage: Stage,
     /// What the network does to it.
     pub(super) felt: Felt,
+    /// When an engine was given it, and the prompt tokens that this engine then had to read.
+    pub(super) sent: Option<(Seconds, u64)>,
 }
 
 /// Where a request is.
@@ -67,6 +69,7 @@ impl World<'_> {
             first_token: None,
             stage: Stage::Held,
             felt: self.felt(request, asked),
+            sent: None,
         });
         self.models[model].arrived += 1;
         let at = (self.setup.start, self.now.after(self.setup.start));
@@ -153,6 +156,8 @@ impl World<'_> {
         let there = &mut self.replicas[replica];
         there.inside.push(request);
         there.unread += u64::from(asked.prompt);
+        there.gate.begin();
+        self.requests[request].sent = Some((now, there.unread));
         self.requests[request].stage = Stage::In(replica);
         self.models[model].in_engines += 1;
         self.plan_engine(replica);
@@ -166,6 +171,10 @@ impl World<'_> {
         for replica in &self.present {
             let there = &self.replicas[*replica];
             if there.model != model || there.engine.is_none() || there.inside.len() >= most {
+                continue;
+            }
+            let (inside, unread) = (there.inside.len(), there.unread);
+            if self.setup.habits.keeps_back && !there.gate.has_room(inside, unread) {
                 continue;
             }
             let serves = there.state == State::Ready;
@@ -224,6 +233,7 @@ impl World<'_> {
         let (prompt, held) = (u64::from(asked.prompt), tokens_held(asked));
         let there = &mut self.replicas[replica];
         there.unread = there.unread.saturating_sub(prompt);
+        there.gate.read(self.requests[request].sent, at);
         there.held += held;
         there.counted.read(u32::try_from(prompt).unwrap_or(u32::MAX));
         let Request { model, at: arrived, .. } = self.requests[request];
@@ -243,7 +253,10 @@ impl World<'_> {
         there.inside.swap_remove(place);
         match self.requests[request].first_token {
             Some(_) => there.held = there.held.saturating_sub(held),
-            None => there.unread = there.unread.saturating_sub(prompt),
+            None => {
+                there.unread = there.unread.saturating_sub(prompt);
+                there.gate.forget();
+            }
         }
         let Request { model, first_token, stage, .. } = self.requests[request];
         self.models[model].in_engines -= 1;
@@ -254,7 +267,8 @@ impl World<'_> {
                 let between = (at - first) / f64::from(output.max(2) - 1);
                 let further = f64::from(output.max(1) - 1);
                 self.replicas[replica].counted.answered(output, between.get() * further);
-                self.pipeline.answered(model, output, between);
+                let waited = first - self.requests[request].at;
+                self.pipeline.answered(model, output, waited, between);
                 self.end_request(request, Answer::Finished { first, between });
             }
             // The client was gone already and has been counted.

@@ -9,7 +9,7 @@ use crate::traffic::Trace;
 use flyball_core::ids::{AcceleratorId, ModelId, PoolId, VariantName};
 use flyball_core::snapshot::{Capacity, Objectives, Purchase, ScalingBounds};
 use flyball_core::units::{Gpus, Price, Timestamp};
-use flyball_estimator::reading::Paces;
+use flyball_estimator::reading::{Paces, Predicted};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -37,6 +37,8 @@ pub struct Setup {
     pub grace: Seconds,
     /// Which of the pods that serve goes first when replicas are taken away by number.
     pub victim: Victim,
+    /// How its parts are seen and come and go.
+    pub habits: Habits,
 }
 
 /// Which pod Kubernetes removes among those that serve.
@@ -81,6 +83,8 @@ pub struct VariantSetup {
     pub capacity: Capacity,
     /// How long its tokens take, as policies are told.
     pub paces: Option<Paces>,
+    /// What it is made of, where the performance model knows that.
+    pub predicted: Option<Predicted>,
     /// How long one takes to start.
     pub cold_start: StartParts,
     /// How fast one computes.
@@ -139,5 +143,53 @@ impl Metrics {
         delay: Seconds(1.0),
         window: Seconds(30.0),
         max_age: Seconds(60.0),
+    };
+}
+
+/// What parts of a real cluster do and an ideal one does not: how they are seen, and how they come and go.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Habits {
+    /// Gateways tell what they count by themselves, this often; `None` where it is scraped like all else.
+    pub gateways_tell: Option<Seconds>,
+    /// Engines are read beside gateways, and not only in their place.
+    pub engines_beside: bool,
+    /// What a replica can do is predicted from its parts and the requests that came; otherwise told.
+    pub predicts: bool,
+    /// Gateways keep requests back that engines have no room to read, and learn how many that are.
+    pub keeps_back: bool,
+    /// Percentiles of latency are those of histograms, over half a minute, of requests that have ended.
+    pub histograms: bool,
+    /// The part of prompt tokens that gateways think no cache has, whatever caches have; `None` where they do not tell.
+    pub uncached: Option<f64>,
+    /// The least time that a pod takes to end that has served.
+    pub pre_stop: Seconds,
+    /// When the policy is asked first, at the latest.
+    pub first_look: Seconds,
+    /// When engines are scraped first.
+    pub first_scrape: Seconds,
+}
+
+impl Habits {
+    /// Everything is seen at once, and goes at once. The policy is asked first when a scrape or two can be read.
+    pub const IDEAL: Self = Self {
+        gateways_tell: None,
+        engines_beside: false,
+        predicts: false,
+        keeps_back: false,
+        histograms: false,
+        uncached: None,
+        pre_stop: Seconds::ZERO,
+        first_look: Seconds(10.0),
+        first_scrape: Seconds::ZERO,
+    };
+
+    /// As Flyball's operator and gateways do it, with Prometheus beside them: gateways tell every second.
+    pub const FLYBALL: Self = Self {
+        gateways_tell: Some(Seconds(1.0)),
+        engines_beside: true,
+        predicts: true,
+        keeps_back: true,
+        histograms: true,
+        ..Self::IDEAL
     };
 }

@@ -63,6 +63,7 @@ fn small(stages: Vec<Stage>) -> Setup {
     let settings = Settings::vllm(32, 2_048, 4_000);
     let variant = VariantSetup {
         paces: None,
+        predicted: None,
         name: VariantName::new("v").unwrap(),
         pool: 0,
         gpus_per_replica: 1,
@@ -108,6 +109,7 @@ fn small(stages: Vec<Stage>) -> Setup {
         faults: Vec::new(),
         grace: Seconds(30.0),
         victim: Victim::Youngest,
+        habits: Habits::IDEAL,
     }
 }
 

@@ -3,6 +3,7 @@
 use super::account::{Account, Answer, Run};
 use super::checks::Broken;
 use super::faults::Fault;
+use super::gate::EVERY;
 use super::metrics::Pipeline;
 use super::nodes::{Node, NodeOrder};
 use super::observe::LogEntry;
@@ -20,9 +21,6 @@ use flyball_routing::{Endpoint, Seen};
 /// How long requests that are inside at the end are waited for. A request of a thousand tokens at a
 /// tenth of a second each takes under two minutes, and what is not served in ten more has missed.
 const AFTERMATH: Seconds = Seconds(720.0);
-
-/// When a policy is asked first at the latest: by then a scrape or two can be read.
-const FIRST_ASKED: Seconds = Seconds(10.0);
 
 /// Plays a world to its end under a policy.
 pub fn run(setup: &Setup, policy: &mut dyn Policy) -> Run {
@@ -54,6 +52,8 @@ pub(super) struct World<'a> {
     pub(super) requests: Vec<super::requests::Request>,
     pub(super) pipeline: Pipeline,
     pub(super) estimator: Estimator,
+    /// Since when the process runs that decides.
+    pub(super) decides_since: Seconds,
     /// How far the clock of whoever decides is wrong.
     pub(super) clock_error: f64,
     /// Places of the faults that are under way.
@@ -125,8 +125,9 @@ impl<'a> World<'a> {
             replicas: Vec::new(),
             present: Vec::new(),
             requests: Vec::new(),
-            pipeline: Pipeline::new(setup.models.len()),
+            pipeline: Pipeline::new(setup.models.len(), setup.habits.uncached),
             estimator: Estimator::default(),
+            decides_since: Seconds::ZERO,
             clock_error: 0.0,
             faults: Vec::new(),
             slow: Vec::new(),
@@ -162,9 +163,15 @@ impl<'a> World<'a> {
             self.queue.plan(during.start, Event::FaultBegins { fault });
             self.queue.plan(during.end, Event::FaultEnds { fault });
         }
-        self.queue.plan(Seconds::ZERO, Event::Scrape);
+        self.queue.plan(setup.habits.first_scrape, Event::Scrape);
         // Who is asked once an hour does not wait an hour for the first time.
-        self.queue.plan(interval.min(FIRST_ASKED), Event::Tick);
+        self.queue.plan(interval.min(setup.habits.first_look), Event::Tick);
+        if setup.habits.gateways_tell.is_some() {
+            self.queue.plan(Seconds::ZERO, Event::Report);
+        }
+        if setup.habits.keeps_back {
+            self.queue.plan(Seconds::ZERO, Event::Load);
+        }
         (0..self.models.len()).for_each(|model| self.note_standing(model));
     }
 
@@ -180,6 +187,7 @@ impl<'a> World<'a> {
             Event::FaultEnds { fault } => self.fault_ends(fault),
             Event::StockChanges { pool } => self.order_nodes(pool),
             Event::Ready { replica } => self.replica_ready(replica),
+            Event::StopBegins { replica } => self.end_if_empty(replica),
             Event::GraceOver { replica } => self.grace_over(replica),
             Event::Engine { replica, plan } => self.engine_event(replica, plan),
             Event::Arrival { model } => self.arrival(model),
@@ -190,6 +198,14 @@ impl<'a> World<'a> {
             Event::Scrape => {
                 self.scrape();
                 self.again(self.setup.metrics.every, Event::Scrape);
+            }
+            Event::Load => {
+                self.hear_engines();
+                self.again(EVERY, Event::Load);
+            }
+            Event::Report => {
+                self.report();
+                self.again(self.setup.habits.gateways_tell.unwrap_or(EVERY), Event::Report);
             }
             Event::Tick => {
                 self.tick(policy);
@@ -216,7 +232,10 @@ impl<'a> World<'a> {
                 self.choose_slow(fault);
                 self.change_speeds();
             }
-            Fault::OperatorRestart { .. } => policy.restart(&mut self.estimator),
+            Fault::OperatorRestart { .. } => {
+                policy.restart(&mut self.estimator);
+                self.decides_since = self.now;
+            }
             Fault::StockOut { .. }
             | Fault::ToldCapacity { .. }
             | Fault::NoGateway { .. }

@@ -28,6 +28,8 @@ pub struct SloAware {
     pub clamp: f64,
     /// Over how long saturation is averaged.
     pub smoothing: Seconds,
+    /// How often it is sampled: with every decision, or more often by rules of their own.
+    pub sampled: Seconds,
     /// Least replicas.
     pub min: u32,
     /// Most replicas.
@@ -49,6 +51,8 @@ impl Default for SloAware {
             down: 0.40,
             clamp: 2.0,
             smoothing: Seconds(45.0),
+            // Recording rules and the HPA both run every 15 s.
+            sampled: SYNC,
             min: 3,
             max: 8,
             behaviour: Behaviour {
@@ -83,7 +87,9 @@ impl SloAware {
         };
         let first = share(reading.first_token_p90, self.first_token);
         let between = share(reading.between_tokens_p90, self.between_tokens);
-        first.max(between).min(self.clamp)
+        // A percentile of nothing is no number, and stays none where both are.
+        let worst = first.max(between);
+        if worst.is_nan() { worst } else { worst.min(self.clamp) }
     }
 }
 
@@ -93,7 +99,12 @@ pub struct SloAwareLaw {
     settings: SloAware,
     saturation: Window,
     hpa: Hpa,
+    /// When it decides next.
+    due: Seconds,
 }
+
+/// Between two decisions of an HPA.
+const SYNC: Seconds = Seconds(15.0);
 
 impl SloAwareLaw {
     /// One that has decided nothing yet.
@@ -105,14 +116,20 @@ impl SloAwareLaw {
             behaviour: settings.behaviour.clone(),
             ..hpa::Settings::default()
         });
-        Self { saturation: Window::new(settings.smoothing), settings, hpa }
+        Self { saturation: Window::new(settings.smoothing), settings, hpa, due: Seconds::ZERO }
     }
 }
 
 impl Law for SloAwareLaw {
     fn desired(&mut self, now: Seconds, reading: &Reading, current: u32) -> u32 {
         self.saturation.push(now, self.settings.saturation(reading));
-        let smooth = self.saturation.mean(now, self.settings.smoothing).unwrap_or(0.0);
+        // A clock that jumped back does not stop it.
+        if now.get() < self.due.get() - 1e-6 && self.due <= now + SYNC {
+            return current;
+        }
+        self.due = now + SYNC;
+        let smooth = self.saturation.mean(now, self.settings.smoothing);
+        let smooth = smooth.filter(|mean| mean.is_finite()).unwrap_or(0.0);
         let exist = reading.ready + reading.starting;
         let wanted = self.settings.formula(smooth, exist, reading.ready);
         // The formula's answer is an external metric with an average of one, so the HPA's own
@@ -125,8 +142,7 @@ impl Law for SloAwareLaw {
     }
 
     fn interval(&self) -> Seconds {
-        // Recording rules and the HPA both run every 15 s.
-        Seconds(15.0)
+        self.settings.sampled
     }
 }
 

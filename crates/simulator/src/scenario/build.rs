@@ -7,8 +7,8 @@ use super::form::{
 use super::read::Problems;
 use super::speed;
 use crate::cluster::{
-    Fault, Metrics, ModelSetup, PoolSetup, Setup, Spacing, Stage, Stages, StartParts, Tokens, Told,
-    VariantSetup, Victim,
+    Fault, Habits, Metrics, ModelSetup, PoolSetup, Setup, Spacing, Stage, Stages, StartParts,
+    Tokens, Told, VariantSetup, Victim,
 };
 use crate::cold_start::ColdStart;
 use crate::seconds::Seconds;
@@ -52,6 +52,7 @@ pub(super) fn setup(form: &Form, traces: Find<'_>) -> Result<Setup, Problems> {
             VictimForm::Youngest => Victim::Youngest,
             VictimForm::Random => Victim::Random,
         },
+        habits: Habits::IDEAL,
     };
     if problems.0.is_empty() { Ok(setup) } else { Err(problems) }
 }
@@ -145,6 +146,7 @@ fn variant(
         gpus_per_replica: variant.gpus,
         capacity: speed::capacity(&speed, shape, objectives),
         paces: speed::paces(&speed, shape, objectives),
+        predicted: variant.modelled.as_ref().map(speed::parts),
         cold_start: start_parts(&variant.cold_start),
         speed,
         purchase: purchase(variant.purchase),

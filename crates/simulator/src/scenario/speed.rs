@@ -4,7 +4,7 @@ use super::form::{LinearForm, ModelledForm};
 use crate::cluster::{Linear, Speed, StepSpeed};
 use crate::engine::Settings;
 use flyball_core::snapshot::{Capacity, Objectives};
-use flyball_estimator::reading::Paces;
+use flyball_estimator::reading::{Paces, Predicted};
 use flyball_perf::serving::capacity::{self, Wanted};
 use flyball_perf::serving::steady::Shape;
 use std::sync::Arc;
@@ -36,6 +36,16 @@ pub(super) fn modelled(form: &ModelledForm, shape: &Shape) -> Result<Speed, Stri
     let blocks = u32::try_from(cache.get() / u64::from(BLOCK)).unwrap_or(u32::MAX);
     let settings = Settings::vllm(form.max_running, form.step_tokens, blocks);
     Ok(Speed { step: StepSpeed::Modelled(Arc::new(step)), settings })
+}
+
+/// What it is made of, for whoever predicts it from the requests that come.
+pub(super) fn parts(form: &ModelledForm) -> Predicted {
+    Predicted {
+        model: form.model.clone(),
+        accelerator: form.accelerator.clone(),
+        tensor: form.tensor,
+        step_tokens: Some(form.step_tokens),
+    }
 }
 
 /// What policies are told that one replica can do. Where it is predicted, the operator predicts it from

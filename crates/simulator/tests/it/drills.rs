@@ -102,6 +102,10 @@ drills! {
     the_published_ramp_is_followed: "llm-d-ramp",
     a_step_that_is_played_live_cuts_nobody: "live-step",
     a_wave_that_is_played_live_cuts_nobody: "live-wave",
+    engines_without_a_gateway_that_are_played_live_cut_nobody: "live-no-gateway",
+    engines_that_slow_down_live_cut_nobody: "live-slow",
+    an_operator_that_is_replaced_live_cuts_nobody: "live-restart",
+    a_capacity_that_is_stated_wrong_live_cuts_nobody: "live-told",
     real_bursts_are_served: "azure-code",
 }
 

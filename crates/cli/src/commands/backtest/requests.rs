@@ -11,7 +11,7 @@ use flyball_core::interval::{Interval, Origin};
 use flyball_core::snapshot::{Capacity, Objectives, Purchase};
 use flyball_core::units::{Gpus, Tokens, TokensPerSecond};
 use flyball_simulator::cluster::{
-    Metrics, ModelSetup, PoolSetup, Setup, StartParts, VariantSetup, Victim, run,
+    Habits, Metrics, ModelSetup, PoolSetup, Setup, StartParts, VariantSetup, Victim, run,
 };
 use flyball_simulator::cold_start::ColdStart;
 use flyball_simulator::fluid::{Model, World};
@@ -62,6 +62,7 @@ pub(super) fn play(
         faults: Vec::new(),
         grace: GRACE,
         victim: Victim::Youngest,
+        habits: Habits::IDEAL,
     };
     let mut outcome = run(&setup, policy).outcome;
     if args.pool.is_none() {
@@ -95,6 +96,7 @@ fn of_model(subject: &Subject, model: &Model, args: &ReplayArgs) -> Option<Model
             measured_per_million: None,
         },
         paces: subject.capacity.paces,
+        predicted: None,
         cold_start: StartParts {
             image: none.clone(),
             weights: none,

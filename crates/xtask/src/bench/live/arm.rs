@@ -1,13 +1,18 @@
 //! One model under one ruler: its pods, its gateway, its traffic.
 
 use super::series::{Got, Look, Series};
-use super::stage::Stage;
+use super::simulated;
+use super::stage::{Pod, Stage};
 use super::world::World;
 use crate::bench::programs::running::Running;
 use crate::{cluster, image};
 use anyhow::{Context, Result};
+use flyball_core::interval::Interval;
+use flyball_core::snapshot::Capacity;
+use flyball_core::units::TokensPerSecond;
 use flyball_simulator::traffic::load::{Part, Traffic};
 use flyball_simulator::traffic::write;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -18,8 +23,12 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ruler {
     Governor,
+    /// The same, of a model whose owner states nothing that is wrong.
+    Knew,
     /// Kubernetes' autoscaler with llm-d's metric.
     Hpa,
+    /// The same with the requests that engines work on.
+    HpaRunning,
     /// Nobody: as many as there may be.
     Static,
 }
@@ -28,18 +37,27 @@ impl Ruler {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Governor => "governor",
+            Self::Knew => "knew",
             Self::Hpa => "hpa",
+            Self::HpaRunning => "hpa-running",
             Self::Static => "static",
         }
     }
 
     /// Seconds between a pod's end being asked for and its engine being told. The governor's pods
     /// have drained before; the others must be given the time that a long request takes.
-    const fn pre_stop(self) -> u32 {
-        match self {
-            Self::Governor => 2,
-            Self::Hpa | Self::Static => 60,
-        }
+    pub(super) const fn pre_stop(self) -> u32 {
+        if self.is_ours() { 2 } else { 60 }
+    }
+
+    /// Whether Flyball's operator rules.
+    pub(super) const fn is_ours(self) -> bool {
+        matches!(self, Self::Governor | Self::Knew)
+    }
+
+    /// Whether Kubernetes' autoscaler does.
+    pub(super) const fn is_hpa(self) -> bool {
+        matches!(self, Self::Hpa | Self::HpaRunning)
     }
 }
 
@@ -51,6 +69,11 @@ pub(super) struct Arm {
     pub(super) namespace: String,
     traffic: Option<Running>,
     pub(super) looks: Vec<Look>,
+    /// How long its pods took from being made to being ready, by name: those that were made after the first request.
+    pub(super) starts: BTreeMap<String, f64>,
+    /// Pods that were told to slow down.
+    slowed: BTreeSet<String>,
+    is_kept: bool,
 }
 
 /// The longest that a request may take.
@@ -62,7 +85,17 @@ impl Arm {
         let world = World::read(root, scenario)?;
         let name = format!("{scenario}-{}", ruler.name());
         let namespace = format!("{name}{tag}");
-        Ok(Self { world, ruler, name, namespace, traffic: None, looks: Vec::new() })
+        Ok(Self {
+            world,
+            ruler,
+            name,
+            namespace,
+            traffic: None,
+            looks: Vec::new(),
+            starts: BTreeMap::new(),
+            slowed: BTreeSet::new(),
+            is_kept: false,
+        })
     }
 
     /// How its files are called.
@@ -74,13 +107,13 @@ impl Arm {
     pub(super) fn build(&self, stage: &Stage, link: u16) -> Result<()> {
         let initial = match self.ruler {
             Ruler::Static => self.world.max,
-            Ruler::Governor | Ruler::Hpa => self.world.initial,
+            _ => self.world.initial,
         };
-        let link = match self.ruler {
-            Ruler::Governor => {
+        let link = match self.ruler.is_ours() && !self.world.is_unheard() {
+            true => {
                 format!("\n    [operator]\n    address = \"http://{}:{link}\"\n", cluster::HOST)
             }
-            Ruler::Hpa | Ruler::Static => String::new(),
+            false => String::new(),
         };
         let text = self
             .filled(include_str!("templates/arm.yaml"))
@@ -97,42 +130,46 @@ impl Arm {
         stage.rolled_out(&self.namespace, "model", most)
     }
 
-    /// Hands it to its ruler; the program that it needs beside, if any.
-    pub(super) fn rule(&self, stage: &mut Stage) -> Result<Option<Running>> {
-        match self.ruler {
-            Ruler::Static => Ok(None),
-            Ruler::Governor => {
-                let world = &self.world;
+    /// Hands it to its ruler.
+    pub(super) fn rule(&self, stage: &Stage) -> Result<()> {
+        let world = &self.world;
+        let text = match self.ruler {
+            Ruler::Static => return Ok(()),
+            Ruler::Governor | Ruler::Knew => {
                 let objectives = format!(
                     "{{ firstTokenMilliseconds: {}, betweenTokensMilliseconds: {}, \
                      attainmentPercent: \"{}\" }}",
                     world.first_token_ms, world.between_tokens_ms, world.attainment_percent
                 );
-                let text = self.filled(include_str!("templates/governor.yaml"));
-                stage.apply(&text.replace("OBJECTIVES", &objectives))?;
-                Ok(None)
+                let stated = world.stated().filter(|_| self.ruler == Ruler::Governor);
+                self.filled(include_str!("templates/governor.yaml"))
+                    .replace("OBJECTIVES", &objectives)
+                    .replace("STATED", &stated.as_ref().map_or_else(String::new, capacity))
             }
-            Ruler::Hpa => {
-                let port = stage.ports.next()?.port();
-                let adapter = stage.start("external", &self.adapter(stage, port))?;
-                let text = self
-                    .filled(include_str!("templates/hpa.yaml"))
-                    .replace("ADAPTER_PORT", &port.to_string())
-                    .replace("ADAPTER_ADDRESS", cluster::HOST);
-                stage.apply(&text)?;
-                Ok(Some(adapter))
+            Ruler::Hpa => self.filled(include_str!("templates/hpa.yaml")),
+            Ruler::HpaRunning => {
+                let target = format!("{:.0}", simulated::running_target(world));
+                self.filled(include_str!("templates/hpa-running.yaml")).replace("RUNNING", &target)
             }
-        }
+        };
+        stage.apply(&text)
     }
 
-    fn adapter(&self, stage: &Stage, port: u16) -> Command {
-        let mut command = Command::new(stage.program("proving-external"));
-        command.args(["--listen", &format!("{}:{port}", cluster::HOST)]);
-        command.args(["slo", "--prometheus", &stage.prometheus.to_string()]);
-        command.args(["--api", &stage.api.to_string(), "--deployment", "model"]);
-        command.args(["--first-token-ms", &self.world.first_token_ms.to_string()]);
-        command.args(["--between-tokens-ms", &self.world.between_tokens_ms.to_string()]);
-        command
+    /// Does to its engines what the scenario does, once its time has come.
+    fn slow_down(&mut self, stage: &Stage, pods: &[Pod], now: f64) -> Result<()> {
+        let Some((_, factor)) = self.world.slows().filter(|(at, _)| now >= *at) else {
+            return Ok(());
+        };
+        for pod in pods.iter().filter(|pod| pod.runs) {
+            if self.slowed.contains(&pod.name) {
+                continue;
+            }
+            let warm_up = self.world.warm_up_seconds;
+            let faults = format!(r#"{{"speed":{factor},"slow_start_seconds":{warm_up}}}"#);
+            stage.tell_engine(&self.namespace, &pod.name, &faults)?;
+            self.slowed.insert(pod.name.clone());
+        }
+        Ok(())
     }
 
     /// Sends the first request; the others follow as the scenario says.
@@ -154,8 +191,14 @@ impl Arm {
     /// Looks at its pods. Whether it is over: all is answered, and it is back at its floor, if it is
     /// one that gives back.
     pub(super) fn look(&mut self, stage: &Stage, begun: Instant) -> Result<bool> {
-        let look = stage.look(&self.namespace, begun)?;
+        let (look, pods) = stage.look(&self.namespace, begun)?;
         self.looks.push(look);
+        self.slow_down(stage, &pods, look.at)?;
+        for pod in pods {
+            if let Some(took) = pod.start.filter(|_| pod.age < look.at) {
+                self.starts.entry(pod.name).or_insert(took);
+            }
+        }
         let sent = match &mut self.traffic {
             Some(traffic) => traffic.wait(Duration::from_millis(1))?,
             None => true,
@@ -163,8 +206,18 @@ impl Arm {
         Ok(sent && (self.ruler == Ruler::Static || look.replicas <= self.world.min))
     }
 
+    /// Keeps everything that was seen, once: an arm that is over does not wait for the others.
+    pub(super) fn keep(&mut self, stage: &Stage, folder: &Path) -> Result<()> {
+        if std::mem::replace(&mut self.is_kept, true) {
+            return Ok(());
+        }
+        let series = self.series(stage)?;
+        eprintln!("live: {}: {:?}", self.name, series.score(&self.world, None));
+        series.keep(folder, &self.name)
+    }
+
     /// Everything that was seen.
-    pub(super) fn series(&self, stage: &Stage) -> Result<Series> {
+    fn series(&self, stage: &Stage) -> Result<Series> {
         let path = self.record(stage);
         let mut reader = csv::Reader::from_path(&path)
             .with_context(|| format!("{} has left no record", self.namespace))?;
@@ -201,4 +254,18 @@ impl Arm {
             .replace("ACCELERATOR", accelerator);
         numbers.iter().fold(text, |text, (word, number)| text.replace(word, &number.to_string()))
     }
+}
+
+/// A stated capacity, as a field of a variant.
+fn capacity(stated: &Capacity) -> String {
+    let part = |name: &str, number: Option<u64>| {
+        number.map_or_else(String::new, |number| format!("        {name}: {number}\n"))
+    };
+    let rate = |rate: Option<Interval<TokensPerSecond>>| rate.map(|rate| rate.point().get());
+    format!(
+        "      capacity:\n{}{}{}",
+        part("prefillTokensPerSecond", rate(stated.prefill)),
+        part("decodeTokensPerSecond", rate(stated.decode)),
+        part("residentTokens", stated.resident.map(|tokens| tokens.point().get())),
+    )
 }

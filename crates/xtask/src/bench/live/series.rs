@@ -109,6 +109,13 @@ impl Series {
         Ok(())
     }
 
+    /// Whether they were kept: not every run plays every arm.
+    pub(super) fn is_kept(folder: &Path, name: &str) -> bool {
+        ["replicas", "requests"]
+            .iter()
+            .all(|part| folder.join(format!("{name}-{part}.csv")).exists())
+    }
+
     /// Reads both again.
     pub(super) fn kept(folder: &Path, name: &str) -> Result<Self> {
         let rows = |part: &str| -> Result<Vec<Vec<String>>> {

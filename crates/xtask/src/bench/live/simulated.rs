@@ -1,19 +1,57 @@
 //! The same scenario in the simulator, as a series that is scored alike.
 
 use super::arm::Ruler;
+use super::measured::Measured;
 use super::series::{Got, Look, Series};
 use super::world::World;
 use crate::bench::contenders;
 use anyhow::{Context, Result};
 use flyball_core::units::Replicas;
-use flyball_simulator::cluster::{Answer, History, StartParts, run};
+use flyball_simulator::cluster::{Answer, Habits, History, Setup, StartParts, run};
 use flyball_simulator::policy::{Order, Policy, Sight};
-use flyball_simulator::rivals::{Facts, Fleet, named};
+use flyball_simulator::rivals::hpa::{self, Source};
+use flyball_simulator::rivals::{Facts, Fleet, Metric, Settings, named};
+use flyball_simulator::scenario;
 use flyball_simulator::seconds::Seconds;
 
+/// What the simulator is told of the cluster: nothing, or some of it. Each can be left out to see what it is worth.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Likeness {
+    /// Engines are read beside gateways, which tell every second.
+    pub(super) sight: bool,
+    /// Capacity is predicted from what came, and not told.
+    pub(super) predicts: bool,
+    /// Gateways keep back what engines have no room for.
+    pub(super) keeps_back: bool,
+    /// Gateways think caches to have as much of prompts as they told.
+    pub(super) uncached: bool,
+    /// Pods start and end as they do there, and operators look when they did.
+    pub(super) times: bool,
+}
+
+impl Likeness {
+    pub(super) const ALL: Self =
+        Self { sight: true, predicts: true, keeps_back: true, uncached: true, times: true };
+    pub(super) const NONE: Self =
+        Self { sight: false, predicts: false, keeps_back: false, uncached: false, times: false };
+}
+
+/// How long pods may take to end, as the arm's template says.
+const GRACE: Seconds = Seconds(180.0);
+
+/// Between two looks of the operator, and between two scrapes.
+const LOOK_S: f64 = 15.0;
+const SCRAPE_S: f64 = 5.0;
+
 /// Plays it.
-pub(super) fn play(world: &World, ruler: Ruler) -> Result<Series> {
-    let mut setup = world.setup.clone();
+pub(super) fn play(
+    world: &World,
+    ruler: Ruler,
+    measured: &Measured,
+    likeness: Likeness,
+) -> Result<Series> {
+    let known = if ruler == Ruler::Knew { world.known() } else { world.setup.clone() };
+    let mut setup = alike(world, known, (ruler, measured), likeness);
     let mut policy = policy(world, ruler)?;
     if ruler == Ruler::Static {
         setup.models[0].variants[0].initial = world.max;
@@ -23,14 +61,58 @@ pub(super) fn play(world: &World, ruler: Ruler) -> Result<Series> {
     Ok(Series { looks: looks(history), got: got(history) }.from(world.before))
 }
 
+/// A world that is like the cluster in these things.
+fn alike(
+    world: &World,
+    mut setup: Setup,
+    (ruler, measured): (Ruler, &Measured),
+    likeness: Likeness,
+) -> Setup {
+    let real = Habits::FLYBALL;
+    if likeness.sight {
+        setup.habits.gateways_tell = real.gateways_tell;
+        setup.habits.engines_beside = real.engines_beside;
+        setup.habits.histograms = real.histograms;
+        // Prometheus can be asked for what it has just scraped.
+        setup.metrics.delay = Seconds::ZERO;
+    }
+    setup.habits.predicts = likeness.predicts;
+    setup.habits.keeps_back = likeness.keeps_back;
+    setup.habits.uncached = measured.uncached_share.filter(|_| likeness.uncached);
+    if likeness.times {
+        setup.grace = GRACE;
+        setup.habits.pre_stop = Seconds(f64::from(ruler.pre_stop()));
+        let started = f64::from(world.warm_up_seconds) + measured.start_seconds;
+        setup.models[0].variants[0].cold_start = StartParts::constant(started);
+        let arm = format!("{}-{}", world.name, ruler.name());
+        if let Some(first) = measured.first_look_seconds.get(&arm) {
+            let first = (world.quiet + first).rem_euclid(LOOK_S);
+            setup.habits.first_look = Seconds(first);
+            // Engines are scraped one after the other, so that the mean of their ages is what matters.
+            let scraped = (first - measured.scrape_age_seconds).rem_euclid(SCRAPE_S);
+            setup.habits.first_scrape = Seconds(scraped);
+        }
+    }
+    setup
+}
+
 /// Plays it with the replicas that served on the cluster, at the moments at which they did: what then
 /// differs is not due to decisions, nor to the chance in them.
 pub(super) fn follow(world: &World, live: &Series) -> Result<Series> {
     let mut setup = world.setup.clone();
     setup.models[0].variants[0].cold_start = StartParts::constant(0.0);
+    setup.habits.keeps_back = true;
+    setup.grace = GRACE;
     let run = run(&setup, &mut Follows { live, before: world.before });
     let history = run.histories.first().context("a world without a model")?;
     Ok(Series { looks: looks(history), got: got(history) }.from(world.before))
+}
+
+/// Requests that each engine should work on, for an autoscaler on that.
+pub(super) fn running_target(world: &World) -> f64 {
+    // GKE's best practices name the batch for low latencies; four fifths of what a replica bears is ours to choose, as
+    // in the simulator's rival of this name.
+    (0.8 * scenario::facts(&world.setup, 0).max_running).round()
 }
 
 /// Wants what served on the cluster.
@@ -66,10 +148,26 @@ fn policy(world: &World, ruler: Ruler) -> Result<Box<dyn Policy>> {
         ..Facts::default()
     };
     Ok(match ruler {
-        Ruler::Governor => contenders::governor(),
+        Ruler::Governor | Ruler::Knew => contenders::governor(),
         Ruler::Hpa => {
-            let law = named("llm-d-slo", &facts).map_err(|refused| anyhow::anyhow!("{refused}"))?;
+            let mut law =
+                named("llm-d-slo", &facts).map_err(|refused| anyhow::anyhow!("{refused}"))?;
+            if let Settings::SloAware(law) = &mut law {
+                // The adapter averages a sample every 5 s.
+                law.sampled = Seconds(SCRAPE_S);
+            }
             Box::new(Fleet::uniform("llm-d-slo", &law, 1))
+        }
+        Ruler::HpaRunning => {
+            // The sum over all engines, as an external metric with an average.
+            let source = Source::average_value(Metric::Running, running_target(world));
+            let law = Settings::Hpa(hpa::Settings {
+                sources: vec![source],
+                min: world.min,
+                max: world.max,
+                ..hpa::Settings::default()
+            });
+            Box::new(Fleet::uniform("hpa-running", &law, 1))
         }
         // A model without a law keeps what it has.
         Ruler::Static => Box::new(Fleet::new("static", Vec::new())),

@@ -3,20 +3,51 @@
 use super::series::Look;
 use crate::bench::programs;
 use crate::bench::programs::page::json;
-use crate::bench::programs::running::{Cores, Ports, Running};
+use crate::bench::programs::running::{Cores, Ports, Running, post};
 use crate::{cluster, process};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Emulated accelerators on each of the two nodes: four arms of at most 8 replicas and one of 16, with two
-/// each.
-const GPUS_PER_NODE: u32 = 48;
+/// Emulated accelerators on each of the two nodes: as many as all arms may have at once, which are 15 of at most 8
+/// replicas or 16, of two each.
+const GPUS_PER_NODE: u32 = 160;
 
 /// The resource that stands for them. Not NVIDIA's name, which other tests count.
 const RESOURCE: &str = "flyball.test~1h100";
+
+/// A pod of an arm.
+pub(super) struct Pod {
+    pub(super) name: String,
+    /// Whether its program runs.
+    pub(super) runs: bool,
+    /// Seconds since it was made.
+    pub(super) age: f64,
+    /// Seconds from then until it was ready first, in whole ones as the API server counts.
+    pub(super) start: Option<f64>,
+}
+
+impl Pod {
+    fn read(pod: &Value) -> Option<Self> {
+        let time = |value: &Value| value.as_str()?.parse::<jiff::Timestamp>().ok();
+        let made = time(&pod["metadata"]["creationTimestamp"])?;
+        let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+        let ready = conditions.into_iter().find(|c| c["type"] == "Ready" && c["status"] == "True");
+        let ready = ready.and_then(|ready| time(&ready["lastTransitionTime"]));
+        let since = |earlier: jiff::Timestamp, later: jiff::Timestamp| {
+            (later.as_millisecond() - earlier.as_millisecond()) as f64 / 1e3
+        };
+        Some(Self {
+            name: pod["metadata"]["name"].as_str()?.to_owned(),
+            runs: pod["status"]["phase"] == "Running",
+            age: since(made, jiff::Timestamp::now()),
+            start: ready.map(|ready| since(made, ready)),
+        })
+    }
+}
 
 /// A cluster that is up, and a way to its API without certificates.
 pub(super) struct Stage {
@@ -114,13 +145,14 @@ impl Stage {
     }
 
     /// The pods of an arm, `begun` being when its first request was sent.
-    pub(super) fn look(&self, namespace: &str, begun: Instant) -> Result<Look> {
+    pub(super) fn look(&self, namespace: &str, begun: Instant) -> Result<(Look, Vec<Pod>)> {
         let path = format!("/api/v1/namespaces/{namespace}/pods?labelSelector=app%3Dmodel");
         let pods = json(self.api, &path)?;
         let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/model");
         let replicas = json(self.api, &path)?["status"]["replicas"].as_u64().unwrap_or(0) as u32;
         let at = begun.elapsed().as_secs_f64();
         let mut look = Look { at, replicas, ..Look::default() };
+        let mut seen = Vec::new();
         for pod in pods["items"].as_array().into_iter().flatten() {
             let leaves = !pod["metadata"]["deletionTimestamp"].is_null()
                 || !pod["metadata"]["annotations"]["flyball.dev/draining-since"].is_null();
@@ -132,8 +164,20 @@ impl Stage {
                 (false, true) => look.ready += 1,
                 (false, false) => look.starting += 1,
             }
+            seen.extend(Pod::read(pod));
         }
-        Ok(look)
+        Ok((look, seen))
+    }
+
+    /// Sets what is wrong with an engine.
+    pub(super) fn tell_engine(&self, namespace: &str, pod: &str, faults: &str) -> Result<()> {
+        let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}:8000/proxy/emulator/faults");
+        let answer = post(self.api, &path, faults)?;
+        ensure!(
+            answer.starts_with("HTTP/1.1 200"),
+            "{namespace}/{pod} was not told: {answer:.300}"
+        );
+        Ok(())
     }
 
     /// Starts a program that ends with the bench.

@@ -2,8 +2,9 @@
 
 use crate::bench::drills;
 use anyhow::{Context, Result, bail};
+use flyball_core::snapshot::Capacity;
 use flyball_core::units::Micros;
-use flyball_simulator::cluster::Setup;
+use flyball_simulator::cluster::{Fault, Setup, Told, stated};
 use flyball_simulator::cold_start::ColdStart;
 use flyball_simulator::scenario::Scenario;
 use flyball_simulator::seconds::Seconds;
@@ -12,6 +13,8 @@ use std::sync::Arc;
 
 /// A scenario of one model with one variant, as engines and manifests take it.
 pub(super) struct World {
+    /// The scenario's name.
+    pub(super) name: String,
     /// The simulator's view, with the traffic.
     pub(super) setup: Setup,
     /// The model, as the performance model calls it.
@@ -30,6 +33,8 @@ pub(super) struct World {
     pub(super) attainment_percent: f64,
     /// How long everything looks on before the first request, from which series are counted.
     pub(super) before: f64,
+    /// The same as the scenario has it, whatever the seed.
+    pub(super) quiet: f64,
 }
 
 impl World {
@@ -77,6 +82,7 @@ impl World {
         let first = objectives.first_token.context("it has no objective for the first token")?;
         let between = objectives.between_tokens.context("it has none between tokens")?;
         Ok(Self {
+            name: scenario.name().to_owned(),
             model: modelled.model.to_owned(),
             accelerator: modelled.accelerator.to_owned(),
             tensor: modelled.tensor,
@@ -90,8 +96,49 @@ impl World {
             between_tokens_ms: milliseconds(between),
             attainment_percent: f64::from(objectives.attainment_per_million) / 1e4,
             before: setup.scored_from.get(),
+            quiet: setup.scored_from.get(),
             setup,
         })
+    }
+
+    /// When its engines slow down, and how many times as fast they are then.
+    pub(super) fn slows(&self) -> Option<(f64, f64)> {
+        self.setup.faults.iter().find_map(|fault| match fault {
+            Fault::EngineSlows { during, factor, replicas: None } => {
+                Some((during.start.get() - self.before, *factor))
+            }
+            _ => None,
+        })
+    }
+
+    /// When its operator is replaced.
+    pub(super) fn restarts(&self) -> Option<f64> {
+        self.setup.faults.iter().find_map(|fault| match fault {
+            Fault::OperatorRestart { at } => Some(at.get() - self.before),
+            _ => None,
+        })
+    }
+
+    /// Whether nobody hears its gateway.
+    pub(super) fn is_unheard(&self) -> bool {
+        self.setup.faults.iter().any(|fault| matches!(fault, Fault::NoGateway { .. }))
+    }
+
+    /// What its owner says that a replica carries, where that is wrong.
+    pub(super) fn stated(&self) -> Option<Capacity> {
+        self.setup.faults.iter().find_map(|fault| match fault {
+            Fault::ToldCapacity { told: Told::Times(factor), .. } => {
+                Some(stated(&self.setup.models[0].variants[0].capacity, *factor))
+            }
+            _ => None,
+        })
+    }
+
+    /// The same without an owner who is wrong.
+    pub(super) fn known(&self) -> Setup {
+        let mut setup = self.setup.clone();
+        setup.faults.retain(|fault| !matches!(fault, Fault::ToldCapacity { .. }));
+        setup
     }
 
     /// When its requests come.
