@@ -38,6 +38,8 @@ pub(crate) struct Sum {
     pub(crate) shape: Option<Means>,
     /// Tokens after first ones, and seconds that they took, in the window.
     pub(crate) paced: (f64, f64),
+    /// The part of prompt tokens that had to be read, where engines tell what their caches had.
+    pub(crate) uncached: Option<f64>,
     /// Engines that tell all, and lately.
     pub(crate) heard: u32,
     /// Engines whose readings are old. They count with what they told last.
@@ -80,6 +82,33 @@ struct Shapes {
     prompts: f64,
     outputs: f64,
     answered: f64,
+    caches: Caches,
+}
+
+/// What caches had of the prompts that engines were given: of the window, and since they began.
+#[derive(Default)]
+struct Caches {
+    window: (f64, f64),
+    ever: (f64, f64),
+}
+
+impl Caches {
+    fn add(&mut self, window: Option<(f64, f64)>, ever: &EngineCounts) {
+        let all = ever.prompt_tokens + ever.cached_tokens;
+        if !all.is_finite() {
+            return;
+        }
+        let plus = |sum: (f64, f64), more: (f64, f64)| (sum.0 + more.0, sum.1 + more.1);
+        self.window = plus(self.window, window.unwrap_or_default());
+        self.ever = plus(self.ever, (ever.cached_tokens, ever.prompt_tokens));
+    }
+
+    /// The part that they did not have, if anybody tells. A cache counts a prompt when it is looked up, and an engine
+    /// when it has read it, so that one may be ahead of the other.
+    fn lacked(&self) -> Option<f64> {
+        let mut told = [self.window, self.ever].into_iter().filter(|(_, all)| *all > 0.0);
+        told.next().map(|(cached, all)| 1.0 - (cached / all).clamp(0.0, 1.0))
+    }
 }
 
 /// All that serve together. A prompt and an answer have so many tokens where an engine that answered nobody lately
@@ -105,6 +134,7 @@ pub(crate) fn sum(
         sum.old += u32::from(old);
         if tells && !old { sum.heard += 1 } else { sum.misses(id) }
     }
+    sum.uncached = shapes.caches.lacked();
     sum.shape = (shapes.answered > 0.0).then(|| Means {
         prompt: shapes.prompts / shapes.answered,
         output: shapes.outputs / shapes.answered,
@@ -146,7 +176,13 @@ impl Sum {
             // A share of nobody knows what.
             (CacheUsed::Share(_), None) | (CacheUsed::Untold, _) => reckoned(),
         });
-        let rates = (rate(|one| one.prompt_tokens), rate(|one| one.output_tokens));
+        let cached = grown(|one| one.cached_tokens).zip(prompts);
+        if let Some((_, last)) = engine.counts.last() {
+            shapes.caches.add(cached, last);
+        }
+        // A cache that is ahead of what was read makes nothing unread.
+        let reads = rate(EngineCounts::read_tokens).map(|rate| if rate < 0.0 { 0.0 } else { rate });
+        let rates = (reads, rate(|one| one.output_tokens));
         self.prompt_rate.add(rates.0);
         self.output_rate.add(rates.1);
         self.waiting.add(waiting);

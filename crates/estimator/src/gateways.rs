@@ -42,14 +42,17 @@ pub(crate) struct Asked {
     pub(crate) paced: (f64, f64),
 }
 
-/// All of them together; `None` if there is none.
+/// All of them together; `None` if there is none. Of the prompt tokens that they count, engines had to read this part,
+/// where engines tell: a gateway remembers prompts, and does not know which of them a cache has lost, or whether there
+/// is one.
 pub(crate) fn sum(
     readings: &[GatewayReading],
+    uncached: Option<f64>,
     (now, max_age): (Timestamp, Micros),
 ) -> Option<Asked> {
     let mut all: Option<Asked> = None;
     for reading in readings {
-        let mut asked = asked(reading);
+        let mut asked = asked(reading, uncached);
         // One that just began cannot tell a rate yet.
         let tells = now.apart(reading.at) <= max_age && asked.prompt_rate.is_some();
         asked.sources = Sources { heard: u32::from(tells), silent: u32::from(!tells) };
@@ -58,7 +61,7 @@ pub(crate) fn sum(
     all
 }
 
-fn asked(reading: &GatewayReading) -> Asked {
+fn asked(reading: &GatewayReading, uncached: Option<f64>) -> Asked {
     let span = reading.counts.span();
     let counts = reading.counts.last().map(|(_, counts)| *counts).unwrap_or_default();
     // Without an engine nothing is read or written, however short the look; what came waits.
@@ -70,14 +73,19 @@ fn asked(reading: &GatewayReading) -> Asked {
         span.map_or(0.0, |span| span.grown(|counts| count(counts) as f64))
     };
     let waits = reading.waiting_tokens > 0 || reading.unread_tokens > 0;
-    let waiting = reading.waiting_tokens as f64 * uncached_share(span, &counts);
+    let share = uncached.unwrap_or_else(|| uncached_share(span, &counts));
+    let waiting = reading.waiting_tokens as f64 * share;
+    let to_read = |counts: &GatewayCounts| match uncached {
+        Some(share) => share * counts.prompt_tokens as f64,
+        None => counts.unread() as f64,
+    };
     Asked {
         at: reading.at,
         waits_at: waits.then_some(reading.at),
         sources: Sources::default(),
         arrivals: rate(|counts| counts.arrived),
-        prompt_rate: rate(GatewayCounts::unread),
-        burst: reading.counts.busiest(BURST_S, |counts| counts.unread() as f64),
+        prompt_rate: span.map(|span| span.rate(to_read)).or(none),
+        burst: reading.counts.busiest(BURST_S, to_read),
         output_rate: rate(|counts| counts.output_tokens),
         // What waits is work, however much of it a cache may have.
         waiting_tokens: waiting.max(reading.waiting_tokens.min(1) as f64),

@@ -127,7 +127,7 @@ impl ModelMemory {
             })
             .collect();
         let (sum, out) = self.engines(&reading, &priors, time);
-        let asked = gateways::sum(&reading.gateways, time);
+        let asked = gateways::sum(&reading.gateways, sum.uncached, time);
         let seen = asked.and_then(|asked| asked.shape).or(sum.shape);
         self.shape.learn(seen, time.0);
         let beside = Beside {

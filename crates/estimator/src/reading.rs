@@ -212,8 +212,10 @@ impl Engine {
 /// What an engine has counted since it began; NaN is nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EngineCounts {
-    /// Prompt tokens that it has read.
+    /// Tokens of prompts that it was given.
     pub prompt_tokens: f64,
+    /// Those of them that its cache had, where it tells them apart.
+    pub cached_tokens: f64,
     /// Tokens that it has written.
     pub output_tokens: f64,
     /// Requests that it has answered.
@@ -228,11 +230,18 @@ impl EngineCounts {
     /// Nothing is known.
     pub const UNKNOWN: Self = Self {
         prompt_tokens: f64::NAN,
+        cached_tokens: f64::NAN,
         output_tokens: f64::NAN,
         answered: f64::NAN,
         paced_tokens: f64::NAN,
         paced_seconds: f64::NAN,
     };
+
+    /// Prompt tokens that it had to read: all of them where it does not say what its cache had.
+    pub fn read_tokens(&self) -> f64 {
+        let cached = if self.cached_tokens.is_nan() { 0.0 } else { self.cached_tokens };
+        self.prompt_tokens - cached
+    }
 }
 
 impl Counts for EngineCounts {

@@ -105,7 +105,7 @@ impl AtWork {
         // All requests together spend so many seconds writing in each second.
         let writes = span.rate(|one| one.paced_seconds);
         let known = tokens >= ENOUGH && seconds > 0.0 && writes > 0.0;
-        let reads = span.rate(|one| one.prompt_tokens);
+        let reads = span.rate(EngineCounts::read_tokens);
         known.then_some(Self { pace: seconds / tokens, writes, reads })
     }
 
@@ -144,6 +144,7 @@ mod tests {
     fn engine(now: u64, (writes, pace): (f64, f64)) -> Engine {
         let counts = |seconds: u64| EngineCounts {
             prompt_tokens: 100.0 * writes * seconds as f64,
+            cached_tokens: f64::NAN,
             output_tokens: writes / pace * seconds as f64,
             answered: f64::NAN,
             paced_tokens: writes / pace * seconds as f64,

@@ -39,8 +39,10 @@ pub struct Prometheus {
 /// What a series counts or shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Series {
-    /// Prompt tokens read.
+    /// Tokens of prompts.
     PromptTokens,
+    /// Those of them that its cache had.
+    CachedTokens,
     /// Tokens written.
     OutputTokens,
     /// Requests answered.
@@ -64,7 +66,8 @@ enum Series {
 /// The names of series in vLLM, SGLang and llama.cpp, and what they are.
 ///
 /// vLLM has called the time between tokens `time_per_output_token` until 0.10, and its cache `gpu_cache_usage_perc`
-/// until 0.9. llama.cpp counts no requests, and shows its cache in old versions only.
+/// until 0.9. llama.cpp counts no requests, shows its cache in old versions only, and counts the prompt tokens that it
+/// had to read instead of all.
 const NAMES: [(&str, Series); 23] = [
     ("vllm:prompt_tokens_total", Series::PromptTokens),
     ("sglang:prompt_tokens_total", Series::PromptTokens),
@@ -90,7 +93,9 @@ const NAMES: [(&str, Series); 23] = [
     ("vllm:kv_cache_usage_perc", Series::CacheUsed),
     ("sglang:token_usage", Series::CacheUsed),
 ];
-const MORE_NAMES: [(&str, Series); 4] = [
+const MORE_NAMES: [(&str, Series); 6] = [
+    ("vllm:prefix_cache_hits_total", Series::CachedTokens),
+    ("sglang:cached_tokens_total", Series::CachedTokens),
     ("vllm:gpu_cache_usage_perc", Series::CacheUsed),
     ("llamacpp:kv_cache_usage_ratio", Series::CacheUsed),
     ("sglang:max_total_num_tokens", Series::CacheTokens),
@@ -226,6 +231,7 @@ impl Samples {
                     let counts = self.counts.entry(at).or_insert(EngineCounts::UNKNOWN);
                     let count = match series {
                         Series::PromptTokens => &mut counts.prompt_tokens,
+                        Series::CachedTokens => &mut counts.cached_tokens,
                         Series::OutputTokens => &mut counts.output_tokens,
                         Series::Answered => &mut counts.answered,
                         Series::PacedTokens => &mut counts.paced_tokens,

@@ -200,6 +200,35 @@ fn gateways_are_believed_first_and_know_of_sleeping_models() {
 }
 
 #[test]
+fn what_caches_had_is_as_engines_count_it_and_not_as_a_gateway_hopes() {
+    let one = facts(adopted(), vec![pod("x", "10.0.0.1")]);
+    let prefill = |hoped: Option<f64>, cached: f64| {
+        let asked = testing::gateway(at(1_000), (5.0, 400.0, 60.0));
+        let mut window = Window::of(GatewayReading::WINDOW);
+        for (moment, _, counts) in asked.counts.moments() {
+            let uncached_tokens = hoped.map(|part| (counts.prompt_tokens as f64 * part) as u64);
+            window.add(moment, at(0), GatewayCounts { uncached_tokens, ..*counts });
+        }
+        let asked = GatewayReading { counts: window, ..asked };
+        let mut engine = Engine::unread();
+        let told = testing::engine(at(1_000), (5.0, 400.0, 60.0));
+        for (moment, since, counts) in told.counts.moments() {
+            let cached_tokens = cached * counts.prompt_tokens;
+            engine.counts.add(moment, since, EngineCounts { cached_tokens, ..*counts });
+        }
+        let mut signals = Signals { gateways: [(id(), vec![asked])].into(), ..Signals::default() };
+        signals.engines.insert(("a".to_owned(), "x".to_owned()), engine);
+        model(&one, &signals, 1_000).demand.prefill.fresh().unwrap().get()
+    };
+    assert_eq!(prefill(Some(0.6), f64::NAN), 1_200, "engines do not tell");
+    assert_eq!(prefill(Some(0.6), 0.0), 2_000, "no cache had anything");
+    assert_eq!(prefill(Some(0.6), 0.75), 500, "caches had more than hoped");
+    assert_eq!(prefill(None, 0.25), 1_500, "a gateway that tells nothing of it");
+    assert_eq!(prefill(None, f64::NAN), 2_000);
+    assert_eq!(prefill(None, 1.5), 0, "a count that cannot be is taken for all");
+}
+
+#[test]
 fn a_count_from_before_the_drain_says_nothing() {
     let marked = PodFacts { draining: Some(at(1_000)), ..pod("x", "10.0.0.1") };
     let facts = facts(adopted(), vec![marked]);

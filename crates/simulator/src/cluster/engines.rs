@@ -64,6 +64,7 @@ impl World<'_> {
             let counted = &mut replica.counted;
             let counts = EngineCounts {
                 prompt_tokens: counted.prompt_tokens as f64,
+                cached_tokens: 0.0,
                 output_tokens: load.generated as f64,
                 answered: counted.answered as f64,
                 paced_tokens: counted.paced_tokens as f64 + under_way.0,

@@ -112,7 +112,7 @@ struct ReplicaForm {
 struct EngineForm {
     serves_since: Option<u64>,
     /// When, since when, and counts; what is no number is nothing.
-    counts: Vec<(u64, u64, [Option<f64>; 5])>,
+    counts: Vec<(u64, u64, [Option<f64>; 6])>,
     running: Option<f64>,
     waiting: Option<f64>,
     cache_used: Option<f64>,
@@ -361,6 +361,7 @@ impl EngineForm {
         let moments = engine.counts.moments().map(|(at, since, one)| {
             let counts = [
                 one.prompt_tokens,
+                one.cached_tokens,
                 one.output_tokens,
                 one.answered,
                 one.paced_tokens,
@@ -384,10 +385,18 @@ impl EngineForm {
 
     fn reading(self) -> Engine {
         let moments = self.counts.into_iter().map(|(at, since, counts)| {
-            let [prompt_tokens, output_tokens, answered, paced_tokens, paced_seconds] =
-                counts.map(|count| count.unwrap_or(f64::NAN));
+            let counts = counts.map(|count| count.unwrap_or(f64::NAN));
+            let [
+                prompt_tokens,
+                cached_tokens,
+                output_tokens,
+                answered,
+                paced_tokens,
+                paced_seconds,
+            ] = counts;
             let counts = EngineCounts {
                 prompt_tokens,
+                cached_tokens,
                 output_tokens,
                 answered,
                 paced_tokens,
