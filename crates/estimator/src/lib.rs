@@ -318,12 +318,9 @@ fn pace(asked: Option<Asked>, engines: &Sum) -> Option<f64> {
 }
 
 impl VariantReading {
-    /// How much replicas can hold, where they tell or where that limits nothing: engines that do not tell of it let
-    /// requests wait when they have no room, and what waits is seen.
+    /// How much replicas can hold, where they tell or where that limits nothing: engines that do not tell of it, or
+    /// that nobody asks, let requests wait when they have no room, and what waits is seen.
     fn untold_room(&self) -> Option<Interval<Tokens>> {
-        if self.engines.is_empty() {
-            return None;
-        }
         let untold = |engine: &Engine| {
             engine.cache_tokens.is_none() && engine.cache_used != CacheUsed::Missing
         };

@@ -124,8 +124,10 @@ impl Unit {
                 self.decode / other.decode,
                 self.resident / other.resident,
             ];
-            // Infinite over infinite is unknown over unknown.
-            parts.into_iter().filter(|part| !part.is_nan()).fold(f64::INFINITY, f64::min)
+            // What limits only one of the two cannot be compared: a replica whose room became known would else be
+            // nothing at all of one whose room limited nothing, and any load would take replicas without end.
+            let comparable = parts.into_iter().filter(|part| part.is_finite() && *part > 0.0);
+            comparable.fold(f64::INFINITY, f64::min)
         };
         if ratio.is_finite() && ratio > 0.0 { ratio } else { 1.0 }
     }
@@ -137,13 +139,17 @@ fn read_share(capacity: &Capacity) -> Option<f64> {
     capacity.reading_per_million.map(|part| f64::from(part.min(1_000_000)) / 1e6)
 }
 
+/// What is not known limits nothing, and so does the most that there is.
 fn known(part: Option<u64>) -> f64 {
-    part.map_or(f64::INFINITY, |part| (part as f64).max(f64::MIN_POSITIVE))
+    let limit = part.filter(|part| *part < u64::MAX);
+    limit.map_or(f64::INFINITY, |part| (part as f64).max(f64::MIN_POSITIVE))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flyball_core::interval::{Interval, Origin};
+    use flyball_core::units::Tokens;
 
     const UNIT: Unit =
         Unit { prefill: 10_000.0, decode: 1_000.0, resident: 100_000.0, read_share: None };
@@ -156,6 +162,16 @@ mod tests {
         assert_eq!(Load { decode: 4_000.0, ..load }.in_units(&UNIT), 4.0);
         assert_eq!(Load { resident: 600_000.0, ..load }.in_units(&UNIT), 6.0);
         assert_eq!(Load::default().in_units(&UNIT), 0.0);
+    }
+
+    #[test]
+    fn what_limits_one_of_two_replicas_does_not_make_it_nothing_of_the_other() {
+        let roomy = Unit { resident: f64::INFINITY, ..UNIT };
+        assert_eq!(UNIT.against(&roomy, &Load::default()), 1.0);
+        assert_eq!(roomy.against(&UNIT, &Load::default()), 1.0);
+        let most = Interval::exact(Tokens::MAX, Origin::Assumed).ok();
+        let unit = Unit::low(&Capacity { resident: most, ..Capacity::UNKNOWN });
+        assert_eq!(unit.resident, f64::INFINITY);
     }
 
     #[test]

@@ -107,6 +107,8 @@ drills! {
     an_operator_that_is_replaced_live_cuts_nobody: "live-restart",
     a_capacity_that_is_stated_wrong_live_cuts_nobody: "live-told",
     real_bursts_are_served: "azure-code",
+    prompts_in_hand_are_no_queue: "long-prompts",
+    what_nobody_told_is_learnt_while_work_waits: "unknown-overload",
 }
 
 #[test]
