@@ -108,10 +108,15 @@ impl Feedback {
         self.expects = if work.is_finite() { work.max(0.0) } else { 0.0 };
     }
 
-    /// Of requests that are expected to miss, the part that does.
+    /// Of requests that are expected to miss, the part that does, as far as it is believed.
     fn comes_true(&self, seat: &Seat<'_>) -> f64 {
+        self.missed_of_expected(seat).clamp(LEAST_TRUE, 1.0)
+    }
+
+    /// Requests that missed over those that were expected to, lately.
+    pub(crate) fn missed_of_expected(&self, seat: &Seat<'_>) -> f64 {
         let doubt = DOUBT_HOURS * self.allowance(seat);
-        ((self.missed + doubt) / (self.expected + doubt)).clamp(LEAST_TRUE, 1.0)
+        (self.missed + doubt) / (self.expected + doubt)
     }
 
     /// What was learnt, as numbers.

@@ -99,6 +99,8 @@ fn expected(seat: &Seat<'_>, memory: &ModelMemory) -> Expected {
     let hourly_misses = seat.outlook.as_ref().and_then(|outlook| {
         let capacity = seat.together(seat.alone(|lane| lane.target));
         let requests = outlook.misses(capacity) * memory.feedback.requests_per_work()? * 3_600.0;
+        // What is said is held against what came: a queue that is thought of takes no turns.
+        let requests = requests * memory.feedback.missed_of_expected(seat);
         // A model of a queue is right to a factor of about three in its tail.
         let [low, point, high] =
             [requests / 3.0, requests, requests * 3.0].map(Requests::from_sample);

@@ -41,6 +41,8 @@ pub struct ModelOutcome {
     pub regrets: u32,
     /// 99th percentile of the time to the first token.
     pub first_token_p99: Seconds,
+    /// 99th percentile of the mean time between tokens of a request; zero where a replay has no single requests.
+    pub between_tokens_p99: Seconds,
     /// Largest share of requests missed in five minutes.
     pub worst_five_minutes: f64,
     /// How it went, minute by minute; empty unless asked for.

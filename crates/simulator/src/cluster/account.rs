@@ -218,7 +218,7 @@ impl World<'_> {
             timeline: self.timeline(model, &account),
             ..ModelOutcome::default()
         };
-        let mut first_tokens = Vec::new();
+        let (mut first_tokens, mut between_tokens) = (Vec::new(), Vec::new());
         for (request, answer) in &account.answers {
             let Request { at, first_token, place, .. } = self.requests[*request];
             let missed = missed(setup, &self.requests[*request], answer, self.setup.length);
@@ -231,8 +231,9 @@ impl World<'_> {
             score.missed += f64::from(u8::from(missed));
             score.killed += f64::from(u8::from(*answer == Answer::Killed));
             first_tokens.extend(first_token.map(|first| (first - at).get()));
-            if matches!(answer, Answer::Finished { .. }) {
+            if let Answer::Finished { between, .. } = answer {
                 score.useful_seconds += work(setup, place);
+                between_tokens.push(between.get());
             }
             let minute = (at.get() / 60.0) as usize;
             if let Some(moment) = score.timeline.get_mut(minute) {
@@ -242,6 +243,7 @@ impl World<'_> {
             }
         }
         score.first_token_p99 = percentile(&mut first_tokens, 0.99);
+        score.between_tokens_p99 = percentile(&mut between_tokens, 0.99);
         score.worst_five_minutes = worst_five_minutes(&score.timeline);
         for replica in self.replicas.iter().filter(|replica| replica.model == model) {
             self.add_replica(&mut score, replica);

@@ -16,6 +16,7 @@ pub const NAMES: &[&str] = &[
     "hpa-cache",
     "hpa-rate",
     "keda",
+    "keda-running",
     "kpa",
     "llm-d-slo",
     "llm-d-tokens",
@@ -162,6 +163,11 @@ pub fn named(name: &str, facts: &Facts) -> Result<Settings, Refused> {
         "hpa-cache" => hpa_on(facts, Metric::CacheUsed, number.unwrap_or(0.8)),
         "hpa-rate" => hpa_on(facts, utilisation(facts), number.unwrap_or(0.7)),
         "keda" => keda_on(facts, Metric::Waiting, number.unwrap_or(5.0)),
+        // As for `hpa-running`. What waits counts too, so that a queue grows the fleet beyond the batch.
+        "keda-running" => {
+            let target = number.unwrap_or(0.8 * facts.max_running);
+            keda_on(facts, Metric::WaitingPlusRunning, target)
+        }
         "kpa" => kpa_at(facts, number.unwrap_or(0.7)),
         "llm-d-slo" => slo_aware(facts, number.unwrap_or(0.55)),
         "llm-d-tokens" => {

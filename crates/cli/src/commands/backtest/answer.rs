@@ -91,7 +91,7 @@ pub(crate) struct PolicyView {
     pub(in crate::commands) clairvoyant: bool,
     /// Accelerator time paid for.
     pub(in crate::commands) gpu_hours: Spread,
-    /// The same over what the clairvoyant paid.
+    /// The same over what the clairvoyant would have paid that misses as many.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::commands) times_optimum: Option<Spread>,
     /// Share of requests that missed a target, were refused or never finished; 0 to 1.
@@ -99,6 +99,10 @@ pub(crate) struct PolicyView {
     /// 99th percentile of the time to the first token, of the worst model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::commands) ttft_p99_seconds: Option<Spread>,
+    /// 99th percentile of the mean time per further token of a request, of the worst model; absent where traffic is
+    /// replayed as rates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::commands) tpot_p99_seconds: Option<Spread>,
     /// Replicas asked for.
     pub(in crate::commands) starts: Spread,
     /// Starts soon after a removal and removals soon after a start: each paid for nothing.

@@ -16,6 +16,10 @@ use crate::commands::plan::quantities;
 use crate::flags::{time, time_above_zero};
 use crate::model::FormatArgs;
 
+/// Whom the governor is held against unless somebody says: the settings of others that do best where they are
+/// published, and at the end the one that people copy.
+const DEFAULT: &str = "governor,hpa-running,llm-d-slo,keda-running,hpa";
+
 /// Replay traffic against scaling policies, scored against a clairvoyant
 ///
 /// Needs no cluster. Every policy sees what its metrics would have shown it, and pays for every
@@ -32,7 +36,7 @@ pub(crate) struct BacktestArgs {
     /// What decides: governor, a rival by name (hpa, keda@8, static ...) or a file with a
     /// HorizontalPodAutoscaler or ScaledObject; may be given more than once
     #[arg(long, value_name = "POLICY", env = "FLYBALL_BACKTEST_POLICY", value_delimiter = ',')]
-    #[arg(hide_env_values = true, default_value = "governor,hpa")]
+    #[arg(hide_env_values = true, default_value = DEFAULT)]
     pub(super) policy: Vec<String>,
 
     /// The policy that the others are held against; the first other than the governor if not set

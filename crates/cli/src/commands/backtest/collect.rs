@@ -4,8 +4,8 @@
 use flyball_simulator::score::{ModelOutcome, Moment, Outcome};
 
 use super::answer::{
-    CausesView, ComparisonView, DecisionView, ModelView, PolicyModelView, PolicyView, Spread,
-    TimelineView, WorstView, tidy,
+    CausesView, ComparisonView, DecisionView, HullView, ModelView, PolicyModelView, PolicyView,
+    Spread, TimelineView, WorstView, tidy,
 };
 
 /// As many steps as a picture has room for: two pixels each.
@@ -25,10 +25,36 @@ pub(in crate::commands) struct Played {
     pub(in crate::commands) decisions: Vec<DecisionView>,
 }
 
+/// What somebody who knew the future would have paid: without misses, seed by seed, and what misses would have saved.
+#[derive(Clone, Copy)]
+pub(in crate::commands) struct Bound<'a> {
+    pub(in crate::commands) played: &'a Played,
+    /// Cheapest first.
+    pub(in crate::commands) hull: &'a [HullView],
+}
+
+impl Bound<'_> {
+    /// The part of what it costs to miss nothing that it costs at least to miss this share. A policy that misses half
+    /// of all requests is not better than an optimum that misses none.
+    fn saved(&self, missed: f64) -> f64 {
+        let Some(whole) = self.hull.last().filter(|last| last.gpu_hours > 0.0) else { return 1.0 };
+        let corners = self.hull.windows(2).find(|pair| pair[1].missed <= missed);
+        let least = match (corners, self.hull.first()) {
+            (_, Some(first)) if missed >= first.missed => first.gpu_hours,
+            (Some([cheap, dear]), _) if cheap.missed > dear.missed => {
+                let part = (missed - dear.missed) / (cheap.missed - dear.missed);
+                dear.gpu_hours + part * (cheap.gpu_hours - dear.gpu_hours)
+            }
+            _ => whole.gpu_hours,
+        };
+        least / whole.gpu_hours
+    }
+}
+
 /// What is shown of a policy.
 pub(in crate::commands) fn policy(
     played: &Played,
-    optimum: Option<&Played>,
+    optimum: Option<Bound<'_>>,
     models: &[ModelView],
     usd_per_gpu_hour: Option<f64>,
 ) -> PolicyView {
@@ -39,12 +65,18 @@ pub(in crate::commands) fn policy(
         over(&|outcome: &Outcome| outcome.models.iter().map(of).sum())
     };
     let times_optimum = optimum.map(|optimum| {
-        let pairs = played.outcomes.iter().zip(&optimum.outcomes);
-        let ratios = pairs.map(|(own, best)| own.gpu_seconds / best.gpu_seconds);
+        let pairs = played.outcomes.iter().zip(&optimum.played.outcomes);
+        let ratios = pairs.map(|(own, best)| {
+            own.gpu_seconds / (best.gpu_seconds * optimum.saved(own.missed_share()))
+        });
         Spread::of(&ratios.filter(|ratio| ratio.is_finite()).collect::<Vec<_>>())
     });
     let first_token = over(&|outcome| {
         let all = outcome.models.iter().map(|model| model.first_token_p99.get());
+        all.filter(|p99| p99.is_finite()).fold(0.0, f64::max)
+    });
+    let between_tokens = over(&|outcome| {
+        let all = outcome.models.iter().map(|model| model.between_tokens_p99.get());
         all.filter(|p99| p99.is_finite()).fold(0.0, f64::max)
     });
     PolicyView {
@@ -55,6 +87,7 @@ pub(in crate::commands) fn policy(
         missed: over(&Outcome::missed_share),
         // No request waits for no time at all: zero is "not measured".
         ttft_p99_seconds: Some(first_token).filter(|spread| spread.mean > 0.0),
+        tpot_p99_seconds: Some(between_tokens).filter(|spread| spread.mean > 0.0),
         starts: summed(|model| f64::from(model.starts)),
         reversals: summed(|model| f64::from(model.reversals)),
         killed: summed(|model| model.killed),
@@ -186,6 +219,16 @@ mod tests {
         assert_eq!((view.demand.len(), view.step_seconds), (STEPS, 120.0));
         assert_eq!(view.demand[..4], [Some(0.5), Some(0.5), None, Some(1.0)]);
         assert_eq!(view.requests[..4], [Some(20.0), Some(20.0), None, Some(10.0)]);
+    }
+
+    #[test]
+    fn no_policy_is_below_an_optimum_that_misses_as_many() {
+        let corner = |gpu_hours, missed| HullView { gpu_hours, missed };
+        let hull = [corner(2.0, 0.5), corner(6.0, 0.1), corner(10.0, 0.0)];
+        let bound = Bound { played: &Played::default(), hull: &hull };
+        let saved = [0.0, 0.05, 0.1, 0.3, 0.5, 0.9].map(|missed| bound.saved(missed));
+        assert_eq!(saved, [1.0, 0.8, 0.6, 0.4, 0.2, 0.2]);
+        assert_eq!(Bound { hull: &[], ..bound }.saved(0.4), 1.0, "nobody asked what misses save");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! `args` says what can be typed, `ground` makes worlds of it (with `capacity`: what a replica
 //! carries), `policies` makes policies of names and files, `replay` runs them in the simulator (as a flow, or by
 //! `requests`) and `optimum` asks the clairvoyant. `collect` turns scores into an `answer` with a table (`view`)
-//! and a page (`page`); `gate` judges `--fail-if`. `tune` and `why` are the subcommands.
+//! and a page (`page`); `caps` says which limits held, `gate` judges `--fail-if`. `tune` and `why` are the subcommands.
 //!
 //! Nothing is decided here: the simulator replays, the policies decide.
 
@@ -11,6 +11,7 @@ pub(super) mod answer;
 mod args;
 pub(super) mod board;
 mod capacity;
+mod caps;
 pub(super) mod clock;
 pub(super) mod collect;
 mod gate;
@@ -65,6 +66,8 @@ fn backtest(args: &BacktestArgs, printer: &Printer) -> Result<Exit, Failure> {
     drop(progress);
     let mut answer = answer(&args.replay, &ground, &replayed, against.as_deref());
     answer.notes = policies.iter().flat_map(|policy| policy.notes.clone()).collect();
+    answer.notes.extend(policies::copied(&policies));
+    answer.notes.extend(caps::said(&answer, args.replay.max));
     answer.notes.extend(ground.unreachable(&args.replay));
     answer.gates = args
         .fail_if
@@ -124,6 +127,7 @@ fn answer(
         .collect();
     let optimum = replayed.played.iter().find(|played| played.clairvoyant);
     let usd = ground.usd_per_gpu_hour;
+    let optimum = optimum.map(|played| collect::Bound { played, hull: &replayed.hull });
     let show = |played: &Played| collect::policy(played, optimum, &models, usd);
     let base = replayed.played.iter().find(|played| Some(played.name.as_str()) == against);
     let others = || {

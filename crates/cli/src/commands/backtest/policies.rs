@@ -105,6 +105,19 @@ pub(in crate::commands) fn all(typed: &[String], models: &[Scaled]) -> Result<Ve
     Ok(policies)
 }
 
+/// Says which of them are settings that people copy, and not the best that is known of their kind.
+pub(super) fn copied(policies: &[Named]) -> Option<String> {
+    let names: Vec<&str> = policies.iter().map(|policy| policy.name.as_str()).collect();
+    let copied: Vec<&str> = ["hpa", "keda"].into_iter().filter(|one| names.contains(one)).collect();
+    let verb = if copied.len() == 1 { "scales" } else { "scale" };
+    (!copied.is_empty()).then(|| {
+        format!(
+            "{} {verb} on 5 waiting requests, the target that tutorials copy",
+            copied.join(" and ")
+        )
+    })
+}
+
 /// The models of a replay.
 pub(super) fn scaled(ground: &Ground, args: &ReplayArgs) -> Vec<Scaled> {
     let one = |subject: &Subject| Scaled {

@@ -103,12 +103,14 @@ pub(super) fn made_up() -> Backtest {
     }
     all[1].outcomes[0].models[0].killed = 5.0;
     let usd = Some(2.5);
-    let policies =
-        all.iter().map(|one| collect::policy(one, Some(&all[0]), &models, usd)).collect();
-    let hull = (0..6).map(|step| HullView {
+    let hull = (0..6).rev().map(|step| HullView {
         gpu_hours: tidy(180.0 - 9.0 * f64::from(step)),
         missed: tidy(0.002 * f64::from(step * step)),
     });
+    let hull: Vec<HullView> = hull.collect();
+    let bound = collect::Bound { played: &all[0], hull: &hull };
+    let policies =
+        all.iter().map(|one| collect::policy(one, Some(bound), &models, usd)).collect();
     Backtest {
         span_seconds: 86_400.0,
         begins_at: None,
@@ -124,7 +126,7 @@ pub(super) fn made_up() -> Backtest {
         notes: vec!["hpa.yaml: Deployment is passed over".to_owned()],
         models,
         policies,
-        hull: hull.collect(),
+        hull,
         causal: Some(HullView { gpu_hours: 181.5, missed: 0.01 }),
         comparisons: vec![collect::compare(&all[2], &all[1])],
         gates: Vec::new(),

@@ -102,6 +102,7 @@ pub(super) fn run(args: &TuneArgs, printer: &Printer) -> Result<Exit, Failure> {
     let replayed = replay::all(&ground, &args.replay, &[as_named, tuned], &progress);
     drop(progress);
     let optimum = replayed.played.first();
+    let optimum = optimum.map(|played| collect::Bound { played, hull: &replayed.hull });
     let tested = replayed.played.iter().map(|played| {
         TestedView::of(collect::policy(played, optimum, &[], ground.usd_per_gpu_hour))
     });

@@ -107,6 +107,7 @@ impl Backtest {
             Column::right("x-OPTIMUM"),
             Column::right("MISSED"),
             Column::right("TTFT-P99"),
+            Column::right("TPOT-P99"),
             Column::right("STARTS"),
             Column::right("REVERSALS"),
             Column::right("KILLED"),
@@ -122,7 +123,7 @@ impl Backtest {
         table
     }
 
-    fn cells(&self, policy: &PolicyView) -> [Cell; 9] {
+    fn cells(&self, policy: &PolicyView) -> [Cell; 10] {
         let hundredths = |value: f64| format!("{value:.2}");
         let missed = words::spread(policy.missed, words::percent, |half| {
             words::percent(half).trim_end_matches(" %").to_owned()
@@ -141,6 +142,7 @@ impl Backtest {
             times.map(|one| words::spread(one, hundredths, hundredths)).unwrap_or_default().into(),
             Cell::toned(missed, tone),
             policy.ttft_p99_seconds.map(|p99| words::seconds(p99.mean)).unwrap_or_default().into(),
+            policy.tpot_p99_seconds.map(|p99| words::pace(p99.mean)).unwrap_or_default().into(),
             words::count(policy.starts.mean).into(),
             words::count(policy.reversals.mean).into(),
             Cell::toned(words::count(policy.killed.mean), bad(policy.killed.mean)),
@@ -154,7 +156,7 @@ impl Backtest {
         let best = match self.board().best() {
             Some(best) => {
                 let above = best.times_optimum.map(|times| {
-                    format!(", {:.0} % above the optimum", (times.mean - 1.0) * 100.0)
+                    format!(", {:.0} % above the optimum", (times.mean - 1.0).max(0.0) * 100.0)
                 });
                 format!(
                     "{} is the cheapest that misses at most {allowed}: {} GPU-hours{}",

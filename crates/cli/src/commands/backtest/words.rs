@@ -53,6 +53,11 @@ pub(in crate::commands) fn seconds(value: f64) -> String {
     }
 }
 
+/// `38 ms`, `140 ms`: the time of a token, in the unit in which its target is given.
+pub(in crate::commands) fn pace(seconds: f64) -> String {
+    if seconds < 1.0 { format!("{:.0} ms", seconds * 1e3) } else { format!("{seconds:.1} s") }
+}
+
 /// `7 d`, `1 d 12 h`, `45 min`: how long something lasted, in two units at most.
 pub(in crate::commands) fn span(seconds: f64) -> String {
     let whole = seconds.round().max(0.0) as u64;
