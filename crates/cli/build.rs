@@ -1,7 +1,8 @@
-//! Embeds docs/errors/*.md, so that `flyball explain` answers without a network.
+//! Embeds docs/errors/*.md, so that `flyball explain` answers without a network, and names the commit of a release.
 
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::process::Command;
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
@@ -10,6 +11,7 @@ fn main() -> io::Result<()> {
     let here = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default();
     let folder = here.join("../../docs/errors");
     println!("cargo::rerun-if-changed={}", folder.display());
+    println!("cargo::rustc-env=FLYBALL_BUILT_FROM={}", commit());
 
     let mut files: Vec<PathBuf> =
         fs::read_dir(&folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
@@ -28,4 +30,26 @@ fn main() -> io::Result<()> {
 
     let out = env::var_os("OUT_DIR").map(PathBuf::from).unwrap_or_default();
     fs::write(out.join("pages.rs"), list)
+}
+
+/// Whoever builds without a checkout says it; else git does. A development build is of no commit, and asking for one
+/// would link it anew with each.
+fn commit() -> String {
+    println!("cargo::rerun-if-env-changed=FLYBALL_COMMIT");
+    if let Ok(said) = env::var("FLYBALL_COMMIT") {
+        return said;
+    }
+    let asked = env::var("PROFILE").is_ok_and(|profile| profile == "release");
+    let git = |args: &[&str]| {
+        let output =
+            Command::new("git").args(args).output().ok().filter(|one| one.status.success())?;
+        String::from_utf8(output.stdout).ok().map(|text| text.trim().to_owned())
+    };
+    let Some(head) = asked.then(|| git(&["rev-parse", "--short=12", "HEAD"])).flatten() else {
+        return String::new();
+    };
+    if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
+        println!("cargo::rerun-if-changed={log}");
+    }
+    head
 }

@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    backtest, check, collect, decisions, emulate, explain, fit, freeze, gateway, gpus, models,
-    operator, plan, prices, simulate, status, top, trace, whatif, why,
+    backtest, check, collect, decisions, emulate, explain, fit, freeze, gateway, gpus, help,
+    install, models, operator, plan, prices, simulate, status, top, trace, whatif, why,
 };
 use crate::flags::Global;
 
@@ -44,6 +44,9 @@ pub(crate) enum Command {
     Prices(prices::PricesArgs),
     Top(top::TopArgs),
     Trace(trace::TraceArgs),
+    Help(help::HelpArgs),
+    Completions(install::CompletionsArgs),
+    Man(install::ManArgs),
     /// Show the version of this command
     Version,
 }

@@ -12,6 +12,7 @@ mod chart;
 mod cluster;
 mod commands;
 mod flags;
+mod help;
 mod model;
 mod moment;
 mod output;

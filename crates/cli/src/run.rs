@@ -3,13 +3,14 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use clap::{CommandFactory, FromArgMatches, error::ErrorKind};
+use clap::{FromArgMatches, error::ErrorKind};
 
 use crate::args::{Cli, Command};
 use crate::commands::{
-    backtest, check, collect, decisions, emulate, explain, fit, freeze, gateway, gpus, models,
-    operator, plan, prices, simulate, status, top, trace, version, whatif, why,
+    backtest, check, collect, decisions, emulate, explain, fit, freeze, gateway, gpus, help,
+    install, models, operator, plan, prices, simulate, status, top, trace, version, whatif, why,
 };
+use crate::help::{self as dressed, Length};
 use crate::output::{Color, Exit, Failure, Format, Printer};
 
 pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Exit {
@@ -51,6 +52,9 @@ fn execute(cli: Cli, printer: Printer) -> Result<Exit, Failure> {
         Command::Prices(args) => prices::run(&args, &printer),
         Command::Top(args) => until_interrupted(top::run(&args, cluster, &printer)),
         Command::Trace(args) => until_interrupted(trace::run(&args, cluster, &printer)),
+        Command::Help(args) => help::run(&args, &printer),
+        Command::Completions(args) => install::completions(&args),
+        Command::Man(args) => install::man(&args, &printer),
         Command::Version => Ok(version::run(&printer)),
     }
 }
@@ -75,13 +79,19 @@ fn until_interrupted(
 }
 
 fn parse(args: &[OsString]) -> Result<Cli, clap::Error> {
-    let mut command = Cli::command();
+    let short = args.iter().any(|arg| arg == "-h");
+    let mut command = dressed::command(if short { Length::Short } else { Length::Long });
     // A link named kubectl-flyball makes this a kubectl plugin; its help should say so.
     let called = args.first().map(Path::new).and_then(Path::file_stem);
     if called.is_some_and(|name| name == "kubectl-flyball") {
         command = command.bin_name("kubectl flyball");
     }
-    Cli::from_arg_matches(&command.try_get_matches_from(args)?)
+    let matches = command.try_get_matches_from_mut(args)?;
+    if let Some((name, flag)) = dressed::out_of_place(&matches) {
+        let what = format!("flyball {name} needs no cluster and takes no --{flag}");
+        return Err(command.error(ErrorKind::UnknownArgument, what));
+    }
+    Cli::from_arg_matches(&matches)
 }
 
 /// Help and version are answers; everything else is wrong usage.

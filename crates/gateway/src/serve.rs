@@ -158,7 +158,10 @@ pub fn start(settings: &Settings, listener: Arc<dyn Listener>) -> io::Result<Run
     for number in 0..count {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let entered = runtime.enter();
-        let listener = accept::listener(address)?;
+        if number == 0 && address.port() != 0 {
+            drop(accept::listener(address)?);
+        }
+        let listener = accept::shared_listener(address)?;
         // With port 0 the first one decides for all.
         address = listener.local_addr()?;
         drop(entered);

@@ -5,13 +5,13 @@ use anstyle::Style;
 use super::scale::Scale;
 use super::{Chart, Which, words};
 use crate::output::Charset;
-use crate::output::text::{BOLD, GREEN, Text, plural, width};
+use crate::output::text::{BOLD, GREEN, Text, WIDTH, plural, width};
 
 /// The field inside the axes has about this many characters: a whole number between two ticks, so
 /// that equal steps look equal. With the numbers beside it a picture is about 72 columns wide.
 const COLUMNS: usize = 60;
 const ROWS: usize = 15;
-const WHOLE: usize = 72;
+pub(crate) const WHOLE: usize = 72;
 const DIM: Style = Style::new().dimmed();
 
 /// What a line or a corner is drawn with.
@@ -80,7 +80,7 @@ struct Field<'a> {
 
 /// Draws with plain characters; styles only add.
 pub(crate) fn draw(chart: &Chart, charset: Charset) -> Text {
-    let mut text = Text::new();
+    let mut text = Text::new(WIDTH);
     text.line(format_args!("{BOLD}{}{BOLD:#}", charset.fold(&chart.title)));
     if chart.drawn().next().is_none() {
         text.line(format_args!("{}", words::summary(chart)));

@@ -16,9 +16,9 @@ use crate::model::{FormatArgs, Model};
 use crate::output::document::{Block, Column, Document, Row, Table};
 use crate::output::{Answer, Detail, Exit, Failure, FailureCode, Printer, plural};
 
-/// Run engines without a GPU: OpenAI's and Anthropic's API with a real engine's timing
+/// Run engines without a GPU, with a real engine's timing
 ///
-/// For rehearsals: batching, a finite cache, prefixes found again, preemption, aborts and vLLM's
+/// They speak OpenAI's and Anthropic's API. For rehearsals: batching, a finite cache, prefixes found again, preemption, aborts and vLLM's
 /// metrics, as predicted for a model on an accelerator. An answer is as long as max_tokens says and
 /// means nothing. Faults can be set at the start, and later by POST to /emulator/faults.
 #[derive(Debug, Args)]
@@ -38,8 +38,14 @@ pub(crate) struct EmulateArgs {
     #[arg(default_value = "h100-sxm-80gb")]
     gpu: String,
 
-    /// Accelerators of one engine
-    #[arg(long, value_name = "N", env = "FLYBALL_EMULATE_TP", hide_env_values = true)]
+    /// GPUs of one engine: its tensor-parallel size
+    #[arg(
+        long,
+        alias = "tensor",
+        value_name = "N",
+        env = "FLYBALL_EMULATE_TP",
+        hide_env_values = true
+    )]
     #[arg(default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     tp: u32,
 

@@ -14,7 +14,7 @@ use crate::model::{FormatArgs, Model, ModelView};
 use crate::output::document::{Block, Cell, Column, Document, Row, Table, Tone};
 use crate::output::{Answer, Detail, Exit, Failure, Printer};
 
-/// Say whether a model fits: on which accelerators, over how many, and how much cache is left
+/// Show on which GPUs a model fits, and the cache that is left
 ///
 /// `fits` is said only when the most that it can need is there, `does not fit` only when the least
 /// is not. What lies between is `tight`: try it. Exit status 1 if nothing fits.
@@ -24,13 +24,19 @@ pub(crate) struct FitArgs {
     #[arg(value_name = "MODEL")]
     model: String,
 
-    /// Accelerators to look at; the usual ones if not set
-    #[arg(long, value_name = "NAME", value_delimiter = ',', env = "FLYBALL_FIT_ACCELERATORS")]
-    #[arg(hide_env_values = true)]
+    /// GPUs to look at; the usual ones if not set
+    #[arg(long = "gpu", aliases = ["accelerators", "accelerator"], value_name = "NAME")]
+    #[arg(value_delimiter = ',', env = "FLYBALL_FIT_ACCELERATORS", hide_env_values = true)]
     accelerators: Vec<String>,
 
-    /// Only this split of the matrices; 1, 2, 4 and 8 if not set
-    #[arg(long, value_name = "N", env = "FLYBALL_FIT_TP", hide_env_values = true)]
+    /// Only this tensor-parallel size; 1, 2, 4 and 8 if not set
+    #[arg(
+        long,
+        alias = "tensor",
+        value_name = "N",
+        env = "FLYBALL_FIT_TP",
+        hide_env_values = true
+    )]
     #[arg(value_parser = whole, allow_hyphen_values = true)]
     tp: Option<u32>,
 
@@ -113,7 +119,7 @@ pub(crate) fn run(args: &FitArgs, printer: &Printer) -> Result<Exit, Failure> {
     }
     let (mut fits, mut remarks) = (Vec::new(), Vec::new());
     for name in names {
-        let part = catalog::accelerator(&catalog, name, "flyball fit --accelerators")?;
+        let part = catalog::accelerator(&catalog, name, "flyball fit --gpu")?;
         let host = part.node_gpus.get();
         let degrees = match args.tp {
             Some(degree) => vec![degree],

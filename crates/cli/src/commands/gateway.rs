@@ -12,9 +12,9 @@ use serde::Serialize;
 use crate::output::document::Block;
 use crate::output::{Answer, Detail, Document, Exit, Failure, FailureCode, Printer, plural};
 
-/// Serve models over OpenAI's and Anthropic's interfaces, on the engine that answers cheapest
+/// Serve models over OpenAI's and Anthropic's API
 ///
-/// Runs until SIGTERM or SIGINT and then lets requests finish. Logs go to stderr, one line of JSON
+/// Each request goes to the engine that answers it cheapest. Runs until SIGTERM or SIGINT and then lets requests finish. Logs go to stderr, one line of JSON
 /// per request to stdout. A changed file is taken in while it runs; a bad one is refused and the
 /// last good one stays.
 #[derive(Debug, Args)]

@@ -245,7 +245,7 @@ fn show_prices(document: &mut Document, part: &PartView) {
     }
     document.push(Block::Table(table));
     document.push(Block::Gap);
-    document.push(Block::Line(format!("more: flyball prices --accelerator {}", part.id)));
+    document.push(Block::Line(format!("more: flyball prices --gpu {}", part.id)));
 }
 
 #[cfg(test)]

@@ -10,6 +10,8 @@ pub(crate) mod fit;
 pub(crate) mod freeze;
 pub(crate) mod gateway;
 pub(crate) mod gpus;
+pub(crate) mod help;
+pub(crate) mod install;
 pub(crate) mod models;
 pub(crate) mod operator;
 pub(crate) mod plan;

@@ -8,7 +8,7 @@ use flyball_telemetry::logs;
 
 use crate::output::{Exit, Failure};
 
-/// Look after the models of a cluster: recommend replicas, or set them
+/// Recommend or set the replicas of a cluster's models
 ///
 /// Reads ModelServices, pods and what gateways or Prometheus say, decides with the same code that
 /// `flyball backtest` replays, and writes statuses; replicas only of models whose mode is Act. Runs

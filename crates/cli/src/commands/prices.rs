@@ -15,8 +15,9 @@ use crate::output::{Answer, Detail, Exit, Failure, Printer, plural};
 /// held and how far it can be trusted. Exit status 1 if no price fits.
 #[derive(Debug, Args)]
 pub(crate) struct PricesArgs {
-    /// Only this accelerator, by id or alias
-    #[arg(long, value_name = "NAME", env = "FLYBALL_PRICES_ACCELERATOR", hide_env_values = true)]
+    /// Only this GPU, by id or alias
+    #[arg(long = "gpu", aliases = ["accelerator", "accelerators"], value_name = "NAME")]
+    #[arg(env = "FLYBALL_PRICES_ACCELERATOR", hide_env_values = true)]
     accelerator: Option<String>,
 
     /// Only this provider

@@ -174,8 +174,8 @@ impl Failure {
         }
     }
 
-    pub(super) fn text(&self) -> Text {
-        let mut text = Text::new();
+    pub(super) fn text(&self, columns: usize) -> Text {
+        let mut text = Text::new(columns);
         let code = self.code.map(|code| format!(" {}", code.id())).unwrap_or_default();
         text.line(format_args!("{RED}error{code}{RED:#}: {}", self.what));
         if let Some(place) = &self.place {
@@ -198,6 +198,7 @@ impl Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::text::WIDTH;
 
     #[test]
     fn people_read_what_where_why_hint() {
@@ -205,7 +206,7 @@ mod tests {
             .at("kubeconfig")
             .because("no such context: prod")
             .hint("choose one with --context: dev, staging");
-        let plain = anstream::adapter::strip_str(&failure.text().into_string()).to_string();
+        let plain = anstream::adapter::strip_str(&failure.text(WIDTH).into_string()).to_string();
         insta::assert_snapshot!(plain);
         insta::assert_snapshot!(super::super::json(Failure::KIND, &failure.document()));
     }

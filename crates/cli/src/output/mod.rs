@@ -111,7 +111,10 @@ impl Printer {
         let text = match self.format {
             Format::Json => json(A::KIND, answer),
             Format::Yaml => yaml(A::KIND, answer),
-            Format::Table => answer.view(detail).terminal(Charset::of_locale()).into_string(),
+            Format::Table => answer
+                .view(detail)
+                .terminal(Charset::of_locale(), text::columns(&io::stdout()))
+                .into_string(),
             Format::Markdown => answer.view(detail).markdown(),
         };
         self.write(io::stdout(), &text, answer.exit())
@@ -119,7 +122,11 @@ impl Printer {
 
     /// Prints why there is no answer.
     pub(crate) fn failure(&self, failure: &Failure) -> Exit {
-        let exit = self.write(io::stderr(), &failure.text().into_string(), failure.exit);
+        let exit = self.write(
+            io::stderr(),
+            &failure.text(text::columns(&io::stderr())).into_string(),
+            failure.exit,
+        );
         let document = match self.format {
             Format::Table | Format::Markdown => return exit,
             Format::Json => json(Failure::KIND, &failure.document()),
@@ -205,6 +212,6 @@ pub(crate) fn answer_yaml<A: Answer>(answer: &A) -> String {
 /// What the table shows, without colour.
 #[cfg(test)]
 pub(crate) fn answer_table<A: Answer>(answer: &A, detail: Detail) -> String {
-    let text = answer.view(detail).terminal(Charset::Utf8).into_string();
+    let text = answer.view(detail).terminal(Charset::Utf8, text::WIDTH).into_string();
     anstream::adapter::strip_str(&text).to_string()
 }

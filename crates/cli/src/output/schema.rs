@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::{API_VERSION, Envelope, Failure, failure::ErrorDocument};
 use crate::commands::{
-    backtest, check, decisions, emulate, explain, fit, freeze, gateway, gpus, models, plan, prices,
-    simulate, status, top, trace, version, whatif, why,
+    backtest, check, decisions, emulate, explain, fit, freeze, gateway, gpus, help, models, plan,
+    prices, simulate, status, top, trace, version, whatif, why,
 };
 
 /// The schema of one answer. `apiVersion` and `kind` are fixed, so that a program can tell the
@@ -46,6 +46,7 @@ fn all() -> Vec<(&'static str, Value)> {
         ("gateway-settings", schema::<gateway::GatewaySettings>(gateway::GatewaySettings::KIND)),
         ("gpu", schema::<gpus::OnePart>(gpus::OnePart::KIND)),
         ("gpus", schema::<gpus::Parts>(gpus::Parts::KIND)),
+        ("help", schema::<help::HelpAnswer>(help::HelpAnswer::KIND)),
         ("models", schema::<models::ModelList>(models::ModelList::KIND)),
         ("prices", schema::<prices::PriceList>(prices::PriceList::KIND)),
         ("simulation", schema::<simulate::Simulation>(simulate::Simulation::KIND)),

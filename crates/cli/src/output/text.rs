@@ -1,6 +1,7 @@
-//! Lines of text for people: styles that only add, words that wrap at 100 columns.
+//! Lines of text for people: styles that only add, words that wrap where the terminal ends.
 
 use std::fmt::{self, Write};
+use std::io::IsTerminal;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
@@ -13,23 +14,39 @@ pub(crate) const RED: Style = AnsiColor::Red.on_default().bold();
 
 /// Wider lines wrap badly side by side with an editor and in CI logs.
 pub(crate) const WIDTH: usize = 100;
+/// On a narrower terminal words and numbers would be a character per line.
+const NARROWEST: usize = 40;
+
+/// Columns for people to read in: those of the terminal if there is one, and no more than are good to read.
+pub(crate) fn columns(stream: &impl IsTerminal) -> usize {
+    let terminal = stream.is_terminal().then(crossterm::terminal::size).and_then(Result::ok);
+    terminal.map_or(WIDTH, |(columns, _)| usize::from(columns).clamp(NARROWEST, WIDTH))
+}
 
 /// A text under construction. It may hold styles; the stream drops them where they do not belong.
-#[derive(Debug, Default)]
-pub(crate) struct Text(String);
+#[derive(Debug)]
+pub(crate) struct Text {
+    text: String,
+    columns: usize,
+}
 
 impl Text {
-    pub(crate) fn new() -> Text {
-        Text::default()
+    /// Whose words wrap after so many columns.
+    pub(crate) fn new(columns: usize) -> Text {
+        Text { text: String::new(), columns }
+    }
+
+    pub(crate) fn columns(&self) -> usize {
+        self.columns
     }
 
     pub(crate) fn line(&mut self, line: fmt::Arguments<'_>) {
         // Writing to a String cannot fail.
-        let _ = writeln!(self.0, "{line}");
+        let _ = writeln!(self.text, "{line}");
     }
 
     pub(crate) fn blank(&mut self) {
-        self.0.push('\n');
+        self.text.push('\n');
     }
 
     /// Words wrapped at the width; the lines after the first are indented two columns more.
@@ -37,7 +54,7 @@ impl Text {
         let mut line = indent.to_owned();
         let mut empty = true;
         for word in words.split_whitespace() {
-            if !empty && width(&line) + 1 + width(word) > WIDTH {
+            if !empty && width(&line) + 1 + width(word) > self.columns {
                 self.line(format_args!("{line}"));
                 line = format!("{indent}  ");
                 empty = true;
@@ -52,11 +69,11 @@ impl Text {
     }
 
     pub(crate) fn append(&mut self, other: Text) {
-        self.0.push_str(&other.0);
+        self.text.push_str(&other.text);
     }
 
     pub(crate) fn into_string(self) -> String {
-        self.0
+        self.text
     }
 }
 
@@ -160,7 +177,7 @@ mod tests {
 
     #[test]
     fn words_wrap_inside_the_width() {
-        let mut text = Text::new();
+        let mut text = Text::new(WIDTH);
         text.wrapped("    ", &"word ".repeat(60));
         let text = text.into_string();
         assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");

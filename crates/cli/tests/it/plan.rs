@@ -37,11 +37,11 @@ fn shown(run: &Run) -> String {
 fn a_service_is_planned() {
     for (name, more) in [
         ("serve", &[][..]),
-        ("serve_few_parts", &["--accelerators", "h100,l40s,l4", "--explain"]),
-        ("serve_spot", &["--accelerators", "h100,h200", "--spot", "--provider", "aws"]),
+        ("serve_few_parts", &["--gpu", "h100,l40s,l4", "--explain"]),
+        ("serve_spot", &["--gpu", "h100,h200", "--spot", "--provider", "aws"]),
         ("serve_fastest", &["--objective", "fastest", "--budget", "60", "--top", "3"]),
         ("serve_too_tight", &["--itl-p95", "2ms"]),
-        ("serve_markdown", &["--accelerators", "h100,h200", "-o", "markdown"]),
+        ("serve_markdown", &["--gpu", "h100,h200", "-o", "markdown"]),
     ] {
         let given: Vec<&str> = more.to_vec();
         let run = match name {
@@ -78,7 +78,7 @@ fn engines_get_their_command_lines() {
         "2k",
         "--output",
         "500",
-        "--accelerators",
+        "--gpu",
         "h200",
         "--engine",
         "sglang",
@@ -92,18 +92,15 @@ fn engines_get_their_command_lines() {
 fn a_run_is_planned() {
     let train = ["plan", "train", "--model", "llama-3.1-70b", "--tokens", "1T"];
     for (name, more) in [
-        ("train_gpus", &["--gpus", "512", "--accelerators", "h100,a100-sxm-80gb,l40s"][..]),
+        ("train_gpus", &["--gpus", "512", "--gpu", "h100,a100-sxm-80gb,l40s"][..]),
         ("train_deadline", &["--deadline", "30d", "--precision", "fp8"]),
-        ("train_budget_too_small", &["--budget", "1k", "--accelerators", "h100"]),
-        ("train_megatron", &["--gpus", "512", "--accelerators", "h100", "--emit"]),
-        (
-            "train_fsdp",
-            &["--gpus", "512", "--accelerators", "h100", "--emit", "--framework", "fsdp"],
-        ),
-        ("train_odd_size", &["--gpus", "96", "--accelerators", "h100,h200,b200"]),
+        ("train_budget_too_small", &["--budget", "1k", "--gpu", "h100"]),
+        ("train_megatron", &["--gpus", "512", "--gpu", "h100", "--emit"]),
+        ("train_fsdp", &["--gpus", "512", "--gpu", "h100", "--emit", "--framework", "fsdp"]),
+        ("train_odd_size", &["--gpus", "96", "--gpu", "h100,h200,b200"]),
         (
             "train_largest",
-            &["--budget", "1M", "--accelerators", "mi300x", "--most-gpus", "64", "--top", "2"],
+            &["--budget", "1M", "--gpu", "mi300x", "--most-gpus", "64", "--top", "2"],
         ),
     ] {
         let run = finish(command(&train).args(more).env("LC_ALL", "C.UTF-8"));
@@ -116,7 +113,7 @@ fn a_run_is_planned() {
 
 #[test]
 fn a_run_with_uneven_stages_gets_its_settings() {
-    let train = ["plan", "train", "--tokens", "14.8T", "--gpus", "2048", "--accelerators", "h100"];
+    let train = ["plan", "train", "--tokens", "14.8T", "--gpus", "2048", "--gpu", "h100"];
     let ask = |more: &[&str]| {
         let run = finish(command(&train).args(more).env("LC_ALL", "C.UTF-8"));
         assert_eq!(run.status, Some(0), "{}", shown(&run));
@@ -133,9 +130,9 @@ fn a_run_with_uneven_stages_gets_its_settings() {
 fn fit_says_yes_tight_or_no() {
     for (name, args) in [
         ("fit", &["fit", "Qwen/Qwen3-235B-A22B-FP8"][..]),
-        ("fit_one", &["fit", "llama-3.1-70b", "--accelerators", "h100", "--tp", "2"]),
-        ("fit_two_hosts", &["fit", "deepseek-v3", "--accelerators", "h100", "--tp", "16"]),
-        ("fit_nowhere", &["fit", "kimi-k2", "--accelerators", "l4"]),
+        ("fit_one", &["fit", "llama-3.1-70b", "--gpu", "h100", "--tp", "2"]),
+        ("fit_two_hosts", &["fit", "deepseek-v3", "--gpu", "h100", "--tp", "16"]),
+        ("fit_nowhere", &["fit", "kimi-k2", "--gpu", "l4"]),
     ] {
         let run = flyball(args);
         fits(&run);
@@ -173,8 +170,7 @@ fn a_trace_gives_rate_and_lengths() {
     std::fs::write(format!("{folder}/requests.csv"), text).expect("a file");
     std::fs::write(format!("{folder}/broken.csv"), "time,input,output\n1,2,x\n").expect("a file");
     let ask = |file: &str| {
-        let args =
-            ["plan", "serve", "--model", "llama-3.1-8b", "--accelerators", "l40s", "--trace", file];
+        let args = ["plan", "serve", "--model", "llama-3.1-8b", "--gpu", "l40s", "--trace", file];
         finish(command(&args).current_dir(&folder).env("LC_ALL", "C.UTF-8"))
     };
     insta::assert_snapshot!("trace", shown(&ask("requests.csv")));

@@ -48,7 +48,10 @@ fn explanations() {
 #[test]
 fn versions() {
     let run = flyball(&["version"]);
-    assert_eq!((run.stdout.as_str(), run.status), ("client 0.0.0\n", Some(0)));
+    assert_eq!(
+        (run.stdout.as_str(), run.status),
+        ("client 0.0.0 (a development build)\n", Some(0))
+    );
     assert_eq!(flyball(&["version", "-o", "json"]).json()["client"], "0.0.0");
 }
 
@@ -56,7 +59,10 @@ fn versions() {
 fn every_form_of_an_answer() {
     let yaml = flyball(&["version", "-o", "yaml"]);
     assert_eq!(yaml.stdout, "apiVersion: cli.flyball.dev/v1\nkind: Version\nclient: \"0.0.0\"\n");
-    assert_eq!(flyball(&["version", "-o", "markdown"]).stdout, "client 0.0.0\n");
+    assert_eq!(
+        flyball(&["version", "-o", "markdown"]).stdout,
+        "client 0.0.0 (a development build)\n"
+    );
     let (page, plain) =
         (flyball(&["explain", "FLY-101", "-omd"]), flyball(&["explain", "FLY-101"]));
     assert_eq!(page.stdout, plain.stdout, "a page is Markdown already");

@@ -63,12 +63,23 @@ impl Worker {
     }
 }
 
-/// A listener that other threads and a successor may have too.
+/// A listener that nobody else has.
 pub(crate) fn listener(address: SocketAddr) -> std::io::Result<TcpListener> {
+    bound(address, false)
+}
+
+/// A listener that the other threads of this process have too: the system shares connections out among them. It would
+/// among processes as well, so that a second gateway at the same address took half of the connections and nobody was
+/// told; see that there is none first, with [`listener`].
+pub(crate) fn shared_listener(address: SocketAddr) -> std::io::Result<TcpListener> {
+    bound(address, true)
+}
+
+fn bound(address: SocketAddr, shared: bool) -> std::io::Result<TcpListener> {
     use socket2::{Domain, Protocol, Socket, Type};
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
-    socket.set_reuse_port(true)?;
+    socket.set_reuse_port(shared)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
     socket.listen(4_096)?;
@@ -196,4 +207,15 @@ async fn until_closing<C: Future>(
     }
     finish(connection.as_mut());
     let _ = connection.await;
+}
+
+#[cfg(test)]
+#[tokio::test]
+async fn threads_share_an_address_and_another_process_is_noticed() {
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let first = shared_listener(any).unwrap();
+    let address = first.local_addr().unwrap();
+    assert!(shared_listener(address).is_ok(), "another thread");
+    let refused = listener(address).unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::AddrInUse);
 }

@@ -20,9 +20,9 @@ use crate::model::FormatArgs;
 /// published, and at the end the one that people copy.
 const DEFAULT: &str = "governor,hpa-running,llm-d-slo,keda-running,hpa";
 
-/// Replay traffic against scaling policies, scored against a clairvoyant
+/// Replay traffic against scaling policies
 ///
-/// Needs no cluster. Every policy sees what its metrics would have shown it, and pays for every
+/// They are scored against a clairvoyant. Needs no cluster. Every policy sees what its metrics would have shown it, and pays for every
 /// replica from its order on. The same seeds give the same answer, byte for byte.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -84,9 +84,9 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "NAME", env = "FLYBALL_BACKTEST_GPU", hide_env_values = true)]
     pub(super) gpu: Option<String>,
 
-    /// Accelerators of one replica
-    #[arg(long, value_name = "N", env = "FLYBALL_BACKTEST_TENSOR", hide_env_values = true)]
-    #[arg(default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    /// GPUs of one replica: its tensor-parallel size
+    #[arg(long = "tp", alias = "tensor", value_name = "N", env = "FLYBALL_BACKTEST_TENSOR")]
+    #[arg(hide_env_values = true, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(super) tensor: u32,
 
     /// Engine, for the prediction
@@ -193,7 +193,7 @@ fn engines() -> impl TypedValueParser<Value = Engine> {
 
 /// `1.4rps`, or as everywhere else `1.4/s`.
 fn rate(text: &str) -> Result<f64, String> {
-    quantities::rate(text.trim().trim_end_matches("rps").trim())
+    quantities::rate(text)
         .map_err(|_| "write requests per time, as in 1.4rps, 1.4/s or 84/min".to_owned())
 }
 

@@ -3,7 +3,7 @@
 use super::answer::{HullView, ModelView, PolicyView, TimelineView};
 use super::clock::Clock;
 use super::{spark, words};
-use crate::output::document::{Column, Row, Table};
+use crate::output::document::{Column, Overflow, Row, Table};
 
 /// Capacity is drawn up to so many times the largest demand.
 const WILD: f64 = 2.5;
@@ -27,6 +27,7 @@ impl<'a> Board<'a> {
         let columns = ["GPUS", "OVER TIME", "MOST"].map(Column::left);
         let mut table = Table::new(columns.into());
         table.titled = false;
+        table.overflow = Overflow::Hide;
         let demand = self
             .policies
             .first()

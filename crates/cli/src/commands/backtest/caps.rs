@@ -16,7 +16,7 @@ pub(super) fn said(answer: &Backtest, max: u32) -> Vec<String> {
         said.push(format!(
             "{}: demand reaches {} replicas, and --max allows {}",
             model.name,
-            words::count(peak.round()),
+            words::count(peak.ceil()),
             words::count(most)
         ));
     }
@@ -56,7 +56,7 @@ mod tests {
         assert_eq!(said(&made_up(), 1_000), Vec::<String>::new());
         let said = said(&made_up(), 5);
         assert_eq!(said[0], "qwen3-32b: demand reaches 6 replicas, and --max allows 5");
-        assert!(said[1].starts_with("--max 5 held back hpa for 2 h"), "{said:?}");
+        assert!(said[1].starts_with("--max 5 held back hpa for 7 h"), "{said:?}");
         assert_eq!(said.len(), 2);
     }
 }

@@ -441,7 +441,7 @@ fn identity(name: &str, others: &[Subject]) -> Result<ModelId, Failure> {
 
 fn nothing_said(model: &str) -> Failure {
     Failure::new(Exit::Usage, format!("nobody says what a replica of {model} carries"))
-        .hint("add --per-replica 1.4rps if you measured it, or --gpu h100 --tensor 4 to predict it")
+        .hint("add --per-replica 1.4rps if you measured it, or --gpu h100 --tp 4 to predict it")
         .code(FailureCode::ReplicaCapacity)
 }
 

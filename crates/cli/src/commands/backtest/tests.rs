@@ -109,8 +109,7 @@ pub(super) fn made_up() -> Backtest {
     });
     let hull: Vec<HullView> = hull.collect();
     let bound = collect::Bound { played: &all[0], hull: &hull };
-    let policies =
-        all.iter().map(|one| collect::policy(one, Some(bound), &models, usd)).collect();
+    let policies = all.iter().map(|one| collect::policy(one, Some(bound), &models, usd)).collect();
     Backtest {
         span_seconds: 86_400.0,
         begins_at: None,

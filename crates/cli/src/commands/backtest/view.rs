@@ -89,7 +89,7 @@ impl Backtest {
             .collect();
         let mut all = vec![format!("cold start {}", words::span(self.cold_start_seconds))];
         all.extend(self.ttft_seconds.map(|ttft| format!("TTFT <= {}", words::seconds(ttft))));
-        all.extend(self.tpot_seconds.map(|tpot| format!("TPOT <= {}", words::seconds(tpot))));
+        all.extend(self.tpot_seconds.map(|tpot| format!("TPOT <= {}", words::pace(tpot))));
         all.extend(self.pool_gpus.map(|gpus| format!("a pool of {gpus} GPUs")));
         all.extend(self.usd_per_gpu_hour.map(|usd| format!("${usd:.2} per GPU-hour")));
         notes.push(all.join(", "));

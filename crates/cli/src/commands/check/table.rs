@@ -8,6 +8,8 @@ use crate::output::{Answer, Detail, Document, Exit, duration, plural};
 
 /// The longest title, so that the categories line up.
 const TITLE_WIDTH: usize = 40;
+/// More checks than this that only follow another are counted and not listed: one cause is said once.
+const FOLLOWERS: usize = 3;
 /// `unknown` is the longest state.
 const STATUS_WIDTH: usize = 7;
 
@@ -16,6 +18,9 @@ impl Answer for CheckAnswer {
 
     fn view(&self, detail: Detail) -> Document {
         let mut document = Document::new();
+        let all = || self.sections.iter().flat_map(|section| &section.checks);
+        let following = |code: &str| all().filter(|one| follows(one) == Some(code)).count();
+        let counted = |one: &Outcome| follows(one).is_some_and(|code| following(code) > FOLLOWERS);
         for section in &self.sections {
             let shown: Vec<&Outcome> = section
                 .checks
@@ -23,11 +28,19 @@ impl Answer for CheckAnswer {
                 .filter(|outcome| {
                     detail == Detail::Full || !matches!(outcome.status, Status::Ok | Status::Skip)
                 })
+                .filter(|outcome| !counted(outcome))
                 .collect();
             if !shown.is_empty() {
                 document.push(Block::Heading(section.category.name().to_owned()));
                 document.push(Block::Table(table(&shown)));
             }
+        }
+        let mut causes: Vec<&str> = all().filter(|one| counted(one)).filter_map(follows).collect();
+        causes.dedup();
+        for code in causes {
+            document.push(Block::Gap);
+            document
+                .push(Block::Line(format!("{} more checks need {code} first", following(code))));
         }
         if detail == Detail::Full || self.verdict != Verdict::Passed || self.counts.warn > 0 {
             document.push(Block::Gap);
@@ -39,6 +52,11 @@ impl Answer for CheckAnswer {
     fn exit(&self) -> Exit {
         self.verdict.exit()
     }
+}
+
+/// The code of the check that this one only follows.
+fn follows(outcome: &Outcome) -> Option<&'static str> {
+    outcome.explain.filter(|code| *code != outcome.code)
 }
 
 fn table(outcomes: &[&Outcome]) -> Table {

@@ -21,9 +21,9 @@ use crate::reach;
 use crate::served::find;
 pub(crate) use answer::Brake;
 
-/// Stop all changes to a model for some time, with a reason that everybody sees
+/// Stop all changes to a model for some time
 ///
-/// The model keeps the replicas it has, whatever comes; decisions go on being made and shown. It
+/// Everybody sees the reason. The model keeps the replicas it has, whatever comes; decisions go on being made and shown. It
 /// ends by itself, or with `flyball resume`. `--all` stops every model until `flyball resume --all`.
 #[derive(Debug, Args)]
 pub(crate) struct FreezeArgs {

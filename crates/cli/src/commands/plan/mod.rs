@@ -24,7 +24,7 @@ pub(crate) use {
     train::answer::TrainAnswer, train::emit::TrainingCommand,
 };
 
-/// Plan a service, a fleet or a training run: fit, speed, layout, price
+/// Plan a service, a fleet or a training run
 ///
 /// Works offline, from the model's config.json and the catalog. Numbers carry their interval and
 /// say what they rest on; prices say their day.

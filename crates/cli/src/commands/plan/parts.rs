@@ -13,9 +13,9 @@ use crate::output::{Exit, Failure};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Accelerators and prices")]
 pub(crate) struct PartsArgs {
-    /// Accelerators to look at; all that have a price if not set
-    #[arg(long, value_name = "NAME", value_delimiter = ',', env = "FLYBALL_PLAN_ACCELERATORS")]
-    #[arg(hide_env_values = true)]
+    /// GPUs to look at; all that have a price if not set
+    #[arg(long = "gpu", aliases = ["accelerators", "accelerator"], value_name = "NAME")]
+    #[arg(value_delimiter = ',', env = "FLYBALL_PLAN_ACCELERATORS", hide_env_values = true)]
     accelerators: Vec<String>,
 
     /// Only prices of this provider; marketplaces count only if they are named

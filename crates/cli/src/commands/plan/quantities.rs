@@ -45,10 +45,14 @@ pub(crate) fn share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "write a share above zero, as in 80% or 0.8".to_owned())
 }
 
-/// `12`, `12/s`, `720/min`, `40k/h`: requests per second.
+/// `12`, `12/s`, `12rps`, `720/min`, `40k/h`: requests per second.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
     let wrong = || "write requests per time, as in 12/s, 720/min or 40k/h".to_owned();
-    let (number, per) = text.split_once('/').unwrap_or((text, "s"));
+    let text = text.trim();
+    let (number, per) = match text.strip_suffix("rps") {
+        Some(number) => (number, "s"),
+        None => text.split_once('/').unwrap_or((text, "s")),
+    };
     let seconds = match per.trim() {
         "s" | "sec" | "second" => 1.0,
         "m" | "min" | "minute" => 60.0,

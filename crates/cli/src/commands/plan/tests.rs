@@ -22,8 +22,8 @@ fn json_has_the_shape_of_its_schema() {
         "flyball plan fleet --have 8xh100,4xl40s --model llama-3.1-8b,llama-3.1-70b --rate 2 --input 1k \
          --output 200",
         "flyball plan fleet --have 1xl40s --model llama-3.1-70b --rate 2 --input 1k --output 200",
-        "flyball plan train --model llama-3.1-8b --tokens 300B --gpus 64 --accelerators h100",
-        "flyball plan train --model llama-3.1-8b --tokens 300B --budget 5 --accelerators h100",
+        "flyball plan train --model llama-3.1-8b --tokens 300B --gpus 64 --gpu h100",
+        "flyball plan train --model llama-3.1-8b --tokens 300B --budget 5 --gpu h100",
         "flyball plan train --model llama-3.1-8b --tokens 300B --gpus 64 --emit",
     ] {
         match parsed(args).what {
@@ -52,8 +52,7 @@ fn one_of_three_sizes_must_be_fixed() {
 
 #[test]
 fn what_does_not_divide_is_planned_on_fewer() {
-    let args =
-        "flyball plan train --model llama-3.1-8b --tokens 300B --gpus 60 --accelerators h100";
+    let args = "flyball plan train --model llama-3.1-8b --tokens 300B --gpus 60 --gpu h100";
     let What::Train(args) = parsed(args).what else { panic!("not a training") };
     let Train::Plan(answer) = train::outcome(&args, &mut |_| {}).unwrap() else {
         panic!("no plan")

@@ -25,9 +25,9 @@ use judge::{Judged, State};
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Wait until a model is as its owner wants it, and say so by the exit status
+/// Wait until a model is as its owner wants it
 ///
-/// Settled is what kstatus calls current: Ready is True, nothing is Reconciling, and the status is
+/// The exit status says whether it is. Settled is what kstatus calls current: Ready is True, nothing is Reconciling, and the status is
 /// about the newest spec. A model that is Stalled needs a person, which ends the wait with status 1.
 /// Every change is told on stderr.
 #[derive(Debug, Args)]

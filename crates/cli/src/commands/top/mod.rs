@@ -23,9 +23,9 @@ use crate::reach::TokenArgs;
 #[cfg(test)]
 pub(crate) use answer::Top;
 
-/// Show what gateways do right now: models, engines, queues, the slowest callers
+/// Show what gateways do right now
 ///
-/// Rates are of the last ten seconds, everything else is of the last minute or of this moment.
+/// Models, engines, queues and the slowest callers. Rates are of the last ten seconds, everything else is of the last minute or of this moment.
 /// `!` marks what needs a look. Several gateways are added up; times are those of all requests of
 /// all of them.
 #[derive(Debug, Args)]

@@ -73,7 +73,10 @@ fn verdict(top: &Top) -> String {
     let bad = top.models.iter().filter(|model| model.needs_a_look()).count();
     let count =
         format!("{}, {}", plural(top.models.len(), "model"), plural(top.engines.len(), "engine"));
+    let trouble =
+        !top.troubles.is_empty() || !top.refusals.is_empty() || top.silent().next().is_some();
     match bad {
+        0 if trouble => format!("{count}, a gateway needs a look"),
         0 => format!("{count}, none needs a look"),
         1 => format!("{count}, 1 model needs a look"),
         _ => format!("{count}, {bad} models need a look"),

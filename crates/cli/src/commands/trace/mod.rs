@@ -20,7 +20,7 @@ use crate::output::{Exit, Failure, FailureCode, Printer};
 #[cfg(test)]
 pub(crate) use {answer::TraceReport, convert::Converted};
 
-/// Look at recorded traffic, convert it, or record it from a Prometheus
+/// Inspect, convert or record traffic
 ///
 /// Traffic is single requests or rates over time. Public traces (Azure LLM, Mooncake, BurstGPT,
 /// ServeGen, Qwen-Bailian), CSV, Parquet and answers of Prometheus are read, gzipped or not. The
@@ -50,7 +50,7 @@ pub(crate) async fn run(
     }
 }
 
-fn load(file: &Path) -> Result<Loaded, Failure> {
+pub(super) fn load(file: &Path) -> Result<Loaded, Failure> {
     open(file).map_err(unreadable)
 }
 

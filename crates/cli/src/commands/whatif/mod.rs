@@ -21,7 +21,7 @@ use crate::reach::{Operator, ReachArgs};
 use crate::served::{find, full_name};
 pub(crate) use answer::WhatIf;
 
-/// Ask the planner what it would do in another world, as at its next look
+/// Show what the operator would do under other conditions
 ///
 /// The operator takes its last look at the cluster, changes it as asked, and decides with what it
 /// remembers. Nothing is written. Forecasts follow a change over the next looks, as in earnest.
@@ -58,7 +58,9 @@ pub(crate) struct WhatIfArgs {
     reach: ReachArgs,
 }
 
-/// Show what the planner would do if ModelServices and Pools of a file were applied
+/// Show what applying a file would change
+///
+/// The file has ModelServices and Pools.
 ///
 /// Nothing is applied. Other kinds in the file are left aside. What replicas become, what an hour
 /// costs before and after, and why; also of models that are not in the file and share its pools.

@@ -123,7 +123,10 @@ fn a_model_that_waits_for_capacity() {
     insta::assert_snapshot!("growing", shown(&growing()));
     insta::assert_snapshot!("growing_json", answer_json(&growing()));
     insta::assert_snapshot!("growing_markdown", growing().view(Detail::Full).markdown());
-    let ascii = growing().view(Detail::Full).terminal(Charset::Ascii).into_string();
+    let ascii = growing()
+        .view(Detail::Full)
+        .terminal(Charset::Ascii, crate::output::text::WIDTH)
+        .into_string();
     assert!(ascii.is_ascii(), "{ascii}");
     let flat = Why { flat: true, ..growing() };
     insta::assert_snapshot!("growing_flat", answer_table(&flat, Detail::Full));

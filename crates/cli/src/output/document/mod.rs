@@ -62,6 +62,8 @@ pub(crate) enum Overflow {
     Wrap,
     /// The last cell moves below its row.
     Below,
+    /// All of it is left out, and a line says so: it is a picture.
+    Hide,
 }
 
 #[derive(Clone, Debug, PartialEq)]

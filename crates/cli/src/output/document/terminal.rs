@@ -1,11 +1,14 @@
-//! A document on a terminal: at most 100 columns, aligned, with colour that only adds.
+//! A document on a terminal: as wide as that is and at most 100 columns, aligned, with colour that only adds.
 
 use anstyle::Style;
 
-use super::{Align, Below, Block, Cell, Document, Overflow, Row, Table, Tone, shown, tree};
+use super::{Align, Below, Block, Cell, Document, Overflow, Row, Table, Tone, parts, shown, tree};
 use crate::chart;
 use crate::output::Charset;
 use crate::output::text::{BOLD, GREEN, RED, Text, WIDTH, YELLOW, width, wrap};
+
+/// In place of what has no other form than a wide one.
+const LEFT_OUT: &str = "(a picture is left out: the terminal is too narrow)";
 
 /// Between two columns.
 const GAP: usize = 2;
@@ -13,8 +16,8 @@ const GAP: usize = 2;
 const NARROWEST: usize = 14;
 
 impl Document {
-    pub(crate) fn terminal(&self, charset: Charset) -> Text {
-        let mut text = Text::new();
+    pub(crate) fn terminal(&self, charset: Charset, columns: usize) -> Text {
+        let mut text = Text::new(columns);
         for block in &self.blocks {
             match block {
                 Block::Heading(words) => {
@@ -29,8 +32,11 @@ impl Document {
                         text.wrapped("", &charset.fold(note));
                     }
                 }
-                Block::Line(line) => text.line(format_args!("{}", charset.fold(line))),
+                Block::Line(line) => show_line(&mut text, &charset.fold(line)),
                 Block::Page(page) => show_page(&mut text, page),
+                Block::Picture(_) if columns < chart::terminal::WHOLE => {
+                    text.line(format_args!("{LEFT_OUT}"))
+                }
                 Block::Picture(chart) => text.append(chart::terminal::draw(chart, charset)),
                 Block::Gap => text.blank(),
             }
@@ -41,7 +47,7 @@ impl Document {
 
 fn show_verdict(text: &mut Text, words: &str, tone: Tone) {
     let style = style(tone).bold();
-    for line in wrap(words, WIDTH) {
+    for line in wrap(words, text.columns()) {
         text.line(format_args!("{style}{line}{style:#}"));
     }
 }
@@ -50,9 +56,47 @@ fn show_facts(text: &mut Text, facts: &[(String, String)], charset: Charset) {
     let names = facts.iter().map(|(name, _)| width(&charset.fold(name))).max().unwrap_or(0);
     for (name, value) in facts {
         let (name, value) = (charset.fold(name), charset.fold(shown(value)));
-        for (index, line) in wrap(&value, WIDTH - names - GAP).iter().enumerate() {
+        for (index, line) in
+            wrap(&value, text.columns().saturating_sub(names + GAP)).iter().enumerate()
+        {
             let name = if index == 0 { name.as_ref() } else { "" };
             text.line(format_args!("{}{line}", padded(name, names + GAP, Align::Left)));
+        }
+    }
+}
+
+/// A line as it is; where a narrow terminal ends before it, its parts below each other.
+fn show_line(text: &mut Text, line: &str) {
+    // Into a pipe nothing is narrow, and `grep` finds whole lines.
+    if text.columns() >= WIDTH || width(line) <= text.columns() {
+        return text.line(format_args!("{line}"));
+    }
+    for part in parts(line) {
+        text.line(format_args!("{part}"));
+    }
+}
+
+/// A table whose numbers do not fit beside each other: each row as a few lines of its own.
+fn show_records(text: &mut Text, layout: &Layout<'_>) {
+    let (table, charset) = (layout.table, layout.charset);
+    let titles = table.columns.iter().skip(1).map(|column| width(&charset.fold(&column.title)));
+    let titles = titles.max().unwrap_or(0);
+    for row in &table.rows {
+        let mark = row.mark.map(|mark| format!("{mark} ")).unwrap_or_default();
+        text.line(format_args!("{BOLD}{mark}{}{BOLD:#}", layout.cell(row, 0)));
+        for (index, column) in table.columns.iter().enumerate().skip(1) {
+            let title = charset.fold(&column.title);
+            let tone = style(row.cells.get(index).map_or(Tone::Plain, |cell| cell.tone));
+            let room = text.columns().saturating_sub(titles + 2 * GAP);
+            for (number, line) in wrap(&layout.cell(row, index), room).iter().enumerate() {
+                let title = if number == 0 { title.as_ref() } else { "" };
+                let title = padded(title, titles + GAP, Align::Left);
+                text.line(format_args!("  {title}{tone}{line}{tone:#}"));
+            }
+        }
+        for below in &row.below {
+            let (Below::Words(words) | Below::Exact(words)) = below;
+            text.wrapped("  ", &charset.fold(words));
         }
     }
 }
@@ -77,7 +121,14 @@ struct Layout<'a> {
 }
 
 fn show_table(text: &mut Text, table: &Table, charset: Charset) {
-    let layout = Layout::new(table, charset);
+    let layout = Layout::new(table, charset, text.columns());
+    if layout.total() > text.columns() {
+        match table.overflow {
+            Overflow::Hide => return text.line(format_args!("{LEFT_OUT}")),
+            Overflow::Wrap => return show_records(text, &layout),
+            Overflow::Below => {}
+        }
+    }
     if table.titled {
         let titles = table.columns.iter().map(|column| charset.fold(&column.title).into_owned());
         layout.line(text, ' ', &titles.collect::<Vec<_>>(), |_| Style::new(), BOLD);
@@ -88,7 +139,7 @@ fn show_table(text: &mut Text, table: &Table, charset: Charset) {
 }
 
 impl<'a> Layout<'a> {
-    fn new(table: &'a Table, charset: Charset) -> Layout<'a> {
+    fn new(table: &'a Table, charset: Charset, columns: usize) -> Layout<'a> {
         let marks = if table.has_marks() { 2 } else { 0 };
         let mut layout =
             Layout { table, widths: Vec::new(), margin: table.indent + marks, charset };
@@ -99,14 +150,14 @@ impl<'a> Layout<'a> {
             layout.widths.push(widest.max(title).max(column.at_least));
         }
         if table.overflow == Overflow::Wrap {
-            layout.squeeze();
+            layout.squeeze(columns);
         }
         layout
     }
 
     /// Takes what is too much from the widest columns of text. Numbers are never wrapped.
-    fn squeeze(&mut self) {
-        while let Some(excess) = self.total().checked_sub(WIDTH).filter(|excess| *excess > 0) {
+    fn squeeze(&mut self, room: usize) {
+        while let Some(excess) = self.total().checked_sub(room).filter(|excess| *excess > 0) {
             let columns = self.table.columns.iter().zip(&self.widths).enumerate();
             let text = columns.filter(|(_, (column, width))| {
                 column.align == Align::Left && **width > NARROWEST.max(column.at_least)
@@ -131,7 +182,7 @@ impl<'a> Layout<'a> {
     fn row(&self, text: &mut Text, row: &Row) {
         let mut cells: Vec<String> =
             (0..self.widths.len()).map(|index| self.cell(row, index)).collect();
-        let moved = self.moved_below(&mut cells);
+        let moved = self.moved_below(&mut cells, text.columns());
         let lines: Vec<Vec<String>> =
             cells.iter().zip(&self.widths).map(|(cell, room)| self.lines(cell, *room)).collect();
         let muted = if row.muted { Style::new().dimmed() } else { Style::new() };
@@ -156,10 +207,10 @@ impl<'a> Layout<'a> {
     }
 
     /// Takes the last cell out of its row if the row is too wide with it.
-    fn moved_below(&self, cells: &mut [String]) -> Option<Below> {
+    fn moved_below(&self, cells: &mut [String], room: usize) -> Option<Below> {
         let before: usize = self.widths.iter().rev().skip(1).map(|width| width + GAP).sum();
         let last = cells.last_mut()?;
-        let fits = self.margin + before + width(last) <= WIDTH;
+        let fits = self.margin + before + width(last) <= room;
         (self.table.overflow == Overflow::Below && !fits)
             .then(|| Below::Words(std::mem::take(last)))
     }

@@ -1,5 +1,6 @@
 use super::*;
-use crate::output::{Charset, text::width};
+use crate::output::Charset;
+use crate::output::text::{WIDTH, width};
 
 /// A plan as `plan` may show it; the numbers are invented.
 pub(crate) fn example() -> Document {
@@ -46,7 +47,7 @@ pub(crate) fn example() -> Document {
 }
 
 fn plain(document: &Document, charset: Charset) -> String {
-    anstream::adapter::strip_str(&document.terminal(charset).into_string()).to_string()
+    anstream::adapter::strip_str(&document.terminal(charset, WIDTH).into_string()).to_string()
 }
 
 #[test]
@@ -70,8 +71,31 @@ fn wide_tables_wrap_their_text_and_keep_their_numbers() {
 }
 
 #[test]
+fn a_narrow_terminal_gets_rows_as_records_and_no_picture() {
+    let numbers = ["GPUS", "TOKENS/S", "TTFT-P95", "ITL-P95", "USD/H", "USD/M-TOKENS"];
+    let numbers = numbers.map(Column::right);
+    let columns: Vec<Column> = std::iter::once(Column::left("GPU")).chain(numbers).collect();
+    let cells = ["h100-sxm-80gb", "16", "123,456", "1.2 s", "38 ms", "$44.16", "$0.31"];
+    let mut row = Row::new(cells);
+    row.mark = Some('*');
+    row.below.push(Below::Words("the cheapest whose whole interval stays inside of it".into()));
+    let table = Table { rows: vec![row], ..Table::new(columns) };
+    let picture = Table { overflow: Overflow::Hide, ..table.clone() };
+    let blocks = vec![
+        Block::Line("one part   another part that is longer   and a third that is long".into()),
+        Block::Table(table),
+        Block::Table(picture),
+    ];
+    let document = Document { blocks };
+    let text = document.terminal(Charset::Utf8, 60).into_string();
+    let text = anstream::adapter::strip_str(&text).to_string();
+    assert!(text.lines().all(|line| width(line) <= 60), "{text}");
+    insta::assert_snapshot!("narrow", text);
+}
+
+#[test]
 fn colour_is_never_the_only_carrier() {
-    let styled = example().terminal(Charset::Utf8).into_string();
+    let styled = example().terminal(Charset::Utf8, WIDTH).into_string();
     assert!(styled.contains('\x1b'));
     let text = plain(&example(), Charset::Utf8);
     for word in ["* 1", "may miss", "rejected"] {

@@ -2,7 +2,7 @@
 
 use super::shown;
 use crate::output::Charset;
-use crate::output::text::{Text, WIDTH, width, wrap};
+use crate::output::text::{Text, width, wrap};
 
 /// Between name, value and note.
 const GAP: usize = 2;
@@ -106,15 +106,16 @@ fn leaf(
     let value = charset.fold(shown(&node.value)).into_owned();
     let note = charset.fold(&node.note).into_owned();
     let column = values.max(width(&value)) + GAP;
-    let beside = WIDTH.saturating_sub(start + column);
+    let room = text.columns().saturating_sub(start);
+    let beside = room.saturating_sub(column);
     let mut lines = Vec::new();
     if note.is_empty() {
-        lines = wrap(&value, WIDTH - start);
+        lines = wrap(&value, room);
     } else if node.value.is_empty() {
-        lines = wrap(&note, WIDTH - start);
+        lines = wrap(&note, room);
     } else if beside < NOTE.min(width(&note)) {
-        lines.extend(wrap(&value, WIDTH - start));
-        lines.extend(wrap(&note, WIDTH - start));
+        lines.extend(wrap(&value, room));
+        lines.extend(wrap(&note, room));
     } else {
         for (index, part) in wrap(&note, beside).into_iter().enumerate() {
             let left = if index == 0 { value.as_str() } else { "" };

@@ -54,13 +54,13 @@ pub(crate) struct FleetArgs {
     output: Vec<f64>,
 
     /// Time to the first token, 95th percentile, as in 500ms; of every model
-    #[arg(long, value_name = "TIME", env = "FLYBALL_PLAN_TTFT_P95", hide_env_values = true)]
-    #[arg(value_parser = time_above_zero)]
+    #[arg(long, aliases = ["ttft"], value_name = "TIME", env = "FLYBALL_PLAN_TTFT_P95")]
+    #[arg(hide_env_values = true, value_parser = time_above_zero)]
     ttft_p95: Option<Duration>,
 
     /// Time between two tokens, 95th percentile, as in 40ms; of every model
-    #[arg(long, value_name = "TIME", env = "FLYBALL_PLAN_ITL_P95", hide_env_values = true)]
-    #[arg(value_parser = time_above_zero)]
+    #[arg(long, aliases = ["itl", "tpot", "tpot-p95"], value_name = "TIME", env = "FLYBALL_PLAN_ITL_P95")]
+    #[arg(hide_env_values = true, value_parser = time_above_zero)]
     itl_p95: Option<Duration>,
 
     /// Engine that serves

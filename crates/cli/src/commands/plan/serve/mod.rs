@@ -6,8 +6,6 @@ mod picture;
 mod view;
 mod why;
 
-use std::fs::File;
-use std::io::BufReader;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -20,11 +18,11 @@ use flyball_perf::serving::steady::Shape;
 
 use super::parts::PartsArgs;
 use super::quantities;
-use super::trace::{self, Load};
+use super::trace;
 use crate::chart;
 use crate::flags::time_above_zero;
 use crate::model::{FormatArgs, Model};
-use crate::output::{Answer, Detail, Exit, Failure, FailureCode, Printer};
+use crate::output::{Answer, Detail, Exit, Failure, Printer};
 use answer::{LoadView, ServeAnswer};
 use emit::EngineCommand;
 
@@ -58,13 +56,13 @@ pub(crate) struct ServeArgs {
     trace: Option<PathBuf>,
 
     /// Time to the first token, 95th percentile, as in 500ms
-    #[arg(long, value_name = "TIME", env = "FLYBALL_PLAN_TTFT_P95", hide_env_values = true)]
-    #[arg(value_parser = time_above_zero)]
+    #[arg(long, aliases = ["ttft"], value_name = "TIME", env = "FLYBALL_PLAN_TTFT_P95")]
+    #[arg(hide_env_values = true, value_parser = time_above_zero)]
     ttft_p95: Option<Duration>,
 
     /// Time between two tokens, 95th percentile, as in 40ms
-    #[arg(long, value_name = "TIME", env = "FLYBALL_PLAN_ITL_P95", hide_env_values = true)]
-    #[arg(value_parser = time_above_zero)]
+    #[arg(long, aliases = ["itl", "tpot", "tpot-p95"], value_name = "TIME", env = "FLYBALL_PLAN_ITL_P95")]
+    #[arg(hide_env_values = true, value_parser = time_above_zero)]
     itl_p95: Option<Duration>,
 
     /// Engine that serves
@@ -166,7 +164,7 @@ pub(super) fn run(args: &ServeArgs, printer: &Printer) -> Result<Exit, Failure> 
 pub(super) fn outcome(args: &ServeArgs) -> Result<Outcome, Failure> {
     let model = Model::load(&args.model, &args.formats)?;
     let catalog = args.parts.catalog.load()?;
-    let parts = args.parts.choose(&catalog, "flyball plan serve --accelerators")?;
+    let parts = args.parts.choose(&catalog, "flyball plan serve --gpu")?;
     if parts.is_empty() {
         return Err(args.parts.nothing_to_buy());
     }
@@ -251,22 +249,10 @@ pub(super) fn write_page(file: &std::path::Path, page: &str) -> Result<(), Failu
 /// Rate and lengths from the flags, from the trace, or both; and what was assumed.
 fn load(args: &ServeArgs) -> Result<LoadView, Failure> {
     let trace = match &args.trace {
-        Some(file) => Some(read_trace(file)?),
+        Some(file) => Some(trace::read(file)?),
         None => None,
     };
     Ok(LoadView::new(args.rate, args.input, args.output, trace.as_ref()))
-}
-
-fn read_trace(file: &std::path::Path) -> Result<Load, Failure> {
-    let wrong = |why: String| {
-        Failure::new(Exit::Usage, "the trace cannot be read")
-            .at(file.display().to_string())
-            .because(why)
-            .hint("flyball explain FLY-605 shows the forms that are read")
-            .code(FailureCode::Trace)
-    };
-    let open = File::open(file).map_err(|error| wrong(error.to_string()))?;
-    trace::read(BufReader::new(open)).map_err(wrong)
 }
 
 /// The shape of requests about which only means are known: lengths vary as in the public traces,

@@ -138,7 +138,7 @@ impl ServeAnswer {
             return Block::Verdict(
                 format!(
                     "No GPU serves this load; {} layouts were tried. {relax} other GPUs with \
-                     --accelerators; the table lists why each is out.",
+                     --gpu; the table lists why each is out.",
                     self.considered
                 ),
                 Tone::Bad,

@@ -183,7 +183,7 @@ pub(super) fn outcome(
     }
     let model = Model::load(&args.model, &args.formats)?;
     let catalog = args.parts.catalog.load()?;
-    let parts = args.parts.choose(&catalog, "flyball plan train --accelerators")?;
+    let parts = args.parts.choose(&catalog, "flyball plan train --gpu")?;
     let size = match (args.gpus, args.deadline, args.budget) {
         (Some(gpus), ..) => Size::Gpus(gpus),
         (_, Some(seconds), _) => Size::Deadline(seconds),
