@@ -161,7 +161,14 @@ impl Sum {
         let (prompts, outputs) = (grown(|one| one.prompt_tokens), grown(|one| one.output_tokens));
         let answered = grown(|one| one.answered).filter(|count| *count > 0.0);
         let mean = prompts.zip(answered).map_or(usual.0, |(tokens, count)| tokens / count);
-        let waiting = engine.waiting.map(|count| count * mean);
+        let cached = grown(|one| one.cached_tokens).zip(prompts);
+        let ever = engine.counts.last().map(|(_, last)| *last).unwrap_or(EngineCounts::UNKNOWN);
+        let mut caches = Caches::default();
+        caches.add(cached, &ever);
+        shapes.caches.add(cached, &ever);
+        // What a cache has of a prompt does not wait to be read; but for its last token.
+        let unread = (mean * caches.lacked().unwrap_or(1.0)).max(1.0);
+        let waiting = engine.waiting.map(|count| count * unread);
         if engine.waiting.is_some_and(|waiting| waiting > 0.0) {
             self.waits_at = self.waits_at.max(Some(at));
         }
@@ -176,10 +183,6 @@ impl Sum {
             // A share of nobody knows what.
             (CacheUsed::Share(_), None) | (CacheUsed::Untold, _) => reckoned(),
         });
-        let cached = grown(|one| one.cached_tokens).zip(prompts);
-        if let Some((_, last)) = engine.counts.last() {
-            shapes.caches.add(cached, last);
-        }
         // A cache that is ahead of what was read makes nothing unread.
         let reads = rate(EngineCounts::read_tokens).map(|rate| if rate < 0.0 { 0.0 } else { rate });
         let rates = (reads, rate(|one| one.output_tokens));

@@ -38,6 +38,8 @@ pub(crate) struct Asked {
     pub(crate) judged: (f64, f64),
     /// What requests look like.
     pub(crate) shape: Option<Means>,
+    /// Prompt tokens that had to be read, and all, in the window or of all time.
+    pub(crate) prompts: (f64, f64),
     /// Tokens after first ones, and seconds that they took, in the window.
     pub(crate) paced: (f64, f64),
 }
@@ -73,7 +75,8 @@ fn asked(reading: &GatewayReading, uncached: Option<f64>) -> Asked {
         span.map_or(0.0, |span| span.grown(|counts| count(counts) as f64))
     };
     let waits = reading.waiting_tokens > 0 || reading.unread_tokens > 0;
-    let share = uncached.unwrap_or_else(|| uncached_share(span, &counts));
+    let (read, all) = prompts(span, &counts);
+    let share = uncached.unwrap_or(if all > 0.0 { (read / all).min(1.0) } else { 1.0 });
     let waiting = reading.waiting_tokens as f64 * share;
     let to_read = |counts: &GatewayCounts| match uncached {
         Some(share) => share * counts.prompt_tokens as f64,
@@ -94,6 +97,7 @@ fn asked(reading: &GatewayReading, uncached: Option<f64>) -> Asked {
         in_flight: reading.in_flight as f64,
         judged: (counts.judged as f64, counts.missed as f64),
         shape: shape(span, &counts),
+        prompts: prompts(span, &counts),
         paced: (grown(|counts| counts.paced_tokens), grown(|counts| counts.paced_micros) / 1e6),
     }
 }
@@ -105,16 +109,15 @@ impl GatewayCounts {
     }
 }
 
-/// The part of prompt tokens that no cache has: of the window, or of all time if nothing came in it. What waits is
-/// taken to be like what came.
-fn uncached_share(span: Option<Span<GatewayCounts>>, counts: &GatewayCounts) -> f64 {
-    let share = |uncached: f64, all: f64| (all > 0.0).then(|| uncached / all);
-    let of_window = span.and_then(|span| {
+/// Prompt tokens that no cache has, and all: of the window, or of all time if nothing came in it. What waits is taken to
+/// be like what came.
+fn prompts(span: Option<Span<GatewayCounts>>, counts: &GatewayCounts) -> (f64, f64) {
+    let of_window = span.map(|span| {
         let grown = |count: fn(&GatewayCounts) -> u64| span.grown(|counts| count(counts) as f64);
-        share(grown(GatewayCounts::unread), grown(|counts| counts.prompt_tokens))
+        (grown(GatewayCounts::unread), grown(|counts| counts.prompt_tokens))
     });
-    let of_all = share(counts.unread() as f64, counts.prompt_tokens as f64);
-    of_window.or(of_all).unwrap_or(1.0).min(1.0)
+    let of_all = (counts.unread() as f64, counts.prompt_tokens as f64);
+    of_window.filter(|(_, all)| *all > 0.0).unwrap_or(of_all)
 }
 
 /// Mean tokens of prompts and answers: of all time while that is short, and of the window later, if anything ended
@@ -140,6 +143,12 @@ fn shape(span: Option<Span<GatewayCounts>>, counts: &GatewayCounts) -> Option<Me
 }
 
 impl Asked {
+    /// The part of prompt tokens that no cache is thought to have had, if any came.
+    pub(crate) fn uncached(&self) -> Option<f64> {
+        let (read, all) = self.prompts;
+        (all > 0.0).then(|| (read / all).min(1.0))
+    }
+
     /// The same model at another gateway, or under another name.
     fn with(self, other: Self) -> Self {
         let both = |a: Option<f64>, b: Option<f64>| match (a, b) {
@@ -169,6 +178,7 @@ impl Asked {
             in_flight: self.in_flight + other.in_flight,
             judged: add(self.judged, other.judged),
             shape,
+            prompts: add(self.prompts, other.prompts),
             paced: add(self.paced, other.paced),
         }
     }

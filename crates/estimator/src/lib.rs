@@ -221,12 +221,14 @@ impl ModelMemory {
         };
         let Some((read, written)) = rates else { return };
         let waiting = waiting(asked, engines);
+        let uncached = engines.uncached.or_else(|| asked.and_then(|asked| asked.uncached()));
+        let reads = |prompt: f64| prompt * uncached.unwrap_or(1.0);
         let moment = Moment {
             at: now,
             each: (read / count, written / count),
             replicas: count,
             pace: pace(asked, engines),
-            reads_per_written: self.shape.known().map(|shape| shape.prompt / shape.output),
+            reads_per_written: self.shape.known().map(|one| reads(one.prompt) / one.output),
             expected: self.paces(name, variant),
             running: engines
                 .running

@@ -32,7 +32,7 @@ pub(crate) struct Moment {
     pub(crate) pace: Option<f64>,
     /// How long tokens are expected to take.
     pub(crate) expected: Option<Paces>,
-    /// Prompt tokens to an output token, of requests as they usually are, once that is known.
+    /// Prompt tokens that must be read to an output token, of requests as they usually are, once that is known.
     pub(crate) reads_per_written: Option<f64>,
     /// Requests in one replica.
     pub(crate) running: Option<f64>,
@@ -195,14 +195,15 @@ impl Learned {
     /// the first seconds is next to nothing, and counted in it all later work would be hundreds of replicas.
     fn set_baseline(&mut self, prior: &Capacity, moment: &Moment) {
         let stated = Baseline::of(prior);
-        let prefill = moment.each.0;
-        let seen = moment.reads_per_written.map(|reads| Baseline {
-            prefill,
-            decode: prefill / reads,
-            reading: None,
-            stated: false,
+        let seen = moment.reads_per_written.map(|reads| {
+            // Where caches have next to all of the prompts, writing is all the work that there is to count by.
+            let (prefill, decode) = match moment.each {
+                (prefill, _) if prefill >= 1.0 => (prefill, prefill / reads),
+                (_, written) => ((written * reads).max(1.0), written),
+            };
+            Baseline { prefill, decode, reading: None, stated: false }
         });
-        let seen = seen.filter(|seen| seen.prefill >= 1.0 && seen.decode >= 1.0);
+        let seen = seen.filter(|seen| seen.decode >= 1.0 && seen.decode.is_finite());
         match (self.baseline, stated) {
             (None, _) => self.baseline = stated.or(seen),
             (Some(known), Some(stated)) if known != stated => {

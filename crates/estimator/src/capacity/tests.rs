@@ -50,6 +50,17 @@ fn decode(capacity: &Capacity) -> f64 {
 }
 
 #[test]
+fn where_caches_have_all_prompts_writing_is_what_capacity_is_counted_by() {
+    // Of 1,000 prompt tokens one is read, which at a request in two seconds is less than a token per second.
+    let cached = |look| {
+        let load = at_load(0.2, look);
+        Moment { each: (0.5, load.each.1), reads_per_written: Some(0.01), expected: None, ..load }
+    };
+    let learned = ten_minutes(&Capacity::UNKNOWN, cached);
+    assert!(learned.capacity(&Capacity::UNKNOWN).decode.is_some(), "{learned:?}");
+}
+
+#[test]
 fn a_capacity_stated_wrong_by_three_is_found_at_a_fifth_of_the_load() {
     for wrong in [1.0 / 3.0, 0.5, 2.0, 3.0] {
         let prior = stated(wrong);
