@@ -19,6 +19,7 @@ mod errors;
 mod figures;
 mod fuzz;
 mod image;
+mod known;
 mod oci;
 mod parallel;
 mod process;

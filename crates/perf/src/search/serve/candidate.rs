@@ -44,6 +44,9 @@ pub struct Choice {
     pub at: Operating,
     pub itl_p95: Ranged,
     pub ttft_p95: Ranged,
+    /// Mean time per token at its share of the load, and of a replica that carries all it can.
+    pub tpot: Ranged,
+    pub tpot_full: Ranged,
     /// Requests per second that one replica carries inside the targets.
     pub capacity: Ranged,
     /// Dollars per million output tokens at this load.
@@ -290,6 +293,8 @@ fn sized(
             high: at.itl_p95(spreads.itl.high),
         },
         ttft_p95: Ranged::new(at.ttft_p95, spreads.ttft),
+        tpot: Ranged::new(at.tpot, spreads.itl),
+        tpot_full: Ranged::new(most.tpot, spreads.itl),
         capacity: Ranged::new(most.rate, spreads.capacity),
         usd_per_million: order.map(|order| order.usd_per_hour() * 1e6 / tokens_per_hour),
         evidence,
