@@ -50,7 +50,7 @@ pub(super) fn judge(row: &Row, found: &Found) -> Judged {
 
 /// Words agree if they are those published; a list of layouts, if it has the one published.
 fn agrees(row: &Row, words: &[String]) -> bool {
-    words.iter().any(|word| *word == row.published)
+    words.contains(&row.published)
 }
 
 #[cfg(test)]

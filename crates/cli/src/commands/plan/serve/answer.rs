@@ -37,6 +37,8 @@ pub(crate) struct ServeAnswer {
     pub(super) changes: Vec<ChangeView>,
     /// Targets near which the first choice needs far more or far fewer accelerators.
     pub(super) cliffs: Vec<CliffView>,
+    /// What could make the first choice far wrong.
+    pub(super) warnings: Vec<String>,
     /// Where the time of the first choice's steps goes; only with --explain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) step: Option<StepView>,
@@ -256,6 +258,7 @@ impl ServeAnswer {
             rejected: rejected(question, plan),
             changes: changes.iter().map(|one| change(question.parts, plan, one)).collect(),
             cliffs: Vec::new(),
+            warnings: Vec::new(),
             step: None,
         }
     }
