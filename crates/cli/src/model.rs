@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flyball_perf::architecture::{Architecture, Stored};
+use flyball_perf::engine::Engine;
 use flyball_perf::models;
 use flyball_perf::precision::Dtype;
 use schemars::JsonSchema;
@@ -79,6 +80,20 @@ impl Model {
         model.cache =
             formats.cache_dtype.or(model.architecture.stored.cache).unwrap_or(Dtype::Bf16);
         Ok(model)
+    }
+
+    /// The format of the cache where neither checkpoint nor flags say one: checkpoints in 8 and 4 bits that NVIDIA
+    /// makes for TensorRT-LLM ask for 8 bits, and the rows that its speed was calibrated on ran so. Whether that
+    /// had to be assumed.
+    pub(crate) fn cache_of_engine(&mut self, engine: Engine, formats: &FormatArgs) -> bool {
+        let stored = &self.architecture.stored;
+        let open = formats.cache_dtype.is_none() && stored.cache.is_none();
+        let narrow = matches!(stored.narrowest(), Dtype::Fp8 | Dtype::Nvfp4 | Dtype::Mxfp4);
+        let assumed = open && narrow && engine == Engine::TensorRtLlm;
+        if assumed {
+            self.cache = Dtype::Fp8;
+        }
+        assumed
     }
 
     pub(crate) fn view(&self) -> ModelView {

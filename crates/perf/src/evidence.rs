@@ -106,6 +106,8 @@ struct IntervalFile {
     saturation: Kinds<Rungs>,
     ttft: Kinds<Rungs>,
     training_step: Kinds<[f64; 2]>,
+    /// The same where the plan chooses the layout.
+    training_plan: [f64; 2],
     /// Shapes by accelerator, then by engine.
     calibrated: BTreeMap<String, BTreeMap<String, BTreeSet<String>>>,
 }
@@ -130,7 +132,7 @@ impl Intervals {
         };
         let mut bounds: Vec<[f64; 2]> =
             [&file.tpot, &file.saturation, &file.ttft].into_iter().flat_map(rungs).collect();
-        bounds.extend([file.training_step.dense, file.training_step.moe]);
+        bounds.extend([file.training_step.dense, file.training_step.moe, file.training_plan]);
         if let Some(wrong) = bounds.iter().find(|[low, high]| !(*low <= 0.0 && *high >= 0.0)) {
             return Err(IntervalError(format!("{wrong:?} does not go from below 0 to above")));
         }
@@ -176,6 +178,14 @@ impl Intervals {
     pub fn training_step(&self, moe: bool, evidence: Evidence) -> Spread {
         let wider = if evidence == Evidence::DatasheetOnly { UNVALIDATED } else { 1.0 };
         Spread::of(*self.file.training_step.of(moe), wider)
+    }
+
+    /// Time of a training step in the layout that a plan chooses. What is then run is another layout, version or
+    /// network as often as not, so it is never narrower than that of a layout that is known.
+    pub fn training_plan(&self, moe: bool, evidence: Evidence) -> Spread {
+        let wider = if evidence == Evidence::DatasheetOnly { UNVALIDATED } else { 1.0 };
+        let ([low, high], step) = (self.file.training_plan, self.file.training_step.of(moe));
+        Spread::of([low.min(step[0]), high.max(step[1])], wider)
     }
 }
 
@@ -236,6 +246,7 @@ mod tests {
                         intervals.saturation(rung, moe),
                         intervals.ttft(rung, moe),
                         intervals.training_step(moe, rung),
+                        intervals.training_plan(moe, rung),
                     ]
                 };
                 for (better, worse) in of(pair[0]).into_iter().zip(of(pair[1])) {

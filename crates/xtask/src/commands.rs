@@ -2,7 +2,7 @@
 
 use crate::{
     accuracy, bench, charts, checkout, ci, cluster, dashboards, e2e, engines, figures, fuzz, image,
-    tidy, trust,
+    known, tidy, trust,
 };
 use anyhow::Result;
 use clap::Parser;
@@ -17,6 +17,8 @@ enum Task {
     Accuracy(accuracy::Args),
     /// Count the models whose shapes come with the program
     Models(accuracy::shapes::Args),
+    /// Ask what others have published the answers to, and hold Flyball's against them
+    KnownAnswers(known::Args),
     /// Measure the simulator and the governor
     #[command(subcommand)]
     Bench(bench::Command),
@@ -62,6 +64,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         Task::Figures(args) => return figures::run(&root, args),
         Task::Accuracy(args) => accuracy::run(&root, &args)?,
         Task::Models(args) => accuracy::shapes::run(&args)?,
+        Task::KnownAnswers(args) => known::run(&root, &args)?,
         Task::Bench(command) => bench::run(&root, &command)?,
         Task::Cluster(command) => cluster::main(&root, command)?,
         Task::Check(args) => return ci::check(&root, &args),

@@ -17,7 +17,7 @@ use crate::output::{Answer, Detail, Exit, Failure, Printer};
 /// Show on which GPUs a model fits, and the cache that is left
 ///
 /// `fits` is said only when the most that it can need is there, `does not fit` only when the least
-/// is not. What lies between is `tight`: try it. Exit status 1 if nothing fits.
+/// is not, or when the share that an engine may use holds not one request. What lies between is `tight`: try it. Exit status 1 if nothing fits.
 #[derive(Debug, Args)]
 pub(crate) struct FitArgs {
     /// Folder of a checkpoint, its config.json, or a name from flyball explain FLY-603
@@ -176,7 +176,8 @@ impl FitView {
         let budget = Budget { cache: Some(model.cache), ..Budget::default() };
         let replica = Replica::new(&model.architecture, layout, budget);
         let usable = part.usable_memory;
-        let FitAnswer { fit, least, most, .. } = replica.fits(usable, f64::from(context));
+        let FitAnswer { fit, least, most, .. } =
+            replica.fits_at_its_share(usable, f64::from(context));
         let memory = replica.memory(usable, f64::from(context));
         let tokens = memory.cache_tokens;
         let holds = fit != Fit::DoesNotFit;

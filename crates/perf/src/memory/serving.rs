@@ -7,7 +7,7 @@
 //! stands for the defaults of all three until they have been compared one by one.
 
 use super::weights::RankWeights;
-use super::{FitAnswer, GIB, bytes};
+use super::{Fit, FitAnswer, GIB, bytes};
 use crate::architecture::{Architecture, Attention};
 use crate::layout::ServingLayout;
 use crate::precision::Dtype;
@@ -117,6 +117,17 @@ impl<'a> Replica<'a> {
         let least = self.weights.total() + request + LEAST_RUNTIME;
         let most = self.most(wide_request);
         FitAnswer::new(least, MOST_SHARE * usable, most, self.budget.utilisation * usable)
+    }
+
+    /// The same at the share of the memory that the engine may use: what cannot hold one request there, however
+    /// little else it needs, does not fit, though a larger share might.
+    pub fn fits_at_its_share(&self, usable: Bytes, context: f64) -> FitAnswer {
+        let answer = self.fits(usable, context);
+        let held = self.memory(usable, context).cache_tokens.high().get() as f64;
+        match answer.fit {
+            Fit::Tight if held < context.floor() => FitAnswer { fit: Fit::DoesNotFit, ..answer },
+            _ => answer,
+        }
     }
 
     /// Bytes that one request of `context` tokens takes in the cache of one accelerator.

@@ -42,7 +42,7 @@ impl RankWeights {
             vocabulary: tables as f64 / tensor * stored.rest.bytes(),
             attention: attention * stored.attention.bytes(),
             dense: dense * stored.dense.bytes() + shared * stored.shared_experts.bytes(),
-            experts: experts * stored.routed_experts.bytes(),
+            experts: experts * padding(model, layout) * stored.routed_experts.bytes(),
             small: (parameters.router + parameters.small) as f64 * stage * stored.rest.bytes(),
             encoder: model.encoder.unwrap_or(0) as f64 / tensor * Dtype::Bf16.bytes(),
             outside_experts: attention + dense + shared,
@@ -73,6 +73,19 @@ impl RankWeights {
         let wide = self.outside_experts * Dtype::Bf16.bytes();
         self.total() + (wide - self.attention - self.dense).max(0.0)
     }
+}
+
+/// What kernels add to experts in MXFP4, as a factor: vLLM's Marlin, which Hopper takes, wants a multiple of 256
+/// along the hidden size and of 128 along the width on each accelerator, and the weights are stored so.
+fn padding(model: &Architecture, layout: &ServingLayout) -> f64 {
+    let Some(experts) = model.feed_forward.experts else { return 1.0 };
+    if model.stored.routed_experts != Dtype::Mxfp4 {
+        return 1.0;
+    }
+    let split = if layout.whole_experts { 1 } else { layout.tensor };
+    let width = f64::from(experts.width.div_ceil(split));
+    let up = |size: f64, block: f64| (size / block).ceil() * block / size;
+    up(f64::from(model.hidden), 256.0) * up(width, 128.0)
 }
 
 /// Values of attention on one accelerator, over all layers. Heads are split; what belongs to fewer

@@ -164,7 +164,11 @@ pub fn operating(step: &impl Step, shape: &Shape, limits: &Limits, running: f64)
     let mix = Mix::of(step, shape, limits, running);
     let tpot = mix.mean();
     let rate = running / (shape.output * tpot);
-    let prompt_load = rate * shape.input / mix.carried * mix.mixed;
+    // Under load short prompts share a step, up to the chunk: what falls behind is measured in full steps.
+    // One prompt at a time would call a replica full that carries a small part of a chunk in each step.
+    let most = limits.chunk * limits.copies;
+    let full = step.seconds(&decoding(shape, running).with_prompt(most, shape.input));
+    let prompt_load = rate * shape.input / most * full;
 
     // A long prompt takes several steps, each as full as a chunk.
     let one_prompt = mix.mixed * shape.steps_per_prompt(limits.chunk);
@@ -327,6 +331,17 @@ mod tests {
         // Half a step of waiting, then the prompt in one step.
         assert!((idle.ttft_mean - (0.005 + 0.030)).abs() < 1e-4, "{idle:?}");
         assert!((idle.tpot - 0.010).abs() < 1e-4, "{idle:?}");
+    }
+
+    /// With prompts of 100 tokens every step carries some long before a chunk of 2,048 is full.
+    #[test]
+    fn short_prompts_share_a_step() {
+        let shape = Shape::uniform(100.0, 100.0);
+        let at = operating(&simple, &shape, &LIMITS, 200.0);
+        assert_eq!((at.prompt_share, at.prompt_tokens), (1.0, 200.0));
+        // A full step takes 10 + 10 + 41 ms for ten times the prompts of this one of 24 ms.
+        assert!((at.prompt_load - 200.0 / 2048.0 * 0.06096 / 0.024).abs() < 1e-6, "{at:?}");
+        assert!(at.ttft_mean < 0.1, "{at:?}");
     }
 
     #[test]

@@ -89,6 +89,11 @@ impl TrainingHardware {
     }
 }
 
+/// Whether anybody has measured this part or one with the same chip.
+pub fn chip_is_measured(part: &Accelerator, all: &[Accelerator]) -> bool {
+    relative(part, all).is_some()
+}
+
 /// The part itself if it was measured, or a measured part with the same chip.
 fn relative<'a>(part: &'a Accelerator, all: &'a [Accelerator]) -> Option<&'a Accelerator> {
     if part.measured.is_some() {

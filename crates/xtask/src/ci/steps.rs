@@ -4,7 +4,8 @@ use super::Context;
 use super::budget::{Cost, Estimate, Need};
 use crate::cluster::{self, Command as Cluster};
 use crate::{
-    accuracy, bench, charts, compile, dashboards, e2e, engines, fuzz, image, process, tidy, tools,
+    accuracy, bench, charts, compile, dashboards, e2e, engines, fuzz, image, known, process, tidy,
+    tools,
 };
 use Need::{Always, IfTime};
 use Where::{Anywhere, OnACluster};
@@ -147,7 +148,8 @@ fn tests(ctx: &Context<'_>) -> Result<Outcome> {
 }
 
 fn score(ctx: &Context<'_>) -> Result<Outcome> {
-    done(accuracy::check(ctx.root))
+    accuracy::check(ctx.root)?;
+    done(known::check(ctx.root))
 }
 
 fn replays(ctx: &Context<'_>) -> Result<Outcome> {

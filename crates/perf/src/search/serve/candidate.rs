@@ -25,6 +25,9 @@ const LINK_BOUND: f64 = 0.5;
 const BEYOND: f64 = 1.01;
 /// Prices closer than this are equal: they move by more from week to week.
 const NEAR: f64 = 0.02;
+/// Pipelines that were measured are up to so many times slower than the model says (docs/accuracy.md: 30 to 90 %
+/// on eight RTX PRO 6000), so answers with stages are that much less sure on the slow side.
+const STAGES: f64 = 1.9;
 /// More replicas than this are a mistake in the question.
 const MOST_REPLICAS: f64 = 1e5;
 
@@ -44,6 +47,9 @@ pub struct Choice {
     pub at: Operating,
     pub itl_p95: Ranged,
     pub ttft_p95: Ranged,
+    /// Mean time per token at its share of the load, and of a replica that carries all it can.
+    pub tpot: Ranged,
+    pub tpot_full: Ranged,
     /// Requests per second that one replica carries inside the targets.
     pub capacity: Ranged,
     /// Dollars per million output tokens at this load.
@@ -122,7 +128,9 @@ pub(super) fn best(
     if let Some(reason) = layouts::indivisible(question.model, &layout) {
         return Err(reason);
     }
-    if part.offer(gpus).is_none() && question.objective != ServeObjective::FewestGpus {
+    // A part without any price is there because it was named: whoever names it may own it. It ranks last.
+    let sold = !part.offers.is_empty() && question.objective != ServeObjective::FewestGpus;
+    if sold && part.offer(gpus).is_none() {
         return Err(Rejection::NoPrice);
     }
     // Ampere and later run 8- and 4-bit weights, if need be as storage only; earlier parts have no
@@ -147,10 +155,13 @@ pub(super) fn best(
     let moe = question.model.feed_forward.experts.is_some();
     let evidence =
         knowledge.intervals.evidence(question.model, part.accelerator.id.as_str(), question.engine);
+    let slower = if layout.pipeline > 1 { STAGES } else { 1.0 };
+    let later = |spread: Spread| Spread { high: spread.high * slower, ..spread };
+    let saturation = knowledge.intervals.saturation(evidence, moe);
     let spreads = Spreads {
-        itl: knowledge.intervals.tpot(evidence, moe),
-        ttft: knowledge.intervals.ttft(evidence, moe),
-        capacity: knowledge.intervals.saturation(evidence, moe),
+        itl: later(knowledge.intervals.tpot(evidence, moe)),
+        ttft: later(knowledge.intervals.ttft(evidence, moe)),
+        capacity: Spread { low: saturation.low / slower, ..saturation },
     };
     let size = |chunk| sized(question, part, layout, &step, chunk, &spreads, evidence);
     let [first, others @ ..] = CHUNKS;
@@ -290,6 +301,8 @@ fn sized(
             high: at.itl_p95(spreads.itl.high),
         },
         ttft_p95: Ranged::new(at.ttft_p95, spreads.ttft),
+        tpot: Ranged::new(at.tpot, spreads.itl),
+        tpot_full: Ranged::new(most.tpot, spreads.itl),
         capacity: Ranged::new(most.rate, spreads.capacity),
         usd_per_million: order.map(|order| order.usd_per_hour() * 1e6 / tokens_per_hour),
         evidence,

@@ -10,6 +10,7 @@ use crate::search::Rejection;
 use crate::search::money::Order;
 use crate::search::part::{Part, Ranged};
 use crate::training::flops::ForwardFlops;
+use crate::training::hardware::chip_is_measured;
 use crate::training::{
     Recompute, Run, StepParts, TrainingLayout, TrainingModel, calibrated, checkpoint,
 };
@@ -74,7 +75,7 @@ impl<'a> Candidate<'a> {
             model,
             run: Run::new(framework, sequence, global_batch, math),
             forward: ForwardFlops::of(question.model, sequence),
-            spread: intervals.training_step(moe, evidence),
+            spread: intervals.training_plan(moe, evidence),
             evidence,
             checkpoint_bytes: checkpoint::bytes(question.model.parameters().total()),
         }
@@ -202,7 +203,7 @@ impl<'a> Candidate<'a> {
 fn evidence(question: &TrainQuestion<'_>, part: &Part<'_>) -> Evidence {
     if calibrated::on(question.framework, part.accelerator.id.as_str()) {
         Evidence::SameParts
-    } else if part.accelerator.measured.is_some() {
+    } else if chip_is_measured(part.accelerator, question.all) {
         Evidence::OtherParts
     } else {
         Evidence::DatasheetOnly

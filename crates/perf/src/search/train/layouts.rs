@@ -6,8 +6,10 @@ use crate::search::Rejection;
 use crate::search::layouts::powers;
 use crate::training::{Framework, Recompute, Selective, Sharding, TrainingLayout};
 
-/// Sequences beyond this are worth splitting.
-const LONG: f64 = 16_384.0;
+/// Sequences from here on are worth splitting in two, as NVIDIA's recipes for Llama 3 70B and 405B do, because what
+/// layers keep for the backward pass is halved; beyond the second, in up to sixteen.
+const LONG: f64 = 8_192.0;
+const LONGER: f64 = 16_384.0;
 /// How far the batch of a layout may be from the one asked for, as a factor on it. Further off, the
 /// run would learn differently, and a layout would win by its batch.
 const BATCH_MOVES: (f64, f64) = (2.0 / 3.0, 4.0 / 3.0);
@@ -43,7 +45,7 @@ pub(super) fn all(question: &TrainQuestion<'_>, part: &Accelerator, gpus: u32) -
         }
         for pipeline in powers(question.model.layers.total().min(gpus / tensor)) {
             let most = gpus / (tensor * pipeline);
-            for context in powers(if question.sequence > LONG { most.min(16) } else { 1 }) {
+            for context in powers(most.min(splits(question.sequence))) {
                 let copy = tensor * pipeline * context;
                 let frame = TrainingLayout { pipeline, context, data: gpus / copy, ..split };
                 if found.divides("GPUs", gpus, copy, frame) {
@@ -53,6 +55,15 @@ pub(super) fn all(question: &TrainQuestion<'_>, part: &Accelerator, gpus: u32) -
         }
     }
     found
+}
+
+/// Over how many accelerators a sequence may be split, at most.
+fn splits(sequence: f64) -> u32 {
+    match sequence {
+        _ if sequence > LONGER => 16,
+        _ if sequence >= LONG => 2,
+        _ => 1,
+    }
 }
 
 impl Layouts {

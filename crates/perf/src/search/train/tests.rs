@@ -96,6 +96,8 @@ fn evidence_of_training_is_by_framework_and_part() {
     };
     assert_eq!(evidence("h100"), "same GPU");
     assert_eq!(evidence("h200"), "other GPU");
+    // Nobody has measured the part with less memory; its chip is that of the one with more.
+    assert_eq!(evidence("a100-40gb"), "other GPU");
     assert_eq!(evidence("mi300x"), "datasheet");
 }
 

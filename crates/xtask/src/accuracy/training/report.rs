@@ -2,6 +2,7 @@
 
 use super::folds::{self, Predicted, baselines, left_out, predictions, score};
 use super::misses::misses;
+use super::planned;
 use super::rows::{self, Point, Points};
 use super::rules::RULES;
 use super::unknowns::{GLOBAL, Meant, OWN, fitted};
@@ -56,7 +57,9 @@ pub(in crate::accuracy) fn section(
         figure("plan.train_step_median_pct", pooled.median_pct(), 8.0),
         figure("plan.train_step_p90_pct", pooled.p90_pct(), 20.0),
     ];
+    let plans = planned::errors(&development, catalog)?;
     let tables = vec![
+        planned::table(&plans),
         by_gpu(&by_suite),
         intervals(&by_suite, &untouched),
         calculon(&in_sample, &by_suite),

@@ -29,6 +29,9 @@ pub(super) struct Point {
 }
 
 pub(super) struct Asked {
+    pub(super) architecture: Architecture,
+    /// Bytes per second of the network, per accelerator.
+    pub(super) network: f64,
     pub(super) model: TrainingModel,
     pub(super) layout: TrainingLayout,
     pub(super) run: Run,
@@ -103,6 +106,8 @@ impl Points {
                 run,
                 flops: flops(&row, &architecture, run.lora),
                 peak: row.n_gpus * part.peak.at(run.math),
+                network: hardware.network,
+                architecture,
             }),
             seconds,
             row,

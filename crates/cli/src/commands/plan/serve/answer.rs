@@ -37,6 +37,8 @@ pub(crate) struct ServeAnswer {
     pub(super) changes: Vec<ChangeView>,
     /// Targets near which the first choice needs far more or far fewer accelerators.
     pub(super) cliffs: Vec<CliffView>,
+    /// What could make the first choice far wrong.
+    pub(super) warnings: Vec<String>,
     /// Where the time of the first choice's steps goes; only with --explain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) step: Option<StepView>,
@@ -84,6 +86,9 @@ pub(super) struct ChoiceView {
     /// Milliseconds; from the queueing formula.
     pub(super) ttft_p95_ms: RangeView,
     pub(super) itl_p95_ms: RangeView,
+    /// Mean time per token at this load, and of a replica that carries all it can.
+    pub(super) tpot_ms: RangeView,
+    pub(super) tpot_full_ms: RangeView,
     /// Share of the steps that carry prompt tokens, and how long such a step is. Above one in twenty
     /// it is the 95th percentile.
     pub(super) prompt_step_share: f64,
@@ -113,8 +118,12 @@ pub(super) struct PointView {
     pub(super) layout: String,
     pub(super) replicas: u32,
     pub(super) usd_per_hour: f64,
+    pub(super) gpus_per_replica: u32,
     pub(super) ttft_p95_ms: RangeView,
     pub(super) itl_p95_ms: RangeView,
+    pub(super) tpot_ms: RangeView,
+    pub(super) tpot_full_ms: RangeView,
+    pub(super) replica_capacity: RangeView,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -249,6 +258,7 @@ impl ServeAnswer {
             rejected: rejected(question, plan),
             changes: changes.iter().map(|one| change(question.parts, plan, one)).collect(),
             cliffs: Vec::new(),
+            warnings: Vec::new(),
             step: None,
         }
     }
@@ -270,6 +280,8 @@ impl ChoiceView {
             chunk_tokens: choice.chunk,
             ttft_p95_ms: RangeView::of(choice.ttft_p95, 1e3),
             itl_p95_ms: RangeView::of(choice.itl_p95, 1e3),
+            tpot_ms: RangeView::of(choice.tpot, 1e3),
+            tpot_full_ms: RangeView::of(choice.tpot_full, 1e3),
             prompt_step_share: tidy(choice.at.prompt_share),
             prompt_step_ms: tidy(choice.at.prompt_step * 1e3),
             load: tidy(choice.load()),
@@ -321,9 +333,13 @@ fn point(question: &ServeQuestion<'_>, choice: &Choice) -> Option<PointView> {
         accelerator: question.parts[choice.part].accelerator.id.to_string(),
         layout: choice.layout.to_string(),
         replicas: choice.replicas.get(),
+        gpus_per_replica: choice.layout.gpus().get(),
         usd_per_hour: tidy(choice.order?.usd_per_hour()),
         ttft_p95_ms: RangeView::of(choice.ttft_p95, 1e3),
         itl_p95_ms: RangeView::of(choice.itl_p95, 1e3),
+        tpot_ms: RangeView::of(choice.tpot, 1e3),
+        tpot_full_ms: RangeView::of(choice.tpot_full, 1e3),
+        replica_capacity: RangeView::of(choice.capacity, 1.0),
     })
 }
 

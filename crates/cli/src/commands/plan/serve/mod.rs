@@ -4,6 +4,7 @@ pub(super) mod answer;
 pub(super) mod emit;
 mod picture;
 mod view;
+mod warnings;
 mod why;
 
 use std::path::PathBuf;
@@ -162,13 +163,17 @@ pub(super) fn run(args: &ServeArgs, printer: &Printer) -> Result<Exit, Failure> 
 }
 
 pub(super) fn outcome(args: &ServeArgs) -> Result<Outcome, Failure> {
-    let model = Model::load(&args.model, &args.formats)?;
+    let mut model = Model::load(&args.model, &args.formats)?;
+    let assumed_cache = model.cache_of_engine(args.engine, &args.formats);
     let catalog = args.parts.catalog.load()?;
     let parts = args.parts.choose(&catalog, "flyball plan serve --gpu")?;
     if parts.is_empty() {
         return Err(args.parts.nothing_to_buy());
     }
-    let load = load(args)?;
+    let mut load = load(args)?;
+    if assumed_cache {
+        load.assumed.push("an FP8 cache, as NVIDIA's FP8 and FP4 checkpoints ask for");
+    }
     within_context(&model, &load)?;
     if args.budget.is_some() && args.objective != Objective::Fastest {
         return Err(Failure::new(Exit::Usage, "--budget only goes with --objective fastest")
@@ -202,6 +207,7 @@ pub(super) fn outcome(args: &ServeArgs) -> Result<Outcome, Failure> {
     let changes = sensitivity::changes(&question, &knowledge);
     let mut answer = ServeAnswer::new(&model, &load, &question, &plan, &changes, args.top);
     answer.purchase = args.parts.purchase().name();
+    answer.warnings = warnings::warnings(&question, &plan, &knowledge);
     if let Some(first) = plan.ranked.first() {
         let cliffs = sensitivity::cliffs(&question, &knowledge, first);
         answer.cliffs = cliffs.iter().map(Into::into).collect();

@@ -6,7 +6,7 @@ use flyball_perf::serving::batch::Batch;
 use flyball_perf::serving::fold::Replica;
 use flyball_perf::serving::step::StepModel;
 
-use super::super::parts::{UNMEASURED, price_note};
+use super::super::parts::price_note;
 use super::super::range::{short, tidy};
 use super::answer::{ChangeView, ChoiceView, CliffView, ServeAnswer, StepPartView, StepView};
 use super::picture;
@@ -178,12 +178,12 @@ impl ServeAnswer {
         }
         notes.extend(self.price_that_changes_it(first));
         notes.push(self.sensitivity());
-        if first.rests_on_datasheet() {
-            notes.push(UNMEASURED.to_owned());
-        }
+        notes.extend(self.warnings.iter().cloned());
         let prices: Vec<_> =
             self.choices.iter().filter_map(|choice| choice.price.as_ref()).collect();
-        notes.push(price_note(&prices, purchase));
+        if !prices.is_empty() {
+            notes.push(price_note(&prices, purchase));
+        }
         notes
     }
 
@@ -208,10 +208,13 @@ impl ServeAnswer {
         let other = self.points.iter().find(|point| point.accelerator != first.accelerator)?;
         let paid = first.usd_per_hour.filter(|_| self.objective == "cheapest")?;
         let percent = (other.usd_per_hour / paid - 1.0) * 100.0;
-        Some(format!(
-            "{} would win if {} got {percent:.0} % more expensive.",
-            other.accelerator, first.accelerator
-        ))
+        // One that is cheaper on paper lost because nobody has measured it, which no price changes.
+        (percent >= 0.5).then(|| {
+            format!(
+                "{} would win if {} got {percent:.0} % more expensive.",
+                other.accelerator, first.accelerator
+            )
+        })
     }
 
     /// Changes that lead to another choice; else those that change its size; else that none does.

@@ -39,6 +39,8 @@ pub(crate) struct TrainAnswer {
     pub(super) rejected: Vec<RejectedClassView>,
     /// What the first choice would be if the question were another.
     pub(super) changes: Vec<TrainChangeView>,
+    /// What could make the first choice far wrong.
+    pub(super) warnings: Vec<String>,
     /// Places of the parts among the choices.
     #[serde(skip)]
     pub(super) parts: Vec<usize>,
@@ -127,6 +129,7 @@ impl TrainAnswer {
             choices,
             rejected: rejected::views(question, plan),
             changes: Vec::new(),
+            warnings: Vec::new(),
             parts,
         }
     }

@@ -6,6 +6,7 @@ pub(super) mod emit;
 mod picture;
 mod rejected;
 mod view;
+mod warnings;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -67,10 +68,11 @@ pub(crate) struct TrainArgs {
     #[arg(value_parser = quantities::count, default_value = "8192", allow_hyphen_values = true)]
     sequence: f64,
 
-    /// Tokens of one step over all accelerators, rounded to what each layout divides into
+    /// Tokens of one step over all accelerators, rounded to what each layout divides into; 4M, or a sequence for
+    /// every 8 of --gpus where that is more, if not set
     #[arg(long, value_name = "TOKENS", env = "FLYBALL_PLAN_BATCH", hide_env_values = true)]
-    #[arg(value_parser = quantities::count, default_value = "4M", allow_hyphen_values = true)]
-    batch: f64,
+    #[arg(value_parser = quantities::count, allow_hyphen_values = true)]
+    batch: Option<f64>,
 
     /// What trains
     #[arg(long, value_name = "NAME", env = "FLYBALL_PLAN_FRAMEWORK", hide_env_values = true)]
@@ -137,6 +139,15 @@ impl Precision {
     }
 }
 
+impl TrainArgs {
+    /// Tokens of a step. Runs on thousands of GPUs take more than 4M tokens, or most of them wait: Llama 3.1 405B
+    /// took one sequence of 8,192 for every host (arXiv 2407.21783).
+    fn batch(&self) -> f64 {
+        let hosts = f64::from(self.gpus.unwrap_or(0)) / 8.0;
+        self.batch.unwrap_or((hosts * self.sequence).max(4e6))
+    }
+}
+
 fn frameworks() -> impl TypedValueParser<Value = Framework> {
     PossibleValuesParser::new([Framework::Megatron.name(), Framework::Fsdp.name()])
         .map(|name| Framework::named(&name).expect("only names of frameworks come through"))
@@ -193,7 +204,7 @@ pub(super) fn outcome(
         model: &model.architecture,
         tokens: args.tokens,
         sequence: args.sequence,
-        global_batch: (args.batch / args.sequence).max(1.0),
+        global_batch: (args.batch() / args.sequence).max(1.0),
         math: args.precision.math(),
         framework: args.framework,
         parts: &parts,
@@ -216,5 +227,6 @@ pub(super) fn outcome(
     answer.changes = changes::views(&question, &plan, &moved);
     answer.precision = precision;
     answer.purchase = args.parts.purchase().name();
+    answer.warnings = warnings::warnings(&answer);
     Ok(Outcome::Plan(Box::new(answer)))
 }

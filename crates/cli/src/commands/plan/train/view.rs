@@ -2,7 +2,7 @@
 
 use flyball_perf::catalog::Purchase;
 
-use super::super::parts::{UNMEASURED, price_note};
+use super::super::parts::price_note;
 use super::super::range::short;
 use super::answer::{TrainAnswer, TrainChoiceView};
 use super::{changes, picture, rejected};
@@ -163,16 +163,7 @@ impl TrainAnswer {
             short(first.save_every_seconds / 60.0),
             first.lost_share * 100.0
         ));
-        if first.rests_on_datasheet() {
-            notes.push(UNMEASURED.to_owned());
-        }
-        if self.model.has_experts() {
-            notes.push(
-                "The speed of training with experts is not validated: 24 held-out rows were 20 % off \
-                 in the median."
-                    .to_owned(),
-            );
-        }
+        notes.extend(self.warnings.iter().cloned());
         let purchase = Purchase::named(self.purchase).unwrap_or(Purchase::OnDemand);
         let prices: Vec<_> =
             self.choices.iter().filter_map(|choice| choice.price.as_ref()).collect();
