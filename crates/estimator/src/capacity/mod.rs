@@ -195,15 +195,19 @@ impl Learned {
     /// the first seconds is next to nothing, and counted in it all later work would be hundreds of replicas.
     fn set_baseline(&mut self, prior: &Capacity, moment: &Moment) {
         let stated = Baseline::of(prior);
-        let seen = moment.reads_per_written.map(|reads| {
+        let seen = match (moment.reads_per_written, moment.each) {
+            (Some(reads), (prefill, _)) if prefill >= 1.0 => Some((prefill, prefill / reads)),
             // Where caches have next to all of the prompts, writing is all the work that there is to count by.
-            let (prefill, decode) = match moment.each {
-                (prefill, _) if prefill >= 1.0 => (prefill, prefill / reads),
-                (_, written) => ((written * reads).max(1.0), written),
-            };
+            (Some(reads), (_, written)) => Some((written * reads, written)),
+            // An engine that counts no requests (llama.cpp) tells of no shape. Once it has been at work for a while, what
+            // it does is as good.
+            (None, each) => moment.settled.then_some(each),
+        };
+        let seen = seen.filter(|(_, decode)| *decode >= 1.0 && decode.is_finite());
+        let seen = seen.map(|(prefill, decode)| {
+            let prefill = if prefill >= 1.0 { prefill } else { 1.0 };
             Baseline { prefill, decode, reading: None, stated: false }
         });
-        let seen = seen.filter(|seen| seen.decode >= 1.0 && seen.decode.is_finite());
         match (self.baseline, stated) {
             (None, _) => self.baseline = stated.or(seen),
             (Some(known), Some(stated)) if known != stated => {

@@ -50,6 +50,16 @@ fn decode(capacity: &Capacity) -> f64 {
 }
 
 #[test]
+fn an_engine_that_counts_no_requests_is_measured_all_the_same() {
+    let of_llama = |look| Moment { reads_per_written: None, expected: None, ..at_load(0.2, look) };
+    let learned = ten_minutes(&Capacity::UNKNOWN, of_llama);
+    assert!(learned.capacity(&Capacity::UNKNOWN).decode.is_some(), "{learned:?}");
+    let unsettled = |look| Moment { settled: false, ..of_llama(look) };
+    let learned = ten_minutes(&Capacity::UNKNOWN, unsettled);
+    assert_eq!(learned.capacity(&Capacity::UNKNOWN).decode, None, "its first seconds do not count");
+}
+
+#[test]
 fn where_caches_have_all_prompts_writing_is_what_capacity_is_counted_by() {
     // Of 1,000 prompt tokens one is read, which at a request in two seconds is less than a token per second.
     let cached = |look| {
