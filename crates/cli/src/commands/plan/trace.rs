@@ -61,7 +61,10 @@ fn requests(loaded: &Loaded) -> Vec<Request> {
 fn summary(mut requests: Vec<Request>) -> Result<Load, (&'static str, &'static str)> {
     match requests.len() {
         0 => {
-            return Err(("it has rates, not requests", "give --rate, --input and --output instead"));
+            return Err((
+                "it has rates, not requests",
+                "give --rate, --input and --output instead",
+            ));
         }
         1 => return Err(("it has one request", "give --rate, --input and --output instead")),
         _ => {}
