@@ -11,6 +11,7 @@
 //! Work is counted in replicas as they were first thought to be ([`Baseline`]); what is learnt is one factor on it.
 
 mod baseline;
+mod line;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +20,7 @@ use baseline::Baseline;
 use flyball_core::interval::{Interval, Origin};
 use flyball_core::snapshot::Capacity;
 use flyball_core::units::{Micros, Timestamp, TokensPerSecond};
+use line::Line;
 
 /// One moment, as far as it tells about the capacity of a replica.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +55,10 @@ pub(crate) struct Learned {
     seen_at: Option<Timestamp>,
     slow: Sums,
     quick: Sums,
+    /// The same of engines that stood still in between: they can do at least that.
+    light: Sums,
+    /// How long tokens took by how much was done.
+    line: Line,
     /// Time per token of an engine with next to nothing to do, as it was measured.
     idle_pace: Option<f64>,
     /// The shortest time per token that was seen.
@@ -95,6 +101,11 @@ const FEW: f64 = 2.0;
 const BUSY: f64 = 4.0;
 /// The time of an idle step is followed over so long.
 const IDLE_S: f64 = 120.0;
+/// Of the shortest time per token that was seen, what an idle step takes where its prediction was slower than that: as
+/// with a quarter of what engines carry.
+const REFUTED: f64 = 0.8;
+/// Of what pace shows of engines that stood still in between, the part that is relied on.
+const LIGHT: f64 = 0.8;
 /// Less work than this share of the time does not show above noise.
 const LEAST_SHOWN: f64 = 0.03;
 /// Of what steps could do at most, the part that requests which come at random leave usable.
@@ -145,6 +156,10 @@ impl Learned {
         } else if queue < 0.1 && moment.missed != Some(true) {
             self.floor = alone.max(self.floor * fades);
         }
+        // Whoever misses while doing less can do no more: an engine that slowed down is not what it was seen to be.
+        if moment.missed == Some(true) && alone < self.floor {
+            self.floor += 0.3 * (alone - self.floor);
+        }
         self.learn_pace(each, moment, seconds);
     }
 
@@ -155,13 +170,18 @@ impl Learned {
         if moment.reads_per_written.is_some_and(|reads| reads > MOSTLY_READING) {
             return;
         }
+        self.line.add(each, pace, seconds);
         let Some(idle) = self.idle(pace, moment, seconds) else { return };
         let Some(shown) = shown(idle, pace, moment) else { return };
         // Tokens tell of the times in which they were written. Where an engine stands still in between, that is not
         // all of the time.
         let running = moment.running.unwrap_or(0.0);
         let before = std::mem::replace(&mut self.running, running);
-        if shown < LEAST_SHOWN || running.min(before) < BUSY {
+        if shown < LEAST_SHOWN {
+            return;
+        }
+        if running.min(before) < BUSY {
+            self.light.add(each, shown, seconds, HALF_LIFE_S);
             return;
         }
         self.slow.add(each, shown, seconds, HALF_LIFE_S);
@@ -188,7 +208,15 @@ impl Learned {
         // What was measured grows old where nothing is idle any more: then it is no longer than the shortest.
         let measured = self.idle_pace.map(|idle| idle.min(least));
         let expected = moment.expected.map(|paces| paces.idle).filter(|idle| least > 0.95 * idle);
-        measured.or(expected.map(|idle| idle.min(least)))
+        // The prediction stands until loads that differ show it to be wrong by more than they can be.
+        let fitted = self.line.idle().map(|idle| idle.min(least));
+        let fitted = match (fitted, expected) {
+            (Some(fitted), Some(idle)) if (fitted / idle).ln().abs() <= STANDS => Some(idle),
+            (fitted, _) => fitted,
+        };
+        // A prediction that is slower than what was seen says nothing about an idle step, but that it is shorter.
+        let refuted = moment.expected.map(|_| REFUTED * least);
+        measured.or(fitted).or(expected.map(|idle| idle.min(least))).or(refuted)
     }
 
     /// Without a stated capacity, the first reading that is seen and the writing that goes with it: what is written in
@@ -223,6 +251,8 @@ impl Learned {
     fn rescale(&mut self, factor: f64) {
         self.slow.counted *= factor;
         self.quick.counted *= factor;
+        self.light.counted *= factor;
+        self.line.rescale(factor);
         self.floor *= factor;
         self.ceiling = self.ceiling.map(|known| known * factor);
     }
@@ -253,14 +283,23 @@ impl Learned {
         }
     }
 
+    /// What a replica was seen to do at least: all of it at once, or with time to spare.
+    fn floor(&self) -> f64 {
+        let light = self.light.factor(self.is_stated()).map_or(0.0, |factor| LIGHT * factor);
+        // Where engines are busy, their pace says it better.
+        let light = if self.slow.readings >= ENOUGH { 0.0 } else { light };
+        self.floor.max(light)
+    }
+
     /// What a replica does over what it was thought to, if anything was measured.
     pub(crate) fn factor(&self) -> Option<f64> {
         let stated = self.is_stated();
+        let floor = self.floor();
         match self.shown() {
             // The prior stands until it is shown to be wrong by more than what is shown may be.
-            Some(shown) if stated && (shown.max(self.floor) - 1.0).abs() <= STANDS => Some(1.0),
-            Some(shown) => Some(shown.max(self.floor)),
-            None => (self.floor > if stated { 1.0 } else { 0.0 }).then_some(self.floor),
+            Some(shown) if stated && (shown.max(floor) - 1.0).abs() <= STANDS => Some(1.0),
+            Some(shown) => Some(shown.max(floor)),
+            None => (floor > if stated { 1.0 } else { 0.0 }).then_some(floor),
         }
     }
 
@@ -294,7 +333,7 @@ impl Learned {
 }
 
 /// How many numbers it is.
-pub(crate) const NUMBERS: usize = 17;
+pub(crate) const NUMBERS: usize = 20 + line::NUMBERS;
 
 /// In place of a number that is not known.
 const NOT_KNOWN: f64 = -1.0;
@@ -306,6 +345,8 @@ impl Learned {
         let known = |number: Option<f64>| number.unwrap_or(NOT_KNOWN);
         let Sums { counted, shown, readings } = self.slow;
         let quick = self.quick;
+        let [count, work, speed, squares, products] = self.line.numbers();
+        let light = self.light;
         Some([
             baseline.prefill,
             baseline.decode,
@@ -324,6 +365,14 @@ impl Learned {
             self.queue,
             self.running,
             known(self.seen_at.map(|at| at.as_micros() as f64)),
+            light.counted,
+            light.shown,
+            light.readings,
+            count,
+            work,
+            speed,
+            squares,
+            products,
         ])
     }
 
@@ -331,12 +380,20 @@ impl Learned {
     pub(crate) fn restored(numbers: &[f64; NUMBERS]) -> Option<Self> {
         let [prefill, decode, reading, stated, counted, shown, readings, idle, floor, ceiling, ..] =
             *numbers;
-        let [.., quick_counted, quick_shown, quick_readings, least, queue, running, seen_at] =
-            *numbers;
+        let (rest, line) = numbers.split_last_chunk()?;
+        let (rest, &[counted_light, shown_light, readings_light]) = rest.split_last_chunk()?;
+        let &[.., quick_counted, quick_shown, quick_readings, least, queue, running, seen_at] =
+            rest
+        else {
+            return None;
+        };
+        let light = Sums { counted: counted_light, shown: shown_light, readings: readings_light };
+        let line = Line::restored(*line)?;
         let quick = Sums { counted: quick_counted, shown: quick_shown, readings: quick_readings };
         let sums = [counted, shown, readings, floor, queue, running];
-        let quicks = [quick.counted, quick.shown, quick.readings];
-        let sums = sums.iter().chain(&quicks).all(|one| (0.0..1e9).contains(one));
+        let quicks = [quick, light].map(|sums| [sums.counted, sums.shown, sums.readings]);
+        let quicks = quicks.as_flattened();
+        let sums = sums.iter().chain(quicks).all(|one| (0.0..1e9).contains(one));
         let baseline = [prefill, decode].iter().all(|rate| (1.0..1e12).contains(rate));
         let rest = [reading, idle, ceiling, least].iter().all(|one| (NOT_KNOWN..1e9).contains(one))
             && (NOT_KNOWN..9e15).contains(&seen_at);
@@ -350,6 +407,8 @@ impl Learned {
             }),
             slow: Sums { counted, shown, readings },
             quick,
+            light,
+            line,
             least_pace: known(least),
             queue,
             running,

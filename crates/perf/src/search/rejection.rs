@@ -123,11 +123,11 @@ impl fmt::Display for Rejection {
             }
             Self::NoPrice => f.write_str("no price known"),
             Self::OverBudget { usd, budget } => {
-                write!(f, "costs up to ${usd:.2}, budget ${budget:.2}")
+                write!(f, "may cost ${usd:.2}, budget ${budget:.2}")
             }
             Self::TooLate { seconds, deadline } => {
                 let days = |seconds: f64| seconds / 86_400.0;
-                write!(f, "takes up to {:.1} days, deadline {:.1}", days(*seconds), days(*deadline))
+                write!(f, "may take {:.1} days, deadline {:.1}", days(*seconds), days(*deadline))
             }
             Self::Format { what } => write!(f, "has no {what}"),
             Self::TooMany { gpus, most } => write!(f, "needs {gpus} GPUs, at most {most}"),

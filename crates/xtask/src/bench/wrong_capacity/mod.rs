@@ -71,8 +71,14 @@ fn measured(root: &Path, args: &Args) -> Result<Measured> {
     Ok(Measured {
         text: text(&rows, args.seeds, &handed_on),
         figures: vec![
-            measure("governor.wrong_capacity_missed_ratio", round(missed), "", Op::AtMost, 1.2),
-            measure("governor.wrong_capacity_cost_ratio", round(cost), "", Op::AtMost, 1.15),
+            measure(
+                "governor.wrong_capacity_missed_ratio",
+                round(missed),
+                "times",
+                Op::AtMost,
+                1.2,
+            ),
+            measure("governor.wrong_capacity_cost_ratio", round(cost), "times", Op::AtMost, 1.15),
             measure(
                 "operator.restart_divergence",
                 handed_on.divergence as f64,
