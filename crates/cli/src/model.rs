@@ -26,6 +26,12 @@ pub(crate) struct FormatArgs {
     cache_dtype: Option<Dtype>,
 }
 
+/// A flag that names an engine.
+pub(crate) fn engines() -> impl TypedValueParser<Value = Engine> {
+    PossibleValuesParser::new(Engine::ALL.map(Engine::name))
+        .map(|name| Engine::named(&name).expect("only names of engines come through"))
+}
+
 fn formats(names: &'static [&'static str]) -> impl TypedValueParser<Value = Dtype> {
     PossibleValuesParser::new(names.iter().copied())
         .map(|name| Dtype::named(&name).expect("only names of formats come through"))

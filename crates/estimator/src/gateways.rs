@@ -75,8 +75,8 @@ fn asked(reading: &GatewayReading, uncached: Option<f64>) -> Asked {
         span.map_or(0.0, |span| span.grown(|counts| count(counts) as f64))
     };
     let waits = reading.waiting_tokens > 0 || reading.unread_tokens > 0;
-    let (read, all) = prompts(span, &counts);
-    let share = uncached.unwrap_or(if all > 0.0 { (read / all).min(1.0) } else { 1.0 });
+    let prompts = prompts(span, &counts);
+    let share = uncached.or(uncached_share(prompts)).unwrap_or(1.0);
     let waiting = reading.waiting_tokens as f64 * share;
     let to_read = |counts: &GatewayCounts| match uncached {
         Some(share) => share * counts.prompt_tokens as f64,
@@ -97,7 +97,7 @@ fn asked(reading: &GatewayReading, uncached: Option<f64>) -> Asked {
         in_flight: reading.in_flight as f64,
         judged: (counts.judged as f64, counts.missed as f64),
         shape: shape(span, &counts),
-        prompts: prompts(span, &counts),
+        prompts,
         paced: (grown(|counts| counts.paced_tokens), grown(|counts| counts.paced_micros) / 1e6),
     }
 }
@@ -118,6 +118,11 @@ fn prompts(span: Option<Span<GatewayCounts>>, counts: &GatewayCounts) -> (f64, f
     });
     let of_all = (counts.unread() as f64, counts.prompt_tokens as f64);
     of_window.filter(|(_, all)| *all > 0.0).unwrap_or(of_all)
+}
+
+/// The part that no cache has, if any came.
+fn uncached_share((read, all): (f64, f64)) -> Option<f64> {
+    (all > 0.0).then(|| (read / all).min(1.0))
 }
 
 /// Mean tokens of prompts and answers: of all time while that is short, and of the window later, if anything ended
@@ -145,8 +150,7 @@ fn shape(span: Option<Span<GatewayCounts>>, counts: &GatewayCounts) -> Option<Me
 impl Asked {
     /// The part of prompt tokens that no cache is thought to have had, if any came.
     pub(crate) fn uncached(&self) -> Option<f64> {
-        let (read, all) = self.prompts;
-        (all > 0.0).then(|| (read / all).min(1.0))
+        uncached_share(self.prompts)
     }
 
     /// The same model at another gateway, or under another name.

@@ -135,6 +135,11 @@ impl<'a> Lane<'a> {
         self.ready + self.coming + self.short + failing - self.spared - self.replaced
     }
 
+    /// Whether it has replicas, or should.
+    pub(crate) fn is_used(&self) -> bool {
+        self.baseline > 0 || self.live() > 0
+    }
+
     /// Whether a replica does not serve, or will not for long.
     pub(crate) fn is_failing(&self, id: &ReplicaId) -> bool {
         self.sick.contains(&id) || self.gone.contains(&id)

@@ -99,9 +99,8 @@ fn first_replica(seat: &mut Seat<'_>) {
 /// That a replica was seen to do so much does not say that it can do no more: while nobody waits and no more miss than
 /// may, nothing is added. Each replica that is added makes the others do less, and the next look would see less still.
 fn unproven(seat: &mut Seat<'_>, memory: &ModelMemory) {
-    let used = |lane: &&Lane<'_>| lane.baseline > 0 || lane.live() > 0;
-    let at_least = |lane: &Lane<'_>| lane.variant.capacity.is_at_least();
-    let unproven = seat.lanes.iter().filter(used).any(at_least);
+    let at_least = |lane: &Lane<'_>| lane.is_used() && lane.variant.capacity.is_at_least();
+    let unproven = seat.lanes.iter().any(at_least);
     let fine = !waits(seat) && memory.feedback.overdrawn(seat) <= 0.0;
     if unproven && fine && seat.target() > seat.baseline().max(seat.floor()) {
         hold(seat);

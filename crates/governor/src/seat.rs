@@ -91,10 +91,9 @@ impl<'a> Seat<'a> {
     }
 
     fn is_blind(&self) -> bool {
-        let used = |lane: &&Lane<'_>| lane.baseline > 0 || lane.live() > 0;
         self.model.demand.freshness() != Freshness::Fresh
             || !self.lanes.iter().any(|lane| lane.known)
-            || self.lanes.iter().filter(used).any(|lane| !lane.known)
+            || self.lanes.iter().any(|lane| lane.is_used() && !lane.known)
     }
 
     /// Sets the sizes of the lanes, and lets capacity and forecast learn where all is fresh.

@@ -29,12 +29,14 @@ impl Line {
     pub(super) fn add(&mut self, work: f64, pace: f64, seconds: f64) {
         let left = (-seconds / HALF_LIFE_S * std::f64::consts::LN_2).exp();
         let speed = 1.0 / pace;
-        let sums = [1.0, work, speed, work * work, work * speed];
-        let before = self.numbers();
-        let mut sums = sums.into_iter().zip(before).map(|(more, before)| before * left + more);
-        let mut next = || sums.next().unwrap_or_default();
-        *self =
-            Self { count: next(), work: next(), speed: next(), squares: next(), products: next() };
+        let with = |sum: f64, more: f64| sum * left + more;
+        *self = Self {
+            count: with(self.count, 1.0),
+            work: with(self.work, work),
+            speed: with(self.speed, speed),
+            squares: with(self.squares, work * work),
+            products: with(self.products, work * speed),
+        };
     }
 
     /// Time per token of an engine with nothing to do, if readings differ enough to tell.

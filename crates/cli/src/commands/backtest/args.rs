@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use flyball_perf::engine::Engine;
 use flyball_simulator::cold_start::ColdStart;
@@ -14,7 +13,7 @@ use super::{tune, why};
 use crate::catalog::CatalogArgs;
 use crate::commands::plan::quantities;
 use crate::flags::{time, time_above_zero};
-use crate::model::FormatArgs;
+use crate::model::{FormatArgs, engines};
 
 /// Whom the governor is held against unless somebody says: the settings of others that do best where they are
 /// published, and at the end the one that people copy.
@@ -184,11 +183,6 @@ pub(super) enum Method {
     Rates,
     /// Each through the steps of an engine, with its batch and its cache
     Requests,
-}
-
-fn engines() -> impl TypedValueParser<Value = Engine> {
-    PossibleValuesParser::new(Engine::ALL.map(Engine::name))
-        .map(|name| Engine::named(&name).expect("only names of engines come through"))
 }
 
 /// `1.4rps`, or as everywhere else `1.4/s`.

@@ -8,6 +8,7 @@ mod parts;
 pub(crate) mod quantities;
 mod range;
 mod serve;
+mod service;
 #[cfg(test)]
 mod tests;
 mod trace;

@@ -2,22 +2,18 @@
 
 pub(super) mod answer;
 
-use std::time::Duration;
-
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flyball_perf::catalog::Catalog;
-use flyball_perf::engine::Engine;
 use flyball_perf::hardware::Accelerator;
 use flyball_perf::search::fleet::{self, Wanted, Way};
 use flyball_perf::search::serve::{
-    Knowledge, Part, ServeObjective, ServePlan, ServeQuestion, Targets, serve,
+    Knowledge, Part, ServeObjective, ServePlan, ServeQuestion, serve,
 };
 use flyball_perf::serving::steady::Shape;
 
 use super::quantities;
+use super::service::ServiceArgs;
 use crate::catalog::{self, CatalogArgs};
-use crate::flags::time_above_zero;
 use crate::model::{FormatArgs, Model};
 use crate::output::{Exit, Failure, Printer};
 use answer::FleetAnswer;
@@ -53,30 +49,8 @@ pub(crate) struct FleetArgs {
     #[arg(value_parser = quantities::at_least_one, required = true, value_delimiter = ',')]
     output: Vec<f64>,
 
-    /// Time to the first token, 95th percentile, as in 500ms; of every model
-    #[arg(long, aliases = ["ttft"], value_name = "TIME", env = "FLYBALL_PLAN_TTFT_P95")]
-    #[arg(hide_env_values = true, value_parser = time_above_zero)]
-    ttft_p95: Option<Duration>,
-
-    /// Time between two tokens, 95th percentile, as in 40ms; of every model
-    #[arg(long, aliases = ["itl", "tpot", "tpot-p95"], value_name = "TIME", env = "FLYBALL_PLAN_ITL_P95")]
-    #[arg(hide_env_values = true, value_parser = time_above_zero)]
-    itl_p95: Option<Duration>,
-
-    /// Engine that serves
-    #[arg(long, value_name = "NAME", env = "FLYBALL_PLAN_ENGINE", hide_env_values = true)]
-    #[arg(default_value = "vllm", value_parser = engines())]
-    engine: Engine,
-
-    /// Share of its capacity that a replica is planned for, at most
-    #[arg(long, value_name = "SHARE", env = "FLYBALL_PLAN_MAX_LOAD", hide_env_values = true)]
-    #[arg(default_value = "80%", value_parser = quantities::share)]
-    max_load: f64,
-
-    /// Fewest replicas of a model, so that one can be lost or replaced
-    #[arg(long, value_name = "N", env = "FLYBALL_PLAN_MIN_REPLICAS", hide_env_values = true)]
-    #[arg(default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
-    min_replicas: u32,
+    #[command(flatten)]
+    service: ServiceArgs,
 
     #[command(flatten)]
     formats: FormatArgs,
@@ -122,7 +96,8 @@ pub(super) fn outcome(args: &FleetArgs) -> Result<FleetAnswer, Failure> {
 
 fn wanted(args: &FleetArgs, asked: &Asked) -> Wanted {
     let ways = asked.plan.ranked.iter().enumerate();
-    let way = |(index, choice)| Way::of(index, choice, args.max_load, args.min_replicas);
+    let way =
+        |(index, choice)| Way::of(index, choice, args.service.max_load, args.service.min_replicas);
     Wanted { rate: asked.rate, ways: ways.map(way).collect() }
 }
 
@@ -141,23 +116,18 @@ fn ask(
         one_of("--input", &args.input, index, count)?,
         one_of("--output", &args.output, index, count)?,
     ];
-    let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
     let question = ServeQuestion {
         model: &model.architecture,
-        engine: args.engine,
+        engine: args.service.engine,
         cache: model.cache,
         shape: Shape::usual(input, output),
         rate,
-        targets: Targets {
-            ttft_p95: seconds(args.ttft_p95),
-            itl_p95: seconds(args.itl_p95),
-            tpot: None,
-        },
+        targets: args.service.targets(),
         parts,
         objective: ServeObjective::FewestGpus,
         spare: 0,
-        most_load: args.max_load,
-        fewest_replicas: args.min_replicas,
+        most_load: args.service.max_load,
+        fewest_replicas: args.service.min_replicas,
         most_gpus: stock.iter().map(|one| one.gpus).max().unwrap_or(0).min(64),
         sequences: 256,
     };
@@ -194,9 +164,4 @@ fn stock<'a>(args: &FleetArgs, catalog: &'a Catalog) -> Result<Vec<Stock<'a>>, F
         }
     }
     Ok(stock)
-}
-
-fn engines() -> impl TypedValueParser<Value = Engine> {
-    PossibleValuesParser::new(Engine::ALL.map(Engine::name))
-        .map(|name| Engine::named(&name).expect("only names of engines come through"))
 }

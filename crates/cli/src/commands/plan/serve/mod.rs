@@ -8,20 +8,18 @@ mod warnings;
 mod why;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
-use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
-use flyball_perf::engine::Engine;
+use clap::builder::BoolishValueParser;
 use flyball_perf::search::sensitivity;
-use flyball_perf::search::serve::{Knowledge, ServeObjective, ServeQuestion, Targets, serve};
+use flyball_perf::search::serve::{Knowledge, ServeObjective, ServeQuestion, serve};
 use flyball_perf::serving::steady::Shape;
 
 use super::parts::PartsArgs;
 use super::quantities;
+use super::service::ServiceArgs;
 use super::trace;
 use crate::chart;
-use crate::flags::time_above_zero;
 use crate::model::{FormatArgs, Model};
 use crate::output::{Answer, Detail, Exit, Failure, Printer};
 use answer::{LoadView, ServeAnswer};
@@ -56,20 +54,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE", env = "FLYBALL_PLAN_TRACE", hide_env_values = true)]
     trace: Option<PathBuf>,
 
-    /// Time to the first token, 95th percentile, as in 500ms
-    #[arg(long, aliases = ["ttft"], value_name = "TIME", env = "FLYBALL_PLAN_TTFT_P95")]
-    #[arg(hide_env_values = true, value_parser = time_above_zero)]
-    ttft_p95: Option<Duration>,
-
-    /// Time between two tokens, 95th percentile, as in 40ms
-    #[arg(long, aliases = ["itl", "tpot", "tpot-p95"], value_name = "TIME", env = "FLYBALL_PLAN_ITL_P95")]
-    #[arg(hide_env_values = true, value_parser = time_above_zero)]
-    itl_p95: Option<Duration>,
-
-    /// Engine that serves
-    #[arg(long, value_name = "NAME", env = "FLYBALL_PLAN_ENGINE", hide_env_values = true)]
-    #[arg(default_value = "vllm", value_parser = engines())]
-    engine: Engine,
+    #[command(flatten)]
+    service: ServiceArgs,
 
     /// What to look for
     #[arg(long, value_name = "WHAT", env = "FLYBALL_PLAN_OBJECTIVE", hide_env_values = true)]
@@ -86,16 +72,6 @@ pub(crate) struct ServeArgs {
     #[arg(default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..))]
     #[arg(alias = "most-gpus")]
     max_gpus: u32,
-
-    /// Share of its capacity that a replica is planned for, at most
-    #[arg(long, value_name = "SHARE", env = "FLYBALL_PLAN_MAX_LOAD", hide_env_values = true)]
-    #[arg(default_value = "80%", value_parser = quantities::share)]
-    max_load: f64,
-
-    /// Fewest replicas, so that one can be lost or replaced
-    #[arg(long, value_name = "N", env = "FLYBALL_PLAN_MIN_REPLICAS", hide_env_values = true)]
-    #[arg(default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
-    min_replicas: u32,
 
     /// Requests that run at once in one replica, at most
     #[arg(long, value_name = "N", env = "FLYBALL_PLAN_SEQUENCES", hide_env_values = true)]
@@ -138,11 +114,6 @@ enum Objective {
     TokensPerDollar,
 }
 
-fn engines() -> impl TypedValueParser<Value = Engine> {
-    PossibleValuesParser::new(Engine::ALL.map(Engine::name))
-        .map(|name| Engine::named(&name).expect("only names of engines come through"))
-}
-
 /// The plan, or the command that it comes to.
 pub(super) enum Outcome {
     Plan(Box<ServeAnswer>),
@@ -164,7 +135,7 @@ pub(super) fn run(args: &ServeArgs, printer: &Printer) -> Result<Exit, Failure> 
 
 pub(super) fn outcome(args: &ServeArgs) -> Result<Outcome, Failure> {
     let mut model = Model::load(&args.model, &args.formats)?;
-    let assumed_cache = model.cache_of_engine(args.engine, &args.formats);
+    let assumed_cache = model.cache_of_engine(args.service.engine, &args.formats);
     let catalog = args.parts.catalog.load()?;
     let parts = args.parts.choose(&catalog, "flyball plan serve --gpu")?;
     if parts.is_empty() {
@@ -179,30 +150,25 @@ pub(super) fn outcome(args: &ServeArgs) -> Result<Outcome, Failure> {
         return Err(Failure::new(Exit::Usage, "--budget only goes with --objective fastest")
             .hint("remove it, or add --objective fastest"));
     }
-    let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
     let question = ServeQuestion {
         model: &model.architecture,
-        engine: args.engine,
+        engine: args.service.engine,
         cache: model.cache,
         shape: load.shape,
         rate: load.rate,
-        targets: Targets {
-            ttft_p95: seconds(args.ttft_p95),
-            itl_p95: seconds(args.itl_p95),
-            tpot: None,
-        },
+        targets: args.service.targets(),
         parts: &parts,
         objective: args.objective(),
         spare: u32::from(args.parts.spot),
-        most_load: args.max_load,
-        fewest_replicas: args.min_replicas,
+        most_load: args.service.max_load,
+        fewest_replicas: args.service.min_replicas,
         most_gpus: args.max_gpus,
         sequences: args.sequences,
     };
     let knowledge = Knowledge::builtin();
     let plan = serve(&question, &knowledge);
     if args.emit {
-        return emit::command(args.engine, &model, &plan, &load).map(Outcome::Command);
+        return emit::command(args.service.engine, &model, &plan, &load).map(Outcome::Command);
     }
     let changes = sensitivity::changes(&question, &knowledge);
     let mut answer = ServeAnswer::new(&model, &load, &question, &plan, &changes, args.top);
