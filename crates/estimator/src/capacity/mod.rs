@@ -12,6 +12,7 @@
 
 mod baseline;
 mod line;
+mod slowed;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ use flyball_core::interval::{Interval, Origin};
 use flyball_core::snapshot::Capacity;
 use flyball_core::units::{Micros, Timestamp, TokensPerSecond};
 use line::Line;
+use slowed::Slowed;
 
 /// One moment, as far as it tells about the capacity of a replica.
 #[derive(Clone, Copy, Debug)]
@@ -71,6 +73,15 @@ pub(crate) struct Learned {
     queue: f64,
     /// Requests in one replica at the last moment.
     running: f64,
+    /// Whether all of them became slower than they were first known to be.
+    slowed: Slowed,
+}
+
+/// Seconds per token with as many requests inside as a replica carries, and the share of all its time that they take.
+#[derive(Clone, Copy, Debug)]
+struct Longest {
+    pace: f64,
+    share: f64,
 }
 
 /// Work as it is counted and as steps show it, both fading.
@@ -86,6 +97,8 @@ const HALF_LIFE_S: f64 = 1_800.0;
 const QUICK_HALF_LIFE_S: f64 = 150.0;
 /// Sums rest on so many readings before they are believed more than the prior.
 const ENOUGH: f64 = 6.0;
+/// And on so many before a change of speed is told by them.
+const SETTLED: f64 = 12.0;
 /// The quick sums and the slow ones differ by so much when something has changed.
 const CHANGED: f64 = 0.15;
 /// The prior stands where what is shown differs by no more.
@@ -172,7 +185,8 @@ impl Learned {
         }
         self.line.add(each, pace, seconds);
         let Some(idle) = self.idle(pace, moment, seconds) else { return };
-        let Some(shown) = shown(idle, pace, moment) else { return };
+        let Some(longest) = self.longest(idle, moment) else { return };
+        let shown = longest.share * (1.0 - idle / pace) / (1.0 - idle / longest.pace);
         // Tokens tell of the times in which they were written. Where an engine stands still in between, that is not
         // all of the time.
         let running = moment.running.unwrap_or(0.0);
@@ -184,6 +198,9 @@ impl Learned {
             self.light.add(each, shown, seconds, HALF_LIFE_S);
             return;
         }
+        if self.follow_speed(each, (idle, pace), longest, moment, seconds) {
+            return;
+        }
         self.slow.add(each, shown, seconds, HALF_LIFE_S);
         self.quick.add(each, shown, seconds, QUICK_HALF_LIFE_S);
         let stated = self.is_stated();
@@ -192,6 +209,57 @@ impl Learned {
         {
             self.slow = self.quick;
         }
+    }
+
+    /// Whether engines are what they were. If they are all slower or quicker, what is known of them is changed by that,
+    /// and measured again from there.
+    fn follow_speed(
+        &mut self,
+        each: f64,
+        (idle, pace): (f64, f64),
+        longest: Longest,
+        moment: &Moment,
+        seconds: f64,
+    ) -> bool {
+        let stated = self.is_stated();
+        let Some(factor) = self.slow.factor(stated).filter(|_| self.slow.readings >= SETTLED)
+        else {
+            return false;
+        };
+        let of_all = |idle: f64, longest: Longest| (1.0 - idle / longest.pace) / longest.share;
+        let done = each / factor * of_all(idle, longest);
+        let Some(times) = self.slowed.look(idle / pace + done, seconds) else { return false };
+        self.idle_pace = self.idle_pace.map(|known| known * times);
+        self.least_pace = Some(pace);
+        self.line = Line::default();
+        let Some(now) = self.longest(idle * times, moment) else { return false };
+        let left = of_all(idle * times, now) / of_all(idle, longest) / times;
+        let since = Sums {
+            counted: factor * left * ENOUGH * seconds,
+            shown: ENOUGH * seconds,
+            readings: ENOUGH,
+        };
+        (self.slow, self.quick) = (since, since);
+        self.floor *= left.min(1.0);
+        self.ceiling = None;
+        true
+    }
+
+    /// How long tokens take with as many requests as a replica carries. Where that is not known: with as many as it can
+    /// do at all it is as long as the objective allows.
+    fn longest(&self, idle: f64, moment: &Moment) -> Option<Longest> {
+        let longest = match (moment.expected, moment.allowed) {
+            (Some(paces), allowed) => {
+                let pace = paces.full * idle / paces.idle;
+                // Engines that slowed down have the same objective as before.
+                let most = allowed.map_or(pace, |allowed| paces.full.max(USABLE * allowed));
+                let slowed = self.slowed.times > 1.0;
+                Longest { pace: if slowed { pace.min(most) } else { pace }, share: 1.0 }
+            }
+            (None, Some(allowed)) => Longest { pace: allowed, share: 1.0 / USABLE },
+            (None, None) => return None,
+        };
+        (longest.pace > 1.05 * idle).then_some(longest)
     }
 
     /// Time per token of an engine with next to nothing to do: as it was measured while next to nothing ran, and else
@@ -207,7 +275,8 @@ impl Learned {
         }
         // What was measured grows old where nothing is idle any more: then it is no longer than the shortest.
         let measured = self.idle_pace.map(|idle| idle.min(least));
-        let expected = moment.expected.map(|paces| paces.idle).filter(|idle| least > 0.95 * idle);
+        let expected = moment.expected.map(|paces| paces.idle * self.slowed.times);
+        let expected = expected.filter(|idle| least > 0.95 * idle);
         // The prediction stands until loads that differ show it to be wrong by more than they can be.
         let fitted = self.line.idle().map(|idle| idle.min(least));
         let fitted = match (fitted, expected) {
@@ -333,7 +402,7 @@ impl Learned {
 }
 
 /// How many numbers it is.
-pub(crate) const NUMBERS: usize = 20 + line::NUMBERS;
+pub(crate) const NUMBERS: usize = 20 + line::NUMBERS + slowed::NUMBERS;
 
 /// In place of a number that is not known.
 const NOT_KNOWN: f64 = -1.0;
@@ -346,6 +415,7 @@ impl Learned {
         let Sums { counted, shown, readings } = self.slow;
         let quick = self.quick;
         let [count, work, speed, squares, products] = self.line.numbers();
+        let [times, follows, looks] = self.slowed.numbers();
         let light = self.light;
         Some([
             baseline.prefill,
@@ -373,6 +443,9 @@ impl Learned {
             speed,
             squares,
             products,
+            times,
+            follows,
+            looks,
         ])
     }
 
@@ -380,7 +453,8 @@ impl Learned {
     pub(crate) fn restored(numbers: &[f64; NUMBERS]) -> Option<Self> {
         let [prefill, decode, reading, stated, counted, shown, readings, idle, floor, ceiling, ..] =
             *numbers;
-        let (rest, line) = numbers.split_last_chunk()?;
+        let (rest, slowed) = numbers.split_last_chunk()?;
+        let (rest, line) = rest.split_last_chunk()?;
         let (rest, &[counted_light, shown_light, readings_light]) = rest.split_last_chunk()?;
         let &[.., quick_counted, quick_shown, quick_readings, least, queue, running, seen_at] =
             rest
@@ -388,7 +462,7 @@ impl Learned {
             return None;
         };
         let light = Sums { counted: counted_light, shown: shown_light, readings: readings_light };
-        let line = Line::restored(*line)?;
+        let (line, slowed) = (Line::restored(*line)?, Slowed::restored(*slowed)?);
         let quick = Sums { counted: quick_counted, shown: quick_shown, readings: quick_readings };
         let sums = [counted, shown, readings, floor, queue, running];
         let quicks = [quick, light].map(|sums| [sums.counted, sums.shown, sums.readings]);
@@ -409,6 +483,7 @@ impl Learned {
             quick,
             light,
             line,
+            slowed,
             least_pace: known(least),
             queue,
             running,
@@ -418,17 +493,6 @@ impl Learned {
             ceiling: known(ceiling),
         })
     }
-}
-
-/// The share of what a replica carries that its pace shows it to do. Where it is not known how long tokens take with
-/// as many requests as it carries: with as many as it can do at all it is as long as the objective allows.
-fn shown(idle: f64, pace: f64, moment: &Moment) -> Option<f64> {
-    let (longest, share) = match (moment.expected, moment.allowed) {
-        (Some(paces), _) => (paces.full * idle / paces.idle, 1.0),
-        (None, Some(allowed)) => (allowed, 1.0 / USABLE),
-        (None, None) => return None,
-    };
-    (longest > 1.05 * idle).then(|| share * (1.0 - idle / pace) / (1.0 - idle / longest))
 }
 
 fn seconds(time: Micros) -> f64 {

@@ -47,10 +47,10 @@ pub(super) fn all(player: &Player, folder: &Path, said: &dyn Fn(&str)) -> Result
         let engines = Engines { model: model.model, tensor: model.tensor, gpu };
         for cold_start in COLD_STARTS {
             let name = |what: &str| format!("{what} {} {gpu} @{cold_start}", model.name);
-            let hours = ("1h", "01:00:00");
+            let hours = ("1h", "01:00");
             let one = played(player, name("bursts"), &shuffled, engines, cold_start, hours)?;
             said(&one.line());
-            let halves = ("29m", "00:29:00");
+            let halves = ("29m", "00:29");
             let sixfold = std::slice::from_ref(&sixfold);
             let six = played(player, name("sixfold"), sixfold, engines, cold_start, halves)?;
             said(&six.line());

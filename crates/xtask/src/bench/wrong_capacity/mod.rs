@@ -16,7 +16,7 @@ use clap::Args as ClapArgs;
 use play::{Came, Player};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use worlds::{CASES, Case, WORLDS};
+use worlds::{CASES, Case, MOST, WORLDS};
 
 #[derive(ClapArgs)]
 pub(crate) struct Args {
@@ -125,9 +125,10 @@ fn text(rows: &[Row], seeds: u64, handed_on: &restart::HandedOn) -> String {
         "Traffic of some six replicas that grows to ten in an hour, request by request, {seeds} seeds; one request in \
          a hundred may miss. Judged is what comes a quarter of an hour after the beginning, or after the change. \
          \"knew\" is the governor that is told the right capacity, and at a change the new one. `hpa-running` is set \
-         up with the requests that a replica really carries, and `llm-d-slo` follows latencies. Missed / replica-hours.\n\n\
-         | World | What is wrong | knew | governor | cost over knew | hpa-running | llm-d-slo |\n\
-         |---|---|---|---|---|---|---|\n"
+         up with the requests that a replica really carries, and `llm-d-slo` follows latencies. \
+         What {MOST} replicas miss, nobody can avoid. Missed / replica-hours.\n\n\
+         | World | What is wrong | knew | governor | cost over knew | hpa-running | llm-d-slo | static@{MOST} |\n\
+         |---|---|---|---|---|---|---|---|\n"
     );
     let show = |came: Came| format!("{:.2} % / {:.2}", 100.0 * came.missed, came.replica_hours);
     for row in rows {
@@ -137,7 +138,7 @@ fn text(rows: &[Row], seeds: u64, handed_on: &restart::HandedOn) -> String {
         };
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {:.2} | {} | {} |",
+            "| {} | {} | {} | {} | {:.2} | {} | {} | {} |",
             row.world,
             row.case.words(),
             show(row.knew),
@@ -145,6 +146,7 @@ fn text(rows: &[Row], seeds: u64, handed_on: &restart::HandedOn) -> String {
             row.cost_ratio(),
             rival(Player::HpaRunning),
             rival(Player::LlmdSlo),
+            rival(Player::Most),
         );
     }
     let _ = writeln!(

@@ -1,6 +1,6 @@
 //! One world under one policy.
 
-use super::worlds::{Case, World};
+use super::worlds::{Case, MOST, World};
 use anyhow::{Result, ensure};
 use flyball_simulator::cluster;
 use flyball_simulator::policies::Governor;
@@ -19,10 +19,13 @@ pub(super) enum Player {
     Governor,
     HpaRunning,
     LlmdSlo,
+    /// As many replicas as there can be, always.
+    Most,
 }
 
 impl Player {
-    pub(super) const ALL: &[Self] = &[Self::Knew, Self::Governor, Self::HpaRunning, Self::LlmdSlo];
+    pub(super) const ALL: &[Self] =
+        &[Self::Knew, Self::Governor, Self::HpaRunning, Self::LlmdSlo, Self::Most];
 }
 
 /// What came of it.
@@ -55,6 +58,7 @@ pub(super) fn play(world: &World, case: Case, player: Player, seed: u64) -> Resu
         }
         Player::HpaRunning => rival("hpa-running")?,
         Player::LlmdSlo => rival("llm-d-slo")?,
+        Player::Most => rival(&format!("static@{MOST}"))?,
     };
     let run = cluster::run(&setup, policy.as_mut());
     ensure!(run.broken.is_empty(), "{}: {}", world.name, run.broken[0]);
