@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// Longer texts are neither written nor read; the schema of the resource says the same.
 pub const LONGEST: usize = 4_096;
 
-const VERSION: &str = "5";
+const VERSION: &str = "6";
 
 /// The letters of small whole numbers: two of them are one.
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

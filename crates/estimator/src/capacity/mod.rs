@@ -61,6 +61,8 @@ pub(crate) struct Learned {
     light: Sums,
     /// How long tokens took by how much was done.
     line: Line,
+    /// Time per token of an engine with nothing to do, as they last told it.
+    fitted: Option<f64>,
     /// Time per token of an engine with next to nothing to do, as it was measured.
     idle_pace: Option<f64>,
     /// The shortest time per token that was seen.
@@ -114,9 +116,11 @@ const FEW: f64 = 2.0;
 const BUSY: f64 = 4.0;
 /// The time of an idle step is followed over so long.
 const IDLE_S: f64 = 120.0;
-/// Of the shortest time per token that was seen, what an idle step takes where its prediction was slower than that: as
-/// with a quarter of what engines carry.
-const REFUTED: f64 = 0.8;
+/// Of the time per token that is seen, what an idle step takes at least and at most where its prediction was slower.
+const REFUTED: (f64, f64) = (0.5, 0.8);
+/// However light their steps look, replicas are not believed to do more than this times what one was seen to do: where
+/// next to nothing is done, a tenth of a step more or less is a fleet of three or of fourteen.
+const BEYOND: f64 = 5.0;
 /// Of what pace shows of engines that stood still in between, the part that is relied on.
 const LIGHT: f64 = 0.8;
 /// Less work than this share of the time does not show above noise.
@@ -184,8 +188,8 @@ impl Learned {
             return;
         }
         self.line.add(each, pace, seconds);
-        let Some(idle) = self.idle(pace, moment, seconds) else { return };
-        let Some(longest) = self.longest(idle, moment) else { return };
+        let Some(idle) = self.idle(each, pace, moment, seconds) else { return };
+        let Some(longest) = Self::longest(idle, moment) else { return };
         let shown = longest.share * (1.0 - idle / pace) / (1.0 - idle / longest.pace);
         // Tokens tell of the times in which they were written. Where an engine stands still in between, that is not
         // all of the time.
@@ -231,8 +235,9 @@ impl Learned {
         let Some(times) = self.slowed.look(idle / pace + done, seconds) else { return false };
         self.idle_pace = self.idle_pace.map(|known| known * times);
         self.least_pace = Some(pace);
+        self.fitted = self.fitted.map(|known| known * times);
         self.line = Line::default();
-        let Some(now) = self.longest(idle * times, moment) else { return false };
+        let Some(now) = Self::longest(idle * times, moment) else { return false };
         let left = of_all(idle * times, now) / of_all(idle, longest) / times;
         let since = Sums {
             counted: factor * left * ENOUGH * seconds,
@@ -247,14 +252,19 @@ impl Learned {
 
     /// How long tokens take with as many requests as a replica carries. Where that is not known: with as many as it can
     /// do at all it is as long as the objective allows.
-    fn longest(&self, idle: f64, moment: &Moment) -> Option<Longest> {
+    fn longest(idle: f64, moment: &Moment) -> Option<Longest> {
         let longest = match (moment.expected, moment.allowed) {
             (Some(paces), allowed) => {
-                let pace = paces.full * idle / paces.idle;
-                // Engines that slowed down have the same objective as before.
-                let most = allowed.map_or(pace, |allowed| paces.full.max(USABLE * allowed));
-                let slowed = self.slowed.times > 1.0;
-                Longest { pace: if slowed { pace.min(most) } else { pace }, share: 1.0 }
+                let times = idle / paces.idle;
+                let same = times * paces.full;
+                // Engines that are slower or quicker than they are said to be have the same objective.
+                let usable = allowed.map_or(same, |allowed| USABLE * allowed);
+                let pace = match times.ln() {
+                    slower if slower > STANDS => same.min(usable.max(paces.full)),
+                    quicker if quicker < -STANDS => same.max(usable.min(paces.full)),
+                    _ => same,
+                };
+                Longest { pace, share: 1.0 }
             }
             (None, Some(allowed)) => Longest { pace: allowed, share: 1.0 / USABLE },
             (None, None) => return None,
@@ -264,7 +274,7 @@ impl Learned {
 
     /// Time per token of an engine with next to nothing to do: as it was measured while next to nothing ran, and else
     /// as it is expected, unless tokens were quicker than that.
-    fn idle(&mut self, pace: f64, moment: &Moment, seconds: f64) -> Option<f64> {
+    fn idle(&mut self, each: f64, pace: f64, moment: &Moment, seconds: f64) -> Option<f64> {
         let least = self.least_pace.map_or(pace, |least| least.min(pace));
         self.least_pace = Some(least);
         // So many wrote on the mean while these tokens were written: after a load that has just ended they are its own.
@@ -278,14 +288,22 @@ impl Learned {
         let expected = moment.expected.map(|paces| paces.idle * self.slowed.times);
         let expected = expected.filter(|idle| least > 0.95 * idle);
         // The prediction stands until loads that differ show it to be wrong by more than they can be.
-        let fitted = self.line.idle().map(|idle| idle.min(least));
+        self.fitted = self.line.idle().or(self.fitted);
+        let fitted = self.fitted.map(|idle| idle.min(least));
         let fitted = match (fitted, expected) {
             (Some(fitted), Some(idle)) if (fitted / idle).ln().abs() <= STANDS => Some(idle),
             (fitted, _) => fitted,
         };
-        // A prediction that is slower than what was seen says nothing about an idle step, but that it is shorter.
-        let refuted = moment.expected.map(|_| REFUTED * least);
+        let refuted = moment.expected.map(|paces| self.refuted(each, paces, pace).min(least));
         measured.or(fitted).or(expected.map(|idle| idle.min(least))).or(refuted)
+    }
+
+    /// The time of an idle step whose prediction is slower than what was seen: its engines are so many times as quick as
+    /// they are said to be, in all that they do.
+    fn refuted(&self, each: f64, paces: Paces, pace: f64) -> f64 {
+        let done = each * (1.0 - paces.idle / paces.full).max(0.0);
+        let speed = if self.is_stated() { paces.idle / pace + done } else { f64::INFINITY };
+        (paces.idle / speed).clamp(REFUTED.0 * pace, REFUTED.1 * pace)
     }
 
     /// Without a stated capacity, the first reading that is seen and the writing that goes with it: what is written in
@@ -364,7 +382,9 @@ impl Learned {
     pub(crate) fn factor(&self) -> Option<f64> {
         let stated = self.is_stated();
         let floor = self.floor();
-        match self.shown() {
+        let believed = |shown: f64| shown.min((BEYOND * floor).max(1.0));
+        let shown = self.shown().map(|shown| if stated { believed(shown) } else { shown });
+        match shown {
             // The prior stands until it is shown to be wrong by more than what is shown may be.
             Some(shown) if stated && (shown.max(floor) - 1.0).abs() <= STANDS => Some(1.0),
             Some(shown) => Some(shown.max(floor)),
@@ -402,7 +422,7 @@ impl Learned {
 }
 
 /// How many numbers it is.
-pub(crate) const NUMBERS: usize = 20 + line::NUMBERS + slowed::NUMBERS;
+pub(crate) const NUMBERS: usize = 21 + line::NUMBERS + slowed::NUMBERS;
 
 /// In place of a number that is not known.
 const NOT_KNOWN: f64 = -1.0;
@@ -438,6 +458,7 @@ impl Learned {
             light.counted,
             light.shown,
             light.readings,
+            known(self.fitted),
             count,
             work,
             speed,
@@ -455,7 +476,8 @@ impl Learned {
             *numbers;
         let (rest, slowed) = numbers.split_last_chunk()?;
         let (rest, line) = rest.split_last_chunk()?;
-        let (rest, &[counted_light, shown_light, readings_light]) = rest.split_last_chunk()?;
+        let (rest, &[counted_light, shown_light, readings_light, fitted]) =
+            rest.split_last_chunk()?;
         let &[.., quick_counted, quick_shown, quick_readings, least, queue, running, seen_at] =
             rest
         else {
@@ -469,7 +491,9 @@ impl Learned {
         let quicks = quicks.as_flattened();
         let sums = sums.iter().chain(quicks).all(|one| (0.0..1e9).contains(one));
         let baseline = [prefill, decode].iter().all(|rate| (1.0..1e12).contains(rate));
-        let rest = [reading, idle, ceiling, least].iter().all(|one| (NOT_KNOWN..1e9).contains(one))
+        let rest = [reading, idle, ceiling, least, fitted]
+            .iter()
+            .all(|one| (NOT_KNOWN..1e9).contains(one))
             && (NOT_KNOWN..9e15).contains(&seen_at);
         let known = |number: f64| (number >= 0.0).then_some(number);
         (sums && baseline && rest && reading <= 1.0).then(|| Self {
@@ -484,6 +508,7 @@ impl Learned {
             light,
             line,
             slowed,
+            fitted: known(fitted),
             least_pace: known(least),
             queue,
             running,

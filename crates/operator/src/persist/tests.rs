@@ -31,9 +31,10 @@ fn persisted() -> Persisted {
     let [slow, quick] =
         [[320.5, 300.25, 120.0, 0.0125, 0.75, -1.0], [9.0, 8.5, 4.0, 0.01, 0.0, 20.0]];
     let mut capacity = vec![9_000.0, 850.5, 0.625, 1.0];
-    let (light, line) = ([320.5, 300.25, 120.0], [28.5, 9.25, 1_200.0, 3.125, 400.5]);
+    let light = [320.5, 300.25, 120.0, 0.0125];
+    let line = [28.5, 9.25, 1_200.0, 3.125, 400.5, 1.5, 0.975, 240.0];
     capacity.extend(slow.iter().chain(&quick).chain(&[1.7e15]).chain(&light).chain(&line));
-    let capacity: [f64; 25] = capacity.try_into().unwrap();
+    let capacity: [f64; 29] = capacity.try_into().unwrap();
     let estimated = estimator::Learnt {
         shape: Some(Means { prompt: 4_000.0, output: 250.0, answered: 900.0 }),
         starts: BTreeMap::new(),
