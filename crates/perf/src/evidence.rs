@@ -65,6 +65,15 @@ impl Spread {
         if distance < 0.0 { beyond } else { 1.0 - beyond }
     }
 
+    /// What the truth is at most in this share of all cases, given the point.
+    pub fn bound(&self, point: f64, chance: f64) -> f64 {
+        let (side, beyond) =
+            if chance < 0.5 { (self.low, chance) } else { (self.high, 1.0 - chance) };
+        let scale = side.ln().abs() / NINE_TENTHS;
+        let distance = -scale * (2.0 * beyond.max(f64::MIN_POSITIVE)).ln();
+        point * if chance < 0.5 { -distance } else { distance }.exp()
+    }
+
     fn of(logs: [f64; 2], wider: f64) -> Self {
         Self { low: (logs[0] * wider).exp(), high: (logs[1] * wider).exp() }
     }
@@ -254,6 +263,16 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_bound_is_kept_as_often_as_was_asked_for() {
+        let spread = Spread { low: 0.8, high: 2.5 };
+        for chance in [0.05, 0.2, 0.5, 0.8, 0.95] {
+            let bound = spread.bound(3.0, chance);
+            assert!((spread.chance_within(3.0, bound) - chance).abs() < 1e-9, "{chance}: {bound}");
+        }
+        assert!((spread.bound(3.0, 0.95) - 7.5).abs() < 1e-9, "the far end of the interval");
     }
 
     #[test]

@@ -123,7 +123,9 @@ impl fmt::Display for Rejection {
             }
             Self::NoPrice => f.write_str("no price known"),
             Self::OverBudget { usd, budget } => {
-                write!(f, "may cost ${usd:.2}, budget ${budget:.2}")
+                // Cents count where an hour is asked for, and not in a run of weeks.
+                let cents = if *budget < 100.0 { 2 } else { 0 };
+                write!(f, "may cost ${usd:.cents$}, budget ${budget:.cents$}")
             }
             Self::TooLate { seconds, deadline } => {
                 let days = |seconds: f64| seconds / 86_400.0;

@@ -48,6 +48,8 @@ pub struct TrainQuestion<'a> {
     /// The whole catalogue, where relatives of unmeasured parts are looked for.
     pub all: &'a [Accelerator],
     pub size: Size,
+    /// The share of such runs that must keep the deadline or the budget.
+    pub confidence: f64,
     /// Most accelerators to consider where the size is open.
     pub most_gpus: u32,
     pub reliability: Reliability,

@@ -27,6 +27,7 @@ fn question<'a>(
         parts,
         all: &catalog.accelerators,
         size,
+        confidence: 0.8,
         most_gpus: 4096,
         reliability: Reliability::default(),
     }

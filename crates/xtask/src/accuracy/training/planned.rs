@@ -52,6 +52,7 @@ fn error(point: &Point, catalog: &Catalog, coefficients: &TrainingCoefficients) 
         parts: &[part],
         all: &catalog.accelerators,
         size: Size::Gpus(point.row.n_gpus as u32),
+        confidence: 0.8,
         most_gpus: 0,
         reliability: Reliability::default(),
     };

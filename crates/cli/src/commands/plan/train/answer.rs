@@ -64,6 +64,9 @@ pub(super) struct TrainChoiceView {
     pub(super) hfu: f64,
     pub(super) days: RangeView,
     pub(super) usd: Option<RangeView>,
+    /// Percent of such runs that keep the deadline or the budget.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) kept_percent: Option<f64>,
     pub(super) price: Option<PaidView>,
     /// Peak on the fullest accelerator.
     pub(super) memory_bytes: u64,
@@ -171,6 +174,7 @@ impl TrainChoiceView {
             hfu: tidy(choice.hfu),
             days: RangeView::of(choice.seconds, 1.0 / DAY),
             usd: choice.usd.map(|usd| RangeView::of(usd, 1.0)),
+            kept_percent: choice.kept.map(|kept| (100.0 * kept).floor()),
             price: PaidView::of(part, choice.gpus.get()),
             memory_bytes: choice.memory.total().get(),
             usable_bytes: part.accelerator.usable_memory.get(),

@@ -30,8 +30,8 @@ use emit::TrainingCommand;
 /// Plan a training run: GPUs, layout, time and price for a number of tokens
 ///
 /// Fix one of three: how many accelerators (the earliest end wins), the deadline (the least money
-/// wins), or the budget (the earliest end wins). A deadline or budget must hold for the whole
-/// interval.
+/// wins), or the budget (the earliest end wins). Four in five of such runs must keep the deadline or
+/// the budget; --confidence asks for more or fewer.
 #[derive(Debug, Args)]
 // The usage that clap makes is wider than 100 columns.
 #[command(override_usage = "flyball plan train [OPTIONS] --model <MODEL> --tokens <TOKENS>\
@@ -62,6 +62,11 @@ pub(crate) struct TrainArgs {
     #[arg(long, value_name = "USD", env = "FLYBALL_PLAN_BUDGET", hide_env_values = true)]
     #[arg(value_parser = quantities::count, allow_hyphen_values = true)]
     budget: Option<f64>,
+
+    /// Percent of such runs that must keep the deadline or the budget, from 50 to 95
+    #[arg(long, value_name = "PERCENT", env = "FLYBALL_PLAN_CONFIDENCE", hide_env_values = true)]
+    #[arg(default_value = "80", value_parser = clap::value_parser!(u8).range(50..=95))]
+    confidence: u8,
 
     /// Tokens of one sequence
     #[arg(long, value_name = "TOKENS", env = "FLYBALL_PLAN_SEQUENCE", hide_env_values = true)]
@@ -210,6 +215,7 @@ pub(super) fn outcome(
         parts: &parts,
         all: &catalog.accelerators,
         size,
+        confidence: f64::from(args.confidence) / 100.0,
         most_gpus: args.max_gpus,
         reliability: Reliability::default(),
     };
