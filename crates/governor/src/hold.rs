@@ -8,8 +8,8 @@
 
 use crate::fleet::Fleet;
 use crate::forecast::Forecaster;
-use crate::scale::{Answers, Wishes, patience_s, weigh};
-use crate::seat::Seat;
+use crate::model_state::ModelState;
+use crate::scale::{Answers, Recommendations, patience_s, weigh};
 use crate::starts::seconds;
 use flyball_core::decision::PoolDecision;
 use flyball_core::ids::{ModelId, PoolId};
@@ -19,9 +19,9 @@ use std::collections::BTreeMap;
 
 /// What is remembered of one pool.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Held {
+pub(crate) struct HeldPool {
     models: BTreeMap<ModelId, Ahead>,
-    wishes: Wishes,
+    recommendations: Recommendations,
     hold: u32,
     seen_at: Option<Timestamp>,
 }
@@ -35,9 +35,9 @@ struct Ahead {
 
 /// What each pool should hold.
 pub(crate) fn hold(
-    seats: &[Seat<'_>],
+    states: &[ModelState<'_>],
     snapshot: &Snapshot,
-    held: &mut BTreeMap<PoolId, Held>,
+    held: &mut BTreeMap<PoolId, HeldPool>,
 ) -> Vec<PoolDecision> {
     held.retain(|id, _| snapshot.pools.contains_key(id));
     let now = snapshot.taken_at;
@@ -49,8 +49,8 @@ pub(crate) fn hold(
         learnt.seen_at = learnt.seen_at.max(Some(now));
         learnt.models.retain(|model, _| snapshot.models.contains_key(model));
         let mut sum = Sum::default();
-        for seat in seats {
-            learnt.add(&mut sum, seat, id, seconds(supply.point()), new);
+        for state in states {
+            learnt.add(&mut sum, state, id, seconds(supply.point()), new);
         }
         let limit = pool.limit.map_or(u32::MAX, Gpus::get);
         learnt.settle(now, &sum, seconds(supply.point()), limit);
@@ -70,35 +70,42 @@ struct Sum {
     spares: (f64, f64),
 }
 
-impl Held {
+impl HeldPool {
     /// Forgets what was seen of a model.
     pub(crate) fn forget(&mut self, id: &ModelId) {
         self.models.remove(id);
     }
 
-    fn add(&mut self, sum: &mut Sum, seat: &Seat<'_>, pool: &PoolId, supply_s: f64, new: bool) {
-        for (n, lane) in seat.lanes.iter().enumerate() {
-            if &lane.variant.pool != pool {
+    fn add(
+        &mut self,
+        sum: &mut Sum,
+        state: &ModelState<'_>,
+        pool: &PoolId,
+        supply_s: f64,
+        new: bool,
+    ) {
+        for (n, variant) in state.variants.iter().enumerate() {
+            if &variant.observed.pool != pool {
                 continue;
             }
-            let gpus = f64::from(lane.gpus());
-            let target = seat.claimed(lane).saturating_mul(lane.gpus());
+            let gpus = f64::from(variant.gpus());
+            let target = state.claimed(variant).saturating_mul(variant.gpus());
             sum.targets = sum.targets.saturating_add(target);
-            let speaks = n == seat.main && seat.model.acts();
-            let Some((up, keep)) = seat.wanted.filter(|_| speaks) else {
+            let speaks = n == state.main && state.observed.acts();
+            let Some((up, keep)) = state.wanted.filter(|_| speaks) else {
                 // It does not act, nothing is known of it, or another variant speaks for it: it
                 // keeps what it has.
                 sum.wanted.0 += f64::from(target);
                 sum.wanted.1 += f64::from(target);
                 continue;
             };
-            if !self.models.contains_key(seat.id) {
-                self.models.insert(seat.id.clone(), Ahead::default());
+            if !self.models.contains_key(state.id) {
+                self.models.insert(state.id.clone(), Ahead::default());
             }
-            let ahead = self.models.get_mut(seat.id).expect("it was just put there");
-            let far = ahead.look(seat, &lane.fleet(), supply_s + lane.usual_s, new);
+            let ahead = self.models.get_mut(state.id).expect("it was just put there");
+            let far = ahead.look(state, &variant.fleet(), supply_s + variant.usual_s, new);
             // A burst of noise may ask for hundreds; its owner's maximum holds here too.
-            let most = seat.ceiling();
+            let most = state.ceiling();
             let [up, keep, far_up, far_keep] = [up, keep, far.0, far.1].map(|n| n.min(most));
             let square = |far: u32, near: u32| (f64::from(far.saturating_sub(near)) * gpus).powi(2);
             sum.wanted.0 += f64::from(up) * gpus;
@@ -108,26 +115,38 @@ impl Held {
         }
     }
 
-    /// Up at once, down when the wish for fewer has lasted, as for a model.
+    /// Up at once, down when the recommendation for fewer has lasted, as for a model.
     fn settle(&mut self, now: Timestamp, sum: &Sum, supply_s: f64, limit: u32) {
         let whole = |wanted: f64, spares: f64| {
             ((wanted + spares.sqrt() - 0.5).ceil().max(0.0) as u32).max(sum.targets)
         };
         let up = whole(sum.wanted.0, sum.spares.0);
         let keep = whole(sum.wanted.1, sum.spares.1).max(up);
-        let keep = self.wishes.most(now, keep, patience_s(supply_s));
+        let keep = self.recommendations.most(now, keep, patience_s(supply_s));
         self.hold = self.hold.clamp(up, keep.max(up)).min(limit.max(sum.targets));
     }
 }
 
 impl Ahead {
     /// How many replicas would be worth buying, and keeping, if each had to be bought.
-    fn look(&mut self, seat: &Seat<'_>, fleet: &Fleet, supply_s: f64, new: bool) -> (u32, u32) {
+    fn look(
+        &mut self,
+        state: &ModelState<'_>,
+        fleet: &Fleet,
+        supply_s: f64,
+        new: bool,
+    ) -> (u32, u32) {
         if new {
-            self.forecaster.learn(seat.work_now, seat.work_now, seat.now, supply_s, seat.slack_s());
+            self.forecaster.learn(
+                state.work_now,
+                state.work_now,
+                state.now,
+                supply_s,
+                state.slack_s(),
+            );
         }
-        let outlook = self.forecaster.outlook(0.0, seat.slack_s(), supply_s);
-        weigh(&outlook, fleet, seat.worth, supply_s, &mut self.last)
+        let outlook = self.forecaster.outlook(0.0, state.slack_s(), supply_s);
+        weigh(&outlook, fleet, state.worth, supply_s, &mut self.last)
     }
 }
 
@@ -143,14 +162,14 @@ mod tests {
 
     #[test]
     fn spares_add_up_like_deviations() {
-        let mut held = Held::default();
+        let mut held = HeldPool::default();
         held.settle(at(0), &sum(30, 30.0, [3.0, 4.0, 0.0]), 300.0, u32::MAX);
         assert_eq!(held.hold, 35);
     }
 
     #[test]
     fn a_wish_for_fewer_must_last() {
-        let mut held = Held::default();
+        let mut held = HeldPool::default();
         held.settle(at(0), &sum(30, 30.0, [0.0; 3]), 300.0, u32::MAX);
         held.settle(at(15), &sum(20, 20.0, [0.0; 3]), 300.0, u32::MAX);
         assert_eq!(held.hold, 30);
@@ -162,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_limit_holds_the_pool_but_not_below_what_serves() {
-        let mut held = Held::default();
+        let mut held = HeldPool::default();
         held.settle(at(0), &sum(10, 10.0, [8.0, 0.0, 0.0]), 300.0, 10);
         assert_eq!(held.hold, 10);
         held.settle(at(15), &sum(12, 12.0, [0.0; 3]), 300.0, 10);

@@ -7,7 +7,7 @@ use crate::demand::Unit;
 use crate::feedback::{self, Feedback};
 use crate::forecast::{self, Forecaster};
 use crate::memory::Memory;
-use crate::scale::Wishes;
+use crate::scale::Recommendations;
 use crate::zero::Idle;
 use flyball_core::ids::ModelId;
 use flyball_core::snapshot::Misses;
@@ -30,7 +30,7 @@ pub struct Learnt {
     /// What fixed capacities would have missed. A few digits are enough.
     pub hindsight: [f64; forecast::HINDSIGHT_NUMBERS],
     /// How many replicas were wanted lately.
-    pub wishes: Vec<f64>,
+    pub recommendations: Vec<f64>,
     /// Requests and misses that were counted last, and since when the model is idle; below zero where that is
     /// not known.
     pub counted: [f64; 3],
@@ -63,7 +63,7 @@ impl Memory {
             moves: model.forecaster.moves(),
             bursts: model.forecaster.bursts().collect(),
             hindsight: model.forecaster.hindsight(),
-            wishes: model.wishes.numbers(),
+            recommendations: model.recommendations.numbers(),
             counted: [
                 model.misses.map_or(NOT_KNOWN, |misses| misses.requests.get() as f64),
                 model.misses.map_or(NOT_KNOWN, |misses| misses.missed.get() as f64),
@@ -84,7 +84,7 @@ impl Memory {
         model.yardstick = Some(restored.yardstick);
         model.forecaster = restored.forecaster;
         model.feedback = restored.feedback;
-        model.wishes = restored.wishes;
+        model.recommendations = restored.recommendations;
         model.misses = restored.misses;
         model.idle.restore(restored.idle_since, &learnt.idle_s);
         // Pools count in the same unit, which may be another one now.
@@ -103,7 +103,7 @@ struct Restored {
     yardstick: Unit,
     forecaster: Forecaster,
     feedback: Feedback,
-    wishes: Wishes,
+    recommendations: Recommendations,
     misses: Option<Misses>,
     idle_since: Option<Timestamp>,
 }
@@ -132,7 +132,7 @@ impl Restored {
                 learnt.minutes,
             )?,
             feedback: Feedback::restored(&learnt.feedback)?,
-            wishes: Wishes::restored(&learnt.wishes)?,
+            recommendations: Recommendations::restored(&learnt.recommendations)?,
             misses: misses.map(|(requests, missed)| Misses { requests, missed }),
             idle_since: (idle_since >= 0.0).then(|| Timestamp::from_micros(idle_since as u64)),
         })

@@ -7,8 +7,8 @@ use crate::absent::Absent;
 use crate::demand::{Load, Unit};
 use crate::feedback::Feedback;
 use crate::forecast::Forecaster;
-use crate::hold::Held;
-use crate::scale::Wishes;
+use crate::hold::HeldPool;
+use crate::scale::Recommendations;
 use crate::starts::Starts;
 use crate::zero::Idle;
 use flyball_core::ids::{ModelId, PoolId, ReplicaId, VariantName};
@@ -25,7 +25,7 @@ pub struct Memory {
     /// When accelerators of a pool were last lent.
     pub(crate) lent_at: BTreeMap<PoolId, Timestamp>,
     /// Accelerators that pools hold.
-    pub(crate) held: BTreeMap<PoolId, Held>,
+    pub(crate) held: BTreeMap<PoolId, HeldPool>,
 }
 
 /// What was learnt about one model.
@@ -39,7 +39,7 @@ pub(crate) struct ModelMemory {
     pub(crate) forecaster: Forecaster,
     pub(crate) misses: Option<Misses>,
     pub(crate) idle: Idle,
-    pub(crate) wishes: Wishes,
+    pub(crate) recommendations: Recommendations,
     pub(crate) feedback: Feedback,
     pub(crate) variants: BTreeMap<VariantName, VariantMemory>,
 }

@@ -5,10 +5,10 @@
 //! A model that does not act has the replicas that are there. What is shown for it takes nothing:
 //! it is what the others leave free, and several that are shown something share that.
 
-use crate::lane::Lane;
+use crate::model_state::ModelState;
 use crate::policy::Lending;
-use crate::seat::Seat;
 use crate::share::{Place, Table};
+use crate::variant_state::VariantState;
 use flyball_core::decision::{Bound, Previous, RunAction, RunDecision};
 use flyball_core::ids::{PoolId, RunId};
 use flyball_core::reason::Reason;
@@ -16,47 +16,47 @@ use flyball_core::snapshot::{Freshness, Pool, Snapshot, TrainingRun};
 use flyball_core::units::{Gpus, Timestamp};
 use std::collections::BTreeMap;
 
-/// Cuts wishes down to what pools have. Returns whether any was cut.
+/// Cuts recommendations down to what pools have. Returns whether any was cut.
 pub(crate) fn ration<'a>(
-    seats: &mut [Seat<'a>],
+    states: &mut [ModelState<'a>],
     snapshot: &'a Snapshot,
     previous: &Previous,
     lending: &Lending,
 ) -> bool {
     let mut cut = false;
-    for (id, places) in &places(seats) {
-        let room = Room::of(id, places, seats, snapshot, previous);
+    for (id, places) in &places(states) {
+        let room = Room::of(id, places, states, snapshot, previous);
         let training = if lending.on { 0 } else { room.training };
         let (acting, shown): (Vec<Place>, Vec<Place>) =
-            places.iter().partition(|(s, _)| seats[*s].model.acts());
-        let aside = gpus(seats, &shown, Seat::claimed).saturating_add(training);
-        let mut table = Table::new(snapshot.pools.get(*id), seats, places, room.bound);
-        cut |= table.share(seats, &acting, room.ceiling.saturating_sub(aside));
-        let taken = gpus(seats, &acting, Seat::claimed).saturating_add(aside);
+            places.iter().partition(|(s, _)| states[*s].observed.acts());
+        let aside = gpus(states, &shown, ModelState::claimed).saturating_add(training);
+        let mut table = Table::new(snapshot.pools.get(*id), states, places, room.bound);
+        cut |= table.share(states, &acting, room.ceiling.saturating_sub(aside));
+        let taken = gpus(states, &acting, ModelState::claimed).saturating_add(aside);
         let free = room.has.map_or(u32::MAX, |has| has.saturating_sub(taken));
-        let there = gpus(seats, &shown, |_, lane| lane.target.min(lane.live()));
-        cut |= table.share(seats, &shown, there.saturating_add(free));
+        let there = gpus(states, &shown, |_, variant| variant.target.min(variant.live()));
+        cut |= table.share(states, &shown, there.saturating_add(free));
     }
     cut
 }
 
 /// Makes up for replicas that do not serve, where the pool has room for others.
-pub(crate) fn spare(seats: &mut [Seat<'_>], snapshot: &Snapshot, previous: &Previous) {
-    let failing = |seat: &Seat<'_>| seat.lanes.iter().any(Lane::has_failing);
-    if !seats.iter().any(failing) {
+pub(crate) fn spare(states: &mut [ModelState<'_>], snapshot: &Snapshot, previous: &Previous) {
+    let failing = |state: &ModelState<'_>| state.variants.iter().any(VariantState::has_failing);
+    if !states.iter().any(failing) {
         return;
     }
-    for (id, places) in &places(seats) {
-        let room = Room::of(id, places, seats, snapshot, previous);
-        let planned = |seat: &Seat<'_>, lane: &Lane<'_>| {
-            if seat.model.acts() { lane.planned() } else { seat.claimed(lane) }
+    for (id, places) in &places(states) {
+        let room = Room::of(id, places, states, snapshot, previous);
+        let planned = |state: &ModelState<'_>, variant: &VariantState<'_>| {
+            if state.observed.acts() { variant.planned() } else { state.claimed(variant) }
         };
-        let planned = gpus(seats, places, planned).saturating_add(room.training);
+        let planned = gpus(states, places, planned).saturating_add(room.training);
         let mut free = room.has.map_or(u32::MAX, |has| has.saturating_sub(planned));
         // What is only shown takes nothing, and so makes up for nothing.
         for (s, l) in places {
-            if seats[*s].model.acts() {
-                seats[*s].lanes[*l].spare(&mut free);
+            if states[*s].observed.acts() {
+                states[*s].variants[*l].spare(&mut free);
             }
         }
     }
@@ -64,7 +64,7 @@ pub(crate) fn spare(seats: &mut [Seat<'_>], snapshot: &Snapshot, previous: &Prev
 
 /// Lends what is left.
 pub(crate) fn lend(
-    seats: &[Seat<'_>],
+    states: &[ModelState<'_>],
     snapshot: &Snapshot,
     previous: &Previous,
     lending: &Lending,
@@ -73,7 +73,7 @@ pub(crate) fn lend(
     if snapshot.runs.is_empty() {
         return Vec::new();
     }
-    let places = places(seats);
+    let places = places(states);
     let mut pools: BTreeMap<&PoolId, Vec<(&RunId, &TrainingRun)>> = BTreeMap::new();
     for (id, run) in &snapshot.runs {
         pools.entry(&run.pool).or_default().push((id, run));
@@ -82,8 +82,8 @@ pub(crate) fn lend(
     for (id, mut runs) in pools {
         let none = Vec::new();
         let here = places.get(id).unwrap_or(&none);
-        let room = Room::of(id, here, seats, snapshot, previous);
-        let serving = gpus(seats, here, Seat::claimed);
+        let room = Room::of(id, here, states, snapshot, previous);
+        let serving = gpus(states, here, ModelState::claimed);
         let left = room.left(serving, lending);
         // Kept longest: what must be done first, then what would lose most work.
         runs.sort_by_key(|(id, run)| {
@@ -145,14 +145,14 @@ impl Room {
     fn of(
         id: &PoolId,
         places: &[Place],
-        seats: &[Seat<'_>],
+        states: &[ModelState<'_>],
         snapshot: &Snapshot,
         previous: &Previous,
     ) -> Self {
         let runs = snapshot.runs.iter().filter(|(_, run)| &run.pool == id);
         let training = runs.map(|(id, _)| previous.run_baseline(snapshot, id).get());
         let training = training.fold(0, u32::saturating_add);
-        let before = gpus(seats, places, Seat::held).saturating_add(training);
+        let before = gpus(states, places, ModelState::held).saturating_add(training);
         let pool = snapshot.pools.get(id);
         let limit = pool.and_then(|pool| pool.limit).map(Gpus::get);
         let there = match pool {
@@ -189,11 +189,11 @@ impl Room {
     }
 }
 
-fn places<'a>(seats: &[Seat<'a>]) -> BTreeMap<&'a PoolId, Vec<Place>> {
+fn places<'a>(states: &[ModelState<'a>]) -> BTreeMap<&'a PoolId, Vec<Place>> {
     let mut places: BTreeMap<&PoolId, Vec<Place>> = BTreeMap::new();
-    for (s, seat) in seats.iter().enumerate() {
-        for (l, lane) in seat.lanes.iter().enumerate() {
-            places.entry(&lane.variant.pool).or_default().push((s, l));
+    for (s, state) in states.iter().enumerate() {
+        for (l, variant) in state.variants.iter().enumerate() {
+            places.entry(&variant.observed.pool).or_default().push((s, l));
         }
     }
     places
@@ -201,13 +201,13 @@ fn places<'a>(seats: &[Seat<'a>]) -> BTreeMap<&'a PoolId, Vec<Place>> {
 
 /// Accelerators of variants, by how many replicas of each are counted.
 pub(crate) fn gpus<'s>(
-    seats: &[Seat<'s>],
+    states: &[ModelState<'s>],
     places: &[Place],
-    of: impl Fn(&Seat<'s>, &Lane<'s>) -> u32,
+    of: impl Fn(&ModelState<'s>, &VariantState<'s>) -> u32,
 ) -> u32 {
     let each = places.iter().map(|(s, l)| {
-        let lane = &seats[*s].lanes[*l];
-        of(&seats[*s], lane).saturating_mul(lane.gpus())
+        let variant = &states[*s].variants[*l];
+        of(&states[*s], variant).saturating_mul(variant.gpus())
     });
     each.fold(0, u32::saturating_add)
 }

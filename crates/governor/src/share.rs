@@ -12,9 +12,9 @@
 //!
 //! Nothing is taken for a variant whose replicas do not come when they are asked for.
 
-use crate::lane::Lane;
+use crate::model_state::ModelState;
 use crate::pool::gpus;
-use crate::seat::Seat;
+use crate::variant_state::VariantState;
 use flyball_core::decision::Bound;
 use flyball_core::ids::Namespace;
 use flyball_core::reason::Reason;
@@ -22,7 +22,7 @@ use flyball_core::snapshot::{Pool, Share};
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A variant of a model: seat and lane.
+/// A variant of a model: state and variant.
 pub(crate) type Place = (usize, usize);
 
 /// Another model of the namespace must value a replica by this much more to get it.
@@ -43,45 +43,51 @@ impl<'a> Table<'a> {
     /// With what the variants at `places` claim.
     pub(crate) fn new(
         pool: Option<&'a Pool>,
-        seats: &[Seat<'a>],
+        states: &[ModelState<'a>],
         places: &[Place],
         bound: Bound,
     ) -> Self {
         let mut table = Self { pool, has: BTreeMap::new(), bound };
         for place in places {
-            let seat = &seats[place.0];
-            table.add(seats, *place, seat.claimed(&seat.lanes[place.1]), true);
+            let state = &states[place.0];
+            table.add(states, *place, state.claimed(&state.variants[place.1]), true);
         }
         table
     }
 
     /// Gives out `most` accelerators, where more are wanted. Returns whether they are.
-    pub(crate) fn share(&mut self, seats: &mut [Seat<'a>], places: &[Place], most: u32) -> bool {
-        if gpus(seats, places, |_, lane| lane.target) <= most {
+    pub(crate) fn share(
+        &mut self,
+        states: &mut [ModelState<'a>],
+        places: &[Place],
+        most: u32,
+    ) -> bool {
+        if gpus(states, places, |_, variant| variant.target) <= most {
             return false;
         }
-        let wanted: Vec<u32> = places.iter().map(|place| lane(seats, *place).target).collect();
+        let wanted: Vec<u32> = places.iter().map(|place| variant(states, *place).target).collect();
         for place in places {
-            let (seat, lane) = (&seats[place.0], lane(seats, *place));
-            let (claimed, begins) = (seat.claimed(lane), lane.target.min(kept(seat, lane)));
-            self.add(seats, *place, claimed, false);
-            self.add(seats, *place, begins, true);
-            seats[place.0].lanes[place.1].target = begins;
+            let (state, variant) = (&states[place.0], variant(states, *place));
+            let (claimed, begins) =
+                (state.claimed(variant), variant.target.min(kept(state, variant)));
+            self.add(states, *place, claimed, false);
+            self.add(states, *place, begins, true);
+            states[place.0].variants[place.1].target = begins;
         }
-        let mut free = most.saturating_sub(gpus(seats, places, |_, lane| lane.target));
+        let mut free = most.saturating_sub(gpus(states, places, |_, variant| variant.target));
         for _ in 0..PASSES {
-            if !self.pass(seats, places, &wanted, &mut free) {
+            if !self.pass(states, places, &wanted, &mut free) {
                 break;
             }
         }
-        self.tell(seats, places, &wanted);
+        self.tell(states, places, &wanted);
         true
     }
 
     /// Gives until nobody who is short can get any more. Returns whether anybody got anything.
     fn pass(
         &mut self,
-        seats: &mut [Seat<'a>],
+        states: &mut [ModelState<'a>],
         places: &[Place],
         wanted: &[u32],
         free: &mut u32,
@@ -91,33 +97,33 @@ impl<'a> Table<'a> {
         let mut done: BTreeSet<usize> = BTreeSet::new();
         loop {
             let short = (0..places.len())
-                .filter(|n| lane(seats, places[*n]).target < wanted[*n] && !done.contains(n));
+                .filter(|n| variant(states, places[*n]).target < wanted[*n] && !done.contains(n));
             let best = short
-                .map(|n| (self.turn(seats, places[n]), value(seats, places[n], true), n))
+                .map(|n| (self.turn(states, places[n]), value(states, places[n], true), n))
                 .max_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(b.2.cmp(&a.2)));
             let Some((_, worth, n)) = best else { return gave };
-            let needs = lane(seats, places[n]).gpus();
+            let needs = variant(states, places[n]).gpus();
             if *free < needs {
-                *free += self.take(seats, places, needs - *free, worth, places[n]);
+                *free += self.take(states, places, needs - *free, worth, places[n]);
             }
             if *free < needs {
                 done.insert(n);
                 continue;
             }
             *free -= needs;
-            self.change(seats, places[n], true);
+            self.change(states, places[n], true);
             gave = true;
         }
     }
 
     /// Says to those who got less than they want what stopped them.
-    fn tell(&self, seats: &mut [Seat<'a>], places: &[Place], wanted: &[u32]) {
+    fn tell(&self, states: &mut [ModelState<'a>], places: &[Place], wanted: &[u32]) {
         for ((s, l), wanted) in places.iter().zip(wanted) {
-            let lane = &mut seats[*s].lanes[*l];
-            if lane.target < *wanted {
-                lane.granted = Some(lane.target);
-                seats[*s].bound = self.bound;
-                seats[*s].reason = match self.bound {
+            let variant = &mut states[*s].variants[*l];
+            if variant.target < *wanted {
+                variant.granted = Some(variant.target);
+                states[*s].bound = self.bound;
+                states[*s].reason = match self.bound {
                     Bound::PoolLimit => Reason::LimitReached,
                     _ => Reason::CapacityUnavailable,
                 };
@@ -129,13 +135,13 @@ impl<'a> Table<'a> {
     /// none, if not enough can be.
     fn take(
         &mut self,
-        seats: &mut [Seat<'a>],
+        states: &mut [ModelState<'a>],
         places: &[Place],
         needs: u32,
         worth: f64,
         by: Place,
     ) -> u32 {
-        if !seats[by.0].model.acts() || !lane(seats, by).comes() {
+        if !states[by.0].observed.acts() || !variant(states, by).comes() {
             return 0;
         }
         let mut taken: Vec<Place> = Vec::new();
@@ -143,57 +149,63 @@ impl<'a> Table<'a> {
         while freed < needs {
             let next = places
                 .iter()
-                .filter_map(|place| Some((self.gives(seats, *place, by, worth)?, *place)))
+                .filter_map(|place| Some((self.gives(states, *place, by, worth)?, *place)))
                 .min_by(|a, b| a.0.order(&b.0).then(a.1.cmp(&b.1)));
             let Some((_, place)) = next else {
                 for place in taken {
-                    self.change(seats, place, true);
+                    self.change(states, place, true);
                 }
                 return 0;
             };
-            self.change(seats, place, false);
+            self.change(states, place, false);
             taken.push(place);
-            freed += lane(seats, place).gpus();
+            freed += variant(states, place).gpus();
         }
         freed
     }
 
     /// What a replica of here is to who would take it, if it may be taken.
-    fn gives(&self, seats: &[Seat<'a>], place: Place, by: Place, worth: f64) -> Option<Gift> {
-        let (seat, lane, taker) = (&seats[place.0], lane(seats, place), &seats[by.0]);
-        if place.0 == by.0 || seat.blind || !seat.model.acts() || lane.target == 0 {
+    fn gives(
+        &self,
+        states: &[ModelState<'a>],
+        place: Place,
+        by: Place,
+        worth: f64,
+    ) -> Option<Gift> {
+        let (state, variant, taker) = (&states[place.0], variant(states, place), &states[by.0]);
+        if place.0 == by.0 || state.blind || !state.observed.acts() || variant.target == 0 {
             return None;
         }
-        let value = value(seats, place, false);
-        let (from, to) = (seat.id.namespace(), taker.id.namespace());
+        let value = value(states, place, false);
+        let (from, to) = (state.id.namespace(), taker.id.namespace());
         if from == to {
-            let recent = lane.is_recent(lane.last.and_then(|last| last.started), seat.now);
-            let spare = seat.model.pinned.is_none() && seat.target() > seat.floor().max(1);
+            let recent = variant.is_recent(variant.last.and_then(|last| last.started), state.now);
+            let spare = state.observed.pinned.is_none() && state.target() > state.floor().max(1);
             let gives = spare && !recent && value * CLEARLY_MORE < worth;
             return gives.then_some(Gift { priority: None, value });
         }
         // Neither `min` nor a pin holds against another namespace: both are tenants' words.
         let (of, priority) = (self.of(from), self.of(from).priority);
-        let right = priority < self.of(to).priority || self.is_owed(seats, by);
-        let left = self.has(from).checked_sub(lane.gpus());
+        let right = priority < self.of(to).priority || self.is_owed(states, by);
+        let left = self.has(from).checked_sub(variant.gpus());
         let spare = left.is_some_and(|left| left >= of.guaranteed.get());
         (right && spare).then_some(Gift { priority: Some(priority), value })
     }
 
     /// The order in which variants get what is free: those that come, those below their guarantee,
     /// then by priority, then whoever's namespace has least above its guarantee.
-    fn turn(&self, seats: &[Seat<'a>], place: Place) -> (bool, bool, i32, Reverse<u32>) {
-        let namespace = seats[place.0].id.namespace();
+    fn turn(&self, states: &[ModelState<'a>], place: Place) -> (bool, bool, i32, Reverse<u32>) {
+        let namespace = states[place.0].id.namespace();
         let share = self.of(namespace);
         let above = self.has(namespace).saturating_sub(share.guaranteed.get());
-        let comes = lane(seats, place).comes();
-        (comes, self.is_owed(seats, place), share.priority, Reverse(above))
+        let comes = variant(states, place).comes();
+        (comes, self.is_owed(states, place), share.priority, Reverse(above))
     }
 
     /// Whether one more replica is within what its namespace is guaranteed.
-    fn is_owed(&self, seats: &[Seat<'a>], place: Place) -> bool {
-        let namespace = seats[place.0].id.namespace();
-        let has = self.has(namespace).saturating_add(lane(seats, place).gpus());
+    fn is_owed(&self, states: &[ModelState<'a>], place: Place) -> bool {
+        let namespace = states[place.0].id.namespace();
+        let has = self.has(namespace).saturating_add(variant(states, place).gpus());
         has <= self.of(namespace).guaranteed.get()
     }
 
@@ -206,16 +218,16 @@ impl<'a> Table<'a> {
     }
 
     /// One replica more, or one fewer.
-    fn change(&mut self, seats: &mut [Seat<'a>], place: Place, more: bool) {
-        self.add(seats, place, 1, more);
-        let target = &mut seats[place.0].lanes[place.1].target;
+    fn change(&mut self, states: &mut [ModelState<'a>], place: Place, more: bool) {
+        self.add(states, place, 1, more);
+        let target = &mut states[place.0].variants[place.1].target;
         *target = if more { *target + 1 } else { *target - 1 };
     }
 
     /// Counts replicas of a variant for its namespace, or no longer does.
-    fn add(&mut self, seats: &[Seat<'a>], place: Place, replicas: u32, more: bool) {
-        let gpus = replicas.saturating_mul(lane(seats, place).gpus());
-        let has = self.has.entry(seats[place.0].id.namespace()).or_default();
+    fn add(&mut self, states: &[ModelState<'a>], place: Place, replicas: u32, more: bool) {
+        let gpus = replicas.saturating_mul(variant(states, place).gpus());
+        let has = self.has.entry(states[place.0].id.namespace()).or_default();
         *has = if more { has.saturating_add(gpus) } else { has.saturating_sub(gpus) };
     }
 }
@@ -238,39 +250,42 @@ impl Gift {
 /// What a variant has before anything is given out. What was asked for and never came is not had.
 /// What is shown for a model is held where nobody can tell that less would do, and else begins anew
 /// with what is there.
-fn kept(seat: &Seat<'_>, lane: &Lane<'_>) -> u32 {
-    if seat.model.frozen || seat.blind || (seat.model.acts() && lane.comes()) {
-        return lane.baseline;
+fn kept(state: &ModelState<'_>, variant: &VariantState<'_>) -> u32 {
+    if state.observed.frozen || state.blind || (state.observed.acts() && variant.comes()) {
+        return variant.baseline;
     }
-    if seat.model.acts() { lane.baseline.min(lane.live()) } else { lane.live() }
+    if state.observed.acts() { variant.baseline.min(variant.live()) } else { variant.live() }
 }
 
-fn lane<'a, 'b>(seats: &'b [Seat<'a>], place: Place) -> &'b Lane<'a> {
-    &seats[place.0].lanes[place.1]
+fn variant<'a, 'b>(states: &'b [ModelState<'a>], place: Place) -> &'b VariantState<'a> {
+    &states[place.0].variants[place.1]
 }
 
 /// Money per hour and accelerator that the next replica of a variant avoids in misses, or that
 /// the last one does.
-fn value(seats: &[Seat<'_>], (s, l): Place, next: bool) -> f64 {
-    let seat = &seats[s];
+fn value(states: &[ModelState<'_>], (s, l): Place, next: bool) -> f64 {
+    let state = &states[s];
     // Below the owner's floor there is nothing to weigh.
-    let total = seat.target();
-    if seat.model.pinned.is_some() || (next && total < seat.floor().max(1)) {
+    let total = state.target();
+    if state.observed.pinned.is_some() || (next && total < state.floor().max(1)) {
         return f64::MAX;
     }
-    let capacity = seat.alone(|lane| lane.target);
-    let lane = &seat.lanes[l];
-    let price = seat.lanes[seat.main].price();
-    let Some(outlook) = &seat.outlook else { return price / f64::from(lane.gpus().max(1)) };
-    let (low, high) =
-        if next { (capacity, capacity + lane.size) } else { (capacity - lane.size, capacity) };
+    let capacity = state.alone(|variant| variant.target);
+    let variant = &state.variants[l];
+    let price = state.variants[state.main].price();
+    let Some(outlook) = &state.outlook else { return price / f64::from(variant.gpus().max(1)) };
+    let (low, high) = if next {
+        (capacity, capacity + variant.size)
+    } else {
+        (capacity - variant.size, capacity)
+    };
     let low = low.max(0.0);
-    let misses = |alone: f64| outlook.misses(seat.together(alone));
+    let misses = |alone: f64| outlook.misses(state.together(alone));
     let fewer = |to: f64| (misses(low) - misses(to)).max(0.0);
     // Far below what is needed everything misses, and one replica more changes nothing by itself. It
     // counts as its part of all that are missing, or whoever is starved would stay so.
-    let goal = seat.goal.filter(|goal| *goal > high);
-    let part = goal.map_or(0.0, |goal| fewer(goal) * lane.size / (goal - low));
+    let goal = state.goal.filter(|goal| *goal > high);
+    let part = goal.map_or(0.0, |goal| fewer(goal) * variant.size / (goal - low));
     let avoided = fewer(high).max(part);
-    avoided * seat.worth * price / f64::from(lane.gpus().max(1))
+    avoided * state.worth * price / f64::from(variant.gpus().max(1))
 }

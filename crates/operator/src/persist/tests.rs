@@ -23,7 +23,7 @@ fn persisted() -> Persisted {
         }),
         bursts: (0..240).map(|n| n * 17).collect(),
         hindsight: std::array::from_fn(|n| 1e5 - n as f64 / 8.0),
-        wishes: vec![11.0, 12.0, 1.6e15, 1.7e15 - 2e6, 12.0, 1.7e15 - 1e6, 9.0],
+        recommendations: vec![11.0, 12.0, 1.6e15, 1.7e15 - 2e6, 12.0, 1.7e15 - 1e6, 9.0],
         counted: [1_000_000.0, 9_999.0, -1.0],
         feedback: [-12.5, 3_600.0, 3_600.0, 2.75, -0.5, 1.7e15, 0.25, 40.0, 2.0],
         idle_s: (0..32).map(|n| f64::from(n) * 1_000.0 + 61.5).collect(),

@@ -11,15 +11,15 @@ use flyball_core::units::{Currency, Micros, Replicas, Timestamp};
 
 /// One variant of one model.
 #[derive(Clone, Debug)]
-pub(crate) struct Lane<'a> {
+pub(crate) struct VariantState<'a> {
     pub(crate) id: VariantId,
-    pub(crate) variant: &'a Variant,
+    pub(crate) observed: &'a Variant,
     pub(crate) last: Option<PreviousTarget>,
     /// What no change means.
     pub(crate) baseline: u32,
     pub(crate) ready: u32,
     /// Replicas that start and can be counted on.
-    pub(crate) coming: u32,
+    pub(crate) starting: u32,
     /// Replicas that have waited for a node for so long that they cannot be counted on.
     pub(crate) short: u32,
     /// Replicas that hold a place and do not serve, nor will soon.
@@ -47,7 +47,7 @@ pub(crate) struct Lane<'a> {
     /// Whether what was asked for is not there, and has not been for a while.
     pub(crate) absent: bool,
     /// What demand asks for.
-    pub(crate) wanted: u32,
+    pub(crate) recommended: u32,
     /// What it should have.
     pub(crate) target: u32,
     /// What its pool could give it, where that was less than it asked for.
@@ -56,9 +56,9 @@ pub(crate) struct Lane<'a> {
     pub(crate) buys: [u32; 3],
 }
 
-impl<'a> Lane<'a> {
+impl<'a> VariantState<'a> {
     /// Looks at one variant, and learns its cold starts.
-    pub(crate) fn see(
+    pub(crate) fn observe(
         id: VariantId,
         variant: &'a Variant,
         snapshot: &'a Snapshot,
@@ -88,11 +88,11 @@ impl<'a> Lane<'a> {
             variant.replicas.get(id).is_some_and(|seen| seen.state != ReplicaState::Draining)
         });
         Self {
-            variant,
+            observed: variant,
             last,
             baseline,
             ready: counted.ready,
-            coming: counted.coming,
+            starting: counted.coming,
             short: counted.short,
             sick: counted.sick,
             gone: counted.gone,
@@ -108,7 +108,7 @@ impl<'a> Lane<'a> {
             usual_s,
             backs_off: memory.starts.backs_off(now),
             absent: memory.absent.lasts(now),
-            wanted: baseline,
+            recommended: baseline,
             target: baseline,
             granted: None,
             buys: [0; 3],
@@ -124,15 +124,15 @@ impl<'a> Lane<'a> {
 
     /// Many of it.
     pub(crate) fn fleet(&self) -> Fleet {
-        let slow = self.variant.slow.values();
+        let slow = self.observed.slow.values();
         let lacks = slow.map(|share| 1.0 - f64::from(*share) / 1e6).sum();
-        Fleet { size: self.size, pooling: self.variant.capacity.pooling(), lacks }
+        Fleet { size: self.size, pooling: self.observed.capacity.pooling(), lacks }
     }
 
     /// Replicas that serve or start, and those that do not and that nobody makes up for.
     pub(crate) fn live(&self) -> u32 {
         let failing = (self.sick.len() + self.gone.len()) as u32;
-        self.ready + self.coming + self.short + failing - self.spared - self.replaced
+        self.ready + self.starting + self.short + failing - self.spared - self.replaced
     }
 
     /// Whether it has replicas, or should.
@@ -151,7 +151,7 @@ impl<'a> Lane<'a> {
 
     /// Replicas that hold a place on nodes that stay, or will, if nobody makes up for any.
     pub(crate) fn planned(&self) -> u32 {
-        let there = self.ready + self.coming + self.short + self.sick.len() as u32;
+        let there = self.ready + self.starting + self.short + self.sick.len() as u32;
         self.target.saturating_sub(self.gone.len() as u32).max(there)
     }
 
@@ -176,14 +176,14 @@ impl<'a> Lane<'a> {
 
     /// Live replicas on capacity that can be taken away.
     pub(crate) fn count_spot(&self) -> u32 {
-        let spot = self.variant.replicas.values().filter(|replica| {
+        let spot = self.observed.replicas.values().filter(|replica| {
             replica.purchase == Some(Purchase::Spot) && replica.state != ReplicaState::Draining
         });
         spot.fold(0, |count, _| count + 1)
     }
 
     pub(crate) fn gpus(&self) -> u32 {
-        self.variant.gpus_per_replica.get()
+        self.observed.gpus_per_replica.get()
     }
 
     /// The cheapest offer for one replica and one hour. Where no price is known, accelerators are
