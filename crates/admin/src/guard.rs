@@ -1,6 +1,6 @@
 //! Who may ask.
 
-use crate::{Reviews, TOKEN_HEADER, Verdict};
+use crate::{AccessVerdict, Reviews, TOKEN_HEADER};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method};
 use serde::{Deserialize, Serialize};
@@ -73,14 +73,14 @@ impl Guard {
         let verdict = match (&self.reviews, &self.askers.service) {
             (Some(reviews), _) => reviews.judge(token, method).await,
             (None, Some(_)) => {
-                Verdict::Unknown("there is no API server to judge tokens".to_owned())
+                AccessVerdict::Unknown("there is no API server to judge tokens".to_owned())
             }
-            (None, None) => Verdict::Denied("the token is not known".to_owned()),
+            (None, None) => AccessVerdict::Denied("the token is not known".to_owned()),
         };
         match verdict {
-            Verdict::Allowed(_) => Ok(()),
-            Verdict::Denied(why) => Err(Refusal::Denied(why)),
-            Verdict::Unknown(why) => Err(Refusal::Unknown(why)),
+            AccessVerdict::Allowed(_) => Ok(()),
+            AccessVerdict::Denied(why) => Err(Refusal::Denied(why)),
+            AccessVerdict::Unknown(why) => Err(Refusal::Unknown(why)),
         }
     }
 }

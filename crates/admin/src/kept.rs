@@ -1,6 +1,6 @@
 //! Verdicts that hold for a while.
 
-use crate::Verdict;
+use crate::AccessVerdict;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,16 +17,16 @@ const MOST: usize = 2_048;
 
 /// Verdicts by the hash of a token and of what was asked for, so that no token stays in memory.
 #[derive(Default)]
-pub struct Kept(Mutex<BTreeMap<[u8; 32], (Instant, Verdict)>>);
+pub struct KeptReviews(Mutex<BTreeMap<[u8; 32], (Instant, AccessVerdict)>>);
 
-impl Kept {
+impl KeptReviews {
     /// The verdict about this token for this purpose, asked for if none holds.
     pub async fn or_ask(
         &self,
         token: &str,
         what: &str,
-        ask: impl Future<Output = Verdict>,
-    ) -> Verdict {
+        ask: impl Future<Output = AccessVerdict>,
+    ) -> AccessVerdict {
         let hash = Sha256::new().chain_update(what).chain_update([0_u8]).chain_update(token);
         let hash: [u8; 32] = hash.finalize().into();
         let found = self.lock().get(&hash).filter(|(since, _)| since.elapsed() < HOLDS).cloned();
@@ -34,13 +34,13 @@ impl Kept {
             return verdict;
         }
         let verdict = ask.await;
-        if !matches!(verdict, Verdict::Unknown(_)) {
+        if !matches!(verdict, AccessVerdict::Unknown(_)) {
             self.keep(hash, verdict.clone());
         }
         verdict
     }
 
-    fn keep(&self, hash: [u8; 32], verdict: Verdict) {
+    fn keep(&self, hash: [u8; 32], verdict: AccessVerdict) {
         let mut kept = self.lock();
         if kept.len() >= MOST {
             kept.retain(|_, (since, _)| since.elapsed() < HOLDS);
@@ -50,12 +50,12 @@ impl Kept {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<[u8; 32], (Instant, Verdict)>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<[u8; 32], (Instant, AccessVerdict)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for KeptReviews {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Kept").finish_non_exhaustive()
     }

@@ -17,9 +17,9 @@ mod serve;
 mod tests;
 
 pub use guard::{Askers, Guard, bearer};
-pub use kept::Kept;
-pub use reviews::{Place, Reviews, whose};
-pub use serve::{Answers, serve};
+pub use kept::KeptReviews;
+pub use reviews::{ReviewedPlace, Reviews, whose};
+pub use serve::{AdminPages, serve};
 
 /// For whom a token must be that is shown at an admin address. One for the API server is refused: whoever
 /// asks should not have to hand out what opens the cluster.
@@ -36,7 +36,7 @@ pub fn asker_of(service: &str) -> String {
 
 /// What came of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AccessVerdict {
     /// They may: who it is.
     Allowed(String),
     /// They may not: why.

@@ -4,7 +4,7 @@
 //! Asked is for what the way through the API server takes, `services/proxy` of one port of one Service, so
 //! that one Role says who may ask, whichever way they come.
 
-use crate::{AUDIENCE, Kept, Verdict};
+use crate::{AUDIENCE, AccessVerdict, KeptReviews};
 use http::Method;
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
 use k8s_openapi::api::authorization::v1::{
@@ -23,12 +23,12 @@ const AT_ONCE: usize = 4;
 
 /// The Service that is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ReviewedPlace {
     namespace: String,
     service: String,
 }
 
-impl Place {
+impl ReviewedPlace {
     /// `namespace/name`.
     pub fn read(text: &str) -> Option<Self> {
         let (namespace, service) = text.split_once('/')?;
@@ -44,18 +44,18 @@ impl Place {
 /// Judges tokens for one Service.
 pub struct Reviews {
     client: Client,
-    place: Place,
-    kept: Kept,
+    place: ReviewedPlace,
+    kept: KeptReviews,
     room: Semaphore,
 }
 
 impl Reviews {
     /// By the API server behind this client.
-    pub fn new(client: Client, place: Place) -> Self {
-        Self { client, place, kept: Kept::default(), room: Semaphore::new(AT_ONCE) }
+    pub fn new(client: Client, place: ReviewedPlace) -> Self {
+        Self { client, place, kept: KeptReviews::default(), room: Semaphore::new(AT_ONCE) }
     }
 
-    pub(crate) async fn judge(&self, token: &str, method: &Method) -> Verdict {
+    pub(crate) async fn judge(&self, token: &str, method: &Method) -> AccessVerdict {
         // As the API server would call it on the way through its proxy.
         let verb = match *method {
             Method::GET | Method::HEAD => "get",
@@ -65,10 +65,10 @@ impl Reviews {
         self.kept.or_ask(token, verb, self.ask(token, verb)).await
     }
 
-    async fn ask(&self, token: &str, verb: &str) -> Verdict {
+    async fn ask(&self, token: &str, verb: &str) -> AccessVerdict {
         let asked = async {
             let Ok(_place) = self.room.acquire().await else {
-                return Verdict::Unknown("nobody judges tokens any more".to_owned());
+                return AccessVerdict::Unknown("nobody judges tokens any more".to_owned());
             };
             match whose(&self.client, token, AUDIENCE).await {
                 Ok(user) => self.may(user, verb).await,
@@ -76,12 +76,12 @@ impl Reviews {
             }
         };
         let late =
-            |_| Verdict::Unknown("the API server did not judge the token in time".to_owned());
+            |_| AccessVerdict::Unknown("the API server did not judge the token in time".to_owned());
         tokio::time::timeout(2 * TIMEOUT, asked).await.unwrap_or_else(late)
     }
 
-    async fn may(&self, user: UserInfo, verb: &str) -> Verdict {
-        let Place { namespace, service } = &self.place;
+    async fn may(&self, user: UserInfo, verb: &str) -> AccessVerdict {
+        let ReviewedPlace { namespace, service } = &self.place;
         let name = user.username.unwrap_or_default();
         let attributes = ResourceAttributes {
             namespace: Some(namespace.clone()),
@@ -104,13 +104,13 @@ impl Reviews {
         let reviews = Api::<SubjectAccessReview>::all(self.client.clone());
         match reviews.create(&PostParams::default(), &review).await {
             Ok(answer) if answer.status.as_ref().is_some_and(|status| status.allowed) => {
-                Verdict::Allowed(name)
+                AccessVerdict::Allowed(name)
             }
-            Ok(_) => Verdict::Denied(format!(
+            Ok(_) => AccessVerdict::Denied(format!(
                 "{name} may not ask; hint: it takes `{verb}` on services/proxy of \
                  http:{service}:admin in {namespace}, which the chart gives to rbac.askers"
             )),
-            Err(error) => Verdict::Unknown(format!(
+            Err(error) => AccessVerdict::Unknown(format!(
                 "the API server did not say what {name} may do: {error}; hint: this account needs \
                  `create` on subjectaccessreviews"
             )),
@@ -125,7 +125,11 @@ impl std::fmt::Debug for Reviews {
 }
 
 /// Whose token it is, if it is for this audience.
-pub async fn whose(client: &Client, token: &str, audience: &str) -> Result<UserInfo, Verdict> {
+pub async fn whose(
+    client: &Client,
+    token: &str,
+    audience: &str,
+) -> Result<UserInfo, AccessVerdict> {
     let audiences = Some(vec![audience.to_owned()]);
     let spec = TokenReviewSpec { token: token.to_owned(), audiences };
     let review = TokenReview { spec, ..TokenReview::default() };
@@ -134,24 +138,24 @@ pub async fn whose(client: &Client, token: &str, audience: &str) -> Result<UserI
     let answer = match tokio::time::timeout(TIMEOUT, reviews.create(&params, &review)).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(error)) => {
-            return Err(Verdict::Unknown(format!(
+            return Err(AccessVerdict::Unknown(format!(
                 "the API server did not judge the token: {error}; hint: this account needs `create` on \
                  tokenreviews (system:auth-delegator)"
             )));
         }
         Err(_) => {
             let late = "the API server did not judge the token in time".to_owned();
-            return Err(Verdict::Unknown(late));
+            return Err(AccessVerdict::Unknown(late));
         }
     };
     let status = answer.status.unwrap_or_default();
     if status.authenticated != Some(true) {
         let why = status.error.unwrap_or_else(|| "it is not known".to_owned());
-        return Err(Verdict::Denied(format!("the API server refuses the token: {why}")));
+        return Err(AccessVerdict::Denied(format!("the API server refuses the token: {why}")));
     }
     // A server that does not know audiences says yes to a token for anybody.
     if !status.audiences.iter().flatten().any(|one| one == audience) {
-        return Err(Verdict::Denied(format!(
+        return Err(AccessVerdict::Denied(format!(
             "the token is for somebody else; hint: make one with the audience {audience}"
         )));
     }

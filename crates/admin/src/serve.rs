@@ -38,7 +38,7 @@ const TIMES: Times = Times { connection: Duration::from_secs(60), head: Duration
 const FOR_ANYBODY: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 
 /// What a service says at its admin address.
-pub trait Answers: Send + Sync + 'static {
+pub trait AdminPages: Send + Sync + 'static {
     /// To somebody who may ask this.
     fn answer(
         &self,
@@ -47,13 +47,13 @@ pub trait Answers: Send + Sync + 'static {
 }
 
 /// Answers until it is dropped. An accept that fails does not end it.
-pub async fn serve(listener: TcpListener, answers: Arc<impl Answers>, guard: Guard) {
+pub async fn serve(listener: TcpListener, answers: Arc<impl AdminPages>, guard: Guard) {
     serve_within(listener, answers, guard, TIMES).await;
 }
 
 pub(crate) async fn serve_within(
     listener: TcpListener,
-    answers: Arc<impl Answers>,
+    answers: Arc<impl AdminPages>,
     guard: Guard,
     times: Times,
 ) {
@@ -88,7 +88,7 @@ pub(crate) async fn serve_within(
 async fn connection(
     stream: TcpStream,
     peer: IpAddr,
-    answers: Arc<impl Answers>,
+    answers: Arc<impl AdminPages>,
     guard: Arc<Guard>,
     times: Times,
 ) {
@@ -108,7 +108,7 @@ async fn connection(
 async fn respond(
     request: Request<Incoming>,
     peer: IpAddr,
-    answers: &impl Answers,
+    answers: &impl AdminPages,
     guard: &Guard,
 ) -> Response<Full<Bytes>> {
     if !FOR_ANYBODY.contains(&request.uri().path())

@@ -26,7 +26,7 @@ struct Says {
     asked: AtomicUsize,
 }
 
-impl Answers for Says {
+impl AdminPages for Says {
     async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         self.asked.fetch_add(1, SeqCst);
         match request.uri().path() {
@@ -204,7 +204,7 @@ async fn judged(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Inf
 async fn guarded() -> (SocketAddr, Arc<AtomicUsize>, JoinHandle<()>) {
     let (client, asked) = api_server().await;
     let service = Some("flyball/op".to_owned());
-    let place = Place::read("flyball/op").unwrap();
+    let place = ReviewedPlace::read("flyball/op").unwrap();
     let askers = Askers { loopback: false, service, ..Askers::default() };
     let (address, _, serving) = start(Guard::new(askers, Some(Reviews::new(client, place)))).await;
     (address, asked, serving)
@@ -261,7 +261,7 @@ async fn without_an_api_server_nobody_is_let_in() {
     let mut config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
     config.default_retry = false;
     let reviews =
-        Reviews::new(Client::try_from(config).unwrap(), Place::read("flyball/op").unwrap());
+        Reviews::new(Client::try_from(config).unwrap(), ReviewedPlace::read("flyball/op").unwrap());
     let askers =
         Askers { loopback: false, service: Some("flyball/op".to_owned()), ..Askers::default() };
     for reviews in [Some(reviews), None] {
@@ -274,8 +274,8 @@ async fn without_an_api_server_nobody_is_let_in() {
 
 #[test]
 fn a_place_is_a_namespace_and_a_name_and_goes_into_no_path() {
-    assert!(Place::read("flyball/flyball-operator").is_some());
+    assert!(ReviewedPlace::read("flyball/flyball-operator").is_some());
     for wrong in ["flyball", "/a", "a/", "a/b/c", "A/b", "a/b:c"] {
-        assert_eq!(Place::read(wrong), None, "{wrong}");
+        assert_eq!(ReviewedPlace::read(wrong), None, "{wrong}");
     }
 }

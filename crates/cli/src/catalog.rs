@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use flyball_perf::catalog::{Catalog, Purchase};
+use flyball_perf::catalog::{Catalog, PriceKind};
 use flyball_perf::hardware::Accelerator;
 
 use crate::output::{Exit, Failure, FailureCode, plural};
@@ -85,7 +85,7 @@ pub(crate) fn provider<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a str, 
 }
 
 /// The ways of buying, by name.
-pub(crate) fn purchases() -> impl TypedValueParser<Value = Purchase> {
-    PossibleValuesParser::new(Purchase::ALL.map(Purchase::name))
-        .map(|name| Purchase::named(&name).expect("only names of purchases come through"))
+pub(crate) fn purchases() -> impl TypedValueParser<Value = PriceKind> {
+    PossibleValuesParser::new(PriceKind::ALL.map(PriceKind::name))
+        .map(|name| PriceKind::named(&name).expect("only names of purchases come through"))
 }

@@ -215,7 +215,7 @@ fn read(file: &Path) -> Result<String, Failure> {
 
 pub(crate) fn not_understood(
     place: &str,
-    problems: &[flyball_perf::architecture::Problem],
+    problems: &[flyball_perf::architecture::ConfigError],
 ) -> Failure {
     let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
     let count = plural(problems.len(), "fact");

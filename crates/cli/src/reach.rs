@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 use flyball_admin::{AUDIENCE, TOKEN_HEADER, asker_of};
-use flyball_resources::asked::{Changes, Decisions, Outcome};
+use flyball_resources::asked::{Changes, Decisions, WhatIfOutcome};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Service, ServiceAccount};
 use kube::api::{Api, ListParams, PostParams};
@@ -162,7 +162,7 @@ impl Operator {
     }
 
     /// What would be.
-    pub(crate) async fn what_if(&self, changes: &Changes) -> Result<Outcome, Failure> {
+    pub(crate) async fn what_if(&self, changes: &Changes) -> Result<WhatIfOutcome, Failure> {
         let body = serde_json::to_vec(changes).map_err(|error| self.silent(error.to_string()))?;
         let request = || {
             http::Request::post(format!("{}/whatif", self.base))

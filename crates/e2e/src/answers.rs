@@ -1,7 +1,7 @@
 //! A server between a client and a real HTTP server, that lets answers through, or makes them old, wrong
 //! or absent.
 
-use crate::http::Answer;
+use crate::http::HttpAnswer;
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 /// What happens to answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Fault {
+pub enum AnswerFault {
     /// Nothing.
     #[default]
     None,
@@ -26,7 +26,7 @@ pub enum Fault {
 }
 
 /// Stands in front of one server. Dropped, it is gone.
-pub struct Answers {
+pub struct AnswerLog {
     /// Where it listens.
     pub address: SocketAddr,
     shared: Arc<Shared>,
@@ -35,11 +35,11 @@ pub struct Answers {
 
 struct Shared {
     upstream: SocketAddr,
-    fault: Mutex<Fault>,
+    fault: Mutex<AnswerFault>,
     known: Mutex<BTreeMap<String, String>>,
 }
 
-impl Answers {
+impl AnswerLog {
     /// Of the server at this address.
     pub async fn of(upstream: SocketAddr) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
@@ -58,12 +58,12 @@ impl Answers {
     }
 
     /// From now on this happens.
-    pub fn set(&self, fault: Fault) {
+    pub fn set(&self, fault: AnswerFault) {
         *self.shared.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
     }
 }
 
-impl Drop for Answers {
+impl Drop for AnswerLog {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -90,15 +90,15 @@ impl Shared {
     async fn answer(&self, path: &str) -> Result<Option<String>> {
         let fault = *self.fault.lock().unwrap_or_else(PoisonError::into_inner);
         match fault {
-            Fault::Absent => Ok(None),
-            Fault::Stale => Ok(self.known().get(path).cloned()),
-            Fault::None => self.ask(path).await.map(Some),
-            Fault::NotANumber => not_numbers(&self.ask(path).await?).map(Some),
+            AnswerFault::Absent => Ok(None),
+            AnswerFault::Stale => Ok(self.known().get(path).cloned()),
+            AnswerFault::None => self.ask(path).await.map(Some),
+            AnswerFault::NotANumber => not_numbers(&self.ask(path).await?).map(Some),
         }
     }
 
     async fn ask(&self, path: &str) -> Result<String> {
-        let (_, body) = Answer::of(self.upstream, path, None).await?.whole().await?;
+        let (_, body) = HttpAnswer::of(self.upstream, path, None).await?.whole().await?;
         // Prometheus sends pieces where it does not know the length; JSON is on one line.
         let body = body.lines().filter(|line| line.starts_with('{')).collect::<String>();
         self.known().insert(path.to_owned(), body.clone());

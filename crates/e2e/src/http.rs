@@ -12,13 +12,13 @@ use tokio::net::TcpStream;
 const LIMIT: Duration = Duration::from_secs(240);
 
 /// An answer that is being read, on a connection of its own. Dropped, it hangs up.
-pub struct Answer {
+pub struct HttpAnswer {
     stream: TcpStream,
     text: String,
     sent: Instant,
 }
 
-impl Answer {
+impl HttpAnswer {
     /// Sends a GET, or a POST if there is a body.
     pub async fn of(address: SocketAddr, path: &str, body: Option<&Value>) -> Result<Self> {
         let mut stream = TcpStream::connect(address).await.context("could not connect")?;
@@ -95,7 +95,7 @@ impl Answer {
 
 /// Asks for JSON and gets it, or says what came instead.
 pub async fn json(address: SocketAddr, path: &str, body: Option<&Value>) -> Result<Value> {
-    let (status, text) = Answer::of(address, path, body).await?.whole().await?;
+    let (status, text) = HttpAnswer::of(address, path, body).await?.whole().await?;
     ensure!(status == 200, "{path}: status {status}: {text}");
     serde_json::from_str(&text).with_context(|| format!("{path}: not JSON: {text}"))
 }

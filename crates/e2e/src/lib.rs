@@ -16,7 +16,7 @@ mod stopped;
 mod story;
 mod wait;
 
-pub use answers::{Answers, Fault};
+pub use answers::{AnswerFault, AnswerLog};
 pub use cluster::{Cluster, dynamic, job_exit, kubectl, kubectl_says, pod_log};
 pub use figures::{figure, is_long};
 pub use relay::Relay;

@@ -1,7 +1,7 @@
 //! Flyball's services as processes of this machine, where their memory and their end can be seen.
 
 use crate::Story;
-use crate::http::Answer;
+use crate::http::HttpAnswer;
 use anyhow::{Context, Result, bail};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// A service that runs until this is dropped.
-pub struct Service {
+pub struct ServiceProcess {
     child: Child,
     /// Where health, metrics and questions are.
     pub admin: SocketAddr,
@@ -18,7 +18,7 @@ pub struct Service {
     name: String,
 }
 
-impl Service {
+impl ServiceProcess {
     /// Starts `flyball COMMAND` with these settings; `admin` is in them too.
     pub fn start(story: &Story, command: &str, settings: &str, admin: SocketAddr) -> Result<Self> {
         Self::start_on(&story.cluster.kubeconfig, story, command, settings, admin)
@@ -55,7 +55,7 @@ impl Service {
     pub async fn ready(&self) -> Result<()> {
         let what = format!("{} to be ready", self.name);
         let waited = crate::until(&what, Duration::from_secs(60), async || {
-            let Ok(ready) = Answer::of(self.admin, "/readyz", None).await else {
+            let Ok(ready) = HttpAnswer::of(self.admin, "/readyz", None).await else {
                 return Ok(None);
             };
             let Ok((status, _)) = ready.whole().await else { return Ok(None) };
@@ -71,7 +71,7 @@ impl Service {
 
     /// A number of its page of metrics, summed over what it is told apart by; 0 if it is not there.
     pub async fn metric(&self, name: &str) -> Result<f64> {
-        let (_, page) = Answer::of(self.admin, "/metrics", None).await?.whole().await?;
+        let (_, page) = HttpAnswer::of(self.admin, "/metrics", None).await?.whole().await?;
         let of_name =
             |line: &&str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']));
         let values = page.lines().filter(of_name).filter_map(|line| line.rsplit(' ').next());
@@ -96,7 +96,7 @@ impl Service {
     }
 }
 
-impl Drop for Service {
+impl Drop for ServiceProcess {
     fn drop(&mut self) {
         // Gone already is what is wanted.
         let _ = self.child.kill();

@@ -7,15 +7,15 @@
 
 use clap::Parser;
 use flyball_emulator::prompt::{BYTES_PER_TOKEN, Prompt, Reader};
-use flyball_emulator::speed::{Limits, Parts, predicted};
-use flyball_emulator::{Emulator, Settings};
+use flyball_emulator::speed::{EmulatorLimits, Parts, predicted};
+use flyball_emulator::{Emulator, EmulatorSettings};
 use flyball_perf::architecture::Architecture;
 use flyball_perf::catalog::Catalog;
 use flyball_perf::models;
 use flyball_perf::precision::Dtype;
 use flyball_simulator::chance::{self, Purpose};
 use flyball_simulator::cluster::Speed;
-use flyball_simulator::engine::{Arrival, Engine, Pace, What};
+use flyball_simulator::engine::{Arrival, Pace, SimulatedEngine, What};
 use flyball_simulator::seconds::Seconds;
 use flyball_simulator::traffic::load::{self, Traffic};
 use rand::RngExt;
@@ -90,7 +90,7 @@ fn speed(args: &Args) -> Result<Speed> {
     let catalog = Catalog::builtin();
     let accelerator = catalog.accelerator(&args.gpu)?;
     let parts = Parts { model: &model, cache: Dtype::Bf16, accelerator, tensor: 1 };
-    let limits = Limits { max_running: 256, step_tokens: 8192, cache_tokens: None };
+    let limits = EmulatorLimits { max_running: 256, step_tokens: 8192, cache_tokens: None };
     Ok(predicted(&parts, &limits)?)
 }
 
@@ -147,7 +147,7 @@ fn text(index: usize, bytes: usize, names: &[u64], name_tokens: u32) -> String {
 fn simulate(asks: &[Ask], speed: &Speed, engines: usize) -> Result<Vec<Times>> {
     let mut times = vec![Times::default(); asks.len()];
     for turn in 0..engines {
-        let mut engine = Engine::new(speed.settings, speed.step.clone(), Pace::Skipping);
+        let mut engine = SimulatedEngine::new(speed.settings, speed.step.clone(), Pace::Skipping);
         let mut note = |event: flyball_simulator::engine::Event| {
             let index = event.id as usize;
             let since = event.at.get() - asks[index].at;
@@ -178,7 +178,12 @@ fn measure(asks: &[Ask], speed: &Speed, args: &Args) -> Result<Vec<Option<Times>
     let server = thread::spawn(move || -> Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
-            let one = || Emulator::start(Settings { speed_up, ..Settings::new(speed.clone()) });
+            let one = || {
+                Emulator::start(EmulatorSettings {
+                    speed_up,
+                    ..EmulatorSettings::new(speed.clone())
+                })
+            };
             let running =
                 (0..engines).map(|_| one()).collect::<std::result::Result<Vec<_>, _>>()?;
             tell.send(running.iter().map(|one| one.address).collect::<Vec<_>>())?;

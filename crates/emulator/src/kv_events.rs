@@ -5,7 +5,7 @@
 //! events, rank. The events are maps, as since vLLM's #42892 (June 2026), or arrays, as before. A
 //! subscriber that is too slow misses batches, and sees it by the numbers.
 
-use flyball_simulator::engine::Change;
+use flyball_simulator::engine::BlockChange;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(crate) const EVERY: Duration = Duration::from_millis(20);
 
 /// The shape of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Shape {
+pub enum EventShape {
     /// A map with a `type`: vLLM since June 2026.
     #[default]
     Map,
@@ -38,18 +38,18 @@ type Message = Arc<(u64, Vec<u8>)>;
 pub(crate) struct Publisher {
     messages: broadcast::Sender<Message>,
     next: AtomicU64,
-    shape: Shape,
+    shape: EventShape,
     block_tokens: u32,
 }
 
 impl Publisher {
-    pub(crate) fn new(shape: Shape, block_tokens: u32) -> Self {
+    pub(crate) fn new(shape: EventShape, block_tokens: u32) -> Self {
         let messages = broadcast::Sender::new(BATCHES);
         Self { messages, next: AtomicU64::new(0), shape, block_tokens }
     }
 
     /// One batch of changes, at this time in seconds.
-    pub(crate) fn publish(&self, changes: &[Change], at: f64) {
+    pub(crate) fn publish(&self, changes: &[BlockChange], at: f64) {
         if changes.is_empty() {
             return;
         }
@@ -134,7 +134,7 @@ fn frame(body: &[u8], more: bool, into: &mut Vec<u8>) {
     into.extend_from_slice(body);
 }
 
-fn batch(changes: &[Change], at: f64, shape: Shape, block_tokens: u32) -> Vec<u8> {
+fn batch(changes: &[BlockChange], at: f64, shape: EventShape, block_tokens: u32) -> Vec<u8> {
     let mut out = vec![0x93, 0xcb];
     out.extend_from_slice(&at.to_be_bytes());
     array(changes.len(), &mut out);
@@ -146,19 +146,19 @@ fn batch(changes: &[Change], at: f64, shape: Shape, block_tokens: u32) -> Vec<u8
 }
 
 /// Token ids are zeros: nobody here has any, and nobody may need them.
-fn event(change: Change, shape: Shape, block_tokens: u32, out: &mut Vec<u8>) {
+fn event(change: BlockChange, shape: EventShape, block_tokens: u32, out: &mut Vec<u8>) {
     let (name, block) = match change {
-        Change::Stored(block) => ("BlockStored", block),
-        Change::Removed(block) => ("BlockRemoved", block),
+        BlockChange::Stored(block) => ("BlockStored", block),
+        BlockChange::Removed(block) => ("BlockRemoved", block),
     };
     let stored = name == "BlockStored";
     let key = |key: &str, out: &mut Vec<u8>| {
-        if shape == Shape::Map {
+        if shape == EventShape::Map {
             text(key, out);
         }
     };
     let fields: u8 = if stored { 8 } else { 3 };
-    out.push(if shape == Shape::Map { 0x80 } else { 0x90 } | fields);
+    out.push(if shape == EventShape::Map { 0x80 } else { 0x90 } | fields);
     key("type", out);
     text(name, out);
     key("block_hashes", out);
@@ -201,12 +201,12 @@ mod tests {
 
     #[test]
     fn a_batch_is_messagepack_as_vllm_writes_it() {
-        let changes = [Change::Removed(7)];
-        let array = batch(&changes, 1.5, Shape::Array, 16);
+        let changes = [BlockChange::Removed(7)];
+        let array = batch(&changes, 1.5, EventShape::Array, 16);
         let expected = b"\x93\xcb\x3f\xf8\0\0\0\0\0\0\xdd\0\0\0\x01\x93\xacBlockRemoved\
             \x91\xcf\0\0\0\0\0\0\0\x07\xa3GPU\0";
         assert_eq!(array, expected);
-        let map = batch(&changes, 1.5, Shape::Map, 16);
+        let map = batch(&changes, 1.5, EventShape::Map, 16);
         assert!(map[15..].starts_with(b"\x83\xa4type\xacBlockRemoved\xacblock_hashes\x91\xcf"));
     }
 

@@ -24,8 +24,8 @@ mod settings;
 pub mod speed;
 mod words;
 
-pub use engine::{Outcome, Record, State};
+pub use engine::{EmulatedState, EngineLogRecord, LoggedOutcome};
 pub use faults::Faults;
-pub use kv_events::Shape;
-pub use running::{Emulator, Running, StartError};
-pub use settings::Settings;
+pub use kv_events::EventShape;
+pub use running::{Emulator, RunningEmulator, StartError};
+pub use settings::EmulatorSettings;

@@ -4,7 +4,7 @@
 //! engine must be able to read this one. Written by hand in the older text form, which vLLM serves
 //! too; the newer one does not allow its names of counters.
 
-use crate::engine::{Counts, Histogram, State};
+use crate::engine::{Counts, EmulatedState, Histogram};
 use std::fmt::Write as _;
 
 /// What `Content-Type` the page has.
@@ -15,7 +15,7 @@ pub(crate) fn page(
     model: &str,
     block_tokens: u32,
     blocks: u32,
-    at: &State,
+    at: &EmulatedState,
     sums: &Counts,
 ) -> String {
     let model = model.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', " ");

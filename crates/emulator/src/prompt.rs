@@ -16,15 +16,15 @@ pub struct Prompt {
     /// Depends on every byte and on the salt.
     pub hash: u64,
     /// Depends on every byte, and can be carried on.
-    pub heard: Heard,
+    pub heard: ParsedPrompt,
 }
 
 /// A hash of a text that more text can be added to: a polynomial, so that where texts are cut makes
 /// no difference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Heard(pub(crate) u64);
+pub struct ParsedPrompt(pub(crate) u64);
 
-impl Heard {
+impl ParsedPrompt {
     /// Adds text.
     pub(crate) fn hear(&mut self, text: &[u8]) {
         // One more than the byte, so that a zero counts too. Eight at once, because one waits for
@@ -62,7 +62,7 @@ pub struct Reader {
     chain: u64,
     /// Bytes after the last full block.
     rest: Vec<u8>,
-    heard: Heard,
+    heard: ParsedPrompt,
 }
 
 impl Reader {
@@ -71,7 +71,7 @@ impl Reader {
         let block_bytes = (block_tokens as usize).max(1) * BYTES_PER_TOKEN;
         let chain = xxh3_64_with_seed(salt.as_bytes(), 0);
         let rest = Vec::with_capacity(block_bytes);
-        Self { block_bytes, names: Vec::new(), chain, rest, heard: Heard::default() }
+        Self { block_bytes, names: Vec::new(), chain, rest, heard: ParsedPrompt::default() }
     }
 
     /// The next bytes.

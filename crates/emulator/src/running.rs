@@ -1,10 +1,10 @@
 //! An engine that runs, as tests and the command hold it.
 
-use crate::engine::{Record, State};
+use crate::engine::{EmulatedState, EngineLogRecord};
 use crate::faults::Faults;
-use crate::kv_events::{self, Publisher, Shape};
+use crate::kv_events::{self, EventShape, Publisher};
 use crate::serve::{self, Phase, Shared};
-use crate::settings::Settings;
+use crate::settings::EmulatorSettings;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub enum StartError {
 
 impl Emulator {
     /// Starts one engine on the current runtime, which needs its timers and its sockets.
-    pub fn start(settings: Settings) -> Result<Running, StartError> {
+    pub fn start(settings: EmulatorSettings) -> Result<RunningEmulator, StartError> {
         let problems = settings.problems();
         if !problems.is_empty() {
             return Err(StartError::Settings(problems));
@@ -76,7 +76,7 @@ impl Emulator {
         let (phase, seen) = watch::channel(Phase::Open);
         let accept = tokio::spawn(serve::accept(listener, Arc::clone(&shared), seen));
         let thread = Some(thread);
-        Ok(Running { address, kv_events, shared, phase, accept, wake, telling, thread })
+        Ok(RunningEmulator { address, kv_events, shared, phase, accept, wake, telling, thread })
     }
 }
 
@@ -92,7 +92,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Tells whoever listens there about the cache.
-fn tell(shared: Arc<Shared>, listener: TcpListener, shape: Shape) -> JoinHandle<()> {
+fn tell(shared: Arc<Shared>, listener: TcpListener, shape: EventShape) -> JoinHandle<()> {
     let publisher = Arc::new(Publisher::new(shape, shared.core.block_tokens()));
     tokio::spawn(async move {
         let looking = async {
@@ -107,7 +107,7 @@ fn tell(shared: Arc<Shared>, listener: TcpListener, shape: Shape) -> JoinHandle<
 
 /// A running engine. Dropping it is like [`Running::kill`].
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningEmulator {
     /// Where it listens.
     pub address: SocketAddr,
     /// Where it tells about its cache, if it does.
@@ -120,7 +120,7 @@ pub struct Running {
     thread: Option<thread::JoinHandle<()>>,
 }
 
-impl Running {
+impl RunningEmulator {
     /// Changes what goes wrong, for requests from now on. What cannot be is left as it was, and
     /// named.
     pub fn faults(&self, faults: Faults) -> Result<(), Vec<&'static str>> {
@@ -133,12 +133,12 @@ impl Running {
     }
 
     /// What can be seen from outside now.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> EmulatedState {
         self.shared.core.state()
     }
 
     /// The last so many requests that ended, oldest first.
-    pub fn log(&self, last: usize) -> Vec<Record> {
+    pub fn log(&self, last: usize) -> Vec<EngineLogRecord> {
         self.shared.core.log(last)
     }
 
@@ -157,7 +157,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningEmulator {
     fn drop(&mut self) {
         self.accept.abort();
         self.wake.abort();

@@ -1,14 +1,14 @@
 //! What an emulated engine is told at its start.
 
 use crate::faults::Faults;
-use crate::kv_events::Shape;
-use flyball_simulator::cluster::{Linear, Speed, StepSpeed};
+use crate::kv_events::EventShape;
+use flyball_simulator::cluster::{LinearEngine, Speed, StepSpeed};
 use flyball_simulator::engine;
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// The settings of one emulated engine.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct EmulatorSettings {
     /// Where it listens; port 0 for any that is free.
     pub listen: SocketAddr,
     /// The names that it answers to; the first is its own. A request for another gets 404.
@@ -31,16 +31,20 @@ pub struct Settings {
     pub faults: Faults,
     /// A port of the same address on which it tells about its cache, and how; 0 for any that is
     /// free.
-    pub kv_events: Option<(u16, Shape)>,
+    pub kv_events: Option<(u16, EventShape)>,
 }
 
-impl Settings {
+impl EmulatorSettings {
     /// A quick engine for tests, on any free port of this machine: a step takes 5 ms, a prompt token
     /// 20 µs, and the cache holds 32,768 tokens.
     pub fn quick() -> Self {
-        let linear =
-            Linear { base: 0.005, per_prompt_token: 20e-6, per_decode: 0.0, per_cached_token: 0.0 };
-        let settings = engine::Settings::vllm(64, 2048, 2048);
+        let linear = LinearEngine {
+            base: 0.005,
+            per_prompt_token: 20e-6,
+            per_decode: 0.0,
+            per_cached_token: 0.0,
+        };
+        let settings = engine::EngineSettings::vllm(64, 2048, 2048);
         Self::new(Speed { step: StepSpeed::Linear(linear), settings })
     }
 

@@ -5,12 +5,12 @@ use flyball_perf::coefficients::Coefficients;
 use flyball_perf::engine::Engine;
 use flyball_perf::hardware::Accelerator;
 use flyball_perf::layout::ServingLayout;
-use flyball_perf::memory::serving::{Budget, Replica as InMemory};
+use flyball_perf::memory::serving::{Budget, ReplicaMemory as InMemory};
 use flyball_perf::precision::Dtype;
-use flyball_perf::serving::fold::Replica;
+use flyball_perf::serving::fold::ServingReplica;
 use flyball_perf::serving::step::StepModel;
 use flyball_simulator::cluster::{Speed, StepSpeed};
-use flyball_simulator::engine::Settings;
+use flyball_simulator::engine::EngineSettings;
 use std::sync::Arc;
 
 /// Tokens in a block of the cache; vLLM's default.
@@ -34,7 +34,7 @@ pub struct Parts<'a> {
 
 /// Limits of the engine.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct EmulatorLimits {
     /// Requests that run at once.
     pub max_running: u32,
     /// Tokens in one step.
@@ -55,10 +55,10 @@ pub enum Unfit {
 }
 
 /// The speed of vLLM with these parts.
-pub fn predicted(parts: &Parts<'_>, limits: &Limits) -> Result<Speed, Unfit> {
+pub fn predicted(parts: &Parts<'_>, limits: &EmulatorLimits) -> Result<Speed, Unfit> {
     let Parts { model, cache, accelerator, tensor } = *parts;
     let layout = ServingLayout::tensor(tensor);
-    let replica = Replica { model, accelerator, layout, engine: Engine::Vllm, cache };
+    let replica = ServingReplica { model, accelerator, layout, engine: Engine::Vllm, cache };
     let kernels = accelerator.kernels_or_assumed();
     let step = StepModel::new(&replica, &kernels, &Coefficients::serving())
         .map_err(|error| Unfit::Step(error.to_string()))?;
@@ -78,6 +78,6 @@ pub fn predicted(parts: &Parts<'_>, limits: &Limits) -> Result<Speed, Unfit> {
     if blocks == 0 {
         return Err(Unfit::Memory);
     }
-    let settings = Settings::vllm(limits.max_running, limits.step_tokens, blocks);
+    let settings = EngineSettings::vllm(limits.max_running, limits.step_tokens, blocks);
     Ok(Speed { step: StepSpeed::Modelled(Arc::new(step)), settings })
 }

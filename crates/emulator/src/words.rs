@@ -1,6 +1,6 @@
 //! Answers: one word a token, the same for the same prompt.
 
-use crate::prompt::Heard;
+use crate::prompt::ParsedPrompt;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Letters only, so that none needs an escape in JSON.
@@ -18,12 +18,12 @@ const WORDS: [&str; 64] = [
 /// happened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Voice {
-    heard: Heard,
+    heard: ParsedPrompt,
 }
 
 impl Voice {
     /// After this text.
-    pub(crate) const fn after(heard: Heard) -> Self {
+    pub(crate) const fn after(heard: ParsedPrompt) -> Self {
         Self { heard }
     }
 
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn whoever_is_given_the_text_so_far_goes_on() {
         let after = |text: &str| {
-            let mut heard = Heard::default();
+            let mut heard = ParsedPrompt::default();
             heard.hear(text.as_bytes());
             Voice::after(heard)
         };

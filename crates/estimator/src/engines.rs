@@ -1,6 +1,6 @@
 //! All engines of a model together: counts into rates, and sums over those that tell.
 
-use crate::reading::{CacheUsed, Engine, EngineCounts};
+use crate::reading::{CacheUsed, EngineCounts, EngineReading};
 use crate::shape::Means;
 use flyball_core::ids::ReplicaId;
 use flyball_core::interval::Interval;
@@ -16,7 +16,7 @@ pub(crate) const NAMES: usize = 3;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Serving<'a> {
     pub(crate) id: &'a ReplicaId,
-    pub(crate) engine: &'a Engine,
+    pub(crate) engine: &'a EngineReading,
     /// What it can hold.
     pub(crate) room: Option<Interval<Tokens>>,
     /// Whether it is slower than others: how long its tokens take says nothing about those.

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 /// What one model taught.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Learnt {
+pub struct EstimatorMemory {
     /// What requests look like.
     pub shape: Option<Means>,
     /// How long starts of each variant take, and how many were measured.
@@ -46,7 +46,7 @@ impl ModelMemory {
 
 impl Estimator {
     /// What a model taught.
-    pub fn learnt(&self, id: &ModelId) -> Option<Learnt> {
+    pub fn learnt(&self, id: &ModelId) -> Option<EstimatorMemory> {
         let model = self.models.get(id)?;
         let variants = model.variants.iter();
         let variants =
@@ -55,7 +55,7 @@ impl Estimator {
         let starts = starts.filter_map(|(name, one)| {
             Some((name.clone(), (one.starts.measured()?, one.starts.count())))
         });
-        Some(Learnt {
+        Some(EstimatorMemory {
             shape: model.shape.known(),
             starts: starts.collect(),
             seen: model.seen(),
@@ -65,7 +65,7 @@ impl Estimator {
 
     /// Begins with what a model taught elsewhere, if nothing is known of it here. Returns whether it could: numbers
     /// that cannot have been learnt change nothing.
-    pub fn restore(&mut self, id: &ModelId, learnt: &Learnt) -> bool {
+    pub fn restore(&mut self, id: &ModelId, learnt: &EstimatorMemory) -> bool {
         if self.models.contains_key(id) {
             return true;
         }

@@ -26,10 +26,10 @@ mod slow;
 mod starts;
 mod window;
 
-pub use learnt::Learnt;
+pub use learnt::EstimatorMemory;
 pub use reading::Readings;
 pub use shape::Means;
-pub use window::{Counts, Window};
+pub use window::{CounterWindow, Counters};
 
 use capacity::{Learned, Moment};
 use demand::Beside;
@@ -40,11 +40,11 @@ use flyball_core::snapshot::{
     Capacity, Misses, Model, Replica, ReplicaState, Snapshot, Unreachable, Variant,
 };
 use flyball_core::units::{Micros, Timestamp, Tokens};
-use flyball_perf::serving::steady::Shape as PerfShape;
+use flyball_perf::serving::steady::RequestShape as PerfShape;
 use gateways::Asked;
 use prior::Prior;
 use reach::{Alone, Judged};
-use reading::{CacheUsed, Engine, ModelReading, Paces, VariantReading};
+use reading::{CacheUsed, EngineReading, ModelReading, Paces, VariantReading};
 use shape::Shape;
 use slow::Slow;
 use starts::Starts;
@@ -76,7 +76,7 @@ struct VariantMemory {
 
 /// What is known of a model beside the snapshot, for people to read.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Known {
+pub struct KnownModel {
     /// Engines that should tell and do not: the first few.
     pub silent: Vec<String>,
     /// What requests look like.
@@ -94,7 +94,7 @@ const SETTLES: Micros = Micros::from_seconds(45);
 
 impl Estimator {
     /// The picture that these readings give, together with those before.
-    pub fn see(&mut self, readings: Readings) -> (Snapshot, BTreeMap<ModelId, Known>) {
+    pub fn see(&mut self, readings: Readings) -> (Snapshot, BTreeMap<ModelId, KnownModel>) {
         let time = (readings.taken_at, readings.max_age);
         self.models.retain(|id, _| readings.models.contains_key(id));
         let mut known = BTreeMap::new();
@@ -111,7 +111,7 @@ impl Estimator {
 }
 
 impl ModelMemory {
-    fn see(&mut self, reading: ModelReading, time: (Timestamp, Micros)) -> (Model, Known) {
+    fn see(&mut self, reading: ModelReading, time: (Timestamp, Micros)) -> (Model, KnownModel) {
         self.variants.retain(|name, _| reading.variants.contains_key(name));
         let priors: BTreeMap<VariantName, Capacity> = reading
             .variants
@@ -146,7 +146,7 @@ impl ModelMemory {
         let missed = missed.filter(|_| unreachable.is_none());
         self.learn(&reading, &priors, (asked, &sum), missed, time);
         let starts = self.variants.iter().map(|(name, one)| (name.clone(), one.starts.count()));
-        let known = Known {
+        let known = KnownModel {
             // Where gateways tell, engines that nobody collects are not missed.
             silent: if asked.is_none() || sum.old > 0 { sum.names } else { Vec::new() },
             shape: self.shape.known(),
@@ -323,7 +323,7 @@ impl VariantReading {
     /// How much replicas can hold, where they tell or where that limits nothing: engines that do not tell of it, or
     /// that nobody asks, let requests wait when they have no room, and what waits is seen.
     fn untold_room(&self) -> Option<Interval<Tokens>> {
-        let untold = |engine: &Engine| {
+        let untold = |engine: &EngineReading| {
             engine.cache_tokens.is_none() && engine.cache_used != CacheUsed::Missing
         };
         if self.engines.values().all(untold) {

@@ -2,13 +2,13 @@
 //! requests that come.
 
 use crate::reach::Alone;
-use crate::reading::{Paces, Predicted, VariantReading};
+use crate::reading::{Paces, PredictedReplica, VariantReading};
 use crate::shape::Means;
 use flyball_core::snapshot::{Capacity, Objectives};
-use flyball_perf::serving::batch::{Batch, Step as _};
-use flyball_perf::serving::capacity::{self, Wanted};
+use flyball_perf::serving::batch::{Batch, StepTime as _};
+use flyball_perf::serving::capacity::{self, CapacityQuestion};
 use flyball_perf::serving::chunk;
-use flyball_perf::serving::steady::{Limits, Shape, operating};
+use flyball_perf::serving::steady::{EngineLimits, RequestShape, operating};
 
 /// A prediction stays until requests changed by this share: a capacity that moves with every look would move the
 /// target with it.
@@ -17,7 +17,7 @@ const CHANGED: f64 = 0.15;
 /// The last prediction of a variant, and what it rests on.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Prior {
-    asked: (Predicted, Objectives),
+    asked: (PredictedReplica, Objectives),
     shape: (f64, f64),
     capacity: Capacity,
     pub(crate) paces: Option<Paces>,
@@ -35,7 +35,7 @@ pub(crate) fn capacity(
     let Some(predicted) = variant.predicted.as_ref().filter(|_| !stated.is_known()) else {
         return stated;
     };
-    let shape = shape.map_or(Shape::CHAT, |known| (known.prompt, known.output));
+    let shape = shape.map_or(RequestShape::CHAT, |known| (known.prompt, known.output));
     let asked = (predicted.clone(), *objectives);
     let same = last.as_ref().filter(|last| {
         last.asked == asked && near(last.shape.0, shape.0) && near(last.shape.1, shape.1)
@@ -69,11 +69,16 @@ struct Predictions {
     alone: Alone,
 }
 
-fn predict((predicted, objectives): &(Predicted, Objectives), shape: (f64, f64)) -> Predictions {
-    let unset = Wanted::unset(&predicted.model, &predicted.accelerator, predicted.tensor);
-    let wanted =
-        Wanted { step_tokens: predicted.step_tokens.unwrap_or(unset.step_tokens), ..unset };
-    let usual = Shape::usual(shape.0, shape.1);
+fn predict(
+    (predicted, objectives): &(PredictedReplica, Objectives),
+    shape: (f64, f64),
+) -> Predictions {
+    let unset = CapacityQuestion::unset(&predicted.model, &predicted.accelerator, predicted.tensor);
+    let wanted = CapacityQuestion {
+        step_tokens: predicted.step_tokens.unwrap_or(unset.step_tokens),
+        ..unset
+    };
+    let usual = RequestShape::usual(shape.0, shape.1);
     let Ok((step, cache)) = capacity::predicted(&wanted, &usual) else {
         return Predictions { capacity: Capacity::UNKNOWN, paces: None, alone: Alone::default() };
     };
@@ -82,7 +87,7 @@ fn predict((predicted, objectives): &(Predicted, Objectives), shape: (f64, f64))
         let between = objectives.between_tokens.map(|time| time.get() as f64 / 1e6);
         let chosen = || between.map(|limit| chunk::largest(&step, limit));
         let step_tokens = predicted.step_tokens.or_else(chosen).unwrap_or(wanted.step_tokens);
-        Limits {
+        EngineLimits {
             chunk: f64::from(step_tokens),
             copies: 1.0,
             sequences: f64::from(wanted.most_running),

@@ -2,7 +2,7 @@
 //!
 //! Counts only grow, and begin again with whoever counts. A reading that is not there is `None`, and never zero.
 
-use crate::window::{Counts, Window};
+use crate::window::{CounterWindow, Counters};
 use flyball_core::ids::{ModelId, PoolId, ReplicaId, RunId, VariantName};
 use flyball_core::interval::Interval;
 use flyball_core::snapshot::{
@@ -59,7 +59,7 @@ pub struct GatewayReading {
     /// When it said so.
     pub at: Timestamp,
     /// What it has counted, over the last half minute.
-    pub counts: Window<GatewayCounts>,
+    pub counts: CounterWindow<GatewayCounts>,
     /// Prompt tokens of requests that wait in it.
     pub waiting_tokens: u64,
     /// Prompt tokens that it gave to engines and that they have not read.
@@ -105,7 +105,7 @@ pub struct VariantReading {
     /// What one replica can do as far as its owner says it.
     pub stated: Capacity,
     /// What can be predicted of the rest, if anything.
-    pub predicted: Option<Predicted>,
+    pub predicted: Option<PredictedReplica>,
     /// How long tokens take, where that is known.
     pub paces: Option<Paces>,
     /// How long a start takes, as its owner says it or as its parts add up.
@@ -116,7 +116,7 @@ pub struct VariantReading {
     /// not counted again.
     pub started: Vec<(ReplicaId, Micros)>,
     /// The engines of those that serve, where somebody collects what they count.
-    pub engines: BTreeMap<ReplicaId, Engine>,
+    pub engines: BTreeMap<ReplicaId, EngineReading>,
     /// Whether a replica served, does not now, and may again.
     pub lapsed: bool,
 }
@@ -134,7 +134,7 @@ pub struct Paces {
 
 /// What a replica is made of, so that its speed can be predicted for the requests that come.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Predicted {
+pub struct PredictedReplica {
     /// The model, by its name in the list of known ones.
     pub model: String,
     /// The accelerator, by its name in the catalogue.
@@ -147,11 +147,11 @@ pub struct Predicted {
 
 /// The engine of a replica that serves.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Engine {
+pub struct EngineReading {
     /// Since when it serves.
     pub serves_since: Option<Timestamp>,
     /// What it counted over the last minute.
-    pub counts: Window<EngineCounts>,
+    pub counts: CounterWindow<EngineCounts>,
     /// Requests that it works on.
     pub running: Option<f64>,
     /// Requests that wait in it.
@@ -179,7 +179,7 @@ impl GatewayReading {
     pub const WINDOW: Micros = Micros::from_seconds(30);
 }
 
-impl Engine {
+impl EngineReading {
     /// Rates of what engines count are taken over this long: they are scraped every half minute or so, and a rate takes
     /// two scrapes.
     pub const WINDOW: Micros = Micros::from_minutes(1);
@@ -195,7 +195,7 @@ impl Engine {
     pub fn unread() -> Self {
         Self {
             serves_since: None,
-            counts: Window::of(Self::WINDOW),
+            counts: CounterWindow::of(Self::WINDOW),
             running: None,
             waiting: None,
             cache_used: CacheUsed::default(),
@@ -244,13 +244,13 @@ impl EngineCounts {
     }
 }
 
-impl Counts for EngineCounts {
+impl Counters for EngineCounts {
     fn fell(before: &Self, now: &Self) -> bool {
         now.prompt_tokens < before.prompt_tokens || now.output_tokens < before.output_tokens
     }
 }
 
-impl Counts for GatewayCounts {
+impl Counters for GatewayCounts {
     fn fell(before: &Self, now: &Self) -> bool {
         now.arrived < before.arrived
     }

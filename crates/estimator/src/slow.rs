@@ -4,7 +4,7 @@
 //! Each is held against what the others would take with as much to do as it has: where it has less, against what they
 //! take as they are, since nobody is slower for having less to do.
 
-use crate::reading::{Engine, EngineCounts, VariantReading};
+use crate::reading::{EngineCounts, EngineReading, VariantReading};
 use flyball_core::ids::ReplicaId;
 use flyball_core::snapshot::{Replica, ReplicaState};
 use flyball_core::units::{Micros, Timestamp};
@@ -92,13 +92,13 @@ impl Slow {
     }
 }
 
-fn is_warm(engine: &Engine, now: Timestamp) -> bool {
+fn is_warm(engine: &EngineReading, now: Timestamp) -> bool {
     let age = engine.serves_since.and_then(|since| now.since(since));
     age.is_some_and(|age| age >= crate::WARM_UP)
 }
 
 impl AtWork {
-    fn of(engine: &Engine) -> Option<Self> {
+    fn of(engine: &EngineReading) -> Option<Self> {
         let span = engine.counts.span()?;
         let grown = |count: fn(&EngineCounts) -> f64| span.grown(count);
         let (tokens, seconds) = (grown(|one| one.paced_tokens), grown(|one| one.paced_seconds));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     /// An engine that writes with so many requests inside, a token in so many seconds.
-    fn engine(now: u64, (writes, pace): (f64, f64)) -> Engine {
+    fn engine(now: u64, (writes, pace): (f64, f64)) -> EngineReading {
         let counts = |seconds: u64| EngineCounts {
             prompt_tokens: 100.0 * writes * seconds as f64,
             cached_tokens: f64::NAN,
@@ -150,9 +150,9 @@ mod tests {
             paced_tokens: writes / pace * seconds as f64,
             paced_seconds: writes * seconds as f64,
         };
-        let mut engine = Engine::counted(at(now - 30), counts(now - 30));
+        let mut engine = EngineReading::counted(at(now - 30), counts(now - 30));
         engine.counts.add(at(now), Timestamp::default(), counts(now));
-        Engine { serves_since: Some(at(0)), ..engine }
+        EngineReading { serves_since: Some(at(0)), ..engine }
     }
 
     fn variant(now: u64, engines: &[(f64, f64)]) -> VariantReading {

@@ -9,7 +9,7 @@ const SHORTEST: Micros = Micros::from_seconds(4);
 /// What somebody counted at some moments, the oldest first. Whoever reads counts keeps one of these for everybody who
 /// counts.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Window<T> {
+pub struct CounterWindow<T> {
     moments: VecDeque<Moment<T>>,
     length: Micros,
 }
@@ -22,7 +22,7 @@ struct Moment<T> {
 }
 
 /// What can be counted.
-pub trait Counts: Copy {
+pub trait Counters: Copy {
     /// Whether a count is less than it was: whoever counts has begun anew.
     fn fell(before: &Self, now: &Self) -> bool;
 }
@@ -35,7 +35,7 @@ pub(crate) struct Span<T> {
     seconds: f64,
 }
 
-impl<T: Counts> Window<T> {
+impl<T: Counters> CounterWindow<T> {
     /// For rates over this long.
     pub fn of(length: Micros) -> Self {
         Self { moments: VecDeque::new(), length }
@@ -141,23 +141,23 @@ mod tests {
 
     const LENGTH: Micros = Micros::from_seconds(30);
 
-    impl Counts for u64 {
+    impl Counters for u64 {
         fn fell(before: &Self, now: &Self) -> bool {
             before > now
         }
     }
 
-    fn add(past: &mut Window<u64>, seconds: u64, since: u64, count: u64) {
+    fn add(past: &mut CounterWindow<u64>, seconds: u64, since: u64, count: u64) {
         past.add(at(seconds), at(since), count);
     }
 
-    fn rate(past: &Window<u64>) -> Option<f64> {
+    fn rate(past: &CounterWindow<u64>) -> Option<f64> {
         past.span().map(|span| span.rate(|count| *count as f64))
     }
 
     #[test]
     fn a_rate_is_that_of_the_window_and_needs_four_seconds() {
-        let mut past = Window::of(LENGTH);
+        let mut past = CounterWindow::of(LENGTH);
         add(&mut past, 100, 0, 1_000);
         assert_eq!(rate(&past), None);
         add(&mut past, 103, 0, 1_030);
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn counts_that_began_anew_or_fell_say_nothing_with_those_before() {
-        let mut past = Window::of(LENGTH);
+        let mut past = CounterWindow::of(LENGTH);
         add(&mut past, 100, 0, 1_000);
         add(&mut past, 110, 109, 5);
         assert_eq!(rate(&past), None, "another process counts");
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn the_same_moment_twice_is_one() {
-        let mut past = Window::of(LENGTH);
+        let mut past = CounterWindow::of(LENGTH);
         for seconds in [100, 100, 110, 110] {
             add(&mut past, seconds, 0, seconds);
         }

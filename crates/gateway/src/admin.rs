@@ -4,9 +4,9 @@
 //! keys are left out, and so is what an address carries before an `@`. Start at [`answer`], which
 //! is the whole of it without a network.
 
-use crate::admit::Demand;
+use crate::admit::AdmittedDemand;
 use crate::meter::Meter;
-use crate::settings::Settings;
+use crate::settings::GatewaySettingsFile;
 use crate::shadow::Shadows;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -20,23 +20,23 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 /// What is asked about.
-pub struct State {
+pub struct GatewayAdminState {
     meter: Arc<Meter>,
     metrics: Metrics,
-    settings: ArcSwap<Settings>,
+    settings: ArcSwap<GatewaySettingsFile>,
     ready: Box<dyn Fn() -> Result<(), String> + Send + Sync>,
-    demand: Box<dyn Fn() -> Vec<Demand> + Send + Sync>,
+    demand: Box<dyn Fn() -> Vec<AdmittedDemand> + Send + Sync>,
     shadows: Option<Arc<Shadows>>,
 }
 
-impl State {
+impl GatewayAdminState {
     /// `ready` says whether requests should come, or why not; `demand` what is wanted of each model.
     pub fn new(
         version: &'static str,
         meter: Arc<Meter>,
-        settings: Settings,
+        settings: GatewaySettingsFile,
         ready: impl Fn() -> Result<(), String> + Send + Sync + 'static,
-        demand: impl Fn() -> Vec<Demand> + Send + Sync + 'static,
+        demand: impl Fn() -> Vec<AdmittedDemand> + Send + Sync + 'static,
     ) -> Self {
         Self {
             metrics: Metrics::new(version).with(Arc::clone(&meter)),
@@ -57,18 +57,18 @@ impl State {
     }
 
     /// These settings are in use now.
-    pub fn follow(&self, settings: &Settings) {
+    pub fn follow(&self, settings: &GatewaySettingsFile) {
         self.settings.store(Arc::new(settings.clone()));
     }
 }
 
-impl fmt::Debug for State {
+impl fmt::Debug for GatewayAdminState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("State").field("meter", &self.meter).finish_non_exhaustive()
     }
 }
 
-impl flyball_admin::Answers for State {
+impl flyball_admin::AdminPages for GatewayAdminState {
     async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         match *request.method() {
             Method::GET | Method::HEAD => answer(request.uri().path(), self),
@@ -78,7 +78,7 @@ impl flyball_admin::Answers for State {
 }
 
 /// What is said at this path.
-pub fn answer(path: &str, state: &State) -> Response<Full<Bytes>> {
+pub fn answer(path: &str, state: &GatewayAdminState) -> Response<Full<Bytes>> {
     match path {
         // Answering is the proof.
         "/healthz" => text(StatusCode::OK, "ok\n"),
@@ -108,13 +108,13 @@ pub fn answer(path: &str, state: &State) -> Response<Full<Bytes>> {
     }
 }
 
-fn glance(state: &State) -> String {
+fn glance(state: &GatewayAdminState) -> String {
     let now = state.meter.state(SystemTime::now());
     // Numbers, texts and lists of them can always be written.
     serde_json::to_string(&now).unwrap_or_default() + "\n"
 }
 
-fn config(state: &State) -> String {
+fn config(state: &GatewayAdminState) -> String {
     let mut settings = state.settings.load().as_ref().clone();
     let operator = settings.operator.as_mut().map(|operator| &mut operator.address);
     let addresses = [&mut settings.collector, &mut settings.telemetry.otlp];
@@ -180,8 +180,8 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
-    fn state(ready: Arc<AtomicBool>) -> State {
-        let mut settings = Settings::default();
+    fn state(ready: Arc<AtomicBool>) -> GatewayAdminState {
+        let mut settings = GatewaySettingsFile::default();
         settings.keys.push(Key {
             name: "search".to_owned(),
             sha256: "canary".repeat(8),
@@ -194,10 +194,10 @@ mod tests {
             true => Ok(()),
             false => Err("no model is listed".to_owned()),
         };
-        State::new("1.2.3", meter, settings, ready, Vec::new)
+        GatewayAdminState::new("1.2.3", meter, settings, ready, Vec::new)
     }
 
-    async fn said(path: &str, state: &State) -> (u16, String) {
+    async fn said(path: &str, state: &GatewayAdminState) -> (u16, String) {
         let response = answer(path, state);
         let status = response.status().as_u16();
         let body = response.into_body().collect().await.unwrap().to_bytes();
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(value["reload"]["successful"], false);
         assert_eq!(value["reload"]["goodSince"], "1970-01-01T00:00:00Z");
         let (_, look) = said("/state", &state).await;
-        let look: crate::state::State = serde_json::from_str(&look).unwrap();
+        let look: crate::state::GatewayStateView = serde_json::from_str(&look).unwrap();
         assert_eq!((look.version, look.troubles[0].what.as_str()), (1, "reload-failed"));
         let (_, page) = said("/metrics", &state).await;
         assert!(page.contains("\nflyball_gateway_config_last_reload_successful 0.0\n"), "{page}");

@@ -3,12 +3,12 @@
 
 use crate::answer::Problem;
 use crate::edit::Edits;
-use crate::fleet::{Fleet, Model};
+use crate::fleet::{Fleet, FleetModel};
 use crate::forward::Job;
 use crate::identify::Caller;
 use crate::kept;
 use crate::salt;
-use crate::scan::{Blocks, Refused, Scanned};
+use crate::scan::{Blocks, ScanError, Scanned};
 use crate::serve::Live;
 use crate::split::{Asks, Dealt};
 use crate::surface::Surface;
@@ -61,7 +61,7 @@ impl Aim<'_> {
             return Err(if configured { Problem::NoEndpoint } else { unknown });
         };
         if let Some(key) = read.scanned.steers.beyond(self.engine_keys(model)) {
-            return Err(Problem::Body(Refused::Steers { key }));
+            return Err(Problem::Body(ScanError::Steers { key }));
         }
         let mirror = dealt.and_then(|dealt| dealt.copy);
         let copy = mirror.and_then(|mirror| {
@@ -79,7 +79,7 @@ impl Aim<'_> {
 
     fn job(
         self,
-        model: &Arc<Model>,
+        model: &Arc<FleetModel>,
         known_as: Option<&str>,
         headers: HeaderMap,
         read: Read,
@@ -107,7 +107,7 @@ impl Aim<'_> {
     /// By what its answer is kept, if it is.
     fn kept(
         self,
-        model: &Model,
+        model: &FleetModel,
         known_as: Option<&str>,
         headers: &HeaderMap,
         scanned: &Scanned,
@@ -123,12 +123,12 @@ impl Aim<'_> {
     }
 
     /// What may steer its engines.
-    fn engine_keys(&self, model: &Model) -> &[String] {
+    fn engine_keys(&self, model: &FleetModel) -> &[String] {
         self.live.models.get(&*model.name).map_or(&[], |model| &model.engine_keys)
     }
 
     /// By the settings; engines themselves are asked where those say nothing.
-    fn engine_of(self, model: &Model) -> crate::settings::Engine {
+    fn engine_of(self, model: &FleetModel) -> crate::settings::GatewayEngine {
         let said = self.live.models.get(&*model.name).map(|model| model.engine);
         said.or_else(|| model.endpoints.first().map(|found| found.engine)).unwrap_or_default()
     }

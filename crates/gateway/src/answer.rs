@@ -4,7 +4,7 @@
 use crate::accept::{Busy, Held, PIECE_BYTES, Reader};
 use crate::admit::NoRoom;
 use crate::forward::Relay;
-use crate::scan::Refused;
+use crate::scan::ScanError;
 use crate::sse::write_event;
 use crate::surface::Surface;
 use bytes::Bytes;
@@ -46,7 +46,7 @@ pub(crate) enum Problem {
     /// It holds as much of this caller as is left for others.
     CallerFull,
     /// The body is refused.
-    Body(Refused),
+    Body(ScanError),
     /// The client did not send the body in time.
     BodyTimeout,
     /// The body broke off.
@@ -98,7 +98,7 @@ impl Problem {
             Self::TooFast { .. } => "rate_limit_exceeded",
             Self::Full => "gateway_full",
             Self::CallerFull => "caller_full",
-            Self::Body(Refused::TooLong { .. }) => "body_too_long",
+            Self::Body(ScanError::TooLong { .. }) => "body_too_long",
             Self::Body(_) => "invalid_body",
             Self::BodyTimeout => "body_timeout",
             Self::BodyBroken => "body_broken",
@@ -127,7 +127,7 @@ impl Problem {
             | Self::Overloaded { .. }
             | Self::QueueFull { .. }
             | Self::QueueTimeout => StatusCode::TOO_MANY_REQUESTS,
-            Self::Body(Refused::TooLong { .. }) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Body(ScanError::TooLong { .. }) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Body(_) | Self::BodyBroken => StatusCode::BAD_REQUEST,
             Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::KillsEngines => StatusCode::UNPROCESSABLE_ENTITY,

@@ -5,7 +5,7 @@
 //! and under a lock. It never holds a key, a hash of one or a value of the settings: of changed
 //! settings it says which sections changed. Start at [`Audit`].
 
-use crate::settings::Settings;
+use crate::settings::GatewaySettingsFile;
 use crate::settings::reload::Reload;
 use serde::Serialize;
 use std::fmt;
@@ -48,7 +48,12 @@ impl Audit {
 
     /// The settings file had changed. `before` are those in use until now, `after` the new ones if
     /// they are good.
-    pub fn settings(&self, before: &Settings, after: Option<&Settings>, reload: &Reload) {
+    pub fn settings(
+        &self,
+        before: &GatewaySettingsFile,
+        after: Option<&GatewaySettingsFile>,
+        reload: &Reload,
+    ) {
         match after {
             Some(after) => {
                 let outcome = match reload.needs_restart.join(", ") {
@@ -118,9 +123,9 @@ impl fmt::Debug for Audit {
 }
 
 /// The sections that differ.
-fn changed(before: &Settings, after: &Settings) -> Vec<&'static str> {
+fn changed(before: &GatewaySettingsFile, after: &GatewaySettingsFile) -> Vec<&'static str> {
     // Named one by one, so that a new section is not forgotten here.
-    let Settings {
+    let GatewaySettingsFile {
         listen,
         admin,
         askers,
@@ -181,7 +186,7 @@ mod tests {
     fn acts_are_added_to_the_file_without_a_secret() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("audit.jsonl");
-        let before = Settings::default();
+        let before = GatewaySettingsFile::default();
         let mut after = before.clone();
         let sha256 = "canary".repeat(10);
         after.keys.push(Key { name: "search".to_owned(), sha256, ..Key::default() });

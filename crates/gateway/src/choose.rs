@@ -1,11 +1,13 @@
 //! Asks routing for an engine, with what this gateway knows.
 
 use crate::admit::{BYTES_PER_TOKEN, Turn};
-use crate::fleet::{Endpoint, Millis, Model, Time};
+use crate::fleet::{FleetEndpoint, FleetModel, Millis, Time};
 use crate::scan::{BLOCK_BYTES, Scanned};
 use flyball_core::units::Tokens;
-use flyball_routing::shadow::Arrival;
-use flyball_routing::{Ask, Availability, Choice, Past, Policy, Weights, Why};
+use flyball_routing::shadow::ShadowArrival;
+use flyball_routing::{
+    Availability, EndpointPast, RoutingChoice, RoutingPolicy, RoutingRequest, Weights, Why,
+};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -19,7 +21,7 @@ const USUAL_OUTPUT: u64 = 256;
 /// An engine for a request.
 #[derive(Debug)]
 pub(crate) struct Chosen {
-    pub(crate) endpoint: Arc<Endpoint>,
+    pub(crate) endpoint: Arc<FleetEndpoint>,
     /// Leading blocks that it hopefully has cached; `None` if it was chosen by load.
     pub(crate) hoped_blocks: Option<u32>,
     /// Prompt tokens that it will have to read.
@@ -30,10 +32,10 @@ pub(crate) struct Chosen {
 
 /// What is asked for each time that an engine is chosen for a request.
 pub(crate) struct Wish<'a> {
-    model: &'a Model,
-    policy: Policy,
+    model: &'a FleetModel,
+    policy: RoutingPolicy,
     prefixes: &'a [u64],
-    past: Past,
+    past: EndpointPast,
     prompt: u64,
     block_tokens: u32,
     usual_prompt: u64,
@@ -43,7 +45,12 @@ pub(crate) struct Wish<'a> {
 
 impl<'a> Wish<'a> {
     /// Of this request; it is remembered as seen.
-    pub(crate) fn new(model: &'a Model, policy: Policy, scanned: &'a Scanned, key: u64) -> Self {
+    pub(crate) fn new(
+        model: &'a FleetModel,
+        policy: RoutingPolicy,
+        scanned: &'a Scanned,
+        key: u64,
+    ) -> Self {
         let prefixes = &scanned.prefixes;
         let forgot = |place: usize| model.endpoints[place].forgot();
         let past = model.seen().look_at(prefixes, &model.ring, forgot);
@@ -57,8 +64,8 @@ impl<'a> Wish<'a> {
     }
 
     /// The same, for policies that only watch.
-    pub(crate) fn arrival(&self) -> Arrival<'a> {
-        Arrival {
+    pub(crate) fn arrival(&self) -> ShadowArrival<'a> {
+        ShadowArrival {
             prefixes: self.prefixes,
             block_tokens: self.block_tokens,
             prompt: Tokens::new(self.prompt),
@@ -72,17 +79,17 @@ impl<'a> Wish<'a> {
     ///
     /// If breakers keep everything closed, they are not asked: trying is better than refusing.
     pub(crate) fn choose(&self, tried: &[u32], now: Time, turn: Option<&Turn>) -> Option<Chosen> {
-        let careful = |allows: &dyn Fn(&Endpoint) -> bool| {
-            let usable = |e: &Endpoint| {
+        let careful = |allows: &dyn Fn(&FleetEndpoint) -> bool| {
+            let usable = |e: &FleetEndpoint| {
                 e.breaker.allows(now.millis) && !tried.contains(&e.slot) && allows(e)
             };
             let chosen = self.ask(usable, now.at)?;
             chosen.endpoint.breaker.claim(now.millis).then_some(chosen)
         };
-        let allowed = |e: &Endpoint| turn.is_none_or(|turn| turn.allows(e, now.at));
+        let allowed = |e: &FleetEndpoint| turn.is_none_or(|turn| turn.allows(e, now.at));
         // Several turns may have been given for one place. Who floods stays with its engines even so.
-        let kept_to = |e: &Endpoint| turn.is_none_or(|turn| turn.keeps_to(e));
-        let any = |_: &Endpoint| true;
+        let kept_to = |e: &FleetEndpoint| turn.is_none_or(|turn| turn.keeps_to(e));
+        let any = |_: &FleetEndpoint| true;
         // One of them more for a race lost in `claim`.
         let chosen = careful(&allowed)
             .or_else(|| careful(&kept_to))
@@ -125,11 +132,11 @@ impl<'a> Wish<'a> {
     }
 
     /// Tokens that an engine has to read.
-    pub(crate) fn unread(&self, endpoint: &Endpoint, now: Instant) -> u64 {
+    pub(crate) fn unread(&self, endpoint: &FleetEndpoint, now: Instant) -> u64 {
         endpoint.load(self.usual_prompt, now).unread_tokens
     }
 
-    fn ask(&self, usable: impl Fn(&Endpoint) -> bool, now: Instant) -> Option<Chosen> {
+    fn ask(&self, usable: impl Fn(&FleetEndpoint) -> bool, now: Instant) -> Option<Chosen> {
         let endpoints = &self.model.endpoints;
         let of = |place: usize| {
             let endpoint = &endpoints[place];
@@ -141,8 +148,8 @@ impl<'a> Wish<'a> {
     }
 
     /// What routing is told of it.
-    fn said(&self) -> Ask<'_> {
-        Ask {
+    fn said(&self) -> RoutingRequest<'_> {
+        RoutingRequest {
             prefixes: self.prefixes,
             block_tokens: self.block_tokens,
             past: self.past,
@@ -151,7 +158,7 @@ impl<'a> Wish<'a> {
         }
     }
 
-    fn chosen(&self, choice: &Choice) -> Chosen {
+    fn chosen(&self, choice: &RoutingChoice) -> Chosen {
         let hoped_blocks = match choice.why {
             Why::Affinity { blocks } => Some(blocks),
             Why::Overload | Why::LeastLoad | Why::Turn => None,
@@ -166,7 +173,7 @@ impl<'a> Wish<'a> {
 }
 
 fn view(
-    endpoint: &Endpoint,
+    endpoint: &FleetEndpoint,
     usable: bool,
     usual_prompt: u64,
     now: Instant,

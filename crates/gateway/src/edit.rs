@@ -91,7 +91,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scan::{Limits, Scanner};
+    use crate::scan::{ScanLimits, Scanner};
     use crate::surface::Surface;
     use proptest::collection::vec;
     use proptest::prelude::*;
@@ -108,7 +108,7 @@ mod tests {
     }
 
     fn marks(pieces: &[Bytes]) -> Marks {
-        let mut scanner = Scanner::new(Surface::Chat, Limits::DEFAULT);
+        let mut scanner = Scanner::new(Surface::Chat, ScanLimits::DEFAULT);
         pieces.iter().for_each(|piece| scanner.feed(piece).unwrap());
         scanner.finish().unwrap().marks
     }

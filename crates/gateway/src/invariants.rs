@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// An invariant of the gateway. The list is also in `docs/invariants.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Invariant {
+pub enum GatewayInvariant {
     /// `GW-01`
     Requests,
     /// `GW-02`
@@ -30,7 +30,7 @@ pub enum Invariant {
     Shares,
 }
 
-impl Invariant {
+impl GatewayInvariant {
     /// All of them.
     pub const ALL: [Self; 9] = [
         Self::Requests,
@@ -91,8 +91,8 @@ impl Invariant {
     }
 }
 
-static BROKEN: [AtomicU64; Invariant::ALL.len()] =
-    [const { AtomicU64::new(0) }; Invariant::ALL.len()];
+static BROKEN: [AtomicU64; GatewayInvariant::ALL.len()] =
+    [const { AtomicU64::new(0) }; GatewayInvariant::ALL.len()];
 
 /// Takes from a count what was once added to it.
 macro_rules! give_back {
@@ -117,7 +117,8 @@ mod tests {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/invariants.md");
         let text = std::fs::read_to_string(file).unwrap();
         let listed: Vec<_> = text.lines().filter(|line| line.starts_with("| GW-")).collect();
-        let ours = Invariant::ALL.map(|one| format!("| {} | {} |", one.id(), one.statement()));
+        let ours =
+            GatewayInvariant::ALL.map(|one| format!("| {} | {} |", one.id(), one.statement()));
         assert_eq!(listed, ours);
     }
 }

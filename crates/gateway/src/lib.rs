@@ -58,5 +58,5 @@ mod surface;
 pub mod wake;
 pub(crate) mod wire;
 
-pub use admit::Demand;
+pub use admit::AdmittedDemand;
 pub use surface::Surface;

@@ -6,7 +6,7 @@
 use crate::accept::Worker;
 use crate::admit::Place;
 use crate::forward::{Job, Record, forward};
-use crate::settings::Limits;
+use crate::settings::RequestLimits;
 use http_body_util::BodyExt as _;
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
@@ -42,8 +42,11 @@ pub(crate) fn send(worker: &Arc<Worker>, job: Job, of: &Record) {
 fn room(worker: &Worker, job: &Job) -> Option<(OwnedSemaphorePermit, Place)> {
     let permit = Arc::clone(&worker.copies).try_acquire_owned().ok()?;
     let all = worker.shared.live().limits;
-    let half =
-        Limits { in_flight: all.in_flight.div_ceil(2), held_bytes: all.held_bytes / 2, ..all };
+    let half = RequestLimits {
+        in_flight: all.in_flight.div_ceil(2),
+        held_bytes: all.held_bytes / 2,
+        ..all
+    };
     // A copy is nobody's: it takes nothing of its caller's share.
     let mut place = Place::take(Arc::clone(&worker.shared.room), None, &half).ok()?;
     let bytes = job.pieces.iter().map(bytes::Bytes::len).sum();

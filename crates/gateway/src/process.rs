@@ -6,15 +6,15 @@
 use crate::audit::Audit;
 use crate::collect::{self, Verifier};
 use crate::discover::{self, Failing, Readiness};
-use crate::fleet::{Endpoint, Listing};
-use crate::link::{self, Link};
+use crate::fleet::{FleetEndpoint, Listing};
+use crate::link::{self, OperatorLink};
 use crate::meter::{Finished, Meter, MeterError};
-use crate::serve::{self, Listener, Running};
+use crate::serve::{self, Listener, RunningGateway};
 use crate::settings::reload::{self, Watched};
-use crate::settings::{Model, Settings, Timeouts};
+use crate::settings::{GatewaySettingsFile, ModelSettings, Timeouts};
 use crate::wake::{self, Bell, Hook, OperatorOrHook};
 use crate::{accept, admin, kv_events};
-use flyball_admin::{Askers, Guard, Place, Reviews};
+use flyball_admin::{Askers, Guard, ReviewedPlace, Reviews};
 use http::HeaderValue;
 use std::io;
 use std::path::Path;
@@ -35,7 +35,7 @@ const GOODBYE: Duration = Duration::from_secs(1);
 
 /// Why a gateway cannot run.
 #[derive(Debug, thiserror::Error)]
-pub enum Problem {
+pub enum GatewayError {
     /// The settings are no good.
     #[error("the settings are refused: {}", .0.join("; "))]
     Settings(Vec<String>),
@@ -53,18 +53,20 @@ pub enum Problem {
 }
 
 /// Runs a gateway with the settings of this file until SIGTERM or SIGINT, then lets it finish.
-pub fn run(file: &Path, version: &'static str) -> Result<(), Problem> {
-    let (watched, settings) = Watched::open(file, SystemTime::now()).map_err(Problem::Settings)?;
+pub fn run(file: &Path, version: &'static str) -> Result<(), GatewayError> {
+    let (watched, settings) =
+        Watched::open(file, SystemTime::now()).map_err(GatewayError::Settings)?;
     settings.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     let meter = Arc::new(Meter::start(&settings, version, io::stdout())?);
-    let audit = Audit::open(settings.telemetry.audit_log.as_deref())
-        .map_err(|source| Problem::Start { what: "the audit log cannot be written", source })?;
+    let audit = Audit::open(settings.telemetry.audit_log.as_deref()).map_err(|source| {
+        GatewayError::Start { what: "the audit log cannot be written", source }
+    })?;
     let audit = Arc::new(audit);
     let verifier = Arc::new(verifier(&meter, &audit));
     let (bell, calls) = wake::bell();
     let (meter_of, verifier_of) = (Arc::clone(&meter), Arc::clone(&verifier));
     let listener = Arc::new(Hub { meter: meter_of, verifier: verifier_of, bell });
-    let start = |what| move |source| Problem::Start { what, source };
+    let start = |what| move |source| GatewayError::Start { what, source };
     let running = serve::start(&settings, listener).map_err(start("the gateway cannot listen"))?;
     let process = Process::new(running, meter, audit, verifier, &settings, version);
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -85,37 +87,37 @@ pub fn run(file: &Path, version: &'static str) -> Result<(), Problem> {
 
 /// What the thread beside the data plane needs.
 struct Process {
-    running: Arc<Running>,
+    running: Arc<RunningGateway>,
     meter: Arc<Meter>,
     audit: Arc<Audit>,
     verifier: Arc<Verifier>,
     /// To the operator, if there is one.
-    link: Option<Arc<Link>>,
-    models: watch::Sender<Settings>,
+    link: Option<Arc<OperatorLink>>,
+    models: watch::Sender<GatewaySettingsFile>,
     listing: watch::Sender<Listing>,
     draining: AtomicBool,
     /// All requests are over.
     ended: Notify,
-    collecting: collect::Standing,
-    discovering: discover::Standing,
+    collecting: collect::CollectionStatus,
+    discovering: discover::DiscoveryStatus,
     readiness: Readiness,
     /// For the cluster; its own is made without.
     client: Option<kube::Client>,
-    hearing: Arc<kv_events::Standing>,
+    hearing: Arc<kv_events::EventsStatus>,
 }
 
 impl Process {
     fn new(
-        running: Running,
+        running: RunningGateway,
         meter: Arc<Meter>,
         audit: Arc<Audit>,
         verifier: Arc<Verifier>,
-        settings: &Settings,
+        settings: &GatewaySettingsFile,
         version: &'static str,
     ) -> Self {
         let running = Arc::new(running);
         let link = settings.operator.clone().map(|operator| {
-            let link = Link::new(operator, Arc::clone(&running), version);
+            let link = OperatorLink::new(operator, Arc::clone(&running), version);
             Arc::new(link.with_audit(Arc::clone(&audit)))
         });
         Self {
@@ -127,8 +129,8 @@ impl Process {
             listing: watch::Sender::new(Listing::default()),
             draining: AtomicBool::new(false),
             ended: Notify::new(),
-            collecting: collect::Standing::default(),
-            discovering: discover::Standing::default(),
+            collecting: collect::CollectionStatus::default(),
+            discovering: discover::DiscoveryStatus::default(),
             client: None,
             hearing: Arc::default(),
             meter,
@@ -139,10 +141,10 @@ impl Process {
     async fn live(
         self: Arc<Self>,
         watched: Watched,
-        settings: &Settings,
+        settings: &GatewaySettingsFile,
         version: &'static str,
-    ) -> Result<(), Problem> {
-        let start = |what| move |source| Problem::Start { what, source };
+    ) -> Result<(), GatewayError> {
+        let start = |what| move |source| GatewayError::Start { what, source };
         let listener = accept::listener(settings.admin)
             .map_err(start("the admin address cannot be listened on"))?;
         let stop = stop().map_err(start("signals cannot be heard"))?;
@@ -192,13 +194,17 @@ impl Process {
         Ok(())
     }
 
-    fn state(self: &Arc<Self>, settings: &Settings, version: &'static str) -> Arc<admin::State> {
+    fn state(
+        self: &Arc<Self>,
+        settings: &GatewaySettingsFile,
+        version: &'static str,
+    ) -> Arc<admin::GatewayAdminState> {
         let process = Arc::clone(self);
         let ready = move || process.ready();
         let running = Arc::clone(&self.running);
         let demand = move || running.demand();
         let meter = Arc::clone(&self.meter);
-        let state = admin::State::new(version, meter, settings.clone(), ready, demand);
+        let state = admin::GatewayAdminState::new(version, meter, settings.clone(), ready, demand);
         Arc::new(state.with_shadows(self.running.shadows()))
     }
 
@@ -210,14 +216,14 @@ impl Process {
         self.readiness.judge(&listing, &settings.models, &self.discovering, Instant::now())
     }
 
-    fn now(&self) -> crate::meter::Now {
+    fn now(&self) -> crate::meter::MeterNow {
         let inside = self.running.inside();
         let mut failing = self.discovering.failing_models();
         let mut models = self
             .running
             .glance(self.models.borrow().models.iter().map(|model| model.name.as_str()));
         models.iter_mut().for_each(|model| model.trouble = failing.remove(&*model.name));
-        crate::meter::Now {
+        crate::meter::MeterNow {
             connections: inside.connections,
             requests: inside.requests,
             held_bytes: inside.bytes,
@@ -237,11 +243,11 @@ impl Process {
         }
     }
 
-    fn operator(&self) -> link::Now {
+    fn operator(&self) -> link::LinkNow {
         self.link.as_ref().map(|link| link.now()).unwrap_or_default()
     }
 
-    fn change(&self, settings: &Settings, state: &admin::State) {
+    fn change(&self, settings: &GatewaySettingsFile, state: &admin::GatewayAdminState) {
         self.running.change(settings);
         self.meter.follow(settings);
         state.follow(settings);
@@ -290,7 +296,7 @@ impl Process {
         let fleet = || self.running.fleet();
         let ports = || {
             let settings = self.models.borrow();
-            let ported = |model: &Model| Some((model.name.clone(), model.kv_events?));
+            let ported = |model: &ModelSettings| Some((model.name.clone(), model.kv_events?));
             settings.models.iter().filter_map(ported).collect()
         };
         let (began, standing) = (self.running.began(), Arc::clone(&self.hearing));
@@ -312,7 +318,7 @@ impl Process {
 
 /// Who may ask at the admin address. What cannot be judged is refused.
 async fn guard(askers: &Askers) -> Guard {
-    let place = askers.service.as_deref().and_then(Place::read);
+    let place = askers.service.as_deref().and_then(ReviewedPlace::read);
     let reviews = match place {
         None => None,
         Some(place) => match discover::connect().await {
@@ -346,7 +352,7 @@ impl Listener for Hub {
         self.meter.copy_dropped();
     }
 
-    fn cancelled(&self, endpoint: &Arc<Endpoint>) {
+    fn cancelled(&self, endpoint: &Arc<FleetEndpoint>) {
         self.verifier.cancelled(endpoint, Instant::now());
     }
 
@@ -388,7 +394,7 @@ fn called(called: &wake::Called, audit: &Audit) {
 }
 
 /// Waits until other models are wanted.
-async fn differs(models: &mut watch::Receiver<Settings>, wanted: &[Model]) {
+async fn differs(models: &mut watch::Receiver<GatewaySettingsFile>, wanted: &[ModelSettings]) {
     // Its sender lives as long as the process.
     let _ = models.wait_for(|now| now.models != wanted).await;
 }
@@ -396,13 +402,13 @@ async fn differs(models: &mut watch::Receiver<Settings>, wanted: &[Model]) {
 fn verifier(meter: &Arc<Meter>, audit: &Arc<Audit>) -> Verifier {
     let (meter, audit) = (Arc::clone(meter), Arc::clone(audit));
     Verifier::new(move |told| match told {
-        collect::Told::Freed(took) => meter.freed(took),
-        collect::Told::Quarantined { engine, zombies } => {
+        collect::VerifierEvent::Freed(took) => meter.freed(took),
+        collect::VerifierEvent::Quarantined { engine, zombies } => {
             (0..zombies).for_each(|_| meter.cancel_ignored());
             audit.quarantined(&engine, zombies);
         }
-        collect::Told::Released { engine } => audit.released(&engine),
-        collect::Told::Unproven(_) => {}
+        collect::VerifierEvent::Released { engine } => audit.released(&engine),
+        collect::VerifierEvent::Unproven(_) => {}
     })
 }
 

@@ -5,7 +5,7 @@
 //! different salts; each caller, or each group of callers that wants to share, gets its own. A salt that a
 //! client says is mixed in and never passed on as it is: no caller can name another's.
 
-use crate::settings::{Engine, Key};
+use crate::settings::{GatewayEngine, Key};
 use crate::surface::Surface;
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
@@ -49,16 +49,16 @@ impl Salt {
 ///
 /// vLLM: chat (its pull request 17045), completions and responses (20981), messages (49498; older ones
 /// pass over it). SGLang: chat, completions and responses (10718). llama.cpp: nowhere.
-pub(crate) const fn is_taken(engine: Engine, surface: Surface) -> bool {
+pub(crate) const fn is_taken(engine: GatewayEngine, surface: Surface) -> bool {
     match (engine, surface) {
         (
-            Engine::Vllm | Engine::Sglang,
+            GatewayEngine::Vllm | GatewayEngine::Sglang,
             Surface::Chat | Surface::Completions | Surface::Responses,
         )
-        | (Engine::Vllm, Surface::Messages) => true,
-        (Engine::Sglang, Surface::Messages)
-        | (Engine::Vllm | Engine::Sglang, Surface::Embeddings)
-        | (Engine::LlamaCpp, _) => false,
+        | (GatewayEngine::Vllm, Surface::Messages) => true,
+        (GatewayEngine::Sglang, Surface::Messages)
+        | (GatewayEngine::Vllm | GatewayEngine::Sglang, Surface::Embeddings)
+        | (GatewayEngine::LlamaCpp, _) => false,
     }
 }
 

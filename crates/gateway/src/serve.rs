@@ -1,19 +1,21 @@
 //! Runs a gateway: threads, what they share, and how it ends.
 
 use crate::accept::{self, Worker};
-use crate::admit::{Demand, Room};
-use crate::fleet::{Endpoint, Fleet, Flight, Listing, Millis, Time};
+use crate::admit::{AdmittedDemand, Room};
+use crate::fleet::{Fleet, FleetEndpoint, Flight, Listing, Millis, Time};
 use crate::forward::{Recovered, Suspects};
 use crate::identify::Keys;
 use crate::kept::Kept;
 use crate::link::Ordered;
 use crate::meter::{Engines, Finished, ModelNow, Recoveries, Suspected};
-use crate::settings::{Limits, Model, Recovery, Settings, Timeouts, Waker};
+use crate::settings::{
+    GatewaySettingsFile, ModelSettings, Recovery, RequestLimits, Timeouts, WakerSettings,
+};
 use crate::shadow::Shadows;
 use crate::split::Splits;
 use arc_swap::{ArcSwap, Guard};
 use flyball_resources::stream::Orders;
-use flyball_routing::Policy;
+use flyball_routing::RoutingPolicy;
 use http::HeaderValue;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -68,12 +70,12 @@ pub trait Listener: Send + Sync {
     }
 
     /// A request was cut off at an engine, which should now be free of it.
-    fn cancelled(&self, endpoint: &Arc<Endpoint>);
+    fn cancelled(&self, endpoint: &Arc<FleetEndpoint>);
 }
 
 /// A gateway that runs.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningGateway {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     address: SocketAddr,
@@ -115,7 +117,7 @@ pub(crate) struct Shared {
 /// What may change while it runs.
 #[derive(Debug)]
 pub(crate) struct Live {
-    pub(crate) limits: Limits,
+    pub(crate) limits: RequestLimits,
     pub(crate) timeouts: Timeouts,
     pub(crate) recovery: Recovery,
     pub(crate) keys: Keys,
@@ -123,7 +125,7 @@ pub(crate) struct Live {
     /// Before a model that does not come is called again; `None` if nobody can call it.
     pub(crate) again: Option<Duration>,
     /// By name.
-    pub(crate) models: BTreeMap<String, Model>,
+    pub(crate) models: BTreeMap<String, ModelSettings>,
 }
 
 /// An open connection of a client.
@@ -133,7 +135,10 @@ pub(crate) struct Open(Arc<Shared>);
 pub(crate) struct Retry<'a>(&'a Shared);
 
 /// Starts a gateway with nothing to serve yet; [`Running::list`] tells it where engines are.
-pub fn start(settings: &Settings, listener: Arc<dyn Listener>) -> io::Result<Running> {
+pub fn start(
+    settings: &GatewaySettingsFile,
+    listener: Arc<dyn Listener>,
+) -> io::Result<RunningGateway> {
     let shared = Arc::new(Shared {
         live: ArcSwap::from_pointee(Live::new(settings, None)),
         fleet: ArcSwap::from_pointee(Fleet::default()),
@@ -181,10 +186,10 @@ pub fn start(settings: &Settings, listener: Arc<dyn Listener>) -> io::Result<Run
         let name = format!("gateway-{number}");
         threads.push(std::thread::Builder::new().name(name).spawn(work)?);
     }
-    Ok(Running { shared, threads, address })
+    Ok(RunningGateway { shared, threads, address })
 }
 
-impl Running {
+impl RunningGateway {
     /// Where it listens.
     pub const fn address(&self) -> SocketAddr {
         self.address
@@ -220,7 +225,7 @@ impl Running {
 
     /// Takes in other limits, timeouts, keys, splits and settings of models. Connections keep what they
     /// began with.
-    pub fn change(&self, settings: &Settings) {
+    pub fn change(&self, settings: &GatewaySettingsFile) {
         let before = self.shared.live.load();
         let after = Arc::new(Live::new(settings, Some(&before)));
         self.shared.live.store(Arc::clone(&after));
@@ -238,7 +243,7 @@ impl Running {
     }
 
     /// What is wanted of each model.
-    pub fn demand(&self) -> Vec<Demand> {
+    pub fn demand(&self) -> Vec<AdmittedDemand> {
         let fleet = self.shared.fleet();
         let now = self.glance(fleet.models().map(|model| &*model.name));
         now.into_iter().map(|model| model.queue).collect()
@@ -298,7 +303,7 @@ impl Running {
     /// What is known of the engines of these models, and who waits for them.
     pub(crate) fn glance<'a>(&self, models: impl Iterator<Item = &'a str>) -> Vec<ModelNow> {
         let (now, fleet) = (self.shared.now(), self.shared.fleet.load());
-        let mut gone: BTreeMap<&str, Vec<Arc<Endpoint>>> = BTreeMap::new();
+        let mut gone: BTreeMap<&str, Vec<Arc<FleetEndpoint>>> = BTreeMap::new();
         fleet.gone().for_each(|(model, endpoint)| gone.entry(model).or_default().push(endpoint));
         models
             .map(|name| {
@@ -333,7 +338,7 @@ impl Running {
 
 impl Live {
     /// Of these settings; what goes on counting does so.
-    pub(crate) fn new(settings: &Settings, before: Option<&Self>) -> Self {
+    pub(crate) fn new(settings: &GatewaySettingsFile, before: Option<&Self>) -> Self {
         let models = settings.models.iter().map(|model| (model.name.clone(), model.clone()));
         Self {
             limits: settings.limits,
@@ -348,12 +353,12 @@ impl Live {
 
     /// The namespace of a model's engines.
     pub(crate) fn namespace(&self, model: &str) -> Option<&str> {
-        self.models.get(model).and_then(Model::namespace)
+        self.models.get(model).and_then(ModelSettings::namespace)
     }
 
     /// How engines of a model are chosen.
-    pub(crate) fn policy(&self, model: &str) -> Policy {
-        self.models.get(model).map_or_else(Policy::default, |model| model.policy.into())
+    pub(crate) fn policy(&self, model: &str) -> RoutingPolicy {
+        self.models.get(model).map_or_else(RoutingPolicy::default, |model| model.policy.into())
     }
 }
 
@@ -365,7 +370,7 @@ impl Shared {
     }
 
     /// The limits and timeouts of now, to be kept.
-    pub(crate) fn bounds(&self) -> (Limits, Timeouts) {
+    pub(crate) fn bounds(&self) -> (RequestLimits, Timeouts) {
         let live = self.live();
         (live.limits, live.timeouts)
     }
@@ -455,9 +460,9 @@ impl std::fmt::Debug for Shared {
 }
 
 /// Before a model that does not come is called again; `None` if there is nobody to call.
-fn again(settings: &Settings) -> Option<Duration> {
+fn again(settings: &GatewaySettingsFile) -> Option<Duration> {
     let hook = settings.waker.as_ref().map(|waker| waker.again_ms);
-    let operator = settings.operator.as_ref().map(|_| Waker::default().again_ms);
+    let operator = settings.operator.as_ref().map(|_| WakerSettings::default().again_ms);
     hook.or(operator).map(Duration::from_millis)
 }
 

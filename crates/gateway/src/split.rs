@@ -3,7 +3,7 @@
 //! Rules come first, then what keeps a session where it is, then the weights. The sums are in
 //! `flyball_routing::split`; here is what of a request goes into them.
 
-use crate::settings::{Arm, Mirror, Rule, Split as Said, Sticky};
+use crate::settings::{Arm, Mirror, Split as Said, SplitRule, Sticky};
 use flyball_routing::split::{dealt, is_among, stays};
 use http::HeaderMap;
 use std::collections::BTreeMap;
@@ -130,7 +130,7 @@ impl Split {
 }
 
 /// Whether a rule is for this request.
-fn fits(rule: &Rule, asks: Asks<'_>) -> bool {
+fn fits(rule: &SplitRule, asks: Asks<'_>) -> bool {
     let caller = rule.caller.as_deref().is_none_or(|caller| caller == asks.caller);
     let header = rule.header.as_deref().is_none_or(|name| {
         let mut values = asks.headers.get_all(name).iter();
@@ -239,13 +239,14 @@ mod tests {
 
     #[test]
     fn the_first_rule_that_fits_comes_before_weights() {
-        let rule =
-            |caller: Option<&str>, header: Option<&str>, value: Option<&str>, arm: &str| Rule {
+        let rule = |caller: Option<&str>, header: Option<&str>, value: Option<&str>, arm: &str| {
+            SplitRule {
                 caller: caller.map(str::to_owned),
                 header: header.map(str::to_owned),
                 value: value.map(str::to_owned),
                 arm: arm.to_owned(),
-            };
+            }
+        };
         let mut said = said(Sticky::None);
         said.arms[1].weight = 0;
         said.rules = vec![

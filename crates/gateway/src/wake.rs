@@ -4,7 +4,7 @@
 //! a folder that something watches, or the operator, which is told first if there is one. The queue sees to
 //! it that it is once. Calls do not wait for each other: one that hangs is one model's own.
 
-use crate::link::Link;
+use crate::link::OperatorLink;
 use crate::settings;
 use crate::wire::{Question, Wire};
 use bytes::Bytes;
@@ -64,7 +64,7 @@ pub struct Called {
 
 impl Hook {
     /// The one of these settings.
-    pub fn of(settings: &settings::Waker) -> Option<Self> {
+    pub fn of(settings: &settings::WakerSettings) -> Option<Self> {
         if let Some(folder) = &settings.folder {
             return Some(Self(Way::Folder(folder.clone())));
         }
@@ -109,7 +109,7 @@ impl Waker for Hook {
 #[derive(Debug)]
 pub struct OperatorOrHook {
     /// To the operator.
-    pub link: Option<Arc<Link>>,
+    pub link: Option<Arc<OperatorLink>>,
     /// What the settings name.
     pub hook: Option<Hook>,
 }

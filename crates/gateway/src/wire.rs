@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 
 /// Why a question has no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum Problem {
+pub enum WireError {
     /// No connection.
     #[error("cannot connect: {0}")]
     Connect(#[from] std::io::Error),
@@ -40,7 +40,7 @@ pub enum Problem {
     Question(#[from] http::Error),
 }
 
-impl Problem {
+impl WireError {
     /// Whether somebody is there and said something, if not what was asked for.
     pub(crate) const fn is_an_answer(&self) -> bool {
         matches!(self, Self::Status(_) | Self::Body(_) | Self::Useless(_))
@@ -79,9 +79,9 @@ impl Wire {
     }
 
     /// Asks and returns the body of the answer.
-    pub(crate) async fn ask(&mut self, question: &Question) -> Result<Bytes, Problem> {
+    pub(crate) async fn ask(&mut self, question: &Question) -> Result<Bytes, WireError> {
         let answer = tokio::time::timeout(question.timeout, self.try_twice(question)).await;
-        let answer = answer.unwrap_or(Err(Problem::Late));
+        let answer = answer.unwrap_or(Err(WireError::Late));
         if answer.is_err() {
             // Whatever is still on its way belongs to the old question.
             self.open = None;
@@ -89,11 +89,11 @@ impl Wire {
         answer
     }
 
-    async fn try_twice(&mut self, question: &Question) -> Result<Bytes, Problem> {
+    async fn try_twice(&mut self, question: &Question) -> Result<Bytes, WireError> {
         if let Some(open) = self.open.take() {
             match self.once(open, question).await {
                 // It may have been closed while nobody looked.
-                Err(Problem::Broken(_)) => {}
+                Err(WireError::Broken(_)) => {}
                 other => return other,
             }
         }
@@ -104,7 +104,7 @@ impl Wire {
     }
 
     /// One question on an open connection, which is kept if it can be used again.
-    async fn once(&mut self, mut open: Open, question: &Question) -> Result<Bytes, Problem> {
+    async fn once(&mut self, mut open: Open, question: &Question) -> Result<Bytes, WireError> {
         let request = Request::builder()
             .method(question.method.clone())
             .uri(&*question.path)
@@ -117,8 +117,8 @@ impl Wire {
             let answer = send.send_request(request).await?;
             let status = answer.status();
             let body = Limited::new(answer.into_body(), question.limit).collect().await;
-            let body = body.map_err(|error| Problem::Body(error.to_string()))?.to_bytes();
-            if status.is_success() { Ok(body) } else { Err(Problem::Status(status)) }
+            let body = body.map_err(|error| WireError::Body(error.to_string()))?.to_bytes();
+            if status.is_success() { Ok(body) } else { Err(WireError::Status(status)) }
         };
         let (answer, ended) = {
             tokio::pin!(exchange);

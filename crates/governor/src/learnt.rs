@@ -15,7 +15,7 @@ use flyball_core::units::{Requests, Timestamp};
 
 /// What one model taught.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Learnt {
+pub struct GovernorMemory {
     /// Minutes of work that it rests on.
     pub minutes: u32,
     /// The replica that work is counted in: tokens it reads and writes in a second, and holds, and the part
@@ -47,11 +47,11 @@ impl Memory {
     }
 
     /// What a model taught, once a minute of it was seen.
-    pub fn learnt(&self, id: &ModelId) -> Option<Learnt> {
+    pub fn learnt(&self, id: &ModelId) -> Option<GovernorMemory> {
         let model = self.models.get(id)?;
         let unit = model.yardstick?;
         let minutes = model.forecaster.minutes();
-        (minutes > 0).then(|| Learnt {
+        (minutes > 0).then(|| GovernorMemory {
             minutes,
             yardstick: [
                 unit.prefill,
@@ -76,7 +76,7 @@ impl Memory {
 
     /// Replaces what a model taught by what it taught elsewhere. Returns whether it could be: numbers
     /// that cannot have been learnt change nothing.
-    pub fn restore(&mut self, id: &ModelId, learnt: &Learnt) -> bool {
+    pub fn restore(&mut self, id: &ModelId, learnt: &GovernorMemory) -> bool {
         let Some(restored) = Restored::of(learnt) else { return false };
         let model = self.models.entry(id.clone()).or_default();
         // The next look teaches, whatever the clock of whoever looked before.
@@ -109,7 +109,7 @@ struct Restored {
 }
 
 impl Restored {
-    fn of(learnt: &Learnt) -> Option<Self> {
+    fn of(learnt: &GovernorMemory) -> Option<Self> {
         let [prefill, decode, resident, read_share] = learnt.yardstick;
         // What is not known of a replica is infinite.
         let speeds = [prefill, decode, resident].iter().all(|part| *part >= 1e-3)

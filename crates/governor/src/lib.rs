@@ -34,8 +34,8 @@ mod steps;
 mod variant_state;
 mod zero;
 
-pub use learnt::Learnt;
-pub use memory::{Measured, Memory};
+pub use learnt::GovernorMemory;
+pub use memory::{MeasuredDemand, Memory};
 pub use policy::Policy;
 
 use flyball_core::decision::{Decision, Previous};

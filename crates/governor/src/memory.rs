@@ -70,7 +70,7 @@ impl Memory {
 
 /// The work of a model at one moment, as its memory counts it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Measured {
+pub struct MeasuredDemand {
     /// What arrives, in replicas of the first capacity that was known: history has to have one unit.
     pub work: f64,
     /// What one replica of the variant that carries most does today, in the same unit.
@@ -87,7 +87,7 @@ pub struct Measured {
 
 impl Memory {
     /// The work of a model now; `None` where the demand is not fresh or nothing was learnt of it yet.
-    pub fn measured(&self, id: &ModelId, model: &Model) -> Option<Measured> {
+    pub fn measured(&self, id: &ModelId, model: &Model) -> Option<MeasuredDemand> {
         let memory = self.models.get(id)?;
         let yardstick = memory.yardstick?;
         (model.demand.freshness() == Freshness::Fresh).then_some(())?;
@@ -96,7 +96,7 @@ impl Memory {
         let known = model.variants.iter().filter(|(_, variant)| variant.capacity.is_known());
         let (name, main) = known.max_by_key(|(_, variant)| most(variant))?;
         let starts = memory.variants.get(name).map(|learnt| &learnt.starts);
-        Some(Measured {
+        Some(MeasuredDemand {
             work: memory.measure(&load),
             size: Unit::low(&main.capacity).against(&yardstick, &load),
             pooling: main.capacity.pooling(),

@@ -26,7 +26,7 @@ pub struct ModelPolicy {
     /// The most that an hour may cost, if there is a limit.
     pub hourly_budget: Option<Money>,
     /// How far one decision may go.
-    pub step: Step,
+    pub step: StepLimits,
     /// What may run on capacity that can be taken away.
     pub spot: Spot,
     /// Which law says how many replicas the traffic takes.
@@ -97,7 +97,7 @@ pub enum When {
 /// How far one decision may go. A signal that went mad should not buy a thousand replicas, nor
 /// give all of them away, before a person can look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct StepLimits {
     /// At most this many times what there is. Four is the growth that AIBrix allows a forecast,
     /// too; real traffic (ServeGen) at most tripled in ten minutes.
     pub up_times: u32,
@@ -107,7 +107,7 @@ pub struct Step {
     pub down_percent: u32,
 }
 
-impl Default for Step {
+impl Default for StepLimits {
     fn default() -> Self {
         Self { up_times: 4, up_at_least: Replicas::new(8), down_percent: 50 }
     }

@@ -4,7 +4,7 @@
 //! which is the whole of it without a network.
 
 use crate::decide::Brain;
-use crate::imagine::{World, imagine};
+use crate::imagine::{WhatIfWorld, imagine};
 use crate::report::{Board, History};
 use bytes::Bytes;
 use flyball_core::ids::ModelId;
@@ -30,17 +30,17 @@ const IMAGINED_AT_ONCE: usize = 1;
 
 /// What is asked about.
 #[derive(Debug)]
-pub struct State {
+pub struct OperatorAdminState {
     metrics: Metrics,
     history: Mutex<History>,
     ready: AtomicBool,
     board: Arc<Board>,
     brain: Mutex<Brain>,
-    world: Mutex<Option<Arc<World>>>,
+    world: Mutex<Option<Arc<WhatIfWorld>>>,
     imagining: Semaphore,
 }
 
-impl State {
+impl OperatorAdminState {
     /// Of an operator of this version, with this board of metrics.
     pub fn new(version: &'static str, board: Arc<Board>) -> Self {
         Self {
@@ -60,7 +60,7 @@ impl State {
     }
 
     /// Keeps the last look.
-    pub fn remember(&self, world: World) {
+    pub fn remember(&self, world: WhatIfWorld) {
         *self.world.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(world));
     }
 
@@ -88,15 +88,18 @@ impl State {
 
 /// What is answered, shared with what answers it.
 #[derive(Debug)]
-pub(crate) struct Page(pub(crate) Arc<State>);
+pub(crate) struct Page(pub(crate) Arc<OperatorAdminState>);
 
-impl flyball_admin::Answers for Page {
+impl flyball_admin::AdminPages for Page {
     async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         respond(request, Arc::clone(&self.0)).await
     }
 }
 
-async fn respond(request: Request<Incoming>, state: Arc<State>) -> Response<Full<Bytes>> {
+async fn respond(
+    request: Request<Incoming>,
+    state: Arc<OperatorAdminState>,
+) -> Response<Full<Bytes>> {
     match (request.method(), request.uri().path()) {
         (&Method::GET, path) => answer(path, request.uri().query().unwrap_or(""), &state),
         (&Method::POST, "/whatif") => match Limited::new(request, QUESTION).collect().await {
@@ -110,7 +113,7 @@ async fn respond(request: Request<Incoming>, state: Arc<State>) -> Response<Full
 }
 
 /// Answers one question of what would be, beside the loop: it may take as long as a decision.
-async fn ask(body: Bytes, state: Arc<State>) -> Response<Full<Bytes>> {
+async fn ask(body: Bytes, state: Arc<OperatorAdminState>) -> Response<Full<Bytes>> {
     let Ok(_place) = state.imagining.try_acquire() else {
         return text(
             StatusCode::TOO_MANY_REQUESTS,
@@ -123,7 +126,7 @@ async fn ask(body: Bytes, state: Arc<State>) -> Response<Full<Bytes>> {
 }
 
 /// What would be decided in the world that the question describes.
-pub fn what_if(question: &[u8], state: &State) -> Response<Full<Bytes>> {
+pub fn what_if(question: &[u8], state: &OperatorAdminState) -> Response<Full<Bytes>> {
     let changes = match serde_json::from_slice::<Changes>(question) {
         Ok(changes) => changes,
         Err(error) => return text(StatusCode::BAD_REQUEST, format!("{error}\n")),
@@ -144,7 +147,7 @@ pub fn what_if(question: &[u8], state: &State) -> Response<Full<Bytes>> {
 }
 
 /// What is said at this path.
-pub fn answer(path: &str, query: &str, state: &State) -> Response<Full<Bytes>> {
+pub fn answer(path: &str, query: &str, state: &OperatorAdminState) -> Response<Full<Bytes>> {
     match path {
         "/healthz" => text(StatusCode::OK, "ok\n".to_owned()),
         "/readyz" if state.ready.load(Ordering::Relaxed) => text(StatusCode::OK, "ok\n".to_owned()),
@@ -165,7 +168,7 @@ pub fn answer(path: &str, query: &str, state: &State) -> Response<Full<Bytes>> {
     }
 }
 
-fn decisions(query: &str, state: &State) -> Response<Full<Bytes>> {
+fn decisions(query: &str, state: &OperatorAdminState) -> Response<Full<Bytes>> {
     let model = query.split('&').find_map(|part| part.strip_prefix("model="));
     let model = model.map(|model| model.replace("%2F", "/").parse::<ModelId>()).transpose();
     let Ok(model) = model else {
@@ -212,7 +215,7 @@ mod tests {
     #[test]
     fn questions_are_refused_in_words() {
         let fence = Fence::default();
-        let state = State::new("0", Arc::new(Board::new(fence.clone())));
+        let state = OperatorAdminState::new("0", Arc::new(Board::new(fence.clone())));
         let said = |question: &str| what_if(question.as_bytes(), &state).status().as_u16();
         assert_eq!(said("{}"), 421, "it does not lead");
         assert_eq!(answer("/decisions", "", &state).status().as_u16(), 421);

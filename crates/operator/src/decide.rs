@@ -4,8 +4,8 @@
 //! restart, and after another operator led, both come back from the statuses, so that nothing moves because
 //! an operator did.
 
-use crate::observe::Seen;
-use crate::persist::{self, Unreadable};
+use crate::observe::ObservedCluster;
+use crate::persist::{self, LearntError};
 use crate::time;
 use flyball_core::decision::{
     Bound, Decision, Expected, ModelDecision, Previous, PreviousTarget, Target,
@@ -38,12 +38,12 @@ pub struct Decided {
     /// Which rules it would have broken; there should be none.
     pub broken: Vec<Violation>,
     /// Statuses from which nothing could be restored.
-    pub unread: Vec<(ModelId, Unreadable)>,
+    pub unread: Vec<(ModelId, LearntError)>,
 }
 
 impl Brain {
     /// Decides.
-    pub fn decide(&mut self, seen: &Seen) -> Decided {
+    pub fn decide(&mut self, seen: &ObservedCluster) -> Decided {
         let unread = self.restore(seen);
         self.recall(seen);
         let memory = std::mem::take(&mut self.memory);
@@ -122,7 +122,7 @@ impl Brain {
 
     /// Takes targets over from statuses where nothing is remembered: after a restart, or when another
     /// operator led meanwhile.
-    fn recall(&mut self, seen: &Seen) {
+    fn recall(&mut self, seen: &ObservedCluster) {
         for (id, _) in seen.snapshot.variants() {
             if self.previous.targets.contains_key(&id) {
                 continue;
@@ -135,7 +135,7 @@ impl Brain {
 
     /// Takes over what was learnt where nothing was decided yet and the status knows more. Returns where it
     /// could not.
-    fn restore(&mut self, seen: &Seen) -> Vec<(ModelId, Unreadable)> {
+    fn restore(&mut self, seen: &ObservedCluster) -> Vec<(ModelId, LearntError)> {
         let decided: BTreeSet<&ModelId> =
             self.previous.targets.keys().map(VariantId::model).collect();
         self.evidence.retain(|id, _| seen.snapshot.models.contains_key(id));
@@ -150,7 +150,7 @@ impl Brain {
                 Ok(learnt) if self.memory.restore(id, &learnt) => {
                     self.evidence.insert(id.clone(), learnt.minutes);
                 }
-                Ok(_) => unread.push((id.clone(), Unreadable::Impossible)),
+                Ok(_) => unread.push((id.clone(), LearntError::Impossible)),
                 Err(error) => unread.push((id.clone(), error)),
             }
         }
@@ -169,7 +169,7 @@ impl Brain {
     }
 }
 
-fn recalled(seen: &Seen, id: &VariantId) -> Option<PreviousTarget> {
+fn recalled(seen: &ObservedCluster, id: &VariantId) -> Option<PreviousTarget> {
     let status = seen.models.get(id.model())?.service.status.as_ref()?;
     let variant = status.variants.iter().find(|variant| variant.name == id.name().as_str())?;
     let since = variant.since.as_ref()?.parse::<jiff::Timestamp>().ok()?;

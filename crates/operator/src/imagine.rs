@@ -6,15 +6,17 @@
 
 use crate::decide::Brain;
 use crate::observe::demand::Signals;
-use crate::observe::{Facts, Learnt, Seen, look};
+use crate::observe::{Facts, ObservedCluster, ObservedMemory, look};
 use flyball_core::decision::{Decision, ModelDecision};
 use flyball_core::ids::{ModelId, PoolId, VariantId};
 use flyball_core::snapshot::{Model, Observed, Purchase, Snapshot};
 use flyball_core::units::{Currency, Gpus, Micros, Price, Replicas, Timestamp, TokensPerSecond};
 use flyball_governor::explain::explain;
 use flyball_governor::policy::{Law, ModelPolicy};
-use flyball_resources::asked::{Changes, Imagined, OtherPrice, Outcome, Side, VariantCount};
-use flyball_resources::model_service::Receipt;
+use flyball_resources::asked::{
+    Changes, Imagined, OtherPrice, VariantCount, WhatIfOutcome, WhatIfSide,
+};
+use flyball_resources::model_service::ReceiptStatus;
 use flyball_resources::{ModelService, Pool, decimal, rfc3339};
 use kube::ResourceExt as _;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,13 +27,13 @@ const MOST_PERCENT: u32 = 100_000;
 
 /// All that was known at the last look.
 #[derive(Clone, Debug)]
-pub struct World {
+pub struct WhatIfWorld {
     /// What the API server said.
     pub facts: Facts,
     /// What gateways and engines said.
     pub signals: Signals,
     /// What was remembered of earlier looks.
-    pub learnt: Learnt,
+    pub learnt: ObservedMemory,
     /// Which law decides for each model.
     pub laws: BTreeMap<ModelId, Law>,
     /// When it was, and how old a signal may be.
@@ -42,7 +44,11 @@ pub struct World {
 
 /// What would be decided with these changes, beside what would be without; or all that is wrong with
 /// the question.
-pub fn imagine(world: &World, brain: &Brain, changes: &Changes) -> Result<Outcome, Vec<String>> {
+pub fn imagine(
+    world: &WhatIfWorld,
+    brain: &Brain,
+    changes: &Changes,
+) -> Result<WhatIfOutcome, Vec<String>> {
     let before = world.seen(&world.facts);
     let mut facts = world.facts.clone();
     replace(&mut facts, changes);
@@ -68,12 +74,12 @@ pub fn imagine(world: &World, brain: &Brain, changes: &Changes) -> Result<Outcom
         let named = asked.contains(&id.to_string());
         (named || sides[0] != sides[1]).then(|| model(id, sides, &after))
     });
-    Ok(Outcome { at: rfc3339(world.time.0), models: models.collect() })
+    Ok(WhatIfOutcome { at: rfc3339(world.time.0), models: models.collect() })
 }
 
-impl World {
+impl WhatIfWorld {
     /// The picture that these facts give, as at the next look.
-    fn seen(&self, facts: &Facts) -> Seen {
+    fn seen(&self, facts: &Facts) -> ObservedCluster {
         let mut seen = look(facts, &self.signals, &mut self.learnt.clone(), self.time);
         seen.snapshot.taken_at = seen.snapshot.taken_at.saturating_add(self.tick);
         for (id, law) in &self.laws {
@@ -213,7 +219,11 @@ fn no_pool(snapshot: &Snapshot, name: &str) -> String {
     }
 }
 
-fn model(id: &ModelId, [before, after]: [Option<Side>; 2], seen: &Seen) -> Imagined {
+fn model(
+    id: &ModelId,
+    [before, after]: [Option<WhatIfSide>; 2],
+    seen: &ObservedCluster,
+) -> Imagined {
     let seen = seen.models.get(id);
     let problems = seen.into_iter().flat_map(|seen| &seen.problems).map(ToString::to_string);
     let absent = seen.into_iter().flat_map(|seen| &seen.absent);
@@ -223,12 +233,12 @@ fn model(id: &ModelId, [before, after]: [Option<Side>; 2], seen: &Seen) -> Imagi
     Imagined { model: id.to_string(), before, after, problems: problems.chain(absent).collect() }
 }
 
-fn side(decision: &Decision, id: &ModelId) -> Option<Side> {
+fn side(decision: &Decision, id: &ModelId) -> Option<WhatIfSide> {
     let decided = decision.models.iter().find(|decided| decided.model == *id)?;
     let cost = decided.expected.hourly_cost.map(|cost| cost.point());
-    let receipt = Receipt::of(decision.id, decided, explain(decided));
+    let receipt = ReceiptStatus::of(decision.id, decided, explain(decided));
     let variants: Vec<VariantCount> = counts(decided);
-    Some(Side {
+    Some(WhatIfSide {
         replicas: variants.iter().map(|variant| variant.replicas).sum(),
         variants,
         hourly_cost: cost.map(|cost| decimal::text(cost.micros(), 2)),

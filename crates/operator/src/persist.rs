@@ -6,7 +6,7 @@
 
 use flyball_core::ids::VariantName;
 use flyball_estimator::{self as estimator, Means};
-use flyball_governor::Learnt;
+use flyball_governor::GovernorMemory;
 use std::collections::BTreeMap;
 
 /// Longer texts are neither written nor read; the schema of the resource says the same.
@@ -21,14 +21,14 @@ const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy
 #[derive(Clone, Debug, PartialEq)]
 pub struct Persisted {
     /// What the governor learnt.
-    pub learnt: Learnt,
+    pub learnt: GovernorMemory,
     /// What the estimator learnt. How long starts take stands in the status itself.
-    pub estimated: estimator::Learnt,
+    pub estimated: estimator::EstimatorMemory,
 }
 
 /// Why a text teaches nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unreadable {
+pub enum LearntError {
     /// Another version wrote it.
     #[error("status.learnt is of version {0:?} and this operator reads {VERSION:?}")]
     Version(String),
@@ -41,7 +41,7 @@ pub enum Unreadable {
 }
 
 /// The text for a status. `None` if there would be more of it than a status may hold.
-pub fn write(learnt: &Learnt, estimated: &estimator::Learnt) -> Option<String> {
+pub fn write(learnt: &GovernorMemory, estimated: &estimator::EstimatorMemory) -> Option<String> {
     let shape = estimated.shape.map(|shape| [shape.prompt, shape.output, shape.answered]);
     let variants = estimated.variants.iter();
     let variants = variants.map(|(name, known)| format!("{name} {}", exact(known)));
@@ -67,15 +67,15 @@ pub fn write(learnt: &Learnt, estimated: &estimator::Learnt) -> Option<String> {
 }
 
 /// What a text says. Whether it could have been learnt is for the governor to tell.
-pub fn read(text: &str) -> Result<Persisted, Unreadable> {
-    use Unreadable::Damaged;
+pub fn read(text: &str) -> Result<Persisted, LearntError> {
+    use LearntError::Damaged;
     if text.len() > LONGEST {
         return Err(Damaged("it is too long"));
     }
     let (body, sum) = text.rsplit_once(';').ok_or(Damaged("it has no end"))?;
     let parts: Vec<&str> = body.split(';').collect();
     if parts[0] != VERSION {
-        return Err(Unreadable::Version(parts[0].chars().take(16).collect()));
+        return Err(LearntError::Version(parts[0].chars().take(16).collect()));
     }
     if u32::from_str_radix(sum, 16) != Ok(checksum(body)) {
         return Err(Damaged("its checksum is another"));
@@ -119,7 +119,7 @@ pub fn read(text: &str) -> Result<Persisted, Unreadable> {
             return None;
         }
         Some(Persisted {
-            learnt: Learnt {
+            learnt: GovernorMemory {
                 minutes: minutes.parse().ok()?,
                 yardstick: exactly(yardstick)?,
                 forecast: exactly(forecast)?,
@@ -131,7 +131,7 @@ pub fn read(text: &str) -> Result<Persisted, Unreadable> {
                 feedback: exactly(feedback)?,
                 idle_s: numbers(idle)?,
             },
-            estimated: estimator::Learnt {
+            estimated: estimator::EstimatorMemory {
                 shape: shape.map(|[prompt, output, answered]| Means { prompt, output, answered }),
                 starts: BTreeMap::new(),
                 seen,

@@ -2,7 +2,7 @@
 //!
 //! What differs per model is a field of its ModelService and not here.
 
-use flyball_admin::{Askers, Place};
+use flyball_admin::{Askers, ReviewedPlace};
 use serde::{Deserialize, Serialize};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// Everything an operator is told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Settings {
+pub struct OperatorSettings {
     /// Where health, metrics and past decisions are.
     pub admin: SocketAddr,
     /// Who may ask there for more than health and metrics.
@@ -18,7 +18,7 @@ pub struct Settings {
     /// Where gateways connect.
     pub link: SocketAddr,
     /// Who may connect there.
-    pub gateways: Gateways,
+    pub gateways: GatewaySettings,
     /// Namespaces whose ModelServices are looked after; all of them if there are none.
     pub namespaces: Vec<String>,
     /// Service accounts that the pods of engines may use, of their own namespace.
@@ -29,9 +29,9 @@ pub struct Settings {
     /// Seconds after which a signal is too old to give anything away on.
     pub signal_max_age_seconds: u32,
     /// Where series are asked for; none if absent.
-    pub prometheus: Option<Prometheus>,
+    pub prometheus: Option<PrometheusSettings>,
     /// Where what is read at each look is written to; nowhere if absent.
-    pub readings: Option<Readings>,
+    pub readings: Option<ReadingsSettings>,
     /// Who leads.
     pub lease: Lease,
 }
@@ -40,7 +40,7 @@ pub struct Settings {
 /// same machine may.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Gateways {
+pub struct GatewaySettings {
     /// Service accounts whose tokens are let in, as `namespace/name`.
     pub accounts: Vec<String>,
     /// Lets everybody in who reaches the address.
@@ -59,7 +59,7 @@ pub struct Gateways {
 /// A server that speaks Prometheus' HTTP API.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Prometheus {
+pub struct PrometheusSettings {
     /// Its address; example: `http://prometheus.monitoring:9090`.
     pub url: String,
 }
@@ -67,7 +67,7 @@ pub struct Prometheus {
 /// A file of readings, one line of JSON for each look.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Readings {
+pub struct ReadingsSettings {
     /// The file; it is begun anew by each process.
     pub file: PathBuf,
     /// Megabytes after which it ends.
@@ -91,13 +91,13 @@ pub struct Lease {
     pub seconds: u32,
 }
 
-impl Default for Settings {
+impl Default for OperatorSettings {
     fn default() -> Self {
         Self {
             admin: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 9090)),
             askers: Askers::default(),
             link: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 9091)),
-            gateways: Gateways::default(),
+            gateways: GatewaySettings::default(),
             namespaces: Vec::new(),
             engine_accounts: vec!["default".to_owned()],
             tick_seconds: 15,
@@ -109,7 +109,7 @@ impl Default for Settings {
     }
 }
 
-impl Default for Gateways {
+impl Default for GatewaySettings {
     fn default() -> Self {
         Self {
             accounts: Vec::new(),
@@ -129,7 +129,7 @@ impl Default for Lease {
     }
 }
 
-impl Settings {
+impl OperatorSettings {
     /// Reads the text of a settings file, or says everything that is wrong with it.
     pub fn parse(text: &str) -> Result<Self, Vec<String>> {
         let settings: Self = toml::from_str(text).map_err(|error| vec![error.to_string()])?;
@@ -157,7 +157,12 @@ impl Settings {
         if self.admin == self.link && self.admin.port() != 0 {
             problems.push("`admin` and `link` must be two addresses".to_owned());
         }
-        if self.askers.service.as_ref().is_some_and(|service| Place::read(service).is_none()) {
+        if self
+            .askers
+            .service
+            .as_ref()
+            .is_some_and(|service| ReviewedPlace::read(service).is_none())
+        {
             problems.push("`askers.service` must be namespace/name of a Service".to_owned());
         }
         let hash = self.askers.token_sha256.as_ref();
@@ -189,14 +194,14 @@ mod tests {
 
     #[test]
     fn nothing_is_a_whole_file() {
-        assert_eq!(Settings::parse(""), Ok(Settings::default()));
+        assert_eq!(OperatorSettings::parse(""), Ok(OperatorSettings::default()));
     }
 
     #[test]
     fn the_reference_page_is_the_defaults_and_has_every_setting() {
         let page = include_str!("../../../docs/reference/operator-settings.md");
         let example = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
-        assert_eq!(Settings::parse(example), Ok(Settings::default()));
+        assert_eq!(OperatorSettings::parse(example), Ok(OperatorSettings::default()));
         // With what is optional, too.
         let mut whole = String::new();
         for line in example.lines() {
@@ -206,7 +211,7 @@ mod tests {
             whole += setting.unwrap_or(line);
             whole.push('\n');
         }
-        let whole = Settings::parse(&whole).unwrap();
+        let whole = OperatorSettings::parse(&whole).unwrap();
         assert!(whole.prometheus.is_some() && whole.gateways.ca.is_some());
         assert!(whole.readings.is_some());
         assert!(whole.askers.service.is_some() && whole.askers.token_sha256.is_some());
@@ -214,11 +219,12 @@ mod tests {
 
     #[test]
     fn all_that_is_wrong_is_said_at_once_and_unknown_keys_are_refused() {
-        let said = Settings::parse("tick_seconds = 0\nsignal_max_age_seconds = 1\n").unwrap_err();
-        assert_eq!(said.len(), 2, "{said:?}");
         let said =
-            Settings::parse("[askers]\nservice = \"a\"\ntoken_sha256 = \"b\"\n").unwrap_err();
+            OperatorSettings::parse("tick_seconds = 0\nsignal_max_age_seconds = 1\n").unwrap_err();
         assert_eq!(said.len(), 2, "{said:?}");
-        assert!(Settings::parse("tick_secs = 5").unwrap_err()[0].contains("tick_secs"));
+        let said = OperatorSettings::parse("[askers]\nservice = \"a\"\ntoken_sha256 = \"b\"\n")
+            .unwrap_err();
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(OperatorSettings::parse("tick_secs = 5").unwrap_err()[0].contains("tick_secs"));
     }
 }

@@ -3,13 +3,13 @@
 //! The record is in memory only. After a restart the law that decided goes on, since its name stands in the status, and
 //! the next replay waits for two hours of new traffic.
 
-use crate::observe::Seen;
+use crate::observe::ObservedCluster;
 use flyball_core::decision::Decision;
 use flyball_core::ids::ModelId;
 use flyball_core::units::Timestamp;
 use flyball_governor::policy::Law;
 use flyball_governor::{Memory, Policy};
-use flyball_tuner::{Name, Tuner, Verdict};
+use flyball_tuner::{Name, TrialVerdict, Tuner};
 use std::collections::BTreeMap;
 use tokio::task::{self, JoinHandle};
 
@@ -17,7 +17,7 @@ use tokio::task::{self, JoinHandle};
 #[derive(Default)]
 pub struct Tuning {
     tuner: Tuner,
-    trial: Option<JoinHandle<Verdict>>,
+    trial: Option<JoinHandle<TrialVerdict>>,
 }
 
 impl Tuning {
@@ -38,7 +38,7 @@ impl Tuning {
 
     /// Sets the law of each model in what was seen. Whoever does not lead goes by the leader's, so that it decides the
     /// same when it takes over.
-    pub fn look(&mut self, seen: &mut Seen, memory: &Memory, leads: bool) {
+    pub fn look(&mut self, seen: &mut ObservedCluster, memory: &Memory, leads: bool) {
         for id in seen.snapshot.models.keys() {
             match decides(seen, id) {
                 Some(law) if leads => self.tuner.restore(id, law),
@@ -50,7 +50,13 @@ impl Tuning {
     }
 
     /// Writes the laws into the receipts, and begins the next replay if one is due and none is under way.
-    pub fn after(&mut self, seen: &Seen, memory: &Memory, decision: &mut Decision, leads: bool) {
+    pub fn after(
+        &mut self,
+        seen: &ObservedCluster,
+        memory: &Memory,
+        decision: &mut Decision,
+        leads: bool,
+    ) {
         self.tuner.sign(decision);
         if leads && self.trial.is_none() {
             let due = self.tuner.due(&seen.snapshot, memory, &seen.policy);
@@ -60,7 +66,7 @@ impl Tuning {
 }
 
 /// The law that a status says decides.
-fn decides(seen: &Seen, id: &ModelId) -> Option<Name> {
+fn decides(seen: &ObservedCluster, id: &ModelId) -> Option<Name> {
     let status = seen.models.get(id)?.service.status.as_ref()?;
     status.decision.as_ref()?.law.as_ref()?.name.parse().ok()
 }

@@ -90,7 +90,7 @@ pub struct Intervals {
 /// The file is not what it should be.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("intervals: {0}")]
-pub struct IntervalError(String);
+pub struct IntervalFileError(String);
 
 /// Bounds of `ln(truth / point)`, by rung.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -131,9 +131,9 @@ impl Intervals {
             .expect("tests read the built-in file")
     }
 
-    pub fn read(text: &str) -> Result<Self, IntervalError> {
+    pub fn read(text: &str) -> Result<Self, IntervalFileError> {
         let file: IntervalFile =
-            toml::from_str(text).map_err(|error| IntervalError(error.to_string()))?;
+            toml::from_str(text).map_err(|error| IntervalFileError(error.to_string()))?;
         let rungs = |kinds: &Kinds<Rungs>| {
             [kinds.dense, kinds.moe]
                 .map(|rungs| [rungs.own_data, rungs.same_parts, rungs.other_parts])
@@ -143,7 +143,7 @@ impl Intervals {
             [&file.tpot, &file.saturation, &file.ttft].into_iter().flat_map(rungs).collect();
         bounds.extend([file.training_step.dense, file.training_step.moe, file.training_plan]);
         if let Some(wrong) = bounds.iter().find(|[low, high]| !(*low <= 0.0 && *high >= 0.0)) {
-            return Err(IntervalError(format!("{wrong:?} does not go from below 0 to above")));
+            return Err(IntervalFileError(format!("{wrong:?} does not go from below 0 to above")));
         }
         let parts = file
             .calibrated

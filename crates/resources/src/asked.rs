@@ -2,8 +2,8 @@
 //!
 //! Spoken over HTTP on the operator's admin address: `GET /decisions` and `POST /whatif`.
 
-use crate::model_service::{Candidate, Receipt};
-use crate::pool::Purchase;
+use crate::model_service::{CandidateStatus, ReceiptStatus};
+use crate::pool::PurchaseSpec;
 use crate::{ModelService, Pool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ pub struct Entry {
     /// Whether it was carried out or only shown.
     pub mode: String,
     /// The decision.
-    pub receipt: Receipt,
+    pub receipt: ReceiptStatus,
 }
 
 /// Another world than the one that the operator sees. What is absent is as it is.
@@ -72,7 +72,7 @@ pub struct OtherPrice {
     pub pool: String,
     /// How it is paid for; every way that has a price now if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub purchase: Option<Purchase>,
+    pub purchase: Option<PurchaseSpec>,
     /// What one accelerator costs for an hour; a decimal.
     pub per_gpu_hour: String,
 }
@@ -80,7 +80,7 @@ pub struct OtherPrice {
 /// What would be decided in another world.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Outcome {
+pub struct WhatIfOutcome {
     /// When the operator looked at the world that this starts from, RFC 3339.
     pub at: String,
     /// Every model that was asked about, and every other that would get something else.
@@ -95,10 +95,10 @@ pub struct Imagined {
     pub model: String,
     /// As things are; absent if the model is not there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<Side>,
+    pub before: Option<WhatIfSide>,
     /// As they would be; absent if nothing can be decided about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<Side>,
+    pub after: Option<WhatIfSide>,
     /// Why nothing can be decided about it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
@@ -107,7 +107,7 @@ pub struct Imagined {
 /// What is decided about a model in one world.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Side {
+pub struct WhatIfSide {
     /// Replicas over all variants that there should be.
     pub replicas: i32,
     /// The same by variant.
@@ -125,7 +125,7 @@ pub struct Side {
     /// The same in a sentence.
     pub message: String,
     /// What each bound alone would have given.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<CandidateStatus>,
 }
 
 /// Replicas that one variant should have.

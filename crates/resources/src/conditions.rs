@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 /// What a condition is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum ConditionKind {
     /// All of the others together.
     Ready,
     /// The workloads exist.
@@ -36,7 +36,7 @@ pub enum Kind {
     Stalled,
 }
 
-impl Kind {
+impl ConditionKind {
     /// All of them, in the order in which they are shown.
     pub const ALL: [Self; 12] = [
         Self::Ready,
@@ -105,7 +105,7 @@ impl Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
     /// About what.
-    pub kind: Kind,
+    pub kind: ConditionKind,
     /// Whether it is so; `None` is "unknown".
     pub so: Option<bool>,
     /// Why.

@@ -32,7 +32,7 @@ pub mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use convert::{Problem, rfc3339};
+pub use convert::{ConversionProblem, rfc3339};
 pub use model_service::{ModelService, ModelServiceSpec, ModelServiceStatus};
 pub use pool::{Pool, PoolSpec, PoolStatus};
 

@@ -50,7 +50,7 @@ pub struct PoolSpec {
     /// unknown, not zero.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 3), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["purchase"]))]
-    pub prices: Vec<Price>,
+    pub prices: Vec<PriceSpec>,
     /// The currency of `prices`, by ISO 4217.
     #[serde(default = "usd")]
     #[schemars(regex(pattern = r"^[A-Z]{3}$"), length(max = 3))]
@@ -66,13 +66,13 @@ pub struct PoolSpec {
     /// accelerators from models of another namespace; nothing in a ModelService does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["namespace"]))]
-    pub shares: Vec<Share>,
+    pub shares: Vec<ShareSpec>,
 }
 
 /// What a namespace may have of a pool against others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Share {
+pub struct ShareSpec {
     /// The namespace of the models.
     #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub namespace: String,
@@ -101,9 +101,9 @@ pub enum Growth {
 /// What one accelerator costs for an hour.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Price {
+pub struct PriceSpec {
     /// How it is paid for.
-    pub purchase: Purchase,
+    pub purchase: PurchaseSpec,
     /// The amount, a decimal in quotes; example: `"6.88"`.
     #[schemars(regex(pattern = decimal::PATTERN), length(max = 16))]
     pub per_gpu_hour: String,
@@ -114,7 +114,7 @@ pub struct Price {
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
-pub enum Purchase {
+pub enum PurchaseSpec {
     /// Paid for whether used or not.
     Reserved,
     /// Paid for while used, and not taken away.

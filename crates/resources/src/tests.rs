@@ -1,6 +1,6 @@
 //! The schemas as they are installed, and their reference page.
 
-use crate::conditions::Kind;
+use crate::conditions::ConditionKind;
 use crate::{ModelService, Pool};
 use flyball_core::ids::Namespace;
 use flyball_core::reason::Reason;
@@ -80,7 +80,7 @@ fn every_field_is_described_bounded_and_not_a_float() {
 
 #[test]
 fn conditions_and_reasons_are_words() {
-    for kind in Kind::ALL {
+    for kind in ConditionKind::ALL {
         assert!(kind.name().chars().all(|c| c.is_ascii_alphabetic()));
     }
     assert!(Reason::ALL.len() < 64, "a closed list that nobody can read is none");
@@ -127,7 +127,7 @@ fn the_reference_is_current() {
     }
     text += "\n## Conditions\n\nOf a ModelService all of these, of a Pool `Ready`. Reasons are those of \
              `flyball explain`.\n\n| Type | What is so |\n|---|---|\n";
-    for kind in Kind::ALL {
+    for kind in ConditionKind::ALL {
         let _ = writeln!(text, "| `{}` | {} |", kind.name(), kind.about());
     }
     current(&Path::new(ROOT).join("docs/reference/resources.md"), &text);
@@ -187,7 +187,7 @@ fn what_is_not_written_has_the_defaults_of_the_schema() {
         "spec": {"variants": [{"targetRef": {"kind": "Deployment", "name": "m"}}]}
     }))
     .unwrap();
-    assert_eq!(model.spec.scaling.mode, crate::model_service::Mode::Recommend);
+    assert_eq!(model.spec.scaling.mode, crate::model_service::ScalingMode::Recommend);
     let mut defaults = Vec::new();
     walk("", &schema(&ModelService::crd()), &mut |path, field| {
         if !field["default"].is_null() {

@@ -1,14 +1,14 @@
 //! The choice itself.
 
 use crate::cost::{share, with};
-use crate::endpoint::{Ask, Endpoint, Weights};
+use crate::endpoint::{Endpoint, RoutingRequest, Weights};
 use crate::ring::{Ring, score};
 use flyball_core::units::Tokens;
 use std::cmp::Reverse;
 
 /// Where a request goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Choice {
+pub struct RoutingChoice {
     /// Its place in the list of endpoints.
     pub endpoint: usize,
     /// Why it won.
@@ -53,9 +53,9 @@ const SHORTEST: usize = 4;
 pub fn choose(
     ring: &Ring,
     endpoint: impl Fn(usize) -> Endpoint,
-    ask: &Ask<'_>,
+    ask: &RoutingRequest<'_>,
     weights: &Weights,
-) -> Option<Choice> {
+) -> Option<RoutingChoice> {
     let hopes = Hopes::new(ask, weights);
     let mut cheapest: Option<(Order, Candidate)> = None;
     let mut look = |place: usize, near: bool, hoped: u64| {
@@ -106,7 +106,7 @@ struct Candidate {
 }
 
 impl Candidate {
-    fn choice(self, ask: &Ask<'_>, has_beginning: bool) -> Choice {
+    fn choice(self, ask: &RoutingRequest<'_>, has_beginning: bool) -> RoutingChoice {
         let blocks = (self.hoped / u64::from(ask.block_tokens.max(1))) as u32;
         let why = match (self.near, has_beginning) {
             (true, _) => Why::Affinity { blocks },
@@ -114,7 +114,7 @@ impl Candidate {
             (false, false) => Why::LeastLoad,
         };
         let to_read = Tokens::new(ask.prompt.get().saturating_sub(self.hoped));
-        Choice { endpoint: self.place, why, to_read }
+        RoutingChoice { endpoint: self.place, why, to_read }
     }
 }
 
@@ -131,7 +131,7 @@ pub(crate) struct Hopes {
 }
 
 impl Hopes {
-    pub(crate) fn new(ask: &Ask<'_>, weights: &Weights) -> Self {
+    pub(crate) fn new(ask: &RoutingRequest<'_>, weights: &Weights) -> Self {
         let past = &ask.past;
         let tokens = |blocks: u32| u64::from(blocks) * u64::from(ask.block_tokens);
         let everywhere = tokens(past.common);

@@ -1,6 +1,6 @@
 //! What it costs to give a request to an endpoint, in prompt tokens at common speed.
 
-use crate::endpoint::{Ask, Endpoint, Weights};
+use crate::endpoint::{Endpoint, RoutingRequest, Weights};
 
 /// What an endpoint already has to do.
 pub(crate) fn load(endpoint: &Endpoint, weights: &Weights) -> u64 {
@@ -12,7 +12,12 @@ pub(crate) fn load(endpoint: &Endpoint, weights: &Weights) -> u64 {
 }
 
 /// What it costs there, if so many tokens of the prompt are hoped to be cached.
-pub(crate) fn with(endpoint: &Endpoint, ask: &Ask<'_>, weights: &Weights, hoped: u64) -> u64 {
+pub(crate) fn with(
+    endpoint: &Endpoint,
+    ask: &RoutingRequest<'_>,
+    weights: &Weights,
+    hoped: u64,
+) -> u64 {
     let known = u64::from(endpoint.cached_blocks) * u64::from(ask.block_tokens);
     let to_read = ask.prompt.get().saturating_sub(known.max(hoped));
     let missed = at_speed(to_read.saturating_mul(u64::from(weights.miss)), endpoint);

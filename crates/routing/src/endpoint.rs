@@ -1,6 +1,6 @@
 //! What a choice is made from.
 
-use crate::seen::Past;
+use crate::seen::EndpointPast;
 use flyball_core::units::Tokens;
 
 /// One endpoint, as the gateway knows it.
@@ -38,13 +38,13 @@ pub enum Availability {
 
 /// What is known of a request before it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ask<'a> {
+pub struct RoutingRequest<'a> {
     /// Hashes of the prompt's leading blocks, each over everything up to its block's end.
     pub prefixes: &'a [u64],
     /// Tokens in a block.
     pub block_tokens: u32,
     /// What [`Seen`](crate::Seen) remembers of it; the default if nothing.
-    pub past: Past,
+    pub past: EndpointPast,
     /// Tokens of the whole prompt.
     pub prompt: Tokens,
     /// A number of the request's own. It breaks ties, and draws whom to look at among many.

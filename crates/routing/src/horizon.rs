@@ -6,7 +6,7 @@
 //! goes that was stored at some time, whatever was not used since about then is gone too.
 
 use crate::ring::score;
-use crate::seen::Moment;
+use crate::seen::ObservedMoment;
 use std::collections::BTreeMap;
 
 /// One block in so many is watched: ages of neighbours hardly differ, and a large cache has a
@@ -20,13 +20,13 @@ const WATCHED: usize = 65_536;
 #[derive(Clone, Debug, Default)]
 pub struct Horizon {
     /// When the watched blocks were stored.
-    stored: BTreeMap<u64, Moment>,
-    forgot: Option<Moment>,
+    stored: BTreeMap<u64, ObservedMoment>,
+    forgot: Option<ObservedMoment>,
 }
 
 impl Horizon {
     /// A block was stored.
-    pub fn stored(&mut self, block: u64, now: Moment) {
+    pub fn stored(&mut self, block: u64, now: ObservedMoment) {
         let is_watched = score(block, SAMPLE).is_multiple_of(SAMPLE);
         if is_watched && (self.stored.len() < WATCHED || self.stored.contains_key(&block)) {
             self.stored.insert(block, now);
@@ -44,7 +44,7 @@ impl Horizon {
     }
 
     /// All was forgotten.
-    pub fn cleared(&mut self, now: Moment) {
+    pub fn cleared(&mut self, now: ObservedMoment) {
         self.stored.clear();
         self.forgot = Some(now);
     }
@@ -55,7 +55,7 @@ impl Horizon {
     }
 
     /// What was not used since this moment is gone; `None` if nothing is known to be.
-    pub const fn forgot(&self) -> Option<Moment> {
+    pub const fn forgot(&self) -> Option<ObservedMoment> {
         self.forgot
     }
 }
@@ -73,24 +73,24 @@ mod tests {
             (0..1_000).filter(|b| score(*b, SAMPLE).is_multiple_of(SAMPLE)).collect();
         assert!((80..170).contains(&watched.len()), "{}", watched.len());
         for (at, block) in watched.iter().enumerate() {
-            horizon.stored(*block, Moment(at as u16));
+            horizon.stored(*block, ObservedMoment(at as u16));
         }
         assert_eq!(horizon.forgot(), None);
         horizon.removed(watched[7]);
         horizon.removed(watched[3]);
         horizon.removed(123_456);
-        assert_eq!(horizon.forgot(), Some(Moment(7)));
+        assert_eq!(horizon.forgot(), Some(ObservedMoment(7)));
         horizon.missed();
         horizon.removed(watched[9]);
-        assert_eq!(horizon.forgot(), Some(Moment(7)));
-        horizon.cleared(Moment(500));
-        assert_eq!(horizon.forgot(), Some(Moment(500)));
+        assert_eq!(horizon.forgot(), Some(ObservedMoment(7)));
+        horizon.cleared(ObservedMoment(500));
+        assert_eq!(horizon.forgot(), Some(ObservedMoment(500)));
     }
 
     #[test]
     fn it_stays_small() {
         let mut horizon = Horizon::default();
-        (0..2_000_000).for_each(|block| horizon.stored(block, Moment(1)));
+        (0..2_000_000).for_each(|block| horizon.stored(block, ObservedMoment(1)));
         assert_eq!(horizon.stored.len(), WATCHED);
     }
 
@@ -102,7 +102,7 @@ mod tests {
             let mut horizon = Horizon::default();
             let (mut cache, mut used) = (VecDeque::new(), BTreeMap::new());
             for (at, block) in uses.into_iter().enumerate() {
-                let now = Moment(at as u16);
+                let now = ObservedMoment(at as u16);
                 match cache.iter().position(|there| *there == block) {
                     Some(place) => drop(cache.remove(place)),
                     None => horizon.stored(block, now),

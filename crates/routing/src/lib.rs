@@ -33,10 +33,10 @@ pub mod split;
 #[cfg(test)]
 mod tests;
 
-pub use choose::{Choice, Why, choose};
-pub use endpoint::{Ask, Availability, Endpoint, Weights};
+pub use choose::{RoutingChoice, Why, choose};
+pub use endpoint::{Availability, Endpoint, RoutingRequest, Weights};
 pub use horizon::Horizon;
-pub use policy::{Policy, least_load, round_robin};
+pub use policy::{RoutingPolicy, least_load, round_robin};
 pub use ring::Ring;
 pub use second::second;
-pub use seen::{Moment, Past, Seen};
+pub use seen::{EndpointPast, ObservedEndpoints, ObservedMoment};

@@ -1,13 +1,13 @@
 //! Ways to choose that a model can be set to.
 
-use crate::choose::{Choice, LOOKS, Why, choose};
-use crate::endpoint::{Ask, Endpoint, Weights};
+use crate::choose::{LOOKS, RoutingChoice, Why, choose};
+use crate::endpoint::{Endpoint, RoutingRequest, Weights};
 use crate::ring::{Ring, score};
-use crate::seen::Past;
+use crate::seen::EndpointPast;
 
 /// How an endpoint is chosen for a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Policy {
+pub enum RoutingPolicy {
     /// By what an endpoint may have cached, and by load: [`choose()`].
     #[default]
     Prefix,
@@ -17,7 +17,7 @@ pub enum Policy {
     RoundRobin,
 }
 
-impl Policy {
+impl RoutingPolicy {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Prefix, Self::LeastLoad, Self::RoundRobin];
 
@@ -36,17 +36,17 @@ impl Policy {
         self,
         ring: &Ring,
         endpoint: impl Fn(usize) -> Endpoint,
-        ask: &Ask<'_>,
+        ask: &RoutingRequest<'_>,
         weights: &Weights,
         turn: impl FnOnce() -> u64,
-    ) -> Option<Choice> {
+    ) -> Option<RoutingChoice> {
         match self {
             Self::Prefix => choose(ring, endpoint, ask, weights),
             Self::LeastLoad => least_load(ring, endpoint, ask, weights),
             Self::RoundRobin => {
                 let serves = |place| endpoint(place).serves();
                 let endpoint = round_robin(ring.len(), serves, turn())?;
-                Some(Choice { endpoint, why: Why::Turn, to_read: ask.prompt })
+                Some(RoutingChoice { endpoint, why: Why::Turn, to_read: ask.prompt })
             }
         }
     }
@@ -57,11 +57,11 @@ impl Policy {
 pub fn least_load(
     ring: &Ring,
     endpoint: impl Fn(usize) -> Endpoint,
-    ask: &Ask<'_>,
+    ask: &RoutingRequest<'_>,
     weights: &Weights,
-) -> Option<Choice> {
+) -> Option<RoutingChoice> {
     // A prompt without a beginning goes to the least loaded.
-    let blind = Ask { prefixes: &[], past: Past::default(), ..*ask };
+    let blind = RoutingRequest { prefixes: &[], past: EndpointPast::default(), ..*ask };
     choose(ring, |place| Endpoint { cached_blocks: 0, ..endpoint(place) }, &blind, weights)
 }
 
@@ -98,8 +98,13 @@ mod tests {
         let endpoints = [endpoint(1, 500), endpoint(2, 400), endpoint(3, 600)];
         let ring = Ring::new(endpoints.map(|one| one.key));
         let (prefixes, prompt) = ([5, 6, 7, 8], Tokens::new(1_024));
-        let ask =
-            Ask { prefixes: &prefixes, block_tokens: 256, past: Past::default(), prompt, key: 1 };
+        let ask = RoutingRequest {
+            prefixes: &prefixes,
+            block_tokens: 256,
+            past: EndpointPast::default(),
+            prompt,
+            key: 1,
+        };
         let of = |place: usize| Endpoint { cached_blocks: 4, ..endpoints[place] };
         let choice = least_load(&ring, of, &ask, &Weights::DEFAULT).unwrap();
         assert_eq!((choice.endpoint, choice.why), (1, Why::LeastLoad));

@@ -1,8 +1,8 @@
 //! A second endpoint for a request whose first one is slow.
 
-use crate::choose::{Choice, Hopes, Why, choose};
+use crate::choose::{Hopes, RoutingChoice, Why, choose};
 use crate::cost::with;
-use crate::endpoint::{Ask, Availability, Endpoint, Weights};
+use crate::endpoint::{Availability, Endpoint, RoutingRequest, Weights};
 use crate::ring::Ring;
 use flyball_core::units::Tokens;
 
@@ -20,10 +20,10 @@ const SMALL: u64 = 512;
 pub fn second(
     ring: &Ring,
     endpoint: impl Fn(usize) -> Endpoint,
-    ask: &Ask<'_>,
+    ask: &RoutingRequest<'_>,
     weights: &Weights,
     first: usize,
-) -> Option<Choice> {
+) -> Option<RoutingChoice> {
     let hopes = Hopes::new(ask, weights);
     let was_seen = hopes.last > 0;
     let owner = hopes.beginning.and_then(|prefix| ring.owner(prefix, |_| true));
@@ -59,13 +59,13 @@ pub fn second(
     let to_read = Tokens::new(ask.prompt.get().saturating_sub(hoped));
     let near = hoped > hopes.everywhere;
     let why = if near { Why::Affinity { blocks } } else { Why::LeastLoad };
-    Some(Choice { endpoint: place, why, to_read })
+    Some(RoutingChoice { endpoint: place, why, to_read })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Seen;
+    use crate::ObservedEndpoints;
 
     const WEIGHTS: Weights = Weights::DEFAULT;
     const PREFIXES: [u64; 8] = [11, 12, 13, 14, 15, 16, 17, 18];
@@ -83,17 +83,27 @@ mod tests {
     }
 
     /// A prompt of 2,100 tokens, seen before at `last` if that is said.
-    fn ask(last: Option<&Endpoint>) -> Ask<'static> {
-        let mut seen = Seen::new(1_024);
+    fn ask(last: Option<&Endpoint>) -> RoutingRequest<'static> {
+        let mut seen = ObservedEndpoints::new(1_024);
         if let Some(last) = last {
             seen.look(&PREFIXES, 16);
             seen.sent(&PREFIXES, last.key);
         }
         let past = seen.look(&PREFIXES, 16);
-        Ask { prefixes: &PREFIXES, block_tokens: 256, past, prompt: Tokens::new(2_100), key: 7 }
+        RoutingRequest {
+            prefixes: &PREFIXES,
+            block_tokens: 256,
+            past,
+            prompt: Tokens::new(2_100),
+            key: 7,
+        }
     }
 
-    fn chosen(endpoints: &[Endpoint], ask: &Ask<'_>, first: usize) -> Option<Choice> {
+    fn chosen(
+        endpoints: &[Endpoint],
+        ask: &RoutingRequest<'_>,
+        first: usize,
+    ) -> Option<RoutingChoice> {
         let ring = Ring::new(endpoints.iter().map(|endpoint| endpoint.key));
         second(&ring, |place| endpoints[place], ask, &WEIGHTS, first)
     }
@@ -134,11 +144,14 @@ mod tests {
     fn a_short_prompt_may_go_to_anybody_else() {
         let endpoints: Vec<Endpoint> = (0..3).map(idle).collect();
         let past = ask(None).past;
-        let short = Ask { prefixes: &[], past, prompt: Tokens::new(511), ..ask(None) };
+        let short = RoutingRequest { prefixes: &[], past, prompt: Tokens::new(511), ..ask(None) };
         let choice = chosen(&endpoints, &short, 1).unwrap();
         assert_ne!(choice.endpoint, 1);
         assert_eq!((choice.why, choice.to_read), (Why::LeastLoad, Tokens::new(511)));
         assert_eq!(chosen(&endpoints[..1], &short, 0), None, "there is only one");
-        assert_eq!(chosen(&endpoints, &Ask { prompt: Tokens::new(512), ..short }, 1), None);
+        assert_eq!(
+            chosen(&endpoints, &RoutingRequest { prompt: Tokens::new(512), ..short }, 1),
+            None
+        );
     }
 }

@@ -10,7 +10,7 @@ use crate::ring::{Ring, Short, score, short};
 
 /// What is remembered of a prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Past {
+pub struct EndpointPast {
     /// Leading blocks that were seen before, rounded down to a depth that is remembered.
     pub(crate) seen: u32,
     /// Leading blocks that so many prompts begin with that every endpoint soon has them.
@@ -25,9 +25,9 @@ pub struct Past {
 /// ago looks as if it were to come; caches forget sooner, and if not, a hope is kept that should not
 /// be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Moment(pub u16);
+pub struct ObservedMoment(pub u16);
 
-impl Moment {
+impl ObservedMoment {
     /// Of so many milliseconds since any beginning.
     pub const fn of_millis(millis: u64) -> Self {
         Self((millis / 250) as u16)
@@ -41,7 +41,7 @@ impl Moment {
 
 /// The memory.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct ObservedEndpoints {
     sets: Vec<[Entry; WAYS]>,
     /// Prompts looked at, weighed like the counts: halved once in a round of the hand.
     looks: u64,
@@ -59,7 +59,7 @@ struct Entry {
     /// The endpoint that the last of them went to.
     last: Short,
     /// When that was.
-    at: Moment,
+    at: ObservedMoment,
 }
 
 /// Places where a prefix may stand.
@@ -76,7 +76,7 @@ const FEWEST: u64 = 8;
 /// owned it would be busy with little else.
 const PART: u64 = 2;
 
-impl Seen {
+impl ObservedEndpoints {
     /// A memory of about so many prefixes, 12 bytes each. A prompt of 12,000 tokens takes 20 of them.
     pub fn new(prefixes: usize) -> Self {
         let sets = (prefixes / WAYS).next_power_of_two();
@@ -85,7 +85,7 @@ impl Seen {
 
     /// What is remembered of a prompt with these prefixes, for a choice among so many endpoints.
     /// The prompt is counted.
-    pub fn look(&mut self, prefixes: &[u64], endpoints: usize) -> Past {
+    pub fn look(&mut self, prefixes: &[u64], endpoints: usize) -> EndpointPast {
         self.recall(prefixes, endpoints, |_, _| false)
     }
 
@@ -95,9 +95,9 @@ impl Seen {
         &mut self,
         prefixes: &[u64],
         ring: &Ring,
-        forgot: impl Fn(usize) -> Option<Moment>,
-    ) -> Past {
-        let gone = |last: Short, at: Moment| {
+        forgot: impl Fn(usize) -> Option<ObservedMoment>,
+    ) -> EndpointPast {
+        let gone = |last: Short, at: ObservedMoment| {
             let before = ring.named(last).and_then(&forgot);
             before.is_some_and(|before| at.is_before(before))
         };
@@ -110,7 +110,7 @@ impl Seen {
         &self,
         prefixes: &[u64],
         ring: &Ring,
-        forgot: impl Fn(usize) -> Option<Moment>,
+        forgot: impl Fn(usize) -> Option<ObservedMoment>,
     ) -> u32 {
         let is_known = |blocks: &usize| {
             let (set, tag) = self.place(prefixes[blocks - 1]);
@@ -125,12 +125,12 @@ impl Seen {
 
     /// A prompt with these prefixes went to the endpoint with this key.
     pub fn sent(&mut self, prefixes: &[u64], key: u64) {
-        self.sent_at(prefixes, key, Moment::default());
+        self.sent_at(prefixes, key, ObservedMoment::default());
     }
 
     /// The same, with the time. To be said again when its answer is over: until then its blocks
     /// were in use.
-    pub fn sent_at(&mut self, prefixes: &[u64], key: u64, at: Moment) {
+    pub fn sent_at(&mut self, prefixes: &[u64], key: u64, at: ObservedMoment) {
         for blocks in depths(prefixes.len()) {
             let (set, tag) = self.place(prefixes[blocks - 1]);
             if let Some(entry) = self.sets[set].iter_mut().find(|entry| entry.tag == tag) {
@@ -144,12 +144,12 @@ impl Seen {
         &mut self,
         prefixes: &[u64],
         endpoints: usize,
-        gone: impl Fn(Short, Moment) -> bool,
-    ) -> Past {
+        gone: impl Fn(Short, ObservedMoment) -> bool,
+    ) -> EndpointPast {
         self.age();
         self.looks += 1;
         let often = FEWEST.max(self.looks / (PART * endpoints.max(1) as u64));
-        let mut past = Past::default();
+        let mut past = EndpointPast::default();
         let mut leading = true;
         for blocks in depths(prefixes.len()) {
             let (known, entry) = self.count(prefixes[blocks - 1]);
@@ -177,7 +177,7 @@ impl Seen {
             return (true, *entry);
         }
         // The least seen goes.
-        let new = Entry { tag, count: 1, last: 0, at: Moment::default() };
+        let new = Entry { tag, count: 1, last: 0, at: ObservedMoment::default() };
         if let Some(least) = set.iter_mut().min_by_key(|entry| entry.count) {
             *least = new;
         }
@@ -228,28 +228,30 @@ mod tests {
 
     #[test]
     fn a_prompt_is_remembered_as_deep_as_it_was_seen_and_where_it_went() {
-        let mut seen = Seen::new(1_024);
+        let mut seen = ObservedEndpoints::new(1_024);
         let prompt = conversation(1, 20);
-        assert_eq!(seen.look(&prompt[..10], 16), Past::default());
+        assert_eq!(seen.look(&prompt[..10], 16), EndpointPast::default());
         seen.sent(&prompt[..10], 77);
         let longer = seen.look(&prompt, 16);
         assert_eq!((longer.seen, longer.common, longer.last), (10, 0, short(77)));
-        assert_eq!(seen.look(&conversation(2, 20), 16), Past::default());
+        assert_eq!(seen.look(&conversation(2, 20), 16), EndpointPast::default());
     }
 
     #[test]
     fn what_an_endpoint_has_forgotten_is_not_hoped_for_there() {
         let ring = Ring::new([77, 78]);
-        let mut seen = Seen::new(1_024);
-        let (prompt, at) = (conversation(1, 10), Moment);
+        let mut seen = ObservedEndpoints::new(1_024);
+        let (prompt, at) = (conversation(1, 10), ObservedMoment);
         seen.look(&prompt, 2);
-        let of = |seen: &mut Seen, before: Option<u16>| {
+        let of = |seen: &mut ObservedEndpoints, before: Option<u16>| {
             let past = seen.look_at(&prompt, &ring, |place| before.filter(|_| place == 0).map(at));
             (past.seen, past.gone)
         };
         seen.sent_at(&prompt, 77, at(50));
         seen.sent_at(&prompt[..4], 77, at(100));
-        let known = |seen: &Seen, before: u16| seen.known_at(&prompt, &ring, |_| Some(at(before)));
+        let known = |seen: &ObservedEndpoints, before: u16| {
+            seen.known_at(&prompt, &ring, |_| Some(at(before)))
+        };
         assert_eq!([50, 51, 101].map(|before| known(&seen, before)), [10, 4, 0]);
         assert_eq!(of(&mut seen, None), (10, false));
         assert_eq!(of(&mut seen, Some(50)), (10, false));
@@ -265,9 +267,9 @@ mod tests {
 
     #[test]
     fn what_everybody_begins_with_is_common_and_what_one_says_often_is_not() {
-        let mut seen = Seen::new(65_536);
+        let mut seen = ObservedEndpoints::new(65_536);
         let system = conversation(0, 3);
-        let mut last = Past::default();
+        let mut last = EndpointPast::default();
         for number in 0..2_000 {
             // One in a hundred is the same conversation: less than half of a 16th.
             let own = if number % 100 == 0 { 1 } else { number + 10 };
@@ -281,7 +283,7 @@ mod tests {
 
     #[test]
     fn what_nobody_says_any_more_is_no_longer_common() {
-        let mut seen = Seen::new(65_536);
+        let mut seen = ObservedEndpoints::new(65_536);
         let before = conversation(0, 1);
         for _ in 0..1_000 {
             seen.look(&before, 16);
@@ -299,7 +301,7 @@ mod tests {
             size in 0_usize..200,
             prompts in prop::collection::vec(prop::collection::vec(0_u64..50, 0..40), 0..60),
         ) {
-            let mut seen = Seen::new(size);
+            let mut seen = ObservedEndpoints::new(size);
             for prompt in prompts {
                 let past = seen.look(&prompt, 3);
                 prop_assert!(past.seen as usize <= prompt.len());

@@ -2,7 +2,10 @@
 
 use crate::choose::LOOKS;
 use crate::cost::load;
-use crate::{Ask, Availability, Choice, Endpoint, Past, Ring, Seen, Weights, Why, choose};
+use crate::{
+    Availability, Endpoint, EndpointPast, ObservedEndpoints, Ring, RoutingChoice, RoutingRequest,
+    Weights, Why, choose,
+};
 use flyball_core::units::Tokens;
 use proptest::prelude::*;
 use std::cell::Cell;
@@ -21,17 +24,17 @@ fn idle(key: u64) -> Endpoint {
     }
 }
 
-fn ask(prefixes: &[u64]) -> Ask<'_> {
-    let (past, prompt) = (Past::default(), Tokens::new(1_000));
-    Ask { prefixes, block_tokens: 64, past, prompt, key: 7 }
+fn ask(prefixes: &[u64]) -> RoutingRequest<'_> {
+    let (past, prompt) = (EndpointPast::default(), Tokens::new(1_000));
+    RoutingRequest { prefixes, block_tokens: 64, past, prompt, key: 7 }
 }
 
-fn choice(endpoints: &[Endpoint], ask: &Ask<'_>) -> Option<Choice> {
+fn choice(endpoints: &[Endpoint], ask: &RoutingRequest<'_>) -> Option<RoutingChoice> {
     let ring = Ring::new(endpoints.iter().map(|endpoint| endpoint.key));
     choose(&ring, |place| endpoints[place], ask, &WEIGHTS)
 }
 
-fn chosen(endpoints: &[Endpoint], ask: &Ask<'_>) -> usize {
+fn chosen(endpoints: &[Endpoint], ask: &RoutingRequest<'_>) -> usize {
     choice(endpoints, ask).unwrap().endpoint
 }
 
@@ -81,12 +84,12 @@ fn turns_of_a_conversation_meet_on_gateways_that_never_saw_it() {
 #[test]
 fn what_everybody_begins_with_is_nobodys() {
     let endpoints: Vec<Endpoint> = (0..16).map(idle).collect();
-    let mut seen = Seen::new(4_096);
+    let mut seen = ObservedEndpoints::new(4_096);
     let mut places = std::collections::BTreeSet::new();
     for number in 0..200 {
         let prefixes = [1, 2, 3, 4, 5, 1_000 + number, 2_000 + number, 3_000 + number];
         let past = seen.look(&prefixes, 16);
-        let choice = choice(&endpoints, &Ask { past, ..ask(&prefixes) }).unwrap();
+        let choice = choice(&endpoints, &RoutingRequest { past, ..ask(&prefixes) }).unwrap();
         if number > 50 {
             places.insert(choice.endpoint);
         }
@@ -99,7 +102,7 @@ fn what_everybody_begins_with_is_nobodys() {
 fn who_got_it_last_is_asked_again() {
     let mut endpoints: Vec<Endpoint> = (0..16).map(idle).collect();
     let prefixes = [11, 12, 13, 14, 15, 16, 17, 18];
-    let mut seen = Seen::new(1_024);
+    let mut seen = ObservedEndpoints::new(1_024);
     let home = choice(&endpoints, &ask(&prefixes)).unwrap();
     assert!(matches!(home.why, Why::Affinity { .. }), "{home:?}");
     seen.look(&prefixes, 16);
@@ -109,7 +112,7 @@ fn who_got_it_last_is_asked_again() {
     seen.sent(&prefixes, endpoints[escaped.endpoint].key);
     endpoints[home.endpoint].unread = Tokens::ZERO;
     let past = seen.look(&prefixes, 16);
-    let again = choice(&endpoints, &Ask { past, ..ask(&prefixes) }).unwrap();
+    let again = choice(&endpoints, &RoutingRequest { past, ..ask(&prefixes) }).unwrap();
     assert_eq!((again.endpoint, again.why), (escaped.endpoint, Why::Affinity { blocks: 8 }));
     // 1,000 tokens, of which 8 blocks of 64 are there.
     assert_eq!(again.to_read, Tokens::new(1_000 - 512));
@@ -163,7 +166,7 @@ proptest! {
     ) {
         let serves = endpoints.iter().any(|endpoint| endpoint.serves());
         match choice(&endpoints, &ask(&prefixes)) {
-            Some(Choice { endpoint, .. }) => prop_assert!(endpoints[endpoint].serves()),
+            Some(RoutingChoice { endpoint, .. }) => prop_assert!(endpoints[endpoint].serves()),
             None => prop_assert!(!serves),
         }
     }
@@ -209,7 +212,7 @@ proptest! {
 /// The most endpoints that any of many choices asks about, with its look into the memory.
 fn most_asked(endpoints: &[Endpoint]) -> usize {
     let ring = Ring::new(endpoints.iter().map(|endpoint| endpoint.key));
-    let mut seen = Seen::new(65_536);
+    let mut seen = ObservedEndpoints::new(65_536);
     let choices = (0..1_000_u64).map(|key| {
         let asked = Cell::new(0);
         let look = |place: usize| {
@@ -219,7 +222,7 @@ fn most_asked(endpoints: &[Endpoint]) -> usize {
         // Each prompt comes twice, so that there is one that got it last.
         let prefixes: [u64; 64] = std::array::from_fn(|block| (key / 2) << 8 | block as u64);
         let past = seen.look(&prefixes, endpoints.len());
-        let ask = Ask { past, key, ..ask(&prefixes) };
+        let ask = RoutingRequest { past, key, ..ask(&prefixes) };
         let picked = choose(&ring, look, &ask, &WEIGHTS).unwrap();
         seen.sent(&prefixes, endpoints[picked.endpoint].key);
         asked.get()

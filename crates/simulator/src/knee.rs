@@ -9,12 +9,12 @@
 
 use crate::chance::{self, Purpose};
 use crate::cluster::Speed;
-use crate::engine::{Arrival, Engine, Pace, What};
+use crate::engine::{Arrival, Pace, SimulatedEngine, What};
 use crate::seconds::Seconds;
 use crate::traffic::{Request, Trace};
 use flyball_core::snapshot::Objectives;
 use flyball_core::units::Micros;
-use flyball_perf::serving::steady::Shape;
+use flyball_perf::serving::steady::RequestShape;
 use rand::RngExt;
 
 /// What one replica carries.
@@ -47,7 +47,7 @@ const HALVINGS: u32 = 7;
 const AS_LONG_AGAIN: f64 = 2.0;
 
 /// Requests of which only the shape is known: lengths fall off exponentially, as those of recorded hours do.
-pub fn like(shape: &Shape) -> Trace {
+pub fn like(shape: &RequestShape) -> Trace {
     let mut chance = chance::stream(0, Purpose::Lengths, 0);
     let mut tokens = |mean: f64| {
         let drawn = -chance.random_range(1e-12..1.0_f64).ln() * mean;
@@ -200,7 +200,7 @@ impl Trial<'_> {
 /// One engine at work on the requests of a trial.
 struct Run<'a> {
     trial: &'a Trial<'a>,
-    engines: Vec<Engine<crate::cluster::StepSpeed>>,
+    engines: Vec<SimulatedEngine<crate::cluster::StepSpeed>>,
     /// Prompt tokens that each has yet to read, and requests inside.
     load: Vec<[u64; 2]>,
     /// Where each went.
@@ -223,7 +223,7 @@ impl<'a> Run<'a> {
         let Speed { step, settings } = trial.speed;
         Self {
             engines: (0..trial.replicas)
-                .map(|_| Engine::new(*settings, step.clone(), Pace::Skipping))
+                .map(|_| SimulatedEngine::new(*settings, step.clone(), Pace::Skipping))
                 .collect(),
             load: vec![[0; 2]; trial.replicas as usize],
             went: Vec::with_capacity(trial.requests.len()),
@@ -258,7 +258,7 @@ impl<'a> Run<'a> {
     }
 
     fn finish(&mut self) {
-        let next = |run: &Self| run.engines.iter().filter_map(Engine::next_event).min();
+        let next = |run: &Self| run.engines.iter().filter_map(SimulatedEngine::next_event).min();
         while let Some(next) = next(self) {
             self.advance(next);
         }
@@ -336,19 +336,19 @@ fn misses(objectives: &Objectives, first_token: f64, between_tokens: f64) -> boo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{Linear, StepSpeed};
-    use crate::engine::Settings;
+    use crate::cluster::{LinearEngine, StepSpeed};
+    use crate::engine::EngineSettings;
     use flyball_core::pooling::Pooling;
 
     /// A step of 10 ms, 0.02 ms per prompt token and 0.1 ms per request.
     fn speed() -> Speed {
-        let step = StepSpeed::Linear(Linear {
+        let step = StepSpeed::Linear(LinearEngine {
             base: 0.010,
             per_prompt_token: 2e-5,
             per_decode: 1e-4,
             per_cached_token: 0.0,
         });
-        Speed { step, settings: Settings::vllm(256, 2048, 100_000) }
+        Speed { step, settings: EngineSettings::vllm(256, 2048, 100_000) }
     }
 
     fn trace(prompt: u32, output: u32) -> Trace {

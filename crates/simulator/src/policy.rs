@@ -10,7 +10,7 @@ use flyball_core::units::Replicas;
 use flyball_estimator::Estimator;
 
 /// Something that decides how many replicas there should be.
-pub trait Policy {
+pub trait ScalingPolicy {
     /// Its name in tables and pictures.
     fn name(&self) -> &str;
 
@@ -18,7 +18,7 @@ pub trait Policy {
     fn interval(&self) -> Seconds;
 
     /// What should be done now.
-    fn decide(&mut self, sight: &Sight<'_>) -> Order;
+    fn decide(&mut self, sight: &PolicyView<'_>) -> ScaleOrder;
 
     /// The process that decides is replaced by another one, which has only what was handed on. The estimator is what
     /// that process knew beside the policy; of one that hands nothing on, nothing is left.
@@ -29,7 +29,7 @@ pub trait Policy {
 
 /// What a policy can see.
 #[derive(Clone, Copy, Debug)]
-pub struct Sight<'a> {
+pub struct PolicyView<'a> {
     /// The moment, counted from the start of the replay.
     pub now: Seconds,
     /// The cluster as the operator would see it.
@@ -71,7 +71,7 @@ pub struct Reading {
 
 /// What a policy orders.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Order {
+pub enum ScaleOrder {
     /// Replicas per model, as the `scale` subresource takes them: whoever carries it out picks the
     /// pods to remove and gives each its grace period. In the order of the snapshot's models; the
     /// first variant of each is scaled.

@@ -46,12 +46,12 @@ pub struct ModelOutcome {
     /// Largest share of requests missed in five minutes.
     pub worst_five_minutes: f64,
     /// How it went, minute by minute; empty unless asked for.
-    pub timeline: Vec<Moment>,
+    pub timeline: Vec<TimelineMoment>,
 }
 
 /// One minute of a replay, for pictures.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Moment {
+pub struct TimelineMoment {
     /// Its start.
     pub at: Seconds,
     /// Work that arrived, in replicas at capacity.

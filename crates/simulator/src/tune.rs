@@ -1,29 +1,29 @@
 //! Searches the settings of a policy on one part of the data; the rest is for testing it.
 
-use crate::fluid::{World, run};
-use crate::policy::Policy;
+use crate::fluid::{FluidWorld, run};
+use crate::policy::ScalingPolicy;
 use crate::score::Outcome;
 
 /// One setting of a policy that can be tried.
-pub struct Candidate {
+pub struct TuneCandidate {
     /// Which policy it is a setting of.
     pub policy: String,
     /// The setting in words, such as `target 0.8, down after 300 s`.
     pub setting: String,
     /// Makes it afresh: policies remember, and each replay starts with an empty memory.
-    pub make: Box<dyn Fn() -> Box<dyn Policy>>,
+    pub make: Box<dyn Fn() -> Box<dyn ScalingPolicy>>,
 }
 
 /// What a setting came to.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tried {
+pub struct TuneResult {
     /// Accelerator time paid for, in hours.
     pub gpu_hours: f64,
     /// Share of requests that missed, 0 to 1.
     pub missed: f64,
 }
 
-impl Tried {
+impl TuneResult {
     /// What an outcome came to.
     pub fn of(outcome: &Outcome) -> Self {
         Self { gpu_hours: outcome.gpu_seconds / 3600.0, missed: outcome.missed_share() }
@@ -40,15 +40,17 @@ impl Tried {
 }
 
 /// Tries a candidate on worlds that differ in their seed.
-pub fn try_on(candidate: &Candidate, worlds: &[World]) -> Tried {
-    let all: Vec<Tried> =
-        worlds.iter().map(|world| Tried::of(&run(world, (candidate.make)().as_mut()))).collect();
-    Tried::mean(&all)
+pub fn try_on(candidate: &TuneCandidate, worlds: &[FluidWorld]) -> TuneResult {
+    let all: Vec<TuneResult> = worlds
+        .iter()
+        .map(|world| TuneResult::of(&run(world, (candidate.make)().as_mut())))
+        .collect();
+    TuneResult::mean(&all)
 }
 
 /// The cheapest that misses no more than allowed; where none does, the one that misses least.
-pub fn best(tried: &[Tried], allowed: f64) -> Option<usize> {
-    let keeps = |one: &Tried| one.missed <= allowed;
+pub fn best(tried: &[TuneResult], allowed: f64) -> Option<usize> {
+    let keeps = |one: &TuneResult| one.missed <= allowed;
     let indexed = || tried.iter().enumerate();
     let cheapest = indexed()
         .filter(|(_, one)| keeps(one))
@@ -62,7 +64,7 @@ pub fn best(tried: &[Tried], allowed: f64) -> Option<usize> {
 }
 
 /// Those that no other beats in both cost and misses, by cost.
-pub fn front(tried: &[Tried]) -> Vec<usize> {
+pub fn front(tried: &[TuneResult]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..tried.len()).collect();
     order.sort_by(|a, b| {
         let (a, b) = (&tried[*a], &tried[*b]);
@@ -81,10 +83,10 @@ pub fn front(tried: &[Tried]) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    fn tried(pairs: &[(f64, f64)]) -> Vec<Tried> {
+    fn tried(pairs: &[(f64, f64)]) -> Vec<TuneResult> {
         pairs
             .iter()
-            .map(|(gpu_hours, missed)| Tried { gpu_hours: *gpu_hours, missed: *missed })
+            .map(|(gpu_hours, missed)| TuneResult { gpu_hours: *gpu_hours, missed: *missed })
             .collect()
     }
 

@@ -5,10 +5,10 @@ use crate::record::in_flight;
 use flyball_core::snapshot::{Model, ReplicaState};
 use flyball_core::units::Replicas;
 use flyball_governor::policy::{Law, ModelPolicy};
-use flyball_governor::{Measured, Policy};
+use flyball_governor::{MeasuredDemand, Policy};
 use flyball_simulator::policies::Governor;
-use flyball_simulator::policy::{self, Order, Reading, Sight};
-use flyball_simulator::rivals::{self, Facts, named};
+use flyball_simulator::policy::{self, PolicyView, Reading, ScaleOrder};
+use flyball_simulator::rivals::{self, RivalFacts, named};
 use flyball_simulator::seconds::Seconds;
 use std::fmt;
 use std::str::FromStr;
@@ -59,7 +59,11 @@ impl Name {
     }
 
     /// As a policy of a replay of one model: all that would decide, with this law in it.
-    pub fn replayed(self, ours: &ModelPolicy, facts: &Facts) -> Box<dyn policy::Policy> {
+    pub fn replayed(
+        self,
+        ours: &ModelPolicy,
+        facts: &RivalFacts,
+    ) -> Box<dyn policy::ScalingPolicy> {
         let running = self.rival(facts).map(Running::new);
         let care = self.care().unwrap_or(1.0);
         let default = ModelPolicy { law: Law::Forecast { care }, ..ours.clone() };
@@ -68,7 +72,7 @@ impl Name {
     }
 
     /// The law of somebody else; none for the governor's own.
-    pub(crate) fn rival(self, facts: &Facts) -> Option<Box<dyn rivals::Law>> {
+    pub(crate) fn rival(self, facts: &RivalFacts) -> Option<Box<dyn rivals::RivalLaw>> {
         let Kind::Rival(name, percent) = self.0 else { return None };
         let share = f64::from(percent) / 100.0;
         let name = match name {
@@ -101,18 +105,23 @@ impl fmt::Display for Name {
 
 /// The law of somebody else while it decides.
 pub(crate) struct Running {
-    law: Box<dyn rivals::Law>,
+    law: Box<dyn rivals::RivalLaw>,
     ordered: Option<u32>,
     due: Seconds,
 }
 
 impl Running {
-    pub(crate) fn new(law: Box<dyn rivals::Law>) -> Self {
+    pub(crate) fn new(law: Box<dyn rivals::RivalLaw>) -> Self {
         Self { law, ordered: None, due: Seconds::ZERO }
     }
 
     /// How many replicas it wants.
-    pub(crate) fn ask(&mut self, now: Seconds, model: &Model, measured: &Measured) -> Replicas {
+    pub(crate) fn ask(
+        &mut self,
+        now: Seconds,
+        model: &Model,
+        measured: &MeasuredDemand,
+    ) -> Replicas {
         let reading = reading(now, model, measured);
         let current = self.ordered.unwrap_or(reading.ready + reading.starting);
         if now < self.due {
@@ -132,7 +141,7 @@ struct Fixed {
     running: Option<Running>,
 }
 
-impl policy::Policy for Fixed {
+impl policy::ScalingPolicy for Fixed {
     fn name(&self) -> &str {
         self.governor.name()
     }
@@ -141,7 +150,7 @@ impl policy::Policy for Fixed {
         self.governor.interval()
     }
 
-    fn decide(&mut self, sight: &Sight<'_>) -> Order {
+    fn decide(&mut self, sight: &PolicyView<'_>) -> ScaleOrder {
         if let Some(running) = &mut self.running {
             let mut settings = self.settings.clone();
             for (id, model) in &sight.snapshot.models {
@@ -156,7 +165,7 @@ impl policy::Policy for Fixed {
 }
 
 /// What metrics would say of a model, in the unit of its replays: requests of equal work.
-fn reading(now: Seconds, model: &Model, measured: &Measured) -> Reading {
+fn reading(now: Seconds, model: &Model, measured: &MeasuredDemand) -> Reading {
     let requests = measured.requests_per_work.unwrap_or(1.0);
     let count = |states: &[ReplicaState]| -> u32 {
         let each = model.variants.values();
@@ -188,7 +197,7 @@ mod tests {
             Name::ALL.iter().map(Name::to_string).collect();
         assert_eq!(names.len(), Name::ALL.len());
         for law in Name::ALL {
-            assert_eq!(law.care().is_none(), law.rival(&Facts::default()).is_some(), "{law}");
+            assert_eq!(law.care().is_none(), law.rival(&RivalFacts::default()).is_some(), "{law}");
         }
         assert_eq!(Name::ALL[0], Name::OURS);
         assert!(Name::ALL.iter().all(|law| law.to_string().parse() == Ok(*law)));

@@ -18,5 +18,5 @@ mod tuner;
 
 pub use laws::Name;
 pub use policy::Tuned;
-pub use trial::{Trial, Tried, Verdict};
-pub use tuner::{Choice, Tuner};
+pub use trial::{LawTrial, TrialResult, TrialVerdict};
+pub use tuner::{LawChoice, Tuner};

@@ -3,7 +3,7 @@
 use crate::tuner::Tuner;
 use flyball_estimator::Estimator;
 use flyball_simulator::policies::{Governor, HandedOn};
-use flyball_simulator::policy::{Order, Policy, Sight};
+use flyball_simulator::policy::{PolicyView, ScaleOrder, ScalingPolicy};
 use flyball_simulator::seconds::Seconds;
 
 /// The governor, tuned by replays of what it has seen.
@@ -39,7 +39,7 @@ impl Tuned {
     }
 }
 
-impl Policy for Tuned {
+impl ScalingPolicy for Tuned {
     fn name(&self) -> &str {
         self.governor.name()
     }
@@ -48,13 +48,13 @@ impl Policy for Tuned {
         self.governor.interval()
     }
 
-    fn decide(&mut self, sight: &Sight<'_>) -> Order {
+    fn decide(&mut self, sight: &PolicyView<'_>) -> ScaleOrder {
         let snapshot = sight.snapshot;
         let mut policy = self.policy.clone();
         self.tuner.look(snapshot, self.governor.memory(), &mut policy);
         self.governor.follow(policy);
         let mut order = self.governor.decide(sight);
-        if let Order::Decision(decision) = &mut order {
+        if let ScaleOrder::Decision(decision) = &mut order {
             self.tuner.sign(decision);
         }
         // In virtual time a trial takes none.

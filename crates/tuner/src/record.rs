@@ -2,9 +2,9 @@
 
 use flyball_core::snapshot::{Misses, Model, ReplicaState};
 use flyball_core::units::Timestamp;
-use flyball_governor::Measured;
+use flyball_governor::MeasuredDemand;
 use flyball_simulator::seconds::Seconds;
-use flyball_simulator::traffic::Load;
+use flyball_simulator::traffic::FlowLoad;
 use std::collections::VecDeque;
 
 /// One look.
@@ -43,7 +43,7 @@ struct Look {
 
 impl Record {
     /// Takes a look down. Sooner looks than one a step teach nothing.
-    pub(crate) fn add(&mut self, now: Timestamp, model: &Model, measured: &Measured) {
+    pub(crate) fn add(&mut self, now: Timestamp, model: &Model, measured: &MeasuredDemand) {
         let apart = self.seen_at.and_then(|seen| now.since(seen));
         let apart = apart.map_or(STEP_S, |apart| apart.get() as f64 / 1e6);
         if apart < 0.9 * STEP_S {
@@ -103,7 +103,7 @@ impl Record {
     }
 
     /// As a flow of requests, so many to a unit of work.
-    pub(crate) fn load(&self, requests_per_work: f64) -> Load {
+    pub(crate) fn load(&self, requests_per_work: f64) -> FlowLoad {
         let mut requests = Vec::with_capacity(PARTS * self.looks.len());
         for (index, look) in self.looks.iter().enumerate() {
             let even = f64::from(look.work) * requests_per_work * STEP_S / PARTS as f64;
@@ -114,7 +114,7 @@ impl Record {
             requests.extend((1..PARTS).map(|_| (rest * even) as f32));
         }
         let step = Seconds(STEP_S / PARTS as f64);
-        Load { step, work: requests.clone(), requests, masked: Vec::new() }
+        FlowLoad { step, work: requests.clone(), requests, masked: Vec::new() }
     }
 
     /// The mean work.

@@ -6,11 +6,11 @@ use flyball_core::decision::TriedLaw;
 use flyball_core::ids::ModelId;
 use flyball_core::snapshot::Model;
 use flyball_core::units::{Replicas, Timestamp};
-use flyball_governor::Measured;
+use flyball_governor::MeasuredDemand;
 use flyball_governor::policy::ModelPolicy;
 use flyball_simulator::cold_start::ColdStart;
-use flyball_simulator::fluid::{self, Keep, World};
-use flyball_simulator::rivals::Facts;
+use flyball_simulator::fluid::{self, FluidWorld, Keep};
+use flyball_simulator::rivals::RivalFacts;
 use flyball_simulator::seconds::Seconds;
 use flyball_simulator::tune;
 
@@ -30,11 +30,11 @@ const PATIENCE: f64 = 10.0;
 
 /// One replay of a model's past under every law. It owns what it needs, so that it can run anywhere.
 #[derive(Clone, Debug)]
-pub struct Trial {
+pub struct LawTrial {
     /// The model.
     pub model: ModelId,
     pub(crate) record: Record,
-    pub(crate) measured: Measured,
+    pub(crate) measured: MeasuredDemand,
     pub(crate) described: Box<Model>,
     pub(crate) policy: ModelPolicy,
     pub(crate) current: Name,
@@ -44,7 +44,7 @@ pub struct Trial {
 
 /// What a law came to.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tried {
+pub struct TrialResult {
     /// Which.
     pub law: Name,
     /// Hours that replicas were paid for.
@@ -53,7 +53,7 @@ pub struct Tried {
     pub missed: f64,
 }
 
-impl Tried {
+impl TrialResult {
     pub(crate) fn told(&self) -> TriedLaw {
         TriedLaw {
             name: self.law.to_string(),
@@ -65,30 +65,30 @@ impl Tried {
 
 /// What a trial came to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Verdict {
+pub struct TrialVerdict {
     /// The model.
     pub model: ModelId,
     /// The law that should decide.
     pub law: Name,
     /// What each came to, in the order of [`Name::ALL`].
-    pub tried: Vec<Tried>,
+    pub tried: Vec<TrialResult>,
     /// How much traffic was replayed.
     pub replayed: Seconds,
 }
 
-impl Trial {
+impl LawTrial {
     /// Replays the past under every law. A plain function of the trial.
-    pub fn run(&self) -> Verdict {
+    pub fn run(&self) -> TrialVerdict {
         let (world, facts) = (self.world(), self.facts());
         let tried = Name::ALL.iter().map(|law| {
             let mut policy = law.replayed(&self.policy, &facts);
-            let outcome = tune::Tried::of(&fluid::run(&world, policy.as_mut()));
-            Tried { law: *law, replica_hours: outcome.gpu_hours, missed: outcome.missed }
+            let outcome = tune::TuneResult::of(&fluid::run(&world, policy.as_mut()));
+            TrialResult { law: *law, replica_hours: outcome.gpu_hours, missed: outcome.missed }
         });
-        let tried: Vec<Tried> = tried.collect();
+        let tried: Vec<TrialResult> = tried.collect();
         let real = self.record.missed(world.unscored);
         let law = choose(&tried, self, real, self.policy.may_miss(&self.described.objectives));
-        Verdict { model: self.model.clone(), law, tried, replayed: self.record.length() }
+        TrialVerdict { model: self.model.clone(), law, tried, replayed: self.record.length() }
     }
 
     fn requests_per_work(&self) -> f64 {
@@ -111,7 +111,7 @@ impl Trial {
         (or(objectives.first_token, FIRST_TOKEN_S), or(objectives.between_tokens, BETWEEN_TOKENS_S))
     }
 
-    fn world(&self) -> World {
+    fn world(&self) -> FluidWorld {
         let (first_token_objective, between_tokens_objective) = self.objectives();
         let bounds = self.described.bounds;
         let begins_at =
@@ -119,7 +119,7 @@ impl Trial {
         let initial = (1.2 * begins_at).ceil().max(1.0) as u32;
         let initial = initial.clamp(bounds.min.get(), bounds.max.get().max(bounds.min.get()));
         let length = self.record.length();
-        let model = fluid::Model {
+        let model = fluid::FluidModel {
             id: self.model.clone(),
             load: self.record.load(self.requests_per_work()),
             per_replica: self.per_replica(),
@@ -137,7 +137,7 @@ impl Trial {
             initial: Replicas::new(initial),
             attainment_per_million: self.described.objectives.attainment_per_million,
         };
-        World {
+        FluidWorld {
             start: Timestamp::from_millis(0),
             models: vec![model],
             cold_start: ColdStart::Constant(Seconds(self.measured.cold_start_s)),
@@ -152,12 +152,12 @@ impl Trial {
     }
 
     /// What whoever set up the rival would have known.
-    pub(crate) fn facts(&self) -> Facts {
+    pub(crate) fn facts(&self) -> RivalFacts {
         let (first_token, between_tokens) = self.objectives();
         let replicas = self.measured.pooling.replicas(self.record.mean() / self.measured.size);
         let each = self.per_replica() * self.measured.pooling.each(replicas.ceil());
         let bounds = self.described.bounds;
-        Facts {
+        RivalFacts {
             replica_per_second: each,
             prompt_tokens_per_second: TOKENS * each,
             prompt_tokens: TOKENS,
@@ -167,7 +167,7 @@ impl Trial {
             cold_start: Seconds(self.measured.cold_start_s),
             min: bounds.min.get(),
             max: bounds.max.get().max(bounds.min.get()),
-            ..Facts::default()
+            ..RivalFacts::default()
         }
     }
 }
@@ -175,16 +175,16 @@ impl Trial {
 /// The cheapest law that keeps the limit with a margin, if that is worth a change; where none does, the one that
 /// decides stays, since nothing was shown to be better. It stays too where the replay says of it what did not happen: who
 /// is wrong about the law that decided is not to be believed about others.
-fn choose(tried: &[Tried], trial: &Trial, real: Option<f64>, allowed: f64) -> Name {
+fn choose(tried: &[TrialResult], trial: &LawTrial, real: Option<f64>, allowed: f64) -> Name {
     let current = trial.current;
-    let keeps = |one: &&Tried| {
+    let keeps = |one: &&TrialResult| {
         let margin = if one.law.care().is_some() { MARGIN } else { MARGIN_OF_OTHERS };
         one.missed <= margin * allowed && !trial.barred.contains(&one.law)
     };
     let cheapest = tried.iter().filter(keeps);
     let cheapest = cheapest.min_by(|a, b| a.replica_hours.total_cmp(&b.replica_hours));
     let now = tried.iter().find(|one| one.law == current);
-    let wrong = |now: &Tried| real.is_none_or(|real| (now.missed - real).abs() > allowed);
+    let wrong = |now: &TrialResult| real.is_none_or(|real| (now.missed - real).abs() > allowed);
     if now.is_none_or(wrong) {
         return current;
     }
@@ -202,8 +202,8 @@ fn choose(tried: &[Tried], trial: &Trial, real: Option<f64>, allowed: f64) -> Na
 mod tests {
     use super::*;
 
-    fn tried(all: &[(Name, f64, f64)]) -> Vec<Tried> {
-        let one = |(law, replica_hours, missed): &(Name, f64, f64)| Tried {
+    fn tried(all: &[(Name, f64, f64)]) -> Vec<TrialResult> {
+        let one = |(law, replica_hours, missed): &(Name, f64, f64)| TrialResult {
             law: *law,
             replica_hours: *replica_hours,
             missed: *missed,
@@ -211,12 +211,12 @@ mod tests {
         all.iter().map(one).collect()
     }
 
-    fn trial(current: Name, barred: &[Name]) -> Trial {
+    fn trial(current: Name, barred: &[Name]) -> LawTrial {
         let model = flyball_core::testing::model("a/m");
-        Trial {
+        LawTrial {
             model: "a/m".parse().unwrap(),
             record: Record::default(),
-            measured: Measured {
+            measured: MeasuredDemand {
                 work: 1.0,
                 size: 1.0,
                 pooling: flyball_core::pooling::Pooling::NONE,

@@ -2,13 +2,13 @@
 
 use crate::laws::{Name, Running};
 use crate::record::{Record, STEP_S};
-use crate::trial::{Trial, Tried, Verdict};
+use crate::trial::{LawTrial, TrialResult, TrialVerdict};
 use flyball_core::decision::{ChosenLaw, Decision};
 use flyball_core::ids::ModelId;
 use flyball_core::snapshot::{Misses, Model, Snapshot};
 use flyball_core::units::{Micros, Timestamp};
 use flyball_governor::policy::{Aim, Law, ModelPolicy};
-use flyball_governor::{Measured, Memory, Policy};
+use flyball_governor::{MeasuredDemand, Memory, Policy};
 use flyball_simulator::seconds::Seconds;
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub struct Tuner {
 #[derive(Default)]
 struct Tuned {
     record: Record,
-    choice: Choice,
+    choice: LawChoice,
     running: Option<Running>,
     began: Option<Timestamp>,
     /// Looks at the last trial, also one that is under way.
@@ -43,16 +43,16 @@ struct Tuned {
 
 /// The law that decides for a model, and the trial that chose it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Choice {
+pub struct LawChoice {
     /// Which law.
     pub law: Name,
     /// Since when; `None` from the beginning.
     pub since: Option<Timestamp>,
     /// The last trial.
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<TrialVerdict>,
 }
 
-impl Default for Choice {
+impl Default for LawChoice {
     fn default() -> Self {
         Self { law: Name::OURS, since: None, verdict: None }
     }
@@ -75,7 +75,12 @@ impl Tuner {
     }
 
     /// A trial that is due, if one is; no other is due for this model before it was told of this one's end.
-    pub fn due(&mut self, snapshot: &Snapshot, memory: &Memory, policy: &Policy) -> Option<Trial> {
+    pub fn due(
+        &mut self,
+        snapshot: &Snapshot,
+        memory: &Memory,
+        policy: &Policy,
+    ) -> Option<LawTrial> {
         self.models.iter_mut().find_map(|(id, tuned)| {
             let count = tuned.record.count;
             let again = count >= 2 * tuned.tried_at || count >= tuned.tried_at + DAY_LOOKS;
@@ -88,7 +93,7 @@ impl Tuner {
     }
 
     /// Takes what came of a trial; `now` is when.
-    pub fn settle(&mut self, verdict: Verdict, now: Timestamp) {
+    pub fn settle(&mut self, verdict: TrialVerdict, now: Timestamp) {
         let Some(tuned) = self.models.get_mut(&verdict.model) else { return };
         if verdict.law != tuned.choice.law {
             tuned.change(verdict.law, Some(now));
@@ -99,7 +104,7 @@ impl Tuner {
     /// Lets a law go on that decided before this process began. One that decides already stays.
     pub fn restore(&mut self, id: &ModelId, law: Name) {
         let tuned = self.models.entry(id.clone()).or_default();
-        if tuned.choice == Choice::default() {
+        if tuned.choice == LawChoice::default() {
             tuned.change(law, None);
         }
     }
@@ -118,7 +123,7 @@ impl Tuner {
     }
 
     /// The law that decides for a model.
-    pub fn choice(&self, id: &ModelId) -> Option<&Choice> {
+    pub fn choice(&self, id: &ModelId) -> Option<&LawChoice> {
         self.models.get(id).map(|tuned| &tuned.choice)
     }
 
@@ -126,12 +131,12 @@ impl Tuner {
     pub fn sign(&self, decision: &mut Decision) {
         for entry in &mut decision.models {
             let choice = self.choice(&entry.model).filter(|choice| choice.is_told());
-            entry.receipt.law = choice.map(Choice::told);
+            entry.receipt.law = choice.map(LawChoice::told);
         }
     }
 }
 
-impl Choice {
+impl LawChoice {
     /// Whether there is anything to tell: before the first trial there is not.
     fn is_told(&self) -> bool {
         *self != Self::default()
@@ -144,7 +149,7 @@ impl Choice {
             name: self.law.to_string(),
             since: self.since,
             replayed: verdict.map_or(Micros::ZERO, |verdict| verdict.replayed.to_micros()),
-            tried: tried.iter().map(Tried::told).collect(),
+            tried: tried.iter().map(TrialResult::told).collect(),
         }
     }
 }
@@ -184,7 +189,7 @@ impl Tuned {
         &mut self,
         model: &Model,
         now: Timestamp,
-        measured: Option<&Measured>,
+        measured: Option<&MeasuredDemand>,
         settings: &ModelPolicy,
     ) {
         let Some(seen) = model.misses.fresh() else { return };
@@ -218,10 +223,10 @@ impl Tuned {
         &self,
         id: &ModelId,
         model: &Model,
-        measured: Measured,
+        measured: MeasuredDemand,
         policy: &ModelPolicy,
-    ) -> Trial {
-        Trial {
+    ) -> LawTrial {
+        LawTrial {
             model: id.clone(),
             record: self.record.clone(),
             measured,

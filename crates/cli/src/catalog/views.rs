@@ -1,8 +1,8 @@
 //! Parts and prices as JSON shows them. Units are in the names, as everywhere outside `core`.
 
 use flyball_core::units::Price;
-use flyball_perf::catalog::{Catalog, Offer, Purchase};
-use flyball_perf::hardware::{Accelerator, Link, Measured};
+use flyball_perf::catalog::{Catalog, Offer, PriceKind};
+use flyball_perf::hardware::{Accelerator, Link, MeasuredSpeed};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -136,7 +136,7 @@ pub(crate) struct PriceView {
 
 impl PartView {
     pub(crate) fn new(catalog: &Catalog, part: &Accelerator) -> PartView {
-        let cheapest = Purchase::ALL
+        let cheapest = PriceKind::ALL
             .into_iter()
             .filter_map(|purchase| catalog.cheapest(&part.id, None, purchase))
             .map(PriceView::from)
@@ -175,8 +175,8 @@ impl From<&Link> for LinkView {
     }
 }
 
-impl From<&Measured> for MeasuredView {
-    fn from(measured: &Measured) -> MeasuredView {
+impl From<&MeasuredSpeed> for MeasuredView {
+    fn from(measured: &MeasuredSpeed) -> MeasuredView {
         let formats = [
             ("bf16", Some(measured.half_gemm), Some(measured.half_gemm_median)),
             ("fp8", measured.fp8_gemm, measured.fp8_gemm_median),

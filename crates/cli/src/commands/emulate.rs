@@ -4,8 +4,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use clap::Args;
 use clap::builder::BoolishValueParser;
-use flyball_emulator::speed::{self, Limits, Parts};
-use flyball_emulator::{Emulator, Faults, Running, Settings, Shape, StartError};
+use flyball_emulator::speed::{self, EmulatorLimits, Parts};
+use flyball_emulator::{
+    Emulator, EmulatorSettings, EventShape, Faults, RunningEmulator, StartError,
+};
 use flyball_simulator::cluster::Speed;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -222,7 +224,7 @@ pub(crate) async fn run(args: &EmulateArgs, printer: &Printer) -> Result<Exit, F
     let accelerator = catalog::accelerator(&catalog, &args.gpu, "flyball emulate --gpu")?;
     let parts =
         Parts { model: &model.architecture, cache: model.cache, accelerator, tensor: args.tp };
-    let limits = Limits {
+    let limits = EmulatorLimits {
         max_running: args.max_running,
         step_tokens: args.step_tokens,
         cache_tokens: args.cache_tokens,
@@ -239,7 +241,7 @@ pub(crate) async fn run(args: &EmulateArgs, printer: &Printer) -> Result<Exit, F
         names => names.to_vec(),
     };
     let running = start(args, &models, &speed)?;
-    let view = |one: &Running| EngineView { url: format!("http://{}", one.address) };
+    let view = |one: &RunningEmulator| EngineView { url: format!("http://{}", one.address) };
     let settings = &speed.settings;
     let answer = Emulation {
         models,
@@ -252,7 +254,7 @@ pub(crate) async fn run(args: &EmulateArgs, printer: &Printer) -> Result<Exit, F
     printer.answer(&answer);
     // Ctrl-C ends the command from outside, and the engines at once with it.
     terminated().await?;
-    futures::future::join_all(running.into_iter().map(Running::stop)).await;
+    futures::future::join_all(running.into_iter().map(RunningEmulator::stop)).await;
     Ok(Exit::Yes)
 }
 
@@ -267,7 +269,11 @@ async fn terminated() -> Result<(), Failure> {
     Ok(())
 }
 
-fn start(args: &EmulateArgs, models: &[String], speed: &Speed) -> Result<Vec<Running>, Failure> {
+fn start(
+    args: &EmulateArgs,
+    models: &[String],
+    speed: &Speed,
+) -> Result<Vec<RunningEmulator>, Failure> {
     let one = |index: u16| {
         let next = if args.port == 0 { 0 } else { index };
         let port = args.port.checked_add(next).ok_or_else(|| {
@@ -278,7 +284,7 @@ fn start(args: &EmulateArgs, models: &[String], speed: &Speed) -> Result<Vec<Run
             );
             Failure::new(Exit::Usage, what).hint("flyball emulate --port 8000")
         })?;
-        let settings = Settings {
+        let settings = EmulatorSettings {
             listen: SocketAddr::new(args.host, port),
             models: models.to_vec(),
             speed_up: args.speed_up,
@@ -286,8 +292,8 @@ fn start(args: &EmulateArgs, models: &[String], speed: &Speed) -> Result<Vec<Run
             answer_tokens: args.answer_tokens,
             seed: args.seed.wrapping_add(index.into()),
             faults: args.faults.faults(),
-            kv_events: args.kv_events.map(|port| (port.saturating_add(index), Shape::Map)),
-            ..Settings::new(speed.clone())
+            kv_events: args.kv_events.map(|port| (port.saturating_add(index), EventShape::Map)),
+            ..EmulatorSettings::new(speed.clone())
         };
         Emulator::start(settings).map_err(|error| match error {
             StartError::Settings(problems) => {

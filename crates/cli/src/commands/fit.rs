@@ -2,7 +2,7 @@
 
 use clap::Args;
 use flyball_perf::layout::ServingLayout;
-use flyball_perf::memory::serving::{Budget, Replica};
+use flyball_perf::memory::serving::{Budget, ReplicaMemory};
 use flyball_perf::memory::{Fit, FitAnswer};
 use flyball_perf::search::layouts;
 use schemars::JsonSchema;
@@ -174,7 +174,7 @@ impl FitView {
         context: u32,
     ) -> FitView {
         let budget = Budget { cache: Some(model.cache), ..Budget::default() };
-        let replica = Replica::new(&model.architecture, layout, budget);
+        let replica = ReplicaMemory::new(&model.architecture, layout, budget);
         let usable = part.usable_memory;
         let FitAnswer { fit, least, most, .. } =
             replica.fits_at_its_share(usable, f64::from(context));

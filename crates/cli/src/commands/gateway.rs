@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::BoolishValueParser;
-use flyball_gateway::settings::{Code, Problem, Settings};
+use flyball_gateway::settings::{Code, GatewaySettingsFile, SettingProblem};
 use flyball_telemetry::logs;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &GatewayArgs, printer: &Printer) -> Result<Exit, Failure
     Ok(Exit::Yes)
 }
 
-fn read(file: &Path) -> Result<Settings, Failure> {
+fn read(file: &Path) -> Result<GatewaySettingsFile, Failure> {
     let shown = file.display().to_string();
     let text = std::fs::read_to_string(file).map_err(|error| {
         Failure::new(Exit::Usage, "the settings cannot be read")
@@ -98,10 +98,10 @@ fn read(file: &Path) -> Result<Settings, Failure> {
             .hint("flyball explain FLY-801")
             .code(FailureCode::GatewayFile)
     })?;
-    Settings::parse(&text).map_err(|problems| refused(shown, &problems))
+    GatewaySettingsFile::parse(&text).map_err(|problems| refused(shown, &problems))
 }
 
-fn refused(file: String, problems: &[Problem]) -> Failure {
+fn refused(file: String, problems: &[SettingProblem]) -> Failure {
     let first = problems.first().map_or(Code::Unreadable, |problem| problem.code);
     let code = match first {
         Code::Unreadable => FailureCode::GatewayFile,
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn every_code_of_a_problem_is_one_of_a_failure() {
         for code in Code::ALL {
-            let problem = Problem {
+            let problem = SettingProblem {
                 code,
                 line: None,
                 path: String::new(),
@@ -171,7 +171,8 @@ mod tests {
             // Some show one setting only; the rest of such a file is a model.
             let model = "[[models]]\nname = \"m\"\npool = \"a/b\"\n";
             let whole = example.contains("[[models]]");
-            let parsed = Settings::parse(&format!("{example}{}", if whole { "" } else { model }));
+            let parsed =
+                GatewaySettingsFile::parse(&format!("{example}{}", if whole { "" } else { model }));
             assert!(parsed.is_ok(), "{example}\n{parsed:?}");
         }
     }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use flyball_perf::architecture::Architecture;
-use flyball_perf::models::{self, Known};
+use flyball_perf::models::{self, ListedModel};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -83,7 +83,7 @@ fn list(words: &[String]) -> Result<ModelList, Failure> {
     Ok(ModelList { models: found })
 }
 
-fn entry(name: &str, known: &Known, config: &str) -> Result<ModelEntry, Failure> {
+fn entry(name: &str, known: &ListedModel, config: &str) -> Result<ModelEntry, Failure> {
     let architecture = Architecture::from_config(config)
         .map_err(|error| model::not_understood(name, &error.problems))?;
     let parameters = architecture.parameters();

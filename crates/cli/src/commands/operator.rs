@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use flyball_operator::settings::Settings;
+use flyball_operator::settings::OperatorSettings;
 use flyball_telemetry::logs;
 
 use crate::output::{Exit, Failure};
@@ -45,8 +45,8 @@ pub(crate) async fn run(args: &OperatorArgs) -> Result<Exit, Failure> {
     Ok(Exit::Yes)
 }
 
-fn read(file: Option<&PathBuf>) -> Result<Settings, Failure> {
-    let Some(file) = file else { return Ok(Settings::default()) };
+fn read(file: Option<&PathBuf>) -> Result<OperatorSettings, Failure> {
+    let Some(file) = file else { return Ok(OperatorSettings::default()) };
     let refused = |problems: Vec<String>| {
         Failure::new(Exit::Usage, "the settings are refused")
             .at(file.display().to_string())
@@ -54,5 +54,5 @@ fn read(file: Option<&PathBuf>) -> Result<Settings, Failure> {
             .hint("docs/reference/operator-settings.md has all settings")
     };
     let text = std::fs::read_to_string(file).map_err(|error| refused(vec![error.to_string()]))?;
-    Settings::parse(&text).map_err(refused)
+    OperatorSettings::parse(&text).map_err(refused)
 }

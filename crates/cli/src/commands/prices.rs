@@ -1,7 +1,7 @@
 //! `flyball prices`: what accelerators cost, by provider and way of buying, with the day.
 
 use clap::Args;
-use flyball_perf::catalog::{Catalog, Purchase};
+use flyball_perf::catalog::{Catalog, PriceKind};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -27,7 +27,7 @@ pub(crate) struct PricesArgs {
     /// Only this way of buying
     #[arg(long, value_name = "HOW", env = "FLYBALL_PRICES_PURCHASE", hide_env_values = true)]
     #[arg(value_parser = purchases())]
-    purchase: Option<Purchase>,
+    purchase: Option<PriceKind>,
 
     #[command(flatten)]
     catalog: CatalogArgs,

@@ -2,7 +2,7 @@
 //! llama-server has `llama` in its name: where there is none, it is left out.
 
 use anyhow::{Context, Result, ensure};
-use flyball_e2e::http::{Answer, json};
+use flyball_e2e::http::{HttpAnswer, json};
 use flyball_e2e::{Story, in_namespace, kubectl, until};
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::{Pod, Service};
@@ -36,7 +36,7 @@ async fn gateway_answers_from_llama_servers_and_a_hang_up_frees_the_slot() -> Re
         ensure!(models["data"][0]["id"] == "nano", "{models}");
         let unknown = Some(chat("other", "Name a colour.", 1));
         let (status, body) =
-            Answer::of(gateway.http, CHAT, unknown.as_ref()).await?.whole().await?;
+            HttpAnswer::of(gateway.http, CHAT, unknown.as_ref()).await?.whole().await?;
         ensure!(status == 404 && body.contains("model_not_found"), "{status}: {body}");
 
         let slowest = hang_up_ten_times(story, &gateway).await?;
@@ -133,9 +133,9 @@ fn chat(model: &str, content: &str, tokens: u32) -> Value {
     })
 }
 
-async fn streamed(gateway: &Gateway, mut body: Value) -> Result<Answer> {
+async fn streamed(gateway: &Gateway, mut body: Value) -> Result<HttpAnswer> {
     body["stream"] = true.into();
-    Answer::of(gateway.http, CHAT, Some(&body)).await
+    HttpAnswer::of(gateway.http, CHAT, Some(&body)).await
 }
 
 /// The slowest of ten, from the moment at which the client hangs up.
@@ -189,7 +189,7 @@ async fn count_requests(story: &Story, gateway: &Gateway) -> Result<()> {
 }
 
 async fn metrics(address: SocketAddr) -> Result<String> {
-    let (status, page) = Answer::of(address, "/metrics", None).await?.whole().await?;
+    let (status, page) = HttpAnswer::of(address, "/metrics", None).await?.whole().await?;
     ensure!(status == 200, "{page}");
     Ok(page)
 }

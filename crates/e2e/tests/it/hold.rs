@@ -5,8 +5,8 @@
 //! that it calls is in this file: it counts and scales the Deployment up.
 
 use anyhow::{Context, Result, ensure};
-use flyball_e2e::http::Answer;
-use flyball_e2e::process::{Service, free};
+use flyball_e2e::http::HttpAnswer;
+use flyball_e2e::process::{ServiceProcess, free};
 use flyball_e2e::{Story, figure, in_namespace, is_long, kubectl, note, until};
 use futures::future::join_all;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -94,7 +94,7 @@ async fn ask(gateway: &Gateway, number: usize) -> Result<Answered> {
         "messages": [{ "role": "user", "content": format!("Good morning, says {number}.") }],
     });
     let began = Instant::now();
-    let mut answer = Answer::of(gateway.http, CHAT, Some(&body)).await?;
+    let mut answer = HttpAnswer::of(gateway.http, CHAT, Some(&body)).await?;
     let mut comments = 0;
     if stream {
         answer.finish().await?;
@@ -214,7 +214,7 @@ async fn called(
 
 /// A gateway on this machine.
 struct Gateway {
-    service: Service,
+    service: ServiceProcess,
     http: SocketAddr,
 }
 
@@ -228,7 +228,7 @@ impl Gateway {
              hold_ms = 240000\nqueue_ms = 120000\n",
             hook.address, story.namespace
         );
-        Ok(Self { service: Service::start(story, "gateway", &settings, admin)?, http })
+        Ok(Self { service: ServiceProcess::start(story, "gateway", &settings, admin)?, http })
     }
 }
 

@@ -2,11 +2,11 @@
 
 use super::counts::Counts;
 use super::inside::{Inside, Live};
-use super::log::{self, Log, Outcome, Record};
+use super::log::{self, EngineLogRecord, Log, LoggedOutcome};
 use super::progress::Progress;
 use crate::prompt::Prompt;
 use flyball_simulator::cluster::{Changed, Speed};
-use flyball_simulator::engine::{Arrival, Change, Engine, Pace, TooLong};
+use flyball_simulator::engine::{Arrival, BlockChange, Pace, SimulatedEngine, TooLong};
 use flyball_simulator::seconds::Seconds;
 use serde::Serialize;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -60,7 +60,7 @@ pub(crate) enum Refused {
 
 /// What can be seen of an engine from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct State {
+pub struct EmulatedState {
     /// Seconds of its clock.
     pub now: f64,
     /// Requests in the batch.
@@ -89,7 +89,7 @@ impl Core {
     /// An idle engine whose clock starts now.
     pub(crate) fn new(speed: &Speed, speed_up: f64, together: u32, log: usize) -> Self {
         let step = Changed { step: speed.step.clone(), factor: 1.0 };
-        let engine = Engine::new(speed.settings, step, Pace::StepByStep);
+        let engine = SimulatedEngine::new(speed.settings, step, Pace::StepByStep);
         Self {
             block_tokens: engine.scheduler().settings().block_tokens,
             inside: Mutex::new(Inside::new(engine, Log::new(log))),
@@ -144,7 +144,7 @@ impl Core {
         inside.engine.submit(id, &arrival)?;
         inside.next_id += 1;
         let progress = Arc::new(Progress::new(if work.stream { 1 } else { work.output }));
-        let record = Record {
+        let record = EngineLogRecord {
             id,
             request_id: work.request_id.map(log::name),
             prompt_tokens: work.prompt.tokens,
@@ -158,7 +158,7 @@ impl Core {
             ended: now,
             hung_up: None,
             abort_to_free: None,
-            outcome: Outcome::Aborted,
+            outcome: LoggedOutcome::Aborted,
         };
         let live = Live {
             progress: Arc::clone(&progress),
@@ -177,13 +177,13 @@ impl Core {
     }
 
     /// What can be seen now.
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> EmulatedState {
         let mut inside = self.lock();
         let now = self.now();
         inside.advance(now);
         let load = inside.engine.load(Seconds(now));
         let counts = &inside.counts;
-        State {
+        EmulatedState {
             now,
             running: load.running,
             waiting: load.waiting,
@@ -199,7 +199,7 @@ impl Core {
     }
 
     /// Blocks that were stored and forgotten since the last call; from the first call on.
-    pub(crate) fn changes(&self) -> Vec<Change> {
+    pub(crate) fn changes(&self) -> Vec<BlockChange> {
         let mut inside = self.lock();
         inside.advance(self.now());
         inside.engine.changes()
@@ -211,7 +211,7 @@ impl Core {
     }
 
     /// The last requests that ended, oldest first.
-    pub(crate) fn log(&self, most: usize) -> Vec<Record> {
+    pub(crate) fn log(&self, most: usize) -> Vec<EngineLogRecord> {
         self.lock().log.last(most)
     }
 

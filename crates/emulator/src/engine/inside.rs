@@ -1,10 +1,10 @@
 //! What is behind the lock: the engine, who is inside, and what was counted.
 
 use super::counts::Counts;
-use super::log::{Log, Outcome, Record};
+use super::log::{EngineLogRecord, Log, LoggedOutcome};
 use super::progress::Progress;
 use flyball_simulator::cluster::Changed;
-use flyball_simulator::engine::{Engine, Event, What};
+use flyball_simulator::engine::{Event, SimulatedEngine, What};
 use flyball_simulator::seconds::Seconds;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct Live {
     pub(super) progress: Arc<Progress>,
-    pub(super) record: Record,
+    pub(super) record: EngineLogRecord,
     /// Whether it ends by itself before its limit.
     pub(super) stops: bool,
     /// When its last token came out.
@@ -24,7 +24,7 @@ pub(super) struct Live {
 
 #[derive(Debug)]
 pub(super) struct Inside {
-    pub(super) engine: Engine<Changed>,
+    pub(super) engine: SimulatedEngine<Changed>,
     pub(super) live: BTreeMap<u64, Live>,
     /// Those in the batch: only they can have got a token.
     running: BTreeSet<u64>,
@@ -40,7 +40,7 @@ pub(super) struct Inside {
 }
 
 impl Inside {
-    pub(super) fn new(engine: Engine<Changed>, log: Log) -> Self {
+    pub(super) fn new(engine: SimulatedEngine<Changed>, log: Log) -> Self {
         Self {
             engine,
             live: BTreeMap::new(),
@@ -121,13 +121,13 @@ impl Inside {
                 if tokens > live.record.emitted_tokens {
                     out(live, tokens, at, &mut self.counts, &mut self.due);
                 }
-                self.end(id, at, Outcome::Finished);
+                self.end(id, at, LoggedOutcome::Finished);
             }
-            What::Aborted => self.end(id, at, Outcome::Aborted),
+            What::Aborted => self.end(id, at, LoggedOutcome::Aborted),
         }
     }
 
-    fn end(&mut self, id: u64, at: f64, outcome: Outcome) {
+    fn end(&mut self, id: u64, at: f64, outcome: LoggedOutcome) {
         self.running.remove(&id);
         let Some(Live { mut record, stops, .. }) = self.live.remove(&id) else { return };
         record.ended = at;
@@ -135,11 +135,11 @@ impl Inside {
         record.abort_to_free = record.hung_up.map(|hung_up| (at - hung_up).max(0.0));
         let counts = &mut self.counts;
         match outcome {
-            Outcome::Aborted => counts.aborted += 1,
-            Outcome::Finished if stops => counts.stopped += 1,
-            Outcome::Finished => counts.full += 1,
+            LoggedOutcome::Aborted => counts.aborted += 1,
+            LoggedOutcome::Finished if stops => counts.stopped += 1,
+            LoggedOutcome::Finished => counts.full += 1,
         }
-        if let (Outcome::Finished, Some(first)) = (outcome, record.first_token) {
+        if let (LoggedOutcome::Finished, Some(first)) = (outcome, record.first_token) {
             counts.end_to_end.observe(at - record.arrived, 1);
             counts.decode.observe(at - first, 1);
         }

@@ -9,7 +9,7 @@ const NAME_BYTES: usize = 128;
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum LoggedOutcome {
     /// All its tokens came out.
     Finished,
     /// Its client hung up.
@@ -19,7 +19,7 @@ pub enum Outcome {
 /// One request that has ended. Times are seconds of the engine's clock, which starts with it and
 /// runs `speed_up` times as fast as the wall's.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Record {
+pub struct EngineLogRecord {
     /// The engine's number of it.
     pub id: u64,
     /// Its `x-request-id`, if it had one.
@@ -47,13 +47,13 @@ pub struct Record {
     /// From there until its place was free.
     pub abort_to_free: Option<f64>,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: LoggedOutcome,
 }
 
 /// The last requests that ended.
 #[derive(Clone, Debug)]
 pub(super) struct Log {
-    records: VecDeque<Record>,
+    records: VecDeque<EngineLogRecord>,
     most: usize,
 }
 
@@ -62,7 +62,7 @@ impl Log {
         Self { records: VecDeque::new(), most }
     }
 
-    pub(super) fn push(&mut self, record: Record) {
+    pub(super) fn push(&mut self, record: EngineLogRecord) {
         if self.most == 0 {
             return;
         }
@@ -73,7 +73,7 @@ impl Log {
     }
 
     /// The last so many, oldest first.
-    pub(super) fn last(&self, most: usize) -> Vec<Record> {
+    pub(super) fn last(&self, most: usize) -> Vec<EngineLogRecord> {
         let skip = self.records.len().saturating_sub(most);
         self.records.iter().skip(skip).cloned().collect()
     }

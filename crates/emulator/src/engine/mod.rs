@@ -14,7 +14,7 @@ mod inside;
 mod log;
 pub(crate) mod progress;
 
-pub use self::core::State;
+pub use self::core::EmulatedState;
 pub(crate) use self::core::{Core, Refused, Ticket, Work};
 pub(crate) use counts::{Counts, Histogram};
-pub use log::{Outcome, Record};
+pub use log::{EngineLogRecord, LoggedOutcome};

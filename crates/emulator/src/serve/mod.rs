@@ -14,7 +14,7 @@ pub(crate) use connections::{Phase, accept};
 
 use crate::engine::Core;
 use crate::faults::Switch;
-use crate::settings::Settings;
+use crate::settings::EmulatorSettings;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -23,14 +23,14 @@ use std::time::Instant;
 pub(crate) struct Shared {
     pub(crate) core: Arc<Core>,
     pub(crate) faults: Switch,
-    pub(crate) settings: Settings,
+    pub(crate) settings: EmulatorSettings,
     /// Tokens of prompt and answer together.
     longest: u32,
     start: Instant,
 }
 
 impl Shared {
-    pub(crate) fn new(settings: Settings) -> Self {
+    pub(crate) fn new(settings: EmulatorSettings) -> Self {
         let engine = &settings.speed.settings;
         let room = engine.blocks.saturating_mul(engine.block_tokens);
         let (speed_up, together) = (settings.speed_up, settings.stream_interval);

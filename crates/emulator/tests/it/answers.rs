@@ -1,7 +1,7 @@
 //! Answers in each form, whole and streamed.
 
 use crate::client::{get, post};
-use flyball_emulator::{Emulator, Settings};
+use flyball_emulator::{Emulator, EmulatorSettings};
 use serde_json::{Value, json};
 
 fn chat(text: &str, more: Value) -> Value {
@@ -18,7 +18,7 @@ fn chat(text: &str, more: Value) -> Value {
 
 #[tokio::test]
 async fn a_streamed_chat_says_the_same_as_a_whole_one() {
-    let running = Emulator::start(Settings::quick()).unwrap();
+    let running = Emulator::start(EmulatorSettings::quick()).unwrap();
     let to = running.address;
     let whole = post(to, "/v1/chat/completions", &chat("hello", json!({}))).await;
     assert_eq!(whole.status, 200);
@@ -48,7 +48,7 @@ async fn a_streamed_chat_says_the_same_as_a_whole_one() {
 
 #[tokio::test]
 async fn every_other_form_is_answered_too() {
-    let running = Emulator::start(Settings::quick()).unwrap();
+    let running = Emulator::start(EmulatorSettings::quick()).unwrap();
     let to = running.address;
     let body = json!({"model": "emulated", "prompt": "hello", "max_tokens": 3});
     let answer = post(to, "/v1/completions", &body).await.json();
@@ -86,7 +86,7 @@ async fn every_other_form_is_answered_too() {
 
 #[tokio::test]
 async fn what_is_not_there_is_refused_in_the_form_of_its_clients() {
-    let running = Emulator::start(Settings::quick()).unwrap();
+    let running = Emulator::start(EmulatorSettings::quick()).unwrap();
     let to = running.address;
     let answer = post(to, "/v1/chat/completions", &chat("x", json!({"model": "other"}))).await;
     assert_eq!((answer.status, &answer.json()["error"]["code"]), (404, &json!("model_not_found")));

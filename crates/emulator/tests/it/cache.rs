@@ -1,12 +1,12 @@
 //! The cache, the metrics page and the log.
 
 use crate::client::{get, post};
-use flyball_emulator::{Emulator, Outcome, Settings};
+use flyball_emulator::{Emulator, EmulatorSettings, LoggedOutcome};
 use serde_json::json;
 
 #[tokio::test]
 async fn the_second_prompt_that_begins_alike_finds_its_blocks() {
-    let running = Emulator::start(Settings::quick()).unwrap();
+    let running = Emulator::start(EmulatorSettings::quick()).unwrap();
     let to = running.address;
     // 40 blocks of 64 bytes alike, then something of its own.
     let ask = |own: &str| {
@@ -23,7 +23,7 @@ async fn the_second_prompt_that_begins_alike_finds_its_blocks() {
     let log = running.log(10);
     assert_eq!(log.len(), 2);
     assert_eq!(log[1].cached_tokens, 640);
-    assert_eq!(log[1].outcome, Outcome::Finished);
+    assert_eq!(log[1].outcome, LoggedOutcome::Finished);
     assert_eq!(log[1].request_id.as_deref(), Some("the-one"));
     // A step takes 5 ms, and 640 prompt tokens 12.8 ms more.
     let ttft = |index: usize| log[index].first_token.unwrap() - log[index].arrived;
@@ -53,7 +53,7 @@ async fn the_second_prompt_that_begins_alike_finds_its_blocks() {
 
 #[tokio::test]
 async fn a_small_cache_preempts_and_every_request_still_gets_all_tokens() {
-    let mut settings = Settings::quick();
+    let mut settings = EmulatorSettings::quick();
     // Room for four requests of 16 + 240 tokens at their end, and 16 come.
     settings.speed.settings.blocks = 64;
     settings.speed_up = 4.0;

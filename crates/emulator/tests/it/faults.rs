@@ -1,7 +1,7 @@
 //! Each fault, as a client sees it.
 
 use crate::client::{Open, get, post};
-use flyball_emulator::{Emulator, Faults, Settings};
+use flyball_emulator::{Emulator, EmulatorSettings, Faults};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::timeout;
@@ -14,7 +14,7 @@ fn body(stream: bool) -> Value {
 
 #[tokio::test]
 async fn streams_are_cut_with_and_without_an_end() {
-    let running = Emulator::start(Settings::quick()).unwrap();
+    let running = Emulator::start(EmulatorSettings::quick()).unwrap();
     let to = running.address;
     let mut faults = Faults { truncate_after_tokens: Some(3), ..Faults::default() };
     running.faults(faults).unwrap();
@@ -40,7 +40,8 @@ async fn streams_are_cut_with_and_without_an_end() {
 #[tokio::test]
 async fn a_hung_engine_accepts_and_says_nothing() {
     let faults = Faults { hang: true, ..Faults::default() };
-    let running = Emulator::start(Settings { faults, ..Settings::quick() }).unwrap();
+    let running =
+        Emulator::start(EmulatorSettings { faults, ..EmulatorSettings::quick() }).unwrap();
     for (method, path) in [("POST", PATH), ("GET", "/health")] {
         let mut open = Open::send(running.address, method, path, &body(true).to_string()).await;
         assert!(timeout(Duration::from_millis(150), open.head()).await.is_err(), "{path}");
@@ -57,7 +58,8 @@ async fn a_hung_engine_accepts_and_says_nothing() {
 #[tokio::test]
 async fn refusals_come_as_told() {
     let faults = Faults { draining: true, ..Faults::default() };
-    let running = Emulator::start(Settings { faults, ..Settings::quick() }).unwrap();
+    let running =
+        Emulator::start(EmulatorSettings { faults, ..EmulatorSettings::quick() }).unwrap();
     let to = running.address;
     let answer = post(to, PATH, &body(true)).await;
     assert_eq!(answer.status, 500);
@@ -77,7 +79,8 @@ async fn refusals_come_as_told() {
 #[tokio::test]
 async fn a_stalled_stream_sends_comments_only() {
     let faults = Faults { stall_after_tokens: Some(2), ..Faults::default() };
-    let running = Emulator::start(Settings { faults, ..Settings::quick() }).unwrap();
+    let running =
+        Emulator::start(EmulatorSettings { faults, ..EmulatorSettings::quick() }).unwrap();
     let mut open = Open::send(running.address, "POST", PATH, &body(true).to_string()).await;
     open.events(2).await;
     // A third event would be there after 5 ms, and comments come once a second.

@@ -186,9 +186,9 @@ async fn read(
 ) -> Result<Read, Problem> {
     let (bounds, timeouts) = worker.shared.bounds();
     let limit = bounds.body_bytes;
-    let limits = scan::Limits { body_bytes: limit, ..scan::Limits::DEFAULT };
+    let limits = scan::ScanLimits { body_bytes: limit, ..scan::ScanLimits::DEFAULT };
     if body.size_hint().lower() > limit as u64 {
-        return Err(Problem::Body(scan::Refused::TooLong { limit }));
+        return Err(Problem::Body(scan::ScanError::TooLong { limit }));
     }
     let mut scanner = Scanner::new(record.surface, limits);
     let mut pieces = Vec::new();
@@ -214,7 +214,7 @@ async fn read(
     let (scanned, blocks) = scanner.end().map_err(Problem::Body)?;
     if scanned.answers.is_some_and(|answers| answers > bounds.answers) {
         let wanted = "no more than the gateway allows";
-        return Err(Problem::Body(scan::Refused::Wrong { key: "n", wanted }));
+        return Err(Problem::Body(scan::ScanError::Wrong { key: "n", wanted }));
     }
     Ok(Read { scanned, blocks, pieces: pieces.into() })
 }

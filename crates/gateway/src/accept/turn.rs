@@ -6,7 +6,7 @@ use crate::admit::{Ask, Entered, InLine};
 use crate::answer::{Payload, Problem};
 use crate::forward::{Job, Record, forward};
 use crate::serve::Live;
-use crate::settings::{Model, Priority};
+use crate::settings::{ModelSettings, Priority};
 use flyball_routing::fair::Class;
 use http::{HeaderMap, HeaderName, Response};
 use std::sync::Arc;
@@ -70,8 +70,8 @@ pub(super) async fn wait(
 
 fn ask(live: &Live, job: &Job, record: &Record) -> Ask {
     let of = live.models.get(&*job.model.name);
-    let millis = |time: fn(&Model) -> u64| {
-        Duration::from_millis(of.map_or_else(|| time(&Model::default()), time))
+    let millis = |time: fn(&ModelSettings) -> u64| {
+        Duration::from_millis(of.map_or_else(|| time(&ModelSettings::default()), time))
     };
     let (queue, hold) = (millis(|model| model.queue_ms), millis(|model| model.hold_ms));
     let (number, weight, priority) = record

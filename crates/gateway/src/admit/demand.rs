@@ -8,7 +8,7 @@ use std::time::Duration;
 /// the admin address; the same numbers are metrics.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Demand {
+pub struct AdmittedDemand {
     /// The model.
     pub model: String,
     /// Engines that may get requests.
@@ -95,7 +95,7 @@ impl Sums {
         self.wake_calls.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn fill(&self, demand: &mut Demand) {
+    pub(super) fn fill(&self, demand: &mut AdmittedDemand) {
         demand.arrived = self.arrived.load(Relaxed);
         demand.arrived_tokens = self.arrived_tokens.load(Relaxed);
         demand.spent_cost = self.spent_cost.load(Relaxed);

@@ -1,16 +1,16 @@
 //! The one queue of a model.
 
-use super::demand::{Demand, Sums, millis};
+use super::demand::{AdmittedDemand, Sums, millis};
 use super::judge::Judge;
 use super::line::{Line, Shard, Told, Waiter};
 use super::prompt::{Prompt, Scale, Took};
 use super::turn::{InLine, Turn};
 use crate::answer::Problem;
-use crate::fleet::Endpoint;
-use crate::invariants::{Invariant, give_back};
+use crate::fleet::FleetEndpoint;
+use crate::invariants::{GatewayInvariant, give_back};
 use arc_swap::ArcSwap;
 use flyball_core::units::Tokens;
-use flyball_routing::fair::{Asked, Class, Cost};
+use flyball_routing::fair::{Class, Cost, QueuedRequest};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ pub(crate) struct Gate {
     waiting: AtomicUsize,
     /// Turns that were granted and have not begun at an engine.
     granted: AtomicUsize,
-    endpoints: ArcSwap<Vec<Arc<Endpoint>>>,
+    endpoints: ArcSwap<Vec<Arc<FleetEndpoint>>>,
     sums: Sums,
     /// Who felt too much.
     pub(crate) judge: Judge,
@@ -141,7 +141,7 @@ impl Gate {
     }
 
     /// The model's engines are these now.
-    pub(crate) fn list(&self, endpoints: Vec<Arc<Endpoint>>) {
+    pub(crate) fn list(&self, endpoints: Vec<Arc<FleetEndpoint>>) {
         self.endpoints.store(Arc::new(endpoints));
         let endpoints = self.endpoints.load();
         let mut line = self.lock();
@@ -202,18 +202,18 @@ impl Gate {
     }
 
     /// What is wanted of the model.
-    pub(crate) fn demand(&self, model: &str) -> Demand {
+    pub(crate) fn demand(&self, model: &str) -> AdmittedDemand {
         let now = Instant::now();
         let endpoints = self.endpoints.load();
         let line = self.lock();
-        Invariant::Line.hold(line.queue.len() == self.waiting());
+        GatewayInvariant::Line.hold(line.queue.len() == self.waiting());
         let (mut held, mut backlog_tokens, mut oldest) = (0, 0_u64, Duration::ZERO);
         line.queue.each(|waiter| {
             held += usize::from(waiter.held);
             backlog_tokens += waiter.prompt_tokens;
             oldest = oldest.max(now.saturating_duration_since(waiter.since));
         });
-        let mut demand = Demand {
+        let mut demand = AdmittedDemand {
             model: model.to_owned(),
             engines: endpoints.iter().filter(|endpoint| endpoint.is_open()).count(),
             waiting: line.queue.len(),
@@ -232,7 +232,7 @@ impl Gate {
             window: endpoints.iter().map(|endpoint| u64::from(endpoint.window())).sum(),
             held_tokens: endpoints.iter().map(|endpoint| endpoint.held_tokens()).sum(),
             uncached_tokens: line.uncached.sum(),
-            ..Demand::default()
+            ..AdmittedDemand::default()
         };
         drop(line);
         self.sums.fill(&mut demand);
@@ -241,7 +241,7 @@ impl Gate {
     }
 
     /// A request has ended at its engine, and this is what it used and how long it took.
-    pub(super) fn spend(&self, asked: &Asked, prompt: &Prompt, used: Took, took: Duration) {
+    pub(super) fn spend(&self, asked: &QueuedRequest, prompt: &Prompt, used: Took, took: Duration) {
         let Took { input, read, output } = used;
         let held = input.saturating_add(output / 2);
         let [read_tokens, written, held] = [read, output, held].map(Tokens::new);
@@ -259,7 +259,7 @@ impl Gate {
 
     /// A granted turn has begun at an engine, or never will.
     pub(super) fn ungrant(&self) {
-        give_back!(self.granted, 1, Invariant::Grants);
+        give_back!(self.granted, 1, GatewayInvariant::Grants);
         self.stir();
     }
 
@@ -271,24 +271,24 @@ impl Gate {
         was_there
     }
 
-    fn grant(self: &Arc<Self>, asked: Asked, prompt: Prompt, shard: Shard) -> Turn {
+    fn grant(self: &Arc<Self>, asked: QueuedRequest, prompt: Prompt, shard: Shard) -> Turn {
         self.granted.fetch_add(1, Relaxed);
         Turn::new(Arc::clone(self), asked, prompt, shard)
     }
 
-    fn asked(&self, ask: &Ask, read_per_thousand: u64) -> Asked {
+    fn asked(&self, ask: &Ask, read_per_thousand: u64) -> QueuedRequest {
         let usual = self.usual_output.load(Relaxed);
         let output = ask.most_output.map_or(usual, |most| most.min(usual.saturating_mul(2)));
         let read = ask.prompt.tokens.saturating_mul(read_per_thousand) / 1_000;
         let cost = Cost::of(Tokens::new(read), Tokens::new(output), Tokens::new(0), 0);
-        Asked { class: ask.class, caller: ask.caller, weight: ask.weight, cost }
+        QueuedRequest { class: ask.class, caller: ask.caller, weight: ask.weight, cost }
     }
 
     fn refusal(
         &self,
         line: &Line,
         ask: &Ask,
-        asked: &Asked,
+        asked: &QueuedRequest,
         is_up: bool,
         now: Instant,
     ) -> Option<Problem> {
@@ -306,7 +306,7 @@ impl Gate {
     }
 
     /// Lets go all that can.
-    fn advance(&self, line: &mut Line, endpoints: &[Arc<Endpoint>], now: Instant) {
+    fn advance(&self, line: &mut Line, endpoints: &[Arc<FleetEndpoint>], now: Instant) {
         if endpoints.iter().any(|endpoint| endpoint.is_open()) {
             line.wake.came(now);
         }
@@ -316,7 +316,7 @@ impl Gate {
             self.granted.fetch_add(1, Relaxed);
             if waiter.told.send(Told::Go(shard)).is_err() {
                 // Hung up, and not yet out of line.
-                give_back!(self.granted, 1, Invariant::Grants);
+                give_back!(self.granted, 1, GatewayInvariant::Grants);
                 continue;
             }
             if !line.queue.is_empty() {

@@ -5,8 +5,8 @@
 //! and not at all if one of them is not known. Whoever got no answer for lack of room has missed.
 //! Copies, kept answers, and requests that were wrong say nothing about engines.
 
-use super::demand::Demand;
-use crate::meter::{Finished, Outcome};
+use super::demand::AdmittedDemand;
+use crate::meter::{Finished, RequestOutcome};
 use crate::surface::Surface;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -85,7 +85,7 @@ impl Judge {
         self.judged.fetch_add(1, Release);
     }
 
-    pub(super) fn fill(&self, demand: &mut Demand) {
+    pub(super) fn fill(&self, demand: &mut AdmittedDemand) {
         demand.answered = self.answered.load(Relaxed);
         demand.output_tokens = self.output_tokens.load(Relaxed);
         demand.paced_tokens = self.paced_tokens.load(Relaxed);
@@ -122,29 +122,29 @@ fn judged(finished: &Finished<'_>, objectives: Objectives) -> Option<Missed> {
     let unanswered = Missed { whole: true, ..Missed::default() };
     let late = |first: Duration| first_token.is_some_and(|most| first > most);
     match finished.outcome {
-        Outcome::Refused => {
+        RequestOutcome::Refused => {
             finished.reason.is_some_and(|why| NO_ROOM.contains(&why)).then_some(unanswered)
         }
-        Outcome::Failed | Outcome::Broken => Some(unanswered),
-        Outcome::Answered if finished.status >= 500 => Some(unanswered),
-        Outcome::Answered if finished.status >= 400 => None,
-        Outcome::Answered if finished.stream => {
+        RequestOutcome::Failed | RequestOutcome::Broken => Some(unanswered),
+        RequestOutcome::Answered if finished.status >= 500 => Some(unanswered),
+        RequestOutcome::Answered if finished.status >= 400 => None,
+        RequestOutcome::Answered if finished.stream => {
             let per_token = finished.per_token();
             let slow = between_tokens.zip(per_token).is_some_and(|(most, each)| each > most);
             let first = finished.first?;
             Some(Missed { first_token: late(first), between_tokens: slow, whole: false })
         }
-        Outcome::Answered => {
+        RequestOutcome::Answered => {
             let tokens = u32::try_from(finished.usage.output.saturating_sub(1)).ok()?;
             let most = first_token?.saturating_add(between_tokens?.saturating_mul(tokens));
             Some(Missed { whole: finished.took > most, ..Missed::default() })
         }
         // Whoever left before the time was up cannot have been let down yet.
-        Outcome::Cancelled if finished.stream => {
+        RequestOutcome::Cancelled if finished.stream => {
             let first_token = late(finished.first.unwrap_or(finished.took));
             first_token.then_some(Missed { first_token, ..Missed::default() })
         }
-        Outcome::Cancelled => None,
+        RequestOutcome::Cancelled => None,
     }
 }
 
@@ -166,7 +166,7 @@ mod tests {
             endpoint: Some("e"),
             surface: Surface::Chat,
             status: 200,
-            outcome: Outcome::Answered,
+            outcome: RequestOutcome::Answered,
             reason: None,
             stream: true,
             started: SystemTime::UNIX_EPOCH,
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn no_room_is_a_miss_and_a_wrong_request_is_none() {
         let refused = |reason| Finished {
-            outcome: Outcome::Refused,
+            outcome: RequestOutcome::Refused,
             reason: Some(reason),
             first: None,
             status: 503,
@@ -234,7 +234,7 @@ mod tests {
         for reason in ["invalid_api_key", "rate_limit_exceeded", "draining"] {
             assert_eq!(judged(&refused(reason), by(400, 20)), None);
         }
-        let failed = Finished { outcome: Outcome::Failed, ..request() };
+        let failed = Finished { outcome: RequestOutcome::Failed, ..request() };
         assert_eq!(judged(&failed, by(400, 20)), missed(false, false, true));
         for silent in [
             Finished { mirrored: true, ..request() },
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn who_hangs_up_has_missed_only_what_was_late_by_then() {
         let left = |took, first| Finished {
-            outcome: Outcome::Cancelled,
+            outcome: RequestOutcome::Cancelled,
             took: MS(took),
             first,
             ..request()
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn sums_are_of_all_that_was_judged() {
-        let (judge, mut demand) = (Judge::default(), Demand::default());
+        let (judge, mut demand) = (Judge::default(), AdmittedDemand::default());
         judge.finished(&request());
         judge.go_by(by(399, 20));
         judge.finished(&request());

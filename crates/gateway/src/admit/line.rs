@@ -4,8 +4,8 @@ use super::pace::Pace;
 use super::prompt::Uncached;
 use super::wake::Wake;
 use crate::answer::Problem;
-use crate::fleet::Endpoint;
-use flyball_routing::fair::{Asked, Queue, Shares, in_shard, shard_edge};
+use crate::fleet::FleetEndpoint;
+use flyball_routing::fair::{FairQueue, QueuedRequest, Shares, in_shard, shard_edge};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -45,7 +45,7 @@ pub(crate) enum Shard {
 }
 
 impl Shard {
-    pub(crate) fn has(self, endpoint: &Endpoint) -> bool {
+    pub(crate) fn has(self, endpoint: &FleetEndpoint) -> bool {
         match self {
             Self::All => true,
             Self::Own { caller, edge } => in_shard(caller, endpoint.key, edge),
@@ -55,7 +55,7 @@ impl Shard {
 
 #[derive(Debug)]
 pub(super) struct Line {
-    pub(super) queue: Queue<Waiter>,
+    pub(super) queue: FairQueue<Waiter>,
     pub(super) shares: Shares,
     pub(super) pace: Pace,
     pub(super) wake: Wake,
@@ -68,7 +68,7 @@ pub(super) struct Line {
 impl Line {
     pub(super) fn new(now: Instant) -> Self {
         Self {
-            queue: Queue::new(),
+            queue: FairQueue::new(),
             shares: Shares::default(),
             pace: Pace::default(),
             wake: Wake::default(),
@@ -93,7 +93,7 @@ impl Line {
     }
 
     /// The engines that a caller keeps to now.
-    pub(super) fn shard(&mut self, caller: u64, endpoints: &[Arc<Endpoint>]) -> Shard {
+    pub(super) fn shard(&mut self, caller: u64, endpoints: &[Arc<FleetEndpoint>]) -> Shard {
         let waits = self.queue.has(caller);
         shard_of(&mut self.shares, caller, waits, endpoints)
     }
@@ -101,7 +101,7 @@ impl Line {
     /// Engines with room, up to so many.
     pub(super) fn rooms(
         &mut self,
-        endpoints: &[Arc<Endpoint>],
+        endpoints: &[Arc<FleetEndpoint>],
         shard: Shard,
         most: usize,
         now: Instant,
@@ -117,10 +117,10 @@ impl Line {
     /// The next that can go, given that so many of the engines with room are spoken for.
     pub(super) fn next(
         &mut self,
-        endpoints: &[Arc<Endpoint>],
+        endpoints: &[Arc<FleetEndpoint>],
         granted: usize,
         now: Instant,
-    ) -> Option<(Asked, Waiter, Shard)> {
+    ) -> Option<(QueuedRequest, Waiter, Shard)> {
         if self.queue.is_empty() || self.rooms(endpoints, Shard::All, granted + 1, now) <= granted {
             return None;
         }
@@ -137,7 +137,12 @@ impl Line {
     }
 }
 
-fn shard_of(shares: &mut Shares, caller: u64, waits: bool, endpoints: &[Arc<Endpoint>]) -> Shard {
+fn shard_of(
+    shares: &mut Shares,
+    caller: u64,
+    waits: bool,
+    endpoints: &[Arc<FleetEndpoint>],
+) -> Shard {
     let Some(share) = shares.exceeded(caller, waits).filter(|_| endpoints.len() > 1) else {
         return Shard::All;
     };

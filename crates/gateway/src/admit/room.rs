@@ -6,8 +6,8 @@
 //! thresholds, 1998, as switches share their buffers: nothing to set, and nothing lies idle while few
 //! ask.) It comes before the fair queue, which shares engines and sees only requests that have been read.
 
-use crate::invariants::{Invariant, give_back};
-use crate::settings::Limits;
+use crate::invariants::{GatewayInvariant, give_back};
+use crate::settings::RequestLimits;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -59,7 +59,7 @@ impl Place {
     pub(crate) fn take(
         room: Arc<Room>,
         caller: Option<Arc<Share>>,
-        limits: &Limits,
+        limits: &RequestLimits,
     ) -> Result<Self, NoRoom> {
         let all = room.all.requests.fetch_add(1, Ordering::Relaxed);
         let own = caller.as_ref().map(|share| share.requests.fetch_add(1, Ordering::Relaxed));
@@ -69,7 +69,7 @@ impl Place {
     }
 
     /// Holds so many bytes more. What does not fit is given back with the place.
-    pub(crate) fn hold(&mut self, bytes: usize, limits: &Limits) -> Result<(), NoRoom> {
+    pub(crate) fn hold(&mut self, bytes: usize, limits: &RequestLimits) -> Result<(), NoRoom> {
         self.bytes += bytes;
         let all = self.room.all.bytes.fetch_add(bytes, Ordering::Relaxed);
         let own = self.caller.as_ref().map(|share| share.bytes.fetch_add(bytes, Ordering::Relaxed));
@@ -80,9 +80,9 @@ impl Place {
     /// Its bytes are not held any more.
     pub(crate) fn let_go(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
-        give_back!(self.room.all.bytes, bytes, Invariant::Bytes);
+        give_back!(self.room.all.bytes, bytes, GatewayInvariant::Bytes);
         if let Some(caller) = &self.caller {
-            give_back!(caller.bytes, bytes, Invariant::Shares);
+            give_back!(caller.bytes, bytes, GatewayInvariant::Shares);
         }
     }
 }
@@ -106,9 +106,9 @@ fn fits(
 impl Drop for Place {
     fn drop(&mut self) {
         self.let_go();
-        give_back!(self.room.all.requests, 1, Invariant::Requests);
+        give_back!(self.room.all.requests, 1, GatewayInvariant::Requests);
         if let Some(caller) = &self.caller {
-            give_back!(caller.requests, 1, Invariant::Shares);
+            give_back!(caller.requests, 1, GatewayInvariant::Shares);
         }
     }
 }
@@ -118,8 +118,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn limits(in_flight: usize, held_bytes: usize) -> Limits {
-        Limits { in_flight, held_bytes, body_bytes: 10, ..Limits::default() }
+    fn limits(in_flight: usize, held_bytes: usize) -> RequestLimits {
+        RequestLimits { in_flight, held_bytes, body_bytes: 10, ..RequestLimits::default() }
     }
 
     #[test]

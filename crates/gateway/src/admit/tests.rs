@@ -1,25 +1,25 @@
 use super::gate::{Ask, Entered, Gate};
 use super::prompt::Prompt;
 use crate::answer::Problem;
-use crate::fleet::{Endpoint, Flight, Found};
-use crate::settings::Engine;
+use crate::fleet::{FleetEndpoint, Flight, FoundEngines};
+use crate::settings::GatewayEngine;
 use crate::sse::Usage;
 use flyball_routing::fair::Class;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-fn endpoint(number: u16) -> Arc<Endpoint> {
-    Arc::new(Endpoint::new(&Found {
+fn endpoint(number: u16) -> Arc<FleetEndpoint> {
+    Arc::new(FleetEndpoint::new(&FoundEngines {
         name: format!("engine-{number}"),
         address: ([127, 0, 0, 1], number).into(),
         uid: None,
         draining: false,
-        engine: Engine::Vllm,
+        engine: GatewayEngine::Vllm,
     }))
 }
 
-fn gate(engines: u16) -> (Arc<Gate>, Vec<Arc<Endpoint>>) {
+fn gate(engines: u16) -> (Arc<Gate>, Vec<Arc<FleetEndpoint>>) {
     let endpoints: Vec<_> = (1..=engines).map(endpoint).collect();
     let gate = Arc::new(Gate::new());
     gate.list(endpoints.clone());
@@ -41,7 +41,7 @@ fn ask(caller: u64, prompt_tokens: u64) -> Ask {
 }
 
 /// Fills an engine's reading: two prompts of any length, and the rest must wait.
-fn busy(endpoint: &Arc<Endpoint>) -> [Flight; 2] {
+fn busy(endpoint: &Arc<FleetEndpoint>) -> [Flight; 2] {
     [0; 2].map(|_| Flight::begin(Arc::clone(endpoint), 50_000, 50_000, true, Instant::now()))
 }
 

@@ -4,9 +4,9 @@ use super::gate::Gate;
 use super::line::{Shard, Told};
 use super::prompt::Prompt;
 use crate::answer::Problem;
-use crate::fleet::Endpoint;
+use crate::fleet::FleetEndpoint;
 use crate::sse::Usage;
-use flyball_routing::fair::{Asked, Ticket};
+use flyball_routing::fair::{QueuedRequest, Ticket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 #[derive(Debug)]
 pub(crate) struct InLine {
     pub(super) gate: Arc<Gate>,
-    pub(super) asked: Asked,
+    pub(super) asked: QueuedRequest,
     pub(super) prompt: Prompt,
     pub(super) ticket: Ticket,
     pub(super) hears: Option<oneshot::Receiver<Told>>,
@@ -30,7 +30,7 @@ pub(crate) struct InLine {
 #[derive(Debug)]
 pub(crate) struct Turn {
     gate: Arc<Gate>,
-    asked: Asked,
+    asked: QueuedRequest,
     prompt: Prompt,
     shard: Shard,
     begun: AtomicBool,
@@ -73,7 +73,12 @@ impl Drop for InLine {
 }
 
 impl Turn {
-    pub(super) const fn new(gate: Arc<Gate>, asked: Asked, prompt: Prompt, shard: Shard) -> Self {
+    pub(super) const fn new(
+        gate: Arc<Gate>,
+        asked: QueuedRequest,
+        prompt: Prompt,
+        shard: Shard,
+    ) -> Self {
         Self {
             gate,
             asked,
@@ -88,7 +93,7 @@ impl Turn {
     /// best is for routing to say, which knows what each has to read. If only those with room were
     /// allowed, every prompt would leave its home as soon as there is a queue, all caches would miss,
     /// and the queue would never end: with 30 % of load it did not. Who floods has no home to leave.
-    pub(crate) fn allows(&self, endpoint: &Endpoint, now: Instant) -> bool {
+    pub(crate) fn allows(&self, endpoint: &FleetEndpoint, now: Instant) -> bool {
         match self.shard {
             Shard::All => endpoint.has_some_room(),
             Shard::Own { .. } => self.shard.has(endpoint) && endpoint.has_room(now),
@@ -96,7 +101,7 @@ impl Turn {
     }
 
     /// Whether an engine is one of those that the caller keeps to.
-    pub(crate) fn keeps_to(&self, endpoint: &Endpoint) -> bool {
+    pub(crate) fn keeps_to(&self, endpoint: &FleetEndpoint) -> bool {
         self.shard.has(endpoint)
     }
 

@@ -4,11 +4,11 @@
 use super::rounds::Pace;
 use super::talk::{BYTES, Hello, News, PATH, Reply};
 use super::verifier::Verifier;
-use super::verify::Seen;
+use super::verify::VerifiedEngine;
 use super::within::Crew;
-use super::{Source, Standing};
-use crate::fleet::Report;
-use crate::wire::{Problem, Question, Wire};
+use super::{CollectionStatus, LoadSource};
+use crate::fleet::FleetReport;
+use crate::wire::{Question, Wire, WireError};
 use bytes::Bytes;
 use http::Method;
 use std::net::SocketAddr;
@@ -17,9 +17,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// One gateway, as the collector sees it.
 pub(super) struct Apart<'a> {
-    fleet: &'a Source,
+    fleet: &'a LoadSource,
     verifier: &'a Verifier,
-    standing: &'a Standing,
+    standing: &'a CollectionStatus,
     name: String,
     wire: Wire,
     crew: Crew,
@@ -28,9 +28,9 @@ pub(super) struct Apart<'a> {
 
 impl<'a> Apart<'a> {
     pub(super) fn new(
-        fleet: &'a Source,
+        fleet: &'a LoadSource,
         verifier: &'a Verifier,
-        standing: &'a Standing,
+        standing: &'a CollectionStatus,
         collector: &str,
     ) -> Self {
         let name = name();
@@ -93,7 +93,7 @@ impl<'a> Apart<'a> {
         hurry
     }
 
-    async fn ask(&mut self, pace: Pace, leaving: bool) -> Result<Reply, Problem> {
+    async fn ask(&mut self, pace: Pace, leaving: bool) -> Result<Reply, WireError> {
         let hello = Hello {
             gateway: self.name.clone(),
             in_flight: if leaving { Default::default() } else { self.crew.all_in_flight() },
@@ -101,7 +101,8 @@ impl<'a> Apart<'a> {
             since: self.revision,
             leaving,
         };
-        let body = serde_json::to_vec(&hello).map_err(|_| Problem::Useless("cannot be written"))?;
+        let body =
+            serde_json::to_vec(&hello).map_err(|_| WireError::Useless("cannot be written"))?;
         let question = Question {
             method: Method::POST,
             path: PATH.into(),
@@ -110,7 +111,7 @@ impl<'a> Apart<'a> {
             timeout: pace.timeout,
         };
         let body = self.wire.ask(&question).await?;
-        serde_json::from_slice(&body).map_err(|_| Problem::Useless("not what a collector says"))
+        serde_json::from_slice(&body).map_err(|_| WireError::Useless("not what a collector says"))
     }
 
     /// Ages become times of this clock: the question to the engine as early, its answer as late as
@@ -120,7 +121,7 @@ impl<'a> Apart<'a> {
             self.crew.silence(address);
             return;
         };
-        let report = Report {
+        let report = FleetReport {
             running: load.running,
             waiting: load.waiting,
             kv_used_per_thousand: load.kv_used_per_thousand,
@@ -131,7 +132,8 @@ impl<'a> Apart<'a> {
         let ago = Duration::from_millis;
         let Some(asked) = sent.checked_sub(ago(proof.sent_ago_ms)) else { return };
         let Some(answered) = came.checked_sub(ago(proof.came_ago_ms)) else { return };
-        let seen = Seen { sent: asked, came: answered, has: proof.has, known: proof.known };
+        let seen =
+            VerifiedEngine { sent: asked, came: answered, has: proof.has, known: proof.known };
         self.verifier.report(&(self.fleet)(), self.crew.of(address), &seen);
     }
 }

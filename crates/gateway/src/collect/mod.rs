@@ -22,11 +22,11 @@ mod verifier;
 pub mod verify;
 mod within;
 
-pub use crate::fleet::Report;
-pub use crate::wire::Problem;
-pub use page::{Load, read};
+pub use crate::fleet::FleetReport;
+pub use crate::wire::WireError;
+pub use page::{ReportedLoad, read};
 pub use serve::{Ended, serve};
-pub use verifier::{Told, Verifier};
+pub use verifier::{Verifier, VerifierEvent};
 
 use crate::fleet::Fleet;
 use apart::Apart;
@@ -50,16 +50,16 @@ const GONE: Duration = INTERVAL.saturating_mul(3);
 pub const OLD: Duration = Duration::from_secs(5);
 
 /// Gives the fleet as it is now.
-pub type Source = dyn Fn() -> Arc<Fleet> + Send + Sync;
+pub type LoadSource = dyn Fn() -> Arc<Fleet> + Send + Sync;
 
 /// How collecting stands, for the page of metrics.
 #[derive(Debug, Default)]
-pub struct Standing {
+pub struct CollectionStatus {
     silent: AtomicUsize,
     away: AtomicBool,
 }
 
-impl Standing {
+impl CollectionStatus {
     /// Engines without a report that is young enough. They are chosen by own counts alone.
     pub fn silent_engines(&self) -> usize {
         self.silent.load(Ordering::Relaxed)
@@ -78,9 +78,9 @@ impl Standing {
 /// Keeps a gateway's engines informed until `until`: asks them itself, or talks to the collector at
 /// `collector` (`http://host:port`).
 pub async fn run(
-    fleet: &Source,
+    fleet: &LoadSource,
     verifier: &Verifier,
-    standing: &Standing,
+    standing: &CollectionStatus,
     collector: Option<&str>,
     until: impl Future<Output = ()>,
 ) {

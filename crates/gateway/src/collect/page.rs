@@ -3,7 +3,7 @@
 //! The page is not parsed as a whole: vLLM's has thousands of lines of histograms, and four names
 //! are wanted. Everything here comes from outside and is taken with care.
 
-use crate::settings::Engine;
+use crate::settings::GatewayEngine;
 use memchr::{memchr, memrchr};
 
 /// More than any engine has at once. A larger figure is nonsense and is cut.
@@ -11,7 +11,7 @@ const MOST: f64 = 1_000_000.0;
 
 /// What an engine has to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Load {
+pub struct ReportedLoad {
     /// Requests that it works on.
     pub running: u32,
     /// Requests that wait in it.
@@ -21,7 +21,7 @@ pub struct Load {
     pub kv_used_per_thousand: Option<u32>,
 }
 
-impl Load {
+impl ReportedLoad {
     /// Requests in it, however far they are.
     pub fn requests(&self) -> u32 {
         self.running.saturating_add(self.waiting)
@@ -30,7 +30,7 @@ impl Load {
 
 /// What the page says; none if it lacks what runs or what waits. Several series of one name are
 /// ranks of one engine: their requests are added up, of their caches the fullest counts.
-pub fn read(engine: Engine, page: &[u8]) -> Option<Load> {
+pub fn read(engine: GatewayEngine, page: &[u8]) -> Option<ReportedLoad> {
     let names = names(engine);
     let (mut running, mut waiting, mut kv) = (None, None, None::<f64>);
     let mut rest = page;
@@ -49,7 +49,7 @@ pub fn read(engine: Engine, page: &[u8]) -> Option<Load> {
             kv = Some(kv.unwrap_or(0.0).max(value));
         }
     }
-    Some(Load {
+    Some(ReportedLoad {
         running: whole(running?),
         waiting: whole(waiting?),
         kv_used_per_thousand: kv.map(|share| whole(share.min(1.0) * 1000.0)),
@@ -63,22 +63,22 @@ struct Names {
     kv: Option<&'static [u8]>,
 }
 
-const fn names(engine: Engine) -> Names {
+const fn names(engine: GatewayEngine) -> Names {
     match engine {
-        Engine::Vllm => Names {
+        GatewayEngine::Vllm => Names {
             prefix: b"vllm:",
             running: b"vllm:num_requests_running",
             waiting: b"vllm:num_requests_waiting",
             kv: Some(b"vllm:kv_cache_usage_perc"),
         },
-        Engine::Sglang => Names {
+        GatewayEngine::Sglang => Names {
             prefix: b"sglang:",
             running: b"sglang:num_running_reqs",
             waiting: b"sglang:num_queue_reqs",
             kv: Some(b"sglang:token_usage"),
         },
         // It tells nothing of its cache.
-        Engine::LlamaCpp => Names {
+        GatewayEngine::LlamaCpp => Names {
             prefix: b"llamacpp:",
             running: b"llamacpp:requests_processing",
             waiting: b"llamacpp:requests_deferred",
@@ -114,8 +114,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn load(running: u32, waiting: u32, kv: Option<u32>) -> Option<Load> {
-        Some(Load { running, waiting, kv_used_per_thousand: kv })
+    fn load(running: u32, waiting: u32, kv: Option<u32>) -> Option<ReportedLoad> {
+        Some(ReportedLoad { running, waiting, kv_used_per_thousand: kv })
     }
 
     #[test]
@@ -129,8 +129,8 @@ mod tests {
             vllm:kv_cache_usage_perc{engine=\"0\"} 0.25\n\
             vllm:kv_cache_usage_perc{engine=\"1\"} 0.984\n\
             vllm:e2e_request_latency_seconds_bucket{le=\"0.3\"} 0.0\n";
-        assert_eq!(read(Engine::Vllm, page), load(5, 1, Some(984)));
-        assert_eq!(read(Engine::Sglang, page), None);
+        assert_eq!(read(GatewayEngine::Vllm, page), load(5, 1, Some(984)));
+        assert_eq!(read(GatewayEngine::Sglang, page), None);
     }
 
     #[test]
@@ -139,29 +139,29 @@ mod tests {
             sglang:num_running_reqs_offline_batch{model_name=\"m\"} 9.0\n\
             sglang:num_queue_reqs{model_name=\"m\"} 0.0\n\
             sglang:token_usage{model_name=\"m\"} 0.5";
-        assert_eq!(read(Engine::Sglang, sglang), load(4, 0, Some(500)));
+        assert_eq!(read(GatewayEngine::Sglang, sglang), load(4, 0, Some(500)));
         let llama = b"llamacpp:requests_processing 8\r\nllamacpp:requests_deferred 24 1700000000\n";
-        assert_eq!(read(Engine::LlamaCpp, llama), load(8, 24, None));
+        assert_eq!(read(GatewayEngine::LlamaCpp, llama), load(8, 24, None));
     }
 
     #[test]
     fn what_is_missing_or_nonsense_is_not_zero() {
-        assert_eq!(read(Engine::LlamaCpp, b"llamacpp:requests_processing 8\n"), None);
+        assert_eq!(read(GatewayEngine::LlamaCpp, b"llamacpp:requests_processing 8\n"), None);
         for value in ["NaN", "-1", "+Inf", "x", ""] {
             let page =
                 format!("llamacpp:requests_processing {value}\nllamacpp:requests_deferred 0\n");
-            assert_eq!(read(Engine::LlamaCpp, page.as_bytes()), None, "{value}");
+            assert_eq!(read(GatewayEngine::LlamaCpp, page.as_bytes()), None, "{value}");
         }
         let huge = b"llamacpp:requests_processing 1e300\nllamacpp:requests_deferred 0\n";
-        assert_eq!(read(Engine::LlamaCpp, huge), load(1_000_000, 0, None));
+        assert_eq!(read(GatewayEngine::LlamaCpp, huge), load(1_000_000, 0, None));
     }
 
     proptest! {
         #[test]
         fn no_page_makes_it_panic(page in prop::collection::vec(any::<u8>(), 0..400)) {
-            read(Engine::Vllm, &page);
+            read(GatewayEngine::Vllm, &page);
             let line = [b"vllm:num_requests_running".as_slice(), &page].concat();
-            read(Engine::Vllm, &line);
+            read(GatewayEngine::Vllm, &line);
         }
     }
 }

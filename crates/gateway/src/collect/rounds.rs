@@ -4,9 +4,9 @@
 //! At most [`AT_ONCE`] questions are under way. It does not know what the answers are for: an
 //! [`Office`] says whom to ask and takes what they say.
 
-use super::page::{self, Load};
-use crate::settings::Engine;
-use crate::wire::{Problem, Question, Wire};
+use super::page::{self, ReportedLoad};
+use crate::settings::GatewayEngine;
+use crate::wire::{Question, Wire, WireError};
 use bytes::Bytes;
 use futures::future::FutureExt as _;
 use futures::stream::{FuturesUnordered, StreamExt as _};
@@ -59,13 +59,13 @@ pub(super) struct Answer {
     pub(super) address: SocketAddr,
     pub(super) sent: Instant,
     pub(super) came: Instant,
-    pub(super) load: Result<Load, Problem>,
+    pub(super) load: Result<ReportedLoad, WireError>,
 }
 
 /// Who wants to know.
 pub(super) trait Office {
     /// All engines, if they are others than at the last call.
-    fn targets(&mut self) -> Option<BTreeMap<SocketAddr, Engine>>;
+    fn targets(&mut self) -> Option<BTreeMap<SocketAddr, GatewayEngine>>;
     /// Engines that are to be asked in a hurry.
     fn hurried(&mut self) -> Vec<SocketAddr>;
     /// A question is about to be sent.
@@ -139,7 +139,7 @@ pub(super) async fn rounds(office: &mut impl Office, pace: Pace) -> Infallible {
 /// One engine.
 #[derive(Debug)]
 struct Line {
-    engine: Engine,
+    engine: GatewayEngine,
     /// None while a question is under way.
     wire: Option<Wire>,
     due: Option<Instant>,
@@ -149,7 +149,7 @@ struct Line {
 }
 
 impl Line {
-    fn new(address: SocketAddr, engine: Engine, now: Instant, pace: Pace) -> Self {
+    fn new(address: SocketAddr, engine: GatewayEngine, now: Instant, pace: Pace) -> Self {
         let spread = pace.interval.mul_f64(chance(address, 0));
         let due = Some(now + spread);
         Self { engine, wire: None, due, asked: None, failures: 0, round: 0 }
@@ -174,7 +174,7 @@ impl Line {
 async fn ask(
     mut wire: Wire,
     address: SocketAddr,
-    engine: Engine,
+    engine: GatewayEngine,
     timeout: Duration,
 ) -> (Wire, Answer) {
     let question = Question {
@@ -186,7 +186,7 @@ async fn ask(
     };
     let sent = Instant::now();
     let load = wire.ask(&question).await.and_then(|body| {
-        page::read(engine, &body).ok_or(Problem::Useless("no metric of what runs and waits"))
+        page::read(engine, &body).ok_or(WireError::Useless("no metric of what runs and waits"))
     });
     (wire, Answer { address, sent, came: Instant::now(), load })
 }

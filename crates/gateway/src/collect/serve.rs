@@ -7,7 +7,7 @@ use super::rounds::{Answer, Office, Pace, rounds};
 use super::table::Table;
 use super::talk::{BYTES, Hello, PATH};
 use crate::discover::{self, Listing, Readiness};
-use crate::settings::{Engine, Settings};
+use crate::settings::{GatewayEngine, GatewaySettingsFile};
 use bytes::Bytes;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use http::{Method, Request, Response, StatusCode, header};
@@ -38,12 +38,12 @@ pub enum Ended {
     Listen(SocketAddr, std::io::Error),
     /// Engines cannot be looked for.
     #[error(transparent)]
-    Discover(#[from] discover::Problem),
+    Discover(#[from] discover::DiscoveryProblem),
 }
 
 /// Runs a collector for the models of these settings until `until`.
 pub async fn serve(
-    settings: &Settings,
+    settings: &GatewaySettingsFile,
     listen: SocketAddr,
     until: impl Future<Output = ()>,
 ) -> Result<(), Ended> {
@@ -51,7 +51,8 @@ pub async fn serve(
     let address = listener.local_addr().unwrap_or(listen);
     tracing::info!(%address, models = settings.models.len(), "collector listens");
     let (out, listing) = watch::channel(Listing::default());
-    let (standing, readiness) = (discover::Standing::default(), Readiness::since(Instant::now()));
+    let (standing, readiness) =
+        (discover::DiscoveryStatus::default(), Readiness::since(Instant::now()));
     let ready = || readiness.judge(&out.borrow(), &settings.models, &standing, Instant::now());
     tokio::select! {
         ended = discover::watch(&settings.models, None, &out, &standing) => match ended? {},
@@ -102,7 +103,7 @@ struct Desk<'a> {
 }
 
 impl Office for Desk<'_> {
-    fn targets(&mut self) -> Option<BTreeMap<SocketAddr, Engine>> {
+    fn targets(&mut self) -> Option<BTreeMap<SocketAddr, GatewayEngine>> {
         if !self.listing.has_changed().unwrap_or(false) {
             return None;
         }

@@ -6,7 +6,7 @@
 //! the larger counts.
 
 use super::GONE;
-use super::page::Load;
+use super::page::ReportedLoad;
 use super::rounds::Answer;
 use super::talk::{Hello, News, Proof, Reply};
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,7 +50,7 @@ struct Gateway {
 /// One engine.
 #[derive(Debug, Default)]
 struct Line {
-    load: Option<Load>,
+    load: Option<ReportedLoad>,
     heard: Option<Instant>,
     /// The last report that can be used as a proof.
     proof: Option<Settled>,
@@ -264,7 +264,7 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::Problem;
+    use crate::wire::WireError;
 
     fn engine() -> SocketAddr {
         SocketAddr::from(([10, 0, 0, 1], 8000))
@@ -280,7 +280,7 @@ mod tests {
     }
 
     fn answer(sent: Instant, running: u32) -> Answer {
-        let load = Ok(Load { running, waiting: 0, kv_used_per_thousand: None });
+        let load = Ok(ReportedLoad { running, waiting: 0, kv_used_per_thousand: None });
         Answer { address: engine(), sent, came: sent + ms(2), load }
     }
 
@@ -384,7 +384,7 @@ mod tests {
         let revision = table.hello(hello("a", 2), t).unwrap().revision;
         let late = |after: Duration| {
             let at = t + after;
-            Answer { address: engine(), sent: at, came: at, load: Err(Problem::Late) }
+            Answer { address: engine(), sent: at, came: at, load: Err(WireError::Late) }
         };
         table.answered(&late(ms(1000)));
         assert_eq!(table.counts().1, 0, "once is nothing");

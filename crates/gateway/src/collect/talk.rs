@@ -3,7 +3,7 @@
 //! Fields that one side does not know are passed over, so that the two may be of different
 //! versions during an update. Times are told as ages: their clocks need not agree.
 
-use super::page::Load;
+use super::page::ReportedLoad;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -51,7 +51,7 @@ pub(super) struct Reply {
 pub(super) struct News {
     /// What it has to do; none if it does not tell any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) load: Option<Load>,
+    pub(super) load: Option<ReportedLoad>,
     /// A report for which every gateway has said what it had there before and after.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) proof: Option<Proof>,

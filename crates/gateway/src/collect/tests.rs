@@ -5,10 +5,10 @@ use super::rounds::{Pace, rounds};
 use super::serve::collect;
 use super::talk::{Hello, PATH, Reply};
 use super::within::Within;
-use super::{Standing, Told, Verifier};
-use crate::fleet::{Fleet, Flight, Found, Listing};
-use crate::settings::Engine;
-use crate::wire::{Problem, Question, Wire};
+use super::{CollectionStatus, Verifier, VerifierEvent};
+use crate::fleet::{Fleet, Flight, FoundEngines, Listing};
+use crate::settings::GatewayEngine;
+use crate::wire::{Question, Wire, WireError};
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body_util::Full;
@@ -104,11 +104,11 @@ fn question() -> Question {
 }
 
 fn fleet(addresses: &[SocketAddr]) -> Arc<Fleet> {
-    let found = addresses.iter().map(|address| Found {
+    let found = addresses.iter().map(|address| FoundEngines {
         name: address.to_string(),
         address: *address,
         draining: false,
-        engine: Engine::Vllm,
+        engine: GatewayEngine::Vllm,
         uid: None,
     });
     let models = BTreeMap::from([("m".to_owned(), found.collect())]);
@@ -120,7 +120,7 @@ fn source(fleet: &Arc<Fleet>) -> impl Fn() -> Arc<Fleet> + Send + Sync + 'static
     move || Arc::clone(&fleet)
 }
 
-fn witness() -> (Arc<Mutex<Vec<Told>>>, Verifier) {
+fn witness() -> (Arc<Mutex<Vec<VerifierEvent>>>, Verifier) {
     let told = Arc::new(Mutex::new(Vec::new()));
     let notes = Arc::clone(&told);
     (told, Verifier::new(move |one| notes.lock().unwrap().push(one)))
@@ -156,22 +156,22 @@ async fn a_connection_is_kept_and_renewed_when_it_was_closed() {
 async fn what_is_too_large_or_too_slow_or_not_there_is_a_problem() {
     let (_, address) = Tiny { padding: 2 << 20, ..Tiny::default() }.start().await;
     let mut wire = Wire::new(address.to_string());
-    assert!(matches!(wire.ask(&question()).await, Err(Problem::Body(_))));
+    assert!(matches!(wire.ask(&question()).await, Err(WireError::Body(_))));
     let (_, address) = Tiny { delay: LONG, ..Tiny::default() }.start().await;
     let mut wire = Wire::new(address.to_string());
     let hasty = Question { timeout: Duration::from_millis(20), ..question() };
-    assert!(matches!(wire.ask(&hasty).await, Err(Problem::Late)));
+    assert!(matches!(wire.ask(&hasty).await, Err(WireError::Late)));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut wire = Wire::new(listener.local_addr().unwrap().to_string());
     drop(listener);
-    assert!(matches!(wire.ask(&question()).await, Err(Problem::Connect(_))));
+    assert!(matches!(wire.ask(&question()).await, Err(WireError::Connect(_))));
 }
 
 #[tokio::test]
 async fn engines_are_asked_in_turn_and_their_reports_arrive() {
     let (tiny, address) = Tiny { running: AtomicU32::new(3), ..Tiny::default() }.start().await;
     let (_, verifier) = witness();
-    let (fleet, standing) = (fleet(&[address]), Standing::default());
+    let (fleet, standing) = (fleet(&[address]), CollectionStatus::default());
     let source = source(&fleet);
     let mut office = Within::new(&source, &verifier, &standing);
     let asked = until("asked", || tiny.asked.load(Ordering::SeqCst) >= 10);
@@ -188,7 +188,7 @@ async fn engines_are_asked_in_turn_and_their_reports_arrive() {
 async fn a_cancel_is_timed_to_the_moment_at_which_the_slot_is_free() {
     let (tiny, address) = Tiny { running: AtomicU32::new(1), ..Tiny::default() }.start().await;
     let (told, verifier) = witness();
-    let (fleet, standing) = (fleet(&[address]), Standing::default());
+    let (fleet, standing) = (fleet(&[address]), CollectionStatus::default());
     let source = source(&fleet);
     let mut office = Within::new(&source, &verifier, &standing);
     let story = async {
@@ -204,7 +204,7 @@ async fn a_cancel_is_timed_to_the_moment_at_which_the_slot_is_free() {
         waited = story => waited,
     };
     let told = told.lock().unwrap().clone();
-    let [Told::Freed(took)] = *told else { panic!("{told:?}") };
+    let [VerifierEvent::Freed(took)] = *told else { panic!("{told:?}") };
     assert!(took >= Duration::from_millis(120) && took <= waited, "{took:?} of {waited:?}");
 }
 
@@ -213,7 +213,7 @@ async fn an_engine_that_ignores_cancels_is_quarantined_after_five_seconds() {
     let (_, deaf) = Tiny { running: AtomicU32::new(1), ..Tiny::default() }.start().await;
     let (_, good) = Tiny::default().start().await;
     let (told, verifier) = witness();
-    let (fleet, standing) = (fleet(&[deaf, good]), Standing::default());
+    let (fleet, standing) = (fleet(&[deaf, good]), CollectionStatus::default());
     let source = source(&fleet);
     let mut office = Within::new(&source, &verifier, &standing);
     let endpoints: Vec<_> = fleet.endpoints().cloned().collect();
@@ -233,7 +233,13 @@ async fn an_engine_that_ignores_cancels_is_quarantined_after_five_seconds() {
     assert!(is_open(good));
     assert_eq!(verifier.zombies(), 1);
     let told = told.lock().unwrap();
-    assert!(matches!(told[..], [Told::Freed(_), Told::Quarantined { zombies: 1, .. }]), "{told:?}");
+    assert!(
+        matches!(
+            told[..],
+            [VerifierEvent::Freed(_), VerifierEvent::Quarantined { zombies: 1, .. }]
+        ),
+        "{told:?}"
+    );
 }
 
 #[tokio::test]
@@ -244,7 +250,7 @@ async fn an_engine_that_does_not_answer_is_lost_if_another_does() {
     drop(listener);
     let (_, verifier) = witness();
     for (addresses, lost) in [(vec![good, gone], true), (vec![gone], false)] {
-        let (fleet, standing) = (fleet(&addresses), Standing::default());
+        let (fleet, standing) = (fleet(&addresses), CollectionStatus::default());
         let source = source(&fleet);
         let endpoint = fleet.endpoints().find(|e| e.address == gone).cloned().unwrap();
         let mut office = Within::new(&source, &verifier, &standing);
@@ -261,8 +267,13 @@ async fn an_engine_that_does_not_answer_is_lost_if_another_does() {
 #[tokio::test]
 async fn what_two_models_have_at_one_engine_is_added_up() {
     let (tiny, address) = Tiny { running: AtomicU32::new(3), ..Tiny::default() }.start().await;
-    let found =
-        Found { name: "e".to_owned(), address, draining: false, engine: Engine::Vllm, uid: None };
+    let found = FoundEngines {
+        name: "e".to_owned(),
+        address,
+        draining: false,
+        engine: GatewayEngine::Vllm,
+        uid: None,
+    };
     let models = ["a", "b"].map(|model| (model.to_owned(), vec![found.clone()]));
     let listing = Listing { models: models.into_iter().collect() };
     let fleet = Arc::new(Fleet::default().after(&listing));
@@ -270,7 +281,7 @@ async fn what_two_models_have_at_one_engine_is_added_up() {
     let endpoints: Vec<_> = fleet.endpoints().cloned().collect();
     let _two = [0, 1].map(|i| Flight::begin(Arc::clone(&endpoints[i]), 0, 0, true, Instant::now()));
     let (told, verifier) = witness();
-    let standing = Standing::default();
+    let standing = CollectionStatus::default();
     let mut office = Within::new(&source, &verifier, &standing);
     let story = async {
         // Two are known, three are there: the cancelled one is not free.
@@ -304,17 +315,17 @@ async fn one_collector_adds_up_what_all_gateways_have() {
     let (tiny, engine) = Tiny { running: AtomicU32::new(3), ..Tiny::default() }.start().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let collector = listener.local_addr().unwrap().to_string();
-    let found = Found {
+    let found = FoundEngines {
         name: engine.to_string(),
         address: engine,
         draining: false,
-        engine: Engine::Vllm,
+        engine: GatewayEngine::Vllm,
         uid: None,
     };
     let models = BTreeMap::from([("m".to_owned(), vec![found])]);
     let (_out, listing) = watch::channel(Listing { models });
     let (told, verifier) = witness();
-    let (fleet, standing) = (fleet(&[engine]), Standing::default());
+    let (fleet, standing) = (fleet(&[engine]), CollectionStatus::default());
     let source = source(&fleet);
     let gateway = Apart::new(&source, &verifier, &standing, &collector);
     let (leave, left) = tokio::sync::oneshot::channel::<()>();
@@ -354,7 +365,7 @@ async fn one_collector_adds_up_what_all_gateways_have() {
         } => {}
     }
     let told = told.lock().unwrap().clone();
-    let [Told::Freed(took)] = *told else { panic!("{told:?}") };
+    let [VerifierEvent::Freed(took)] = *told else { panic!("{told:?}") };
     assert!(took >= Duration::from_millis(300), "{took:?}");
 }
 
@@ -365,7 +376,7 @@ async fn a_collector_that_is_away_is_noticed_and_nothing_else_changes() {
     drop(listener);
     let (_, verifier) = witness();
     let engine = SocketAddr::from(([127, 0, 0, 1], 9));
-    let (fleet, standing) = (fleet(&[engine]), Standing::default());
+    let (fleet, standing) = (fleet(&[engine]), CollectionStatus::default());
     let source = source(&fleet);
     let gateway = Apart::new(&source, &verifier, &standing, &collector);
     tokio::select! {

@@ -1,7 +1,7 @@
 //! All engines' cancels, shared between the data plane that makes them and whoever asks engines.
 
-use super::verify::{Case, Change, Seen};
-use crate::fleet::{Endpoint, Fleet, Model};
+use super::verify::{Case, VerifiedEngine, VerifyEvent};
+use crate::fleet::{Fleet, FleetEndpoint, FleetModel};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 /// What is told to whoever counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum VerifierEvent {
     /// A cancel let go of its slot after this long.
     Freed(Duration),
     /// This many cancels could not be proven either way: the engine does not report.
@@ -35,18 +35,18 @@ pub struct Verifier {
     cases: Mutex<BTreeMap<SocketAddr, Case>>,
     /// Wakes whoever asks engines.
     pub(super) wake: Notify,
-    tell: Box<dyn Fn(Told) + Send + Sync>,
+    tell: Box<dyn Fn(VerifierEvent) + Send + Sync>,
 }
 
 impl Verifier {
     /// One without cancels; `tell` counts what it finds.
-    pub fn new(tell: impl Fn(Told) + Send + Sync + 'static) -> Self {
+    pub fn new(tell: impl Fn(VerifierEvent) + Send + Sync + 'static) -> Self {
         Self { cases: Mutex::default(), wake: Notify::new(), tell: Box::new(tell) }
     }
 
     /// A request at this engine was cancelled. Call it when the request is no longer counted as in
     /// flight. Never waits.
-    pub fn cancelled(&self, endpoint: &Endpoint, at: Instant) {
+    pub fn cancelled(&self, endpoint: &FleetEndpoint, at: Instant) {
         let mut cases = self.cases();
         let case = cases.entry(endpoint.address).or_insert_with(|| Case::new(endpoint.engine));
         let was_open = case.is_open();
@@ -56,7 +56,7 @@ impl Verifier {
             self.wake.notify_one();
         }
         if !kept {
-            (self.tell)(Told::Unproven(1));
+            (self.tell)(VerifierEvent::Unproven(1));
         }
     }
 
@@ -72,7 +72,12 @@ impl Verifier {
     }
 
     /// Takes in what was seen of an engine. `endpoints` are all that stand for it.
-    pub(super) fn report(&self, fleet: &Fleet, endpoints: &[Arc<Endpoint>], seen: &Seen) {
+    pub(super) fn report(
+        &self,
+        fleet: &Fleet,
+        endpoints: &[Arc<FleetEndpoint>],
+        seen: &VerifiedEngine,
+    ) {
         let Some(first) = endpoints.first() else { return };
         let mut cases = self.cases();
         let case = cases.entry(first.address).or_insert_with(|| Case::new(first.engine));
@@ -90,11 +95,11 @@ impl Verifier {
             endpoint.quarantine(quarantined);
         }
         for took in &verdict.freed {
-            (self.tell)(Told::Freed(*took));
+            (self.tell)(VerifierEvent::Freed(*took));
         }
         let (engine, zombies) = (&*first.name, verdict.zombies);
         match verdict.change {
-            Some(Change::Quarantined) => {
+            Some(VerifyEvent::Quarantined) => {
                 let hint = "restart it, or look for its log of aborts";
                 tracing::error!(
                     engine,
@@ -102,15 +107,18 @@ impl Verifier {
                     hint,
                     "engine ignores cancels; it gets nothing new"
                 );
-                (self.tell)(Told::Quarantined { engine: Arc::clone(&first.name), zombies });
+                (self.tell)(VerifierEvent::Quarantined {
+                    engine: Arc::clone(&first.name),
+                    zombies,
+                });
             }
-            Some(Change::Spared) => {
+            Some(VerifyEvent::Spared) => {
                 let hint = "half of the model's engines are kept away already";
                 tracing::error!(engine, zombies, hint, "engine ignores cancels; it must go on");
             }
-            Some(Change::Released) => {
+            Some(VerifyEvent::Released) => {
                 tracing::info!(engine, "engine has no zombies any more; it gets requests again");
-                (self.tell)(Told::Released { engine: Arc::clone(&first.name) });
+                (self.tell)(VerifierEvent::Released { engine: Arc::clone(&first.name) });
             }
             None => {}
         }
@@ -127,7 +135,7 @@ impl Verifier {
             there.binary_search(address).is_ok()
         });
         if unproven > 0 {
-            (self.tell)(Told::Unproven(unproven));
+            (self.tell)(VerifierEvent::Unproven(unproven));
         }
     }
 
@@ -150,7 +158,7 @@ fn may_quarantine(
     address: SocketAddr,
     is_quarantined: impl Fn(SocketAddr) -> bool,
 ) -> bool {
-    let serve_it = |model: &&Arc<Model>| model.endpoints.iter().any(|e| e.address == address);
+    let serve_it = |model: &&Arc<FleetModel>| model.endpoints.iter().any(|e| e.address == address);
     fleet.models().filter(serve_it).all(|model| {
         let others = model.endpoints.iter().filter(|e| is_quarantined(e.address)).count();
         (others + 1) * 2 <= model.endpoints.len()

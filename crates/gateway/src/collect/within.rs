@@ -2,11 +2,11 @@
 
 use super::rounds::{Answer, Office};
 use super::verifier::Verifier;
-use super::verify::Seen;
-use super::{Source, Standing};
-use crate::fleet::{Endpoint, Fleet, Model, Report};
-use crate::settings::Engine;
-use crate::wire::Problem;
+use super::verify::VerifiedEngine;
+use super::{CollectionStatus, LoadSource};
+use crate::fleet::{Fleet, FleetEndpoint, FleetModel, FleetReport};
+use crate::settings::GatewayEngine;
+use crate::wire::WireError;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,9 +24,9 @@ const SETTLED: Duration = Duration::from_millis(2);
 
 /// Asks for one gateway.
 pub(super) struct Within<'a> {
-    fleet: &'a Source,
+    fleet: &'a LoadSource,
     verifier: &'a Verifier,
-    standing: &'a Standing,
+    standing: &'a CollectionStatus,
     crew: Crew,
     /// What was under way when a question was sent.
     before: BTreeMap<SocketAddr, u32>,
@@ -34,14 +34,18 @@ pub(super) struct Within<'a> {
 }
 
 impl<'a> Within<'a> {
-    pub(super) fn new(fleet: &'a Source, verifier: &'a Verifier, standing: &'a Standing) -> Self {
+    pub(super) fn new(
+        fleet: &'a LoadSource,
+        verifier: &'a Verifier,
+        standing: &'a CollectionStatus,
+    ) -> Self {
         let (crew, before) = (Crew::default(), BTreeMap::new());
         Self { fleet, verifier, standing, crew, before, tidied: Instant::now() }
     }
 }
 
 impl Office for Within<'_> {
-    fn targets(&mut self) -> Option<BTreeMap<SocketAddr, Engine>> {
+    fn targets(&mut self) -> Option<BTreeMap<SocketAddr, GatewayEngine>> {
         self.crew.renew(self.fleet).then(|| self.crew.engines())
     }
 
@@ -57,16 +61,17 @@ impl Office for Within<'_> {
         let address = answer.address;
         let before = self.before.remove(&address).unwrap_or(0);
         let now = answer.came;
-        let answered = answer.load.as_ref().map_or_else(Problem::is_an_answer, |_| true);
+        let answered = answer.load.as_ref().map_or_else(WireError::is_an_answer, |_| true);
         self.crew.answered(address, now, answered);
         match answer.load {
             Ok(load) => {
                 let known = before.max(self.crew.in_flight(address));
-                let seen = Seen { sent: answer.sent, came: now, has: load.requests(), known };
+                let seen =
+                    VerifiedEngine { sent: answer.sent, came: now, has: load.requests(), known };
                 self.crew.report(
                     address,
                     now,
-                    Some(&Report {
+                    Some(&FleetReport {
                         running: load.running,
                         waiting: load.waiting,
                         kv_used_per_thousand: load.kv_used_per_thousand,
@@ -104,7 +109,7 @@ pub(super) struct Crew {
 
 #[derive(Debug, Default)]
 struct Member {
-    endpoints: Vec<Arc<Endpoint>>,
+    endpoints: Vec<Arc<FleetEndpoint>>,
     /// When it last reported.
     heard: Option<Instant>,
     /// When it last answered, be it with a refusal.
@@ -115,7 +120,7 @@ struct Member {
 
 impl Crew {
     /// Takes the fleet as it is now, and says whether it is another one.
-    pub(super) fn renew(&mut self, fleet: &Source) -> bool {
+    pub(super) fn renew(&mut self, fleet: &LoadSource) -> bool {
         let fleet = fleet();
         if self.fleet.as_ref().is_some_and(|old| Arc::ptr_eq(old, &fleet)) {
             return false;
@@ -132,12 +137,12 @@ impl Crew {
         true
     }
 
-    pub(super) fn engines(&self) -> BTreeMap<SocketAddr, Engine> {
+    pub(super) fn engines(&self) -> BTreeMap<SocketAddr, GatewayEngine> {
         let engine = |member: &Member| Some(member.endpoints.first()?.engine);
         self.engines.iter().filter_map(|(a, member)| Some((*a, engine(member)?))).collect()
     }
 
-    pub(super) fn of(&self, address: SocketAddr) -> &[Arc<Endpoint>] {
+    pub(super) fn of(&self, address: SocketAddr) -> &[Arc<FleetEndpoint>] {
         self.engines.get(&address).map(|member| &*member.endpoints).unwrap_or_default()
     }
 
@@ -174,19 +179,25 @@ impl Crew {
     }
 
     /// Whether a model of this endpoint has an engine that answered lately.
-    fn has_another(&self, fleet: &Fleet, endpoint: &Arc<Endpoint>, now: Instant) -> bool {
-        let lately = |other: &Arc<Endpoint>| {
+    fn has_another(&self, fleet: &Fleet, endpoint: &Arc<FleetEndpoint>, now: Instant) -> bool {
+        let lately = |other: &Arc<FleetEndpoint>| {
             let answered = self.engines.get(&other.address).and_then(|member| member.answered);
             other.address != endpoint.address
                 && answered.is_some_and(|at| now.saturating_duration_since(at) < LATELY)
         };
-        let is_its = |model: &&Arc<Model>| model.endpoints.iter().any(|e| Arc::ptr_eq(e, endpoint));
+        let is_its =
+            |model: &&Arc<FleetModel>| model.endpoints.iter().any(|e| Arc::ptr_eq(e, endpoint));
         fleet.models().filter(is_its).any(|model| model.endpoints.iter().any(lately))
     }
 
     /// Hands a report to the engine's endpoints. One that has not reported for long is taken to
     /// have nothing to tell: what this gateway counts itself is better than an old figure.
-    pub(super) fn report(&mut self, address: SocketAddr, now: Instant, report: Option<&Report>) {
+    pub(super) fn report(
+        &mut self,
+        address: SocketAddr,
+        now: Instant,
+        report: Option<&FleetReport>,
+    ) {
         let Some(member) = self.engines.get_mut(&address) else { return };
         let report = match report {
             Some(report) => {
@@ -195,7 +206,7 @@ impl Crew {
             }
             None if member.heard.is_some_and(|at| now.duration_since(at) >= super::OLD) => {
                 member.heard = None;
-                Report::default()
+                FleetReport::default()
             }
             None => return,
         };
@@ -224,7 +235,7 @@ impl Crew {
         let Some(member) = self.engines.get_mut(&address) else { return };
         member.heard = None;
         for endpoint in &member.endpoints {
-            endpoint.report(&Report::default());
+            endpoint.report(&FleetReport::default());
         }
     }
 

@@ -28,16 +28,16 @@ pub(crate) mod tests;
 mod watch;
 mod world;
 
-pub use crate::fleet::{Found, Listing};
-pub use place::{Place, Pool, Port, Service};
+pub use crate::fleet::{FoundEngines, Listing};
+pub use place::{DiscoveryPlace, InferencePoolPlace, Port, ServicePlace};
 pub use ready::Readiness;
 pub use sources::connect;
-pub use standing::{Failing, Standing};
+pub use standing::{DiscoveryStatus, Failing};
 pub use watch::watch;
 
 /// Why engines cannot be looked for at all. What goes wrong later is logged and tried again.
 #[derive(Debug, thiserror::Error)]
-pub enum Problem {
+pub enum DiscoveryProblem {
     /// A model's place cannot be read.
     #[error("model {model:?}: {what}; hint: {hint}")]
     Place {

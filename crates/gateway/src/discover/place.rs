@@ -1,23 +1,23 @@
 //! Where a model's engines are to be looked for.
 
-use super::Problem;
-use crate::settings::Model;
+use super::DiscoveryProblem;
+use crate::settings::ModelSettings;
 use std::net::SocketAddr;
 
 /// Where a model's engines are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum DiscoveryPlace {
     /// At these addresses.
     Static(Vec<SocketAddr>),
     /// Behind a Service.
-    Service(Service),
+    Service(ServicePlace),
     /// In an `InferencePool`.
-    Pool(Pool),
+    Pool(InferencePoolPlace),
 }
 
 /// A port of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Service {
+pub struct ServicePlace {
     /// Its namespace.
     pub namespace: String,
     /// Its name.
@@ -37,32 +37,32 @@ pub enum Port {
 
 /// An `InferencePool`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pool {
+pub struct InferencePoolPlace {
     /// Its namespace.
     pub namespace: String,
     /// Its name.
     pub name: String,
 }
 
-impl Place {
+impl DiscoveryPlace {
     /// The place that a model names.
-    pub fn of(model: &Model) -> Result<Self, Problem> {
+    pub fn of(model: &ModelSettings) -> Result<Self, DiscoveryProblem> {
         match (model.endpoints.is_empty(), &model.service, &model.pool) {
             (false, None, None) => Ok(Self::Static(model.endpoints.clone())),
-            (true, Some(service), None) => read_service(service).ok_or_else(|| Problem::Place {
+            (true, Some(service), None) => read_service(service).ok_or_else(|| DiscoveryProblem::Place {
                 model: model.name.clone(),
                 what: format!("service {service:?} is not understood"),
                 hint: "write namespace/name:port, the port as the engine's number or by its name",
             }),
             (true, None, Some(pool)) => match read_name(pool) {
-                Some((namespace, name)) => Ok(Self::Pool(Pool { namespace, name })),
-                None => Err(Problem::Place {
+                Some((namespace, name)) => Ok(Self::Pool(InferencePoolPlace { namespace, name })),
+                None => Err(DiscoveryProblem::Place {
                     model: model.name.clone(),
                     what: format!("pool {pool:?} is not understood"),
                     hint: "write namespace/name",
                 }),
             },
-            _ => Err(Problem::Place {
+            _ => Err(DiscoveryProblem::Place {
                 model: model.name.clone(),
                 what: "not exactly one of endpoints, service and pool is said".to_owned(),
                 hint: "say one of them",
@@ -71,7 +71,7 @@ impl Place {
     }
 }
 
-fn read_service(text: &str) -> Option<Place> {
+fn read_service(text: &str) -> Option<DiscoveryPlace> {
     let (name, port) = text.rsplit_once(':')?;
     let (namespace, name) = read_name(name)?;
     let port = match port.parse::<u16>() {
@@ -79,7 +79,7 @@ fn read_service(text: &str) -> Option<Place> {
         Ok(number) => Port::Number(number),
         Err(_) => Port::Name(label(port)?),
     };
-    Some(Place::Service(Service { namespace, name, port }))
+    Some(DiscoveryPlace::Service(ServicePlace { namespace, name, port }))
 }
 
 fn read_name(text: &str) -> Option<(String, String)> {
@@ -105,20 +105,26 @@ fn label(text: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn service(text: &str) -> Result<Place, Problem> {
-        Place::of(&Model { service: Some(text.to_owned()), ..Model::default() })
+    fn service(text: &str) -> Result<DiscoveryPlace, DiscoveryProblem> {
+        DiscoveryPlace::of(&ModelSettings {
+            service: Some(text.to_owned()),
+            ..ModelSettings::default()
+        })
     }
 
-    fn pool(text: &str) -> Result<Place, Problem> {
-        Place::of(&Model { pool: Some(text.to_owned()), ..Model::default() })
+    fn pool(text: &str) -> Result<DiscoveryPlace, DiscoveryProblem> {
+        DiscoveryPlace::of(&ModelSettings {
+            pool: Some(text.to_owned()),
+            ..ModelSettings::default()
+        })
     }
 
     #[test]
     fn services_have_a_namespace_a_name_and_a_port() {
-        let Ok(Place::Service(found)) = service("team-a/llama:8000") else { panic!() };
+        let Ok(DiscoveryPlace::Service(found)) = service("team-a/llama:8000") else { panic!() };
         assert_eq!((&*found.namespace, &*found.name), ("team-a", "llama"));
         assert_eq!(found.port, Port::Number(8000));
-        let Ok(Place::Service(found)) = service("team-a/llama:http") else { panic!() };
+        let Ok(DiscoveryPlace::Service(found)) = service("team-a/llama:http") else { panic!() };
         assert_eq!(found.port, Port::Name("http".to_owned()));
         for wrong in [
             "llama:8000",
@@ -136,7 +142,7 @@ mod tests {
 
     #[test]
     fn pools_have_a_namespace_and_a_name() {
-        assert!(matches!(pool("a/llama.v1"), Ok(Place::Pool(_))));
+        assert!(matches!(pool("a/llama.v1"), Ok(DiscoveryPlace::Pool(_))));
         for wrong in ["llama", "a/", "/a", "a/b:80", "a/../b"] {
             assert!(pool(wrong).is_err(), "{wrong}");
         }
@@ -144,12 +150,12 @@ mod tests {
 
     #[test]
     fn exactly_one_place_is_said() {
-        assert!(Place::of(&Model::default()).is_err());
-        let both = Model {
+        assert!(DiscoveryPlace::of(&ModelSettings::default()).is_err());
+        let both = ModelSettings {
             service: Some("a/b:1".to_owned()),
             pool: Some("a/b".to_owned()),
-            ..Model::default()
+            ..ModelSettings::default()
         };
-        assert!(Place::of(&both).unwrap_err().to_string().contains("exactly one"));
+        assert!(DiscoveryPlace::of(&both).unwrap_err().to_string().contains("exactly one"));
     }
 }

@@ -1,7 +1,7 @@
 //! An `InferencePool` and its pods to engines.
 
-use crate::fleet::Found;
-use crate::settings::Engine;
+use crate::fleet::FoundEngines;
+use crate::settings::GatewayEngine;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
 use serde::Deserialize;
@@ -84,11 +84,11 @@ pub(super) fn member(from: &Pod) -> Option<Member> {
 pub(super) fn found<'a>(
     pool: &Chosen,
     pods: impl Iterator<Item = &'a Member>,
-    engine: Engine,
-) -> Vec<Found> {
+    engine: GatewayEngine,
+) -> Vec<FoundEngines> {
     let mine = pods.filter(|pod| pool.chooses(pod));
     let engines = mine.flat_map(|pod| {
-        pool.ports.iter().map(move |&port| Found {
+        pool.ports.iter().map(move |&port| FoundEngines {
             name: match pool.ports.len() {
                 1 => pod.name.clone(),
                 _ => format!("{}:{port}", pod.name),

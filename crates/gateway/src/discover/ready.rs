@@ -4,8 +4,8 @@
 //! be looked for is refused by itself and named, and never makes the gateway unready. So Envoy does it:
 //! a cluster that is new warms, and the others serve on.
 
-use super::{Listing, Standing};
-use crate::settings::Model;
+use super::{DiscoveryStatus, Listing};
+use crate::settings::ModelSettings;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -34,8 +34,8 @@ impl Readiness {
     pub fn judge(
         &self,
         listing: &Listing,
-        models: &[Model],
-        standing: &Standing,
+        models: &[ModelSettings],
+        standing: &DiscoveryStatus,
         now: Instant,
     ) -> Result<(), String> {
         if self.reached.load(Ordering::Relaxed) {
@@ -48,7 +48,7 @@ impl Readiness {
             self.reached.store(true, Ordering::Relaxed);
             return Ok(());
         }
-        let why = |model: &Model| match standing.failing_model(&model.name) {
+        let why = |model: &ModelSettings| match standing.failing_model(&model.name) {
             Some(why) => format!("{}: {why}", model.name),
             None => format!("{}: not listed yet", model.name),
         };

@@ -1,6 +1,6 @@
 //! What to believe: the new findings, or for now still the old ones.
 
-use crate::fleet::{Found, Listing};
+use crate::fleet::{FoundEngines, Listing};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Engines in a listing. Three times the 10^4 that a gateway is built for.
@@ -23,7 +23,7 @@ pub(super) struct Settled {
 /// all draining may go without a question, because nothing new went to them anyway.
 pub(super) fn settle(
     before: &Listing,
-    findings: BTreeMap<String, Option<Vec<Found>>>,
+    findings: BTreeMap<String, Option<Vec<FoundEngines>>>,
     confirmed: &BTreeSet<String>,
 ) -> Settled {
     let mut settled = Settled::default();

@@ -1,8 +1,8 @@
 //! EndpointSlices to engines.
 
 use super::place::Port;
-use crate::fleet::Found;
-use crate::settings::Engine;
+use crate::fleet::FoundEngines;
+use crate::settings::GatewayEngine;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -52,18 +52,18 @@ pub(super) fn slice(from: &EndpointSlice) -> Option<Slice> {
 pub(super) fn found<'a>(
     slices: impl Iterator<Item = &'a Slice>,
     port: &Port,
-    engine: Engine,
-) -> Vec<Found> {
-    let mut all: BTreeMap<String, Found> = BTreeMap::new();
+    engine: GatewayEngine,
+) -> Vec<FoundEngines> {
+    let mut all: BTreeMap<String, FoundEngines> = BTreeMap::new();
     for slice in slices {
         let Some(number) = slice.port(port) else { continue };
         for member in &slice.members {
             let address = SocketAddr::new(member.address, number);
             let name = member.pod.clone().unwrap_or_else(|| address.to_string());
             let (uid, draining) = (member.uid.clone(), member.draining);
-            let one = Found { name: name.clone(), address, uid, draining, engine };
+            let one = FoundEngines { name: name.clone(), address, uid, draining, engine };
             // Open before draining, IPv4 before IPv6: the same choice on every gateway.
-            let rank = |found: &Found| (found.draining, found.address);
+            let rank = |found: &FoundEngines| (found.draining, found.address);
             match all.get(&name) {
                 Some(other) if rank(other) <= rank(&one) => {}
                 _ => drop(all.insert(name, one)),

@@ -2,13 +2,13 @@
 //! pools. Never one per model: a thousand models would be a thousand connections.
 
 use super::mirror::{Mirror, Step};
-use super::place::{Place, Pool, Service};
+use super::place::{DiscoveryPlace, InferencePoolPlace, ServicePlace};
 use super::pools::{self, Chosen};
 use super::slices::{self, SERVICE_NAME, Slice};
 use super::standing::Noted;
 use super::watch::Asked;
-use super::{Failing, Found, Problem, Standing};
-use crate::settings::Engine;
+use super::{DiscoveryProblem, DiscoveryStatus, Failing, FoundEngines};
+use crate::settings::GatewayEngine;
 use futures::stream::{BoxStream, StreamExt as _};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -43,8 +43,8 @@ pub(super) enum Change {
 }
 
 /// A client for the cluster that this process is in, or that the kubeconfig names.
-pub async fn connect() -> Result<Client, Problem> {
-    let no = |error: &dyn std::fmt::Display| Problem::NoCluster(error.to_string());
+pub async fn connect() -> Result<Client, DiscoveryProblem> {
+    let no = |error: &dyn std::fmt::Display| DiscoveryProblem::NoCluster(error.to_string());
     let mut config = Config::infer().await.map_err(|error| no(&error))?;
     config.read_timeout = Some(SILENCE);
     config.reset_reader_on_write = true;
@@ -62,7 +62,7 @@ pub(super) async fn slices(
     namespace: String,
     asked: Asked,
     to: Sender<Change>,
-    standing: &Standing,
+    standing: &DiscoveryStatus,
 ) {
     let Asked { names, models } = asked;
     let api: Api<EndpointSlice> = Api::namespaced(client, &namespace);
@@ -90,7 +90,7 @@ pub(super) async fn pools(
     namespace: String,
     asked: Asked,
     to: Sender<Change>,
-    standing: &Standing,
+    standing: &DiscoveryStatus,
 ) {
     let Asked { names, models } = asked;
     let models = Arc::new(models);
@@ -143,18 +143,18 @@ pub(super) async fn pools(
 /// Asks the API server itself, not a watch, which engines a model has now.
 pub(super) async fn ask(
     client: &Client,
-    place: &Place,
-    engine: Engine,
-) -> Result<Vec<Found>, kube::Error> {
+    place: &DiscoveryPlace,
+    engine: GatewayEngine,
+) -> Result<Vec<FoundEngines>, kube::Error> {
     match place {
-        Place::Static(_) => Ok(Vec::new()),
-        Place::Service(Service { namespace, name, port }) => {
+        DiscoveryPlace::Static(_) => Ok(Vec::new()),
+        DiscoveryPlace::Service(ServicePlace { namespace, name, port }) => {
             let api: Api<EndpointSlice> = Api::namespaced(client.clone(), namespace);
             let wanted = ListParams::default().labels(&format!("{SERVICE_NAME}={name}"));
             let all: Vec<_> = api.list(&wanted).await?.iter().filter_map(slices::slice).collect();
             Ok(slices::found(all.iter(), port, engine))
         }
-        Place::Pool(Pool { namespace, name }) => {
+        DiscoveryPlace::Pool(InferencePoolPlace { namespace, name }) => {
             let api: Api<DynamicObject> =
                 Api::namespaced_with(client.clone(), namespace, &pools::resource());
             let pool = api.get_opt(name).await?.as_ref().and_then(pools::pool);
@@ -175,13 +175,13 @@ fn config() -> watcher::Config {
 struct Pulse<'a> {
     what: String,
     models: Arc<BTreeSet<String>>,
-    standing: &'a Standing,
+    standing: &'a DiscoveryStatus,
     /// While it is not.
     unwell: Option<Noted<'a>>,
 }
 
 impl<'a> Pulse<'a> {
-    fn new(what: String, models: Arc<BTreeSet<String>>, standing: &'a Standing) -> Self {
+    fn new(what: String, models: Arc<BTreeSet<String>>, standing: &'a DiscoveryStatus) -> Self {
         Self { what, models, standing, unwell: None }
     }
 

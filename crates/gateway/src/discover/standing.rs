@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How discovery stands, for readiness, the page of metrics and `/state`.
 #[derive(Debug, Default)]
-pub struct Standing {
+pub struct DiscoveryStatus {
     /// By what is looked at.
     failing: Mutex<BTreeMap<String, Failing>>,
     doubted: AtomicUsize,
@@ -26,11 +26,11 @@ pub struct Failing {
 /// A failure lasts until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Noted<'a> {
-    standing: &'a Standing,
+    standing: &'a DiscoveryStatus,
     what: String,
 }
 
-impl Standing {
+impl DiscoveryStatus {
     /// Watches that fail at the moment. What they listed last is used on.
     pub fn failing_watches(&self) -> usize {
         self.lock().len()

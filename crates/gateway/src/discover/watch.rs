@@ -1,11 +1,11 @@
 //! Runs the watches and publishes listings.
 
-use super::place::Place;
+use super::place::DiscoveryPlace;
 use super::settle::{ENGINES, settle};
 use super::sources::{self, Change};
 use super::world::World;
-use super::{Failing, Found, Listing, Problem, Standing};
-use crate::settings::{Engine, Model};
+use super::{DiscoveryProblem, DiscoveryStatus, Failing, FoundEngines, Listing};
+use crate::settings::{GatewayEngine, ModelSettings};
 use futures::future::{BoxFuture, FutureExt as _};
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use kube::Client;
@@ -34,22 +34,23 @@ const STEPS: usize = 1024;
 /// begins with what `out` holds, so engines that stay are never gone in between. Without a client
 /// it makes its own if a model needs one.
 pub async fn watch(
-    models: &[Model],
+    models: &[ModelSettings],
     client: Option<Client>,
     out: &channel::Sender<Listing>,
-    standing: &Standing,
-) -> Result<Infallible, Problem> {
+    standing: &DiscoveryStatus,
+) -> Result<Infallible, DiscoveryProblem> {
     let mut places = BTreeMap::new();
     let mut noted = Vec::new();
     for model in models {
-        match Place::of(model) {
+        match DiscoveryPlace::of(model) {
             Ok(place) => drop(places.insert(model.name.clone(), (place, model.engine))),
             // The others are looked for all the same.
             Err(problem) => noted.push(standing.note(&model.name, misplaced(model, &problem))),
         }
     }
     let mut world = World::new(places);
-    let needs_cluster = world.places.values().any(|(place, _)| !matches!(place, Place::Static(_)));
+    let needs_cluster =
+        world.places.values().any(|(place, _)| !matches!(place, DiscoveryPlace::Static(_)));
     let mut desk = Desk::new(out, standing);
     drop(desk.publish(&world));
     if !needs_cluster {
@@ -93,7 +94,7 @@ pub async fn watch(
     }
 }
 
-fn misplaced(model: &Model, problem: &Problem) -> Failing {
+fn misplaced(model: &ModelSettings, problem: &DiscoveryProblem) -> Failing {
     tracing::error!(model = model.name, error = %problem, "the model's engines cannot be looked for");
     let models = Arc::new(BTreeSet::from([model.name.clone()]));
     Failing { models, error: problem.to_string(), hint: "mend its place in the settings" }
@@ -110,17 +111,17 @@ pub(super) struct Asked {
 
 fn start<'a>(
     client: &Client,
-    places: &BTreeMap<String, (Place, Engine)>,
+    places: &BTreeMap<String, (DiscoveryPlace, GatewayEngine)>,
     to: &mpsc::Sender<Change>,
-    standing: &'a Standing,
+    standing: &'a DiscoveryStatus,
 ) -> FuturesUnordered<BoxFuture<'a, ()>> {
     let mut services: BTreeMap<&str, Asked> = BTreeMap::new();
     let mut pools: BTreeMap<&str, Asked> = BTreeMap::new();
     for (model, (place, _)) in places {
         let (asked, name) = match place {
-            Place::Static(_) => continue,
-            Place::Service(s) => (services.entry(&s.namespace).or_default(), &s.name),
-            Place::Pool(p) => (pools.entry(&p.namespace).or_default(), &p.name),
+            DiscoveryPlace::Static(_) => continue,
+            DiscoveryPlace::Service(s) => (services.entry(&s.namespace).or_default(), &s.name),
+            DiscoveryPlace::Pool(p) => (pools.entry(&p.namespace).or_default(), &p.name),
         };
         asked.names.insert(name.clone());
         asked.models.insert(model.clone());
@@ -138,7 +139,12 @@ fn start<'a>(
 }
 
 /// Asks the API server whether a model really has no engines any more.
-async fn confirm(client: Client, model: String, place: Place, engine: Engine) -> (String, bool) {
+async fn confirm(
+    client: Client,
+    model: String,
+    place: DiscoveryPlace,
+    engine: GatewayEngine,
+) -> (String, bool) {
     match sources::ask(&client, &place, engine).await {
         Ok(found) if found.is_empty() => return (model, true),
         // The watch is behind, or on its way to say so.
@@ -158,7 +164,7 @@ async fn at(due: Option<Instant>) {
 
 struct Desk<'a> {
     out: &'a channel::Sender<Listing>,
-    standing: &'a Standing,
+    standing: &'a DiscoveryStatus,
     confirmed: BTreeSet<String>,
     /// What was complained about already: a complaint is made once.
     doubted: BTreeSet<String>,
@@ -166,7 +172,7 @@ struct Desk<'a> {
 }
 
 impl<'a> Desk<'a> {
-    fn new(out: &'a channel::Sender<Listing>, standing: &'a Standing) -> Self {
+    fn new(out: &'a channel::Sender<Listing>, standing: &'a DiscoveryStatus) -> Self {
         let (confirmed, doubted) = (BTreeSet::new(), BTreeSet::new());
         Self { out, standing, confirmed, doubted, wrong_ports: BTreeMap::new() }
     }
@@ -175,7 +181,8 @@ impl<'a> Desk<'a> {
     fn publish(&mut self, world: &World) -> BTreeSet<String> {
         let findings = world.findings();
         // Once it has engines again, its next loss is a new question.
-        let is_empty = |found: &Option<Vec<Found>>| found.as_ref().is_some_and(Vec::is_empty);
+        let is_empty =
+            |found: &Option<Vec<FoundEngines>>| found.as_ref().is_some_and(Vec::is_empty);
         self.confirmed.retain(|model| findings.get(model).is_some_and(is_empty));
         let settled = settle(&self.out.borrow(), findings, &self.confirmed);
         if settled.too_many {

@@ -1,19 +1,19 @@
 //! Everything that the watches told, by model.
 
 use super::mirror::{Mirror, Step};
-use super::place::Place;
+use super::place::DiscoveryPlace;
 use super::pools::{self, Chosen};
 use super::slices::{self, Slice};
 use super::sources::Change;
-use crate::fleet::Found;
-use crate::settings::Engine;
+use crate::fleet::FoundEngines;
+use crate::settings::GatewayEngine;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 /// Everything that the watches told.
 #[derive(Debug, Default)]
 pub(super) struct World {
-    pub(super) places: BTreeMap<String, (Place, Engine)>,
+    pub(super) places: BTreeMap<String, (DiscoveryPlace, GatewayEngine)>,
     slices: BTreeMap<String, Mirror<Slice>>,
     pools: BTreeMap<String, Mirror<Chosen>>,
     pods: BTreeMap<String, Mirror<pools::Member>>,
@@ -21,7 +21,7 @@ pub(super) struct World {
 
 impl World {
     /// Nothing told yet.
-    pub(super) fn new(places: BTreeMap<String, (Place, Engine)>) -> Self {
+    pub(super) fn new(places: BTreeMap<String, (DiscoveryPlace, GatewayEngine)>) -> Self {
         Self { places, ..Self::default() }
     }
 
@@ -39,7 +39,7 @@ impl World {
     }
 
     /// The engines of every model; None for those that were not listed yet.
-    pub(super) fn findings(&self) -> BTreeMap<String, Option<Vec<Found>>> {
+    pub(super) fn findings(&self) -> BTreeMap<String, Option<Vec<FoundEngines>>> {
         // By Service once, because a thousand models in a namespace would each go through all.
         let mut by_service: BTreeMap<(&str, &str), Vec<&Slice>> = BTreeMap::new();
         for (namespace, mirror) in &self.slices {
@@ -47,14 +47,14 @@ impl World {
                 by_service.entry((namespace, &slice.service)).or_default().push(slice);
             }
         }
-        let found = |place: &Place, engine| match place {
-            Place::Static(addresses) => Some(static_engines(addresses, engine)),
-            Place::Service(s) => {
+        let found = |place: &DiscoveryPlace, engine| match place {
+            DiscoveryPlace::Static(addresses) => Some(static_engines(addresses, engine)),
+            DiscoveryPlace::Service(s) => {
                 self.slices.get(&s.namespace)?.whole()?;
                 let all = by_service.get(&(&*s.namespace, &*s.name));
                 Some(slices::found(all.into_iter().flatten().copied(), &s.port, engine))
             }
-            Place::Pool(p) => {
+            DiscoveryPlace::Pool(p) => {
                 let Some(pool) = self.pools.get(&p.namespace)?.whole()?.get(&p.name) else {
                     return Some(Vec::new());
                 };
@@ -70,7 +70,7 @@ impl World {
     pub(super) fn wrong_ports(&self) -> BTreeMap<String, String> {
         let mut wrong = BTreeMap::new();
         for (model, (place, _)) in &self.places {
-            let Place::Service(s) = place else { continue };
+            let DiscoveryPlace::Service(s) = place else { continue };
             let Some(all) = self.slices.get(&s.namespace).and_then(Mirror::whole) else { continue };
             let mut mine = all.values().filter(|slice| slice.service == s.name);
             if let Some(slice) = mine.find(|slice| slice.lacks(&s.port)) {
@@ -81,11 +81,11 @@ impl World {
     }
 }
 
-fn static_engines(addresses: &[SocketAddr], engine: Engine) -> Vec<Found> {
+fn static_engines(addresses: &[SocketAddr], engine: GatewayEngine) -> Vec<FoundEngines> {
     let unique: BTreeSet<_> = addresses.iter().copied().collect();
     let found = |address: SocketAddr| {
         let name = address.to_string();
-        Found { name, address, uid: None, draining: false, engine }
+        FoundEngines { name, address, uid: None, draining: false, engine }
     };
     unique.into_iter().map(found).collect()
 }

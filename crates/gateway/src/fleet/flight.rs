@@ -1,7 +1,7 @@
 //! What one request adds to an engine's counts while it is under way.
 
-use super::Endpoint;
-use crate::invariants::{Invariant, give_back};
+use super::FleetEndpoint;
+use crate::invariants::{GatewayInvariant, give_back};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use std::time::Instant;
 /// A request under way at an engine. Its counts go when it is dropped, however it ended.
 #[derive(Debug)]
 pub(crate) struct Flight {
-    endpoint: Arc<Endpoint>,
+    endpoint: Arc<FleetEndpoint>,
     /// Its prompt, until that is read.
     unread_tokens: Option<u64>,
     held_tokens: u64,
@@ -22,7 +22,7 @@ impl Flight {
     /// Counts a request with so many prompt tokens to read, which will hold so many. Of a stream the
     /// first token will tell when they are read.
     pub(crate) fn begin(
-        endpoint: Arc<Endpoint>,
+        endpoint: Arc<FleetEndpoint>,
         unread_tokens: u64,
         held_tokens: u64,
         stream: bool,
@@ -49,7 +49,7 @@ impl Flight {
     }
 
     /// Where it is under way.
-    pub(crate) const fn endpoint(&self) -> &Arc<Endpoint> {
+    pub(crate) const fn endpoint(&self) -> &Arc<FleetEndpoint> {
         &self.endpoint
     }
 
@@ -68,7 +68,7 @@ impl Flight {
 impl Drop for Flight {
     fn drop(&mut self) {
         self.forget_unread();
-        give_back!(self.endpoint.held_tokens, self.held_tokens, Invariant::Flights);
-        give_back!(self.endpoint.in_flight, 1, Invariant::Flights);
+        give_back!(self.endpoint.held_tokens, self.held_tokens, GatewayInvariant::Flights);
+        give_back!(self.endpoint.in_flight, 1, GatewayInvariant::Flights);
     }
 }

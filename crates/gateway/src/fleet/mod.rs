@@ -18,13 +18,13 @@ mod window;
 pub(crate) use flight::Flight;
 
 use crate::admit::{Gate, Prompt};
-use crate::invariants::Invariant;
+use crate::invariants::GatewayInvariant;
 use crate::meter::{EngineNow, EngineState};
 use crate::scan::Scanned;
-use crate::settings::Engine;
+use crate::settings::GatewayEngine;
 use breaker::Breaker;
 use flyball_routing::fair::Reported;
-use flyball_routing::{Moment, Policy, Ring, Seen};
+use flyball_routing::{ObservedEndpoints, ObservedMoment, Ring, RoutingPolicy};
 use pace::Pace;
 use reading::Reading;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +37,7 @@ use window::Learned;
 /// All engines by model. Replaced as a whole.
 #[derive(Debug, Default)]
 pub struct Fleet {
-    models: BTreeMap<String, Arc<Model>>,
+    models: BTreeMap<String, Arc<FleetModel>>,
     gone: Vec<Gone>,
 }
 
@@ -46,20 +46,20 @@ pub struct Fleet {
 #[derive(Clone, Debug)]
 struct Gone {
     model: Arc<str>,
-    endpoint: Weak<Endpoint>,
+    endpoint: Weak<FleetEndpoint>,
 }
 
 /// A model and its engines.
 #[derive(Debug)]
-pub struct Model {
+pub struct FleetModel {
     /// The name that clients say.
     pub name: Arc<str>,
     /// Its engines, in the order of their names.
-    pub endpoints: Vec<Arc<Endpoint>>,
+    pub endpoints: Vec<Arc<FleetEndpoint>>,
     /// Who owns which prefix.
     pub(crate) ring: Ring,
     /// Which prompts were seen, and where they went.
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<ObservedEndpoints>>,
     /// The mean prompt of late, in tokens.
     usual_prompt: Arc<AtomicU64>,
     /// Where requests wait for a turn.
@@ -83,12 +83,12 @@ pub(crate) struct Load {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
     /// By model.
-    pub models: BTreeMap<String, Vec<Found>>,
+    pub models: BTreeMap<String, Vec<FoundEngines>>,
 }
 
 /// An engine that was found.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Found {
+pub struct FoundEngines {
     /// The same on every gateway: `namespace/pod`, or the address where there is no name.
     pub name: String,
     /// Where it answers.
@@ -98,12 +98,12 @@ pub struct Found {
     /// Whether it is to finish what it has and get nothing new (a pod that is being deleted).
     pub draining: bool,
     /// What it is.
-    pub engine: Engine,
+    pub engine: GatewayEngine,
 }
 
 /// What an engine reports about itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Report {
+pub struct FleetReport {
     /// Requests that it works on.
     pub running: u32,
     /// Requests that wait in it.
@@ -137,14 +137,14 @@ pub(crate) struct Time {
 
 impl Millis {
     /// The same in the words of routing.
-    pub(crate) const fn moment(self) -> Moment {
-        Moment::of_millis(self.0)
+    pub(crate) const fn moment(self) -> ObservedMoment {
+        ObservedMoment::of_millis(self.0)
     }
 }
 
 /// One engine.
 #[derive(Debug)]
-pub struct Endpoint {
+pub struct FleetEndpoint {
     /// The same on every gateway.
     pub name: Arc<str>,
     /// A hash of the name, the same on every gateway.
@@ -154,7 +154,7 @@ pub struct Endpoint {
     /// Its pod's own id, if it is a pod.
     pub uid: Option<Arc<str>>,
     /// What it is.
-    pub engine: Engine,
+    pub engine: GatewayEngine,
     /// A number of its own in this process: connections are kept by it.
     pub(crate) slot: u32,
     /// The `host` header for it.
@@ -183,26 +183,26 @@ pub struct Endpoint {
 impl Fleet {
     /// The fleet after a listing. Engines that stay keep their counts, and so do those that come back.
     pub fn after(&self, listing: &Listing) -> Self {
-        let known: Vec<(Arc<str>, Arc<Endpoint>)> = self.known().collect();
-        let mut by_name: BTreeMap<(&str, &str), Vec<&Arc<Endpoint>>> = BTreeMap::new();
+        let known: Vec<(Arc<str>, Arc<FleetEndpoint>)> = self.known().collect();
+        let mut by_name: BTreeMap<(&str, &str), Vec<&Arc<FleetEndpoint>>> = BTreeMap::new();
         for (model, endpoint) in &known {
             by_name.entry((model, &endpoint.name)).or_default().push(endpoint);
         }
         let models = listing.models.iter().map(|(name, found)| {
             let before = self.models.get(name);
-            let kept = |f: &Found| {
+            let kept = |f: &FoundEngines| {
                 let old = by_name.get(&(name, &f.name))?.iter().find(|e| e.is(f))?;
                 old.listed(f.draining);
                 Some(Arc::clone(old))
             };
             let mut endpoints: Vec<_> = found
                 .iter()
-                .map(|f| kept(f).unwrap_or_else(|| Arc::new(Endpoint::new(f))))
+                .map(|f| kept(f).unwrap_or_else(|| Arc::new(FleetEndpoint::new(f))))
                 .collect();
             endpoints.sort_by(|a, b| a.name.cmp(&b.name));
             let ring = Ring::new(endpoints.iter().map(|endpoint| endpoint.key));
             let seen = before.map_or_else(
-                || Arc::new(Mutex::new(Seen::new(SEEN_PREFIXES))),
+                || Arc::new(Mutex::new(ObservedEndpoints::new(SEEN_PREFIXES))),
                 |before| Arc::clone(&before.seen),
             );
             let usual_prompt = before.map_or_else(
@@ -215,25 +215,25 @@ impl Fleet {
             let pace = before.map(|before| Arc::clone(&before.pace)).unwrap_or_default();
             let label = name.as_str().into();
             let model =
-                Model { name: label, endpoints, ring, seen, usual_prompt, gate, turns, pace };
+                FleetModel { name: label, endpoints, ring, seen, usual_prompt, gate, turns, pace };
             (name.clone(), Arc::new(model))
         });
         let mut after = Self { models: models.collect(), gone: Vec::new() };
         after.gone = after.gone_of(&known);
         let told: BTreeSet<u32> = after.known().map(|(_, endpoint)| endpoint.slot).collect();
-        let is_told = |old: &Endpoint| old.in_flight() == 0 || told.contains(&old.slot);
-        Invariant::Reported.hold(known.iter().all(|(_, old)| is_told(old)));
+        let is_told = |old: &FleetEndpoint| old.in_flight() == 0 || told.contains(&old.slot);
+        GatewayInvariant::Reported.hold(known.iter().all(|(_, old)| is_told(old)));
         after
     }
 
     /// Engines that are not listed any more and have requests under way, with their model's name.
-    pub fn gone(&self) -> impl Iterator<Item = (&str, Arc<Endpoint>)> {
+    pub fn gone(&self) -> impl Iterator<Item = (&str, Arc<FleetEndpoint>)> {
         let there = |gone: &Gone| gone.endpoint.upgrade().filter(|one| one.in_flight() > 0);
         self.gone.iter().filter_map(move |gone| Some((&*gone.model, there(gone)?)))
     }
 
     /// All engines that somebody may have a request at, with their model's name.
-    fn known(&self) -> impl Iterator<Item = (Arc<str>, Arc<Endpoint>)> {
+    fn known(&self) -> impl Iterator<Item = (Arc<str>, Arc<FleetEndpoint>)> {
         let listed = self.models.values().flat_map(|model| {
             model.endpoints.iter().map(|endpoint| (Arc::clone(&model.name), Arc::clone(endpoint)))
         });
@@ -243,7 +243,7 @@ impl Fleet {
 
     /// Those of the engines known before that are not listed here. Whether a request is under way at
     /// one is not asked: somebody may have chosen it a moment ago.
-    fn gone_of(&self, known: &[(Arc<str>, Arc<Endpoint>)]) -> Vec<Gone> {
+    fn gone_of(&self, known: &[(Arc<str>, Arc<FleetEndpoint>)]) -> Vec<Gone> {
         let listed: BTreeSet<u32> = self.endpoints().map(|endpoint| endpoint.slot).collect();
         let left = known.iter().filter(|(_, endpoint)| !listed.contains(&endpoint.slot));
         left.map(|(model, endpoint)| {
@@ -260,29 +260,29 @@ impl Fleet {
     }
 
     /// The model of this name.
-    pub fn model(&self, name: &str) -> Option<&Arc<Model>> {
+    pub fn model(&self, name: &str) -> Option<&Arc<FleetModel>> {
         self.models.get(name)
     }
 
     /// All models, by name.
-    pub fn models(&self) -> impl Iterator<Item = &Arc<Model>> {
+    pub fn models(&self) -> impl Iterator<Item = &Arc<FleetModel>> {
         self.models.values()
     }
 
     /// All engines of all models.
-    pub fn endpoints(&self) -> impl Iterator<Item = &Arc<Endpoint>> {
+    pub fn endpoints(&self) -> impl Iterator<Item = &Arc<FleetEndpoint>> {
         self.models.values().flat_map(|model| &model.endpoints)
     }
 }
 
-impl Model {
+impl FleetModel {
     /// The memory of prompts. Held for about a microsecond.
-    pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
+    pub(crate) fn seen(&self) -> MutexGuard<'_, ObservedEndpoints> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A prompt with these prefixes was last used by an engine at this time.
-    pub(crate) fn used(&self, prefixes: &[u64], endpoint: &Endpoint, now: Millis) {
+    pub(crate) fn used(&self, prefixes: &[u64], endpoint: &FleetEndpoint, now: Millis) {
         self.seen().sent_at(prefixes, endpoint.key, now.moment());
     }
 
@@ -297,11 +297,11 @@ impl Model {
 
     /// A prompt that came, before an engine has counted it. Where engines are not chosen by what they
     /// have cached, none is hoped to have any of it.
-    pub(crate) fn prompt_of(&self, scanned: &Scanned, policy: Policy) -> Prompt {
+    pub(crate) fn prompt_of(&self, scanned: &Scanned, policy: RoutingPolicy) -> Prompt {
         let forgot = |place: usize| self.endpoints[place].forgot();
         let known = match policy {
-            Policy::Prefix => self.seen().known_at(&scanned.prefixes, &self.ring, forgot),
-            Policy::LeastLoad | Policy::RoundRobin => 0,
+            RoutingPolicy::Prefix => self.seen().known_at(&scanned.prefixes, &self.ring, forgot),
+            RoutingPolicy::LeastLoad | RoutingPolicy::RoundRobin => 0,
         };
         self.gate.scale.prompt(scanned, known)
     }
@@ -312,9 +312,9 @@ impl Model {
     }
 }
 
-impl Endpoint {
+impl FleetEndpoint {
     /// One with nothing to do.
-    pub fn new(found: &Found) -> Self {
+    pub fn new(found: &FoundEngines) -> Self {
         Self {
             name: found.name.as_str().into(),
             key: xxhash_rust::xxh3::xxh3_64(found.name.as_bytes()),
@@ -343,7 +343,7 @@ impl Endpoint {
     }
 
     /// Takes in what the engine reports.
-    pub fn report(&self, report: &Report) {
+    pub fn report(&self, report: &FleetReport) {
         self.running.store(report.running, Ordering::Relaxed);
         self.waiting.store(report.waiting, Ordering::Relaxed);
         let kv = report.kv_used_per_thousand.unwrap_or(u32::MAX);
@@ -385,14 +385,14 @@ impl Endpoint {
     }
 
     /// What it tells about its cache: what was not used since then is gone.
-    pub(crate) fn has_forgotten(&self, forgot: Option<Moment>) {
+    pub(crate) fn has_forgotten(&self, forgot: Option<ObservedMoment>) {
         let forgot = forgot.map_or(u32::MAX, |moment| u32::from(moment.0));
         self.forgot.store(forgot, Ordering::Relaxed);
     }
 
     /// What was not used since then is gone from its cache; `None` if it does not tell.
-    pub fn forgot(&self) -> Option<Moment> {
-        u16::try_from(self.forgot.load(Ordering::Relaxed)).ok().map(Moment)
+    pub fn forgot(&self) -> Option<ObservedMoment> {
+        u16::try_from(self.forgot.load(Ordering::Relaxed)).ok().map(ObservedMoment)
     }
 
     /// Requests that this gateway has under way at it.
@@ -515,7 +515,7 @@ impl Endpoint {
         self.draining.load(Ordering::Relaxed) || self.is_told_to_drain()
     }
 
-    fn is(&self, found: &Found) -> bool {
+    fn is(&self, found: &FoundEngines) -> bool {
         *self.name == *found.name
             && self.address == found.address
             && self.uid.as_deref() == found.uid.as_deref()

@@ -3,7 +3,7 @@
 //! Of a stream, the first token tells that its prompt was read. A whole answer tells nothing until
 //! its end; its prompt is taken to be read after the time that this takes at the learned speed.
 
-use crate::invariants::{Invariant, give_back};
+use crate::invariants::{GatewayInvariant, give_back};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -57,8 +57,8 @@ impl Reading {
 
     /// It was read, or never will be.
     pub(super) fn end(&self, tokens: u64) {
-        give_back!(self.prompts, 1, Invariant::Unread);
-        give_back!(self.tokens, tokens, Invariant::Unread);
+        give_back!(self.prompts, 1, GatewayInvariant::Unread);
+        give_back!(self.tokens, tokens, GatewayInvariant::Unread);
     }
 
     /// A prompt is to be read whose end nobody will tell.

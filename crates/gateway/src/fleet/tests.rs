@@ -1,21 +1,21 @@
 use super::*;
 use proptest::prelude::*;
 
-fn found(name: &str, uid: u8) -> Found {
-    Found {
+fn found(name: &str, uid: u8) -> FoundEngines {
+    FoundEngines {
         name: format!("team/{name}"),
         address: ([10, 0, 0, 1], 8_000).into(),
         uid: Some(uid.to_string()),
         draining: false,
-        engine: Engine::Vllm,
+        engine: GatewayEngine::Vllm,
     }
 }
 
-fn listing(model: &str, found: Vec<Found>) -> Listing {
+fn listing(model: &str, found: Vec<FoundEngines>) -> Listing {
     Listing { models: [(model.to_owned(), found)].into() }
 }
 
-fn begin(endpoint: &Arc<Endpoint>) -> Flight {
+fn begin(endpoint: &Arc<FleetEndpoint>) -> Flight {
     Flight::begin(Arc::clone(endpoint), 10, 10, true, Instant::now())
 }
 

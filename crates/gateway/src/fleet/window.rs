@@ -1,6 +1,6 @@
 //! The window of an engine, with its clock and its lock.
 
-use flyball_routing::fair::{Reported, Window};
+use flyball_routing::fair::{AdmissionWindow, Reported};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ pub(super) struct Learned {
 
 #[derive(Debug)]
 struct State {
-    window: Window,
+    window: AdmissionWindow,
     /// The last report, or the last time that there should have been one.
     last: Instant,
     reported: bool,
@@ -59,8 +59,12 @@ impl Learned {
 impl Default for Learned {
     fn default() -> Self {
         Self {
-            limit: AtomicU32::new(Window::NEW.limit()),
-            state: Mutex::new(State { window: Window::NEW, last: Instant::now(), reported: false }),
+            limit: AtomicU32::new(AdmissionWindow::NEW.limit()),
+            state: Mutex::new(State {
+                window: AdmissionWindow::NEW,
+                last: Instant::now(),
+                reported: false,
+            }),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::connection::{Connection, Pool};
 use super::outgoing;
-use crate::fleet::Endpoint;
+use crate::fleet::FleetEndpoint;
 use crate::serve::Shared;
 use crate::sse::Watcher;
 use crate::surface::Surface;
@@ -94,7 +94,7 @@ impl Failed {
 /// One try.
 pub(crate) async fn attempt(
     pool: &Pool,
-    endpoint: &Arc<Endpoint>,
+    endpoint: &Arc<FleetEndpoint>,
     prepared: &Prepared<'_>,
 ) -> Result<Began, Failed> {
     let answer = connected(pool, endpoint, prepared).await;
@@ -110,7 +110,7 @@ pub(crate) async fn attempt(
 
 async fn connected(
     pool: &Pool,
-    endpoint: &Arc<Endpoint>,
+    endpoint: &Arc<FleetEndpoint>,
     prepared: &Prepared<'_>,
 ) -> Result<Began, Failed> {
     let mut nobody = Failed::NotConnected;
@@ -130,7 +130,7 @@ async fn connected(
 
 /// Whether an engine that said that it failed still is one. Every kind of engine has this path; one
 /// that does not know it is there to say so.
-pub(super) async fn is_alive(endpoint: &Endpoint, within: Duration) -> bool {
+pub(super) async fn is_alive(endpoint: &FleetEndpoint, within: Duration) -> bool {
     let question = Question {
         method: Method::GET,
         path: "/health".into(),
@@ -140,14 +140,14 @@ pub(super) async fn is_alive(endpoint: &Endpoint, within: Duration) -> bool {
     };
     match Wire::new(endpoint.address.to_string()).ask(&question).await {
         Ok(_) => true,
-        Err(wire::Problem::Status(status)) => !status.is_server_error(),
+        Err(wire::WireError::Status(status)) => !status.is_server_error(),
         Err(_) => false,
     }
 }
 
 async fn on(
     mut connection: Connection,
-    endpoint: &Arc<Endpoint>,
+    endpoint: &Arc<FleetEndpoint>,
     prepared: &Prepared<'_>,
 ) -> Result<Began, Failed> {
     let request = outgoing::request(
@@ -180,7 +180,7 @@ impl Stream {
     /// Reads up to the first event. What breaks before it can be tried elsewhere unseen.
     async fn await_event(
         &mut self,
-        endpoint: &Arc<Endpoint>,
+        endpoint: &Arc<FleetEndpoint>,
         prepared: &Prepared<'_>,
     ) -> Result<(), Failed> {
         let watcher = self.watcher.insert(Watcher::new(prepared.surface));
@@ -208,7 +208,7 @@ impl Stream {
 /// Waits for the engine, but not past the time there is, not for an engine that is lost, and not when
 /// the gateway ends: there is still time to say so.
 async fn watched<T>(
-    endpoint: &Arc<Endpoint>,
+    endpoint: &Arc<FleetEndpoint>,
     prepared: &Prepared<'_>,
     work: impl Future<Output = T>,
 ) -> Result<T, Failed> {

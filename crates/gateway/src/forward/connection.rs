@@ -1,7 +1,7 @@
 //! Connections to engines: made, kept for the next request, and cut when a client hangs up.
 
 use super::outgoing::Outgoing;
-use crate::fleet::Endpoint;
+use crate::fleet::FleetEndpoint;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
@@ -46,7 +46,7 @@ struct Idle {
 
 impl Connection {
     /// A new one.
-    pub(crate) async fn open(endpoint: &Arc<Endpoint>, within: Duration) -> io::Result<Self> {
+    pub(crate) async fn open(endpoint: &Arc<FleetEndpoint>, within: Duration) -> io::Result<Self> {
         let connecting = tokio::time::timeout(within, TcpStream::connect(endpoint.address));
         let stream = connecting.await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
         stream.set_nodelay(true)?;

@@ -11,7 +11,7 @@ use super::{Waiting, flight, note};
 use crate::accept::Worker;
 use crate::admit::Turn;
 use crate::choose::{Chosen, Wish};
-use crate::fleet::{Flight, Model};
+use crate::fleet::{FleetModel, Flight};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -61,7 +61,7 @@ impl Budget {
 /// What a race needs beside the two engines.
 pub(super) struct Race<'a> {
     pub(super) worker: &'a Arc<Worker>,
-    pub(super) model: &'a Model,
+    pub(super) model: &'a FleetModel,
     pub(super) wish: &'a Wish<'a>,
     pub(super) prepared: &'a Prepared<'a>,
     pub(super) stream: bool,

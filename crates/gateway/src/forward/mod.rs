@@ -26,7 +26,7 @@ pub(crate) use trail::Trail;
 use crate::accept::Worker;
 use crate::answer::{Payload, Problem};
 use crate::choose::{Chosen, Wish};
-use crate::fleet::{Endpoint, Flight, Model};
+use crate::fleet::{FleetEndpoint, FleetModel, Flight};
 use crate::kept;
 use crate::names::REQUEST_ID;
 use crate::scan::Scanned;
@@ -48,7 +48,7 @@ pub(crate) struct Job {
     pub(crate) headers: HeaderMap,
     pub(crate) scanned: Scanned,
     pub(crate) pieces: Arc<[Bytes]>,
-    pub(crate) model: Arc<Model>,
+    pub(crate) model: Arc<FleetModel>,
     /// By what its answer is kept, if it is.
     pub(crate) kept: Option<kept::Key>,
 }
@@ -207,7 +207,7 @@ fn kept(
 }
 
 /// Tells the breaker.
-fn note(endpoint: &Arc<Endpoint>, failed: Failed, worker: &Worker) {
+fn note(endpoint: &Arc<FleetEndpoint>, failed: Failed, worker: &Worker) {
     let now = worker.shared.now();
     let opened = match failed {
         // Full is no failure, and our own end is not the engine's.

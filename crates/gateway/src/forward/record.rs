@@ -5,10 +5,10 @@ use crate::accept::Reader;
 use crate::admit::{Place, Turn};
 use crate::answer::Problem;
 use crate::choose::Chosen;
-use crate::fleet::{Endpoint, Model};
+use crate::fleet::{FleetEndpoint, FleetModel};
 use crate::identify::Caller;
 use crate::kept::Gather;
-use crate::meter::{Finished, Outcome, Try};
+use crate::meter::{Finished, RequestOutcome, Try};
 use crate::serve::Shared;
 use crate::shadow::Followed;
 use crate::sse::{Finish, Usage};
@@ -33,7 +33,7 @@ pub(crate) struct Record {
     pub(crate) surface: Surface,
     pub(crate) caller: Option<Arc<Caller>>,
     pub(crate) model: Option<Arc<str>>,
-    pub(crate) endpoint: Option<Arc<Endpoint>>,
+    pub(crate) endpoint: Option<Arc<FleetEndpoint>>,
     pub(crate) status: u16,
     pub(crate) stream: bool,
     pub(crate) read: Option<Duration>,
@@ -68,7 +68,7 @@ pub(crate) struct Record {
     /// Its answer, if that is to be kept.
     pub(crate) keep: Option<Gather>,
     /// What its engine had in use until now, if that tells what it forgets.
-    used: Option<(Arc<Model>, Vec<u64>)>,
+    used: Option<(Arc<FleetModel>, Vec<u64>)>,
 }
 
 impl Record {
@@ -157,7 +157,7 @@ impl Record {
     }
 
     /// An engine was tried since then and gave no answer.
-    pub(crate) fn tried(&mut self, endpoint: &Endpoint, since: Instant, why: &'static str) {
+    pub(crate) fn tried(&mut self, endpoint: &FleetEndpoint, since: Instant, why: &'static str) {
         let began = since.saturating_duration_since(self.began);
         let endpoint = Arc::clone(&endpoint.name);
         self.tries.push(Try { endpoint, began, ended: self.age(), why });
@@ -174,11 +174,14 @@ impl Record {
     pub(crate) fn refuse(&mut self, problem: &Problem) {
         self.status = problem.status().as_u16();
         let tried = self.endpoint.is_some();
-        self.finish(if tried { Outcome::Failed } else { Outcome::Refused }, Some(problem.code()));
+        self.finish(
+            if tried { RequestOutcome::Failed } else { RequestOutcome::Refused },
+            Some(problem.code()),
+        );
     }
 
     /// It is over.
-    pub(crate) fn finish(&mut self, outcome: Outcome, reason: Option<&'static str>) {
+    pub(crate) fn finish(&mut self, outcome: RequestOutcome, reason: Option<&'static str>) {
         if std::mem::replace(&mut self.over, true) {
             return;
         }
@@ -187,7 +190,7 @@ impl Record {
             turn.spend(self.usage, now.saturating_duration_since(sent));
         }
         if let Some(followed) = self.followed.take() {
-            let whole = self.stream && outcome == Outcome::Answered && self.usage.output > 0;
+            let whole = self.stream && outcome == RequestOutcome::Answered && self.usage.output > 0;
             self.shared.shadows.end(&followed, whole.then_some(self.usage.output));
         }
         if let (Some((model, prefixes)), Some(endpoint)) = (self.used.take(), &self.endpoint) {
@@ -232,6 +235,6 @@ impl Record {
 
 impl Drop for Record {
     fn drop(&mut self) {
-        self.finish(Outcome::Cancelled, Reader::is_late().then_some(CLIENT_IDLE));
+        self.finish(RequestOutcome::Cancelled, Reader::is_late().then_some(CLIENT_IDLE));
     }
 }

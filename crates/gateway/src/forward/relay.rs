@@ -13,7 +13,7 @@ use super::record::Record;
 use crate::accept::Worker;
 use crate::answer::{Dialect, Problem};
 use crate::fleet::Flight;
-use crate::meter::Outcome;
+use crate::meter::RequestOutcome;
 use crate::sse::{Usage, Watcher, finish_of, usage_of};
 use bytes::{Bytes, BytesMut};
 use http_body::{Body as _, SizeHint};
@@ -274,7 +274,7 @@ impl Relay {
         }
         self.account();
         self.keep(erred);
-        self.record.finish(Outcome::Answered, None);
+        self.record.finish(RequestOutcome::Answered, None);
     }
 
     /// Keeps a whole answer, if it is one of those.
@@ -315,7 +315,7 @@ impl Relay {
         let problem = refusal.as_ref().unwrap_or(problem);
         self.over = true;
         self.account();
-        self.record.finish(Outcome::Broken, Some(problem.code()));
+        self.record.finish(RequestOutcome::Broken, Some(problem.code()));
         if self.watcher.is_none() {
             return Err(io::Error::other(problem.code()));
         }

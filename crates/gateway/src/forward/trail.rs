@@ -2,8 +2,8 @@
 
 use super::suspects::{Death, Key, MOST_DEATHS};
 use crate::answer::Problem;
-use crate::fleet::Endpoint;
-use crate::invariants::Invariant;
+use crate::fleet::FleetEndpoint;
+use crate::invariants::GatewayInvariant;
 use crate::serve::Shared;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Instant;
@@ -24,7 +24,7 @@ impl Trail {
     }
 
     /// An engine that got the request at this time died with it. One that was told to go dies of that.
-    pub(super) fn died(&self, shared: &Shared, endpoint: &Endpoint, sent: Instant) {
+    pub(super) fn died(&self, shared: &Shared, endpoint: &FleetEndpoint, sent: Instant) {
         if endpoint.is_leaving() {
             return;
         }
@@ -46,7 +46,7 @@ impl Trail {
 
     /// An engine is about to get it.
     pub(super) fn goes_on(&self) {
-        Invariant::Deaths.hold(self.deaths.load(Relaxed) < MOST_DEATHS);
+        GatewayInvariant::Deaths.hold(self.deaths.load(Relaxed) < MOST_DEATHS);
     }
 
     /// Whether engines died over its prompt before, and none has answered it since.

@@ -16,7 +16,7 @@ pub(crate) use key::{Key, may_be};
 use crate::answer::Payload;
 use crate::fleet::Millis;
 use crate::forward::{Job, Record};
-use crate::meter::Outcome;
+use crate::meter::RequestOutcome;
 use crate::serve::Shared;
 use crate::settings::ResponseCache;
 use bytes::Bytes;
@@ -107,6 +107,6 @@ pub(crate) fn look(
     record.bytes_out = answer.body.len() as u64;
     // No engine used a token.
     record.estimated = false;
-    record.finish(Outcome::Answered, None);
+    record.finish(RequestOutcome::Answered, None);
     Some(response)
 }

@@ -12,9 +12,9 @@ mod batch;
 mod pack;
 mod wire;
 
-use crate::fleet::{Endpoint, Fleet};
+use crate::fleet::{Fleet, FleetEndpoint};
 use batch::Event;
-use flyball_routing::{Horizon, Moment};
+use flyball_routing::{Horizon, ObservedMoment};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
@@ -36,13 +36,13 @@ const CONNECT: Duration = Duration::from_secs(5);
 
 /// How the listening goes, for the metrics.
 #[derive(Debug, Default)]
-pub struct Standing {
+pub struct EventsStatus {
     heard: AtomicUsize,
     batches: AtomicU64,
     missed: AtomicU64,
 }
 
-impl Standing {
+impl EventsStatus {
     /// Engines whose events are heard now.
     pub fn heard(&self) -> usize {
         self.heard.load(Relaxed)
@@ -65,7 +65,7 @@ pub async fn follow(
     fleet: impl Fn() -> Arc<Fleet>,
     ports: impl Fn() -> BTreeMap<String, u16>,
     began: Instant,
-    standing: Arc<Standing>,
+    standing: Arc<EventsStatus>,
 ) {
     let mut listening: BTreeMap<u32, (u16, tokio::task::AbortHandle)> = BTreeMap::new();
     let mut tasks = JoinSet::new();
@@ -89,14 +89,22 @@ pub async fn follow(
     }
 }
 
-fn wanted(fleet: &Fleet, ports: &BTreeMap<String, u16>) -> BTreeMap<u32, (Arc<Endpoint>, u16)> {
+fn wanted(
+    fleet: &Fleet,
+    ports: &BTreeMap<String, u16>,
+) -> BTreeMap<u32, (Arc<FleetEndpoint>, u16)> {
     let models = fleet.models().filter_map(|model| Some((model, *ports.get(&*model.name)?)));
     let all = models.flat_map(|(model, port)| model.endpoints.iter().map(move |e| (e, port)));
     all.map(|(endpoint, port)| (endpoint.slot, (Arc::clone(endpoint), port))).collect()
 }
 
 /// Listens to one engine until aborted.
-async fn listen(endpoint: Arc<Endpoint>, port: u16, began: Instant, standing: Arc<Standing>) {
+async fn listen(
+    endpoint: Arc<FleetEndpoint>,
+    port: u16,
+    began: Instant,
+    standing: Arc<EventsStatus>,
+) {
     let address = SocketAddr::new(endpoint.address.ip(), port);
     let mut ear = Ear { endpoint, horizon: Horizon::default(), next: None, began, standing };
     let mut pause = FIRST;
@@ -119,12 +127,12 @@ async fn listen(endpoint: Arc<Endpoint>, port: u16, began: Instant, standing: Ar
 
 /// What was heard of one engine.
 struct Ear {
-    endpoint: Arc<Endpoint>,
+    endpoint: Arc<FleetEndpoint>,
     horizon: Horizon,
     /// The number that comes next.
     next: Option<u64>,
     began: Instant,
-    standing: Arc<Standing>,
+    standing: Arc<EventsStatus>,
 }
 
 impl Ear {
@@ -136,7 +144,7 @@ impl Ear {
     }
 
     fn take(&mut self, number: u64, batch: &[u8]) {
-        let now = Moment::of_millis(self.began.elapsed().as_millis() as u64);
+        let now = ObservedMoment::of_millis(self.began.elapsed().as_millis() as u64);
         self.standing.batches.fetch_add(1, Relaxed);
         match self.next {
             // It counts from the beginning again: another process, with an empty cache.
@@ -160,10 +168,10 @@ impl Ear {
 }
 
 /// An engine that is heard, counted as long as it is.
-struct Heard(Arc<Standing>);
+struct Heard(Arc<EventsStatus>);
 
 impl Heard {
-    fn begin(standing: &Arc<Standing>) -> Self {
+    fn begin(standing: &Arc<EventsStatus>) -> Self {
         standing.heard.fetch_add(1, Relaxed);
         Self(Arc::clone(standing))
     }
@@ -178,18 +186,18 @@ impl Drop for Heard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::Found;
-    use crate::settings::Engine;
+    use crate::fleet::FoundEngines;
+    use crate::settings::GatewayEngine;
 
     fn ear() -> Ear {
-        let found = Found {
+        let found = FoundEngines {
             name: "e".into(),
             address: ([127, 0, 0, 1], 1).into(),
             draining: false,
-            engine: Engine::Vllm,
+            engine: GatewayEngine::Vllm,
             uid: None,
         };
-        let endpoint = Arc::new(Endpoint::new(&found));
+        let endpoint = Arc::new(FleetEndpoint::new(&found));
         let (horizon, standing) = (Horizon::default(), Arc::default());
         Ear { endpoint, horizon, next: None, began: Instant::now(), standing }
     }

@@ -1,7 +1,7 @@
 //! One talk with the operator, from connecting to its end.
 
 use super::connect::{Stream, connect, token};
-use super::{Came, Link};
+use super::{Came, OperatorLink};
 use flyball_resources::stream::{Down, MAX_BYTES, PATH, Protocol, Up};
 use futures::future::{BoxFuture, Fuse, FutureExt as _};
 use futures::stream::unfold;
@@ -85,7 +85,7 @@ impl Ended {
     }
 }
 
-impl Link {
+impl OperatorLink {
     /// Talks until it is over. Whether it ever was a talk, and why it is over.
     pub(super) async fn converse(&self) -> (Came, Ended) {
         match self.begin().await {

@@ -18,11 +18,11 @@ mod report;
 #[cfg(test)]
 mod tests;
 
-pub use now::{Came, Now};
+pub use now::{Came, LinkNow};
 pub(crate) use orders::Ordered;
 
 use crate::audit::Audit;
-use crate::serve::Running;
+use crate::serve::RunningGateway;
 use crate::settings::Operator;
 use backoff::Backoff;
 use flyball_resources::stream::{Down, Hello, Protocol, Up, Wake};
@@ -45,9 +45,9 @@ const STEADY: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_secs(1);
 
 /// To the operator. One for the whole gateway, behind an `Arc`.
-pub struct Link {
+pub struct OperatorLink {
     settings: Operator,
-    running: Arc<Running>,
+    running: Arc<RunningGateway>,
     hello: Hello,
     standing: Standing,
     audit: Option<Arc<Audit>>,
@@ -68,9 +68,9 @@ struct State {
     past: Past,
 }
 
-impl Link {
+impl OperatorLink {
     /// To the operator of these settings, for this gateway.
-    pub fn new(settings: Operator, running: Arc<Running>, version: &str) -> Self {
+    pub fn new(settings: Operator, running: Arc<RunningGateway>, version: &str) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let started = now.saturating_sub(running.began().elapsed());
         let hello = Hello {
@@ -119,8 +119,8 @@ impl Link {
     }
 
     /// How it goes.
-    pub fn now(&self) -> Now {
-        Now { drained: self.running.drained(), ..self.standing.now() }
+    pub fn now(&self) -> LinkNow {
+        LinkNow { drained: self.running.drained(), ..self.standing.now() }
     }
 
     async fn try_for_ever(&self) -> std::convert::Infallible {
@@ -228,7 +228,7 @@ impl Link {
     }
 }
 
-impl fmt::Debug for Link {
+impl fmt::Debug for OperatorLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Link").field("hello", &self.hello).finish_non_exhaustive()
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// How the talk with the operator goes. All zero where the settings name none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Now {
+pub struct LinkNow {
     /// Whether it is named and not heard.
     pub away: bool,
     /// Engines that get no new requests because it says so.
@@ -92,8 +92,8 @@ impl Standing {
         self.received.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn now(&self) -> Now {
-        Now {
+    pub(super) fn now(&self) -> LinkNow {
+        LinkNow {
             away: !self.here.load(Relaxed),
             drained: 0,
             tries: Came::ALL.map(|came| self.tries[came.index()].load(Relaxed)),

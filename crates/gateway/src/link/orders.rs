@@ -4,7 +4,7 @@
 //! engine that is listed again, or a model that comes later, goes by it too.
 
 use crate::admit::Objectives;
-use crate::fleet::{Endpoint, Fleet};
+use crate::fleet::{Fleet, FleetEndpoint};
 use crate::serve::Live;
 use flyball_resources::stream::{DrainMark, ModelOrders, Orders};
 use std::collections::{BTreeMap, BTreeSet};
@@ -101,7 +101,7 @@ impl<'a> Marks<'a> {
         all
     }
 
-    fn has(&self, endpoint: &Endpoint) -> bool {
+    fn has(&self, endpoint: &FleetEndpoint) -> bool {
         if self.by_name.is_empty() && self.by_address.is_empty() {
             return false;
         }
@@ -141,12 +141,12 @@ fn weights(orders: &Orders) -> BTreeMap<&str, BTreeMap<&str, u32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::{Found, Listing};
-    use crate::settings::{Engine, Model, Settings};
+    use crate::fleet::{FoundEngines, Listing};
+    use crate::settings::{GatewayEngine, GatewaySettingsFile, ModelSettings};
 
-    fn found(name: &str, port: u16) -> Found {
-        let (address, engine) = (([10, 0, 0, 1], port).into(), Engine::Vllm);
-        Found { name: name.to_owned(), address, draining: false, engine, uid: None }
+    fn found(name: &str, port: u16) -> FoundEngines {
+        let (address, engine) = (([10, 0, 0, 1], port).into(), GatewayEngine::Vllm);
+        FoundEngines { name: name.to_owned(), address, draining: false, engine, uid: None }
     }
 
     fn listing(engines: &[(&str, u16)]) -> Listing {
@@ -157,8 +157,11 @@ mod tests {
     /// Model `m`, with its engines behind this Service.
     fn live(service: Option<&str>) -> Live {
         let service = service.map(str::to_owned);
-        let model = Model { name: "m".to_owned(), service, ..Model::default() };
-        Live::new(&Settings { models: vec![model], ..Settings::default() }, None)
+        let model = ModelSettings { name: "m".to_owned(), service, ..ModelSettings::default() };
+        Live::new(
+            &GatewaySettingsFile { models: vec![model], ..GatewaySettingsFile::default() },
+            None,
+        )
     }
 
     fn mark(name: &str, address: &str) -> DrainMark {

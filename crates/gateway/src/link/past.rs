@@ -51,15 +51,15 @@ impl Past {
     }
 
     /// All of it, the oldest first; the younger part where it is more than a message may hold.
-    pub(super) fn told(&self, now: Instant) -> Vec<stream::Past> {
+    pub(super) fn told(&self, now: Instant) -> Vec<stream::ReportedPast> {
         let moment = |at: Instant, models: Vec<ModelDemand>| {
             let age = now.saturating_duration_since(at).as_millis();
-            stream::Past { age_ms: u64::try_from(age).unwrap_or(u64::MAX), models }
+            stream::ReportedPast { age_ms: u64::try_from(age).unwrap_or(u64::MAX), models }
         };
         let begin = self.begin.iter();
         let begin = begin.map(|(at, models)| moment(*at, models.values().cloned().collect()));
         let later = self.moments.iter().map(|(at, models)| moment(*at, models.clone()));
-        let mut told: Vec<stream::Past> = begin.chain(later).collect();
+        let mut told: Vec<stream::ReportedPast> = begin.chain(later).collect();
         let mut room = 2 * MAX_MODELS;
         let fits = told.iter().rev().take_while(|moment| {
             let fits = moment.models.len() <= room;

@@ -1,33 +1,33 @@
 //! What goes up each second.
 
-use crate::admit::Demand;
+use crate::admit::AdmittedDemand;
 use crate::meter::{EngineNow, EngineState, ModelNow};
-use crate::serve::Running;
+use crate::serve::RunningGateway;
 use flyball_resources::stream::{
     self, EndpointLoad, EndpointState, MAX_ENDPOINTS, MAX_MODELS, ModelDemand,
 };
 use std::collections::BTreeSet;
 
 /// How things stand at a gateway that goes by the orders of this number.
-pub(super) fn demand(running: &Running, orders: u64) -> stream::Demand {
+pub(super) fn demand(running: &RunningGateway, orders: u64) -> stream::ReportedDemand {
     let fleet = running.fleet();
     let now = running.glance(fleet.models().map(|model| &*model.name));
     // A model that is not served any more is not wanted, but its last requests may be under way.
     let unserved: BTreeSet<&str> = fleet.gone().map(|(model, _)| model).collect();
     let unserved =
         running.glance(unserved.into_iter().filter(|model| fleet.model(model).is_none()));
-    let mut demand = stream::Demand {
+    let mut demand = stream::ReportedDemand {
         models: now.iter().map(|model| of_model(&model.queue, running)).collect(),
         endpoints: now.iter().chain(&unserved).flat_map(of_endpoints).collect(),
         orders,
-        ..stream::Demand::default()
+        ..stream::ReportedDemand::default()
     };
     cut(&mut demand);
     demand
 }
 
 /// Leaves out what does not fit: the idle first, because the operator waits for those that drain.
-fn cut(demand: &mut stream::Demand) {
+fn cut(demand: &mut stream::ReportedDemand) {
     let left_out = |len: usize, most: usize| u32::try_from(len.saturating_sub(most));
     demand.models_left_out = left_out(demand.models.len(), MAX_MODELS).unwrap_or(u32::MAX);
     demand.endpoints_left_out = left_out(demand.endpoints.len(), MAX_ENDPOINTS).unwrap_or(u32::MAX);
@@ -42,7 +42,7 @@ fn cut(demand: &mut stream::Demand) {
     }
 }
 
-fn of_model(queue: &Demand, running: &Running) -> ModelDemand {
+fn of_model(queue: &AdmittedDemand, running: &RunningGateway) -> ModelDemand {
     let long = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
     ModelDemand {
         model: queue.model.clone(),
@@ -112,7 +112,7 @@ mod tests {
             EndpointLoad { state: EndpointState::Draining.into(), ..EndpointLoad::default() };
         let mut endpoints = vec![open; MAX_ENDPOINTS];
         endpoints.push(drains.clone());
-        let mut demand = stream::Demand { endpoints, ..stream::Demand::default() };
+        let mut demand = stream::ReportedDemand { endpoints, ..stream::ReportedDemand::default() };
         cut(&mut demand);
         assert_eq!((demand.endpoints.len(), demand.endpoints_left_out), (MAX_ENDPOINTS, 1));
         assert!(demand.endpoints.contains(&drains));

@@ -1,10 +1,10 @@
 //! The link against an operator of a few lines, and against none.
 
 use super::*;
-use crate::fleet::{Endpoint, Flight, Found, Listing};
+use crate::fleet::{FleetEndpoint, Flight, FoundEngines, Listing};
 use crate::meter::Finished;
 use crate::serve::{self, Listener};
-use crate::settings::{Engine, Settings};
+use crate::settings::{GatewayEngine, GatewaySettingsFile};
 use flyball_resources::stream::{
     DrainMark, EndpointLoad, EndpointState, MAJOR, ModelOrders, Orders, PATH, Welcome,
 };
@@ -27,27 +27,27 @@ struct Deaf;
 
 impl Listener for Deaf {
     fn finished(&self, _: &Finished<'_>) {}
-    fn cancelled(&self, _: &Arc<Endpoint>) {}
+    fn cancelled(&self, _: &Arc<FleetEndpoint>) {}
 }
 
-fn found(port: u16) -> Found {
-    Found {
+fn found(port: u16) -> FoundEngines {
+    FoundEngines {
         name: format!("team/pod-{port}"),
         address: ([10, 0, 0, 1], port).into(),
         uid: None,
         draining: false,
-        engine: Engine::Vllm,
+        engine: GatewayEngine::Vllm,
     }
 }
 
 /// A gateway with two engines of model `m`, and its link to this address.
-fn link(address: &str) -> Link {
-    let mut settings = Settings { threads: 1, ..Settings::default() };
+fn link(address: &str) -> OperatorLink {
+    let mut settings = GatewaySettingsFile { threads: 1, ..GatewaySettingsFile::default() };
     settings.listen.set_port(0);
     let running = Arc::new(serve::start(&settings, Arc::new(Deaf)).unwrap());
     running.list(&Listing { models: [("m".to_owned(), vec![found(1), found(2)])].into() });
     let operator = Operator { address: address.to_owned(), ..Operator::default() };
-    Link::new(operator, running, "1.0.0").named("gateway-0")
+    OperatorLink::new(operator, running, "1.0.0").named("gateway-0")
 }
 
 fn drains(sequence: u64) -> Down {
@@ -199,7 +199,7 @@ fn welcome(major: u32, minor: u32) -> Down {
     Down { welcome: Some(welcome), ..Down::default() }
 }
 
-async fn tried(says: Vec<Result<Down, Status>>) -> (Link, Came, String) {
+async fn tried(says: Vec<Result<Down, Status>>) -> (OperatorLink, Came, String) {
     let address = operator(Says(says)).await;
     let link = link(&format!("http://{address}"));
     link.take(drains(1));

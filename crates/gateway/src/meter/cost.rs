@@ -19,7 +19,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 #[expect(clippy::print_stdout, reason = "the figure is what this is for")]
 fn counting_costs_less_than_two_microseconds_with_everything_on() {
     let mut settings = settings();
-    let model = |n: u32| crate::settings::Model { name: format!("m{n}"), ..Default::default() };
+    let model =
+        |n: u32| crate::settings::ModelSettings { name: format!("m{n}"), ..Default::default() };
     settings.models.extend((0..998).map(model));
     // Nothing listens there: spans are made and dropped, which costs what sending costs here.
     settings.telemetry.otlp = Some("http://127.0.0.1:9".to_owned());

@@ -2,9 +2,9 @@
 
 use super::recent;
 use super::spread::filled;
-use super::{EngineNow, Meter, ModelNow, Now, Outcome};
-use crate::Demand;
-use crate::state::{self, State};
+use super::{EngineNow, Meter, MeterNow, ModelNow, RequestOutcome};
+use crate::AdmittedDemand;
+use crate::state::{self, GatewayStateView};
 use std::cmp::Reverse;
 use std::time::SystemTime;
 
@@ -13,13 +13,13 @@ const TOP: usize = 10;
 
 impl Meter {
     /// One look at everything.
-    pub fn state(&self, at: SystemTime) -> State {
+    pub fn state(&self, at: SystemTime) -> GatewayStateView {
         let now = self.now.get().map(|look| look()).unwrap_or_default();
         let mut refusals: Vec<_> = self.totals.refused.recent(at);
         refusals.sort_by_key(|(_, count)| Reverse(*count));
         let refusal =
             |(reason, count): (&str, u64)| state::Refusal { reason: reason.into(), count };
-        State {
+        GatewayStateView {
             version: state::VERSION,
             time: jiff::Timestamp::try_from(at).unwrap_or_default().to_string(),
             gateways: 1,
@@ -33,7 +33,7 @@ impl Meter {
         }
     }
 
-    fn troubles(&self, now: &Now) -> Vec<state::Trouble> {
+    fn troubles(&self, now: &MeterNow) -> Vec<state::TroubleView> {
         [
             ("draining", usize::from(now.draining)),
             ("zombies", now.zombies),
@@ -46,16 +46,16 @@ impl Meter {
         ]
         .into_iter()
         .filter(|(_, count)| *count > 0)
-        .map(|(what, count)| state::Trouble { what: what.to_owned(), count })
+        .map(|(what, count)| state::TroubleView { what: what.to_owned(), count })
         .collect()
     }
 
-    fn model(&self, now: &ModelNow, at: SystemTime) -> state::Model {
+    fn model(&self, now: &ModelNow, at: SystemTime) -> state::ModelView {
         let names = self.names.load();
         // A model beyond the cap has no counts of its own; those of all others would mislead.
         let own = names.models.get(&*now.name);
         let minute = own.and_then(|model| model.recent.minute(at));
-        state::Model {
+        state::ModelView {
             name: now.name.to_string(),
             engines: now.engines.iter().map(engine).collect(),
             queue: queue(&now.queue),
@@ -66,14 +66,14 @@ impl Meter {
     }
 
     /// The ten slowest and the ten heaviest, by name.
-    fn callers_of_note(&self, at: SystemTime) -> Vec<state::Caller> {
+    fn callers_of_note(&self, at: SystemTime) -> Vec<state::CallerView> {
         let names = self.names.load();
-        let mut all: Vec<state::Caller> = names
+        let mut all: Vec<state::CallerView> = names
             .callers
             .iter()
             .filter_map(|(name, caller)| {
                 let minute = caller.recent.minute(at).filter(|minute| minute.all() > 0)?;
-                Some(state::Caller {
+                Some(state::CallerView {
                     name: name.to_string(),
                     requests_per_second: rate(&minute),
                     last_minute: last_minute(&minute),
@@ -83,7 +83,7 @@ impl Meter {
         all.sort_by_key(|caller| Reverse(caller.last_minute.tokens()));
         let mut of_note: Vec<_> = all.drain(..TOP.min(all.len())).collect();
         // The slowest of the rest: the slowest of all are among both.
-        let slow = |caller: &state::Caller| caller.last_minute.first_token.p95_seconds;
+        let slow = |caller: &state::CallerView| caller.last_minute.first_token.p95_seconds;
         all.sort_by(|a, b| slow(b).partial_cmp(&slow(a)).unwrap_or(std::cmp::Ordering::Equal));
         of_note.extend(all.into_iter().take(TOP));
         of_note.sort_by(|a, b| a.name.cmp(&b.name));
@@ -91,8 +91,8 @@ impl Meter {
     }
 }
 
-fn engine(now: &EngineNow) -> state::Engine {
-    state::Engine {
+fn engine(now: &EngineNow) -> state::EngineView {
+    state::EngineView {
         name: now.name.to_string(),
         address: now.address.to_string(),
         state: now.state.name().to_owned(),
@@ -103,9 +103,9 @@ fn engine(now: &EngineNow) -> state::Engine {
     }
 }
 
-fn queue(now: &Demand) -> state::Queue {
+fn queue(now: &AdmittedDemand) -> state::QueueView {
     let seconds = |millis: u64| std::time::Duration::from_millis(millis).as_secs_f64();
-    state::Queue {
+    state::QueueView {
         waiting: now.waiting,
         held: now.held,
         backlog_tokens: now.backlog_tokens,
@@ -119,11 +119,11 @@ fn queue(now: &Demand) -> state::Queue {
 fn last_minute(minute: &recent::Minute) -> state::Minute {
     let [input_tokens, cached_tokens, output_tokens] = minute.tokens;
     state::Minute {
-        answered: minute.of(Outcome::Answered),
-        refused: minute.of(Outcome::Refused),
-        failed: minute.of(Outcome::Failed),
-        broken: minute.of(Outcome::Broken),
-        cancelled: minute.of(Outcome::Cancelled),
+        answered: minute.of(RequestOutcome::Answered),
+        refused: minute.of(RequestOutcome::Refused),
+        failed: minute.of(RequestOutcome::Failed),
+        broken: minute.of(RequestOutcome::Broken),
+        cancelled: minute.of(RequestOutcome::Cancelled),
         input_tokens,
         cached_tokens,
         output_tokens,

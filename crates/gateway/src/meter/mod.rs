@@ -29,11 +29,13 @@ mod tests;
 #[cfg(test)]
 mod traced;
 
-pub use now::{EngineNow, EngineState, Engines, KvEvents, ModelNow, Now, Recoveries, Suspected};
+pub use now::{
+    EngineNow, EngineState, Engines, KvEvents, MeterNow, ModelNow, Recoveries, Suspected,
+};
 pub use series::{ARMS, CALLERS, MODELS};
 pub use spread::quantile;
 
-use crate::settings::Settings;
+use crate::settings::GatewaySettingsFile;
 use crate::settings::reload::Reload;
 use crate::sse::{Finish, Usage};
 use crate::surface::Surface;
@@ -56,7 +58,7 @@ use std::time::{Duration, SystemTime};
 pub struct Meter {
     names: ArcSwap<Names>,
     totals: Totals,
-    now: OnceLock<Box<dyn Fn() -> Now + Send + Sync>>,
+    now: OnceLock<Box<dyn Fn() -> MeterNow + Send + Sync>>,
     reload: ArcSwap<Reload>,
     log: Option<AccessLog>,
     log_on: AtomicBool,
@@ -95,7 +97,7 @@ pub struct Finished<'a> {
     /// The status that the client got.
     pub status: u16,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: RequestOutcome,
     /// Why it got no answer of an engine, from a closed list.
     pub reason: Option<&'static str>,
     /// Whether it was a stream.
@@ -163,7 +165,8 @@ impl Finished<'_> {
 
     /// The mean time of a token after the first, of a stream that came whole.
     pub fn per_token(&self) -> Option<Duration> {
-        let first = self.first.filter(|_| self.stream && self.outcome == Outcome::Answered)?;
+        let first =
+            self.first.filter(|_| self.stream && self.outcome == RequestOutcome::Answered)?;
         let tokens = self.usage.output.checked_sub(1).filter(|tokens| *tokens > 0)?;
         // In nanoseconds, because a division of microseconds by thousands of tokens loses too much.
         let nanos = self.took.saturating_sub(first).as_nanos() / u128::from(tokens);
@@ -173,7 +176,7 @@ impl Finished<'_> {
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Outcome {
+pub enum RequestOutcome {
     /// Whole.
     Answered,
     /// Refused by us before an engine saw it.
@@ -186,7 +189,7 @@ pub enum Outcome {
     Cancelled,
 }
 
-impl Outcome {
+impl RequestOutcome {
     /// All of them.
     pub const ALL: [Self; 5] =
         [Self::Answered, Self::Refused, Self::Failed, Self::Broken, Self::Cancelled];
@@ -234,7 +237,7 @@ struct Totals {
 
 impl Meter {
     /// One that counts, and writes neither lines nor spans.
-    pub fn quiet(settings: &Settings) -> Self {
+    pub fn quiet(settings: &GatewaySettingsFile) -> Self {
         let totals = Totals {
             refused: Reasons::default(),
             choices: Default::default(),
@@ -264,7 +267,7 @@ impl Meter {
     /// One that also writes lines to `out` and spans to the receiver of the settings, if they name
     /// one. Dropping it does what [`Self::close`] does.
     pub fn start(
-        settings: &Settings,
+        settings: &GatewaySettingsFile,
         version: &'static str,
         out: impl Write + Send + 'static,
     ) -> Result<Self, MeterError> {
@@ -284,14 +287,14 @@ impl Meter {
     }
 
     /// Follows changed settings. The receiver of spans stays as it was.
-    pub fn follow(&self, settings: &Settings) {
+    pub fn follow(&self, settings: &GatewaySettingsFile) {
         self.names.rcu(|before| Names::of(settings, before));
         self.log_on.store(settings.telemetry.access_log, Relaxed);
         self.sampled_per_thousand.store(settings.telemetry.sampled_per_thousand, Relaxed);
     }
 
     /// Says where to look for what is under way. Only the first call matters.
-    pub fn look_at(&self, now: impl Fn() -> Now + Send + Sync + 'static) {
+    pub fn look_at(&self, now: impl Fn() -> MeterNow + Send + Sync + 'static) {
         // A second one would be a second data plane, which there is not.
         let _ = self.now.set(Box::new(now));
     }

@@ -1,12 +1,12 @@
 //! What is under way right now. The data plane counts it anyway; the pages ask.
 
-use crate::admit::Demand;
+use crate::admit::AdmittedDemand;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// What is under way right now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Now {
+pub struct MeterNow {
     /// Connections of clients.
     pub connections: usize,
     /// Requests.
@@ -38,7 +38,7 @@ pub struct Now {
     /// What engines tell about their caches.
     pub kv_events: KvEvents,
     /// How the talk with the operator goes.
-    pub operator: crate::link::Now,
+    pub operator: crate::link::LinkNow,
 }
 
 /// How the listening to events about caches goes.
@@ -95,7 +95,7 @@ pub struct ModelNow {
     /// Its engines.
     pub engines: Vec<EngineNow>,
     /// Who waits for it.
-    pub queue: Demand,
+    pub queue: AdmittedDemand,
     /// Why its engines cannot be looked for, and what to do, if they cannot.
     pub trouble: Option<String>,
 }

@@ -1,11 +1,11 @@
 //! What the meter has for the page of metrics.
 
 use super::series::{CLASSES, Model, OPERATIONS, Operation, TOKEN_TYPES};
-use super::{EngineState, Finish, Meter, ModelNow, Now, Outcome};
-use crate::admit::Demand;
-use crate::invariants::Invariant;
+use super::{EngineState, Finish, Meter, MeterNow, ModelNow, RequestOutcome};
+use crate::admit::AdmittedDemand;
+use crate::invariants::GatewayInvariant;
 use crate::link::Came;
-use flyball_telemetry::metrics::{Metric, Page, Sizes, Source};
+use flyball_telemetry::metrics::{Metric, MetricsSource, Page, Sizes};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -19,7 +19,7 @@ type ValueOf = fn(&ModelNow) -> f64;
 /// A sum of a model that only grows.
 type TotalOf = fn(&ModelNow) -> u64;
 
-impl Source for Meter {
+impl MetricsSource for Meter {
     fn write(&self, page: &mut Page<'_>) -> fmt::Result {
         self.gen_ai(page)?;
         self.requests(page)?;
@@ -62,7 +62,7 @@ impl Meter {
     fn requests(&self, page: &mut Page<'_>) -> fmt::Result {
         let names = self.names.load();
         let requests = names.models.iter().flat_map(|(name, model)| {
-            Outcome::ALL.iter().zip(&model.requests).flat_map(move |(outcome, by_class)| {
+            RequestOutcome::ALL.iter().zip(&model.requests).flat_map(move |(outcome, by_class)| {
                 let by_class = CLASSES.iter().zip(by_class);
                 by_class.map(move |(class, count)| ([&**name, outcome.name(), *class], get(count)))
             })
@@ -117,7 +117,7 @@ impl Meter {
     fn callers(&self, page: &mut Page<'_>) -> fmt::Result {
         let names = self.names.load();
         let requests = names.callers.iter().flat_map(|(name, caller)| {
-            let by_outcome = Outcome::ALL.iter().zip(&caller.requests);
+            let by_outcome = RequestOutcome::ALL.iter().zip(&caller.requests);
             by_outcome.map(move |(outcome, count)| ([&**name, outcome.name()], get(count)))
         });
         page.counter(Metric::GatewayCallerRequests, requests)?;
@@ -138,7 +138,7 @@ impl Meter {
     }
 
     /// Who waits for which model, and what it has.
-    fn models_now(&self, now: &Now, page: &mut Page<'_>) -> fmt::Result {
+    fn models_now(&self, now: &MeterNow, page: &mut Page<'_>) -> fmt::Result {
         let names = self.names.load();
         let shown = || now.models.iter().filter(|model| names.models.contains_key(&*model.name));
         let engines = shown().flat_map(|model| {
@@ -172,16 +172,16 @@ impl Meter {
             page.counter(metric, shown().map(|model| ([&*model.name], value(model))))?;
         }
         let objectives = shown().flat_map(|model| {
-            let Demand { missed_first_token, missed_between_tokens, .. } = model.queue;
+            let AdmittedDemand { missed_first_token, missed_between_tokens, .. } = model.queue;
             [("first_token", missed_first_token), ("between_tokens", missed_between_tokens)]
                 .map(|(objective, count)| ([&*model.name, objective], count))
         });
         page.counter(Metric::GatewayMissedObjective, objectives)?;
-        let broken = Invariant::ALL.map(|invariant| ([invariant.id()], invariant.broken()));
+        let broken = GatewayInvariant::ALL.map(|invariant| ([invariant.id()], invariant.broken()));
         page.counter(Metric::GatewayInvariantBroken, broken)
     }
 
-    fn itself(&self, now: &Now, page: &mut Page<'_>) -> fmt::Result {
+    fn itself(&self, now: &MeterNow, page: &mut Page<'_>) -> fmt::Result {
         let engines = EngineState::ALL.map(|state| ([state.name()], exact(now.engines.of(state))));
         page.gauge(Metric::GatewayEngines, engines)?;
         let reload = self.reload.load();

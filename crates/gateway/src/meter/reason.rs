@@ -79,7 +79,7 @@ impl Reasons {
 mod tests {
     use super::*;
     use crate::answer::Problem;
-    use crate::scan::Refused;
+    use crate::scan::ScanError;
 
     #[test]
     fn every_code_of_an_answer_has_its_own_count() {
@@ -91,7 +91,7 @@ mod tests {
             Problem::TooFast { retry_after_s: 1 },
             Problem::Full,
             Problem::CallerFull,
-            Problem::Body(Refused::TooLong { limit: 1 }),
+            Problem::Body(ScanError::TooLong { limit: 1 }),
             Problem::BodyTimeout,
             Problem::BodyBroken,
             Problem::NoModel { model: String::new() },

@@ -6,7 +6,7 @@
 //! of thousands and only here.
 
 use super::spread::{BUCKETS, Spread};
-use super::{Finished, Outcome};
+use super::{Finished, RequestOutcome};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -138,7 +138,7 @@ impl Minute {
     }
 
     /// Requests that ended so.
-    pub(super) const fn of(&self, outcome: Outcome) -> u64 {
+    pub(super) const fn of(&self, outcome: RequestOutcome) -> u64 {
         self.requests[outcome.index()]
     }
 }
@@ -177,7 +177,7 @@ mod tests {
         let minute = recent.minute(at(200)).unwrap();
         // The slot that fills now is empty yet.
         assert_eq!(minute.all(), 60);
-        assert_eq!(minute.of(Outcome::Answered), 60);
+        assert_eq!(minute.of(RequestOutcome::Answered), 60);
         assert_eq!(minute.tokens, [60_000, 60 * 768, 60 * 101]);
         assert_eq!(minute.rated, (10, Duration::from_secs(10)));
         assert_eq!(minute.first.iter().sum::<u64>(), 60);
@@ -189,7 +189,8 @@ mod tests {
     #[test]
     fn errors_have_no_times() {
         let recent = Recent::default();
-        recent.count(&Finished { status: 503, outcome: Outcome::Failed, ..request() }, at(0));
+        recent
+            .count(&Finished { status: 503, outcome: RequestOutcome::Failed, ..request() }, at(0));
         let minute = recent.minute(at(1)).unwrap();
         assert_eq!((minute.all(), minute.first.iter().sum::<u64>()), (1, 0));
     }

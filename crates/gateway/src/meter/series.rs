@@ -6,8 +6,8 @@
 
 use super::histogram::{DURATION, FIRST, Histogram, PER_TOKEN, TOKENS, WAIT};
 use super::recent::Recent;
-use super::{Finish, Finished, Outcome};
-use crate::settings::Settings;
+use super::{Finish, Finished, RequestOutcome};
+use crate::settings::GatewaySettingsFile;
 use crate::surface::Surface;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -88,7 +88,7 @@ pub(super) struct Names {
 impl Names {
     /// The names of these settings. Those that stay keep their counts, those that are gone leave
     /// with theirs, so reloading for ever does not grow anything.
-    pub(super) fn of(settings: &Settings, before: &Self) -> Self {
+    pub(super) fn of(settings: &GatewaySettingsFile, before: &Self) -> Self {
         let models = settings.models.iter().map(|model| model.name.as_str());
         let callers = settings.keys.iter().map(|key| key.name.as_str());
         Self {
@@ -181,7 +181,7 @@ impl Model {
 impl Operation {
     fn count(&self, finished: &Finished<'_>) {
         let Finished { outcome, took, first, usage, .. } = finished;
-        if matches!(outcome, Outcome::Answered | Outcome::Broken) {
+        if matches!(outcome, RequestOutcome::Answered | RequestOutcome::Broken) {
             self.duration.add_time(*took);
         }
         if let Some(first) = first {
@@ -240,7 +240,7 @@ fn kept<'a, T: Default>(
 
 /// Every arm of every split, up to [`ARMS`].
 fn arms(
-    settings: &Settings,
+    settings: &GatewaySettingsFile,
     before: &Names,
 ) -> BTreeMap<Box<str>, BTreeMap<Box<str>, Arc<AtomicU64>>> {
     let mut arms = BTreeMap::<Box<str>, BTreeMap<Box<str>, Arc<AtomicU64>>>::new();
@@ -297,7 +297,7 @@ mod tests {
         for surface in Surface::ALL {
             assert_eq!(OPERATIONS[operation_index(surface)], surface.operation());
         }
-        for (index, outcome) in Outcome::ALL.into_iter().enumerate() {
+        for (index, outcome) in RequestOutcome::ALL.into_iter().enumerate() {
             assert_eq!(outcome.index(), index);
         }
         for (index, finish) in Finish::ALL.into_iter().enumerate() {

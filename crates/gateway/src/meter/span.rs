@@ -7,8 +7,8 @@
 //! or for a model that is woken, an engine is chosen, some tries may fail, and the client's span is
 //! the one that brings the answer, with the wait for its first token and the stream that follows.
 
-use super::{Finished, Outcome};
-use flyball_telemetry::traces::{Context, Side, Span, Value};
+use super::{Finished, RequestOutcome};
+use flyball_telemetry::traces::{Span, SpanSide, TraceContext, Value};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 
@@ -16,9 +16,9 @@ use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ids {
     /// Of the request as it came to us.
-    pub(super) server: Context,
+    pub(super) server: TraceContext,
     /// Of what we ask an engine.
-    pub(super) client: Context,
+    pub(super) client: TraceContext,
     /// Who called us.
     pub(super) parent: Option<u64>,
     /// What the others are made of.
@@ -35,21 +35,21 @@ impl Ids {
         secret: u64,
         per_thousand: u32,
     ) -> Self {
-        let parent = traceparent.and_then(Context::parse);
+        let parent = traceparent.and_then(TraceContext::parse);
         let nanos = started.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         #[expect(clippy::cast_possible_truncation, reason = "a seed needs no more than 64 bits")]
         let seed = secret ^ nanos as u64;
         let hash = xxh3_128_with_seed(request_id.as_bytes(), seed);
         let trace_id = parent.map_or(hash.max(1), |parent| parent.trace_id);
         let sampled = parent.map_or(hash % 1_000 < u128::from(per_thousand), |p| p.sampled);
-        let span = |number| Context { trace_id, span_id: span_id(hash, number), sampled };
+        let span = |number| TraceContext { trace_id, span_id: span_id(hash, number), sampled };
         let parent = parent.map(|parent| parent.span_id);
         Self { server: span(0), client: span(1), parent, hash }
     }
 
     /// Of a phase. The first two numbers are those of the server's and the client's.
-    fn phase(&self, number: u64) -> Context {
-        Context { span_id: span_id(self.hash, number + 2), ..self.server }
+    fn phase(&self, number: u64) -> TraceContext {
+        TraceContext { span_id: span_id(self.hash, number + 2), ..self.server }
     }
 }
 
@@ -61,7 +61,7 @@ pub(super) fn spans(finished: &Finished<'_>, ids: &Ids) -> Vec<Span> {
     let mut spans = vec![Span {
         context: ids.server,
         parent: ids.parent,
-        side: Side::Server,
+        side: SpanSide::Server,
         name: finished.surface.path().into(),
         start: finished.started,
         end,
@@ -75,7 +75,7 @@ pub(super) fn spans(finished: &Finished<'_>, ids: &Ids) -> Vec<Span> {
         spans.push(Span {
             context: ids.phase(number as u64),
             parent: Some(if phase.of_answer { ids.client } else { ids.server }.span_id),
-            side: Side::Inside,
+            side: SpanSide::Inside,
             name: phase.name.into(),
             start: at(phase.from),
             end: at(phase.to),
@@ -186,7 +186,7 @@ fn client(finished: &Finished<'_>, ids: &Ids, start: SystemTime, end: SystemTime
     Some(Span {
         context: ids.client,
         parent: Some(ids.server.span_id),
-        side: Side::Client,
+        side: SpanSide::Client,
         name: format!("{operation} {}", finished.model.unwrap_or_default()).into(),
         start,
         end,
@@ -223,8 +223,8 @@ fn gen_ai(finished: &Finished<'_>) -> Vec<(&'static str, Value)> {
 /// What went wrong: a reason or an outcome. A refusal of what a client did wrong, or a hang-up, is no error of ours.
 const fn error_type(finished: &Finished<'_>) -> Option<&'static str> {
     match finished.outcome {
-        Outcome::Cancelled => None,
-        Outcome::Refused | Outcome::Answered if finished.status < 500 => None,
+        RequestOutcome::Cancelled => None,
+        RequestOutcome::Refused | RequestOutcome::Answered if finished.status < 500 => None,
         _ => match finished.reason {
             Some(reason) => Some(reason),
             None => Some(finished.outcome.name()),

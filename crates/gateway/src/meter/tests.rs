@@ -1,17 +1,17 @@
 use super::*;
-use crate::Demand;
-use crate::settings::{Arm, Key, Model, Split};
-use flyball_telemetry::metrics::{Metric, Metrics, Part};
+use crate::AdmittedDemand;
+use crate::settings::{Arm, Key, ModelSettings, Split};
+use flyball_telemetry::metrics::{Metric, MetricPart, Metrics};
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::Mutex;
 
 const STARTED: Duration = Duration::from_millis(1_794_000_000_123);
 
-pub(super) fn settings() -> Settings {
-    let model = |name: &str| Model { name: name.to_owned(), ..Model::default() };
+pub(super) fn settings() -> GatewaySettingsFile {
+    let model = |name: &str| ModelSettings { name: name.to_owned(), ..ModelSettings::default() };
     let key = |name: &str| Key { name: name.to_owned(), sha256: "0".repeat(64), ..Key::default() };
-    Settings {
+    GatewaySettingsFile {
         models: vec![model("qwen"), model("llama")],
         keys: vec![key("search"), key("chatbot")],
         splits: vec![Split {
@@ -21,7 +21,7 @@ pub(super) fn settings() -> Settings {
                 .to_vec(),
             ..Split::default()
         }],
-        ..Settings::default()
+        ..GatewaySettingsFile::default()
     }
 }
 
@@ -34,7 +34,7 @@ pub(super) fn request() -> Finished<'static> {
         endpoint: Some("10.0.0.1:8000"),
         surface: Surface::Chat,
         status: 200,
-        outcome: Outcome::Answered,
+        outcome: RequestOutcome::Answered,
         reason: None,
         stream: true,
         started: SystemTime::UNIX_EPOCH + STARTED,
@@ -61,7 +61,7 @@ pub(super) fn request() -> Finished<'static> {
 }
 
 /// One model with an engine, and somebody who waits for it.
-fn now() -> Now {
+fn now() -> MeterNow {
     let engine = EngineNow {
         name: "e1".into(),
         address: ([10, 0, 0, 1], 8000).into(),
@@ -72,11 +72,11 @@ fn now() -> Now {
         waiting: None,
         kv_used_per_thousand: Some(250),
     };
-    let queue = Demand { waiting: 5, oldest_ms: 1_500, ..Demand::default() };
+    let queue = AdmittedDemand { waiting: 5, oldest_ms: 1_500, ..AdmittedDemand::default() };
     let qwen = ModelNow { name: "qwen".into(), engines: vec![engine], queue, trouble: None };
     // Beyond the cap, or in settings that have just come: no series.
     let stranger = ModelNow { name: "stranger".into(), ..ModelNow::default() };
-    Now { models: vec![qwen, stranger], ..Now::default() }
+    MeterNow { models: vec![qwen, stranger], ..MeterNow::default() }
 }
 
 fn page(meter: &Arc<Meter>) -> String {
@@ -117,7 +117,7 @@ fn a_request_is_counted_once_in_every_place() {
     meter.finished(&request());
     meter.freed(Duration::from_millis(30));
     let engines = Engines { open: 3, broken: 1, ..Engines::default() };
-    meter.look_at(move || Now { requests: 2, engines, ..now() });
+    meter.look_at(move || MeterNow { requests: 2, engines, ..now() });
     let page = page(&meter);
     let chat = r#"gen_ai_operation_name="chat",gen_ai_request_model="qwen""#;
     for line in [
@@ -163,7 +163,8 @@ fn everything_listed_is_written_and_everything_written_is_listed() {
         .collect();
     // Those of shadow policies are written by `shadow`, and held by its own tests.
     let own = |metric: &&Metric| {
-        metric.part() != Part::Operator && !metric.name().starts_with("flyball_gateway_shadow_")
+        metric.part() != MetricPart::Operator
+            && !metric.name().starts_with("flyball_gateway_shadow_")
     };
     let listed: BTreeSet<_> = Metric::ALL
         .iter()
@@ -174,7 +175,9 @@ fn everything_listed_is_written_and_everything_written_is_listed() {
         })
         .collect();
     assert_eq!(families, listed);
-    for metric in Metric::ALL.iter().filter(own).filter(|metric| metric.part() == Part::Gateway) {
+    for metric in
+        Metric::ALL.iter().filter(own).filter(|metric| metric.part() == MetricPart::Gateway)
+    {
         let begins = |line: &&str| line.starts_with(metric.name());
         let found = page.lines().find(begins).unwrap_or_default();
         let labelled = metric.labels().iter().all(|l| found.contains(&format!("{l}=\"")));
@@ -191,7 +194,7 @@ fn what_is_special_about_a_request_is_counted() {
     meter.finished(&Finished { cached: true, model: Some("llama"), ..split });
     meter.finished(&Finished { split: Some("nobody's"), ..request() });
     // A copy is counted where it went, and for nobody who asked.
-    let lost = Outcome::Failed;
+    let lost = RequestOutcome::Failed;
     meter.finished(&Finished { mirrored: true, reason: Some("no_engine"), outcome: lost, ..split });
     let page = page(&meter);
     for line in [
@@ -215,10 +218,10 @@ fn what_is_special_about_a_request_is_counted() {
 #[test]
 fn one_look_shows_models_callers_and_refusals_of_the_last_minute() {
     let meter = Meter::quiet(&settings());
-    meter.look_at(|| Now { zombies: 2, ..now() });
+    meter.look_at(|| MeterNow { zombies: 2, ..now() });
     let full = Finished { reason: Some("overloaded"), status: 529, first: None, ..request() };
     (0..30).for_each(|_| meter.finished(&request()));
-    meter.finished(&Finished { outcome: Outcome::Refused, caller: "chatbot", ..full });
+    meter.finished(&Finished { outcome: RequestOutcome::Refused, caller: "chatbot", ..full });
     let state = meter.state(request().ended() + Duration::from_secs(5));
     let [qwen, stranger] = &state.models[..] else { panic!("{state:?}") };
     assert_eq!((qwen.engines[0].running, qwen.engines[0].waiting), (Some(3), None));
@@ -261,7 +264,7 @@ fn words_of_requests_make_no_series() {
     meter.finished(&request());
     meter.finished(&Finished {
         model: None,
-        outcome: Outcome::Refused,
+        outcome: RequestOutcome::Refused,
         reason: Some("model_not_found"),
         status: 404,
         ..request()
@@ -292,10 +295,12 @@ fn names_of_settings_are_capped_and_those_that_stay_keep_their_counts() {
     meter.finished(&request());
     settings.models.truncate(1);
     settings.splits.clear();
-    let name = |n: usize| Model { name: format!("model-{n}"), ..Model::default() };
+    let name = |n: usize| ModelSettings { name: format!("model-{n}"), ..ModelSettings::default() };
     settings.models.extend((0..2 * MODELS).map(name));
     // A model of this name shares the counts of the rest and does not double a series.
-    settings.models.insert(1, Model { name: series::OTHER.to_owned(), ..Model::default() });
+    settings
+        .models
+        .insert(1, ModelSettings { name: series::OTHER.to_owned(), ..ModelSettings::default() });
     meter.follow(&settings);
     meter.finished(&Finished { model: Some("model-1999"), ..request() });
     let page = page(&meter);

@@ -3,7 +3,7 @@
 use super::tests::{request, settings};
 use super::*;
 use bytes::Bytes;
-use flyball_telemetry::traces::Context;
+use flyball_telemetry::traces::TraceContext;
 use http::{HeaderMap, Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
@@ -89,8 +89,8 @@ async fn a_receiver_gets_the_spans_that_the_engine_was_told_of() {
     )
     .await;
     let told = told.lock().unwrap().clone().unwrap();
-    let told = Context::parse(told.to_str().unwrap()).unwrap();
-    let parent = Context::parse(PARENT).unwrap();
+    let told = TraceContext::parse(told.to_str().unwrap()).unwrap();
+    let parent = TraceContext::parse(PARENT).unwrap();
     assert_eq!(told.trace_id, parent.trace_id);
     assert!(told.sampled && told.span_id != parent.span_id);
     assert!(holds(&bytes, &parent.trace_id.to_be_bytes()), "the trace is another");
@@ -145,7 +145,8 @@ fn phases(finished: &Finished<'_>) -> Vec<(String, &'static str, u128, u128)> {
     seen.dedup();
     assert_eq!(seen.len(), spans.len(), "two spans have one id");
     let since = |at: SystemTime| at.duration_since(finished.started).unwrap().as_millis();
-    let inside = spans.iter().filter(|span| span.side == flyball_telemetry::traces::Side::Inside);
+    let inside =
+        spans.iter().filter(|span| span.side == flyball_telemetry::traces::SpanSide::Inside);
     inside
         .map(|span| {
             let parent = span.parent.unwrap();

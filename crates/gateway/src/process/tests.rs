@@ -6,25 +6,30 @@ use http_body_util::BodyExt as _;
 use tokio::task::JoinHandle;
 
 /// A model whose namespace answers 403.
-fn forbidden() -> Model {
+fn forbidden() -> ModelSettings {
     let service = Some("other/llama:8000".to_owned());
-    Model { name: "forbidden".to_owned(), service, ..Model::default() }
+    ModelSettings { name: "forbidden".to_owned(), service, ..ModelSettings::default() }
 }
 
 /// A model whose kind the API server does not have.
-fn unknown_kind() -> Model {
+fn unknown_kind() -> ModelSettings {
     let pool = Some("team/llama".to_owned());
-    Model { name: "pooled".to_owned(), pool, ..Model::default() }
+    ModelSettings { name: "pooled".to_owned(), pool, ..ModelSettings::default() }
 }
 
-fn settings(models: &[Model]) -> Settings {
+fn settings(models: &[ModelSettings]) -> GatewaySettingsFile {
     let listen = ([127, 0, 0, 1], 0).into();
-    Settings { listen, threads: 1, models: models.to_vec(), ..Settings::default() }
+    GatewaySettingsFile {
+        listen,
+        threads: 1,
+        models: models.to_vec(),
+        ..GatewaySettingsFile::default()
+    }
 }
 
 struct Rig {
     process: Arc<Process>,
-    state: Arc<admin::State>,
+    state: Arc<admin::GatewayAdminState>,
     looking: JoinHandle<()>,
 }
 
@@ -37,7 +42,7 @@ impl Drop for Rig {
 
 impl Rig {
     /// A gateway that began so long ago.
-    async fn start(models: &[Model], age: Duration) -> Self {
+    async fn start(models: &[ModelSettings], age: Duration) -> Self {
         let (server, client) = Server::start(vec![with(&["p"])]).await;
         server.refuse("/namespaces/other/", 403);
         server.refuse("/inferencepools", 404);
@@ -91,7 +96,7 @@ async fn a_reload_with_models_that_cannot_be_looked_for_leaves_the_gateway_ready
         assert!(page.contains(&line), "{line}{page}");
     }
     let (_, look) = rig.get("/state").await;
-    let look: crate::state::State = serde_json::from_str(&look).unwrap();
+    let look: crate::state::GatewayStateView = serde_json::from_str(&look).unwrap();
     let trouble = |name: &str| {
         let model = look.models.iter().find(|model| model.name == name).unwrap();
         model.trouble.clone().unwrap_or_default()

@@ -2,18 +2,18 @@
 
 use super::guarded::GUARDED;
 use super::tests::{scan, scan_as};
-use super::{Limits, Refused, Scanner};
+use super::{ScanError, ScanLimits, Scanner};
 use crate::surface::Surface;
 
 #[test]
 fn a_guarded_key_stands_once() {
     for key in GUARDED.into_iter().chain(["tools", "messages"]) {
         let body = format!(r#"{{"{key}":null,"other":1,"{key}":null}}"#);
-        assert_eq!(scan(&body), Err(Refused::Twice { key }));
+        assert_eq!(scan(&body), Err(ScanError::Twice { key }));
     }
     let twice =
         r#"{"model":"m","stream_options":{"include_usage":true,"include_\u0075sage":false}}"#;
-    assert_eq!(scan(twice), Err(Refused::Twice { key: "include_usage" }));
+    assert_eq!(scan(twice), Err(ScanError::Twice { key: "include_usage" }));
 }
 
 #[test]
@@ -25,16 +25,16 @@ fn other_keys_may_stand_twice_as_engines_allow_it() {
 
 #[test]
 fn a_key_at_the_top_has_no_escapes() {
-    assert_eq!(scan(r#"{"model":"m","m\u006fdel":"x"}"#), Err(Refused::Escaped { at: 13 }));
-    assert_eq!(scan(r#"{"\"":1}"#), Err(Refused::Escaped { at: 1 }));
+    assert_eq!(scan(r#"{"model":"m","m\u006fdel":"x"}"#), Err(ScanError::Escaped { at: 13 }));
+    assert_eq!(scan(r#"{"\"":1}"#), Err(ScanError::Escaped { at: 1 }));
     let long = format!(r#"{{"{}\n":1}}"#, "k".repeat(100_000));
-    assert_eq!(scan(&long), Err(Refused::Escaped { at: 1 }));
+    assert_eq!(scan(&long), Err(ScanError::Escaped { at: 1 }));
     assert!(scan(r#"{"model":"m","x":{"m\u006fdel":"x"}}"#).is_ok());
 }
 
 #[test]
 fn a_million_keys_are_read_in_little_memory() {
-    let mut scanner = Scanner::new(Surface::Chat, Limits::DEFAULT);
+    let mut scanner = Scanner::new(Surface::Chat, ScanLimits::DEFAULT);
     scanner.feed(br#"{"model":"m""#).unwrap();
     for index in 0..1_000_000 {
         scanner.feed(format!(r#","k{index}":{index}"#).as_bytes()).unwrap();
@@ -45,20 +45,23 @@ fn a_million_keys_are_read_in_little_memory() {
 
 #[test]
 fn a_string_of_100_mb_is_refused_at_the_limit() {
-    let mut scanner = Scanner::new(Surface::Chat, Limits::DEFAULT);
+    let mut scanner = Scanner::new(Surface::Chat, ScanLimits::DEFAULT);
     scanner.feed(br#"{"messages":""#).unwrap();
     let piece = vec![b'x'; 1 << 20];
     let taken = (0..100).take_while(|_| scanner.feed(&piece).is_ok()).count();
     // The 32nd would go beyond by the 13 bytes before it.
     assert_eq!(taken, 31);
-    assert_eq!(scanner.finish(), Err(Refused::TooLong { limit: 32 << 20 }));
+    assert_eq!(scanner.finish(), Err(ScanError::TooLong { limit: 32 << 20 }));
 }
 
 #[test]
 fn a_model_name_of_100_mb_is_refused_at_once() {
-    let mut scanner = Scanner::new(Surface::Chat, Limits::DEFAULT);
+    let mut scanner = Scanner::new(Surface::Chat, ScanLimits::DEFAULT);
     scanner.feed(br#"{"model":""#).unwrap();
-    assert!(matches!(scanner.feed(&vec![b'x'; 1 << 20]), Err(Refused::Wrong { key: "model", .. })));
+    assert!(matches!(
+        scanner.feed(&vec![b'x'; 1 << 20]),
+        Err(ScanError::Wrong { key: "model", .. })
+    ));
 }
 
 #[test]
@@ -70,27 +73,27 @@ fn nesting_of_a_million_levels_is_refused_at_the_65th() {
     };
     // The object at the top is the first level.
     assert!(scan(&deep(63)).is_ok());
-    assert_eq!(scan(&deep(64)), Err(Refused::TooDeep { limit: 64 }));
-    assert_eq!(scan(&deep(1_000_000)), Err(Refused::TooDeep { limit: 64 }));
+    assert_eq!(scan(&deep(64)), Err(ScanError::TooDeep { limit: 64 }));
+    assert_eq!(scan(&deep(1_000_000)), Err(ScanError::TooDeep { limit: 64 }));
     let objects = format!(r#"{{"model":"m","x":{}"#, r#"{"x":"#.repeat(1_000_000));
-    assert_eq!(scan(&objects), Err(Refused::TooDeep { limit: 64 }));
+    assert_eq!(scan(&objects), Err(ScanError::TooDeep { limit: 64 }));
 }
 
 #[test]
 fn deeper_limits_than_the_stack_has_bits_are_cut() {
-    let limits = Limits { depth: 1000, ..Limits::DEFAULT };
+    let limits = ScanLimits { depth: 1000, ..ScanLimits::DEFAULT };
     let mut scanner = Scanner::new(Surface::Chat, limits);
     let refused = scanner.feed(format!(r#"{{"x":{}"#, "[".repeat(100)).as_bytes());
-    assert_eq!(refused, Err(Refused::TooDeep { limit: 64 }));
+    assert_eq!(refused, Err(ScanError::TooDeep { limit: 64 }));
 }
 
 #[test]
 fn invalid_utf_8_is_refused_where_it_matters() {
     let chat = |body: &[u8]| scan_as(Surface::Chat, body);
-    assert!(matches!(chat(b"{\"model\":\"\xff\"}"), Err(Refused::Wrong { key: "model", .. })));
+    assert!(matches!(chat(b"{\"model\":\"\xff\"}"), Err(ScanError::Wrong { key: "model", .. })));
     // `model` with an overlong `o`.
     let overlong = b"{\"model\":\"m\",\"m\xc1\xafdel\":1}";
-    assert!(matches!(chat(overlong), Err(Refused::NotJson { .. })));
+    assert!(matches!(chat(overlong), Err(ScanError::NotJson { .. })));
     // Text is the engine's to refuse: no byte of a longer character is a quote or a backslash.
     assert!(chat(b"{\"model\":\"m\",\"messages\":[\"\xff\xfe\xc3\"]}").is_ok());
 }
@@ -104,16 +107,16 @@ fn utf_16_and_utf_32_are_refused() {
     let wide: Vec<u8> = text.chars().flat_map(|c| u32::from(c).to_le_bytes()).collect();
     for body in [little, big, wide] {
         let result = scan_as(Surface::Chat, &body);
-        assert!(matches!(result, Err(Refused::NotJson { .. })), "{result:?}");
+        assert!(matches!(result, Err(ScanError::NotJson { .. })), "{result:?}");
     }
 }
 
 #[test]
 fn lone_surrogates_are_refused_in_what_is_read_and_passed_on_in_text() {
-    assert!(matches!(scan(r#"{"model":"m\ud800"}"#), Err(Refused::Wrong { key: "model", .. })));
+    assert!(matches!(scan(r#"{"model":"m\ud800"}"#), Err(ScanError::Wrong { key: "model", .. })));
     assert!(matches!(
         scan(r#"{"model":"m","cache_salt":"\udc00\ud800"}"#),
-        Err(Refused::Wrong { key: "cache_salt", .. })
+        Err(ScanError::Wrong { key: "cache_salt", .. })
     ));
     assert!(scan(r#"{"model":"m","messages":["\ud800"]}"#).is_ok());
 }
@@ -122,10 +125,10 @@ fn lone_surrogates_are_refused_in_what_is_read_and_passed_on_in_text() {
 fn huge_numbers_are_refused_in_what_is_read_and_passed_on_elsewhere() {
     let digits = "9".repeat(100_000);
     let body = format!(r#"{{"model":"m","n":{digits}}}"#);
-    assert!(matches!(scan(&body), Err(Refused::Wrong { key: "n", .. })));
+    assert!(matches!(scan(&body), Err(ScanError::Wrong { key: "n", .. })));
     assert!(matches!(
         scan(r#"{"model":"m","max_tokens":1e400}"#),
-        Err(Refused::Wrong { key: "max_tokens", .. })
+        Err(ScanError::Wrong { key: "max_tokens", .. })
     ));
     assert_eq!(
         scan(&format!(r#"{{"model":"m","n":{}}}"#, u64::MAX)).unwrap().answers,
@@ -137,7 +140,7 @@ fn huge_numbers_are_refused_in_what_is_read_and_passed_on_elsewhere() {
 #[test]
 fn a_byte_order_mark_is_refused() {
     let result = scan("\u{feff}{\"model\":\"m\"}");
-    assert!(matches!(result, Err(Refused::NotJson { at: 0, .. })), "{result:?}");
+    assert!(matches!(result, Err(ScanError::NotJson { at: 0, .. })), "{result:?}");
 }
 
 #[test]
@@ -147,7 +150,7 @@ fn backslashes_before_quotes_are_counted_across_pieces_of_every_length() {
         let text = format!("{}\"{tail}", "\\".repeat(backslashes));
         let body = format!(r#"{{"x":"{text},"model":"m","y":[{{"z":"{text}}}]}}"#);
         for piece in 1..70 {
-            let mut scanner = Scanner::new(Surface::Chat, Limits::DEFAULT);
+            let mut scanner = Scanner::new(Surface::Chat, ScanLimits::DEFAULT);
             for piece in body.as_bytes().chunks(piece) {
                 scanner.feed(piece).unwrap();
             }

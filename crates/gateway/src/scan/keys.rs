@@ -1,7 +1,7 @@
 //! The guarded keys and what their values must be.
 
 use super::scanner::Sink;
-use super::{Marks, Refused, Scanned, Steers};
+use super::{Marks, ScanError, Scanned, Steers};
 use serde::Deserialize;
 use serde::de::{self, Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use std::fmt;
@@ -94,7 +94,7 @@ impl Guarded {
     }
 
     /// The refusal of a value that is none of its kind.
-    pub(super) const fn wrong(self) -> Refused {
+    pub(super) const fn wrong(self) -> ScanError {
         let wanted = match self {
             Self::Model => "a string that is neither empty nor overlong",
             Self::Stream => "true or false",
@@ -102,7 +102,7 @@ impl Guarded {
             Self::CacheSalt => "a string that is not overlong",
             _ => "a whole number, 0 or greater, written in digits",
         };
-        Refused::Wrong { key: self.name(), wanted }
+        ScanError::Wrong { key: self.name(), wanted }
     }
 }
 
@@ -113,7 +113,7 @@ impl Said {
         key: Guarded,
         raw: &[u8],
         at: Range<usize>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), ScanError> {
         match key {
             Guarded::Model => self.model_at = at,
             Guarded::CacheSalt => self.cache_salt_at = Some(at),
@@ -171,9 +171,9 @@ impl Said {
         open: usize,
         prompt_bytes: u64,
         plain: bool,
-    ) -> Result<Scanned, Refused> {
+    ) -> Result<Scanned, ScanError> {
         Ok(Scanned {
-            model: self.model.ok_or(Refused::NoModel)?,
+            model: self.model.ok_or(ScanError::NoModel)?,
             stream: self.stream,
             include_usage: self.include_usage,
             max_tokens: self.max_tokens,
@@ -199,7 +199,7 @@ fn digits(raw: &[u8]) -> Option<u64> {
     raw.iter().all(u8::is_ascii_digit).then(|| serde_json::from_slice(raw).ok()).flatten()
 }
 
-fn include_usage(raw: &[u8]) -> Result<bool, Refused> {
+fn include_usage(raw: &[u8]) -> Result<bool, ScanError> {
     let key = Guarded::StreamOptions;
     let mut json = serde_json::Deserializer::from_slice(raw);
     // A struct would be read from an array too, and would not tell a second key from a bad value.
@@ -207,7 +207,7 @@ fn include_usage(raw: &[u8]) -> Result<bool, Refused> {
     json.end().map_err(|_| key.wrong())?;
     match seen.times {
         0 | 1 => Ok(seen.include_usage),
-        _ => Err(Refused::Twice { key: "include_usage" }),
+        _ => Err(ScanError::Twice { key: "include_usage" }),
     }
 }
 

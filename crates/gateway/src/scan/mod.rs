@@ -41,7 +41,7 @@ pub const BLOCK_BYTES: usize = 1024;
 
 /// What a body may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ScanLimits {
     /// Bytes of the whole body.
     pub body_bytes: usize,
     /// Objects and arrays inside each other; at most 64.
@@ -50,7 +50,7 @@ pub struct Limits {
     pub value_bytes: usize,
 }
 
-impl Limits {
+impl ScanLimits {
     /// Bodies of 32 MiB: two million tokens of text, with room for a few pictures. Nobody nests a
     /// request 64 deep. Model names are paths of at most a few hundred bytes.
     pub const DEFAULT: Self = Self { body_bytes: 32 << 20, depth: 64, value_bytes: 512 };
@@ -112,7 +112,7 @@ pub struct Marks {
 
 /// Why a body is refused. All of them are the client's to mend.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum ScanError {
     /// More bytes than allowed.
     #[error("the body is longer than {limit} bytes")]
     TooLong {

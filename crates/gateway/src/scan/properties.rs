@@ -1,15 +1,15 @@
 //! What holds for every body.
 
 use super::keys::Guarded;
-use super::{Limits, Refused, STEERING, Scanned, Scanner};
+use super::{STEERING, ScanError, ScanLimits, Scanned, Scanner};
 use crate::surface::Surface;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 use std::ops::Range;
 
-fn scan_pieces(surface: Surface, body: &[u8], cuts: &[usize]) -> Result<Scanned, Refused> {
-    let mut scanner = Scanner::new(surface, Limits::DEFAULT);
+fn scan_pieces(surface: Surface, body: &[u8], cuts: &[usize]) -> Result<Scanned, ScanError> {
+    let mut scanner = Scanner::new(surface, ScanLimits::DEFAULT);
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (body.len() + 1)).collect();
     cuts.sort_unstable();
     let mut from = 0;
@@ -21,7 +21,7 @@ fn scan_pieces(surface: Surface, body: &[u8], cuts: &[usize]) -> Result<Scanned,
     scanner.finish()
 }
 
-fn scan(surface: Surface, body: &[u8]) -> Result<Scanned, Refused> {
+fn scan(surface: Surface, body: &[u8]) -> Result<Scanned, ScanError> {
     scan_pieces(surface, body, &[])
 }
 
@@ -177,8 +177,8 @@ proptest! {
                     prop_assert!(!guarded, "{} stands twice", key);
                 }
             }
-            Err(Refused::Twice { key }) => prop_assert!(repeated(&members).contains(&key)),
-            Err(Refused::Wrong { key, .. }) => prop_assert!(json.get(key).is_some()),
+            Err(ScanError::Twice { key }) => prop_assert!(repeated(&members).contains(&key)),
+            Err(ScanError::Wrong { key, .. }) => prop_assert!(json.get(key).is_some()),
             Err(other) => prop_assert!(false, "{}: {}", other, body),
         }
     }

@@ -6,7 +6,7 @@ use super::media::{Found, Media};
 use super::plain::is_plain;
 use super::steering::{self, STEERING};
 use super::windows::{Stuck, Walk};
-use super::{Limits, Refused, Scanned, Steers};
+use super::{ScanError, ScanLimits, Scanned, Steers};
 use crate::surface::Surface;
 
 /// Bytes of a key that are kept. The longest guarded one has 21; what is longer is none of them.
@@ -16,7 +16,7 @@ const KEY_BYTES: usize = 64;
 #[derive(Debug)]
 pub struct Scanner {
     surface: Surface,
-    limits: Limits,
+    limits: ScanLimits,
     state: State,
     /// Where in the body the current piece begins.
     at: usize,
@@ -41,15 +41,15 @@ pub struct Scanner {
     /// A key stands there that may shape the answer.
     shaped: bool,
     /// Once refused, always refused.
-    refused: Option<Refused>,
+    refused: Option<ScanError>,
 }
 
 impl Scanner {
     /// For a body of this interface.
-    pub fn new(surface: Surface, limits: Limits) -> Self {
+    pub fn new(surface: Surface, limits: ScanLimits) -> Self {
         Self {
             surface,
-            limits: Limits { depth: limits.depth.min(64), ..limits },
+            limits: ScanLimits { depth: limits.depth.min(64), ..limits },
             state: State::Start,
             at: 0,
             key: Name { bytes: [0; KEY_BYTES], len: 0, begins: 0 },
@@ -70,7 +70,7 @@ impl Scanner {
     }
 
     /// The next piece of the body.
-    pub fn feed(&mut self, piece: &[u8]) -> Result<(), Refused> {
+    pub fn feed(&mut self, piece: &[u8]) -> Result<(), ScanError> {
         if let Some(refused) = &self.refused {
             return Err(refused.clone());
         }
@@ -78,7 +78,7 @@ impl Scanner {
     }
 
     /// The body has ended. Its prefixes are chained with the model and salt that it says.
-    pub fn finish(self) -> Result<Scanned, Refused> {
+    pub fn finish(self) -> Result<Scanned, ScanError> {
         let (mut scanned, blocks) = self.end()?;
         let chained = blocks.chain(&scanned.model, scanned.cache_salt.as_deref());
         (scanned.prefixes, scanned.whole) = chained;
@@ -86,12 +86,12 @@ impl Scanner {
     }
 
     /// The same without prefixes, for who knows better what to chain them with.
-    pub fn end(self) -> Result<(Scanned, Blocks), Refused> {
+    pub fn end(self) -> Result<(Scanned, Blocks), ScanError> {
         if let Some(refused) = self.refused {
             return Err(refused);
         }
         if self.state != State::End {
-            return Err(Refused::NotJson { what: "it ends too early", at: self.at });
+            return Err(ScanError::NotJson { what: "it ends too early", at: self.at });
         }
         let plain = !self.shaped;
         let scanned = self.said.into_scanned(self.open, self.prompt_bytes, plain)?;
@@ -99,10 +99,10 @@ impl Scanner {
         Ok((Scanned { media, media_bytes, ..scanned }, self.blocks))
     }
 
-    fn walk(&mut self, piece: &[u8]) -> Result<(), Refused> {
+    fn walk(&mut self, piece: &[u8]) -> Result<(), ScanError> {
         let limit = self.limits.body_bytes;
         if piece.len() > limit - self.at {
-            return Err(Refused::TooLong { limit });
+            return Err(ScanError::TooLong { limit });
         }
         let mut next = 0;
         while next < piece.len() {
@@ -118,7 +118,7 @@ impl Scanner {
     }
 
     /// Everything that is neither key nor value: one byte.
-    fn between(&mut self, piece: &[u8], next: usize) -> Result<usize, Refused> {
+    fn between(&mut self, piece: &[u8], next: usize) -> Result<usize, ScanError> {
         let byte = piece[next];
         if matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
             return Ok(next + 1);
@@ -146,20 +146,20 @@ impl Scanner {
                 State::Scalar
             }
             (state, _) => {
-                return Err(Refused::NotJson { what: state.complaint(), at: self.at + next });
+                return Err(ScanError::NotJson { what: state.complaint(), at: self.at + next });
             }
         };
         // A scalar's first byte belongs to it.
         Ok(if self.state == State::Scalar { next } else { next + 1 })
     }
 
-    fn in_key(&mut self, piece: &[u8], from: usize) -> Result<usize, Refused> {
+    fn in_key(&mut self, piece: &[u8], from: usize) -> Result<usize, ScanError> {
         let rest = &piece[from..];
         let found = memchr::memchr2(b'"', b'\\', rest);
         self.key.extend(&rest[..found.unwrap_or(rest.len())]);
         let Some(place) = found else { return Ok(piece.len()) };
         if rest[place] == b'\\' {
-            return Err(Refused::Escaped { at: self.key.begins });
+            return Err(ScanError::Escaped { at: self.key.begins });
         }
         self.sink = self.key_ended()?;
         self.state = State::Colon;
@@ -167,7 +167,7 @@ impl Scanner {
     }
 
     /// Says where the value goes.
-    fn key_ended(&mut self) -> Result<Sink, Refused> {
+    fn key_ended(&mut self) -> Result<Sink, ScanError> {
         // A key that was cut at the limit may end in half a character.
         let Some(name) = self.key.whole() else {
             self.shaped = true;
@@ -175,7 +175,7 @@ impl Scanner {
         };
         if name.iter().any(|byte| *byte < 0x20) || str::from_utf8(name).is_err() {
             let what = "a key that is not text";
-            return Err(Refused::NotJson { what, at: self.key.begins });
+            return Err(ScanError::NotJson { what, at: self.key.begins });
         }
         let prompt_keys = self.surface.prompt_keys();
         let (bit, name, sink) = if let Some(key) = Guarded::named(name) {
@@ -190,15 +190,15 @@ impl Scanner {
             return Ok(Sink::Nothing);
         };
         if self.seen & 1 << bit != 0 {
-            return Err(Refused::Twice { key: name });
+            return Err(ScanError::Twice { key: name });
         }
         self.seen |= 1 << bit;
         Ok(sink)
     }
 
-    fn steering_key(&mut self, place: usize) -> Result<Sink, Refused> {
+    fn steering_key(&mut self, place: usize) -> Result<Sink, ScanError> {
         if self.steering.says(place) {
-            return Err(Refused::Twice { key: STEERING[place] });
+            return Err(ScanError::Twice { key: STEERING[place] });
         }
         self.steering.say(place);
         // A priority is no part of what is answered; the others might be.
@@ -206,7 +206,7 @@ impl Scanner {
         Ok(Sink::Steers(place))
     }
 
-    fn in_scalar(&mut self, piece: &[u8], from: usize) -> Result<usize, Refused> {
+    fn in_scalar(&mut self, piece: &[u8], from: usize) -> Result<usize, ScanError> {
         let length = piece[from..].iter().position(|byte| !is_scalar(*byte));
         let to = length.map_or(piece.len(), |length| from + length);
         self.pour(&piece[from..to], &piece[from..to])?;
@@ -216,14 +216,14 @@ impl Scanner {
         Ok(to)
     }
 
-    fn in_depth(&mut self, piece: &[u8], from: usize, mut walk: Walk) -> Result<usize, Refused> {
+    fn in_depth(&mut self, piece: &[u8], from: usize, mut walk: Walk) -> Result<usize, ScanError> {
         let at = (self.at, from);
         let walked = walk.on(piece, at, self.limits.depth, &mut self.media);
         let ended = walked.map_err(|stuck| match stuck {
-            Stuck::TooDeep => Refused::TooDeep { limit: self.limits.depth },
+            Stuck::TooDeep => ScanError::TooDeep { limit: self.limits.depth },
             Stuck::Mismatch(place) => {
                 let what = "a bracket that closes one of the other kind";
-                Refused::NotJson { what, at: self.at + place }
+                ScanError::NotJson { what, at: self.at + place }
             }
         })?;
         self.state = State::Deep(walk);
@@ -239,7 +239,7 @@ impl Scanner {
     }
 
     /// More of the current value, and the part of that which a longer prompt would have too.
-    fn pour(&mut self, bytes: &[u8], growing: &[u8]) -> Result<(), Refused> {
+    fn pour(&mut self, bytes: &[u8], growing: &[u8]) -> Result<(), ScanError> {
         match self.sink {
             Sink::Nothing => {}
             Sink::Value(key) => {
@@ -260,7 +260,7 @@ impl Scanner {
         Ok(())
     }
 
-    fn value_ended(&mut self, end: usize) -> Result<(), Refused> {
+    fn value_ended(&mut self, end: usize) -> Result<(), ScanError> {
         let found = self.media.take();
         match self.sink {
             Sink::Nothing => {}

@@ -1,19 +1,19 @@
-use super::{BLOCK_BYTES, Limits, Refused, Scanned, Scanner, Steers};
+use super::{BLOCK_BYTES, ScanError, ScanLimits, Scanned, Scanner, Steers};
 use crate::surface::Surface;
 
-pub(super) fn scan_as(surface: Surface, body: &[u8]) -> Result<Scanned, Refused> {
-    let mut scanner = Scanner::new(surface, Limits::DEFAULT);
+pub(super) fn scan_as(surface: Surface, body: &[u8]) -> Result<Scanned, ScanError> {
+    let mut scanner = Scanner::new(surface, ScanLimits::DEFAULT);
     scanner.feed(body)?;
     scanner.finish()
 }
 
-pub(super) fn scan(body: &str) -> Result<Scanned, Refused> {
+pub(super) fn scan(body: &str) -> Result<Scanned, ScanError> {
     scan_as(Surface::Chat, body.as_bytes())
 }
 
-fn wrong(result: &Result<Scanned, Refused>) -> Option<&'static str> {
+fn wrong(result: &Result<Scanned, ScanError>) -> Option<&'static str> {
     match result {
-        Err(Refused::Wrong { key, .. }) => Some(key),
+        Err(ScanError::Wrong { key, .. }) => Some(key),
         _ => None,
     }
 }
@@ -75,7 +75,7 @@ fn pictures_are_told_apart_from_text_in_whatever_pieces_they_come() {
         let media = if medium.is_empty() { 0 } else { 2 };
         assert_eq!((whole.media, whole.media_bytes), (media, 2 * medium.len() as u64), "{part}");
         for cut in 1..body.len() {
-            let mut scanner = Scanner::new(surface, Limits::DEFAULT);
+            let mut scanner = Scanner::new(surface, ScanLimits::DEFAULT);
             scanner.feed(&body.as_bytes()[..cut]).unwrap();
             scanner.feed(&body.as_bytes()[cut..]).unwrap();
             assert_eq!(scanner.finish().as_ref(), Ok(&whole), "cut at {cut}");
@@ -93,8 +93,8 @@ fn null_says_nothing() {
         scanned,
         Scanned { model: "m".into(), plain: true, marks, whole, ..Scanned::default() }
     );
-    assert_eq!(scan(r#"{"model":null}"#), Err(Refused::NoModel));
-    assert_eq!(scan("{}"), Err(Refused::NoModel));
+    assert_eq!(scan(r#"{"model":null}"#), Err(ScanError::NoModel));
+    assert_eq!(scan("{}"), Err(ScanError::NoModel));
 }
 
 #[test]
@@ -224,13 +224,13 @@ fn the_grammar_of_the_top_is_strict() {
     ];
     for body in cases {
         let result = scan(body);
-        assert!(matches!(result, Err(Refused::NotJson { .. })), "{body:?} gives {result:?}");
+        assert!(matches!(result, Err(ScanError::NotJson { .. })), "{body:?} gives {result:?}");
     }
 }
 
 #[test]
 fn a_refusal_stays() {
-    let mut scanner = Scanner::new(Surface::Chat, Limits::DEFAULT);
+    let mut scanner = Scanner::new(Surface::Chat, ScanLimits::DEFAULT);
     assert!(scanner.feed(b"[").is_err());
     assert!(scanner.feed(br#"{"model":"m"}"#).is_err());
     assert!(scanner.finish().is_err());
@@ -239,9 +239,9 @@ fn a_refusal_stays() {
 #[test]
 fn errors_name_the_place() {
     let at = r#"{"model":"m", "#.len();
-    assert_eq!(scan(r#"{"model":"m", "a\u0062":1}"#), Err(Refused::Escaped { at }));
+    assert_eq!(scan(r#"{"model":"m", "a\u0062":1}"#), Err(ScanError::Escaped { at }));
     let what = "something other than `:`";
-    assert_eq!(scan(r#"{"a"1"#), Err(Refused::NotJson { what, at: 4 }));
+    assert_eq!(scan(r#"{"a"1"#), Err(ScanError::NotJson { what, at: 4 }));
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn speed_of_a_body_of_400_kb() {
             let best = (0..500)
                 .map(|_| {
                     let begin = std::time::Instant::now();
-                    let mut scanner = Scanner::new(Surface::Chat, Limits::DEFAULT);
+                    let mut scanner = Scanner::new(Surface::Chat, ScanLimits::DEFAULT);
                     for piece in body.as_bytes().chunks(piece) {
                         scanner.feed(piece).unwrap();
                     }

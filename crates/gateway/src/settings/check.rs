@@ -1,20 +1,23 @@
 //! What no single setting shows: settings that contradict each other, and a door left open.
 
-use super::problem::{Code, Problem};
-use super::{Limits, Model, Operator, SHADOWED_MODELS, Settings, Split, Sticky, Timeouts, Waker};
+use super::problem::{Code, SettingProblem};
+use super::{
+    GatewaySettingsFile, ModelSettings, Operator, RequestLimits, SHADOWED_MODELS, Split, Sticky,
+    Timeouts, WakerSettings,
+};
 use std::collections::BTreeMap;
 
 /// What contradicts. `wrong` are paths of settings that are known to be wrong already and were
 /// taken out; nothing is said about what they are part of, because that may not be so once they
 /// are mended.
-pub(super) fn check(settings: &Settings, wrong: &[&str]) -> Vec<Problem> {
+pub(super) fn check(settings: &GatewaySettingsFile, wrong: &[&str]) -> Vec<SettingProblem> {
     let mut problems = Vec::new();
     let sound = |paths: &[&str]| {
         let inside = |path: &&str, of: &&str| path.starts_with(of);
         !wrong.iter().any(|path| paths.iter().any(|of| inside(path, of)))
     };
     if sound(&["models"]) && settings.models.is_empty() {
-        problems.push(Problem::new(
+        problems.push(SettingProblem::new(
             Code::BadValue,
             "models",
             "nothing is served",
@@ -56,7 +59,7 @@ pub(super) fn check(settings: &Settings, wrong: &[&str]) -> Vec<Problem> {
 }
 
 /// What is allowed and yet worth a word.
-pub(super) fn warnings(settings: &Settings) -> Vec<String> {
+pub(super) fn warnings(settings: &GatewaySettingsFile) -> Vec<String> {
     let mut warnings = Vec::new();
     let reachable = !settings.listen.ip().is_loopback();
     if reachable && settings.tls.is_none() && !settings.keys.is_empty() {
@@ -93,7 +96,7 @@ pub(super) fn warnings(settings: &Settings) -> Vec<String> {
     warnings
 }
 
-fn places_of(index: usize, model: &Model) -> Option<Problem> {
+fn places_of(index: usize, model: &ModelSettings) -> Option<SettingProblem> {
     let said = [!model.endpoints.is_empty(), model.service.is_some(), model.pool.is_some()];
     let count = said.into_iter().filter(|said| *said).count();
     if count == 1 {
@@ -104,15 +107,19 @@ fn places_of(index: usize, model: &Model) -> Option<Problem> {
         _ => "more than one setting says where its engines are",
     };
     let hint = "give exactly one of endpoints, service and pool";
-    Some(Problem::new(Code::Contradiction, format!("models[{index}]"), what, hint))
+    Some(SettingProblem::new(Code::Contradiction, format!("models[{index}]"), what, hint))
 }
 
-fn doubles<'a>(section: &str, field: &str, values: impl Iterator<Item = &'a str>) -> Vec<Problem> {
+fn doubles<'a>(
+    section: &str,
+    field: &str,
+    values: impl Iterator<Item = &'a str>,
+) -> Vec<SettingProblem> {
     let mut first = BTreeMap::new();
     let mut problems = Vec::new();
     for (index, value) in values.enumerate().filter(|(_, value)| !value.is_empty()) {
         if let Some(before) = first.insert(value, index) {
-            problems.push(Problem::new(
+            problems.push(SettingProblem::new(
                 Code::Contradiction,
                 format!("{section}[{index}].{field}"),
                 format!("is the same as that of {section}[{before}]"),
@@ -123,12 +130,12 @@ fn doubles<'a>(section: &str, field: &str, values: impl Iterator<Item = &'a str>
     problems
 }
 
-fn splits(settings: &Settings) -> Vec<Problem> {
+fn splits(settings: &GatewaySettingsFile) -> Vec<SettingProblem> {
     let names = settings.splits.iter().map(|split| split.name.as_str());
     let mut problems = doubles("splits", "name", names);
     let is_model = |name: &str| settings.models.iter().any(|model| model.name == name);
     let contradiction = |path: String, what: &str, hint: &str| {
-        Problem::new(Code::Contradiction, path, what.to_owned(), hint.to_owned())
+        SettingProblem::new(Code::Contradiction, path, what.to_owned(), hint.to_owned())
     };
     for (index, split) in settings.splits.iter().enumerate() {
         let path = format!("splits[{index}]");
@@ -176,18 +183,18 @@ fn models_of<'a>(path: &'a str, split: &'a Split) -> impl Iterator<Item = (Strin
     arms.chain(mirror.map(move |mirror| (format!("{path}.mirror.model"), mirror.model.as_str())))
 }
 
-fn waker(waker: &Waker) -> Option<Problem> {
+fn waker(waker: &WakerSettings) -> Option<SettingProblem> {
     (waker.url.is_some() == waker.folder.is_some()).then(|| {
         let what = "nobody is told, or two are";
         let hint = "give exactly one of url and folder";
-        Problem::new(Code::Contradiction, "waker", what, hint)
+        SettingProblem::new(Code::Contradiction, "waker", what, hint)
     })
 }
 
-fn operator(operator: &Operator) -> Option<Problem> {
+fn operator(operator: &Operator) -> Option<SettingProblem> {
     let encrypted = operator.address.starts_with("https:");
     let problem = |path: &str, what: &str, hint: &str| {
-        Some(Problem::new(Code::Contradiction, path, what.to_owned(), hint.to_owned()))
+        Some(SettingProblem::new(Code::Contradiction, path, what.to_owned(), hint.to_owned()))
     };
     match &operator.tls {
         None if encrypted => problem(
@@ -209,10 +216,10 @@ fn operator(operator: &Operator) -> Option<Problem> {
     }
 }
 
-fn limits(limits: &Limits) -> Vec<Problem> {
+fn limits(limits: &RequestLimits) -> Vec<SettingProblem> {
     let mut problems = Vec::new();
     if limits.body_bytes > limits.held_bytes {
-        problems.push(Problem::new(
+        problems.push(SettingProblem::new(
             Code::Contradiction,
             "limits.body_bytes",
             "is more than limits.held_bytes, so such a body never fits",
@@ -221,7 +228,7 @@ fn limits(limits: &Limits) -> Vec<Problem> {
     }
     let streams = limits.connections.saturating_mul(limits.streams_per_connection as usize);
     if limits.in_flight > streams {
-        problems.push(Problem::new(
+        problems.push(SettingProblem::new(
             Code::Contradiction,
             "limits.in_flight",
             "is more than all connections with all their streams can bring",
@@ -231,10 +238,10 @@ fn limits(limits: &Limits) -> Vec<Problem> {
     problems
 }
 
-fn timeouts(timeouts: &Timeouts) -> Vec<Problem> {
+fn timeouts(timeouts: &Timeouts) -> Vec<SettingProblem> {
     let mut problems = Vec::new();
     if timeouts.connect_ms >= timeouts.first_byte_ms {
-        problems.push(Problem::new(
+        problems.push(SettingProblem::new(
             Code::Contradiction,
             "timeouts.connect_ms",
             "is not less than first_byte_ms, so that an engine that is gone looks like a slow one",
@@ -242,7 +249,7 @@ fn timeouts(timeouts: &Timeouts) -> Vec<Problem> {
         ));
     }
     if timeouts.head_ms > timeouts.keep_alive_ms {
-        problems.push(Problem::new(
+        problems.push(SettingProblem::new(
             Code::Contradiction,
             "timeouts.head_ms",
             "is more than keep_alive_ms, so that a slow head is cut as an idle connection",
@@ -252,7 +259,7 @@ fn timeouts(timeouts: &Timeouts) -> Vec<Problem> {
     problems
 }
 
-fn one_address(settings: &Settings) -> Option<Problem> {
+fn one_address(settings: &GatewaySettingsFile) -> Option<SettingProblem> {
     let (listen, admin) = (settings.listen, settings.admin);
     // Port 0 is any free port, which is never the same one.
     let same_ip =
@@ -260,14 +267,14 @@ fn one_address(settings: &Settings) -> Option<Problem> {
     let same = same_ip && listen.port() == admin.port() && listen.port() != 0;
     same.then(|| {
         let what = "is the address of listen too, so that clients would read health and metrics";
-        Problem::new(Code::Contradiction, "admin", what, "give it another port")
+        SettingProblem::new(Code::Contradiction, "admin", what, "give it another port")
     })
 }
 
-fn open_door(settings: &Settings) -> Option<Problem> {
+fn open_door(settings: &GatewaySettingsFile) -> Option<SettingProblem> {
     let reachable = !settings.listen.ip().is_loopback();
     (reachable && settings.keys.is_empty() && !settings.open).then(|| {
-        Problem::new(
+        SettingProblem::new(
             Code::OpenDoor,
             "listen",
             format!("{} can be reached from outside, and there are no keys", settings.listen),

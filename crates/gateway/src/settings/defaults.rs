@@ -1,12 +1,12 @@
 //! What holds where a file says nothing.
 
 use super::{
-    Engine, Key, Limits, Model, Policy, Priority, Recovery, ResponseCache, Settings, Telemetry,
-    Timeouts, Waker,
+    GatewayEngine, GatewaySettingsFile, Key, ModelSettings, Priority, Recovery, RequestLimits,
+    ResponseCache, RoutingSetting, Telemetry, Timeouts, WakerSettings,
 };
 use std::net::SocketAddr;
 
-impl Default for Settings {
+impl Default for GatewaySettingsFile {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
@@ -18,7 +18,7 @@ impl Default for Settings {
             keys: Vec::new(),
             models: Vec::new(),
             splits: Vec::new(),
-            limits: Limits::default(),
+            limits: RequestLimits::default(),
             timeouts: Timeouts::default(),
             collector: None,
             waker: None,
@@ -30,7 +30,7 @@ impl Default for Settings {
     }
 }
 
-impl Default for Limits {
+impl Default for RequestLimits {
     fn default() -> Self {
         Self {
             body_bytes: 32 << 20,
@@ -91,17 +91,17 @@ impl Default for Key {
     }
 }
 
-impl Default for Model {
+impl Default for ModelSettings {
     fn default() -> Self {
         Self {
             name: String::new(),
             endpoints: Vec::new(),
             service: None,
             pool: None,
-            engine: Engine::default(),
+            engine: GatewayEngine::default(),
             queue_ms: 10_000,
             hold_ms: 300_000,
-            policy: Policy::default(),
+            policy: RoutingSetting::default(),
             shadow: Vec::new(),
             cache_responses: false,
             kv_events: None,
@@ -122,7 +122,7 @@ impl Default for ResponseCache {
     }
 }
 
-impl Default for Waker {
+impl Default for WakerSettings {
     fn default() -> Self {
         Self { url: None, folder: None, again_ms: 120_000 }
     }

@@ -18,8 +18,8 @@ mod split;
 #[cfg(test)]
 mod tests;
 
-pub use problem::{Code, Problem};
-pub use split::{Arm, Mirror, Rule, Split, Sticky};
+pub use problem::{Code, SettingProblem};
+pub use split::{Arm, Mirror, Split, SplitRule, Sticky};
 
 use flyball_admin::Askers;
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,7 @@ pub const SHADOWED_MODELS: usize = 4;
 /// Everything a gateway is told.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
-pub struct Settings {
+pub struct GatewaySettingsFile {
     /// Where clients connect.
     pub listen: SocketAddr,
     /// Where health and metrics are. Another address, because nobody outside needs them.
@@ -56,18 +56,18 @@ pub struct Settings {
     /// Who may ask. Nobody is asked for a key if this is empty.
     pub keys: Vec<Key>,
     /// What is served, and where.
-    pub models: Vec<Model>,
+    pub models: Vec<ModelSettings>,
     /// Names that stand for several models.
     pub splits: Vec<Split>,
     /// What requests may cost.
-    pub limits: Limits,
+    pub limits: RequestLimits,
     /// How long things may take.
     pub timeouts: Timeouts,
     /// Where another gateway's or the operator's collector of engine loads is. Without, this gateway
     /// asks the engines itself.
     pub collector: Option<String>,
     /// Who is told that a model is wanted which has no engine. Without, requests for it are refused.
-    pub waker: Option<Waker>,
+    pub waker: Option<WakerSettings>,
     /// Who is told what is wanted, and says what to go by.
     pub operator: Option<Operator>,
     /// What is done about slow and broken answers.
@@ -111,7 +111,7 @@ pub struct Key {
 /// A model, and where its engines are. Exactly one of `endpoints`, `service` and `pool` is said.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
-pub struct Model {
+pub struct ModelSettings {
     /// The name that clients say. Goes to the engine as it is.
     pub name: String,
     /// Addresses of engines.
@@ -122,15 +122,15 @@ pub struct Model {
     /// `namespace/name` of an `InferencePool`; its pods are watched.
     pub pool: Option<String>,
     /// What the engines are.
-    pub engine: Engine,
+    pub engine: GatewayEngine,
     /// The longest wait for a turn. Whoever would wait longer is told so at once.
     pub queue_ms: u64,
     /// The longest wait for a model that is being woken.
     pub hold_ms: u64,
     /// How engines are chosen.
-    pub policy: Policy,
+    pub policy: RoutingSetting,
     /// Policies that are scored on its requests without choosing by them.
-    pub shadow: Vec<Policy>,
+    pub shadow: Vec<RoutingSetting>,
     /// Whether answers that would be the same again are kept and given again.
     pub cache_responses: bool,
     /// The port on which engines tell about their caches; they are not listened to without.
@@ -139,7 +139,7 @@ pub struct Model {
     pub engine_keys: Vec<String>,
 }
 
-impl Model {
+impl ModelSettings {
     /// The namespace of its engines; `None` of one that names addresses.
     pub fn namespace(&self) -> Option<&str> {
         let place = self.service.as_ref().or(self.pool.as_ref())?;
@@ -165,7 +165,7 @@ pub enum Priority {
 /// How an engine is chosen for a request.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "kebab-case")]
-pub enum Policy {
+pub enum RoutingSetting {
     /// By what an engine may have cached, and by load.
     #[default]
     Prefix,
@@ -178,7 +178,7 @@ pub enum Policy {
 /// Who is told that a model is wanted which has no engine. Exactly one of the two is said.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
-pub struct Waker {
+pub struct WakerSettings {
     /// Gets a POST with a JSON body that names the model.
     pub url: Option<String>,
     /// A folder in which a file is written that names the model.
@@ -235,7 +235,7 @@ pub struct ResponseCache {
 /// A kind of engine: how its load is read and how it is told to stop.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "kebab-case")]
-pub enum Engine {
+pub enum GatewayEngine {
     /// vLLM, and everything with its metric names.
     #[default]
     Vllm,
@@ -248,7 +248,7 @@ pub enum Engine {
 /// What requests may cost.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
-pub struct Limits {
+pub struct RequestLimits {
     /// Bytes of a body.
     pub body_bytes: usize,
     /// Bytes of all bodies that are held at once.
@@ -308,9 +308,9 @@ pub struct Telemetry {
     pub audit_log: Option<PathBuf>,
 }
 
-impl Settings {
+impl GatewaySettingsFile {
     /// Reads a file's text, or says everything that is wrong with it.
-    pub fn parse(text: &str) -> Result<Self, Vec<Problem>> {
+    pub fn parse(text: &str) -> Result<Self, Vec<SettingProblem>> {
         parse::parse(text)
     }
 

@@ -2,9 +2,9 @@
 
 use super::check;
 use super::fields::{Field, Kind, Section};
-use super::problem::{Code, Problem};
+use super::problem::{Code, SettingProblem};
 use super::sections::ROOT;
-use super::{MAX_BYTES, Settings};
+use super::{GatewaySettingsFile, MAX_BYTES};
 use serde::Deserialize as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -14,10 +14,15 @@ use toml::de::{DeTable, DeValue, Deserializer};
 /// Problems that are reported. A file of garbage has one per line, and nobody reads them all.
 const REPORTED: usize = 100;
 
-pub(super) fn parse(text: &str) -> Result<Settings, Vec<Problem>> {
+pub(super) fn parse(text: &str) -> Result<GatewaySettingsFile, Vec<SettingProblem>> {
     if text.len() > MAX_BYTES {
         let what = format!("the file has {} bytes, and {MAX_BYTES} are allowed", text.len());
-        return Err(vec![Problem::new(Code::Unreadable, "", what, "split it or shorten it")]);
+        return Err(vec![SettingProblem::new(
+            Code::Unreadable,
+            "",
+            what,
+            "split it or shorten it",
+        )]);
     }
     let (mut table, errors) = DeTable::parse_recoverable(text);
     let lines = Lines::of(text);
@@ -30,11 +35,11 @@ pub(super) fn parse(text: &str) -> Result<Settings, Vec<Problem>> {
     let Walk { mut problems, places, bad, lines } = walk;
     // What is wrong is taken out, so that the rest can be checked too.
     prune(&ROOT, "", table.get_mut(), &bad);
-    match Settings::deserialize(Deserializer::from(table)) {
+    match GatewaySettingsFile::deserialize(Deserializer::from(table)) {
         Ok(settings) => {
             let wrong: Vec<&str> = problems.iter().map(|problem| problem.path.as_str()).collect();
             let found = check::check(&settings, &wrong);
-            let with_line = |problem: Problem| {
+            let with_line = |problem: SettingProblem| {
                 let line = place(&places, &problem.path);
                 problem.at(line)
             };
@@ -47,13 +52,13 @@ pub(super) fn parse(text: &str) -> Result<Settings, Vec<Problem>> {
 }
 
 /// In the order of the file, and not too many.
-fn reported(mut problems: Vec<Problem>) -> Vec<Problem> {
+fn reported(mut problems: Vec<SettingProblem>) -> Vec<SettingProblem> {
     problems.sort_by_key(|problem| problem.line.unwrap_or(usize::MAX));
     if problems.len() > REPORTED {
         let more = problems.len() - REPORTED;
         problems.truncate(REPORTED);
         let what = format!("there are {more} more problems");
-        problems.push(Problem::new(Code::Unreadable, "", what, "mend these first"));
+        problems.push(SettingProblem::new(Code::Unreadable, "", what, "mend these first"));
     }
     problems
 }
@@ -108,16 +113,16 @@ impl Lines {
         self.0.partition_point(|end| *end < byte) + 1
     }
 
-    fn syntax(&self, error: &toml::de::Error) -> Problem {
+    fn syntax(&self, error: &toml::de::Error) -> SettingProblem {
         let line = error.span().map(|span| self.at(span.start));
         let what = error.message().replace('\n', ", ");
-        Problem::new(Code::Unreadable, "", what, "mend the TOML in this line").at(line)
+        SettingProblem::new(Code::Unreadable, "", what, "mend the TOML in this line").at(line)
     }
 }
 
 struct Walk {
     lines: Lines,
-    problems: Vec<Problem>,
+    problems: Vec<SettingProblem>,
     /// The line of each setting that is there.
     places: BTreeMap<String, usize>,
     /// Settings that must be taken out.
@@ -141,7 +146,7 @@ impl Walk {
                 let (takes, what) = (field.kind.words(), field.what.trim_end_matches('.'));
                 let hint = format!("give {takes}. {what}");
                 let path = join(path, field.name);
-                let problem = Problem::new(Code::BadValue, path, "is missing", hint);
+                let problem = SettingProblem::new(Code::BadValue, path, "is missing", hint);
                 self.problems.push(problem.at(line));
             }
         }
@@ -155,7 +160,8 @@ impl Walk {
             },
             |near| format!("did you mean `{near}`?"),
         );
-        let problem = Problem::new(Code::UnknownSetting, path.clone(), "is no setting", hint);
+        let problem =
+            SettingProblem::new(Code::UnknownSetting, path.clone(), "is no setting", hint);
         self.problems.push(problem.at(Some(line)));
         self.bad.insert(path);
     }
@@ -188,7 +194,7 @@ impl Walk {
     fn refuse(&mut self, field: &Field, path: &str, line: usize, value: &DeValue<'_>) {
         let what = format!("{} is not what this setting takes", shown(value));
         let problem =
-            Problem::new(Code::BadValue, path, what, format!("give {}", field.kind.words()));
+            SettingProblem::new(Code::BadValue, path, what, format!("give {}", field.kind.words()));
         self.problems.push(problem.at(Some(line)));
     }
 }

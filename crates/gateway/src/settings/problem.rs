@@ -41,7 +41,7 @@ impl Code {
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct SettingProblem {
     /// What kind it is.
     pub code: Code,
     /// The line of the file, from 1; `None` for what is not in it.
@@ -54,7 +54,7 @@ pub struct Problem {
     pub hint: String,
 }
 
-impl Problem {
+impl SettingProblem {
     pub(super) fn new(
         code: Code,
         path: impl Into<String>,
@@ -71,7 +71,7 @@ impl Problem {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for SettingProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.code.id())?;
         if let Some(line) = self.line {

@@ -4,7 +4,7 @@
 //! links, which file watches and times of change do not show. SIGHUP looks at once.
 //! Start at [`Watched`], which is the whole logic without a clock; [`watch`] runs it.
 
-use super::{MAX_BYTES, Settings};
+use super::{GatewaySettingsFile, MAX_BYTES};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -36,24 +36,24 @@ pub struct Watched {
     /// What was last read, or why it could not be.
     seen: Result<Vec<u8>, String>,
     /// With what the process began: this is what a restart would change.
-    first: Settings,
+    first: GatewaySettingsFile,
     reload: Reload,
 }
 
 /// What a look at the file brought.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change {
+pub enum SettingChange {
     /// Nothing.
     None,
     /// Good settings.
-    Good(Box<Settings>),
+    Good(Box<GatewaySettingsFile>),
     /// A file that is refused; [`Watched::reload`] has the problems.
     Bad,
 }
 
 impl Watched {
     /// Begins with a file that must be good.
-    pub fn open(path: &Path, now: SystemTime) -> Result<(Self, Settings), Vec<String>> {
+    pub fn open(path: &Path, now: SystemTime) -> Result<(Self, GatewaySettingsFile), Vec<String>> {
         let bytes = read(path).map_err(|error| vec![unreadable(&error)])?;
         let settings = parse(&bytes)?;
         let watched = Self {
@@ -66,10 +66,10 @@ impl Watched {
     }
 
     /// Looks at the file. A bad one is reported once and not again until it changes.
-    pub fn look(&mut self, now: SystemTime) -> Change {
+    pub fn look(&mut self, now: SystemTime) -> SettingChange {
         let seen = read(&self.path).map_err(|error| unreadable(&error));
         if seen == self.seen {
-            return Change::None;
+            return SettingChange::None;
         }
         self.seen = seen;
         let parsed = match &self.seen {
@@ -80,13 +80,13 @@ impl Watched {
             Ok(settings) => {
                 let needs_restart = needs_restart(&self.first, &settings);
                 self.reload = Reload { needs_restart, ..Reload::good(now) };
-                Change::Good(Box::new(settings))
+                SettingChange::Good(Box::new(settings))
             }
             Err(problems) => {
                 self.reload.successful = false;
                 self.reload.tried = now;
                 self.reload.problems = problems;
-                Change::Bad
+                SettingChange::Bad
             }
         }
     }
@@ -99,7 +99,10 @@ impl Watched {
 
 /// Looks at the file every second and at SIGHUP, for ever, and says loudly what it found. `taken`
 /// is told after each change, with the new settings if they are good.
-pub async fn watch(mut watched: Watched, mut taken: impl FnMut(Option<&Settings>, &Reload)) {
+pub async fn watch(
+    mut watched: Watched,
+    mut taken: impl FnMut(Option<&GatewaySettingsFile>, &Reload),
+) {
     // Without a handler SIGHUP ends the process, so it is set up first; if it cannot be, the
     // looks every second remain.
     let mut hangup = signal(SignalKind::hangup()).ok();
@@ -111,8 +114,8 @@ pub async fn watch(mut watched: Watched, mut taken: impl FnMut(Option<&Settings>
         let change = watched.look(SystemTime::now());
         let reload = watched.reload();
         match &change {
-            Change::None => continue,
-            Change::Good(settings) => {
+            SettingChange::None => continue,
+            SettingChange::Good(settings) => {
                 tracing::info!(models = settings.models.len(), "settings taken in");
                 settings.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
                 if !reload.needs_restart.is_empty() {
@@ -121,7 +124,7 @@ pub async fn watch(mut watched: Watched, mut taken: impl FnMut(Option<&Settings>
                 }
                 taken(Some(settings), reload);
             }
-            Change::Bad => {
+            SettingChange::Bad => {
                 for problem in &reload.problems {
                     tracing::error!(problem, "settings refused, the last good ones stay in use");
                 }
@@ -169,16 +172,17 @@ fn unreadable(error: &io::Error) -> String {
     format!("FLY-801: the file cannot be read: {error}; check that it is there and readable")
 }
 
-fn parse(bytes: &[u8]) -> Result<Settings, Vec<String>> {
+fn parse(bytes: &[u8]) -> Result<GatewaySettingsFile, Vec<String>> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let at = error.valid_up_to();
         vec![format!("FLY-801: the file is no UTF-8 from byte {at} on; save it as UTF-8")]
     })?;
-    Settings::parse(text).map_err(|problems| problems.iter().map(ToString::to_string).collect())
+    GatewaySettingsFile::parse(text)
+        .map_err(|problems| problems.iter().map(ToString::to_string).collect())
 }
 
 /// What differs that a process takes only when it starts.
-fn needs_restart(first: &Settings, new: &Settings) -> Vec<&'static str> {
+fn needs_restart(first: &GatewaySettingsFile, new: &GatewaySettingsFile) -> Vec<&'static str> {
     [
         ("listen", first.listen != new.listen),
         ("admin", first.admin != new.admin),
@@ -213,26 +217,28 @@ mod tests {
         let path = folder.path().join("gateway.toml");
         fs::write(&path, GOOD).unwrap();
         let (mut watched, first) = Watched::open(&path, at(1)).unwrap();
-        assert_eq!(watched.look(at(2)), Change::None);
+        assert_eq!(watched.look(at(2)), SettingChange::None);
         fs::write(&path, GOOD.replace("\"m\"", "\"n\"")).unwrap();
-        let Change::Good(second) = watched.look(at(3)) else { panic!("{:?}", watched.reload()) };
+        let SettingChange::Good(second) = watched.look(at(3)) else {
+            panic!("{:?}", watched.reload())
+        };
         assert_eq!((first.models[0].name.as_str(), second.models[0].name.as_str()), ("m", "n"));
         assert_eq!(watched.reload(), &Reload::good(at(3)));
         fs::write(&path, format!("treads = 1\nopen = 3\n{GOOD}")).unwrap();
-        assert_eq!(watched.look(at(4)), Change::Bad);
+        assert_eq!(watched.look(at(4)), SettingChange::Bad);
         let reload = watched.reload();
         assert!(!reload.successful && reload.problems.len() == 2, "{reload:?}");
         assert_eq!((reload.good_since, reload.tried), (at(3), at(4)));
         // Said once, not every second.
-        assert_eq!(watched.look(at(5)), Change::None);
+        assert_eq!(watched.look(at(5)), SettingChange::None);
         fs::remove_file(&path).unwrap();
-        assert_eq!(watched.look(at(6)), Change::Bad);
+        assert_eq!(watched.look(at(6)), SettingChange::Bad);
         assert!(watched.reload().problems[0].contains("cannot be read"));
         fs::write(&path, [0xff, 0xfe]).unwrap();
-        assert_eq!(watched.look(at(7)), Change::Bad);
+        assert_eq!(watched.look(at(7)), SettingChange::Bad);
         assert!(watched.reload().problems[0].contains("UTF-8"));
         fs::write(&path, GOOD).unwrap();
-        assert!(matches!(watched.look(at(8)), Change::Good(_)));
+        assert!(matches!(watched.look(at(8)), SettingChange::Good(_)));
         assert!(watched.reload().successful);
     }
 
@@ -251,7 +257,7 @@ mod tests {
         // As the kubelet does it.
         symlink("v2", path("..data_tmp")).unwrap();
         fs::rename(path("..data_tmp"), path("..data")).unwrap();
-        let Change::Good(settings) = watched.look(at(2)) else { panic!("not seen") };
+        let SettingChange::Good(settings) = watched.look(at(2)) else { panic!("not seen") };
         assert_eq!(settings.models[0].name, "n");
     }
 
@@ -263,10 +269,10 @@ mod tests {
         let (mut watched, _) = Watched::open(&path, at(1)).unwrap();
         let other = "threads = 7\nadmin = \"127.0.0.1:1\"\n[telemetry]\naccess_log = false\n";
         fs::write(&path, format!("{other}{GOOD}")).unwrap();
-        assert!(matches!(watched.look(at(2)), Change::Good(_)));
+        assert!(matches!(watched.look(at(2)), SettingChange::Good(_)));
         assert_eq!(watched.reload().needs_restart, ["admin", "threads"]);
         fs::write(&path, GOOD).unwrap();
-        assert!(matches!(watched.look(at(3)), Change::Good(_)));
+        assert!(matches!(watched.look(at(3)), SettingChange::Good(_)));
         assert!(watched.reload().needs_restart.is_empty());
     }
 

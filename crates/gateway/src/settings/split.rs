@@ -15,7 +15,7 @@ pub struct Split {
     /// The header whose value is a session, if `sticky` is `header`.
     pub sticky_header: Option<String>,
     /// Requests that go to one arm whatever the weights say. The first that fits counts.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<SplitRule>,
     /// Where copies go.
     pub mirror: Option<Mirror>,
 }
@@ -35,7 +35,7 @@ pub struct Arm {
 /// A kind of request that goes to one arm. Both conditions must hold where both are said.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
-pub struct Rule {
+pub struct SplitRule {
     /// A caller, by the name of its key.
     pub caller: Option<String>,
     /// A header that must be there.

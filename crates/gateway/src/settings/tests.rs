@@ -6,7 +6,7 @@ use proptest::prelude::*;
 const MODEL: &str = "[[models]]\nname = \"qwen\"\nendpoints = [\"10.0.0.1:8000\"]\n";
 
 fn problems(text: &str) -> Vec<String> {
-    Settings::parse(text).unwrap_err().iter().map(ToString::to_string).collect()
+    GatewaySettingsFile::parse(text).unwrap_err().iter().map(ToString::to_string).collect()
 }
 
 #[track_caller]
@@ -20,10 +20,10 @@ fn refused(text: &str, expected: &[&str]) {
 
 #[test]
 fn the_least_file_is_one_model_and_the_rest_has_defaults() {
-    let settings = Settings::parse(MODEL).unwrap();
+    let settings = GatewaySettingsFile::parse(MODEL).unwrap();
     assert_eq!(settings.models[0].name, "qwen");
     let models = settings.models.clone();
-    assert_eq!(settings, Settings { models, ..Settings::default() });
+    assert_eq!(settings, GatewaySettingsFile { models, ..GatewaySettingsFile::default() });
     assert!(settings.warnings().is_empty());
 }
 
@@ -91,15 +91,15 @@ fn a_door_is_open_only_if_somebody_says_so() {
     refused(listen, &["FLY-805 line 1 listen: 0.0.0.0:8080 can be reached from outside"]);
     refused("listen = \"[::]:8080\"", &["FLY-805"]);
     let key = format!("[[keys]]\nname = \"a\"\nsha256 = \"{}\"\n", "0f".repeat(32));
-    let with_keys = Settings::parse(&format!("{listen}{MODEL}{key}")).unwrap();
+    let with_keys = GatewaySettingsFile::parse(&format!("{listen}{MODEL}{key}")).unwrap();
     assert!(with_keys.warnings()[0].contains("plain text"), "{:?}", with_keys.warnings());
-    let open = Settings::parse(&format!("open = true\n{listen}{MODEL}")).unwrap();
+    let open = GatewaySettingsFile::parse(&format!("open = true\n{listen}{MODEL}")).unwrap();
     assert!(open.warnings()[0].contains("everybody"), "{:?}", open.warnings());
     let admin = format!("admin = \"0.0.0.0:9090\"\n{MODEL}[askers]\nopen = true\n");
-    let told = Settings::parse(&admin).unwrap().warnings();
+    let told = GatewaySettingsFile::parse(&admin).unwrap().warnings();
     assert!(told[0].contains("read the settings"), "{told:?}");
     for loopback in ["127.0.0.1:80", "127.9.9.9:80", "[::1]:80"] {
-        assert!(Settings::parse(&format!("listen = \"{loopback}\"\n{MODEL}")).is_ok());
+        assert!(GatewaySettingsFile::parse(&format!("listen = \"{loopback}\"\n{MODEL}")).is_ok());
     }
 }
 
@@ -118,7 +118,7 @@ fn settings_that_contradict_each_other_are_refused() {
 fn splits_name_models_and_arms_that_there_are() {
     let split = |rest: &str| format!("[[splits]]\nname = \"chat\"\n{rest}");
     let arm = "[[splits.arms]]\nmodel = \"qwen\"\nweight = 9\n";
-    assert!(Settings::parse(&format!("{MODEL}{}", split(arm))).is_ok());
+    assert!(GatewaySettingsFile::parse(&format!("{MODEL}{}", split(arm))).is_ok());
     refused(&split("arms = []"), &["splits[0].arms: all weights are 0"]);
     refused(
         "[[splits]]\nname = \"qwen\"\n[[splits.arms]]\nmodel = \"qwen\"\nweight = 1",
@@ -143,7 +143,7 @@ fn splits_name_models_and_arms_that_there_are() {
 fn a_limit_is_a_limit() {
     let taken = |name: &str, value: u64| {
         let section = if name == "answers" { "limits" } else { "telemetry" };
-        Settings::parse(&format!("{MODEL}[{section}]\n{name} = {value}\n")).is_ok()
+        GatewaySettingsFile::parse(&format!("{MODEL}[{section}]\n{name} = {value}\n")).is_ok()
     };
     for (name, least, most) in [("answers", 1, 10_000), ("sampled_per_thousand", 0, 1_000)] {
         assert!(taken(name, least) && taken(name, most), "{name}");
@@ -154,7 +154,8 @@ fn a_limit_is_a_limit() {
 
 #[test]
 fn kubernetes_names_are_checked_as_kubernetes_does() {
-    let with = |setting: &str| Settings::parse(&format!("[[models]]\nname = \"m\"\n{setting}"));
+    let with =
+        |setting: &str| GatewaySettingsFile::parse(&format!("[[models]]\nname = \"m\"\n{setting}"));
     for good in ["a/b:80", "team-a/qwen.v2:http", "a/b:65535"] {
         assert!(with(&format!("service = \"{good}\"")).is_ok(), "{good}");
     }
@@ -171,10 +172,10 @@ fn kubernetes_names_are_checked_as_kubernetes_does() {
 fn names_that_would_break_a_line_are_refused() {
     for bad in ["", " a", "a\\nb", "a\\\"b", "a\\u001bb", &"x".repeat(257)] {
         let text = format!("[[models]]\nname = \"{bad}\"\nendpoints = [\"10.0.0.1:80\"]");
-        assert!(Settings::parse(&text).is_err(), "{bad}");
+        assert!(GatewaySettingsFile::parse(&text).is_err(), "{bad}");
     }
     let slashes = "[[models]]\nname = \"Qwen/Qwen3-32B\"\nendpoints = [\"10.0.0.1:80\"]";
-    assert!(Settings::parse(slashes).is_ok());
+    assert!(GatewaySettingsFile::parse(slashes).is_ok());
 }
 
 #[test]
@@ -199,25 +200,26 @@ fn a_file_of_garbage_is_refused_with_a_bounded_report() {
     assert!(found[100].contains("4901 more problems"), "{}", found[100]);
     assert!(problems(&"#".repeat(MAX_BYTES + 1))[0].contains("are allowed"));
     assert!(
-        Settings::parse(&format!("x = {}1{}", "[".repeat(10_000), "]".repeat(10_000))).is_err()
+        GatewaySettingsFile::parse(&format!("x = {}1{}", "[".repeat(10_000), "]".repeat(10_000)))
+            .is_err()
     );
 }
 
 #[test]
 fn the_list_of_settings_is_that_of_the_structs() {
-    let settings = Settings {
+    let settings = GatewaySettingsFile {
         tls: Some(Tls::default()),
         keys: vec![Key::default()],
-        models: vec![Model::default()],
+        models: vec![ModelSettings::default()],
         splits: vec![Split {
             arms: vec![Arm::default()],
-            rules: vec![Rule::default()],
+            rules: vec![SplitRule::default()],
             mirror: Some(Mirror::default()),
             ..Split::default()
         }],
-        waker: Some(Waker::default()),
+        waker: Some(WakerSettings::default()),
         operator: Some(Operator { tls: Some(OperatorTls::default()), ..Operator::default() }),
-        ..Settings::default()
+        ..GatewaySettingsFile::default()
     };
     let value = serde_json::to_value(&settings).unwrap();
     same_names(&ROOT, "", &value);
@@ -243,7 +245,7 @@ fn same_names(section: &Section, path: &str, value: &serde_json::Value) {
 
 #[test]
 fn an_operator_is_named_whole_or_not_at_all() {
-    let with = |text: &str| Settings::parse(&format!("{MODEL}[operator]\n{text}"));
+    let with = |text: &str| GatewaySettingsFile::parse(&format!("{MODEL}[operator]\n{text}"));
     let plain = "address = \"http://operator:9091\"\n";
     let tls = "address = \"https://operator:9091\"\n[operator.tls]\nca = \"ca.pem\"\n";
     let settings = with(&format!("{plain}token_file = \"token\"\n")).unwrap();
@@ -264,7 +266,7 @@ fn an_operator_is_named_whole_or_not_at_all() {
 
 #[test]
 fn defaults_are_good_values() {
-    let value = serde_json::to_value(Settings::default()).unwrap();
+    let value = serde_json::to_value(GatewaySettingsFile::default()).unwrap();
     let mut text = String::new();
     for field in ROOT.fields {
         match (field.kind, &value[field.name]) {
@@ -280,12 +282,12 @@ fn defaults_are_good_values() {
             (_, value) => text += &format!("{} = {value}\n", field.name),
         }
     }
-    Settings::parse(&format!("{text}{MODEL}")).unwrap();
+    GatewaySettingsFile::parse(&format!("{text}{MODEL}")).unwrap();
 }
 
 #[test]
 fn the_reference_is_current() {
-    let defaults = serde_json::to_value(Settings::default()).unwrap();
+    let defaults = serde_json::to_value(GatewaySettingsFile::default()).unwrap();
     let mut text = String::from(
         "# Settings of the gateway\n\n\
          *Generated from the code. `UPDATE=1 cargo test -p flyball-gateway` writes it anew.*\n\n\
@@ -324,13 +326,13 @@ fn section(text: &mut String, of: &Section, defaults: &serde_json::Value) {
     for field in of.fields {
         match field.kind {
             Kind::Section(inner) if field.name == "waker" => {
-                let waker = serde_json::to_value(Waker::default()).unwrap();
+                let waker = serde_json::to_value(WakerSettings::default()).unwrap();
                 section(text, inner, &waker);
             }
             Kind::Section(inner) => section(text, inner, &defaults[field.name]),
             Kind::Sections(inner, _) => {
                 let defaults = match field.name {
-                    "models" => serde_json::to_value(Model::default()),
+                    "models" => serde_json::to_value(ModelSettings::default()),
                     "keys" => serde_json::to_value(Key::default()),
                     "splits" => serde_json::to_value(Split::default()),
                     _ => Ok(serde_json::Value::Null),
@@ -345,7 +347,7 @@ fn section(text: &mut String, of: &Section, defaults: &serde_json::Value) {
 proptest! {
     #[test]
     fn no_text_ends_the_process(text in "(\\[{0,2}[a-z_.]{0,8}\\]{0,2}|[a-z_]{1,8} ?= ?[-0-9a-z\"'\\[\\]{}.,:/é]{0,12}|\n){0,12}") {
-        if let Err(problems) = Settings::parse(&text) {
+        if let Err(problems) = GatewaySettingsFile::parse(&text) {
             prop_assert!(!problems.is_empty());
         }
     }
@@ -358,6 +360,6 @@ proptest! {
             .map(|n| format!("[[models]]\nname = \"m{n}\"\npool = \"a/b{n}\"\n"))
             .collect();
         let good = threads <= 1_024 && n > 0;
-        prop_assert_eq!(Settings::parse(&format!("threads = {threads}\n{models}")).is_ok(), good);
+        prop_assert_eq!(GatewaySettingsFile::parse(&format!("threads = {threads}\n{models}")).is_ok(), good);
     }
 }

@@ -2,9 +2,9 @@
 
 use super::{Known, Line};
 use crate::choose::BLOCK_TOKENS;
-use crate::fleet::{Fleet, Model};
+use crate::fleet::{Fleet, FleetModel};
 use flyball_core::units::Tokens;
-use flyball_routing::shadow::{Arrival, Listed, Trial};
+use flyball_routing::shadow::{Listed, ShadowArrival, ShadowTrial};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -48,7 +48,7 @@ pub(super) struct Desk {
 
 struct Running {
     line: Arc<Line>,
-    trial: Trial,
+    trial: ShadowTrial,
     listed: Vec<Listed>,
 }
 
@@ -81,7 +81,7 @@ impl Desk {
         let (number, trial) = (message.number, &mut running.trial);
         match &message.what {
             What::Arrived { prefixes, block_tokens, prompt, output, key, engine } => {
-                let arrival = Arrival {
+                let arrival = ShadowArrival {
                     prefixes,
                     block_tokens: *block_tokens,
                     prompt: *prompt,
@@ -121,11 +121,11 @@ impl Desk {
 
 impl Running {
     fn new(line: &Arc<Line>) -> Self {
-        let trial = Trial::new(line.live, &line.others, BLOCK_TOKENS);
+        let trial = ShadowTrial::new(line.live, &line.others, BLOCK_TOKENS);
         Self { line: Arc::clone(line), trial, listed: Vec::new() }
     }
 
-    fn look_at(&mut self, model: &Model) {
+    fn look_at(&mut self, model: &FleetModel) {
         let listed = model.endpoints.iter().map(|e| Listed { key: e.key, open: e.is_open() });
         let listed: Vec<Listed> = listed.collect();
         if listed != self.listed {

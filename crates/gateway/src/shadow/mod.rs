@@ -20,11 +20,11 @@ mod page;
 mod tests;
 
 use crate::fleet::Fleet;
-use crate::settings::{self, SHADOWED_MODELS, Settings};
+use crate::settings::{self, GatewaySettingsFile, SHADOWED_MODELS};
 use arc_swap::ArcSwap;
 use desk::{Desk, Message, What};
-use flyball_routing::Policy;
-use flyball_routing::shadow::{Arrival, Report};
+use flyball_routing::RoutingPolicy;
+use flyball_routing::shadow::{ShadowArrival, ShadowReport};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -53,7 +53,7 @@ struct Known {
     /// Models that are scored.
     wanted: ArcSwap<Wanted>,
     fleet: ArcSwap<Fleet>,
-    reports: Mutex<BTreeMap<Arc<str>, Report>>,
+    reports: Mutex<BTreeMap<Arc<str>, ShadowReport>>,
     dropped: AtomicU64,
 }
 
@@ -62,8 +62,8 @@ type Wanted = BTreeMap<Arc<str>, Arc<Line>>;
 /// How a model is scored.
 #[derive(Debug, PartialEq, Eq)]
 struct Line {
-    live: Policy,
-    others: Vec<Policy>,
+    live: RoutingPolicy,
+    others: Vec<RoutingPolicy>,
 }
 
 /// A request that is followed.
@@ -75,7 +75,7 @@ pub(crate) struct Followed {
 
 impl Shadows {
     /// For these settings; the thread begins when a model wants it.
-    pub(crate) fn new(settings: &Settings) -> Self {
+    pub(crate) fn new(settings: &GatewaySettingsFile) -> Self {
         let known = Known {
             wanted: ArcSwap::default(),
             fleet: ArcSwap::default(),
@@ -89,9 +89,9 @@ impl Shadows {
     }
 
     /// Takes in other settings.
-    pub(crate) fn follow(&self, settings: &Settings) {
+    pub(crate) fn follow(&self, settings: &GatewaySettingsFile) {
         let shadowed = settings.models.iter().filter(|model| !model.shadow.is_empty());
-        let line = |model: &settings::Model| Line {
+        let line = |model: &settings::ModelSettings| Line {
             live: model.policy.into(),
             others: model.shadow.iter().map(|policy| (*policy).into()).collect(),
         };
@@ -114,7 +114,7 @@ impl Shadows {
     pub(crate) fn arrived(
         &self,
         model: &Arc<str>,
-        arrival: &Arrival<'_>,
+        arrival: &ShadowArrival<'_>,
         engine: u64,
     ) -> Option<Followed> {
         // Nearly always empty.
@@ -171,17 +171,17 @@ impl Shadows {
 }
 
 impl Known {
-    fn reports(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Report>> {
+    fn reports(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, ShadowReport>> {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl From<settings::Policy> for Policy {
-    fn from(policy: settings::Policy) -> Self {
+impl From<settings::RoutingSetting> for RoutingPolicy {
+    fn from(policy: settings::RoutingSetting) -> Self {
         match policy {
-            settings::Policy::Prefix => Self::Prefix,
-            settings::Policy::LeastLoad => Self::LeastLoad,
-            settings::Policy::RoundRobin => Self::RoundRobin,
+            settings::RoutingSetting::Prefix => Self::Prefix,
+            settings::RoutingSetting::LeastLoad => Self::LeastLoad,
+            settings::RoutingSetting::RoundRobin => Self::RoundRobin,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What is told of it: metrics, and JSON for people and programs.
 
 use super::Shadows;
-use flyball_routing::shadow::{Report, Standing};
-use flyball_telemetry::metrics::{Metric, Page, Source};
+use flyball_routing::shadow::{ShadowReport, ShadowStatus};
+use flyball_telemetry::metrics::{Metric, MetricsSource, Page};
 use serde_json::{Value, json};
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
@@ -22,9 +22,9 @@ impl Shadows {
     }
 }
 
-fn told(model: &str, report: &Report) -> Value {
+fn told(model: &str, report: &ShadowReport) -> Value {
     let scored = report.requests > 0;
-    let policy = |one: &Standing| {
+    let policy = |one: &ShadowStatus| {
         json!({
             "policy": one.policy.name(),
             "ttftSeconds": scored.then_some(one.first_seconds),
@@ -38,7 +38,7 @@ fn told(model: &str, report: &Report) -> Value {
     json!({
         "model": model,
         "live": report.policies.first().map(|one| one.policy.name()),
-        "best": report.best().filter(|_| scored).map(flyball_routing::Policy::name),
+        "best": report.best().filter(|_| scored).map(flyball_routing::RoutingPolicy::name),
         "policies": report.policies.iter().map(policy).collect::<Vec<_>>(),
         "requests": report.requests,
         "seconds": report.seconds,
@@ -54,11 +54,11 @@ fn told(model: &str, report: &Report) -> Value {
     })
 }
 
-impl Source for Shadows {
+impl MetricsSource for Shadows {
     fn write(&self, page: &mut Page<'_>) -> fmt::Result {
         let reports = self.known.reports().clone();
         let scored = || reports.iter().filter(|(_, report)| report.requests > 0);
-        let each = |value: fn(&Standing) -> Option<f64>| {
+        let each = |value: fn(&ShadowStatus) -> Option<f64>| {
             scored().flat_map(move |(model, report)| {
                 let values = report.policies.iter().map(move |one| (one.policy, value(one)));
                 values.filter_map(move |(policy, value)| Some(([&**model, policy.name()], value?)))

@@ -1,37 +1,40 @@
 //! What is told of whom, without a network and without the thread.
 
 use super::*;
-use crate::fleet::{Endpoint, Found, Listing};
-use crate::settings::{Engine, Model, Policy as Set};
+use crate::fleet::{FleetEndpoint, FoundEngines, Listing};
+use crate::settings::{GatewayEngine, ModelSettings, RoutingSetting as Set};
 use flyball_core::units::Tokens;
 use flyball_telemetry::metrics::{Metric, Metrics};
 use std::time::Duration;
 
-fn settings(names: &[&str], policy: Set, shadow: &[Set]) -> Settings {
-    let model = |name: &&str| Model {
+fn settings(names: &[&str], policy: Set, shadow: &[Set]) -> GatewaySettingsFile {
+    let model = |name: &&str| ModelSettings {
         name: (*name).to_owned(),
         policy,
         shadow: shadow.to_vec(),
-        ..Model::default()
+        ..ModelSettings::default()
     };
-    Settings { models: names.iter().map(model).collect(), ..Settings::default() }
+    GatewaySettingsFile {
+        models: names.iter().map(model).collect(),
+        ..GatewaySettingsFile::default()
+    }
 }
 
 fn fleet(models: &[&str], engines: u16) -> Arc<Fleet> {
-    let found = |port| Found {
+    let found = |port| FoundEngines {
         name: format!("engine-{port}"),
         address: ([127, 0, 0, 1], port).into(),
         uid: None,
         draining: false,
-        engine: Engine::Vllm,
+        engine: GatewayEngine::Vllm,
     };
     let all = |name: &&str| ((*name).to_owned(), (1..=engines).map(found).collect());
     Arc::new(Fleet::default().after(&Listing { models: models.iter().map(all).collect() }))
 }
 
-fn arrival(prefixes: &[u64], key: u64) -> Arrival<'_> {
+fn arrival(prefixes: &[u64], key: u64) -> ShadowArrival<'_> {
     let prompt = Tokens::new(prefixes.len() as u64 * 256);
-    Arrival { prefixes, block_tokens: 256, prompt, output: Tokens::new(100), key }
+    ShadowArrival { prefixes, block_tokens: 256, prompt, output: Tokens::new(100), key }
 }
 
 /// The desk of these shadows, which is given what a thread would get.
@@ -43,7 +46,7 @@ fn desk(shadows: &Shadows, began: Instant) -> Desk {
 
 /// 600 requests of 40 conversations, five a second, each with a first token and an end.
 fn live(desk: &mut Desk, fleet: &Fleet, began: Instant) {
-    let engines: &[Arc<Endpoint>] = &fleet.model("m").unwrap().endpoints;
+    let engines: &[Arc<FleetEndpoint>] = &fleet.model("m").unwrap().endpoints;
     let model: Arc<str> = "m".into();
     for number in 0..600 {
         let prefixes: Box<[u64]> = (0..24).map(|block| number % 40 * 1_000 + block).collect();
@@ -87,7 +90,7 @@ fn a_report_is_told_as_json_and_as_metrics() {
     let began = Instant::now();
     let mut desk = {
         // Settings of a model that is scored, without the thread that they would start.
-        let line = Line { live: Policy::RoundRobin, others: vec![Policy::Prefix] };
+        let line = Line { live: RoutingPolicy::RoundRobin, others: vec![RoutingPolicy::Prefix] };
         shadows.known.wanted.store(Arc::new([("m".into(), Arc::new(line))].into()));
         desk(&shadows, began)
     };
@@ -123,20 +126,20 @@ fn other_policies_are_another_trial_and_the_same_ones_are_not() {
     let shadows = Shadows::new(&settings(&["m"], Set::Prefix, &[]));
     let began = Instant::now();
     let want = |live| {
-        let line = Line { live, others: vec![Policy::LeastLoad] };
+        let line = Line { live, others: vec![RoutingPolicy::LeastLoad] };
         shadows.known.wanted.store(Arc::new([("m".into(), Arc::new(line))].into()));
     };
-    want(Policy::Prefix);
+    want(RoutingPolicy::Prefix);
     let fleet = fleet(&["m"], 3);
     shadows.list(&fleet);
     let mut desk = desk(&shadows, began);
     live(&mut desk, &fleet, began);
     let scored = || shadows.known.reports().values().map(|report| report.requests).sum::<u64>();
     assert!(scored() > 500);
-    want(Policy::Prefix);
+    want(RoutingPolicy::Prefix);
     desk.look();
     assert!(scored() > 500);
-    want(Policy::RoundRobin);
+    want(RoutingPolicy::RoundRobin);
     desk.look();
     assert_eq!(scored(), 0);
 }
@@ -146,7 +149,7 @@ fn what_finds_the_queue_full_is_counted_and_nobody_waits() {
     let shadows = Shadows::new(&settings(&["m"], Set::Prefix, &[]));
     let (sender, _receiver) = sync_channel(1);
     shadows.queue.set(sender).unwrap();
-    let line = Line { live: Policy::Prefix, others: vec![Policy::LeastLoad] };
+    let line = Line { live: RoutingPolicy::Prefix, others: vec![RoutingPolicy::LeastLoad] };
     shadows.known.wanted.store(Arc::new([("m".into(), Arc::new(line))].into()));
     let model: Arc<str> = "m".into();
     assert!(shadows.arrived(&model, &arrival(&[1], 1), 5).is_some());

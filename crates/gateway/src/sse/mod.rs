@@ -32,7 +32,7 @@ pub use write::write_event;
 
 /// What an answer said about itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct SseProgress {
     /// Events that carry something: neither comments nor the end mark.
     pub events: u64,
     /// Tokens used, if the answer told.
@@ -68,7 +68,7 @@ pub struct Progress {
 
 /// Why an answer cannot be passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Broken {
+pub enum SseError {
     /// A line without an end.
     #[error("the engine sent a line of more than {limit} bytes")]
     LineTooLong {

@@ -1,7 +1,7 @@
-use super::{Broken, Finish, Progress, Seen, Usage, Watcher, usage_of};
+use super::{Finish, Progress, SseError, SseProgress, Usage, Watcher, usage_of};
 use crate::surface::Surface;
 
-fn watch(surface: Surface, stream: &str) -> Seen {
+fn watch(surface: Surface, stream: &str) -> SseProgress {
     let mut watcher = Watcher::new(surface);
     watcher.feed(stream.as_bytes()).unwrap();
     *watcher.seen()
@@ -45,7 +45,8 @@ const RESPONSES: &str = concat!(
 #[test]
 fn a_chat_is_understood() {
     let usage = Some(Usage { input: 7, cached: Some(5), output: 3 });
-    let expected = Seen { events: 3, usage, ended: true, error: false, finish: Some(Finish::Stop) };
+    let expected =
+        SseProgress { events: 3, usage, ended: true, error: false, finish: Some(Finish::Stop) };
     assert_eq!(watch(Surface::Chat, CHAT), expected);
     assert_eq!(watch(Surface::Completions, CHAT), expected);
 }
@@ -54,14 +55,15 @@ fn a_chat_is_understood() {
 fn anthropics_messages_are_understood() {
     let usage = Some(Usage { input: 129, cached: Some(100), output: 15 });
     let expected =
-        Seen { events: 3, usage, ended: true, error: false, finish: Some(Finish::Length) };
+        SseProgress { events: 3, usage, ended: true, error: false, finish: Some(Finish::Length) };
     assert_eq!(watch(Surface::Messages, MESSAGES), expected);
 }
 
 #[test]
 fn responses_are_understood() {
     let usage = Some(Usage { input: 9, cached: Some(8), output: 2 });
-    let expected = Seen { events: 3, usage, ended: true, error: false, finish: Some(Finish::Stop) };
+    let expected =
+        SseProgress { events: 3, usage, ended: true, error: false, finish: Some(Finish::Stop) };
     assert_eq!(watch(Surface::Responses, RESPONSES), expected);
 }
 
@@ -167,8 +169,8 @@ fn garbage_is_seen_at_its_first_bytes() {
     ];
     for bytes in garbage {
         let mut watcher = Watcher::new(Surface::Chat);
-        assert_eq!(watcher.feed(bytes), Err(Broken::Garbage), "{bytes:?}");
-        assert_eq!(watcher.feed(b"data: {}\n\n"), Err(Broken::Garbage), "it stays broken");
+        assert_eq!(watcher.feed(bytes), Err(SseError::Garbage), "{bytes:?}");
+        assert_eq!(watcher.feed(b"data: {}\n\n"), Err(SseError::Garbage), "it stays broken");
     }
     for fine in ["\u{feff}data: {}\n\n", "id: 1\nretry: 5\n\n", "data\n\n", "x-own: 1\n\n"] {
         assert!(Watcher::new(Surface::Chat).feed(fine.as_bytes()).is_ok(), "{fine:?}");
@@ -178,7 +180,7 @@ fn garbage_is_seen_at_its_first_bytes() {
 #[test]
 fn a_line_has_a_limit() {
     let limit = Watcher::LINE_BYTES;
-    let too_long = Err(Broken::LineTooLong { limit });
+    let too_long = Err(SseError::LineTooLong { limit });
     let line = format!("data: {}\n\n", "x".repeat(limit - 6));
     assert_eq!(Watcher::new(Surface::Chat).feed(line.as_bytes()).unwrap().events, 1);
     let line = format!("data: {}\n\n", "x".repeat(limit - 5));

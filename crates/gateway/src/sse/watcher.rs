@@ -3,7 +3,7 @@
 use super::finish::{Ending, Finish, incomplete_reason};
 use super::kept::Kept;
 use super::told::{Counts, Told, last_usage, mentions_error, mentions_usage};
-use super::{Broken, Progress, Seen};
+use super::{Progress, SseError, SseProgress};
 use crate::surface::Surface;
 
 /// The longest name of a field that is let through. Those in use have five bytes at most.
@@ -15,7 +15,7 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 #[derive(Debug)]
 pub struct Watcher {
     surface: Surface,
-    seen: Seen,
+    seen: SseProgress,
     counts: Counts,
     ending: Ending,
     /// No line has ended yet.
@@ -27,7 +27,7 @@ pub struct Watcher {
     kept: Kept,
     event: Event,
     /// Once broken, always broken.
-    broken: Option<Broken>,
+    broken: Option<SseError>,
 }
 
 impl Watcher {
@@ -38,7 +38,7 @@ impl Watcher {
     pub fn new(surface: Surface) -> Self {
         Self {
             surface,
-            seen: Seen::default(),
+            seen: SseProgress::default(),
             counts: Counts::default(),
             ending: Ending::default(),
             at_start: true,
@@ -51,7 +51,7 @@ impl Watcher {
     }
 
     /// The next piece of the answer.
-    pub fn feed(&mut self, piece: &[u8]) -> Result<Progress, Broken> {
+    pub fn feed(&mut self, piece: &[u8]) -> Result<Progress, SseError> {
         if let Some(broken) = self.broken {
             return Err(broken);
         }
@@ -67,11 +67,11 @@ impl Watcher {
     }
 
     /// What was seen so far.
-    pub const fn seen(&self) -> &Seen {
+    pub const fn seen(&self) -> &SseProgress {
         &self.seen
     }
 
-    fn walk(&mut self, mut rest: &[u8]) -> Result<(), Broken> {
+    fn walk(&mut self, mut rest: &[u8]) -> Result<(), SseError> {
         while !rest.is_empty() {
             if std::mem::take(&mut self.after_return) && rest[0] == b'\n' {
                 rest = &rest[1..];
@@ -81,7 +81,7 @@ impl Watcher {
                 return self.keep(rest);
             };
             if rest[end] == 0 {
-                return Err(Broken::Garbage);
+                return Err(SseError::Garbage);
             }
             self.line_ended(&rest[..end])?;
             self.after_return = rest[end] == b'\r';
@@ -91,7 +91,7 @@ impl Watcher {
     }
 
     /// The piece ends within a line.
-    fn keep(&mut self, part: &[u8]) -> Result<(), Broken> {
+    fn keep(&mut self, part: &[u8]) -> Result<(), SseError> {
         self.grow_to(self.line_bytes + part.len())?;
         self.line_bytes += part.len();
         self.kept.push(part);
@@ -103,14 +103,14 @@ impl Watcher {
         if line.len() > FIELD_BYTES { field(line).map(drop) } else { begins_well(line) }
     }
 
-    fn grow_to(&self, bytes: usize) -> Result<(), Broken> {
+    fn grow_to(&self, bytes: usize) -> Result<(), SseError> {
         match bytes <= Self::LINE_BYTES {
             true => Ok(()),
-            false => Err(Broken::LineTooLong { limit: Self::LINE_BYTES }),
+            false => Err(SseError::LineTooLong { limit: Self::LINE_BYTES }),
         }
     }
 
-    fn line_ended(&mut self, end: &[u8]) -> Result<(), Broken> {
+    fn line_ended(&mut self, end: &[u8]) -> Result<(), SseError> {
         self.grow_to(self.line_bytes + end.len())?;
         if self.line_bytes == 0 {
             self.line(end, false)?;
@@ -128,7 +128,7 @@ impl Watcher {
     }
 
     /// A line without its end; perhaps without its middle.
-    fn line(&mut self, line: &[u8], cut: bool) -> Result<(), Broken> {
+    fn line(&mut self, line: &[u8], cut: bool) -> Result<(), SseError> {
         let line = without_mark(line, self.at_start);
         if line.is_empty() {
             self.event_ended();
@@ -261,13 +261,13 @@ fn without_mark(line: &[u8], at_start: bool) -> &[u8] {
 }
 
 /// Name and value. A comment has no name.
-fn field(line: &[u8]) -> Result<(&[u8], &[u8]), Broken> {
+fn field(line: &[u8]) -> Result<(&[u8], &[u8]), SseError> {
     let head = &line[..line.len().min(FIELD_BYTES + 1)];
     let Some(colon) = memchr::memchr(b':', head) else {
         // A name alone is a field without a value.
         return match line {
             b"data" | b"event" | b"id" | b"retry" => Ok((line, b"")),
-            _ => Err(Broken::Garbage),
+            _ => Err(SseError::Garbage),
         };
     };
     begins_well(&line[..colon])?;
@@ -276,11 +276,11 @@ fn field(line: &[u8]) -> Result<(&[u8], &[u8]), Broken> {
 }
 
 /// The first bytes of a line, as far as they are there.
-fn begins_well(line: &[u8]) -> Result<(), Broken> {
+fn begins_well(line: &[u8]) -> Result<(), SseError> {
     let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
     let fits = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     match name.iter().all(fits) {
         true => Ok(()),
-        false => Err(Broken::Garbage),
+        false => Err(SseError::Garbage),
     }
 }

@@ -1,9 +1,12 @@
 //! Adds several gateways up.
 
-use super::{Caller, Engine, Minute, Model, Queue, Refusal, State, Times, Trouble};
+use super::{
+    CallerView, EngineView, GatewayStateView, Minute, ModelView, QueueView, Refusal, Times,
+    TroubleView,
+};
 use std::collections::BTreeMap;
 
-impl State {
+impl GatewayStateView {
     /// Takes in another gateway. Counts are added, quantiles are read anew from the joined spreads.
     pub fn join(&mut self, other: Self) {
         // The older of two looks says how old the sum is.
@@ -15,15 +18,20 @@ impl State {
         self.connections += other.connections;
         self.requests += other.requests;
         self.held_bytes += other.held_bytes;
-        joined(&mut self.troubles, other.troubles, |trouble| trouble.what.clone(), Trouble::join);
-        joined(&mut self.models, other.models, |model| model.name.clone(), Model::join);
-        joined(&mut self.callers, other.callers, |caller| caller.name.clone(), Caller::join);
+        joined(
+            &mut self.troubles,
+            other.troubles,
+            |trouble| trouble.what.clone(),
+            TroubleView::join,
+        );
+        joined(&mut self.models, other.models, |model| model.name.clone(), ModelView::join);
+        joined(&mut self.callers, other.callers, |caller| caller.name.clone(), CallerView::join);
         joined(&mut self.refusals, other.refusals, |one| one.reason.clone(), Refusal::join);
         self.refusals.sort_by_key(|refusal| std::cmp::Reverse(refusal.count));
     }
 }
 
-impl Trouble {
+impl TroubleView {
     /// Two gateways look at the same engines and models, and each has troubles of its own.
     fn join(&mut self, other: Self) {
         self.count = match self.what.as_str() {
@@ -33,9 +41,9 @@ impl Trouble {
     }
 }
 
-impl Model {
+impl ModelView {
     fn join(&mut self, other: Self) {
-        joined(&mut self.engines, other.engines, |engine| engine.name.clone(), Engine::join);
+        joined(&mut self.engines, other.engines, |engine| engine.name.clone(), EngineView::join);
         self.queue.join(&other.queue);
         self.requests_per_second += other.requests_per_second;
         self.last_minute.join(&other.last_minute);
@@ -43,7 +51,7 @@ impl Model {
     }
 }
 
-impl Engine {
+impl EngineView {
     /// Two gateways look at one engine: what each has there is added, what it says of itself is
     /// said once, and of two states the worse one is shown.
     fn join(&mut self, other: Self) {
@@ -57,7 +65,7 @@ impl Engine {
     }
 }
 
-impl Queue {
+impl QueueView {
     fn join(&mut self, other: &Self) {
         self.waiting += other.waiting;
         self.held += other.held;
@@ -94,7 +102,7 @@ impl Times {
     }
 }
 
-impl Caller {
+impl CallerView {
     fn join(&mut self, other: Self) {
         self.requests_per_second += other.requests_per_second;
         self.last_minute.join(&other.last_minute);
@@ -139,22 +147,22 @@ fn worse(state: &str) -> usize {
 mod tests {
     use super::*;
 
-    fn gateway(first: (u64, u64), in_flight: u64, state: &str) -> State {
-        State {
+    fn gateway(first: (u64, u64), in_flight: u64, state: &str) -> GatewayStateView {
+        GatewayStateView {
             version: super::super::VERSION,
             time: "2026-11-06T21:20:00Z".to_owned(),
             gateways: 1,
             requests: 3,
-            models: vec![Model {
+            models: vec![ModelView {
                 name: "qwen".to_owned(),
-                engines: vec![Engine {
+                engines: vec![EngineView {
                     name: "e1".to_owned(),
                     state: state.to_owned(),
                     in_flight,
                     running: Some(7),
-                    ..Engine::default()
+                    ..EngineView::default()
                 }],
-                queue: Queue { waiting: 2, wait_seconds: Some(1.0), ..Queue::default() },
+                queue: QueueView { waiting: 2, wait_seconds: Some(1.0), ..QueueView::default() },
                 requests_per_second: 1.5,
                 last_minute: Minute {
                     answered: first.1,
@@ -166,13 +174,13 @@ mod tests {
                 trouble: None,
             }],
             refusals: vec![Refusal { reason: "overloaded".to_owned(), count: 4 }],
-            ..State::default()
+            ..GatewayStateView::default()
         }
     }
 
     #[test]
     fn gateways_are_added_and_quantiles_are_those_of_all_requests() {
-        let mut sum = State::default();
+        let mut sum = GatewayStateView::default();
         sum.join(gateway((1_000, 90), 4, "open"));
         sum.join(gateway((1_000_000, 10), 5, "broken"));
         let model = &sum.models[0];
@@ -193,6 +201,6 @@ mod tests {
     fn the_form_is_read_as_it_was_written() {
         let state = gateway((1_000, 90), 4, "open");
         let text = serde_json::to_string(&state).unwrap();
-        assert_eq!(serde_json::from_str::<State>(&text).unwrap(), state);
+        assert_eq!(serde_json::from_str::<GatewayStateView>(&text).unwrap(), state);
     }
 }

@@ -14,7 +14,7 @@ pub const VERSION: u32 = 1;
 /// One look at a gateway.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct State {
+pub struct GatewayStateView {
     /// Of this form: [`VERSION`].
     pub version: u32,
     /// When it was written, RFC 3339.
@@ -28,18 +28,18 @@ pub struct State {
     /// Bytes of bodies in memory.
     pub held_bytes: usize,
     /// What is wrong with the gateway itself, from a closed list of words.
-    pub troubles: Vec<Trouble>,
+    pub troubles: Vec<TroubleView>,
     /// Models, by name.
-    pub models: Vec<Model>,
+    pub models: Vec<ModelView>,
     /// The slowest and the heaviest callers of the last minute, by name; at most 20.
-    pub callers: Vec<Caller>,
+    pub callers: Vec<CallerView>,
     /// Requests refused or failed in the last minute, by reason, most first.
     pub refusals: Vec<Refusal>,
 }
 
 /// Something that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Trouble {
+pub struct TroubleView {
     /// One of `draining`, `zombies`, `silent-engines`, `collector-away`, `operator-away`,
     /// `failing-watches`, `doubted-models`, `reload-failed`.
     pub what: String,
@@ -50,13 +50,13 @@ pub struct Trouble {
 /// One model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Model {
+pub struct ModelView {
     /// The name that clients say.
     pub name: String,
     /// Its engines, by name.
-    pub engines: Vec<Engine>,
+    pub engines: Vec<EngineView>,
     /// Who waits.
-    pub queue: Queue,
+    pub queue: QueueView,
     /// Requests per second that ended in the last ten seconds.
     pub requests_per_second: f64,
     /// What happened in the last minute.
@@ -69,7 +69,7 @@ pub struct Model {
 /// One engine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Engine {
+pub struct EngineView {
     /// The same on every gateway.
     pub name: String,
     /// Where it answers.
@@ -90,7 +90,7 @@ pub struct Engine {
 /// Who waits for a model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Queue {
+pub struct QueueView {
     /// Requests that wait for a turn.
     pub waiting: usize,
     /// Requests that wait for a model without an engine.
@@ -149,7 +149,7 @@ pub struct Times {
 /// One caller.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Caller {
+pub struct CallerView {
     /// The name of its key; `none` for those that nobody asked for one.
     pub name: String,
     /// Requests per second that ended in the last ten seconds.

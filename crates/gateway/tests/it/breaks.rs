@@ -2,7 +2,7 @@
 
 use crate::engine::{Does, Engine};
 use crate::rig::{PLAIN, Rig, STREAM, chat, post};
-use flyball_gateway::meter::Outcome;
+use flyball_gateway::meter::RequestOutcome;
 use std::time::{Duration, Instant};
 
 /// Two engines: `bad` does this, the other answers. Which one is asked first follows from names, so
@@ -38,7 +38,7 @@ async fn what_breaks_before_the_first_event_is_tried_elsewhere() {
         assert!(answer.contains("good") && answer.contains("[DONE]"), "{bad:?}: {answer}");
         assert!(!answer.contains("half"), "{bad:?}: {answer}");
         let line = &rig.finished(1).await[0];
-        assert_eq!((line.outcome, line.retries), (Outcome::Answered, 1), "{bad:?}");
+        assert_eq!((line.outcome, line.retries), (RequestOutcome::Answered, 1), "{bad:?}");
     }
 }
 
@@ -71,7 +71,7 @@ async fn a_stream_that_breaks_ends_with_an_error_that_can_be_retried() {
         assert!(answer.contains(r#""code":"stream_broken""#), "{pieces:?}: {answer}");
         assert!(answer.contains(r#""type":"server_error""#), "{pieces:?}: {answer}");
         assert!(!answer.contains("[DONE]"), "{pieces:?}: {answer}");
-        assert_eq!(rig.finished(1).await[0].outcome, Outcome::Broken);
+        assert_eq!(rig.finished(1).await[0].outcome, RequestOutcome::Broken);
     }
 }
 

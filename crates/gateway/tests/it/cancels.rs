@@ -2,7 +2,7 @@
 
 use crate::engine::{Does, Engine};
 use crate::rig::{PLAIN, Rig, STREAM, chat};
-use flyball_gateway::meter::Outcome;
+use flyball_gateway::meter::RequestOutcome;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -20,7 +20,7 @@ async fn while_it_waits_for_the_first_byte() {
         engine.left(many).await;
         assert_eq!(
             rig.finished(many as usize).await[many as usize - 1].outcome,
-            Outcome::Cancelled
+            RequestOutcome::Cancelled
         );
         assert_eq!(rig.cancelled(), many);
     }
@@ -38,7 +38,7 @@ async fn while_a_stream_is_quiet() {
     drop(stream);
     engine.left(1).await;
     let line = &rig.finished(1).await[0];
-    assert_eq!((line.outcome, line.output), (Outcome::Cancelled, 1));
+    assert_eq!((line.outcome, line.output), (RequestOutcome::Cancelled, 1));
     assert_eq!(rig.cancelled(), 1);
     let inside = rig.gateway.inside();
     assert_eq!((inside.requests, inside.bytes), (0, 0));

@@ -3,7 +3,7 @@
 use crate::engine::{Does, Engine};
 use crate::rig::{Rig, chat, post};
 use crate::tale::{PROMPT, Tale};
-use flyball_gateway::meter::Outcome;
+use flyball_gateway::meter::RequestOutcome;
 use serde_json::{Value, json};
 
 const WHOLE: Tale = Tale { words: 40, cut_after: None, id: "whole" };
@@ -70,7 +70,7 @@ async fn the_client_gets_the_whole_text_and_one_answer() {
         assert_eq!(usage["completion_tokens"], 40, "{answer}");
         assert_eq!(usage["total_tokens"], PROMPT + 40, "{answer}");
         let line = rig.finished(1).await[0].clone();
-        assert_eq!((line.outcome, line.continued, line.output), (Outcome::Answered, 1, 40));
+        assert_eq!((line.outcome, line.continued, line.output), (RequestOutcome::Answered, 1, 40));
         assert_eq!(line.retries, 0);
         assert_eq!(rig.gateway.recoveries().continued, 1);
         assert_eq!(rig.in_flight(), 0);
@@ -92,7 +92,7 @@ async fn completions_go_on_behind_their_prompt_and_limits_shrink() {
     assert_eq!((&sent["max_tokens"], &sent["seed"]), (&json!(12), &json!(3)));
     let line = rig.finished(1).await[0].clone();
     // Nobody told the tokens: 8 events, and 12 with the one that ends it.
-    assert_eq!((line.outcome, line.output), (Outcome::Answered, 8 + 13));
+    assert_eq!((line.outcome, line.output), (RequestOutcome::Answered, 8 + 13));
 }
 
 #[tokio::test]
@@ -128,7 +128,7 @@ async fn what_cannot_be_continued_ends_with_the_error_of_before() {
         assert!(answer.contains(r#""code":"stream_broken""#), "{more}: {answer}");
         assert!(!answer.contains("[DONE]"), "{more}: {answer}");
         let line = rig.finished(1).await[0].clone();
-        assert_eq!((line.outcome, line.continued), (Outcome::Broken, 0), "{more}");
+        assert_eq!((line.outcome, line.continued), (RequestOutcome::Broken, 0), "{more}");
         assert!(good.requests().is_empty(), "{more}");
         assert_eq!(rig.in_flight(), 0);
     }
@@ -144,7 +144,7 @@ async fn it_is_done_once_where_engines_die_and_not_twice() {
     assert!(answer.contains("after 5 tokens"), "{answer}");
     assert!(answer.contains("prompt_kills_engines"), "{answer}");
     let line = rig.finished(1).await[0].clone();
-    assert_eq!((line.outcome, line.continued, line.output), (Outcome::Broken, 1, 11));
+    assert_eq!((line.outcome, line.continued, line.output), (RequestOutcome::Broken, 1, 11));
     assert_eq!((rig.in_flight(), rig.gateway.inside().bytes), (0, 0));
 }
 

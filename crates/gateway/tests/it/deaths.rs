@@ -3,7 +3,7 @@
 use crate::engine::{Does, Engine};
 use crate::rig::{PLAIN, Rig, STREAM, body_of, chat, chat_of, key};
 use crate::tale::Tale;
-use flyball_gateway::invariants::Invariant;
+use flyball_gateway::invariants::GatewayInvariant;
 
 async fn eight(does: impl Fn() -> Does) -> Vec<Engine> {
     let mut engines = Vec::new();
@@ -44,7 +44,7 @@ async fn a_prompt_that_kills_engines_kills_two_of_eight_however_often_it_comes()
         let other = PLAIN.replace("hi", "hello");
         assert!(rig.whole(&chat(&other)).await.starts_with("HTTP/1.1 200"), "{dies:?}");
         assert!(is_refused(&rig.whole(&chat(PLAIN)).await));
-        assert_eq!((rig.in_flight(), Invariant::Deaths.broken()), (0, 0));
+        assert_eq!((rig.in_flight(), GatewayInvariant::Deaths.broken()), (0, 0));
     }
 }
 
@@ -98,7 +98,7 @@ async fn an_engine_that_says_so_in_a_stream_and_is_not_well_has_died() {
     let answer = rig.whole(&chat(STREAM)).await;
     assert!(answer.contains(r#""code":"prompt_kills_engines""#), "{answer}");
     assert!(is_refused(&rig.whole(&chat(STREAM)).await));
-    assert_eq!((asked(&engines), Invariant::Deaths.broken()), (2, 0));
+    assert_eq!((asked(&engines), GatewayInvariant::Deaths.broken()), (2, 0));
 }
 
 #[tokio::test]

@@ -2,8 +2,8 @@
 
 use crate::engine::{Does, Engine};
 use crate::rig::{Line, PLAIN, Rig, STREAM, chat, post};
-use flyball_gateway::meter::Outcome;
-use flyball_gateway::settings::{Recovery, Settings};
+use flyball_gateway::meter::RequestOutcome;
+use flyball_gateway::settings::{GatewaySettingsFile, Recovery};
 use std::time::Duration;
 
 const EMBED: &str = r#"{"model":"m","input":"hi"}"#;
@@ -17,7 +17,7 @@ async fn two(request: &str, quick: Does, hedge_per_thousand: u32) -> (Engine, En
         assert!(rig.whole(request).await.starts_with("HTTP/1.1 200"));
     }
     let recovery = Recovery { hedge_per_thousand, ..Recovery::default() };
-    rig.gateway.change(&Settings { recovery, ..Settings::default() });
+    rig.gateway.change(&GatewaySettingsFile { recovery, ..GatewaySettingsFile::default() });
     (one, other, rig)
 }
 
@@ -56,7 +56,7 @@ async fn the_quicker_one_answers_and_the_slow_one_is_cut_off() {
         let request = chat(body);
         let (one, other, rig) = two(&request, quick.clone(), 1_000).await;
         let line = race([&one, &other], &rig, &request, (quick, false)).await;
-        assert_eq!((line.outcome, line.retries, line.hedged), (Outcome::Answered, 0, true));
+        assert_eq!((line.outcome, line.retries, line.hedged), (RequestOutcome::Answered, 0, true));
         assert_eq!((rig.cancelled(), rig.in_flight()), (1, 0));
         let recoveries = rig.gateway.recoveries();
         assert_eq!((recoveries.hedges, recoveries.hedges_won), (1, 1));
@@ -68,7 +68,7 @@ async fn the_first_may_still_win() {
     let (request, quick) = (chat(PLAIN), Does::Answers(200, "{}"));
     let (one, other, rig) = two(&request, quick.clone(), 1_000).await;
     let line = race([&one, &other], &rig, &request, (quick, true)).await;
-    assert_eq!((line.outcome, line.hedged), (Outcome::Answered, true));
+    assert_eq!((line.outcome, line.hedged), (RequestOutcome::Answered, true));
     let recoveries = rig.gateway.recoveries();
     assert_eq!((recoveries.hedges, recoveries.hedges_won), (1, 0));
     assert_eq!((rig.cancelled(), rig.in_flight()), (1, 0));

@@ -2,16 +2,17 @@
 
 use crate::engine::{Does, Engine};
 use crate::rig::{PLAIN, Rig, STREAM, chat, post};
-use flyball_gateway::meter::Outcome;
-use flyball_gateway::settings::{Settings, Waker};
+use flyball_gateway::meter::RequestOutcome;
+use flyball_gateway::settings::{GatewaySettingsFile, WakerSettings};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 const EVENTS: [&str; 2] =
     ["data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n", "data: [DONE]\n\n"];
 
-fn wakes(settings: &mut Settings) {
-    settings.waker = Some(Waker { url: Some("http://127.0.0.1:1".into()), ..Waker::default() });
+fn wakes(settings: &mut GatewaySettingsFile) {
+    settings.waker =
+        Some(WakerSettings { url: Some("http://127.0.0.1:1".into()), ..WakerSettings::default() });
 }
 
 #[tokio::test]
@@ -46,7 +47,7 @@ async fn streams_hear_comments_and_all_are_answered_after_one_call() {
     stream.read_to_string(&mut rest).await.unwrap();
     assert!(rest.contains("\"content\":\"hi\"") && rest.contains("[DONE]"), "{rest}");
     let finished = rig.finished(2).await;
-    assert!(finished.iter().all(|line| line.outcome == Outcome::Answered && line.held));
+    assert!(finished.iter().all(|line| line.outcome == RequestOutcome::Answered && line.held));
     assert_eq!(rig.woken(), ["m"]);
 }
 
@@ -71,10 +72,10 @@ async fn an_error_after_the_wait_is_an_event_of_the_stream() {
 async fn who_waits_too_long_is_told_and_who_hangs_up_leaves_nothing() {
     let rig = Rig::on(&[], |settings| {
         wakes(settings);
-        let model = flyball_gateway::settings::Model {
+        let model = flyball_gateway::settings::ModelSettings {
             name: "m".into(),
             hold_ms: 200,
-            ..flyball_gateway::settings::Model::default()
+            ..flyball_gateway::settings::ModelSettings::default()
         };
         settings.models.push(model);
     });

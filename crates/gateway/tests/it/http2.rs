@@ -3,7 +3,7 @@
 use crate::engine::{Does, Engine};
 use crate::rig::{LONG, PLAIN, Rig, STREAM};
 use bytes::Bytes;
-use flyball_gateway::meter::Outcome;
+use flyball_gateway::meter::RequestOutcome;
 use flyball_gateway::settings::Tls;
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http2::{Builder, SendRequest};
@@ -82,7 +82,7 @@ async fn a_client_that_opens_no_window_is_reset_and_its_engine_is_free() {
     assert!(response.body_mut().frame().await.expect("an end").is_err());
     engine.left(1).await;
     let line = &rig.finished(1).await[0];
-    assert_eq!((line.outcome, line.reason), (Outcome::Cancelled, Some("client_idle")));
+    assert_eq!((line.outcome, line.reason), (RequestOutcome::Cancelled, Some("client_idle")));
     assert_eq!(rig.gateway.inside().requests, 0);
     assert_eq!(rig.gateway.fleet().endpoints().map(|e| e.in_flight()).sum::<u32>(), 0);
     assert_eq!(rig.cancelled(), 1);

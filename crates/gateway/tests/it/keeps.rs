@@ -2,15 +2,18 @@
 
 use crate::engine::{Does, Engine};
 use crate::rig::{Rig, body_of, chat, chat_of, key};
-use flyball_gateway::settings::{Model, Settings};
+use flyball_gateway::settings::{GatewaySettingsFile, ModelSettings};
 use std::time::Duration;
 
 const ASK: &str = r#"{"model":"m","temperature":0,"messages":[{"role":"user","content":"hi"}]}"#;
 const STREAM: &str = r#"{"model":"m","temperature":0,"seed":7,"stream":true,"messages":[]}"#;
 
-fn keeping(settings: &mut Settings) {
-    settings.models =
-        vec![Model { name: "m".to_owned(), cache_responses: true, ..Model::default() }];
+fn keeping(settings: &mut GatewaySettingsFile) {
+    settings.models = vec![ModelSettings {
+        name: "m".to_owned(),
+        cache_responses: true,
+        ..ModelSettings::default()
+    }];
 }
 
 fn is_hit(answer: &str) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::engine::{Does, Engine};
 use crate::rig::{PLAIN, Rig, STREAM, chat, post};
-use flyball_gateway::meter::Outcome;
+use flyball_gateway::meter::RequestOutcome;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -25,7 +25,7 @@ async fn the_body_arrives_byte_for_byte_and_keys_stay_here() {
         assert!(!request.contains(word), "{request}");
     }
     let line = &rig.finished(1).await[0];
-    assert_eq!((line.outcome, line.status, line.output), (Outcome::Answered, 200, 7));
+    assert_eq!((line.outcome, line.status, line.output), (RequestOutcome::Answered, 200, 7));
 }
 
 #[tokio::test]
@@ -46,7 +46,7 @@ async fn events_come_as_they_are_made() {
     let whole = rig.whole(&chat(STREAM)).await;
     assert!(whole.contains("\"a\":2") && whole.contains("[DONE]"), "{whole}");
     let line = &rig.finished(1).await[0];
-    assert_eq!((line.outcome, line.output), (Outcome::Answered, 2));
+    assert_eq!((line.outcome, line.output), (RequestOutcome::Answered, 2));
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use crate::engine::{Does, Engine};
 use crate::rig::{LONG, Rig, STREAM, chat};
-use flyball_gateway::settings::{Model, Policy, Recovery, Settings};
+use flyball_gateway::settings::{GatewaySettingsFile, ModelSettings, Recovery, RoutingSetting};
 use std::time::Duration;
 
 fn streams() -> Does {
@@ -10,8 +10,13 @@ fn streams() -> Does {
     Does::Streams(pieces, Duration::ZERO)
 }
 
-fn model(policy: Policy, shadow: &[Policy]) -> Model {
-    Model { name: "m".to_owned(), policy, shadow: shadow.to_vec(), ..Model::default() }
+fn model(policy: RoutingSetting, shadow: &[RoutingSetting]) -> ModelSettings {
+    ModelSettings {
+        name: "m".to_owned(),
+        policy,
+        shadow: shadow.to_vec(),
+        ..ModelSettings::default()
+    }
 }
 
 #[tokio::test]
@@ -19,7 +24,7 @@ async fn engines_take_turns_where_the_settings_say_so_and_others_are_scored() {
     let engines = [Engine::start(streams()).await, Engine::start(streams()).await];
     let all: Vec<&Engine> = engines.iter().collect();
     let rig = Rig::start(&all, |settings| {
-        settings.models = vec![model(Policy::RoundRobin, &[Policy::Prefix])];
+        settings.models = vec![model(RoutingSetting::RoundRobin, &[RoutingSetting::Prefix])];
     });
     for _ in 0..40 {
         assert!(rig.whole(&chat(STREAM)).await.contains("[DONE]"));
@@ -46,7 +51,7 @@ async fn a_changed_policy_holds_from_the_next_request_on() {
     let engines = [Engine::start(streams()).await, Engine::start(streams()).await];
     let all: Vec<&Engine> = engines.iter().collect();
     let rig = Rig::start(&all, |settings| {
-        settings.models = vec![model(Policy::Prefix, &[])];
+        settings.models = vec![model(RoutingSetting::Prefix, &[])];
     });
     let long = format!(
         r#"{{"model":"m","stream":true,"messages":[{{"role":"user","content":"{}"}}]}}"#,
@@ -64,9 +69,9 @@ async fn a_changed_policy_holds_from_the_next_request_on() {
     let mut counts = engines.each_ref().map(|engine| engine.requests().len());
     counts.sort_unstable();
     assert_eq!(counts, [0, 4], "a prompt stays where it is");
-    let models = vec![model(Policy::RoundRobin, &[])];
+    let models = vec![model(RoutingSetting::RoundRobin, &[])];
     let recovery = Recovery { hedge_per_thousand: 0, ..Recovery::default() };
-    rig.gateway.change(&Settings { models, recovery, ..Settings::default() });
+    rig.gateway.change(&GatewaySettingsFile { models, recovery, ..GatewaySettingsFile::default() });
     for _ in 0..4 {
         rig.whole(&chat(&long)).await;
     }

@@ -1,10 +1,10 @@
 //! A gateway in front of some engines, and a client that speaks plain HTTP/1.1.
 
 use crate::engine::Engine;
-use flyball_gateway::fleet::{Endpoint, Found, Listing};
-use flyball_gateway::meter::{Finished, Outcome};
-use flyball_gateway::serve::{self, Listener, Running};
-use flyball_gateway::settings::{Engine as Kind, Key, Settings};
+use flyball_gateway::fleet::{FleetEndpoint, FoundEngines, Listing};
+use flyball_gateway::meter::{Finished, RequestOutcome};
+use flyball_gateway::serve::{self, Listener, RunningGateway};
+use flyball_gateway::settings::{GatewayEngine as Kind, GatewaySettingsFile, Key};
 use sha2::{Digest as _, Sha256};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ pub(crate) const LONG: Duration = Duration::from_secs(120);
 
 /// A gateway, and what it said.
 pub(crate) struct Rig {
-    pub(crate) gateway: Running,
+    pub(crate) gateway: RunningGateway,
     heard: Arc<Heard>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Heard {
 /// A request that was over, as far as tests look at it.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: RequestOutcome,
     pub(crate) reason: Option<&'static str>,
     pub(crate) status: u16,
     pub(crate) retries: u32,
@@ -75,26 +75,35 @@ impl Listener for Heard {
         *self.copies_dropped.lock().expect("no thread panicked") += 1;
     }
 
-    fn cancelled(&self, _: &Arc<Endpoint>) {
+    fn cancelled(&self, _: &Arc<FleetEndpoint>) {
         *self.cancelled.lock().expect("no thread panicked") += 1;
     }
 }
 
 impl Rig {
     /// One thread, port of the kernel's choice, model `m` on these engines.
-    pub(crate) fn start(engines: &[&Engine], change: impl FnOnce(&mut Settings)) -> Self {
+    pub(crate) fn start(
+        engines: &[&Engine],
+        change: impl FnOnce(&mut GatewaySettingsFile),
+    ) -> Self {
         let addresses: Vec<_> = engines.iter().map(|engine| engine.address).collect();
         Self::on(&addresses, change)
     }
 
     /// The same, on addresses.
-    pub(crate) fn on(addresses: &[SocketAddr], change: impl FnOnce(&mut Settings)) -> Self {
+    pub(crate) fn on(
+        addresses: &[SocketAddr],
+        change: impl FnOnce(&mut GatewaySettingsFile),
+    ) -> Self {
         Self::of(&[("m", addresses)], change)
     }
 
     /// The same, for these models.
-    pub(crate) fn of(models: &[(&str, &[SocketAddr])], change: impl FnOnce(&mut Settings)) -> Self {
-        let mut settings = Settings { threads: 1, ..Settings::default() };
+    pub(crate) fn of(
+        models: &[(&str, &[SocketAddr])],
+        change: impl FnOnce(&mut GatewaySettingsFile),
+    ) -> Self {
+        let mut settings = GatewaySettingsFile { threads: 1, ..GatewaySettingsFile::default() };
         settings.listen.set_port(0);
         // On a busy machine any engine may look slow; nobody is asked twice unless a test wants that.
         settings.recovery.hedge_per_thousand = 0;
@@ -172,8 +181,8 @@ impl Rig {
     }
 }
 
-fn found(address: SocketAddr, draining: bool) -> Found {
-    Found { name: address.to_string(), address, uid: None, draining, engine: Kind::Vllm }
+fn found(address: SocketAddr, draining: bool) -> FoundEngines {
+    FoundEngines { name: address.to_string(), address, uid: None, draining, engine: Kind::Vllm }
 }
 
 /// A chat request that closes its connection.

@@ -2,7 +2,7 @@
 
 use crate::engine::{Does, Engine};
 use crate::rig::{PLAIN, Rig, body_of, chat, chat_of, key, post};
-use flyball_gateway::settings::{Engine as Kind, Model};
+use flyball_gateway::settings::{GatewayEngine as Kind, ModelSettings};
 use serde_json::Value;
 
 /// The salts that an engine was told, and the bodies without them.
@@ -73,7 +73,7 @@ async fn bodies_are_left_alone_where_a_salt_means_nothing() {
     let llama = Rig::start(&[&engine], |s| {
         s.keys = vec![key("ann", None)];
         let engine = Kind::LlamaCpp;
-        s.models = vec![Model { name: "m".to_owned(), engine, ..Model::default() }];
+        s.models = vec![ModelSettings { name: "m".to_owned(), engine, ..ModelSettings::default() }];
     });
     llama.whole(&chat_of("ann", "", salted)).await;
     let requests = engine.requests();

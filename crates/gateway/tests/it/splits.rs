@@ -2,7 +2,7 @@
 
 use crate::engine::{Does, Engine};
 use crate::rig::{LONG, PLAIN, Rig, body_of, chat, chat_of, key, post};
-use flyball_gateway::settings::{Arm, Mirror, Rule, Settings, Split, Sticky};
+use flyball_gateway::settings::{Arm, GatewaySettingsFile, Mirror, Split, SplitRule, Sticky};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -33,7 +33,7 @@ impl Arms {
         Self { old, new }
     }
 
-    fn rig(&self, next: Option<SocketAddr>, change: impl FnOnce(&mut Settings)) -> Rig {
+    fn rig(&self, next: Option<SocketAddr>, change: impl FnOnce(&mut GatewaySettingsFile)) -> Rig {
         let next: Vec<_> = next.into_iter().collect();
         let old = [self.old.address];
         let new = [self.new.address];
@@ -98,7 +98,7 @@ async fn who_is_sticky_stays_on_its_arm_also_on_another_gateway() {
 async fn rules_come_first_and_splits_are_listed() {
     let arms = Arms::start().await;
     let rig = arms.rig(None, |s| {
-        let to_new = |caller: Option<&str>, header: Option<&str>| Rule {
+        let to_new = |caller: Option<&str>, header: Option<&str>| SplitRule {
             caller: caller.map(str::to_owned),
             header: header.map(str::to_owned),
             value: None,
@@ -131,12 +131,13 @@ async fn rules_come_first_and_splits_are_listed() {
 async fn a_changed_weight_holds_at_once() {
     let arms = Arms::start().await;
     let rig = arms.rig(None, |s| s.splits = vec![split()]);
-    let mut changed = Settings { splits: vec![split()], ..Settings::default() };
+    let mut changed =
+        GatewaySettingsFile { splits: vec![split()], ..GatewaySettingsFile::default() };
     changed.splits[0].arms = vec![arm("old", 0, None), arm("new", 1, None)];
     rig.gateway.change(&changed);
     ask_often(&rig, 20, &post("/v1/chat/completions", "", PLAIN)).await;
     assert_eq!((arms.old.requests().len(), arms.new.requests().len()), (0, 20));
-    rig.gateway.change(&Settings::default());
+    rig.gateway.change(&GatewaySettingsFile::default());
     assert!(rig.whole(&chat(PLAIN)).await.starts_with("HTTP/1.1 404"));
 }
 

@@ -2,7 +2,7 @@
 
 use crate::engine::{Does, Engine};
 use crate::rig::{Rig, body_of, chat};
-use flyball_gateway::settings::{Model, Settings};
+use flyball_gateway::settings::{GatewaySettingsFile, ModelSettings};
 
 /// Written down apart from the gateway's own list.
 const STEERING: [&str; 16] = [
@@ -28,9 +28,13 @@ fn body(key: &str, value: &str) -> String {
     format!(r#"{{"{key}":{value},"messages":[],"model":"m"}}"#)
 }
 
-fn allow(settings: &mut Settings, keys: &[&str]) {
+fn allow(settings: &mut GatewaySettingsFile, keys: &[&str]) {
     let engine_keys = keys.iter().map(|key| (*key).to_owned()).collect();
-    settings.models.push(Model { name: "m".to_owned(), engine_keys, ..Model::default() });
+    settings.models.push(ModelSettings {
+        name: "m".to_owned(),
+        engine_keys,
+        ..ModelSettings::default()
+    });
 }
 
 #[tokio::test]

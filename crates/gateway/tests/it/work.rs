@@ -2,13 +2,13 @@
 
 use crate::engine::{Does, Engine};
 use crate::rig::{Rig, chat};
-use flyball_gateway::Demand;
+use flyball_gateway::AdmittedDemand;
 
 fn saying(content: &str) -> String {
     chat(&format!(r#"{{"model":"m","messages":[{{"role":"user","content":{content}}}]}}"#))
 }
 
-async fn demand(engine: &Engine, requests: impl Iterator<Item = String>) -> Demand {
+async fn demand(engine: &Engine, requests: impl Iterator<Item = String>) -> AdmittedDemand {
     let rig = Rig::start(&[engine], |_| {});
     let mut many = 0;
     for request in requests {

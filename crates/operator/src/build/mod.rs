@@ -17,7 +17,7 @@ mod tests;
 
 pub use orders::orders;
 
-use crate::observe::{Facts, PodFacts, Seen, SeenModel, WorkloadKey, workload_key};
+use crate::observe::{Facts, ObservedCluster, PodFacts, SeenModel, WorkloadKey, workload_key};
 use flyball_core::decision::{Bound, Decision, ModelDecision};
 use flyball_core::ids::{ModelId, ReplicaId};
 use flyball_core::invariants::{Holding, Violation};
@@ -93,7 +93,7 @@ pub struct Built {
 }
 
 /// Everything to write.
-pub fn build(facts: &Facts, seen: &Seen, decision: &Decision) -> Built {
+pub fn build(facts: &Facts, seen: &ObservedCluster, decision: &Decision) -> Built {
     let mut built = Built::default();
     for decided in &decision.models {
         let model = seen.models.get(&decided.model);
@@ -116,7 +116,7 @@ pub fn build(facts: &Facts, seen: &Seen, decision: &Decision) -> Built {
     built
 }
 
-fn may_write(seen: &Seen, model: &SeenModel, decided: &ModelDecision) -> bool {
+fn may_write(seen: &ObservedCluster, model: &SeenModel, decided: &ModelDecision) -> bool {
     let wanted = seen.snapshot.models.get(&decided.model);
     decided.bound != Bound::Rule && model.problems.is_empty() && wanted.is_some_and(Model::acts)
 }

@@ -1,7 +1,7 @@
 //! What gateways are to go by: objectives, pods that drain, and when a model will be up. Pure.
 
 use super::Write;
-use crate::observe::{Facts, Names, PodFacts, Seen, workload_key};
+use crate::observe::{Facts, Names, ObservedCluster, PodFacts, workload_key};
 use flyball_core::decision::Decision;
 use flyball_core::ids::ModelId;
 use flyball_core::snapshot::{Model, Objectives, ReplicaState};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// The orders of this moment. What was `made` just now is not on the pods yet as far as they are seen.
 pub fn orders(
     facts: &Facts,
-    seen: &Seen,
+    seen: &ObservedCluster,
     decision: &Decision,
     made: &[(ModelId, Write)],
 ) -> Orders {

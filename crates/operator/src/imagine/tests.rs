@@ -78,8 +78,8 @@ fn signals(seconds: u64) -> Signals {
 }
 
 /// A world that was looked at for an hour, and who looked.
-fn world() -> (World, Brain) {
-    let (facts, mut learnt, mut brain) = (facts(), Learnt::default(), Brain::default());
+fn world() -> (WhatIfWorld, Brain) {
+    let (facts, mut learnt, mut brain) = (facts(), ObservedMemory::default(), Brain::default());
     let (mut now, mut last) = (100, signals(100));
     for _ in 0..240 {
         now += 15;
@@ -89,7 +89,7 @@ fn world() -> (World, Brain) {
     }
     let tick = Micros::from_seconds(15);
     (
-        World {
+        WhatIfWorld {
             facts,
             signals: last,
             learnt,
@@ -101,12 +101,12 @@ fn world() -> (World, Brain) {
     )
 }
 
-fn ask(changes: Changes) -> Result<Outcome, Vec<String>> {
+fn ask(changes: Changes) -> Result<WhatIfOutcome, Vec<String>> {
     let (world, brain) = world();
     imagine(&world, &brain, &Changes { model: Some("a/m".to_owned()), ..changes })
 }
 
-fn sides(outcome: &Outcome) -> (&Side, &Side) {
+fn sides(outcome: &WhatIfOutcome) -> (&WhatIfSide, &WhatIfSide) {
     let model = &outcome.models[0];
     (model.before.as_ref().unwrap(), model.after.as_ref().unwrap())
 }
@@ -125,7 +125,7 @@ fn more_work_takes_more_replicas_and_costs_more() {
     let outcome = ask(Changes { rate_percent: Some(400), ..Changes::default() }).unwrap();
     let (before, after) = sides(&outcome);
     assert!(after.replicas > before.replicas, "{after:?}");
-    let cost = |side: &Side| decimal::micros(side.hourly_cost.as_ref().unwrap()).unwrap();
+    let cost = |side: &WhatIfSide| decimal::micros(side.hourly_cost.as_ref().unwrap()).unwrap();
     assert_eq!(cost(after), i64::from(after.replicas) * 4_000_000);
 }
 

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tonic::Status;
 
-pub use flyball_admin::Verdict;
+pub use flyball_admin::AccessVerdict;
 
 /// How gateways prove who they are: by a certificate, by a token, or by both.
 #[derive(Clone, Default)]
@@ -26,7 +26,7 @@ pub struct Auth {
 /// Says whose token it is, and whether they may talk.
 pub trait Verify: Send + Sync {
     /// Judges a token.
-    fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Verdict>;
+    fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, AccessVerdict>;
 }
 
 impl Auth {
@@ -47,9 +47,9 @@ impl Auth {
             ));
         };
         match verify.verify(token).await {
-            Verdict::Allowed(_) => Ok(()),
-            Verdict::Denied(why) => Err(Status::permission_denied(why)),
-            Verdict::Unknown(why) => Err(Status::unavailable(why)),
+            AccessVerdict::Allowed(_) => Ok(()),
+            AccessVerdict::Denied(why) => Err(Status::permission_denied(why)),
+            AccessVerdict::Unknown(why) => Err(Status::unavailable(why)),
         }
     }
 }
@@ -75,11 +75,13 @@ mod tests {
     struct Door;
 
     impl Verify for Door {
-        fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Verdict> {
+        fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, AccessVerdict> {
             let verdict = match token {
-                "good" => Verdict::Allowed("system:serviceaccount:flyball:gateway".to_owned()),
-                "bad" => Verdict::Denied("no".to_owned()),
-                _ => Verdict::Unknown("away".to_owned()),
+                "good" => {
+                    AccessVerdict::Allowed("system:serviceaccount:flyball:gateway".to_owned())
+                }
+                "bad" => AccessVerdict::Denied("no".to_owned()),
+                _ => AccessVerdict::Unknown("away".to_owned()),
             };
             Box::pin(async { verdict })
         }

@@ -1,8 +1,8 @@
 //! Who said what, and when. Pure: time is an argument.
 
 use flyball_resources::stream::{
-    Demand, EndpointLoad, Hello, MAX_ENDPOINTS, MAX_MODELS, MAX_NAME, MAX_PAST, ModelDemand, PAST,
-    Past, Protocol, PublicName, Up,
+    EndpointLoad, Hello, MAX_ENDPOINTS, MAX_MODELS, MAX_NAME, MAX_PAST, ModelDemand, PAST,
+    Protocol, PublicName, ReportedDemand, ReportedPast, Up,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -20,9 +20,9 @@ const GATEWAYS: usize = 1_000;
 
 /// All that gateways said, and who could not say anything.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Heard {
+pub struct ReportBook {
     /// The last word of each gateway, by name, however old it is.
-    pub reports: Vec<Report>,
+    pub reports: Vec<GatewayReport>,
     /// Gateways that were refused and never told anything.
     pub refused: BTreeSet<String>,
     /// Whether a silent gateway had to be forgotten for lack of room: since then nobody knows the whole.
@@ -31,7 +31,7 @@ pub struct Heard {
 
 /// The last word of one gateway.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Report {
+pub struct GatewayReport {
     /// Its name: that of its pod.
     pub gateway: String,
     /// The version of its program.
@@ -100,7 +100,7 @@ pub(crate) struct Book {
 struct Gateway {
     /// The connection that speaks for it.
     talk: u64,
-    last: Report,
+    last: GatewayReport,
     waking: BTreeSet<PublicName>,
 }
 
@@ -130,11 +130,18 @@ impl Book {
         let before = before.filter(|before| before.last.started == started);
         let (last, waking) = match before {
             Some(before) => (before.last, before.waking),
-            None => (Report::silent(hello, started, now), BTreeSet::new()),
+            None => (GatewayReport::silent(hello, started, now), BTreeSet::new()),
         };
         let version = hello.program.chars().take(MAX_NAME).collect();
-        let last =
-            Report { version, protocol, since: now, heard_at: now, gone: false, orders: 0, ..last };
+        let last = GatewayReport {
+            version,
+            protocol,
+            since: now,
+            heard_at: now,
+            gone: false,
+            orders: 0,
+            ..last
+        };
         let gateway = Gateway { talk: self.talks, last, waking };
         self.gateways.insert(hello.gateway.clone(), gateway);
         Ok(self.talks)
@@ -167,12 +174,12 @@ impl Book {
     }
 
     /// All that was said.
-    pub(crate) fn heard(&self, now: SystemTime) -> Heard {
+    pub(crate) fn heard(&self, now: SystemTime) -> ReportBook {
         let report = |gateway: &Gateway| {
             let gone = is_gone(gateway.last.heard_at, now);
-            Report { gone, ..gateway.last.clone() }
+            GatewayReport { gone, ..gateway.last.clone() }
         };
-        Heard {
+        ReportBook {
             reports: self.gateways.values().map(report).collect(),
             refused: self.refused.keys().cloned().collect(),
             crowded: self.crowded,
@@ -198,8 +205,9 @@ impl Book {
     /// Forgets those that never told anything and do not come any more.
     pub(crate) fn sweep(&mut self, now: SystemTime) {
         self.refused.retain(|_, came| passed(*came, now) < NEVER_TOLD);
-        let keep =
-            |last: &Report| last.told_at.is_some() || passed(last.heard_at, now) < NEVER_TOLD;
+        let keep = |last: &GatewayReport| {
+            last.told_at.is_some() || passed(last.heard_at, now) < NEVER_TOLD
+        };
         self.gateways.retain(|_, gateway| keep(&gateway.last));
     }
 
@@ -232,7 +240,7 @@ impl Book {
 
 impl Gateway {
     /// Whether it waits for other models than before.
-    fn take(&mut self, demand: Demand, now: SystemTime) -> Result<bool, Refused> {
+    fn take(&mut self, demand: ReportedDemand, now: SystemTime) -> Result<bool, Refused> {
         if demand.models.len() > MAX_MODELS || demand.endpoints.len() > MAX_ENDPOINTS {
             return Err(Refused::TooMuch);
         }
@@ -257,7 +265,7 @@ impl Gateway {
     }
 
     /// Takes in how things stood before it talked to this operator.
-    fn recall(&mut self, past: Vec<Past>, now: SystemTime) -> Result<(), Refused> {
+    fn recall(&mut self, past: Vec<ReportedPast>, now: SystemTime) -> Result<(), Refused> {
         let models: usize = past.iter().map(|moment| moment.models.len()).sum();
         if past.len() > 2 * MAX_PAST || models > 2 * MAX_MODELS {
             return Err(Refused::TooMuch);
@@ -285,7 +293,7 @@ impl Gateway {
     }
 }
 
-impl Report {
+impl GatewayReport {
     /// Of one that has only said hello.
     fn silent(hello: &Hello, started: SystemTime, now: SystemTime) -> Self {
         Self {
@@ -341,7 +349,10 @@ mod tests {
             ..ModelDemand::default()
         };
         let models = models.iter().map(model).collect();
-        Up { demand: Some(Demand { models, orders: 4, ..Demand::default() }), ..Up::default() }
+        Up {
+            demand: Some(ReportedDemand { models, orders: 4, ..ReportedDemand::default() }),
+            ..Up::default()
+        }
     }
 
     fn wake(model: &str) -> Up {
@@ -385,7 +396,10 @@ mod tests {
         book.hear("a", talk, wake("m"), at(50)).unwrap();
         let again = book.open(&hello("a", 8), at(60)).unwrap();
         let models = vec![ModelDemand::default(); MAX_MODELS + 1];
-        let up = Up { demand: Some(Demand { models, ..Demand::default() }), ..Up::default() };
+        let up = Up {
+            demand: Some(ReportedDemand { models, ..ReportedDemand::default() }),
+            ..Up::default()
+        };
         assert_eq!(book.hear("a", again, up, at(70)), Err(Refused::TooMuch));
         let report = &book.heard(at(70)).reports[0];
         assert_eq!((report.gone, report.told_at), (false, Some(at(1))));
@@ -395,7 +409,7 @@ mod tests {
     fn what_changed_in_the_last_half_minute_is_remembered_and_told_by_one_who_comes() {
         let mut book = Book::default();
         let talk = book.open(&hello("a", 8), at(100)).unwrap();
-        let past = |age_ms, arrived| Past {
+        let past = |age_ms, arrived| ReportedPast {
             age_ms,
             models: demand(&[("m", arrived, false)]).demand.unwrap().models,
         };
@@ -509,7 +523,10 @@ mod tests {
         assert!(book.heard(at(11)).crowded);
         let talk = book.open(&hello("more", 8), at(11)).unwrap();
         let models = vec![ModelDemand::default(); MAX_MODELS + 1];
-        let up = Up { demand: Some(Demand { models, ..Demand::default() }), ..Up::default() };
+        let up = Up {
+            demand: Some(ReportedDemand { models, ..ReportedDemand::default() }),
+            ..Up::default()
+        };
         assert_eq!(book.hear("more", talk, up, at(11)), Err(Refused::TooMuch));
     }
 

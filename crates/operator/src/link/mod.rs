@@ -19,11 +19,11 @@ mod talk;
 mod tests;
 mod tls;
 
-pub use auth::{Auth, Verdict, Verify};
-pub use book::{Heard, Report};
+pub use auth::{AccessVerdict, Auth, Verify};
+pub use book::{GatewayReport, ReportBook};
 pub use flyball_resources::stream::{self, Orders};
 pub use review::TokenReviews;
-pub use serve::Problem;
+pub use serve::LinkError;
 pub use tls::Files;
 
 use book::{Book, Refused};
@@ -37,7 +37,7 @@ use tokio::time::Instant;
 
 /// What gateways said, and what they are told. One for the whole operator, behind an `Arc`.
 #[derive(Debug)]
-pub struct Link {
+pub struct GatewayLink {
     book: Mutex<Book>,
     orders: watch::Sender<Option<Arc<Told>>>,
     wakes: watch::Sender<BTreeSet<PublicName>>,
@@ -66,13 +66,13 @@ pub struct TooLarge {
     pub bytes: usize,
 }
 
-impl Default for Link {
+impl Default for GatewayLink {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Link {
+impl GatewayLink {
     /// One that has heard nothing and has nothing to tell.
     pub fn new() -> Self {
         Self::of_program(env!("CARGO_PKG_VERSION"))
@@ -90,7 +90,7 @@ impl Link {
 
     /// The last word of each gateway, by name, and who could not say anything. A gateway that was silent
     /// for ten seconds is marked as gone; it is kept until [`Link::forget`].
-    pub fn heard(&self, now: SystemTime) -> Heard {
+    pub fn heard(&self, now: SystemTime) -> ReportBook {
         self.book().heard(now)
     }
 

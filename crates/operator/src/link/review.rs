@@ -1,7 +1,7 @@
 //! Asks the API server whose token it is.
 
-use super::auth::{Verdict, Verify};
-use flyball_admin::{Kept, whose};
+use super::auth::{AccessVerdict, Verify};
+use flyball_admin::{KeptReviews, whose};
 use flyball_resources::stream::AUDIENCE;
 use futures::future::BoxFuture;
 use kube::Client;
@@ -13,23 +13,23 @@ pub struct TokenReviews {
     client: Client,
     /// As `system:serviceaccount:namespace:name`.
     allowed: BTreeSet<String>,
-    kept: Kept,
+    kept: KeptReviews,
 }
 
 impl TokenReviews {
     /// One that lets these accounts talk, each as `system:serviceaccount:namespace:name`.
     pub fn new(client: Client, allowed: impl IntoIterator<Item = String>) -> Self {
-        Self { client, allowed: allowed.into_iter().collect(), kept: Kept::default() }
+        Self { client, allowed: allowed.into_iter().collect(), kept: KeptReviews::default() }
     }
 
-    async fn ask(&self, token: &str) -> Verdict {
+    async fn ask(&self, token: &str) -> AccessVerdict {
         let user = match whose(&self.client, token, AUDIENCE).await {
             Ok(user) => user,
             Err(verdict) => return verdict,
         };
         match user.username {
-            Some(name) if self.allowed.contains(&name) => Verdict::Allowed(name),
-            name => Verdict::Denied(format!(
+            Some(name) if self.allowed.contains(&name) => AccessVerdict::Allowed(name),
+            name => AccessVerdict::Denied(format!(
                 "{} may not talk to this operator; hint: add it to the operator's list of accounts",
                 name.as_deref().unwrap_or("somebody without a name")
             )),
@@ -38,7 +38,7 @@ impl TokenReviews {
 }
 
 impl Verify for TokenReviews {
-    fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Verdict> {
+    fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, AccessVerdict> {
         Box::pin(self.kept.or_ask(token, AUDIENCE, self.ask(token)))
     }
 }
@@ -116,18 +116,18 @@ mod tests {
         let (client, asked) = server().await;
         let reviews = TokenReviews::new(client, [GATEWAY.to_owned()]);
         for _ in 0..3 {
-            assert_eq!(reviews.verify("gateway").await, Verdict::Allowed(GATEWAY.to_owned()));
+            assert_eq!(reviews.verify("gateway").await, AccessVerdict::Allowed(GATEWAY.to_owned()));
         }
         assert_eq!(asked.load(Ordering::Relaxed), 1);
         for (token, word) in
             [("other", "team:other"), ("elsewhere", "audience"), ("old", "expired")]
         {
-            let Verdict::Denied(why) = reviews.verify(token).await else { panic!("{token}") };
+            let AccessVerdict::Denied(why) = reviews.verify(token).await else { panic!("{token}") };
             assert!(why.contains(word), "{why}");
         }
         for _ in 0..2 {
             let verdict = reviews.verify("broken").await;
-            assert!(matches!(verdict, Verdict::Unknown(_)), "{verdict:?}");
+            assert!(matches!(verdict, AccessVerdict::Unknown(_)), "{verdict:?}");
         }
         assert_eq!(asked.load(Ordering::Relaxed), 6, "what could not be known is asked again");
         tokio::time::pause();

@@ -1,6 +1,6 @@
 //! Takes connections.
 
-use super::Link;
+use super::GatewayLink;
 use super::auth::Auth;
 use super::talk::Talk;
 use super::tls::Door;
@@ -50,7 +50,7 @@ const WINDOW: u32 = 1 << 20;
 
 /// Why gateways cannot be listened to.
 #[derive(Debug, thiserror::Error)]
-pub enum Problem {
+pub enum LinkError {
     /// Everybody could give orders to the operator and read them.
     #[error(
         "{0} can be reached from outside, and nobody is asked who they are; hint: set a CA or verify \
@@ -64,22 +64,22 @@ pub enum Problem {
 
 /// What all connections share.
 struct Shared {
-    link: Arc<Link>,
+    link: Arc<GatewayLink>,
     auth: Auth,
     closing: watch::Sender<bool>,
 }
 
-impl Link {
+impl GatewayLink {
     /// Talks with gateways that come to this listener, until `stop`.
     pub async fn serve(
         self: Arc<Self>,
         listener: TcpListener,
         auth: Auth,
         stop: impl Future<Output = ()>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), LinkError> {
         let address = listener.local_addr()?;
         if auth.is_unguarded(address) {
-            return Err(Problem::Unguarded(address));
+            return Err(LinkError::Unguarded(address));
         }
         let mut door = auth.tls.clone().map(Door::open).transpose()?;
         let shared = Arc::new(Shared { link: self, auth, closing: watch::Sender::new(false) });

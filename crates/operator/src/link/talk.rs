@@ -1,7 +1,7 @@
 //! One conversation with a gateway.
 
 use super::book::Refused;
-use super::{Link, Told};
+use super::{GatewayLink, Told};
 use flyball_resources::stream::{Down, Hello, Protocol, Up, Welcome};
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, StreamExt as _, unfold};
@@ -27,13 +27,13 @@ const LONGEST: Duration = Duration::from_mins(30);
 
 /// Begins conversations.
 pub(super) struct Talk {
-    pub(super) link: Arc<Link>,
+    pub(super) link: Arc<GatewayLink>,
     /// Whether the operator ends.
     pub(super) closing: watch::Receiver<bool>,
 }
 
 struct Conversation {
-    link: Arc<Link>,
+    link: Arc<GatewayLink>,
     gateway: String,
     number: u64,
     inbound: Streaming<Up>,
@@ -79,7 +79,7 @@ impl StreamingService<Up> for Talk {
 impl Conversation {
     /// Waits for a hello that is understood.
     async fn begin(
-        link: Arc<Link>,
+        link: Arc<GatewayLink>,
         closing: watch::Receiver<bool>,
         mut inbound: Streaming<Up>,
     ) -> Result<Self, Status> {

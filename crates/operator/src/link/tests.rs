@@ -1,9 +1,9 @@
 //! Real connections to a link, by a gateway of a few lines.
 
 use super::*;
-use crate::link::auth::{Verdict, Verify};
+use crate::link::auth::{AccessVerdict, Verify};
 use flyball_resources::stream::{
-    Demand, Down, DrainMark, ModelDemand, ModelOrders, PATH, Protocol, Wake,
+    Down, DrainMark, ModelDemand, ModelOrders, PATH, Protocol, ReportedDemand, Wake,
 };
 use futures::future::BoxFuture;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -23,17 +23,17 @@ const LONG: Duration = Duration::from_secs(120);
 
 /// A link that runs.
 struct Office {
-    link: Arc<Link>,
+    link: Arc<GatewayLink>,
     address: SocketAddr,
     stop: oneshot::Sender<()>,
-    serving: JoinHandle<Result<(), Problem>>,
+    serving: JoinHandle<Result<(), LinkError>>,
 }
 
 impl Office {
     async fn open(auth: Auth) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let link = Arc::new(Link::new());
+        let link = Arc::new(GatewayLink::new());
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = Arc::clone(&link).serve(listener, auth, async {
             drop(stopped.await);
@@ -134,7 +134,10 @@ fn orders(model: &str, eta: Option<u64>) -> Orders {
 
 fn demand(waking: bool) -> Up {
     let model = ModelDemand { model: "m".to_owned(), waking, ..ModelDemand::default() };
-    Up { demand: Some(Demand { models: vec![model], ..Demand::default() }), ..Up::default() }
+    Up {
+        demand: Some(ReportedDemand { models: vec![model], ..ReportedDemand::default() }),
+        ..Up::default()
+    }
 }
 
 fn wake() -> Up {
@@ -232,7 +235,7 @@ async fn a_second_connection_under_one_name_ends_the_first() {
 
 #[tokio::test(start_paused = true)]
 async fn promised_times_are_told_from_the_moment_of_sending() {
-    let link = Link::new();
+    let link = GatewayLink::new();
     link.tell(orders("m", Some(60_000))).unwrap();
     tokio::time::advance(Duration::from_secs(20)).await;
     let told = link.orders.borrow().clone().unwrap();
@@ -248,12 +251,12 @@ async fn promised_times_are_told_from_the_moment_of_sending() {
 struct Door;
 
 impl Verify for Door {
-    fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Verdict> {
+    fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, AccessVerdict> {
         let allowed = token == "good";
         Box::pin(async move {
             match allowed {
-                true => Verdict::Allowed("a".to_owned()),
-                false => Verdict::Denied("not on the list".to_owned()),
+                true => AccessVerdict::Allowed("a".to_owned()),
+                false => AccessVerdict::Denied("not on the list".to_owned()),
             }
         })
     }
@@ -275,7 +278,7 @@ async fn without_its_token_nobody_talks() {
 #[tokio::test]
 async fn an_open_door_is_refused() {
     let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
-    let link = Arc::new(Link::new());
+    let link = Arc::new(GatewayLink::new());
     let refused = link.serve(listener, Auth::default(), std::future::pending()).await;
     assert!(refused.unwrap_err().to_string().contains("hint:"));
 }

@@ -3,10 +3,10 @@
 use super::facts::Workload;
 use crate::validate::kind_of;
 use flyball_perf::memory::serving::Budget;
-use flyball_perf::serving::capacity::{self, Wanted};
+use flyball_perf::serving::capacity::{self, CapacityQuestion};
 use flyball_perf::serving::chunk;
-use flyball_perf::serving::steady::Shape;
-use flyball_resources::model_service::{Engine, EngineKind, Variant};
+use flyball_perf::serving::steady::RequestShape;
+use flyball_resources::model_service::{EngineKind, EngineSpec, VariantSpec};
 use flyball_resources::{ModelService, Pool};
 
 /// The flag that sets it, if the engine has one.
@@ -19,7 +19,7 @@ pub(crate) const fn flag(kind: EngineKind) -> Option<&'static str> {
 }
 
 /// What the owner sets it to, if he does.
-pub(crate) fn stated(engine: &Engine) -> Option<u32> {
+pub(crate) fn stated(engine: &EngineSpec) -> Option<u32> {
     of_args(engine.kind, &engine.args)
 }
 
@@ -34,7 +34,7 @@ fn of_args(kind: EngineKind, args: &[String]) -> Option<u32> {
 }
 
 /// What it is; nothing where Flyball chooses it. Of a workload that others made, its arguments say it.
-pub(super) fn of(variant: &Variant, workload: Option<&Workload>) -> Option<u32> {
+pub(super) fn of(variant: &VariantSpec, workload: Option<&Workload>) -> Option<u32> {
     let usual = Budget::default().batched_tokens;
     match &variant.engine {
         Some(engine) if engine.command.is_empty() => stated(engine),
@@ -50,7 +50,7 @@ pub(super) fn of(variant: &Variant, workload: Option<&Workload>) -> Option<u32> 
 /// Nothing where that is not known, or where somebody else says it.
 pub(crate) fn chosen(
     service: &ModelService,
-    variant: &Variant,
+    variant: &VariantSpec,
     pool: Option<&Pool>,
 ) -> Option<u32> {
     let engine = variant.engine.as_ref()?;
@@ -61,8 +61,9 @@ pub(crate) fn chosen(
     let between = service.spec.objectives.between_tokens_milliseconds?;
     let (model, accelerator) = (service.spec.model.as_deref()?, &pool?.spec.accelerator);
     let tensor = u32::try_from(variant.gpus_per_replica.max(1)).ok()?;
-    let chat = Shape::usual(Shape::CHAT.0, Shape::CHAT.1);
-    let (step, _) = capacity::predicted(&Wanted::unset(model, accelerator, tensor), &chat).ok()?;
+    let chat = RequestShape::usual(RequestShape::CHAT.0, RequestShape::CHAT.1);
+    let (step, _) =
+        capacity::predicted(&CapacityQuestion::unset(model, accelerator, tensor), &chat).ok()?;
     Some(chunk::largest(&step, f64::from(between) / 1e3))
 }
 
@@ -74,7 +75,7 @@ mod tests {
     #[test]
     fn the_arguments_of_a_workload_that_others_made_say_it() {
         let adopted = json!({ "name": "x", "targetRef": { "kind": "Deployment", "name": "m" } });
-        let adopted: Variant = serde_json::from_value(adopted).unwrap();
+        let adopted: VariantSpec = serde_json::from_value(adopted).unwrap();
         let usual = Some(Budget::default().batched_tokens);
         let of = |image: &str, args: &[&str]| {
             let args = args.iter().map(|arg| (*arg).to_owned()).collect();

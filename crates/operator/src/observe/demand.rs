@@ -3,7 +3,7 @@
 use super::in_flight::InFlight;
 use flyball_core::ids::ModelId;
 use flyball_core::units::Timestamp;
-use flyball_estimator::reading::{Engine, GatewayReading};
+use flyball_estimator::reading::{EngineReading, GatewayReading};
 use flyball_resources::rfc3339;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ pub struct Signals {
     /// Gateways that had no room to tell of a model.
     pub left_out: BTreeMap<ModelId, u32>,
     /// By namespace and pod.
-    pub engines: BTreeMap<(String, String), Engine>,
+    pub engines: BTreeMap<(String, String), EngineReading>,
     /// Requests inside pods.
     pub in_flight: InFlight,
     /// Gateways that are known and told nothing lately.

@@ -1,7 +1,7 @@
 //! What the API server said, as far as it matters, at one moment.
 
 use super::nodes::{Outlook, outlook};
-use crate::validate::Rules;
+use crate::validate::ValidationRules;
 use flyball_core::units::Timestamp;
 use flyball_resources::model_service::TargetKind;
 use flyball_resources::{ModelService, Pool, PoolSpec, labels};
@@ -155,9 +155,12 @@ impl NodeFacts {
 
 impl Facts {
     /// What owners of models must keep to.
-    pub(crate) fn rules(&self) -> Rules<'_> {
+    pub(crate) fn rules(&self) -> ValidationRules<'_> {
         let pooled = self.pools.iter().map(|pool| pool.spec.resource_name.as_str());
-        Rules { accelerators: pooled.chain([GPU]).collect(), accounts: &self.engine_accounts }
+        ValidationRules {
+            accelerators: pooled.chain([GPU]).collect(),
+            accounts: &self.engine_accounts,
+        }
     }
 
     /// Whether the node of a pod will be there. If no node answers, it is the API server that hears nobody: then

@@ -4,11 +4,11 @@ use super::demand::{Signals, Silent};
 use super::facts::Facts;
 use super::in_flight::{self, InFlight};
 use super::names::Names;
-use crate::link::{Heard, Report};
+use crate::link::{GatewayReport, ReportBook};
 use crate::time;
 use flyball_core::ids::ModelId;
 use flyball_core::units::{Micros, Timestamp};
-use flyball_estimator::Window;
+use flyball_estimator::CounterWindow;
 use flyball_estimator::reading::{GatewayCounts, GatewayReading};
 use flyball_resources::stream::{EndpointLoad, EndpointState, ModelDemand, PublicName};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, Default)]
 pub struct Gateways {
     /// What they counted in the last half minute, by gateway and model.
-    past: BTreeMap<(String, PublicName), Window<GatewayCounts>>,
+    past: BTreeMap<(String, PublicName), CounterWindow<GatewayCounts>>,
     /// Gateways that were seen to be pods.
     in_pods: BTreeSet<String>,
 }
@@ -35,7 +35,7 @@ impl Gateways {
     pub fn add(
         &mut self,
         signals: &mut Signals,
-        heard: &Heard,
+        heard: &ReportBook,
         wanted: &BTreeSet<PublicName>,
         facts: &Facts,
         (now, max_age): (Timestamp, Micros),
@@ -60,7 +60,7 @@ impl Gateways {
             for model in report.models.iter() {
                 let place = (report.gateway.clone(), model.public_name());
                 let past = self.past.remove(&place);
-                let mut past = past.unwrap_or_else(|| Window::of(GatewayReading::WINDOW));
+                let mut past = past.unwrap_or_else(|| CounterWindow::of(GatewayReading::WINDOW));
                 past.add(at, time::of_system(report.started), counts(model));
                 if let Some(id) = names.owner(&model.public_name()) {
                     let all = signals.gateways.entry(id.clone()).or_default();
@@ -84,14 +84,14 @@ impl Gateways {
     }
 
     /// Adds what a gateway counted between looks, or before this operator began.
-    fn recall(&mut self, report: &Report) {
+    fn recall(&mut self, report: &GatewayReport) {
         let started = time::of_system(report.started);
         let mut before: Option<Timestamp> = None;
         for (at, models) in &report.past {
             let at = time::of_system(*at);
             for model in models.iter() {
                 let place = (report.gateway.clone(), model.public_name());
-                let empty = || Window::of(GatewayReading::WINDOW);
+                let empty = || CounterWindow::of(GatewayReading::WINDOW);
                 let past = self.past.entry(place).or_insert_with(empty);
                 // Until the moment before, nothing had changed.
                 before.into_iter().for_each(|before| past.hold(before));
@@ -102,7 +102,7 @@ impl Gateways {
     }
 
     /// Gateways that were pods, are silent, and whose pods are gone with all their requests.
-    fn left(&mut self, heard: &Heard, facts: &Facts) -> BTreeSet<String> {
+    fn left(&mut self, heard: &ReportBook, facts: &Facts) -> BTreeSet<String> {
         let pods = facts.pods.values().flatten().filter(|pod| !pod.over);
         let pods: BTreeSet<&str> = pods.map(|pod| pod.name.as_str()).collect();
         let reports = heard.reports.iter().map(|report| (&report.gateway, report.gone));
@@ -124,7 +124,7 @@ impl Gateways {
 }
 
 /// Requests inside engines, as one gateway counts them, of pods that are there.
-fn inside(in_flight: &mut InFlight, report: &Report, at: Timestamp, uids: &BTreeSet<&str>) {
+fn inside(in_flight: &mut InFlight, report: &GatewayReport, at: Timestamp, uids: &BTreeSet<&str>) {
     in_flight.gateway(&report.gateway, Some(at));
     let ip = |endpoint: &EndpointLoad| {
         let ip = endpoint.address.rsplit_once(':').map_or("", |(ip, _)| ip);
@@ -168,7 +168,11 @@ fn counts(model: &ModelDemand) -> GatewayCounts {
     }
 }
 
-fn reading(model: &ModelDemand, past: &Window<GatewayCounts>, at: Timestamp) -> GatewayReading {
+fn reading(
+    model: &ModelDemand,
+    past: &CounterWindow<GatewayCounts>,
+    at: Timestamp,
+) -> GatewayReading {
     GatewayReading {
         at,
         counts: past.clone(),

@@ -31,13 +31,13 @@ pub(crate) use facts::GPU;
 pub use facts::{Facts, NodeFacts, PodFacts, Workload, WorkloadKey};
 pub use failures::Failures;
 pub use gateways::Gateways;
-pub use in_flight::{Counts, Expected, InFlight};
+pub use in_flight::{ExpectedInFlight, InFlight, InFlightCounts};
 pub use names::{Names, SharedName};
 pub use nodes::Outlook;
-pub use replicas::Trouble;
+pub use replicas::ReplicaTrouble;
 pub(crate) use replicas::purchase;
 pub(crate) use snapshot::workload_key;
-pub use snapshot::{Learnt, Seen, SeenModel, look, look_and_note};
+pub use snapshot::{ObservedCluster, ObservedMemory, SeenModel, look, look_and_note};
 pub(crate) use watch::MADE_FROM;
 #[cfg(test)]
 pub(crate) use watch::of_deployment;

@@ -59,9 +59,9 @@ impl Names {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link::{Heard, Report};
+    use crate::link::{GatewayReport, ReportBook};
     use crate::observe::demand::Signals;
-    use crate::observe::{Facts, Gateways, Learnt, Seen, look};
+    use crate::observe::{Facts, Gateways, ObservedCluster, ObservedMemory, look};
     use flyball_core::decision::Previous;
     use flyball_core::units::Micros;
     use flyball_resources::stream::{ModelDemand, ModelOrders, Protocol};
@@ -112,7 +112,7 @@ mod tests {
     }
 
     /// Prod and staging serve a model under one name; a gateway tells of it as that of `namespace`.
-    fn looked(namespace: &str) -> (Facts, Seen) {
+    fn looked(namespace: &str) -> (Facts, ObservedCluster) {
         let served = |namespace: &str, first_token: u32| {
             let model = json!({
                 "apiVersion": "flyball.dev/v1alpha1", "kind": "ModelService",
@@ -133,7 +133,7 @@ mod tests {
             ..ModelDemand::default()
         };
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
-        let report = Report {
+        let report = GatewayReport {
             gateway: "gateway-0".to_owned(),
             version: String::new(),
             protocol: Protocol::OURS,
@@ -151,13 +151,13 @@ mod tests {
         let wanted = [PublicName { namespace: namespace.to_owned(), name: "llama".to_owned() }];
         let mut signals = Signals::default();
         let time = (crate::time::of_system(now), Micros::from_seconds(60));
-        let heard = Heard { reports: vec![report], ..Heard::default() };
+        let heard = ReportBook { reports: vec![report], ..ReportBook::default() };
         Gateways::default().add(&mut signals, &heard, &wanted.into(), &facts, time);
-        let seen = look(&facts, &signals, &mut Learnt::default(), time);
+        let seen = look(&facts, &signals, &mut ObservedMemory::default(), time);
         (facts, seen)
     }
 
-    fn backlogs(seen: &Seen) -> Vec<Option<u64>> {
+    fn backlogs(seen: &ObservedCluster) -> Vec<Option<u64>> {
         let models = seen.snapshot.models.values();
         models.map(|model| model.demand.backlog.fresh().map(|tokens| tokens.get())).collect()
     }

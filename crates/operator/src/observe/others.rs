@@ -70,7 +70,7 @@ fn group(kind: TargetKind, name: &str) -> Option<LabelSelector> {
 #[cfg(test)]
 mod tests {
     use crate::observe::demand::Signals;
-    use crate::observe::{Facts, Learnt, NodeFacts, PodFacts, Workload, look};
+    use crate::observe::{Facts, NodeFacts, ObservedMemory, PodFacts, Workload, look};
     use flyball_core::units::{Micros, Timestamp};
     use flyball_resources::model_service::TargetKind;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -119,7 +119,7 @@ mod tests {
             ..Facts::default()
         };
         let time = (Timestamp::from_millis(1), Micros::from_seconds(60));
-        let seen = look(&facts, &Signals::default(), &mut Learnt::default(), time);
+        let seen = look(&facts, &Signals::default(), &mut ObservedMemory::default(), time);
         seen.snapshot.pools.values().next().unwrap().held_by_others.get()
     }
 

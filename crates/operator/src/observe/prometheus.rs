@@ -6,9 +6,9 @@
 //! `pod`, which a PodMonitor and annotation discovery both set.
 
 use super::demand::Signals;
-use super::in_flight::Counts;
+use super::in_flight::InFlightCounts;
 use flyball_core::units::Timestamp;
-use flyball_estimator::reading::{CacheUsed, Engine, EngineCounts};
+use flyball_estimator::reading::{CacheUsed, EngineCounts, EngineReading};
 use http::{Request, Uri};
 use kube::{Client, Config};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -129,7 +129,7 @@ impl Prometheus {
     }
 
     /// What all engines say.
-    pub async fn ask(&self) -> Result<BTreeMap<(String, String), Engine>, AskError> {
+    pub async fn ask(&self) -> Result<BTreeMap<(String, String), EngineReading>, AskError> {
         let mut pods: BTreeMap<(String, String), Samples> = BTreeMap::new();
         for row in self.rows(&query()).await? {
             let (Some(namespace), Some(pod)) = (&row.metric.namespace, &row.metric.pod) else {
@@ -244,8 +244,8 @@ impl Samples {
     }
 
     /// The engine; `None` if nothing was scraped.
-    fn engine(self) -> Option<Engine> {
-        let mut engine: Option<Engine> = None;
+    fn engine(self) -> Option<EngineReading> {
+        let mut engine: Option<EngineReading> = None;
         for (at, mut counts) in self.counts {
             if self.llama {
                 // It counts the time of all tokens, and the tokens once.
@@ -253,12 +253,13 @@ impl Samples {
             }
             match &mut engine {
                 Some(engine) => engine.counts.add(at, Timestamp::default(), counts),
-                None => engine = Some(Engine::counted(at, counts)),
+                None => engine = Some(EngineReading::counted(at, counts)),
             }
         }
         let of_gauges = self.running.sum().map(|_| self.running.at);
-        let engine = engine.or_else(|| Some(Engine::counted(of_gauges?, EngineCounts::UNKNOWN)))?;
-        Some(Engine {
+        let engine =
+            engine.or_else(|| Some(EngineReading::counted(of_gauges?, EngineCounts::UNKNOWN)))?;
+        Some(EngineReading {
             running: self.running.sum(),
             waiting: self.waiting.sum(),
             cache_used: match self.cache_used.mean() {
@@ -273,14 +274,14 @@ impl Samples {
 }
 
 /// Puts what engines said beside what gateways said.
-pub fn add(signals: &mut Signals, engines: BTreeMap<(String, String), Engine>) {
+pub fn add(signals: &mut Signals, engines: BTreeMap<(String, String), EngineReading>) {
     for ((namespace, pod), engine) in &engines {
         if let (Some(running), Some(at)) = (engine.running, engine.at()) {
             let inside = running + engine.waiting.unwrap_or(0.0);
             signals.in_flight.in_pod(namespace, pod, inside, at);
         }
     }
-    signals.in_flight.asked(Counts::Told);
+    signals.in_flight.asked(InFlightCounts::Told);
     signals.engines = engines;
 }
 
@@ -335,7 +336,7 @@ mod tests {
     use serde_json::json;
 
     /// What Prometheus would answer, by pod.
-    fn engine(rows: &[serde_json::Value]) -> Option<Engine> {
+    fn engine(rows: &[serde_json::Value]) -> Option<EngineReading> {
         let mut samples = Samples::default();
         for row in rows {
             let row: Row = serde_json::from_value(row.clone()).unwrap();

@@ -23,14 +23,14 @@ const LONG_DRAIN: Micros = Micros::from_minutes(2);
 
 /// What is wrong with a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
+pub struct ReplicaTrouble {
     /// Of what kind.
     pub reason: Reason,
     /// In words, with the names of pod and node.
     pub text: String,
 }
 
-impl Trouble {
+impl ReplicaTrouble {
     /// A replica is slower than the others.
     pub(super) fn slow(facts: &Facts, replica: &ReplicaId) -> Self {
         let pods = facts.pods.get(replica.namespace().as_str()).into_iter().flatten();
@@ -116,7 +116,7 @@ impl Seen<'_> {
 
     /// What is wrong with it, if it does not serve and should, or will not for long. A start that takes longer
     /// than `slow` is wrong.
-    pub(super) fn trouble(&self, facts: &Facts, slow: Micros) -> Option<Trouble> {
+    pub(super) fn trouble(&self, facts: &Facts, slow: Micros) -> Option<ReplicaTrouble> {
         let pod = self.pod;
         let (state, since) = state(pod, facts.outlook(pod), self.time.0);
         let is_slow = self.time.0.since(since).is_some_and(|age| age > slow);
@@ -142,7 +142,7 @@ impl Seen<'_> {
             }
             _ => return None,
         };
-        Some(Trouble { reason, text: format!("pod {} on node {node} {what}", pod.name) })
+        Some(ReplicaTrouble { reason, text: format!("pod {} on node {node} {what}", pod.name) })
     }
 
     /// Requests inside. One that never served, or in which nothing runs, has none, which takes no metric to
@@ -294,7 +294,7 @@ mod tests {
         };
         let text = "pod x on node n does not come up: CrashLoopBackOff, 7 restarts";
         let reason = Reason::ReplicaFailed;
-        assert_eq!(trouble(&crashes), Some(Trouble { reason, text: text.to_owned() }));
+        assert_eq!(trouble(&crashes), Some(ReplicaTrouble { reason, text: text.to_owned() }));
         let slow = trouble(&pod()).unwrap().text;
         assert_eq!(slow, "pod x on node n starts since 1970-01-01T00:01:50Z and is not ready");
         assert_eq!(trouble(&PodFacts { ready: Some(at(300)), ..pod() }), None);

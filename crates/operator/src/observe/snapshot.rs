@@ -7,24 +7,24 @@ use super::failures::Failures;
 use super::names::{Names, SharedName};
 use super::nodes::Outlook;
 use super::others::held_by_others;
-use super::replicas::{self, Trouble};
+use super::replicas::{self, ReplicaTrouble};
 use super::served;
 use crate::persist;
 use crate::time;
-use crate::validate::{Drain, Wanted, drain, drain_of, validate};
+use crate::validate::{Drain, ValidatedSpec, drain, drain_of, validate};
 use flyball_core::ids::{AcceleratorId, ModelId, PoolId, ReplicaId, VariantId, VariantName};
 use flyball_core::interval::{Interval, Origin};
 use flyball_core::invariants::Holding;
 use flyball_core::reason::Reason;
 use flyball_core::snapshot::{Capacity, Observed, Pool, Purchase, Snapshot};
 use flyball_core::units::{Gpus, Micros, Timestamp};
-use flyball_estimator::reading::{Engine, ModelReading, Predicted, VariantReading};
-use flyball_estimator::{Estimator, Known, Readings};
+use flyball_estimator::reading::{EngineReading, ModelReading, PredictedReplica, VariantReading};
+use flyball_estimator::{Estimator, KnownModel, Readings};
 use flyball_governor::Policy;
 use flyball_resources::model_service::{
-    ModelServiceStatus, TargetKind, Variant as VariantSpec, VariantStatus,
+    ModelServiceStatus, TargetKind, VariantSpec, VariantStatus,
 };
-use flyball_resources::{ModelService, Problem};
+use flyball_resources::{ConversionProblem, ModelService};
 use kube::ResourceExt as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ const SLOW_START: Micros = Micros::from_minutes(10);
 
 /// A picture, and beside it what is needed to carry a decision out and to tell of it.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct ObservedCluster {
     /// The picture.
     pub snapshot: Snapshot,
     /// What owners want.
@@ -49,7 +49,7 @@ pub struct SeenModel {
     /// As it is stored.
     pub service: Arc<ModelService>,
     /// What is wrong with its spec.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ConversionProblem>,
     /// The workload of each variant, by the variant's name.
     pub workloads: BTreeMap<String, WorkloadKey>,
     /// Workloads that it names and that do not exist.
@@ -69,7 +69,7 @@ pub struct SeenModel {
     /// What a pod waits for that drains for long.
     pub waits: Option<String>,
     /// What is wrong with its pods.
-    pub troubles: Vec<Trouble>,
+    pub troubles: Vec<ReplicaTrouble>,
     /// Pods whose node is lost or will be taken away.
     pub gone: BTreeSet<String>,
     /// Starts that were measured, by variant.
@@ -78,7 +78,7 @@ pub struct SeenModel {
 
 /// What is remembered from look to look.
 #[derive(Clone, Debug, Default)]
-pub struct Learnt {
+pub struct ObservedMemory {
     /// Demand, capacities and cold starts.
     pub estimator: Estimator,
     /// On which nodes pods failed.
@@ -89,9 +89,9 @@ pub struct Learnt {
 pub fn look(
     facts: &Facts,
     signals: &Signals,
-    learnt: &mut Learnt,
+    learnt: &mut ObservedMemory,
     time: (Timestamp, Micros),
-) -> Seen {
+) -> ObservedCluster {
     look_and_note(facts, signals, learnt, time, |_| {})
 }
 
@@ -99,10 +99,10 @@ pub fn look(
 pub fn look_and_note(
     facts: &Facts,
     signals: &Signals,
-    learnt: &mut Learnt,
+    learnt: &mut ObservedMemory,
     (now, max_age): (Timestamp, Micros),
     note: impl FnOnce(&Readings),
-) -> Seen {
+) -> ObservedCluster {
     let mut pools = BTreeMap::new();
     let mut read = BTreeMap::new();
     let mut policy = Policy::default();
@@ -169,12 +169,12 @@ pub fn look_and_note(
             let variants =
                 snapshot.models.get(&id).into_iter().flat_map(|one| one.variants.values());
             let slow = variants.flat_map(|variant| variant.slow.keys());
-            seen.troubles.extend(slow.map(|replica| Trouble::slow(facts, replica)));
+            seen.troubles.extend(slow.map(|replica| ReplicaTrouble::slow(facts, replica)));
         }
     }
     let there: BTreeSet<VariantId> = snapshot.variants().map(|(id, _)| id).collect();
     learnt.failures.keep(&there);
-    Seen { snapshot, policy, models }
+    ObservedCluster { snapshot, policy, models }
 }
 
 /// One model while it is looked at.
@@ -182,12 +182,12 @@ struct Look<'a> {
     facts: &'a Facts,
     signals: &'a Signals,
     service: &'a ModelService,
-    wanted: &'a Wanted,
+    wanted: &'a ValidatedSpec,
     time: (Timestamp, Micros),
 }
 
 impl<'a> Look<'a> {
-    fn model(&self, seen: &mut SeenModel, learnt: &mut Learnt) -> ModelReading {
+    fn model(&self, seen: &mut SeenModel, learnt: &mut ObservedMemory) -> ModelReading {
         let spec = &self.service.spec;
         let mut variants = BTreeMap::new();
         for (name, variant) in self.wanted.variants.iter().zip(&spec.variants) {
@@ -313,10 +313,11 @@ impl<'a> Look<'a> {
         }
     }
 
-    fn engine(&self, namespace: &str, pod: &PodFacts) -> Engine {
+    fn engine(&self, namespace: &str, pod: &PodFacts) -> EngineReading {
         let place = (namespace.to_owned(), pod.name.clone());
-        let engine = self.signals.engines.get(&place).cloned().unwrap_or_else(Engine::unread);
-        Engine { serves_since: pod.ready, ..engine }
+        let engine =
+            self.signals.engines.get(&place).cloned().unwrap_or_else(EngineReading::unread);
+        EngineReading { serves_since: pod.ready, ..engine }
     }
 
     /// What a replica is made of, where its model and its accelerator are known.
@@ -325,11 +326,11 @@ impl<'a> Look<'a> {
         spec: &VariantSpec,
         workload: Option<&Workload>,
         pool: &PoolId,
-    ) -> Option<Predicted> {
+    ) -> Option<PredictedReplica> {
         let accelerator = self.facts.pools.iter().find(|one| one.name_any() == pool.as_str())?;
         let tensor = u32::try_from(spec.gpus_per_replica.max(1)).unwrap_or(1);
         let read = || served::model(workload?, tensor);
-        Some(Predicted {
+        Some(PredictedReplica {
             model: self.service.spec.model.clone().or_else(read)?,
             step_tokens: chunk::of(spec, workload),
             accelerator: accelerator.spec.accelerator.clone(),
@@ -345,9 +346,9 @@ fn took(pod: &PodFacts) -> Option<Micros> {
     ready.and_then(|ready| ready.since(pod.created))
 }
 
-impl Learnt {
+impl ObservedMemory {
     /// The picture that readings give, together with those before; and what is known of models beside it.
-    pub fn see(&mut self, readings: Readings) -> (Snapshot, BTreeMap<ModelId, Known>) {
+    pub fn see(&mut self, readings: Readings) -> (Snapshot, BTreeMap<ModelId, KnownModel>) {
         self.estimator.see(readings)
     }
 

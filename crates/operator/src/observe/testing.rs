@@ -1,8 +1,10 @@
 //! Gateways and engines that count steadily, for tests.
 
 use flyball_core::units::{Micros, Timestamp};
-use flyball_estimator::Window;
-use flyball_estimator::reading::{CacheUsed, Engine, EngineCounts, GatewayCounts, GatewayReading};
+use flyball_estimator::CounterWindow;
+use flyball_estimator::reading::{
+    CacheUsed, EngineCounts, EngineReading, GatewayCounts, GatewayReading,
+};
 
 /// Requests per second, and mean tokens of a prompt and of an answer.
 pub(crate) type Traffic = (f64, f64, f64);
@@ -13,7 +15,7 @@ fn before(seen: Timestamp) -> Timestamp {
 }
 
 /// An engine that was scraped at this moment and half a minute before.
-pub(crate) fn engine(seen: Timestamp, (per_second, prompt, output): Traffic) -> Engine {
+pub(crate) fn engine(seen: Timestamp, (per_second, prompt, output): Traffic) -> EngineReading {
     let counts = |at: Timestamp| {
         let answered = per_second * (at.as_micros() / 1_000_000) as f64;
         EngineCounts {
@@ -23,9 +25,14 @@ pub(crate) fn engine(seen: Timestamp, (per_second, prompt, output): Traffic) -> 
             ..EngineCounts::UNKNOWN
         }
     };
-    let mut engine = Engine::counted(before(seen), counts(before(seen)));
+    let mut engine = EngineReading::counted(before(seen), counts(before(seen)));
     engine.counts.add(seen, Timestamp::default(), counts(seen));
-    Engine { running: Some(3.0), waiting: Some(2.0), cache_used: CacheUsed::Share(0.5), ..engine }
+    EngineReading {
+        running: Some(3.0),
+        waiting: Some(2.0),
+        cache_used: CacheUsed::Share(0.5),
+        ..engine
+    }
 }
 
 /// What a gateway counted that spoke at this moment and half a minute before.
@@ -41,7 +48,7 @@ pub(crate) fn gateway(seen: Timestamp, (per_second, prompt, output): Traffic) ->
             ..GatewayCounts::default()
         }
     };
-    let mut window = Window::of(GatewayReading::WINDOW);
+    let mut window = CounterWindow::of(GatewayReading::WINDOW);
     for moment in [before(seen), seen] {
         window.add(moment, Timestamp::default(), counts(moment));
     }

@@ -1,15 +1,17 @@
 use super::demand::Signals;
 use super::in_flight::InFlight;
 use super::*;
-use crate::link::{Heard, Report};
+use crate::link::{GatewayReport, ReportBook};
 use flyball_core::ids::ModelId;
 use flyball_core::reason::Reason;
 use flyball_core::snapshot::{Freshness, Observed, ReplicaState, Sources};
 use flyball_core::units::{Micros, Timestamp};
-use flyball_estimator::Window;
-use flyball_estimator::reading::{CacheUsed, Engine, EngineCounts, GatewayCounts, GatewayReading};
+use flyball_estimator::CounterWindow;
+use flyball_estimator::reading::{
+    CacheUsed, EngineCounts, EngineReading, GatewayCounts, GatewayReading,
+};
 use flyball_resources::ModelService;
-use flyball_resources::model_service::{ModelServiceStatus, Span, TargetKind, VariantStatus};
+use flyball_resources::model_service::{ModelServiceStatus, SpanStatus, TargetKind, VariantStatus};
 use flyball_resources::stream::{EndpointLoad, EndpointState, ModelDemand, Protocol, PublicName};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::json;
@@ -78,12 +80,12 @@ fn facts(service: Arc<ModelService>, pods: Vec<PodFacts>) -> Facts {
 }
 
 /// One that reads 2,000 tokens a second and writes 500, of requests of 400 and 100.
-fn engine(seen: u64) -> Engine {
+fn engine(seen: u64) -> EngineReading {
     testing::engine(at(seen), (5.0, 400.0, 100.0))
 }
 
 fn model(facts: &Facts, signals: &Signals, now: u64) -> flyball_core::snapshot::Model {
-    let seen = look(facts, signals, &mut Learnt::default(), (at(now), MAX_AGE));
+    let seen = look(facts, signals, &mut ObservedMemory::default(), (at(now), MAX_AGE));
     seen.snapshot.models.into_values().next().unwrap()
 }
 
@@ -112,17 +114,17 @@ fn what_an_engine_does_not_have_is_not_missing() {
         service(json!({ "variants": [{ "targetRef": { "kind": "Deployment", "name": "m" } }] })),
         vec![pod("x", "10.0.0.1")],
     );
-    let freshness = |engine: Engine| {
+    let freshness = |engine: EngineReading| {
         let engines = [(("a".to_owned(), "x".to_owned()), engine)].into();
         let signals = Signals { engines, ..Signals::default() };
         model(&one, &signals, 1_010).demand.freshness()
     };
     // llama-server has no series of its cache; some versions of vLLM do not say how large theirs is.
     for cache_used in [CacheUsed::Untold, CacheUsed::Share(0.4)] {
-        assert_eq!(freshness(Engine { cache_used, ..engine(1_000) }), Freshness::Fresh);
+        assert_eq!(freshness(EngineReading { cache_used, ..engine(1_000) }), Freshness::Fresh);
     }
     for cache_used in [CacheUsed::Missing, CacheUsed::Share(f64::NAN)] {
-        assert_eq!(freshness(Engine { cache_used, ..engine(1_000) }), Freshness::Missing);
+        assert_eq!(freshness(EngineReading { cache_used, ..engine(1_000) }), Freshness::Missing);
     }
 }
 
@@ -130,7 +132,7 @@ fn what_an_engine_does_not_have_is_not_missing() {
 fn a_replica_that_is_clearly_slower_than_the_others_is_named() {
     let slow = |pace: f64| {
         let both = facts(adopted(), vec![pod("x", "10.0.0.1"), pod("y", "10.0.0.2")]);
-        let mut learnt = Learnt::default();
+        let mut learnt = ObservedMemory::default();
         let mut troubles = Vec::new();
         for now in (1_000..1_090).step_by(15) {
             let writes = |pace: f64| EngineCounts {
@@ -140,7 +142,7 @@ fn a_replica_that_is_clearly_slower_than_the_others_is_named() {
             };
             let mut signals = Signals::default();
             for (name, pace) in [("x", 0.02), ("y", pace)] {
-                let mut one = Engine::counted(
+                let mut one = EngineReading::counted(
                     at(now - 30),
                     EngineCounts { paced_tokens: 0.0, paced_seconds: 0.0, ..writes(1.0) },
                 );
@@ -204,13 +206,13 @@ fn what_caches_had_is_as_engines_count_it_and_not_as_a_gateway_hopes() {
     let one = facts(adopted(), vec![pod("x", "10.0.0.1")]);
     let prefill = |hoped: Option<f64>, cached: f64| {
         let asked = testing::gateway(at(1_000), (5.0, 400.0, 60.0));
-        let mut window = Window::of(GatewayReading::WINDOW);
+        let mut window = CounterWindow::of(GatewayReading::WINDOW);
         for (moment, _, counts) in asked.counts.moments() {
             let uncached_tokens = hoped.map(|part| (counts.prompt_tokens as f64 * part) as u64);
             window.add(moment, at(0), GatewayCounts { uncached_tokens, ..*counts });
         }
         let asked = GatewayReading { counts: window, ..asked };
-        let mut engine = Engine::unread();
+        let mut engine = EngineReading::unread();
         let told = testing::engine(at(1_000), (5.0, 400.0, 60.0));
         for (moment, since, counts) in told.counts.moments() {
             let cached_tokens = cached * counts.prompt_tokens;
@@ -265,7 +267,7 @@ fn when_every_engine_is_unready_nobody_knows_what_is_wanted_of_them() {
     let lapsed = PodFacts { ready: None, lapsed: Some(at(980)), ..pod("x", "10.0.0.1") };
     let starting = PodFacts { ready: None, ..pod("x", "10.0.0.1") };
     // Requests come, and not one was ever answered.
-    let mut window = Window::of(GatewayReading::WINDOW);
+    let mut window = CounterWindow::of(GatewayReading::WINDOW);
     for (second, arrived) in [(970, 0), (1_000, 30)] {
         let counts = GatewayCounts { arrived, prompt_tokens: 5 * arrived, ..Default::default() };
         window.add(at(second), at(0), counts);
@@ -322,8 +324,8 @@ fn a_pod_that_was_ready_is_told_from_one_that_never_was() {
 fn cold_starts_are_measured_once_per_pod_and_outlive_the_operator() {
     let pods: Vec<_> = ["x", "y", "z"].map(|name| pod(name, "10.0.0.1")).into();
     let three = facts(adopted(), pods);
-    let mut learnt = Learnt::default();
-    let measured = |facts: &Facts, learnt: &mut Learnt, now: u64| {
+    let mut learnt = ObservedMemory::default();
+    let measured = |facts: &Facts, learnt: &mut ObservedMemory, now: u64| {
         let seen = look(facts, &Signals::default(), learnt, (at(now), MAX_AGE));
         let counts = seen.models.into_values().next().unwrap().starts;
         let model = seen.snapshot.models.into_values().next().unwrap();
@@ -335,7 +337,7 @@ fn cold_starts_are_measured_once_per_pod_and_outlive_the_operator() {
         assert_eq!((count, start.unwrap().point()), (3, Micros::from_seconds(100)));
     }
     let mut service = ModelService::clone(&adopted());
-    let start = Span { low: 90, point: 100, high: 140, origin: "Measured".to_owned() };
+    let start = SpanStatus { low: 90, point: 100, high: 140, origin: "Measured".to_owned() };
     let variant = VariantStatus {
         name: "main".to_owned(),
         starts_measured: 3,
@@ -345,7 +347,7 @@ fn cold_starts_are_measured_once_per_pod_and_outlive_the_operator() {
     let status = ModelServiceStatus { variants: vec![variant], ..ModelServiceStatus::default() };
     service.status = Some(status);
     let later = facts(Arc::new(service), vec![]);
-    let (count, start) = measured(&later, &mut Learnt::default(), 2_000);
+    let (count, start) = measured(&later, &mut ObservedMemory::default(), 2_000);
     assert_eq!((count, start.unwrap().high()), (3, Micros::from_seconds(140)));
 }
 
@@ -353,7 +355,7 @@ fn cold_starts_are_measured_once_per_pod_and_outlive_the_operator() {
 fn a_workload_that_is_not_there_is_named() {
     let mut facts = facts(adopted(), vec![]);
     facts.workloads.clear();
-    let seen = look(&facts, &Signals::default(), &mut Learnt::default(), (at(1), MAX_AGE));
+    let seen = look(&facts, &Signals::default(), &mut ObservedMemory::default(), (at(1), MAX_AGE));
     let model = seen.models.into_values().next().unwrap();
     assert_eq!(model.absent, [("a".to_owned(), TargetKind::Deployment, "m".to_owned())]);
 }
@@ -361,7 +363,7 @@ fn a_workload_that_is_not_there_is_named() {
 #[test]
 fn a_model_whose_replicas_cannot_be_set_does_not_act() {
     let mut service = ModelService::clone(&adopted());
-    service.spec.scaling.mode = flyball_resources::model_service::Mode::Act;
+    service.spec.scaling.mode = flyball_resources::model_service::ScalingMode::Act;
     let acts = |facts: &Facts| model(facts, &Signals::default(), 1).acts();
     let mut facts = facts(Arc::new(service), vec![]);
     assert!(acts(&facts));
@@ -393,22 +395,22 @@ fn a_model_on_a_known_accelerator_has_a_predicted_capacity() {
     assert!(model.variants.into_values().next().unwrap().capacity.is_known());
 }
 
-fn said(reports: &[Report]) -> Heard {
-    Heard { reports: reports.to_vec(), ..Heard::default() }
+fn said(reports: &[GatewayReport]) -> ReportBook {
+    ReportBook { reports: reports.to_vec(), ..ReportBook::default() }
 }
 
 /// Adds what gateways said, as of a moment.
 fn add(
     gateways: &mut Gateways,
     signals: &mut Signals,
-    reports: &[Report],
+    reports: &[GatewayReport],
     facts: &Facts,
     now: u64,
 ) -> BTreeSet<String> {
     gateways.add(signals, &said(reports), &BTreeSet::new(), facts, (at(now), MAX_AGE))
 }
 
-fn report(gateway: &str, heard: u64, arrived: u64, in_flight: u32, open: bool) -> Report {
+fn report(gateway: &str, heard: u64, arrived: u64, in_flight: u32, open: bool) -> GatewayReport {
     let model = ModelDemand {
         model: "m".to_owned(),
         engines: 1,
@@ -431,7 +433,7 @@ fn report(gateway: &str, heard: u64, arrived: u64, in_flight: u32, open: bool) -
         uid: String::new(),
     };
     let time = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-    Report {
+    GatewayReport {
         gateway: gateway.to_owned(),
         version: "0".to_owned(),
         protocol: Protocol::OURS,
@@ -484,7 +486,7 @@ fn an_operator_that_has_just_begun_knows_rates_and_bursts_from_what_gateways_rem
     };
     let (still, none) = (moment(1_014).0, Arc::default());
     let changed = [moment(1_000), (still, none), moment(1_015)].into_iter().collect();
-    let told = Report { past: changed, ..report("one", 1_030, 10, 0, true) };
+    let told = GatewayReport { past: changed, ..report("one", 1_030, 10, 0, true) };
     let mut signals = Signals::default();
     add(&mut Gateways::default(), &mut signals, &[told], &facts, 1_030);
     let demand = model(&facts, &signals, 1_030).demand;
@@ -522,7 +524,7 @@ fn prompts_that_a_cache_has_are_no_work_and_an_older_gateway_counts_as_before() 
 fn a_pod_that_drains_is_empty_only_once_every_gateway_has_heard_of_it() {
     let marked = PodFacts { draining: Some(at(1_000)), ..pod("x", "10.0.0.1") };
     let facts = facts(adopted(), vec![marked]);
-    let empty = |reports: &[Report]| {
+    let empty = |reports: &[GatewayReport]| {
         let mut signals = Signals::default();
         signals.in_flight.all_came();
         add(&mut Gateways::default(), &mut signals, reports, &facts, 1_010);
@@ -535,7 +537,7 @@ fn a_pod_that_drains_is_empty_only_once_every_gateway_has_heard_of_it() {
     assert!(!empty(&[heard.clone(), report("two", 1_005, 5, 0, true)]));
     assert!(!empty(&[heard.clone(), report("two", 1_005, 5, 1, false)]));
     // Silent since before the mark: it may have requests under way, wherever it runs.
-    let silent = Report { gone: true, ..report("gateway-1", 990, 5, 0, false) };
+    let silent = GatewayReport { gone: true, ..report("gateway-1", 990, 5, 0, false) };
     let both = [heard.clone(), silent];
     assert!(!empty(&both));
     // Its pod was there and is gone, and all its requests with it.
@@ -579,7 +581,7 @@ fn requests_at_a_pod_that_is_gone_are_its_own_and_not_those_of_the_next_at_its_a
 fn a_model_that_is_waited_for_has_a_backlog_at_once() {
     let facts = facts(adopted(), vec![]);
     let mut signals = Signals::default();
-    let asleep = Report {
+    let asleep = GatewayReport {
         models: [ModelDemand { model: "m".to_owned(), ..ModelDemand::default() }].into(),
         ..report("one", 1_000, 0, 0, true)
     };

@@ -3,7 +3,7 @@
 use super::facts::{Facts, NodeFacts, PodFacts, Workload, WorkloadKey};
 use super::groups;
 use super::mirror::{Denied, Failures, Mirror, follow};
-use crate::settings::Settings;
+use crate::settings::OperatorSettings;
 use flyball_resources::model_service::TargetKind;
 use flyball_resources::{ModelService, Pool, labels};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
@@ -55,7 +55,7 @@ impl fmt::Debug for Watches {
 }
 
 /// Begins to watch the namespaces of the settings, or all if there are none.
-pub fn watch(client: &Client, settings: &Settings) -> Watches {
+pub fn watch(client: &Client, settings: &OperatorSettings) -> Watches {
     let (namespaces, home) = (settings.namespaces.as_slice(), settings.lease.namespace.as_str());
     let failures = Failures::default();
     let switch =

@@ -2,8 +2,8 @@
 //! that should have come.
 
 use super::demand::Signals;
-use super::{Expected, Facts, Gateways};
-use crate::link::Heard;
+use super::{ExpectedInFlight, Facts, Gateways};
+use crate::link::ReportBook;
 use flyball_core::units::{Micros, Timestamp};
 use flyball_resources::stream::PublicName;
 use std::collections::BTreeSet;
@@ -12,13 +12,13 @@ use std::collections::BTreeSet;
 #[derive(Debug)]
 pub struct Witnesses {
     gateways: Gateways,
-    expected: Expected,
+    expected: ExpectedInFlight,
 }
 
 impl Witnesses {
     /// Gateways run as these accounts, each as `namespace/name`, and come within this time.
     pub fn of(accounts: &[String], within: Micros) -> Self {
-        Self { gateways: Gateways::default(), expected: Expected::of(accounts, within) }
+        Self { gateways: Gateways::default(), expected: ExpectedInFlight::of(accounts, within) }
     }
 
     /// Adds what they said, and who has not said anything yet. `listens` if this operator is the one that
@@ -26,7 +26,7 @@ impl Witnesses {
     pub fn add(
         &mut self,
         signals: &mut Signals,
-        (heard, wanted): (&Heard, &BTreeSet<PublicName>),
+        (heard, wanted): (&ReportBook, &BTreeSet<PublicName>),
         facts: &Facts,
         listens: bool,
         time: (Timestamp, Micros),

@@ -12,7 +12,7 @@ fn persisted() -> Persisted {
     let noise = [0.5, 0.25, 0.125, 1.5, 0.3, 0.09, 3.0, 0.75, 0.5];
     let level = [11.0 / 3.0, 0.1, 1.7e15, 4.0, 28_333_333.0, 10.5, 3.0, 5.5];
     let minutes = |n: usize| [1.5, 1.25, 0.3][n % 3];
-    let learnt = Learnt {
+    let learnt = GovernorMemory {
         minutes: 4_321,
         yardstick: [9_000.0, 850.5, f64::INFINITY, 0.625],
         forecast: std::array::from_fn(|n| if n < 9 { noise[n] } else { level[n - 9] }),
@@ -35,7 +35,7 @@ fn persisted() -> Persisted {
     let line = [28.5, 9.25, 1_200.0, 3.125, 400.5, 1.5, 0.975, 240.0];
     capacity.extend(slow.iter().chain(&quick).chain(&[1.7e15]).chain(&light).chain(&line));
     let capacity: [f64; 29] = capacity.try_into().unwrap();
-    let estimated = estimator::Learnt {
+    let estimated = estimator::EstimatorMemory {
         shape: Some(Means { prompt: 4_000.0, output: 250.0, answered: 900.0 }),
         starts: BTreeMap::new(),
         seen: Some([1.7e15, 4.0, 1.6e15, 1_000_000.0, 9_999.0]),
@@ -60,15 +60,15 @@ fn what_is_written_is_read_and_is_short() {
     assert_eq!(format!("{got:.5?}"), format!("{want:.5?}"));
     assert!(Memory::default().restore(&"a/m".parse().unwrap(), &got.learnt));
     assert!(Estimator::default().restore(&"a/m".parse().unwrap(), &got.estimated));
-    let nothing = estimator::Learnt::default();
+    let nothing = estimator::EstimatorMemory::default();
     assert_eq!(read(&write(&want.learnt, &nothing).unwrap()).unwrap().estimated, nothing);
 }
 
 #[test]
 fn other_versions_and_damaged_texts_are_refused() {
     let text = text();
-    assert_eq!(read(&text.replacen(VERSION, "1", 1)), Err(Unreadable::Version("1".to_owned())));
-    let damaged = |text: &str| matches!(read(text), Err(Unreadable::Damaged(_)));
+    assert_eq!(read(&text.replacen(VERSION, "1", 1)), Err(LearntError::Version("1".to_owned())));
+    let damaged = |text: &str| matches!(read(text), Err(LearntError::Damaged(_)));
     assert!(damaged("") && damaged(&text[..text.len() - 1]) && damaged(&text.replace("4321", "9")));
     assert!(damaged(&format!("{text}{}", " ".repeat(LONGEST))));
     // A checksum keeps out accidents and nobody who means it.

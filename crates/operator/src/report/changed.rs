@@ -4,8 +4,8 @@
 //! numbers that nobody watches; series are for those.
 
 use flyball_core::reason::Reason;
-use flyball_resources::conditions::Kind;
-use flyball_resources::model_service::{ModelServiceStatus, Receipt};
+use flyball_resources::conditions::ConditionKind;
+use flyball_resources::model_service::{ModelServiceStatus, ReceiptStatus};
 use std::time::Duration;
 
 /// Numbers alone are written this often.
@@ -30,7 +30,7 @@ pub fn turned_bad(
     before: Option<&ModelServiceStatus>,
     now: &ModelServiceStatus,
 ) -> Option<(Reason, String)> {
-    let bad = |status: &ModelServiceStatus, kind: Kind, so: &str| {
+    let bad = |status: &ModelServiceStatus, kind: ConditionKind, so: &str| {
         let mut conditions = status.conditions.iter();
         let found = conditions.find(|one| one.type_ == kind.name() && one.status == so)?;
         Some((Reason::from_name(&found.reason)?, found.message.clone()))
@@ -39,15 +39,15 @@ pub fn turned_bad(
         let now = bad(now, kind, so)?;
         let before = before.and_then(|before| bad(before, kind, so));
         // A number in the words that moves a little is no news.
-        let moves = kind == Kind::ObjectivesReachable;
+        let moves = kind == ConditionKind::ObjectivesReachable;
         let same = |before: (Reason, String)| before.0 == now.0 && (moves || before.1 == now.1);
         (!before.is_some_and(same)).then_some(now)
     };
     let bad = [
-        (Kind::Stalled, "True"),
-        (Kind::ReplicasHealthy, "False"),
-        (Kind::DrainsSafely, "False"),
-        (Kind::ObjectivesReachable, "False"),
+        (ConditionKind::Stalled, "True"),
+        (ConditionKind::ReplicasHealthy, "False"),
+        (ConditionKind::DrainsSafely, "False"),
+        (ConditionKind::ObjectivesReachable, "False"),
     ];
     bad.into_iter().find_map(new)
 }
@@ -67,7 +67,7 @@ fn essence(status: &ModelServiceStatus) -> ModelServiceStatus {
     for condition in &mut status.conditions {
         condition.message.clear();
     }
-    status.decision = status.decision.map(|receipt| Receipt {
+    status.decision = status.decision.map(|receipt| ReceiptStatus {
         message: String::new(),
         candidates: Vec::new(),
         hpa_would_want: None,

@@ -19,5 +19,5 @@ pub use attained::Attained;
 pub use changed::{is_worth_writing, turned_bad};
 pub use history::History;
 pub use metrics::{Board, Shown};
-pub use status::{Context, status};
+pub use status::{StatusContext, status};
 pub use tell::{TellError, Teller};

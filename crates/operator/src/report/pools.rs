@@ -7,7 +7,7 @@ use flyball_core::ids::{Namespace, PoolId, VariantId};
 use flyball_core::reason::Reason;
 use flyball_core::snapshot::{Purchase, Snapshot};
 use flyball_core::units::{Gpus, Money, Replicas};
-use flyball_resources::conditions::{self, Kind, Said};
+use flyball_resources::conditions::{self, ConditionKind, Said};
 use flyball_resources::pool::NamespaceUse;
 use flyball_resources::{Pool, PoolStatus, decimal};
 use kube::ResourceExt as _;
@@ -147,8 +147,12 @@ struct Counts {
 }
 
 fn said(pool: &Pool, counts: &Counts) -> Said {
-    let ready =
-        |so, reason, message: String| Said { kind: Kind::Ready, so: Some(so), reason, message };
+    let ready = |so, reason, message: String| Said {
+        kind: ConditionKind::Ready,
+        so: Some(so),
+        reason,
+        message,
+    };
     if let Err(problem) = pool.spec.prices_of_core() {
         return ready(false, Reason::SpecRefused, problem.to_string());
     }
@@ -197,7 +201,7 @@ fn small(count: u32) -> i32 {
 mod tests {
     use super::*;
     use crate::observe::demand::Signals;
-    use crate::observe::{Learnt, PodFacts, look};
+    use crate::observe::{ObservedMemory, PodFacts, look};
     use flyball_core::decision::Previous;
     use flyball_core::testing::{hold, model, pool, snapshot, variant};
     use flyball_core::units::{Micros, Timestamp};
@@ -239,7 +243,7 @@ mod tests {
     fn only(spec: &Value) -> SeenPool {
         let facts = facts(spec);
         let time = (Timestamp::from_millis(1_700_000_000_000), Micros::from_seconds(60));
-        let seen = look(&facts, &Signals::default(), &mut Learnt::default(), time);
+        let seen = look(&facts, &Signals::default(), &mut ObservedMemory::default(), time);
         let decision = hold(&seen.snapshot, &Previous::none());
         pools(&facts, &seen.snapshot, &decision).remove(0)
     }

@@ -1,15 +1,15 @@
 //! Conditions: what is so about a model, and why. Pure.
 
-use super::status::Context;
+use super::status::StatusContext;
 use crate::validate::Drain;
 use flyball_core::decision::Bound;
 use flyball_core::ids::ModelId;
 use flyball_core::reason::Reason;
 use flyball_core::snapshot::{Freshness, Mode, Model, ReplicaState, Variant};
-use flyball_resources::conditions::{Kind, Said};
+use flyball_resources::conditions::{ConditionKind, Said};
 
 /// Everything that is said about a model.
-pub(super) fn said(id: &ModelId, context: &Context<'_>) -> Vec<Said> {
+pub(super) fn said(id: &ModelId, context: &StatusContext<'_>) -> Vec<Said> {
     let mut all = vec![target(context), signals(context), capacity(context), objectives(context)];
     let stalled = stalled(context).or_else(|| held(id, context));
     let reconciling = reconciling(context);
@@ -24,15 +24,17 @@ pub(super) fn said(id: &ModelId, context: &Context<'_>) -> Vec<Said> {
     all
 }
 
-fn one(kind: Kind, so: Option<bool>, reason: Reason, message: impl Into<String>) -> Said {
+fn one(kind: ConditionKind, so: Option<bool>, reason: Reason, message: impl Into<String>) -> Said {
     Said { kind, so, reason, message: message.into() }
 }
 
-fn target(context: &Context<'_>) -> Said {
+fn target(context: &StatusContext<'_>) -> Said {
     match context.seen.absent.first() {
-        None => one(Kind::TargetFound, Some(true), Reason::Steady, "every workload exists"),
+        None => {
+            one(ConditionKind::TargetFound, Some(true), Reason::Steady, "every workload exists")
+        }
         Some((namespace, kind, name)) => one(
-            Kind::TargetFound,
+            ConditionKind::TargetFound,
             Some(false),
             Reason::TargetNotFound,
             format!("there is no {kind:?} {namespace}/{name}"),
@@ -40,9 +42,14 @@ fn target(context: &Context<'_>) -> Said {
     }
 }
 
-fn signals(context: &Context<'_>) -> Said {
+fn signals(context: &StatusContext<'_>) -> Said {
     let Some(model) = context.model else {
-        return one(Kind::SignalsFresh, None, Reason::SignalsMissing, "nothing was looked at yet");
+        return one(
+            ConditionKind::SignalsFresh,
+            None,
+            Reason::SignalsMissing,
+            "nothing was looked at yet",
+        );
     };
     let mut bad: Vec<String> = model
         .demand
@@ -54,16 +61,16 @@ fn signals(context: &Context<'_>) -> Said {
     bad.extend(context.seen.silent.iter().map(|who| format!("silent: {who}")));
     match model.demand.freshness() {
         Freshness::Fresh => {
-            one(Kind::SignalsFresh, Some(true), Reason::Steady, "every signal is recent")
+            one(ConditionKind::SignalsFresh, Some(true), Reason::Steady, "every signal is recent")
         }
         Freshness::Stale => one(
-            Kind::SignalsFresh,
+            ConditionKind::SignalsFresh,
             Some(false),
             Reason::SignalsStale,
             format!("{}; nothing is given back meanwhile", bad.join(", ")),
         ),
         Freshness::Missing => one(
-            Kind::SignalsFresh,
+            ConditionKind::SignalsFresh,
             Some(false),
             Reason::SignalsMissing,
             format!("{}; nothing is given back meanwhile", bad.join(", ")),
@@ -71,10 +78,10 @@ fn signals(context: &Context<'_>) -> Said {
     }
 }
 
-fn capacity(context: &Context<'_>) -> Said {
+fn capacity(context: &StatusContext<'_>) -> Said {
     let Some(decided) = context.decided else {
         return one(
-            Kind::CapacityAvailable,
+            ConditionKind::CapacityAvailable,
             None,
             Reason::SignalsMissing,
             "nothing was decided yet",
@@ -86,13 +93,13 @@ fn capacity(context: &Context<'_>) -> Said {
         Bound::Budget => Reason::BudgetReached,
         _ => {
             let message = "what is wanted can be had";
-            return one(Kind::CapacityAvailable, Some(true), Reason::Steady, message);
+            return one(ConditionKind::CapacityAvailable, Some(true), Reason::Steady, message);
         }
     };
-    one(Kind::CapacityAvailable, Some(false), short, short.summary())
+    one(ConditionKind::CapacityAvailable, Some(false), short, short.summary())
 }
 
-fn objectives(context: &Context<'_>) -> Said {
+fn objectives(context: &StatusContext<'_>) -> Said {
     let (Some(model), Some(met)) = (context.model, context.attained_per_million) else {
         // Without a gateway nobody judges requests, and no signal is missing for that.
         let fresh = |model: &Model| model.demand.freshness() == Freshness::Fresh;
@@ -101,33 +108,33 @@ fn objectives(context: &Context<'_>) -> Said {
             _ => Reason::SignalsMissing,
         };
         let message = "no request was judged in the last hour";
-        return one(Kind::ObjectivesMet, None, reason, message);
+        return one(ConditionKind::ObjectivesMet, None, reason, message);
     };
     let wanted = model.objectives.attainment_per_million;
     let percent = |share: u32| format!("{}.{:02} %", share / 10_000, share % 10_000 / 100);
     let message =
         format!("{} of the last hour's requests; {} are wanted", percent(met), percent(wanted));
     let reason = context.decided.map_or(Reason::Steady, |decided| decided.reason);
-    one(Kind::ObjectivesMet, Some(met >= wanted), reason, message)
+    one(ConditionKind::ObjectivesMet, Some(met >= wanted), reason, message)
 }
 
 /// Says nothing about engines that are not known.
-fn drains(context: &Context<'_>) -> Option<Said> {
+fn drains(context: &StatusContext<'_>) -> Option<Said> {
     let cuts =
         context.seen.drains.iter().find_map(|((namespace, kind, name), drain)| match drain {
             Drain::Cuts(why) => Some(format!("{kind:?} {namespace}/{name}: {why}")),
             Drain::Finishes | Drain::Unknown => None,
         });
     if let Some(message) = cuts {
-        return Some(one(Kind::DrainsSafely, Some(false), Reason::DrainTooShort, message));
+        return Some(one(ConditionKind::DrainsSafely, Some(false), Reason::DrainTooShort, message));
     }
     let known = context.seen.drains.iter().any(|(_, drain)| *drain == Drain::Finishes);
     let message = "pods get the time to finish their requests";
-    known.then(|| one(Kind::DrainsSafely, Some(true), Reason::Steady, message))
+    known.then(|| one(ConditionKind::DrainsSafely, Some(true), Reason::Steady, message))
 }
 
 /// Says nothing about names that are nobody else's.
-fn names(context: &Context<'_>) -> Option<Said> {
+fn names(context: &StatusContext<'_>) -> Option<Said> {
     let shared = context.seen.shared_names.first()?;
     let more = match shared.with.len() {
         0 | 1 => String::new(),
@@ -138,22 +145,22 @@ fn names(context: &Context<'_>) -> Option<Said> {
          only for the namespace that gateways send them to",
         shared.name, shared.with[0]
     );
-    Some(one(Kind::NamesUnique, Some(false), Reason::NameConflict, message))
+    Some(one(ConditionKind::NamesUnique, Some(false), Reason::NameConflict, message))
 }
 
 /// Names a replica that is not well, and says how many more are not. Nothing is said while all are.
-fn healthy(context: &Context<'_>) -> Option<Said> {
+fn healthy(context: &StatusContext<'_>) -> Option<Said> {
     let troubles = &context.seen.troubles;
     let first = troubles.first()?;
     let message = match troubles.len() {
         1 => first.text.clone(),
         count => format!("{}; {} more", first.text, count - 1),
     };
-    Some(one(Kind::ReplicasHealthy, Some(false), first.reason, message))
+    Some(one(ConditionKind::ReplicasHealthy, Some(false), first.reason, message))
 }
 
 /// Says nothing where it is known what a replica of every variant that runs carries.
-fn known(context: &Context<'_>) -> Option<Said> {
+fn known(context: &StatusContext<'_>) -> Option<Said> {
     let mut runs = context.model?.variants.values().filter(|variant| !variant.live().is_zero());
     let unknown = |one: &&Variant| !one.capacity.is_known() || one.capacity.is_at_least();
     let capacity = runs.find(unknown)?.capacity;
@@ -168,19 +175,19 @@ fn known(context: &Context<'_>) -> Option<Said> {
               traffic for some minutes"
             .to_owned(),
     };
-    Some(one(Kind::CapacityKnown, Some(false), Reason::CapacityUnknown, message))
+    Some(one(ConditionKind::CapacityKnown, Some(false), Reason::CapacityUnknown, message))
 }
 
 /// Says nothing where some number of replicas would do.
-fn reachable(context: &Context<'_>) -> Option<Said> {
+fn reachable(context: &StatusContext<'_>) -> Option<Said> {
     let unreachable = context.model?.unreachable?;
     let message = format!("{unreachable}: no replicas are bought for it");
     let reason = Reason::ObjectiveUnreachable;
-    Some(one(Kind::ObjectivesReachable, Some(false), reason, message))
+    Some(one(ConditionKind::ObjectivesReachable, Some(false), reason, message))
 }
 
-fn stalled(context: &Context<'_>) -> Option<Said> {
-    let stalled = |reason, message| Some(one(Kind::Stalled, Some(true), reason, message));
+fn stalled(context: &StatusContext<'_>) -> Option<Said> {
+    let stalled = |reason, message| Some(one(ConditionKind::Stalled, Some(true), reason, message));
     if !context.seen.problems.is_empty() {
         let all: Vec<String> = context.seen.problems.iter().map(ToString::to_string).collect();
         return stalled(Reason::SpecRefused, all.join("; "));
@@ -209,12 +216,12 @@ fn stalled(context: &Context<'_>) -> Option<Said> {
 }
 
 /// What was decided, or was to be written, would break a rule.
-fn held(id: &ModelId, context: &Context<'_>) -> Option<Said> {
+fn held(id: &ModelId, context: &StatusContext<'_>) -> Option<Said> {
     let broken = context.broken.iter().find(|broken| broken.models.contains(id))?;
-    Some(one(Kind::Stalled, Some(true), Reason::DecisionHeld, broken.to_string()))
+    Some(one(ConditionKind::Stalled, Some(true), Reason::DecisionHeld, broken.to_string()))
 }
 
-fn reconciling(context: &Context<'_>) -> Option<Said> {
+fn reconciling(context: &StatusContext<'_>) -> Option<Said> {
     let (model, decided) = (context.model?, context.decided?);
     let wanted: u32 = decided.targets.iter().map(|target| target.replicas.get()).sum();
     let ready = serving(model);
@@ -227,28 +234,31 @@ fn reconciling(context: &Context<'_>) -> Option<Said> {
         Some(waits) => (Reason::Draining, format!("{message}; {waits}")),
         None => (decided.reason, message),
     };
-    Some(one(Kind::Reconciling, Some(true), reason, message))
+    Some(one(ConditionKind::Reconciling, Some(true), reason, message))
 }
 
-fn ready(context: &Context<'_>, parts: &[Said], stalled: Option<&Said>) -> Said {
+fn ready(context: &StatusContext<'_>, parts: &[Said], stalled: Option<&Said>) -> Said {
     let Some(model) = context.model else {
         let message =
             stalled.map_or("nothing was looked at yet", |stalled| stalled.message.as_str());
-        return one(Kind::Ready, Some(false), Reason::SpecRefused, message);
+        return one(ConditionKind::Ready, Some(false), Reason::SpecRefused, message);
     };
-    let unmet = |kind: Kind| parts.iter().find(|said| said.kind == kind && said.so == Some(false));
-    let wrong = stalled.or_else(|| unmet(Kind::TargetFound)).or_else(|| unmet(Kind::ObjectivesMet));
+    let unmet =
+        |kind: ConditionKind| parts.iter().find(|said| said.kind == kind && said.so == Some(false));
+    let wrong = stalled
+        .or_else(|| unmet(ConditionKind::TargetFound))
+        .or_else(|| unmet(ConditionKind::ObjectivesMet));
     if let Some(wrong) = wrong {
-        return one(Kind::Ready, Some(false), wrong.reason, wrong.message.clone());
+        return one(ConditionKind::Ready, Some(false), wrong.reason, wrong.message.clone());
     }
     let reason = context.decided.map_or(Reason::Steady, |decided| decided.reason);
     match serving(model) {
         0 if model.bounds.may_sleep && reason == Reason::Sleeping => {
-            one(Kind::Ready, Some(true), reason, "it sleeps, and requests wake it")
+            one(ConditionKind::Ready, Some(true), reason, "it sleeps, and requests wake it")
         }
-        0 => one(Kind::Ready, Some(false), reason, "no replica serves"),
-        1 => one(Kind::Ready, Some(true), reason, "1 replica serves"),
-        ready => one(Kind::Ready, Some(true), reason, format!("{ready} replicas serve")),
+        0 => one(ConditionKind::Ready, Some(false), reason, "no replica serves"),
+        1 => one(ConditionKind::Ready, Some(true), reason, "1 replica serves"),
+        ready => one(ConditionKind::Ready, Some(true), reason, format!("{ready} replicas serve")),
     }
 }
 

@@ -10,13 +10,15 @@ use flyball_core::snapshot::{Model, Pool, ReplicaState, Snapshot};
 use flyball_core::units::{Micros, Money};
 use flyball_governor::explain::explain;
 use flyball_resources::conditions;
-use flyball_resources::model_service::{Band, ModelServiceStatus, Receipt, Span, VariantStatus};
+use flyball_resources::model_service::{
+    Band, ModelServiceStatus, ReceiptStatus, SpanStatus, VariantStatus,
+};
 use flyball_resources::{decimal, labels, rfc3339};
 use kube::ResourceExt as _;
 
 /// What a status is made of.
 #[derive(Clone, Debug)]
-pub struct Context<'a> {
+pub struct StatusContext<'a> {
     /// The picture that was decided on.
     pub snapshot: &'a Snapshot,
     /// What was decided about everything.
@@ -36,7 +38,7 @@ pub struct Context<'a> {
 }
 
 /// The status of the model of this name.
-pub fn status(id: &ModelId, context: &Context<'_>) -> ModelServiceStatus {
+pub fn status(id: &ModelId, context: &StatusContext<'_>) -> ModelServiceStatus {
     let service = &context.seen.service;
     let before = service.status.clone().unwrap_or_default();
     let now = time::date(context.snapshot.taken_at);
@@ -48,7 +50,7 @@ pub fn status(id: &ModelId, context: &Context<'_>) -> ModelServiceStatus {
         decided.and_then(|decided| decided.expected.hourly_cost).map(|cost| cost.point());
     let money = |money: Money| decimal::text(money.micros(), 2);
     let receipt = decided.map(|decided| {
-        let receipt = Receipt::of(context.decision.id, decided, explain(decided));
+        let receipt = ReceiptStatus::of(context.decision.id, decided, explain(decided));
         since(receipt, before.decision.as_ref(), wanted == before.recommended_replicas)
     });
     let work = decided.and_then(|decided| decided.receipt.work);
@@ -78,7 +80,11 @@ pub fn status(id: &ModelId, context: &Context<'_>) -> ModelServiceStatus {
 }
 
 /// A decision that repeats the one before keeps that one's name and time.
-fn since(receipt: Receipt, before: Option<&Receipt>, same_target: bool) -> Receipt {
+fn since(
+    receipt: ReceiptStatus,
+    before: Option<&ReceiptStatus>,
+    same_target: bool,
+) -> ReceiptStatus {
     match before {
         Some(before)
             if same_target
@@ -86,13 +92,13 @@ fn since(receipt: Receipt, before: Option<&Receipt>, same_target: bool) -> Recei
                 && before.bound == receipt.bound
                 && receipt.steps.is_empty() =>
         {
-            Receipt { id: before.id.clone(), at: before.at.clone(), ..receipt }
+            ReceiptStatus { id: before.id.clone(), at: before.at.clone(), ..receipt }
         }
         _ => receipt,
     }
 }
 
-fn variants(id: &ModelId, context: &Context<'_>) -> Vec<VariantStatus> {
+fn variants(id: &ModelId, context: &StatusContext<'_>) -> Vec<VariantStatus> {
     let Some(model) = context.model else { return Vec::new() };
     let before = context.seen.service.status.iter().flat_map(|status| &status.variants);
     let before: Vec<&VariantStatus> = before.collect();
@@ -122,12 +128,14 @@ fn variants(id: &ModelId, context: &Context<'_>) -> Vec<VariantStatus> {
                 prefill_tokens_per_second: variant
                     .capacity
                     .prefill
-                    .map(|part| Span::of(&part, |n| n.get())),
+                    .map(|part| SpanStatus::of(&part, |n| n.get())),
                 decode_tokens_per_second: variant
                     .capacity
                     .decode
-                    .map(|part| Span::of(&part, |n| n.get())),
-                cold_start_seconds: variant.cold_start.map(|start| Span::of(&start, whole_seconds)),
+                    .map(|part| SpanStatus::of(&part, |n| n.get())),
+                cold_start_seconds: variant
+                    .cold_start
+                    .map(|start| SpanStatus::of(&start, whole_seconds)),
                 starts_measured: small(
                     context
                         .seen

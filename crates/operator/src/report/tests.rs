@@ -5,13 +5,13 @@ use super::*;
 use crate::decide::{Brain, Decided};
 use crate::observe::demand::Signals;
 use crate::observe::testing;
-use crate::observe::{Facts, Learnt, NodeFacts, PodFacts, Seen, Workload, look};
+use crate::observe::{Facts, NodeFacts, ObservedCluster, ObservedMemory, PodFacts, Workload, look};
 use flyball_core::invariants::{Holding, removals};
 use flyball_core::units::{Micros, Timestamp};
-use flyball_estimator::reading::{CacheUsed, Engine};
+use flyball_estimator::reading::{CacheUsed, EngineReading};
 use flyball_resources::ModelService;
 use flyball_resources::model_service::{ModelServiceStatus, TargetKind};
-use flyball_telemetry::metrics::{Metric, Metrics, Part};
+use flyball_telemetry::metrics::{Metric, MetricPart, Metrics};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -61,9 +61,9 @@ fn facts(service: Arc<ModelService>, with_workload: bool) -> Facts {
 }
 
 /// What was seen at `now`, of engines that spoke at `seen_at`.
-fn seen(facts: &Facts, learnt: &mut Learnt, seen_at: u64, now: u64) -> Seen {
+fn seen(facts: &Facts, learnt: &mut ObservedMemory, seen_at: u64, now: u64) -> ObservedCluster {
     // 2,000 tokens a second read, and 300 written.
-    let engine = Engine {
+    let engine = EngineReading {
         running: Some(1.0),
         waiting: Some(0.0),
         cache_used: CacheUsed::Share(0.1),
@@ -76,7 +76,7 @@ fn seen(facts: &Facts, learnt: &mut Learnt, seen_at: u64, now: u64) -> Seen {
 
 /// The status of the model after one look.
 fn told(facts: &Facts, seen_at: u64, now: u64) -> ModelServiceStatus {
-    let mut learnt = Learnt::default();
+    let mut learnt = ObservedMemory::default();
     let seen = seen(facts, &mut learnt, seen_at, now);
     let decided = Brain::default().decide(&seen);
     assert!(decided.broken.is_empty(), "{:?}", decided.broken);
@@ -84,14 +84,14 @@ fn told(facts: &Facts, seen_at: u64, now: u64) -> ModelServiceStatus {
 }
 
 /// The status that tells of what was decided.
-fn said(seen: &Seen, all: &Decided) -> ModelServiceStatus {
+fn said(seen: &ObservedCluster, all: &Decided) -> ModelServiceStatus {
     said_with(seen, all, None)
 }
 
 /// The same, with what the governor learnt.
-fn said_with(seen: &Seen, all: &Decided, text: Option<String>) -> ModelServiceStatus {
+fn said_with(seen: &ObservedCluster, all: &Decided, text: Option<String>) -> ModelServiceStatus {
     let (id, model) = seen.models.iter().next().unwrap();
-    let context = Context {
+    let context = StatusContext {
         snapshot: &seen.snapshot,
         decision: &all.decision,
         broken: &all.broken,
@@ -107,7 +107,7 @@ fn said_with(seen: &Seen, all: &Decided, text: Option<String>) -> ModelServiceSt
 #[test]
 fn a_rule_that_would_be_broken_is_told_by_name() {
     let facts = facts(service(json!({}), None), true);
-    let mut learnt = Learnt::default();
+    let mut learnt = ObservedMemory::default();
     let seen = seen(&facts, &mut learnt, 1_000, 1_010);
     let mut all = Brain::default().decide(&seen);
     let model = seen.models.keys().next().unwrap();
@@ -275,7 +275,7 @@ fn every_metric_of_the_operator_is_on_its_page() {
         ..PodFacts::default()
     };
     facts.pods.get_mut("a").unwrap().push(waits);
-    let mut learnt = Learnt::default();
+    let mut learnt = ObservedMemory::default();
     for name in ["1", "2", "x"] {
         facts.pods.get_mut("a").unwrap()[0].name = name.to_owned();
         seen(&facts, &mut learnt, 1_000, 1_010);
@@ -293,7 +293,7 @@ fn every_metric_of_the_operator_is_on_its_page() {
         shown.took([0.1, 0.01, 0.2]);
     });
     let page = Metrics::new("0").with(board).encode().unwrap();
-    for metric in Metric::ALL.iter().filter(|metric| metric.part() == Part::Operator) {
+    for metric in Metric::ALL.iter().filter(|metric| metric.part() == MetricPart::Operator) {
         let name = metric.name();
         let there = |line: &str| line.starts_with(name) && !line.starts_with('#');
         assert!(page.lines().any(there), "{name} is not on the page:\n{page}");

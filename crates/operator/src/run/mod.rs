@@ -8,16 +8,16 @@ mod round;
 mod talk;
 mod told;
 
-use crate::admin::{Page, State};
+use crate::admin::{OperatorAdminState, Page};
 use crate::lead::{self, Fence};
-use crate::link::{self, Link};
+use crate::link::{self, GatewayLink};
 use crate::observe::prometheus::{self, Prometheus};
 use crate::observe::record::Recorder;
-use crate::observe::{Learnt, Watches, Witnesses, watch};
+use crate::observe::{ObservedMemory, Watches, Witnesses, watch};
 use crate::report::{Attained, Board, Teller};
-use crate::settings::Settings;
+use crate::settings::OperatorSettings;
 use crate::tune::Tuning;
-use flyball_admin::{Guard, Place, Reviews};
+use flyball_admin::{Guard, ReviewedPlace, Reviews};
 use flyball_core::ids::ModelId;
 use flyball_core::units::Micros;
 use kube::Client;
@@ -34,7 +34,7 @@ const AT_ONCE: usize = 16;
 
 /// Why an operator cannot run.
 #[derive(Debug, thiserror::Error)]
-pub enum Problem {
+pub enum OperatorError {
     /// There is no cluster.
     #[error("there is no cluster to look after: {0}; hint: run in a pod, or set KUBECONFIG")]
     NoCluster(String),
@@ -48,30 +48,34 @@ pub enum Problem {
     },
     /// Gateways cannot be let in.
     #[error(transparent)]
-    Gateways(link::Problem),
+    Gateways(link::LinkError),
     /// Prometheus' address cannot be used.
     #[error(transparent)]
     Prometheus(#[from] prometheus::AskError),
 }
 
 /// Runs an operator until SIGTERM or SIGINT.
-pub async fn run(settings: Settings, version: &'static str, me: String) -> Result<(), Problem> {
+pub async fn run(
+    settings: OperatorSettings,
+    version: &'static str,
+    me: String,
+) -> Result<(), OperatorError> {
     let client =
-        Client::try_default().await.map_err(|error| Problem::NoCluster(error.to_string()))?;
-    let start = |what| move |source| Problem::Start { what, source };
+        Client::try_default().await.map_err(|error| OperatorError::NoCluster(error.to_string()))?;
+    let start = |what| move |source| OperatorError::Start { what, source };
     let listener = TcpListener::bind(settings.admin)
         .await
         .map_err(start("the admin address cannot be listened on"))?;
     let fence = Fence::default();
     let board = Arc::new(Board::new(fence.clone()));
-    let state = Arc::new(State::new(version, Arc::clone(&board)));
-    let place = settings.askers.service.as_deref().and_then(Place::read);
+    let state = Arc::new(OperatorAdminState::new(version, Arc::clone(&board)));
+    let place = settings.askers.service.as_deref().and_then(ReviewedPlace::read);
     let reviews = place.map(|place| Reviews::new(client.clone(), place));
     let guard = Guard::new(settings.askers.clone(), reviews);
     tokio::spawn(flyball_admin::serve(listener, Arc::new(Page(Arc::clone(&state))), guard));
     let lease = settings.lease.clone();
     tokio::spawn(lead::lead(client.clone(), lease, me.clone(), fence.clone()));
-    let link = Arc::new(Link::new());
+    let link = Arc::new(GatewayLink::new());
     let door = Door { address: settings.link, auth: talk::auth(&settings, &client) };
     let talking = tokio::spawn(door.talk(Arc::clone(&link), fence.clone()));
     let prometheus =
@@ -87,7 +91,7 @@ pub async fn run(settings: Settings, version: &'static str, me: String) -> Resul
         board,
         state,
         client,
-        learnt: Learnt::default(),
+        learnt: ObservedMemory::default(),
         tuning: Tuning::default(),
         attained: Attained::default(),
         recorder,
@@ -118,20 +122,20 @@ pub async fn run(settings: Settings, version: &'static str, me: String) -> Resul
 }
 
 struct Operator {
-    settings: Settings,
+    settings: OperatorSettings,
     client: Client,
     watches: Watches,
     prometheus: Option<Prometheus>,
     fence: Fence,
     board: Arc<Board>,
-    state: Arc<State>,
+    state: Arc<OperatorAdminState>,
     teller: Teller,
-    learnt: Learnt,
+    learnt: ObservedMemory,
     tuning: Tuning,
     attained: Attained,
     witnesses: Witnesses,
     recorder: Option<Recorder>,
-    link: Arc<Link>,
+    link: Arc<GatewayLink>,
     /// When each status was last written.
     written: BTreeMap<ModelId, Instant>,
     /// The same of pools.

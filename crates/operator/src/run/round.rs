@@ -4,10 +4,10 @@ use super::{AT_ONCE, Operator};
 use crate::apply::{self, Applied, ApplyError, Retry};
 use crate::build::{self, Built, Write};
 use crate::decide::Decided;
-use crate::imagine::World;
+use crate::imagine::WhatIfWorld;
 use crate::observe::demand::Signals;
-use crate::observe::{Counts, Facts, Seen, look_and_note, prometheus};
-use crate::persist::Unreadable;
+use crate::observe::{Facts, InFlightCounts, ObservedCluster, look_and_note, prometheus};
+use crate::persist::LearntError;
 use crate::report::pools;
 use crate::{time, tune};
 use flyball_core::decision::Decision;
@@ -85,7 +85,7 @@ impl Operator {
         let tick = Micros::from_seconds(u64::from(self.settings.tick_seconds));
         let learnt = self.learnt.clone();
         let laws = tune::laws(&seen.policy);
-        self.state.remember(World { facts, signals, learnt, laws, time, tick });
+        self.state.remember(WhatIfWorld { facts, signals, learnt, laws, time, tick });
     }
 
     async fn signals(&self) -> Signals {
@@ -98,7 +98,7 @@ impl Operator {
                     self.board.change(|shown| shown.heard("prometheus", now));
                 }
                 Err(error) => {
-                    signals.in_flight.asked(Counts::Away);
+                    signals.in_flight.asked(InFlightCounts::Away);
                     tracing::warn!(%error, "no series; nothing is given back meanwhile");
                     self.board.change(|shown| shown.failed("observe", "away"));
                 }
@@ -109,14 +109,20 @@ impl Operator {
 
     /// Tells gateways what to go by. One that does not lead has nobody to tell, and keeps its orders
     /// current for the moment at which it does.
-    fn order(&self, facts: &Facts, seen: &Seen, decision: &Decision, made: &[(ModelId, Write)]) {
+    fn order(
+        &self,
+        facts: &Facts,
+        seen: &ObservedCluster,
+        decision: &Decision,
+        made: &[(ModelId, Write)],
+    ) {
         if let Err(error) = self.link.tell(build::orders(facts, seen, decision, made)) {
             tracing::error!(%error, "gateways were not told");
         }
     }
 
     /// Says of which models all has to be learnt again. Whoever does not lead would say so at every look.
-    fn note_unread(&self, unread: &[(ModelId, Unreadable)], leads: bool) {
+    fn note_unread(&self, unread: &[(ModelId, LearntError)], leads: bool) {
         for (model, error) in unread.iter().filter(|_| leads) {
             tracing::warn!(%model, %error, "what was learnt is ignored and learnt again");
             self.board.change(|shown| shown.failed("restore", "refused"));
@@ -135,7 +141,7 @@ impl Operator {
     async fn carry_out(
         &self,
         facts: &Facts,
-        seen: &Seen,
+        seen: &ObservedCluster,
         decided: &mut Decided,
     ) -> Vec<(ModelId, Write)> {
         let Built { writes, broken } = build::build(facts, seen, &decided.decision);

@@ -3,10 +3,10 @@
 //! What gateways say is needed where decisions are carried out. A gateway that comes to an operator which
 //! does not lead finds the door shut and comes again, and its Service sends it elsewhere.
 
-use super::Problem;
+use super::OperatorError;
 use crate::lead::Fence;
-use crate::link::{Auth, Files, Link, TokenReviews};
-use crate::settings::Settings;
+use crate::link::{Auth, Files, GatewayLink, TokenReviews};
+use crate::settings::OperatorSettings;
 use kube::Client;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,19 +24,19 @@ pub(super) struct Door {
 
 impl Door {
     /// Talks to gateways whenever this operator leads; ends only with a problem.
-    pub(super) async fn talk(self, link: Arc<Link>, fence: Fence) -> Problem {
+    pub(super) async fn talk(self, link: Arc<GatewayLink>, fence: Fence) -> OperatorError {
         loop {
             until(&fence, true).await;
             let listener = match TcpListener::bind(self.address).await {
                 Ok(listener) => listener,
                 Err(source) => {
                     let what = "the address for gateways cannot be listened on";
-                    return Problem::Start { what, source };
+                    return OperatorError::Start { what, source };
                 }
             };
             let served = Arc::clone(&link).serve(listener, self.auth.clone(), until(&fence, false));
             if let Err(problem) = served.await {
-                return Problem::Gateways(problem);
+                return OperatorError::Gateways(problem);
             }
         }
     }
@@ -49,7 +49,7 @@ async fn until(fence: &Fence, leads: bool) {
 }
 
 /// How gateways prove who they are.
-pub(super) fn auth(settings: &Settings, client: &Client) -> Auth {
+pub(super) fn auth(settings: &OperatorSettings, client: &Client) -> Auth {
     let gateways = &settings.gateways;
     let files = gateways.certificate.clone().zip(gateways.key.clone());
     let accounts = gateways.accounts.iter();

@@ -2,9 +2,9 @@
 
 use super::{AT_ONCE, Operator};
 use crate::decide::Decided;
-use crate::observe::Seen;
+use crate::observe::ObservedCluster;
 use crate::report::pools::{self, SeenPool};
-use crate::report::{self, Context, TellError};
+use crate::report::{self, StatusContext, TellError};
 use flyball_core::decision::ModelDecision;
 use flyball_core::ids::ModelId;
 use flyball_core::snapshot::Snapshot;
@@ -22,7 +22,7 @@ const LEARNT: Duration = Duration::from_secs(300);
 const HAND_OVER: Duration = Duration::from_secs(5);
 
 impl Operator {
-    pub(super) async fn tell(&mut self, seen: &Seen, all: &Decided) {
+    pub(super) async fn tell(&mut self, seen: &ObservedCluster, all: &Decided) {
         self.written.retain(|id, _| seen.models.contains_key(id));
         self.learnt_written.retain(|id, _| seen.models.contains_key(id));
         self.state.history(|history| history.keep(|id| seen.models.contains_key(id)));
@@ -154,13 +154,13 @@ impl Operator {
     fn status(
         &self,
         id: &ModelId,
-        seen: &Seen,
+        seen: &ObservedCluster,
         all: &Decided,
         decided: Option<&ModelDecision>,
         learnt: Option<String>,
     ) -> ModelServiceStatus {
         let model = seen.snapshot.models.get(id);
-        let context = Context {
+        let context = StatusContext {
             snapshot: &seen.snapshot,
             decision: &all.decision,
             broken: &all.broken,

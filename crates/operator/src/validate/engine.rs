@@ -1,17 +1,17 @@
 //! What an engine that Flyball starts would stumble over. Pure.
 
 use flyball_resources::model_service::EngineKind;
-use flyball_resources::{ModelService, Problem};
+use flyball_resources::{ConversionProblem, ModelService};
 
 /// Words that an engine's parser would take for something else.
-pub(super) fn problems(model: &ModelService) -> Vec<Problem> {
+pub(super) fn problems(model: &ModelService) -> Vec<ConversionProblem> {
     let engines = model.spec.variants.iter().filter_map(|variant| variant.engine.as_ref());
     // Who names a program gives all of its arguments.
     let kinds: Vec<EngineKind> =
         engines.filter(|engine| engine.command.is_empty()).map(|engine| engine.kind).collect();
     let mut problems = Vec::new();
     let mut wrong = |field: &str, what: &str| {
-        problems.push(Problem { field: field.to_owned(), what: what.to_owned() });
+        problems.push(ConversionProblem { field: field.to_owned(), what: what.to_owned() });
     };
     let names = model.public_names();
     if !kinds.is_empty() {
@@ -30,7 +30,7 @@ pub(super) fn problems(model: &ModelService) -> Vec<Problem> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Rules, validate};
+    use super::super::{ValidationRules, validate};
     use flyball_resources::ModelService;
     use serde_json::json;
 
@@ -42,7 +42,7 @@ mod tests {
             "spec": {"model": model, "names": names, "variants": [{"engine": engine}]},
         }))
         .unwrap();
-        let problems = validate(&service, &Rules::default()).err().unwrap_or_default();
+        let problems = validate(&service, &ValidationRules::default()).err().unwrap_or_default();
         problems.into_iter().map(|problem| problem.field).collect()
     }
 

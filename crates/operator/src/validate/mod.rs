@@ -21,13 +21,13 @@ use flyball_core::ids::{ModelId, VariantName};
 use flyball_core::snapshot::Objectives;
 use flyball_core::units::{Micros, Replicas, Timestamp};
 use flyball_governor::policy::{Aim, Floor, ModelPolicy, Spot, When};
-use flyball_resources::model_service::{CalendarEntry, Variant, Weekday, Weekly};
-use flyball_resources::{ModelService, Problem};
+use flyball_resources::model_service::{CalendarEntry, VariantSpec, Weekday, Weekly};
+use flyball_resources::{ConversionProblem, ModelService};
 use std::collections::BTreeSet;
 
 /// A model as its owner wants it.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct ValidatedSpec {
     /// Its name.
     pub id: ModelId,
     /// Its variants' names, in the order of the spec.
@@ -40,7 +40,7 @@ pub struct Wanted {
 
 /// What whoever runs the cluster has set, and owners of models must keep to.
 #[derive(Clone, Debug, Default)]
-pub struct Rules<'a> {
+pub struct ValidationRules<'a> {
     /// Resources that are accelerators: a replica gets them by `gpusPerReplica` only.
     pub accelerators: BTreeSet<&'a str>,
     /// Service accounts that engines' pods may use.
@@ -48,9 +48,12 @@ pub struct Rules<'a> {
 }
 
 /// Everything that is wanted of a model, or everything that is wrong with it.
-pub fn validate(model: &ModelService, rules: &Rules<'_>) -> Result<Wanted, Vec<Problem>> {
+pub fn validate(
+    model: &ModelService,
+    rules: &ValidationRules<'_>,
+) -> Result<ValidatedSpec, Vec<ConversionProblem>> {
     let mut problems = Vec::new();
-    let mut or_note = |problem: Problem| problems.push(problem);
+    let mut or_note = |problem: ConversionProblem| problems.push(problem);
     let id = model.id().map_err(&mut or_note).ok();
     let objectives = model.spec.objectives.of_core().map_err(&mut or_note).ok();
     let names = model.spec.variants.iter().map(|variant| variant.id());
@@ -59,7 +62,7 @@ pub fn validate(model: &ModelService, rules: &Rules<'_>) -> Result<Wanted, Vec<P
         let _ = variant.pool().map_err(&mut or_note);
     }
     let scaling = &model.spec.scaling;
-    let money = |money: &Option<flyball_resources::model_service::Money>, field: &str| {
+    let money = |money: &Option<flyball_resources::model_service::MoneySpec>, field: &str| {
         money.as_ref().map(|money| money.of_core(field)).transpose()
     };
     let miss = money(&scaling.miss_cost, "spec.scaling.missCost").map_err(&mut or_note).ok();
@@ -82,11 +85,11 @@ pub fn validate(model: &ModelService, rules: &Rules<'_>) -> Result<Wanted, Vec<P
         },
         ..ModelPolicy::default()
     };
-    Ok(Wanted { id, variants, objectives, policy })
+    Ok(ValidatedSpec { id, variants, objectives, policy })
 }
 
-fn overlays(model: &ModelService, rules: &Rules<'_>) -> Vec<Problem> {
-    let of_variant = |variant: &Variant| {
+fn overlays(model: &ModelService, rules: &ValidationRules<'_>) -> Vec<ConversionProblem> {
+    let of_variant = |variant: &VariantSpec| {
         let overlay = variant.engine.as_ref()?.pod_overlay.as_ref()?;
         let place = format!("spec.variants[{}].engine.podOverlay", variant.name);
         Some(overlay::problems(&place, overlay, rules))
@@ -94,9 +97,11 @@ fn overlays(model: &ModelService, rules: &Rules<'_>) -> Vec<Problem> {
     model.spec.variants.iter().filter_map(of_variant).flatten().collect()
 }
 
-fn floor(entry: &CalendarEntry) -> Result<Floor, Problem> {
-    let wrong =
-        |what: &str| Problem { field: "spec.scaling.calendar".to_owned(), what: what.to_owned() };
+fn floor(entry: &CalendarEntry) -> Result<Floor, ConversionProblem> {
+    let wrong = |what: &str| ConversionProblem {
+        field: "spec.scaling.calendar".to_owned(),
+        what: what.to_owned(),
+    };
     let when = match (&entry.weekly, &entry.once) {
         (Some(weekly), None) => {
             weekly_when(weekly).ok_or_else(|| wrong("must have a time of day such as \"08:30\""))?

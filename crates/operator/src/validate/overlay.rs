@@ -6,8 +6,8 @@
 //! belong to Flyball or to fields of `engine`. `standard` holds the result against Kubernetes' own standard,
 //! without knowing this list. Decision 0037 says why each field is in or out.
 
-use super::Rules;
-use flyball_resources::{Problem, labels};
+use super::ValidationRules;
+use flyball_resources::{ConversionProblem, labels};
 use serde_json::{Map, Value};
 
 /// The container that Flyball makes.
@@ -17,8 +17,8 @@ pub(crate) const ENGINE: &str = "engine";
 pub(super) fn problems(
     place: &str,
     overlay: &Map<String, Value>,
-    rules: &Rules<'_>,
-) -> Vec<Problem> {
+    rules: &ValidationRules<'_>,
+) -> Vec<ConversionProblem> {
     let mut judge = Judge { rules, problems: Vec::new() };
     judge.fields(place, overlay, TEMPLATE);
     judge.problems
@@ -35,7 +35,7 @@ enum Shape {
     /// A list of objects with these fields, each with a name, by which they are merged.
     Named(&'static [(&'static str, Shape)]),
     /// What the function says nothing against.
-    Judged(fn(&Value, &Rules<'_>) -> Option<String>),
+    Judged(fn(&Value, &ValidationRules<'_>) -> Option<String>),
 }
 
 use Shape::{Each, Fields, Free, Judged, Named};
@@ -181,8 +181,8 @@ const FOREIGN: &[&str] = &[
 ];
 
 struct Judge<'a> {
-    rules: &'a Rules<'a>,
-    problems: Vec<Problem>,
+    rules: &'a ValidationRules<'a>,
+    problems: Vec<ConversionProblem>,
 }
 
 impl Judge<'_> {
@@ -233,7 +233,7 @@ impl Judge<'_> {
     }
 
     fn wrong(&mut self, place: &str, what: &str) {
-        self.problems.push(Problem { field: place.to_owned(), what: what.to_owned() });
+        self.problems.push(ConversionProblem { field: place.to_owned(), what: what.to_owned() });
     }
 }
 
@@ -264,19 +264,19 @@ fn starts(value: &Value, with: &str) -> Option<String> {
     }
 }
 
-fn not_the_engine(value: &Value, _: &Rules<'_>) -> Option<String> {
+fn not_the_engine(value: &Value, _: &ValidationRules<'_>) -> Option<String> {
     match value {
         Value::String(name) if name != ENGINE => None,
         _ => Some(format!("must be a name other than {ENGINE}")),
     }
 }
 
-fn not_root(value: &Value, _: &Rules<'_>) -> Option<String> {
+fn not_root(value: &Value, _: &ValidationRules<'_>) -> Option<String> {
     let is_user = value.as_i64().is_some_and(|user| user > 0);
     (!is_user).then(|| "must be a number above 0: 0 is root".to_owned())
 }
 
-fn account(value: &Value, rules: &Rules<'_>) -> Option<String> {
+fn account(value: &Value, rules: &ValidationRules<'_>) -> Option<String> {
     let known = value.as_str().is_some_and(|name| rules.accounts.iter().any(|one| one == name));
     let allowed =
         || format!("must be one of {}, as the operator was told", rules.accounts.join(", "));
@@ -284,7 +284,7 @@ fn account(value: &Value, rules: &Rules<'_>) -> Option<String> {
 }
 
 /// Accelerators are counted by `gpusPerReplica`.
-fn no_accelerator(value: &Value, rules: &Rules<'_>) -> Option<String> {
+fn no_accelerator(value: &Value, rules: &ValidationRules<'_>) -> Option<String> {
     let Value::Object(map) = value else { return Some("must be an object".to_owned()) };
     let taken = map.keys().find(|name| rules.accelerators.contains(name.as_str()));
     taken.map(|name| format!("may not have {name}: set gpusPerReplica"))

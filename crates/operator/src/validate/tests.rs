@@ -1,10 +1,12 @@
 use super::*;
 use serde_json::{Value, json};
 
-fn problems(overlay: &Value) -> Vec<Problem> {
+fn problems(overlay: &Value) -> Vec<ConversionProblem> {
     let accounts = ["default".to_owned(), "reader".to_owned()];
-    let rules =
-        Rules { accelerators: ["nvidia.com/gpu", "amd.com/gpu"].into(), accounts: &accounts };
+    let rules = ValidationRules {
+        accelerators: ["nvidia.com/gpu", "amd.com/gpu"].into(),
+        accounts: &accounts,
+    };
     overlay::problems("podOverlay", overlay.as_object().unwrap(), &rules)
 }
 
@@ -147,9 +149,12 @@ fn a_refused_overlay_is_told_with_its_place() {
         }}]},
     }))
     .unwrap();
-    let problems = validate(&service, &Rules::default()).unwrap_err();
+    let problems = validate(&service, &ValidationRules::default()).unwrap_err();
     let place = "spec.variants[x].engine.podOverlay.spec.hostNetwork";
-    assert_eq!(problems, [Problem { field: place.to_owned(), what: "may not be set".to_owned() }]);
+    assert_eq!(
+        problems,
+        [ConversionProblem { field: place.to_owned(), what: "may not be set".to_owned() }]
+    );
 }
 
 /// A pod that keeps to the standard, with one value put somewhere.

@@ -5,7 +5,7 @@ use super::dice::Dice;
 use super::plan::{GatewayPlan, Plan};
 use super::{BEGIN, Second};
 use flyball_resources::stream::{
-    Demand, EndpointLoad, EndpointState, Hello, ModelDemand, Orders, Protocol, Up,
+    EndpointLoad, EndpointState, Hello, ModelDemand, Orders, Protocol, ReportedDemand, Up,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -134,11 +134,11 @@ impl<'a> Gateway<'a> {
                 ..ModelDemand::default()
             }
         });
-        let demand = Demand {
+        let demand = ReportedDemand {
             models: models.collect(),
             endpoints: self.endpoints(me, cluster),
             orders: self.orders.sequence,
-            ..Demand::default()
+            ..ReportedDemand::default()
         };
         Up { demand: Some(demand), ..Up::default() }
     }

@@ -7,13 +7,15 @@ use crate::build::{self, Built, Write};
 use crate::decide::{Brain, Decided};
 use crate::link::book::Book;
 use crate::observe::demand::Signals;
-use crate::observe::{Counts, Facts, Learnt, Seen, Witnesses, look, prometheus};
-use crate::report::{self, Context};
+use crate::observe::{
+    Facts, InFlightCounts, ObservedCluster, ObservedMemory, Witnesses, look, prometheus,
+};
+use crate::report::{self, StatusContext};
 use flyball_core::decision::Decision;
 use flyball_core::ids::ModelId;
 use flyball_core::invariants::Violation;
 use flyball_core::units::Micros;
-use flyball_estimator::reading::Engine;
+use flyball_estimator::reading::EngineReading;
 use flyball_resources::model_service::ModelServiceStatus;
 use flyball_resources::stream::Orders;
 use std::collections::BTreeMap;
@@ -26,14 +28,14 @@ pub(super) const MAX_AGE: Second = 60;
 pub(super) struct Mind {
     pub(super) book: Book,
     witnesses: Witnesses,
-    learnt: Learnt,
+    learnt: ObservedMemory,
     pub(super) brain: Brain,
 }
 
 /// What one turn came to.
 #[derive(Debug)]
 pub(super) struct Turn {
-    pub(super) seen: Seen,
+    pub(super) seen: ObservedCluster,
     /// What the governor knew before it decided.
     pub(super) before: Brain,
     pub(super) decision: Decision,
@@ -48,7 +50,7 @@ pub(super) enum Series {
     NotAsked,
     /// Whoever collects it does not answer.
     Away,
-    Told(BTreeMap<(String, String), Engine>),
+    Told(BTreeMap<(String, String), EngineReading>),
 }
 
 impl Mind {
@@ -58,7 +60,7 @@ impl Mind {
         Self {
             book: Book::default(),
             witnesses: Witnesses::of(&accounts, Micros::from_minutes(1)),
-            learnt: Learnt::default(),
+            learnt: ObservedMemory::default(),
             brain: Brain::default(),
         }
     }
@@ -68,7 +70,7 @@ impl Mind {
         let mut signals = Signals::default();
         match series {
             Series::NotAsked => {}
-            Series::Away => signals.in_flight.asked(Counts::Away),
+            Series::Away => signals.in_flight.asked(InFlightCounts::Away),
             Series::Told(engines) => prometheus::add(&mut signals, engines),
         }
         self.book.sweep(clock(now));
@@ -93,7 +95,7 @@ impl Mind {
     /// What the statuses say after a turn: all that the next operator knows of it.
     pub(super) fn status(&self, id: &ModelId, turn: &Turn) -> ModelServiceStatus {
         let decided = turn.decision.models.iter().find(|decided| decided.model == *id);
-        let context = Context {
+        let context = StatusContext {
             snapshot: &turn.seen.snapshot,
             decision: &turn.decision,
             broken: &turn.broken,

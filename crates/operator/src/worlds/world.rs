@@ -10,7 +10,7 @@ use super::{Second, clock, moment, objects};
 use crate::build::Write;
 use flyball_core::ids::ModelId;
 use flyball_core::units::Timestamp;
-use flyball_estimator::reading::{CacheUsed, Engine, EngineCounts};
+use flyball_estimator::reading::{CacheUsed, EngineCounts, EngineReading};
 use flyball_resources::stream::Orders;
 use flyball_resources::{ModelService, Pool};
 use std::collections::BTreeMap;
@@ -70,7 +70,7 @@ struct World<'a> {
     mind: Mind,
     services: Vec<Arc<ModelService>>,
     pools: Vec<Arc<Pool>>,
-    series: BTreeMap<(String, String), Engine>,
+    series: BTreeMap<(String, String), EngineReading>,
     orders: Option<Orders>,
     arrivals: Dice,
     chance: Dice,
@@ -230,11 +230,11 @@ impl<'a> World<'a> {
                 answered,
                 ..EngineCounts::UNKNOWN
             };
-            let mut engine = before.unwrap_or_else(|| Engine::counted(moment(now), counts));
+            let mut engine = before.unwrap_or_else(|| EngineReading::counted(moment(now), counts));
             engine.counts.add(moment(now), Timestamp::default(), counts);
             let cache_used = CacheUsed::Share(running / f64::from(plan.slots));
             let (running, waiting) = (Some(running), Some(0.0));
-            self.series.insert(place, Engine { running, waiting, cache_used, ..engine });
+            self.series.insert(place, EngineReading { running, waiting, cache_used, ..engine });
         }
     }
 

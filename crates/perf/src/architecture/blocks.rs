@@ -1,7 +1,7 @@
 //! Reading what is in each layer besides attention: feed-forward blocks and layers with a state.
 
-use super::config::{Problem, Reader};
-use super::{Experts, FeedForward, Layers, Linear};
+use super::config::{ConfigError, Reader};
+use super::{Experts, FeedForward, Layers, LinearLayers};
 use serde_json::Value;
 
 /// How many blocks of each kind a model has that writes them down one by one, as Nemotron-H does:
@@ -28,7 +28,7 @@ impl Reader<'_> {
         }
         let key = "hybrid_override_pattern";
         let Some(text) = self.text.get(key).and_then(Value::as_str) else {
-            self.problems.push(Problem::MissingText(key.to_owned()));
+            self.problems.push(ConfigError::MissingText(key.to_owned()));
             return None;
         };
         let count = |kind: char| text.chars().filter(|block| *block == kind).count() as u32;
@@ -40,9 +40,9 @@ impl Reader<'_> {
         })
     }
 
-    pub(super) fn linear(&mut self) -> Linear {
+    pub(super) fn linear(&mut self) -> LinearLayers {
         if self.family.mamba {
-            return Linear {
+            return LinearLayers {
                 key_heads: self.needed(&["n_groups"]),
                 value_heads: self.needed(&["mamba_num_heads"]),
                 key_dim: self.needed(&["ssm_state_size"]),
@@ -51,7 +51,7 @@ impl Reader<'_> {
                 gates: 1,
             };
         }
-        Linear {
+        LinearLayers {
             key_heads: self.needed(&["linear_num_key_heads"]),
             value_heads: self.needed(&["linear_num_value_heads"]),
             key_dim: self.needed(&["linear_key_head_dim"]),

@@ -10,12 +10,12 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}", .problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
 pub struct ArchitectureError {
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ConfigError>,
 }
 
 /// One fact that is missing or not understood.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Problem {
+pub enum ConfigError {
     #[error("it is not JSON: {0}")]
     NotJson(String),
     #[error("it is not a JSON object")]
@@ -51,8 +51,8 @@ impl Architecture {
             map.get("model_type").and_then(Value::as_str).map(str::to_owned)
         };
         let text = nested.unwrap_or(&whole);
-        let model_type = name(text).or_else(|| name(&whole)).ok_or(one(Problem::NoFamily))?;
-        let family = family(&model_type).ok_or(one(Problem::UnknownFamily(model_type)))?;
+        let model_type = name(text).or_else(|| name(&whole)).ok_or(one(ConfigError::NoFamily))?;
+        let family = family(&model_type).ok_or(one(ConfigError::UnknownFamily(model_type)))?;
         let mut read = Reader { family, text, whole: &whole, problems: Vec::new() };
         let quantisation = quantisation.map(object).transpose().map_err(one)?;
         let architecture = read.architecture(quantisation.as_ref());
@@ -69,15 +69,15 @@ impl Architecture {
     }
 }
 
-fn one(problem: Problem) -> ArchitectureError {
+fn one(problem: ConfigError) -> ArchitectureError {
     ArchitectureError { problems: vec![problem] }
 }
 
-fn object(text: &str) -> Result<Map<String, Value>, Problem> {
+fn object(text: &str) -> Result<Map<String, Value>, ConfigError> {
     match serde_json::from_str(text) {
         Ok(Value::Object(map)) => Ok(map),
-        Ok(_) => Err(Problem::NotAnObject),
-        Err(error) => Err(Problem::NotJson(error.to_string())),
+        Ok(_) => Err(ConfigError::NotAnObject),
+        Err(error) => Err(ConfigError::NotJson(error.to_string())),
     }
 }
 
@@ -86,7 +86,7 @@ pub(super) struct Reader<'a> {
     pub(super) family: &'static Family,
     pub(super) text: &'a Map<String, Value>,
     pub(super) whole: &'a Map<String, Value>,
-    pub(super) problems: Vec<Problem>,
+    pub(super) problems: Vec<ConfigError>,
 }
 
 impl Reader<'_> {
@@ -122,7 +122,7 @@ impl Reader<'_> {
                 continue;
             }
             let there = self.text.get(key).is_some_and(|value| !value.is_null());
-            let known = Problem::NotModelled(what.to_owned());
+            let known = ConfigError::NotModelled(what.to_owned());
             if there && !self.problems.contains(&known) {
                 self.problems.push(known);
             }
@@ -145,7 +145,7 @@ impl Reader<'_> {
                     kinds.iter().filter(|value| value.as_str() == Some(kind)).count() as u32
                 };
                 if kinds.len() as u32 != total {
-                    self.problems.push(Problem::Contradiction {
+                    self.problems.push(ConfigError::Contradiction {
                         key: "num_hidden_layers".to_owned(),
                         value: total.into(),
                         with: format!("layer_types of {} layers", kinds.len()),
@@ -235,7 +235,7 @@ impl Reader<'_> {
     /// The same for a key that the family needs; its absence is remembered.
     pub(super) fn needed(&mut self, keys: &[&str]) -> u32 {
         self.number(keys).unwrap_or_else(|| {
-            let missing = Problem::Missing(keys.join("` or `"));
+            let missing = ConfigError::Missing(keys.join("` or `"));
             if !self.problems.contains(&missing) {
                 self.problems.push(missing);
             }

@@ -15,7 +15,7 @@ mod stored;
 #[cfg(test)]
 mod tests;
 
-pub use config::{ArchitectureError, Problem};
+pub use config::{ArchitectureError, ConfigError};
 pub use parameters::Parameters;
 pub use stored::Stored;
 
@@ -35,7 +35,7 @@ pub struct Architecture {
     pub layers: Layers,
     pub attention: Attention,
     /// Layers that keep a fixed state instead of a cache, if there are any.
-    pub linear: Option<Linear>,
+    pub linear: Option<LinearLayers>,
     pub feed_forward: FeedForward,
     pub norms: Norms,
     /// Weights of the image or audio encoder in front of it, if there is one. They take memory and
@@ -133,7 +133,7 @@ pub struct Indexer {
 /// Attention with a state instead of a cache: the gated delta rule, or Mamba, whose groups are the
 /// heads of keys and whose state is as wide as they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Linear {
+pub struct LinearLayers {
     pub key_heads: u32,
     pub value_heads: u32,
     pub key_dim: u32,
@@ -209,7 +209,7 @@ impl Architecture {
     }
 }
 
-impl Linear {
+impl LinearLayers {
     /// Channels that pass through the convolution.
     pub const fn channels(&self) -> u32 {
         2 * self.key_heads * self.key_dim + self.value_heads * self.value_dim

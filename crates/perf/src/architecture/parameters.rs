@@ -1,6 +1,6 @@
 //! How many weights there are, by the part of the model they belong to.
 
-use super::{Architecture, Attention, Experts, Linear, Stored};
+use super::{Architecture, Attention, Experts, LinearLayers, Stored};
 
 /// Weights by part, summed over layers. The parts differ in number format and in who reads them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,7 +152,7 @@ impl Experts {
     }
 }
 
-impl Linear {
+impl LinearLayers {
     /// Weights of one layer: projections in and out, convolution, and the gates' vectors.
     fn weights(&self, hidden: u64) -> u64 {
         let values = u64::from(self.value_heads * self.value_dim);

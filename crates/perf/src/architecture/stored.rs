@@ -1,6 +1,6 @@
 //! In which number formats a checkpoint keeps the parts of a model.
 
-use super::config::{Problem, Reader};
+use super::config::{ConfigError, Reader};
 use crate::precision::{Dtype, Math};
 use serde_json::{Map, Value};
 
@@ -108,7 +108,7 @@ struct Recipe {
 }
 
 impl Recipe {
-    fn read(map: &Map<String, Value>) -> Result<Self, Problem> {
+    fn read(map: &Map<String, Value>) -> Result<Self, ConfigError> {
         let word = |key: &str| map.get(key).and_then(Value::as_str).unwrap_or_default();
         let number = |key: &str| map.get(key).and_then(Value::as_u64);
         let method = word("quant_method");
@@ -120,7 +120,9 @@ impl Recipe {
             ("awq" | "gptq" | "auto-round", _) => match number("bits") {
                 Some(4) => (Dtype::Int4, false),
                 Some(8) => (Dtype::Int8, false),
-                other => return Err(Problem::UnknownFormat(format!("{method} {other:?} bits"))),
+                other => {
+                    return Err(ConfigError::UnknownFormat(format!("{method} {other:?} bits")));
+                }
             },
             ("compressed-tensors", _) => compressed(map)?,
             ("bitsandbytes", _) => match map.get("load_in_8bit").and_then(Value::as_bool) {
@@ -129,7 +131,7 @@ impl Recipe {
             },
             (method, algorithm) => {
                 let named = if method.is_empty() { algorithm } else { method };
-                return Err(Problem::UnknownFormat(named.to_owned()));
+                return Err(ConfigError::UnknownFormat(named.to_owned()));
             }
         };
         let ignored = ["ignore", "modules_to_not_convert", "exclude_modules"]
@@ -177,7 +179,7 @@ impl Recipe {
 }
 
 /// `compressed-tensors` says the format of each group of modules.
-fn compressed(map: &Map<String, Value>) -> Result<(Dtype, bool), Problem> {
+fn compressed(map: &Map<String, Value>) -> Result<(Dtype, bool), ConfigError> {
     let group = map.get("config_groups").and_then(Value::as_object).and_then(|g| g.values().next());
     let tensor = |name: &str, key: &str| group.and_then(|g| g.get(name)).and_then(|t| t.get(key));
     let bits = tensor("weights", "num_bits").and_then(Value::as_u64);
@@ -189,7 +191,7 @@ fn compressed(map: &Map<String, Value>) -> Result<(Dtype, bool), Problem> {
         ("float", Some(8)) => Ok((Dtype::Fp8, narrow)),
         ("float", Some(4)) => Ok((Dtype::Nvfp4, narrow)),
         (kind, bits) => {
-            Err(Problem::UnknownFormat(format!("compressed-tensors {kind} {bits:?} bits")))
+            Err(ConfigError::UnknownFormat(format!("compressed-tensors {kind} {bits:?} bits")))
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::accelerators::GIGA;
 use super::problems::{CatalogError, Reader};
 use super::table;
-use crate::hardware::{AllReduce, Measured};
+use crate::hardware::{AllReduce, MeasuredSpeed};
 use flyball_core::ids::AcceleratorId;
 use serde::Deserialize;
 
@@ -68,7 +68,7 @@ struct Row {
 /// One row: which part, what was measured, and by whom.
 pub(super) struct Entry {
     pub(super) id: AcceleratorId,
-    pub(super) measured: Measured,
+    pub(super) measured: MeasuredSpeed,
     pub(super) source: String,
 }
 
@@ -120,7 +120,7 @@ fn entry(reader: &mut Reader<'_>, row: Row) -> Option<Entry> {
     let fp4_gemm = optional("nvfp4_gemm_p99_frac", &row.nvfp4_gemm_p99_frac);
     let fp4_gemm_median = optional("nvfp4_gemm_median_frac", &row.nvfp4_gemm_median_frac);
     let all_reduce = all_reduces(reader, &row);
-    let measured = Measured {
+    let measured = MeasuredSpeed {
         half_gemm: half_gemm?,
         half_gemm_median: half_gemm_median?,
         fp8_gemm,

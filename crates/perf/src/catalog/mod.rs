@@ -23,8 +23,8 @@ mod user_price;
 
 pub use date::Date;
 pub use kernels::kernels_measured;
-pub use prices::{Confidence, Offer, Purchase};
-pub use problems::{CatalogError, Problem};
+pub use prices::{Confidence, Offer, PriceKind};
+pub use problems::{CatalogError, CatalogProblem};
 pub use providers::{Provider, ProviderKind};
 
 use crate::hardware::Accelerator;
@@ -126,7 +126,7 @@ impl Catalog {
         &self,
         id: &AcceleratorId,
         provider: Option<&str>,
-        purchase: Purchase,
+        purchase: PriceKind,
     ) -> Option<&Offer> {
         self.sold(id, provider, purchase)
             // All prices are in US dollars, so the bare amounts compare.
@@ -141,7 +141,7 @@ impl Catalog {
         &self,
         id: &AcceleratorId,
         provider: Option<&str>,
-        purchase: Purchase,
+        purchase: PriceKind,
     ) -> Vec<(u32, &Offer)> {
         let most = |offer: &Offer| match provider {
             Some(_) => u32::MAX,
@@ -165,7 +165,7 @@ impl Catalog {
         &'a self,
         id: &AcceleratorId,
         provider: Option<&str>,
-        purchase: Purchase,
+        purchase: PriceKind,
     ) -> impl Iterator<Item = &'a Offer> {
         let marketplace = |offer: &Offer| {
             self.provider(&offer.provider).is_some_and(|one| one.kind == ProviderKind::Marketplace)

@@ -10,7 +10,7 @@ use std::fmt;
 
 /// How the accelerator is bought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Purchase {
+pub enum PriceKind {
     OnDemand,
     /// Cheaper, and taken away at short notice.
     Spot,
@@ -20,7 +20,7 @@ pub enum Purchase {
     ShortReservation,
 }
 
-impl Purchase {
+impl PriceKind {
     /// Every way, in the order they are shown.
     pub const ALL: [Self; 5] =
         [Self::OnDemand, Self::Spot, Self::Reserved1y, Self::Reserved3y, Self::ShortReservation];
@@ -42,7 +42,7 @@ impl Purchase {
     }
 }
 
-impl fmt::Display for Purchase {
+impl fmt::Display for PriceKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -89,7 +89,7 @@ pub struct Offer {
     pub gpus_per_sku: Gpus,
     /// Where the price holds, in the words of the source.
     pub region: String,
-    pub purchase: Purchase,
+    pub purchase: PriceKind,
     /// For one accelerator and one hour; the median where it varies.
     pub price: Price,
     /// The lowest, where it varies.
@@ -236,10 +236,10 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn purchase(&mut self, text: &str) -> Option<Purchase> {
-        let purchase = Purchase::named(text);
+    pub(super) fn purchase(&mut self, text: &str) -> Option<PriceKind> {
+        let purchase = PriceKind::named(text);
         if purchase.is_none() {
-            let all = Purchase::ALL.map(Purchase::name).join(", ");
+            let all = PriceKind::ALL.map(PriceKind::name).join(", ");
             self.wrong(format!("purchase is `{text}`"), format!("write one of {all}"));
         }
         purchase

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 /// One thing that is wrong with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct CatalogProblem {
     pub file: String,
     /// Counted from 1.
     pub line: usize,
@@ -17,7 +17,7 @@ pub struct Problem {
     pub mend: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for CatalogProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, line, what, mend } = self;
         write!(f, "{file}:{line}: {what}: {mend}")
@@ -28,14 +28,14 @@ impl fmt::Display for Problem {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}", .problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct CatalogError {
-    pub problems: Vec<Problem>,
+    pub problems: Vec<CatalogProblem>,
 }
 
 /// A place in a file, and what has been found wrong in the file so far.
 pub(super) struct Reader<'a> {
     file: &'a str,
     pub(super) line: usize,
-    problems: Vec<Problem>,
+    problems: Vec<CatalogProblem>,
 }
 
 impl<'a> Reader<'a> {
@@ -49,7 +49,7 @@ impl<'a> Reader<'a> {
 
     pub(super) fn wrong(&mut self, what: impl Into<String>, mend: impl Into<String>) {
         let (file, line) = (self.file.to_owned(), self.line);
-        self.problems.push(Problem { file, line, what: what.into(), mend: mend.into() });
+        self.problems.push(CatalogProblem { file, line, what: what.into(), mend: mend.into() });
     }
 
     /// The value, unless something was wrong anywhere in the file.

@@ -1,7 +1,7 @@
 //! The built-in files hold what they promise, and broken files say all that is wrong with them.
 
 use super::*;
-use crate::hardware::Measured;
+use crate::hardware::MeasuredSpeed;
 use crate::precision::Math;
 use flyball_core::units::{Bytes, Currency, Gpus, Money};
 use proptest::prelude::*;
@@ -109,7 +109,7 @@ fn an_unknown_name_comes_with_near_misses() {
 #[test]
 fn what_was_measured_is_attached() {
     let catalog = &*BUILTIN;
-    let Some(Measured { half_gemm, small_gemm_seconds, all_reduce, .. }) =
+    let Some(MeasuredSpeed { half_gemm, small_gemm_seconds, all_reduce, .. }) =
         &catalog.accelerator("h100").unwrap().measured
     else {
         panic!("h100 was measured");
@@ -131,15 +131,15 @@ fn the_cheapest_price_is_one_to_trust() {
         let offer = catalog.cheapest(&id(name), provider, purchase)?;
         Some((offer.provider.as_str(), offer.price.amount().micros()))
     };
-    assert_eq!(cheapest("h100", Some("AWS"), Purchase::OnDemand), Some(("aws", 6_880_000)));
-    assert_eq!(cheapest("h100", Some("vast"), Purchase::OnDemand), Some(("vast", 1_867_500)));
+    assert_eq!(cheapest("h100", Some("AWS"), PriceKind::OnDemand), Some(("aws", 6_880_000)));
+    assert_eq!(cheapest("h100", Some("vast"), PriceKind::OnDemand), Some(("vast", 1_867_500)));
     // A marketplace counts only if it is named.
-    assert_eq!(cheapest("h100", None, Purchase::OnDemand), Some(("verda", 3_250_000)));
+    assert_eq!(cheapest("h100", None, PriceKind::OnDemand), Some(("verda", 3_250_000)));
     // 0.4514 at Azure is marked as suspect and is not taken.
-    assert_eq!(cheapest("a100-80gb", None, Purchase::Spot), Some(("verda", 895_000)));
+    assert_eq!(cheapest("a100-80gb", None, PriceKind::Spot), Some(("verda", 895_000)));
     // Where there is nothing better, it is.
-    assert_eq!(cheapest("h100-nvl", None, Purchase::OnDemand), Some(("azure", 6_980_000)));
-    assert_eq!(cheapest("gaudi-3", None, Purchase::OnDemand), None);
+    assert_eq!(cheapest("h100-nvl", None, PriceKind::OnDemand), Some(("azure", 6_980_000)));
+    assert_eq!(cheapest("gaudi-3", None, PriceKind::OnDemand), None);
     assert_eq!(catalog.prices_of(&id("gh200")).count(), 1);
 }
 
@@ -184,7 +184,7 @@ fn a_price_replaces_the_one_of_its_sku_or_all() {
                 usd_per_gpu_hour = 2.1\nas_of = 2026-11-01\n";
     let prices = |catalog: &Catalog| -> Vec<(String, i64)> {
         let ours = |offer: &&Offer| {
-            offer.provider.eq_ignore_ascii_case("aws") && offer.purchase == Purchase::OnDemand
+            offer.provider.eq_ignore_ascii_case("aws") && offer.purchase == PriceKind::OnDemand
         };
         let h100 = id("h100");
         let found = catalog.prices_of(&h100).filter(ours);
@@ -344,7 +344,7 @@ proptest! {
         prop_assert!((part.bandwidth - f64::from(rate) * 1e11).abs() < 1.0);
         prop_assert_eq!(part.peak.half, f64::from(half) * 1e12);
         prop_assert_eq!((part.node_gpus, part.vendor.as_str()), (Gpus::new(node), "us"));
-        let offer = catalog.cheapest(&part.id, Some("us"), Purchase::Reserved3y).unwrap();
+        let offer = catalog.cheapest(&part.id, Some("us"), PriceKind::Reserved3y).unwrap();
         prop_assert_eq!(offer.price.amount(), Money::from_micros(micros, Currency::USD));
         prop_assert_eq!(offer.as_of.to_string(), format!("2026-11-{day:02}"));
         // Adding it again changes nothing: the price replaces itself.
@@ -362,12 +362,12 @@ proptest! {
 #[test]
 fn many_that_are_connected_are_sold_only_by_who_connects_them() {
     let catalog = Catalog::builtin();
-    let offers = catalog.offers(&id("h100-sxm-80gb"), None, Purchase::OnDemand);
+    let offers = catalog.offers(&id("h100-sxm-80gb"), None, PriceKind::OnDemand);
     let most: Vec<u32> = offers.iter().map(|(most, _)| *most).collect();
     let price: Vec<i64> = offers.iter().map(|(_, one)| one.price.amount().micros()).collect();
     assert!(most.is_sorted() && price.is_sorted(), "{most:?} {price:?}");
     assert!(most[0] < 512 && *most.last().unwrap() >= 16_384, "{most:?}");
-    let named = catalog.offers(&id("h100-sxm-80gb"), Some("vast"), Purchase::OnDemand);
+    let named = catalog.offers(&id("h100-sxm-80gb"), Some("vast"), PriceKind::OnDemand);
     assert_eq!(named.len(), 1, "who names a seller knows how many it connects");
 }
 

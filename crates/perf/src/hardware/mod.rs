@@ -43,7 +43,7 @@ pub struct Accelerator {
     pub scale_out: Link,
     pub tdp_watts: Option<u32>,
     /// What was reached in practice; `None` when nobody has measured this part.
-    pub measured: Option<Measured>,
+    pub measured: Option<MeasuredSpeed>,
     /// What kernels reach; `None` when nobody has measured that.
     pub kernels: Option<Kernels>,
     pub notes: String,
@@ -102,7 +102,7 @@ pub struct Link {
 
 /// How much of the datasheet was reached. Fractions are of the dense peak.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub struct MeasuredSpeed {
     /// Matrix products in BF16: the best one in a hundred shapes.
     pub half_gemm: f64,
     /// Matrix products in BF16: the median over all measured shapes.

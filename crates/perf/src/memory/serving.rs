@@ -69,14 +69,14 @@ pub struct ServingMemory {
 
 /// A replica of a model, spread like this, with these settings.
 #[derive(Clone, Copy, Debug)]
-pub struct Replica<'a> {
+pub struct ReplicaMemory<'a> {
     model: &'a Architecture,
     layout: ServingLayout,
     budget: Budget,
     weights: RankWeights,
 }
 
-impl<'a> Replica<'a> {
+impl<'a> ReplicaMemory<'a> {
     pub fn new(model: &'a Architecture, layout: ServingLayout, budget: Budget) -> Self {
         Self { model, layout, budget, weights: RankWeights::of(model, &layout) }
     }

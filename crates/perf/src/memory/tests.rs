@@ -2,9 +2,9 @@ use super::*;
 use crate::architecture::Architecture;
 use crate::layout::ServingLayout;
 use crate::precision::{Dtype, Math};
-use crate::training::{Framework, Recipe, Recompute, Run, Sharding, TrainingLayout};
+use crate::training::{Framework, Recipe, Recompute, Sharding, TrainingLayout, TrainingSetup};
 use proptest::prelude::*;
-use serving::{Budget, Replica};
+use serving::{Budget, ReplicaMemory};
 use std::sync::LazyLock;
 use training::training;
 
@@ -23,7 +23,7 @@ fn gib(bytes: Bytes) -> f64 {
 
 #[test]
 fn llama_on_four_parts_holds_what_its_users_see() {
-    let replica = Replica::new(&LLAMA, ServingLayout::tensor(4), Budget::default());
+    let replica = ReplicaMemory::new(&LLAMA, ServingLayout::tensor(4), Budget::default());
     let held = replica.memory(H100, 4096.0);
     // 70.55e9 weights of two bytes over four parts; norms are on all of them.
     assert!((gib(held.weights) - 70.55e9 * 2.0 / 4.0 / GIB).abs() < 0.01, "{held:?}");
@@ -38,7 +38,7 @@ fn llama_on_four_parts_holds_what_its_users_see() {
 fn the_parts_of_a_replica_add_up_to_its_share() {
     for tensor in [4, 8] {
         let layout = ServingLayout::tensor(tensor);
-        let held = Replica::new(&LLAMA, layout, Budget::default()).memory(H100, 4096.0);
+        let held = ReplicaMemory::new(&LLAMA, layout, Budget::default()).memory(H100, 4096.0);
         let parts = [held.weights, held.positions, held.runtime, held.activations, held.cache];
         let sum = parts.iter().map(|part| part.get()).sum::<u64>() as f64;
         assert!((sum - 0.9 * H100.get() as f64).abs() < 5.0);
@@ -48,11 +48,13 @@ fn the_parts_of_a_replica_add_up_to_its_share() {
 #[test]
 fn what_is_split_over_more_parts_than_it_has_heads_is_copied() {
     let bytes = |tensor| {
-        Replica::new(&LLAMA, ServingLayout::tensor(tensor), Budget::default()).request_bytes(1.0)
+        ReplicaMemory::new(&LLAMA, ServingLayout::tensor(tensor), Budget::default())
+            .request_bytes(1.0)
     };
     assert_eq!(bytes(8), bytes(16));
     let deepseek = model("deepseek-v3");
-    let latent = |layout| Replica::new(&deepseek, layout, Budget::default()).request_bytes(1.0);
+    let latent =
+        |layout| ReplicaMemory::new(&deepseek, layout, Budget::default()).request_bytes(1.0);
     assert_eq!(latent(ServingLayout::tensor(8)), latent(ServingLayout::ONE));
 }
 
@@ -60,7 +62,7 @@ fn what_is_split_over_more_parts_than_it_has_heads_is_copied() {
 fn one_accelerator_holds_all_weights_as_stored() {
     for name in ["llama-3.1-8b", "deepseek-v3", "qwen3.5-397b-a17b"] {
         let model = model(name);
-        let replica = Replica::new(&model, ServingLayout::ONE, Budget::default());
+        let replica = ReplicaMemory::new(&model, ServingLayout::ONE, Budget::default());
         let parts: u64 = replica.weights().iter().map(|(_, part)| part.get()).sum();
         let stored = model.weight_bytes() + 2.0 * model.encoder.unwrap_or(0) as f64;
         assert!((parts as f64 / stored - 1.0).abs() < 1e-9, "{name}: {parts} {stored}");
@@ -72,7 +74,7 @@ fn one_accelerator_holds_all_weights_as_stored() {
 fn experts_in_four_bits_are_padded_to_what_kernels_take() {
     let model = model("gpt-oss-120b");
     let experts = |layout| {
-        let weights = Replica::new(&model, layout, Budget::default()).weights();
+        let weights = ReplicaMemory::new(&model, layout, Budget::default()).weights();
         let (_, experts) = weights.into_iter().find(|(name, _)| *name == "experts").unwrap();
         experts.get() as f64
     };
@@ -86,7 +88,7 @@ fn experts_in_four_bits_are_padded_to_what_kernels_take() {
 #[test]
 fn what_holds_no_request_at_its_share_does_not_fit() {
     let model = model("llama-3.1-70b");
-    let replica = Replica::new(&model, ServingLayout::ONE, Budget::default());
+    let replica = ReplicaMemory::new(&model, ServingLayout::ONE, Budget::default());
     let h200 = Bytes::new(150_109_106_995);
     assert_eq!(replica.fits(h200, 8192.0).fit, Fit::Tight);
     assert_eq!(replica.fits_at_its_share(h200, 8192.0).fit, Fit::DoesNotFit);
@@ -98,7 +100,7 @@ fn copies_of_attention_share_the_experts() {
     let copies = ServingLayout { attention_copies: 8, whole_experts: true, ..ServingLayout::ONE };
     let weights = |layout| {
         let budget = Budget { cache: Some(Dtype::Fp8), ..Budget::default() };
-        gib(Replica::new(&deepseek, layout, budget).memory(H100, 4096.0).weights)
+        gib(ReplicaMemory::new(&deepseek, layout, budget).memory(H100, 4096.0).weights)
     };
     let (split, copied) = (weights(ServingLayout::tensor(8)), weights(copies));
     // Seven eighths of attention, dense blocks, shared experts and tables come on top.
@@ -109,7 +111,7 @@ fn copies_of_attention_share_the_experts() {
 fn three_answers() {
     let fit = |name: &str, tensor, context| {
         let model = model(name);
-        Replica::new(&model, ServingLayout::tensor(tensor), Budget::default())
+        ReplicaMemory::new(&model, ServingLayout::tensor(tensor), Budget::default())
             .fits(H100, context)
             .fit
     };
@@ -119,8 +121,8 @@ fn three_answers() {
     assert_eq!(fit("llama-3.1-70b", 4, 8192.0), Fit::Fits);
 }
 
-const fn run(framework: Framework) -> Run {
-    Run::new(framework, 8192.0, 512.0, Math::Half)
+const fn run(framework: Framework) -> TrainingSetup {
+    TrainingSetup::new(framework, 8192.0, 512.0, Math::Half)
 }
 
 #[test]
@@ -129,12 +131,12 @@ fn megatron_counts_eighteen_bytes_per_weight() {
     assert!((held.states / (18.0 * 70.55e9) - 1.0).abs() < 1e-3, "{held:?}");
     // The paper's count for one layer of a plain GPT: 34 bytes per value and five per score.
     let recipe = Recipe { fused_attention: false, ..Framework::Megatron.recipe() };
-    let unfused = Run { recipe, global_batch: 1.0, ..run(Framework::Megatron) };
+    let unfused = TrainingSetup { recipe, global_batch: 1.0, ..run(Framework::Megatron) };
     let scores = training(&LLAMA, &TrainingLayout::ONE, &unfused).activations
         - training(
             &LLAMA,
             &TrainingLayout::ONE,
-            &Run { global_batch: 1.0, ..run(Framework::Megatron) },
+            &TrainingSetup { global_batch: 1.0, ..run(Framework::Megatron) },
         )
         .activations;
     assert_eq!(scores, 80.0 * 5.0 * 64.0 * 8192.0 * 8192.0);
@@ -183,7 +185,7 @@ proptest! {
     /// A longer request never turns a worse answer into a better one.
     #[test]
     fn longer_requests_never_fit_better(context in 1.0..1e6f64, tensor in 0..4_u32) {
-        let replica = Replica::new(&LLAMA, ServingLayout::tensor(1 << tensor), Budget::default());
+        let replica = ReplicaMemory::new(&LLAMA, ServingLayout::tensor(1 << tensor), Budget::default());
         let fit = |context| replica.fits(H100, context).fit;
         prop_assert!(fit(context) <= fit(context * 2.0));
     }

@@ -8,7 +8,7 @@
 use super::{FitAnswer, GIB, bytes};
 use crate::architecture::Architecture;
 use crate::training::shape::Shape;
-use crate::training::{Recompute, Run, Selective, Sharding, TrainingLayout};
+use crate::training::{Recompute, Selective, Sharding, TrainingLayout, TrainingSetup};
 use flyball_core::units::Bytes;
 
 /// The largest published peak is 1.115 times its prediction.
@@ -92,7 +92,11 @@ impl TrainingMemory {
 }
 
 /// The peak of a run.
-pub fn training(model: &Architecture, layout: &TrainingLayout, run: &Run) -> TrainingMemory {
+pub fn training(
+    model: &Architecture,
+    layout: &TrainingLayout,
+    run: &TrainingSetup,
+) -> TrainingMemory {
     let inputs = Inputs::new(Shape::of(model), layout, run);
     if layout.sharding.gathers() { inputs.gathering() } else { inputs.whole() }
 }
@@ -100,7 +104,7 @@ pub fn training(model: &Architecture, layout: &TrainingLayout, run: &Run) -> Tra
 struct Inputs<'a> {
     shape: Shape,
     layout: &'a TrainingLayout,
-    run: &'a Run,
+    run: &'a TrainingSetup,
     tensor: f64,
     pipeline: f64,
     tokens: f64,
@@ -111,7 +115,7 @@ struct Inputs<'a> {
 }
 
 impl<'a> Inputs<'a> {
-    fn new(shape: Shape, layout: &'a TrainingLayout, run: &'a Run) -> Self {
+    fn new(shape: Shape, layout: &'a TrainingLayout, run: &'a TrainingSetup) -> Self {
         let pipeline = f64::from(layout.pipeline);
         Self {
             layout,

@@ -21,7 +21,7 @@ use formats::Format;
 
 /// A model whose shape comes with the program.
 #[derive(Debug)]
-pub struct Known {
+pub struct ListedModel {
     pub name: &'static str,
     /// The id under which it is published.
     pub published: String,
@@ -35,8 +35,8 @@ pub struct Known {
 
 /// A model that somebody wrote the name of.
 #[derive(Debug)]
-pub struct Found {
-    pub known: &'static Known,
+pub struct FoundModel {
+    pub known: &'static ListedModel,
     /// How an engine is told which model.
     pub reference: String,
     /// What the ending of the name says about the weights.
@@ -46,7 +46,7 @@ pub struct Found {
     by_nvidia: bool,
 }
 
-impl Found {
+impl FoundModel {
     /// Its `config.json`, with the weights stored as the ending of the name says.
     pub fn config(&self) -> Cow<'static, str> {
         match self.ending {
@@ -63,7 +63,7 @@ impl Found {
 }
 
 /// Every shipped model, by name.
-pub fn all() -> &'static [Known] {
+pub fn all() -> &'static [ListedModel] {
     &KNOWN
 }
 
@@ -75,7 +75,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// The shipped model that somebody means, whatever the case. An organisation in front, endings that
 /// do not change the shape (`-Instruct`, `-hf`) and endings that say how the weights are stored
 /// (`-FP8`, `-AWQ`) may be there.
-pub fn find(written: &str) -> Option<Found> {
+pub fn find(written: &str) -> Option<FoundModel> {
     let (organisation, name) = match written.rsplit_once('/') {
         Some((organisation, name)) => (Some(organisation), name),
         None => (None, written),
@@ -89,7 +89,7 @@ pub fn find(written: &str) -> Option<Found> {
         }
     };
     let reference = if organisation.is_some() { written } else { named.id };
-    Some(Found {
+    Some(FoundModel {
         known: named.known,
         reference: reference.to_owned(),
         ending,
@@ -113,7 +113,7 @@ pub fn nearest(written: &str) -> Vec<&'static str> {
     names::nearest(written)
 }
 
-static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
+static KNOWN: LazyLock<Vec<ListedModel>> = LazyLock::new(|| {
     shipped::SHIPPED.iter().filter_map(|(name, config)| known(name, config)).collect()
 });
 
@@ -128,8 +128,8 @@ struct Header {
     source: String,
 }
 
-fn known(name: &'static str, config: &'static str) -> Option<Known> {
+fn known(name: &'static str, config: &'static str) -> Option<ListedModel> {
     // A file without its header is caught by a test.
     let Header { published, aliases, source } = serde_json::from_str(config).ok()?;
-    Some(Known { name, published, aliases, source, config })
+    Some(ListedModel { name, published, aliases, source, config })
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use super::{Known, all};
+use super::{ListedModel, all};
 
 /// Endings that do not change the shape.
 const SAME_SHAPE: [&str; 8] =
@@ -16,7 +16,7 @@ const NEAR: usize = 3;
 /// A name that was found.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named {
-    pub(super) known: &'static Known,
+    pub(super) known: &'static ListedModel,
     /// The published id that it stands for.
     pub(super) id: &'static str,
 }

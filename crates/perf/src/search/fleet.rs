@@ -3,7 +3,7 @@
 //! Each model gets one kind of accelerator; every combination is tried, so the answer is exact for that rule. With
 //! four kinds and eight models that are 65,536.
 
-use super::serve::Choice;
+use super::serve::ServeChoice;
 
 /// One way to serve a model on one kind of accelerator.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,7 +21,7 @@ pub struct Way {
 
 impl Way {
     /// The way of a choice, planned for a share of what it carries.
-    pub fn of(index: usize, choice: &Choice, most_load: f64, fewest: u32) -> Self {
+    pub fn of(index: usize, choice: &ServeChoice, most_load: f64, fewest: u32) -> Self {
         Self {
             kind: choice.part,
             choice: index,
@@ -43,7 +43,7 @@ impl Way {
 
 /// What one model asks for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wanted {
+pub struct FleetDemand {
     /// Requests per second.
     pub rate: f64,
     /// Every way to serve it; none if no kind can.
@@ -62,12 +62,12 @@ pub struct Placement {
 }
 
 /// Everything at its full rate if that fits, with as few accelerators as possible.
-pub fn all(wanted: &[Wanted], stock: &[u32]) -> Option<Placement> {
+pub fn all(wanted: &[FleetDemand], stock: &[u32]) -> Option<Placement> {
     at(wanted, stock, 1.0, false).filter(|found| found.placed.iter().all(Option::is_some))
 }
 
 /// Everything at the largest common share of its rate, to one part in a thousand.
-pub fn scaled(wanted: &[Wanted], stock: &[u32]) -> Option<Placement> {
+pub fn scaled(wanted: &[FleetDemand], stock: &[u32]) -> Option<Placement> {
     let everybody = |share: f64| {
         at(wanted, stock, share, false).filter(|found| found.placed.iter().all(Option::is_some))
     };
@@ -84,7 +84,7 @@ pub fn scaled(wanted: &[Wanted], stock: &[u32]) -> Option<Placement> {
 }
 
 /// As many models as possible at their full rate.
-pub fn most(wanted: &[Wanted], stock: &[u32]) -> Placement {
+pub fn most(wanted: &[FleetDemand], stock: &[u32]) -> Placement {
     at(wanted, stock, 1.0, true).unwrap_or_else(|| Placement {
         placed: vec![None; wanted.len()],
         share: 1.0,
@@ -92,7 +92,7 @@ pub fn most(wanted: &[Wanted], stock: &[u32]) -> Placement {
     })
 }
 
-fn at(wanted: &[Wanted], stock: &[u32], share: f64, may_leave_out: bool) -> Option<Placement> {
+fn at(wanted: &[FleetDemand], stock: &[u32], share: f64, may_leave_out: bool) -> Option<Placement> {
     let mut search = Search {
         share,
         may_leave_out,
@@ -106,7 +106,7 @@ fn at(wanted: &[Wanted], stock: &[u32], share: f64, may_leave_out: bool) -> Opti
 }
 
 /// The way with the fewest accelerators on each kind: nothing else matters to the others.
-fn cheapest_of_each(wanted: &Wanted, share: f64, kinds: usize) -> Vec<(u32, Way)> {
+fn cheapest_of_each(wanted: &FleetDemand, share: f64, kinds: usize) -> Vec<(u32, Way)> {
     let rate = wanted.rate * share;
     let of = |kind: usize| {
         let ways = wanted.ways.iter().filter(|way| way.kind == kind);
@@ -167,8 +167,8 @@ mod tests {
     fn a_model_moves_aside_for_one_that_cannot() {
         // The first needs fewer of kind 0, but the second runs nowhere else.
         let wanted = [
-            Wanted { rate: 10.0, ways: vec![way(0, 1, 5.0), way(1, 1, 2.0)] },
-            Wanted { rate: 4.0, ways: vec![way(0, 4, 4.0)] },
+            FleetDemand { rate: 10.0, ways: vec![way(0, 1, 5.0), way(1, 1, 2.0)] },
+            FleetDemand { rate: 4.0, ways: vec![way(0, 4, 4.0)] },
         ];
         let found = all(&wanted, &[4, 8]).unwrap();
         assert_eq!(found.placed[0].unwrap().kind, 1);
@@ -179,8 +179,8 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_scaled_down_or_left_out() {
         let wanted = [
-            Wanted { rate: 10.0, ways: vec![way(0, 1, 1.0)] },
-            Wanted { rate: 10.0, ways: vec![way(0, 1, 1.0)] },
+            FleetDemand { rate: 10.0, ways: vec![way(0, 1, 1.0)] },
+            FleetDemand { rate: 10.0, ways: vec![way(0, 1, 1.0)] },
         ];
         let half = scaled(&wanted, &[10]).unwrap();
         assert!((half.share - 0.5).abs() < 0.01, "{half:?}");
@@ -196,9 +196,9 @@ mod tests {
             rates in prop::collection::vec(0.5..20.0_f64, 1..5),
             stock in prop::collection::vec(0_u32..30, 3),
         ) {
-            let wanted: Vec<Wanted> = rates.iter().enumerate().map(|(n, rate)| {
+            let wanted: Vec<FleetDemand> = rates.iter().enumerate().map(|(n, rate)| {
                 let own = ways.iter().skip(n % 2).map(|(kind, gpus, each)| way(*kind, *gpus, *each));
-                Wanted { rate: *rate, ways: own.collect() }
+                FleetDemand { rate: *rate, ways: own.collect() }
             }).collect();
             let found = most(&wanted, &stock);
             let mut used = [0; 3];

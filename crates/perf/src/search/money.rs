@@ -5,7 +5,7 @@ use flyball_core::units::{Gpus, Money};
 
 /// An order of accelerators at one price.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Order {
+pub struct PurchaseOrder {
     /// What is used.
     pub gpus: Gpus,
     /// What is paid for: whole hosts, where they are sold whole.
@@ -14,7 +14,7 @@ pub struct Order {
     pub per_hour: Money,
 }
 
-impl Order {
+impl PurchaseOrder {
     /// Whole SKUs for so many accelerators; `None` if the sum does not fit.
     pub fn of(offer: &Offer, gpus: Gpus) -> Option<Self> {
         let sold = offer.gpus_per_sku.get().max(1);

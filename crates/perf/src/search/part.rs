@@ -1,24 +1,24 @@
 //! What both searches share: a part with its price, and a number with its interval.
 
-use crate::catalog::{Catalog, Offer, Purchase};
+use crate::catalog::{Catalog, Offer, PriceKind};
 use crate::evidence::Spread;
 use crate::hardware::Accelerator;
 
 /// A part that may be used, and its prices.
 #[derive(Clone, Debug)]
-pub struct Part<'a> {
+pub struct OfferedPart<'a> {
     pub accelerator: &'a Accelerator,
     /// The lowest price by how many are connected at most, as [`Catalog::offers`] gives it.
     pub offers: Vec<(u32, &'a Offer)>,
 }
 
-impl<'a> Part<'a> {
+impl<'a> OfferedPart<'a> {
     /// A part at what the catalogue says it costs.
     pub fn priced(
         catalog: &'a Catalog,
         accelerator: &'a Accelerator,
         provider: Option<&str>,
-        purchase: Purchase,
+        purchase: PriceKind,
     ) -> Self {
         Self { accelerator, offers: catalog.offers(&accelerator.id, provider, purchase) }
     }

@@ -1,25 +1,31 @@
 //! What would change the answer.
 
-use super::serve::{Choice, Knowledge, ServeQuestion, Targets, serve};
+use super::serve::{Knowledge, ServeChoice, ServeQuestion, Targets, serve};
 
 /// A change of the question, and what the answer would then be.
 #[derive(Clone, Debug)]
-pub struct Change {
+pub struct SensitivityChange {
     pub what: &'static str,
     /// The first choice then; `None` if nothing would do.
-    pub first: Option<Choice>,
+    pub first: Option<ServeChoice>,
 }
 
 /// Asks again with the load, lengths and targets moved, one at a time.
-pub fn changes(question: &ServeQuestion<'_>, knowledge: &Knowledge) -> Vec<Change> {
+pub fn changes(question: &ServeQuestion<'_>, knowledge: &Knowledge) -> Vec<SensitivityChange> {
     type Move = fn(&mut ServeQuestion<'_>);
     let moves: [(&'static str, Move); 6] = [
         ("rate +50 %", |question| question.rate *= 1.5),
         ("output +25 %", |question| question.shape.output *= 1.25),
         ("input +25 %", |question| question.shape.input *= 1.25),
-        ("ITL target -25 %", |question| Target::BetweenTokens.scale(&mut question.targets, 0.75)),
-        ("ITL target +25 %", |question| Target::BetweenTokens.scale(&mut question.targets, 1.25)),
-        ("TTFT target -25 %", |question| Target::FirstToken.scale(&mut question.targets, 0.75)),
+        ("ITL target -25 %", |question| {
+            SensitivityTarget::BetweenTokens.scale(&mut question.targets, 0.75)
+        }),
+        ("ITL target +25 %", |question| {
+            SensitivityTarget::BetweenTokens.scale(&mut question.targets, 1.25)
+        }),
+        ("TTFT target -25 %", |question| {
+            SensitivityTarget::FirstToken.scale(&mut question.targets, 0.75)
+        }),
     ];
     let targets = question.targets;
     moves
@@ -31,19 +37,19 @@ pub fn changes(question: &ServeQuestion<'_>, knowledge: &Knowledge) -> Vec<Chang
         .map(|(what, change)| {
             let mut moved = question.clone();
             change(&mut moved);
-            Change { what, first: serve(&moved, knowledge).ranked.into_iter().next() }
+            SensitivityChange { what, first: serve(&moved, knowledge).ranked.into_iter().next() }
         })
         .collect()
 }
 
 /// A target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum SensitivityTarget {
     FirstToken,
     BetweenTokens,
 }
 
-impl Target {
+impl SensitivityTarget {
     /// As people write it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -68,7 +74,7 @@ impl Target {
 /// A target near which the answer moves much: the same accelerator, and far more or fewer of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cliff {
-    pub target: Target,
+    pub target: SensitivityTarget,
     /// Seconds as asked, and as they would have to be.
     pub asked: f64,
     pub moved: f64,
@@ -82,10 +88,14 @@ const SMALL: [f64; 6] = [0.9, 1.1, 0.75, 1.25, 0.67, 1.5];
 const MUCH: f64 = 1.8;
 
 /// The smallest change of each target that moves the number of accelerators much, if one does.
-pub fn cliffs(question: &ServeQuestion<'_>, knowledge: &Knowledge, first: &Choice) -> Vec<Cliff> {
+pub fn cliffs(
+    question: &ServeQuestion<'_>,
+    knowledge: &Knowledge,
+    first: &ServeChoice,
+) -> Vec<Cliff> {
     let part = [question.parts[first.part].clone()];
     let alone = ServeQuestion { parts: &part, ..question.clone() };
-    let moved = |target: Target, factor: f64| -> Option<Cliff> {
+    let moved = |target: SensitivityTarget, factor: f64| -> Option<Cliff> {
         let mut moved = alone.clone();
         let asked = (*target.of(&mut moved.targets))?;
         target.scale(&mut moved.targets, factor);
@@ -95,7 +105,7 @@ pub fn cliffs(question: &ServeQuestion<'_>, knowledge: &Knowledge, first: &Choic
         let much = ratio >= MUCH || ratio <= 1.0 / MUCH;
         much.then_some(Cliff { target, asked, moved: asked * factor, gpus })
     };
-    [Target::FirstToken, Target::BetweenTokens]
+    [SensitivityTarget::FirstToken, SensitivityTarget::BetweenTokens]
         .into_iter()
         .filter_map(|target| SMALL.into_iter().find_map(|factor| moved(target, factor)))
         .collect()

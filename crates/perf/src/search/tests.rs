@@ -1,32 +1,34 @@
 use super::layouts;
-use super::serve::{Knowledge, Part, ServeObjective, ServePlan, ServeQuestion, Targets, serve};
+use super::serve::{
+    Knowledge, OfferedPart, ServeObjective, ServePlan, ServeQuestion, Targets, serve,
+};
 use super::train::{Reliability, Size, TrainPlan, TrainQuestion, train};
 use crate::architecture::Architecture;
-use crate::catalog::{Catalog, Purchase};
+use crate::catalog::{Catalog, PriceKind};
 use crate::engine::Engine;
 use crate::evidence::Intervals;
 use crate::precision::{Dtype, Math};
-use crate::serving::steady::Shape;
+use crate::serving::steady::RequestShape;
 use crate::training::{Framework, TrainingCoefficients};
 
 fn model(name: &str) -> Architecture {
     Architecture::from_config(&crate::models::config(name).unwrap()).unwrap()
 }
 
-fn parts<'a>(catalog: &'a Catalog, names: &[&str]) -> Vec<Part<'a>> {
+fn parts<'a>(catalog: &'a Catalog, names: &[&str]) -> Vec<OfferedPart<'a>> {
     let part = |name: &&str| {
         let accelerator = catalog.accelerator(name).unwrap();
-        Part::priced(catalog, accelerator, None, Purchase::OnDemand)
+        OfferedPart::priced(catalog, accelerator, None, PriceKind::OnDemand)
     };
     names.iter().map(part).collect()
 }
 
-fn question<'a>(model: &'a Architecture, parts: &'a [Part<'a>]) -> ServeQuestion<'a> {
+fn question<'a>(model: &'a Architecture, parts: &'a [OfferedPart<'a>]) -> ServeQuestion<'a> {
     ServeQuestion {
         model,
         engine: Engine::Vllm,
         cache: Dtype::Bf16,
-        shape: Shape::uniform(1500.0, 300.0),
+        shape: RequestShape::uniform(1500.0, 300.0),
         rate: 12.0,
         targets: Targets { ttft_p95: Some(0.5), itl_p95: Some(0.04), tpot: None },
         parts,
@@ -89,7 +91,7 @@ fn a_budget_for_speed_is_kept_and_used() {
     let plan = plan("llama-3.1-8b", &["h100", "h200"], |question| {
         question.objective = ServeObjective::Fastest { usd_per_hour: budget };
     });
-    let dollars = |choice: &super::serve::Choice| choice.order.unwrap().usd_per_hour();
+    let dollars = |choice: &super::serve::ServeChoice| choice.order.unwrap().usd_per_hour();
     assert!(plan.ranked.iter().all(|choice| dollars(choice) <= budget));
     assert!(dollars(&plan.ranked[0]) > budget / 2.0, "{:?}", plan.ranked[0]);
 }

@@ -29,7 +29,7 @@ impl Batch {
 }
 
 /// Something that takes time for a batch: the model, or a table in a test.
-pub trait Step {
+pub trait StepTime {
     /// Seconds for one step. Never falls when the batch grows.
     fn seconds(&self, batch: &Batch) -> f64;
 
@@ -40,7 +40,7 @@ pub trait Step {
     }
 }
 
-impl<F: Fn(&Batch) -> f64> Step for F {
+impl<F: Fn(&Batch) -> f64> StepTime for F {
     fn seconds(&self, batch: &Batch) -> f64 {
         self(batch)
     }

@@ -3,16 +3,16 @@
 //! The simulator asks it for the replicas of a scenario and the operator for those of a cluster, so
 //! that both tell the governor the same.
 
-use super::batch::{Batch, Step};
-use super::fold::Replica;
-use super::steady::{Limits, Operating, Shape, at_rate, most_running, operating};
+use super::batch::{Batch, StepTime};
+use super::fold::ServingReplica;
+use super::steady::{EngineLimits, Operating, RequestShape, at_rate, most_running, operating};
 use super::step::StepModel;
 use crate::architecture::Architecture;
 use crate::catalog::Catalog;
 use crate::coefficients::Coefficients;
 use crate::engine::Engine;
 use crate::layout::ServingLayout;
-use crate::memory::serving::{Budget, Replica as InMemory};
+use crate::memory::serving::{Budget, ReplicaMemory as InMemory};
 use crate::models;
 use crate::precision::Dtype;
 use flyball_core::interval::{Interval, Origin};
@@ -41,7 +41,7 @@ static COEFFICIENTS: LazyLock<Coefficients> = LazyLock::new(Coefficients::servin
 
 /// A model on accelerators of one kind, served by vLLM.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct CapacityQuestion<'a> {
     /// The model, by its name in the list of known ones.
     pub model: &'a str,
     /// The accelerator, by its name in the catalogue.
@@ -54,7 +54,7 @@ pub struct Wanted<'a> {
     pub most_running: u32,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> CapacityQuestion<'a> {
     /// With vLLM's own settings, where nobody sets others.
     pub fn unset(model: &'a str, accelerator: &'a str, tensor: u32) -> Self {
         let Budget { batched_tokens: step_tokens, sequences: most_running, .. } = Budget::default();
@@ -63,7 +63,10 @@ impl<'a> Wanted<'a> {
 }
 
 /// How long steps take, and how many tokens the cache holds; or why that cannot be told.
-pub fn predicted(wanted: &Wanted<'_>, shape: &Shape) -> Result<(StepModel, Tokens), String> {
+pub fn predicted(
+    wanted: &CapacityQuestion<'_>,
+    shape: &RequestShape,
+) -> Result<(StepModel, Tokens), String> {
     let config = models::config(wanted.model)
         .ok_or_else(|| format!("no model is called {}", wanted.model))?;
     let model = Architecture::from_config(&config).map_err(|error| error.to_string())?;
@@ -74,7 +77,8 @@ pub fn predicted(wanted: &Wanted<'_>, shape: &Shape) -> Result<(StepModel, Token
         .ok_or_else(|| format!("nobody has measured kernels on {}", wanted.accelerator))?;
     let layout = ServingLayout::tensor(wanted.tensor);
     let cache = model.stored.cache.unwrap_or(Dtype::Bf16);
-    let replica = Replica { model: &model, accelerator, layout, engine: Engine::Vllm, cache };
+    let replica =
+        ServingReplica { model: &model, accelerator, layout, engine: Engine::Vllm, cache };
     let step =
         StepModel::new(&replica, kernels, &COEFFICIENTS).map_err(|error| error.to_string())?;
     let budget = Budget {
@@ -102,9 +106,9 @@ pub fn predicted(wanted: &Wanted<'_>, shape: &Shape) -> Result<(StepModel, Token
 /// off with 3 s to the first token, 25 % with 1 s, and up to three times too low where one in a hundred prompts alone
 /// takes as long as is allowed.
 pub fn carried(
-    step: &impl Step,
-    limits: &Limits,
-    shape: &Shape,
+    step: &impl StepTime,
+    limits: &EngineLimits,
+    shape: &RequestShape,
     objectives: &Objectives,
 ) -> Option<Operating> {
     each_of(1.0, step, limits, shape, objectives)
@@ -112,9 +116,9 @@ pub fn carried(
 
 /// The same as if the room had no end: what time alone allows.
 pub fn in_time(
-    step: &impl Step,
-    limits: &Limits,
-    shape: &Shape,
+    step: &impl StepTime,
+    limits: &EngineLimits,
+    shape: &RequestShape,
     objectives: &Objectives,
 ) -> Option<Operating> {
     let rate = timely(1.0, step, limits, shape, objectives)?;
@@ -124,9 +128,9 @@ pub fn in_time(
 /// The same of each of so many replicas: they are as one that is so many times as fast and has so many times the room.
 fn each_of(
     replicas: f64,
-    step: &impl Step,
-    limits: &Limits,
-    shape: &Shape,
+    step: &impl StepTime,
+    limits: &EngineLimits,
+    shape: &RequestShape,
     objectives: &Objectives,
 ) -> Option<Operating> {
     let in_time = timely(replicas, step, limits, shape, objectives)?;
@@ -142,16 +146,16 @@ fn may_miss(objectives: &Objectives) -> f64 {
     1.0 - f64::from(objectives.attainment_per_million.min(999_999)) / 1e6
 }
 
-fn roomy(limits: &Limits) -> Limits {
-    Limits { sequences: f64::MAX, cache_tokens: f64::MAX, ..*limits }
+fn roomy(limits: &EngineLimits) -> EngineLimits {
+    EngineLimits { sequences: f64::MAX, cache_tokens: f64::MAX, ..*limits }
 }
 
 /// Requests per second whose first tokens come in time, however many fit.
 fn timely(
     replicas: f64,
-    step: &impl Step,
-    limits: &Limits,
-    shape: &Shape,
+    step: &impl StepTime,
+    limits: &EngineLimits,
+    shape: &RequestShape,
     objectives: &Objectives,
 ) -> Option<f64> {
     let seconds = |limit: Option<Micros>| limit.map(|limit| limit.get() as f64 / 1e6);
@@ -167,7 +171,7 @@ fn timely(
             // Where long prompts alone take most of what is allowed, they are the ones that miss.
             let tight = alone.ttft_p95 > limit / 2.0;
             let slack = limit - if tight { alone.ttft_p95 } else { alone.ttft_mean };
-            let reading = Work::of(step, shape, &most).reading_per_million(shape);
+            let reading = ReplicaWork::of(step, shape, &most).reading_per_million(shape);
             let reading = reading.map_or(1.0, |part| f64::from(part.max(10_000)) / 1e6);
             let rate = 2.0 * slack * replicas * most.rate / reading / (1.0 + shape.input_variation);
             busiest(rate, may_miss(objectives)).filter(|_| slack > 0.0)?
@@ -198,15 +202,15 @@ fn busiest(rate: f64, missed: f64) -> Option<f64> {
 
 /// What tokens add to the time of steps: the part of it that more requests make longer.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Work {
+pub struct ReplicaWork {
     /// Seconds.
     pub per_prompt_token: f64,
     pub per_output_token: f64,
 }
 
-impl Work {
+impl ReplicaWork {
     /// Of a replica at work.
-    pub fn of(step: &impl Step, shape: &Shape, at: &Operating) -> Self {
+    pub fn of(step: &impl StepTime, shape: &RequestShape, at: &Operating) -> Self {
         let context = shape.input + shape.output / 2.0;
         // What one request more adds to a step: with few of them, beside one; else their mean.
         let many = at.running.max(2.0);
@@ -218,7 +222,7 @@ impl Work {
     }
 
     /// Of a million parts of the work on such requests, those that are reading.
-    pub fn reading_per_million(&self, shape: &Shape) -> Option<u32> {
+    pub fn reading_per_million(&self, shape: &RequestShape) -> Option<u32> {
         let read = shape.input * self.per_prompt_token;
         let share = read / (read + shape.output * self.per_output_token);
         share.is_finite().then(|| (share.clamp(0.0, 1.0) * 1e6).round() as u32)
@@ -227,14 +231,14 @@ impl Work {
 
 /// What is told of a replica: time and room apart, since they end at different loads when requests change.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Told {
+pub struct CapacityPrediction {
     /// Requests per second that it has the time for.
     pub rate: f64,
     /// Tokens that it holds when it carries all that it can, where room is what ends first.
     pub held: Option<f64>,
 }
 
-impl Told {
+impl CapacityPrediction {
     /// Of one that carries so much and holds so many tokens then, and would carry so many times that if it had the room.
     pub fn of(carried: f64, timely: f64, held: f64) -> Self {
         if timely > ROOM_ENDS_FIRST {
@@ -247,9 +251,9 @@ impl Told {
 
 /// What is told that one replica can do.
 pub fn capacity(
-    step: &impl Step,
-    limits: &Limits,
-    shape: &Shape,
+    step: &impl StepTime,
+    limits: &EngineLimits,
+    shape: &RequestShape,
     objectives: &Objectives,
 ) -> Capacity {
     let Some(at) = carried(step, limits, shape, objectives) else { return Capacity::UNKNOWN };
@@ -260,14 +264,14 @@ pub fn capacity(
         Interval::new(low, point, high, Origin::Modelled).ok()
     };
     let timely = in_time(step, limits, shape, objectives).unwrap_or(at);
-    let told = Told::of(at.rate, timely.rate / at.rate, at.running * shape.held());
+    let told = CapacityPrediction::of(at.rate, timely.rate / at.rate, at.running * shape.held());
     let resident = told.held.unwrap_or(limits.cache_tokens * FULLEST);
     let resident = Tokens::from_sample(resident);
     Capacity {
         prefill: rate(told.rate * shape.input),
         decode: rate(told.rate * shape.output),
         resident: resident.and_then(|tokens| Interval::exact(tokens, Origin::Modelled).ok()),
-        reading_per_million: Work::of(step, shape, &at).reading_per_million(shape),
+        reading_per_million: ReplicaWork::of(step, shape, &at).reading_per_million(shape),
         pooled_per_million: each.map(|each| Pooling::between(at.rate, each.rate).per_million()),
         measured_per_million: None,
     }

@@ -24,7 +24,7 @@ const DECODE_SCORING: f64 = 0.5;
 
 /// What is asked about: a model on accelerators, in a layout, with an engine.
 #[derive(Clone, Copy, Debug)]
-pub struct Replica<'a> {
+pub struct ServingReplica<'a> {
     pub model: &'a Architecture,
     pub accelerator: &'a Accelerator,
     pub layout: ServingLayout,
@@ -36,7 +36,7 @@ pub struct Replica<'a> {
 impl StepModel {
     /// Folds all that does not depend on the batch.
     pub fn new(
-        replica: &Replica<'_>,
+        replica: &ServingReplica<'_>,
         kernels: &Kernels,
         coefficients: &Coefficients,
     ) -> Result<Self, CoefficientError> {
@@ -55,8 +55,8 @@ pub struct Uncalibrated {
 
 impl Uncalibrated {
     /// Folds all that depends neither on the batch nor on calibration.
-    pub fn new(replica: &Replica<'_>, kernels: &Kernels) -> Self {
-        let Replica { model, accelerator, layout, .. } = *replica;
+    pub fn new(replica: &ServingReplica<'_>, kernels: &Kernels) -> Self {
+        let ServingReplica { model, accelerator, layout, .. } = *replica;
         let tensor = f64::from(layout.tensor);
         let parameters = model.parameters();
         let stored = &model.stored;
@@ -139,7 +139,7 @@ fn decode_flops(attention: &Attention) -> f64 {
     }
 }
 
-fn experts(replica: &Replica<'_>, kernels: &Kernels) -> Option<ExpertRoofline> {
+fn experts(replica: &ServingReplica<'_>, kernels: &Kernels) -> Option<ExpertRoofline> {
     let experts = replica.model.feed_forward.experts?;
     let parameters = replica.model.parameters();
     let stored = replica.model.stored.routed_experts;
@@ -154,8 +154,8 @@ fn experts(replica: &Replica<'_>, kernels: &Kernels) -> Option<ExpertRoofline> {
     })
 }
 
-fn cache_times(replica: &Replica<'_>, kernels: &Kernels) -> CacheTimes {
-    let Replica { model, accelerator, layout, cache, .. } = *replica;
+fn cache_times(replica: &ServingReplica<'_>, kernels: &Kernels) -> CacheTimes {
+    let ServingReplica { model, accelerator, layout, cache, .. } = *replica;
     let layers = attending(model);
     let shards = f64::from(layout.tensor.min(model.attention.cache_shards()));
     let bandwidth = accelerator.bandwidth * kernels.cache_at(cache) * shards;
@@ -198,8 +198,8 @@ fn exchange_bandwidth(accelerator: &Accelerator, gpus: u32) -> f64 {
     }
 }
 
-fn collective(replica: &Replica<'_>, kernels: &Kernels) -> Collective {
-    let Replica { model, accelerator, layout, engine, .. } = *replica;
+fn collective(replica: &ServingReplica<'_>, kernels: &Kernels) -> Collective {
+    let ServingReplica { model, accelerator, layout, engine, .. } = *replica;
     let tensor = f64::from(layout.tensor);
     let copies = f64::from(layout.attention_copies);
     let per_token =

@@ -9,11 +9,11 @@
 //! Waiting for the first token is a queue in front of the chunks. The formula holds for arrivals
 //! without bursts; under bursts only a replay of the traffic says more.
 
-use super::batch::{Batch, Step};
+use super::batch::{Batch, StepTime};
 
 /// What requests look like.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Shape {
+pub struct RequestShape {
     /// Mean prompt tokens that are not found in a cache.
     pub input: f64,
     /// Mean tokens written.
@@ -24,7 +24,7 @@ pub struct Shape {
     pub input_p95: f64,
 }
 
-impl Shape {
+impl RequestShape {
     /// Steps that one prompt takes in chunks, on average. A prompt just over the chunk takes two, so
     /// lengths that vary take more than their mean: for exponential ones, 1 / (1 - exp(-chunk / mean)).
     fn steps_per_prompt(&self, chunk: f64) -> f64 {
@@ -56,7 +56,7 @@ impl Shape {
 
 /// What the engine and its memory allow.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct EngineLimits {
     /// Prompt tokens in one step, per copy of the attention.
     pub chunk: f64,
     /// Copies of the attention, which take prompts at the same time.
@@ -70,16 +70,16 @@ pub struct Limits {
     pub output_held: f64,
 }
 
-impl Limits {
+impl EngineLimits {
     /// Requests that can decode at once: what the engine admits, what the cache holds, and what one
     /// chunk of prompt per step can replace as they end.
-    pub fn running(&self, shape: &Shape) -> f64 {
+    pub fn running(&self, shape: &RequestShape) -> f64 {
         let replaced = self.chunk * self.copies * shape.output / shape.input;
         self.admitted(shape).min(replaced)
     }
 
     /// What the engine admits and the cache holds.
-    pub fn admitted(&self, shape: &Shape) -> f64 {
+    pub fn admitted(&self, shape: &RequestShape) -> f64 {
         let held = self.cache_tokens / (shape.input + self.output_held * shape.output);
         self.sequences.min(held)
     }
@@ -132,7 +132,7 @@ struct Mix {
 }
 
 impl Mix {
-    fn of(step: &impl Step, shape: &Shape, limits: &Limits, running: f64) -> Self {
+    fn of(step: &impl StepTime, shape: &RequestShape, limits: &EngineLimits, running: f64) -> Self {
         let decoding = decoding(shape, running);
         let needed = running * shape.input / shape.output;
         let at_once = shape.input / shape.steps_per_prompt(limits.chunk);
@@ -155,12 +155,17 @@ impl Mix {
 }
 
 /// Half of the answer is in the cache, on average.
-fn decoding(shape: &Shape, running: f64) -> Batch {
+fn decoding(shape: &RequestShape, running: f64) -> Batch {
     Batch::decoding(running, shape.input + shape.output / 2.0)
 }
 
 /// The replica with `running` requests decoding.
-pub fn operating(step: &impl Step, shape: &Shape, limits: &Limits, running: f64) -> Operating {
+pub fn operating(
+    step: &impl StepTime,
+    shape: &RequestShape,
+    limits: &EngineLimits,
+    running: f64,
+) -> Operating {
     let mix = Mix::of(step, shape, limits, running);
     let tpot = mix.mean();
     let rate = running / (shape.output * tpot);
@@ -198,7 +203,12 @@ pub fn operating(step: &impl Step, shape: &Shape, limits: &Limits, running: f64)
 
 /// Mean seconds per output token when so many clients each wait for an answer before they ask
 /// again: while one's prompt is computed it does not decode, so fewer decode than ask.
-pub fn closed_loop(step: &impl Step, shape: &Shape, limits: &Limits, clients: f64) -> f64 {
+pub fn closed_loop(
+    step: &impl StepTime,
+    shape: &RequestShape,
+    limits: &EngineLimits,
+    clients: f64,
+) -> f64 {
     let running = clients.min(limits.admitted(shape)).max(f64::MIN_POSITIVE);
     let first = Mix::of(step, shape, limits, running);
     let answering = shape.output * first.mean();
@@ -217,7 +227,12 @@ pub struct Wave {
 
 impl Wave {
     /// Prompts fill whole steps of their own, ahead of all decoding.
-    pub fn of(step: &impl Step, shape: &Shape, limits: &Limits, clients: f64) -> Self {
+    pub fn of(
+        step: &impl StepTime,
+        shape: &RequestShape,
+        limits: &EngineLimits,
+        clients: f64,
+    ) -> Self {
         let tokens = clients * shape.input;
         let carried = tokens.min(limits.chunk * limits.copies);
         let groups = tokens / carried;
@@ -234,7 +249,12 @@ impl Wave {
 /// The same for clients that begin at once with an engine that computes all prompts before it goes
 /// on decoding: they end at once too, and so begin together again. A request then decodes none of
 /// its answer while the prompts of later groups are computed, and waits for no others.
-pub fn in_step(step: &impl Step, shape: &Shape, limits: &Limits, clients: f64) -> f64 {
+pub fn in_step(
+    step: &impl StepTime,
+    shape: &RequestShape,
+    limits: &EngineLimits,
+    clients: f64,
+) -> f64 {
     let running = clients.min(limits.admitted(shape)).max(f64::MIN_POSITIVE);
     let wave = Wave::of(step, shape, limits, running);
     let later = wave.prompts - wave.first_token();
@@ -242,7 +262,7 @@ pub fn in_step(step: &impl Step, shape: &Shape, limits: &Limits, clients: f64) -
 }
 
 /// Output tokens per second when there is always another request waiting.
-pub fn saturated(step: &impl Step, shape: &Shape, limits: &Limits) -> f64 {
+pub fn saturated(step: &impl StepTime, shape: &RequestShape, limits: &EngineLimits) -> f64 {
     let running = limits.admitted(shape);
     running / Mix::of(step, shape, limits, running).mean()
 }
@@ -255,9 +275,9 @@ const MOST_RUNNING: f64 = 16_384.0;
 ///
 /// `fits` must hold up to some number and fail from there on, which latencies do.
 pub fn most_running(
-    step: &impl Step,
-    shape: &Shape,
-    limits: &Limits,
+    step: &impl StepTime,
+    shape: &RequestShape,
+    limits: &EngineLimits,
     fits: impl Fn(&Operating) -> bool,
 ) -> Option<Operating> {
     let at = |running: f64| operating(step, shape, limits, running);
@@ -289,7 +309,12 @@ pub fn most_running(
 }
 
 /// The replica at a given rate, or `None` if it cannot carry that.
-pub fn at_rate(step: &impl Step, shape: &Shape, limits: &Limits, rate: f64) -> Option<Operating> {
+pub fn at_rate(
+    step: &impl StepTime,
+    shape: &RequestShape,
+    limits: &EngineLimits,
+    rate: f64,
+) -> Option<Operating> {
     let most = limits.running(shape).min(MOST_RUNNING);
     if most <= 0.0 || operating(step, shape, limits, most).rate < rate {
         return None;
@@ -316,7 +341,7 @@ mod tests {
         0.010 + 5e-5 * batch.decodes + 2e-5 * batch.prefill
     }
 
-    const LIMITS: Limits = Limits {
+    const LIMITS: EngineLimits = EngineLimits {
         chunk: 2048.0,
         copies: 1.0,
         sequences: 256.0,
@@ -326,7 +351,7 @@ mod tests {
 
     #[test]
     fn an_idle_replica_answers_after_one_prompt() {
-        let shape = Shape::uniform(1000.0, 100.0);
+        let shape = RequestShape::uniform(1000.0, 100.0);
         let idle = operating(&simple, &shape, &LIMITS, 1e-6);
         // Half a step of waiting, then the prompt in one step.
         assert!((idle.ttft_mean - (0.005 + 0.030)).abs() < 1e-4, "{idle:?}");
@@ -336,7 +361,7 @@ mod tests {
     /// With prompts of 100 tokens every step carries some long before a chunk of 2,048 is full.
     #[test]
     fn short_prompts_share_a_step() {
-        let shape = Shape::uniform(100.0, 100.0);
+        let shape = RequestShape::uniform(100.0, 100.0);
         let at = operating(&simple, &shape, &LIMITS, 200.0);
         assert_eq!((at.prompt_share, at.prompt_tokens), (1.0, 200.0));
         // A full step takes 10 + 10 + 41 ms for ten times the prompts of this one of 24 ms.
@@ -346,17 +371,17 @@ mod tests {
 
     #[test]
     fn memory_limits_what_runs() {
-        let small = Limits { cache_tokens: 11_000.0, ..LIMITS };
-        let shape = Shape::uniform(1000.0, 100.0);
+        let small = EngineLimits { cache_tokens: 11_000.0, ..LIMITS };
+        let shape = RequestShape::uniform(1000.0, 100.0);
         let most = most_running(&simple, &shape, &small, |_| true).unwrap();
         assert_eq!(most.running, 10.0);
-        let none = Limits { cache_tokens: 0.0, ..LIMITS };
+        let none = EngineLimits { cache_tokens: 0.0, ..LIMITS };
         assert!(most_running(&simple, &shape, &none, |_| true).is_none());
     }
 
     #[test]
     fn the_most_that_fits_a_bound_lies_just_inside_it() {
-        let shape = Shape::uniform(500.0, 200.0);
+        let shape = RequestShape::uniform(500.0, 200.0);
         let most = most_running(&simple, &shape, &LIMITS, |at| at.tpot <= 0.020).unwrap();
         assert!(most.tpot <= 0.020 && most.tpot > 0.0195, "{most:?}");
         assert!(most_running(&simple, &shape, &LIMITS, |at| at.tpot <= 0.009).is_none());
@@ -364,7 +389,7 @@ mod tests {
 
     #[test]
     fn clients_in_step_wait_for_half_of_the_other_prompts() {
-        let shape = Shape::uniform(1024.0, 100.0);
+        let shape = RequestShape::uniform(1024.0, 100.0);
         // 16 prompts of 1024 tokens are 8 steps of 2048, each 10 + 41 ms.
         let wave = Wave::of(&simple, &shape, &LIMITS, 16.0);
         assert_eq!(wave.groups, 8.0);
@@ -379,13 +404,13 @@ mod tests {
         /// Little's law: requests inside = rate times the time that each spends decoding.
         #[test]
         fn littles_law_holds(input in 10.0..4000.0f64, output in 2.0..2000.0f64, n in 0.1..256.0f64) {
-            let at = operating(&simple, &Shape::uniform(input, output), &LIMITS, n);
+            let at = operating(&simple, &RequestShape::uniform(input, output), &LIMITS, n);
             prop_assert!((at.rate * output * at.tpot / n - 1.0).abs() < 1e-9);
         }
 
         #[test]
         fn a_rate_is_found_again(input in 10.0..4000.0f64, output in 2.0..2000.0f64, n in 1.0..200.0f64) {
-            let shape = Shape::uniform(input, output);
+            let shape = RequestShape::uniform(input, output);
             let there = operating(&simple, &shape, &LIMITS, n.min(LIMITS.running(&shape)));
             let found = at_rate(&simple, &shape, &LIMITS, there.rate).unwrap();
             prop_assert!((found.rate / there.rate - 1.0).abs() < 0.01, "{found:?} {there:?}");
@@ -393,7 +418,7 @@ mod tests {
 
         #[test]
         fn more_requests_are_never_faster(input in 10.0..4000.0f64, output in 2.0..2000.0f64, n in 1.0..200.0f64) {
-            let shape = Shape::uniform(input, output);
+            let shape = RequestShape::uniform(input, output);
             let few = operating(&simple, &shape, &LIMITS, n);
             let more = operating(&simple, &shape, &LIMITS, n * 1.1);
             prop_assert!(more.tpot >= few.tpot && more.ttft_p95 >= few.ttft_p95 * 0.999);

@@ -20,7 +20,7 @@
 //! Everything that does not depend on the batch is folded when the model is made, so that a step
 //! costs some forty operations: the emulator and the simulator ask millions of times.
 
-use super::batch::{Batch, Step};
+use super::batch::{Batch, StepTime};
 
 /// One replica, ready to be asked.
 #[derive(Clone, Debug)]
@@ -89,7 +89,7 @@ pub(super) struct Collective {
 
 /// Where the time of a step goes, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct StepParts {
+pub struct ServingStepParts {
     pub dense: f64,
     pub experts: f64,
     pub cache: f64,
@@ -101,7 +101,7 @@ pub struct StepParts {
     pub launches: f64,
 }
 
-impl StepParts {
+impl ServingStepParts {
     /// Every part with its name, in the order of the formula.
     pub const fn named(&self) -> [(&'static str, f64); 8] {
         [
@@ -130,13 +130,13 @@ impl StepParts {
 
 impl StepModel {
     /// Where the time of this step goes.
-    pub fn parts(&self, batch: &Batch) -> StepParts {
+    pub fn parts(&self, batch: &Batch) -> ServingStepParts {
         // A pipeline works on as many batches at once as it has stages, and a token passes them all.
         let ways = self.copies * self.stages;
         let decodes = batch.decodes / ways;
         let prompt = batch.prefill / ways;
         let tokens = decodes + prompt;
-        let mut parts = StepParts {
+        let mut parts = ServingStepParts {
             dense: self
                 .dense
                 .seconds(self.dense.per_token * tokens + self.head_per_request * decodes),
@@ -167,7 +167,7 @@ impl StepModel {
     }
 }
 
-impl Step for StepModel {
+impl StepTime for StepModel {
     fn seconds(&self, batch: &Batch) -> f64 {
         self.parts(batch).total()
     }

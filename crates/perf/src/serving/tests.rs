@@ -1,5 +1,5 @@
-use super::batch::{Batch, Step};
-use super::fold::Replica;
+use super::batch::{Batch, StepTime};
+use super::fold::ServingReplica;
 use super::step::StepModel;
 use crate::architecture::Architecture;
 use crate::catalog::Catalog;
@@ -15,7 +15,8 @@ fn model(name: &str) -> Architecture {
 }
 
 fn ready(model: &Architecture, accelerator: &Accelerator, layout: ServingLayout) -> StepModel {
-    let replica = Replica { model, accelerator, layout, engine: Engine::Vllm, cache: Dtype::Bf16 };
+    let replica =
+        ServingReplica { model, accelerator, layout, engine: Engine::Vllm, cache: Dtype::Bf16 };
     StepModel::new(&replica, &accelerator.kernels_or_assumed(), &Coefficients::serving()).unwrap()
 }
 
@@ -36,7 +37,7 @@ fn decoding_a_small_model_takes_about_as_long_as_reading_it() {
 #[test]
 fn what_kernels_do_not_hide_is_added() {
     let (llama, part) = (model("llama-3.1-8b"), part("rtx-pro-6000"));
-    let replica = Replica {
+    let replica = ServingReplica {
         model: &llama,
         accelerator: &part,
         layout: ServingLayout::ONE,

@@ -2,7 +2,7 @@
 
 use super::coefficients::{FrameworkCoefficients, TrainingCoefficients};
 use super::layout::{Recompute, TrainingLayout};
-use super::run::{Recipe, Run, Selective};
+use super::run::{Recipe, Selective, TrainingSetup};
 use super::shape::Shape;
 use super::{Framework, TrainingHardware};
 
@@ -30,7 +30,7 @@ pub(super) struct Passes {
 }
 
 impl Passes {
-    pub(super) fn of(shape: &Shape, layout: &TrainingLayout, run: &Run) -> Self {
+    pub(super) fn of(shape: &Shape, layout: &TrainingLayout, run: &TrainingSetup) -> Self {
         // Without gradients of the weights there are two passes instead of three.
         let base = if run.lora { 2.0 } else { 3.0 };
         let full = if layout.recompute == Recompute::Full { 1.0 } else { 0.0 };
@@ -66,7 +66,7 @@ pub(super) struct Inputs<'a> {
     pub(super) global: &'a TrainingCoefficients,
     pub(super) own: &'a FrameworkCoefficients,
     pub(super) layout: &'a TrainingLayout,
-    pub(super) run: &'a Run,
+    pub(super) run: &'a TrainingSetup,
     pub(super) passes: &'a Passes,
     /// Tokens of a micro-batch.
     pub(super) tokens: f64,

@@ -9,7 +9,7 @@
 //! 2. Without such a relative, the fractions are the mean over all measured parts, and the bus
 //!    bandwidth is 0.74 of the link: 222 of 300 GB/s on A100 SXM, the oldest part with both.
 
-use crate::hardware::{Accelerator, Measured};
+use crate::hardware::{Accelerator, MeasuredSpeed};
 use crate::precision::Math;
 use thiserror::Error;
 
@@ -54,7 +54,7 @@ impl TrainingHardware {
         let relative = relative(part, all);
         let measured = relative.and_then(|relative| relative.measured.as_ref());
         let derate = relative.map_or(1.0, |relative| derate(part, relative));
-        let fraction = |of: fn(&Measured) -> Option<f64>| {
+        let fraction = |of: fn(&MeasuredSpeed) -> Option<f64>| {
             measured.and_then(of).unwrap_or_else(|| mean(all, of)) * derate
         };
         let half = part.peak.half * fraction(|measured| Some(measured.half_gemm));
@@ -114,7 +114,7 @@ fn derate(part: &Accelerator, relative: &Accelerator) -> f64 {
 }
 
 /// The mean over all measured parts; 1 if there are none, which only an empty catalogue has.
-fn mean(all: &[Accelerator], of: fn(&Measured) -> Option<f64>) -> f64 {
+fn mean(all: &[Accelerator], of: fn(&MeasuredSpeed) -> Option<f64>) -> f64 {
     let values: Vec<f64> =
         all.iter().filter_map(|part| part.measured.as_ref()).filter_map(of).collect();
     if values.is_empty() { 1.0 } else { values.iter().sum::<f64>() / values.len() as f64 }

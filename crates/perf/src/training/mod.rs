@@ -21,5 +21,5 @@ mod tests;
 pub use coefficients::TrainingCoefficients;
 pub use hardware::TrainingHardware;
 pub use layout::{Recompute, Sharding, TrainingLayout};
-pub use run::{Framework, Recipe, Run, Selective};
-pub use step::{StepParts, TrainingModel};
+pub use run::{Framework, Recipe, Selective, TrainingSetup};
+pub use step::{TrainingModel, TrainingStepParts};

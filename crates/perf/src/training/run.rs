@@ -4,7 +4,7 @@ use crate::precision::Math;
 
 /// One training run, apart from how it is spread.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Run {
+pub struct TrainingSetup {
     /// Tokens of one sequence.
     pub sequence: f64,
     /// Sequences of one step, over all copies.
@@ -17,7 +17,7 @@ pub struct Run {
     pub lora: bool,
 }
 
-impl Run {
+impl TrainingSetup {
     /// With what the framework does today.
     pub const fn new(framework: Framework, sequence: f64, global_batch: f64, math: Math) -> Self {
         Self { sequence, global_batch, math, framework, recipe: framework.recipe(), lora: false }

@@ -6,14 +6,14 @@
 
 use super::coefficients::TrainingCoefficients;
 use super::compute::{Inputs, Passes};
-use super::run::Run;
+use super::run::TrainingSetup;
 use super::shape::Shape;
 use super::{TrainingHardware, TrainingLayout};
 use crate::architecture::Architecture;
 
 /// Seconds of one step, by what they are spent on.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct StepParts {
+pub struct TrainingStepParts {
     /// Matrix products of the layers, recomputation included.
     pub linear: f64,
     /// The output layer.
@@ -35,7 +35,7 @@ pub struct StepParts {
     pub optimizer: f64,
 }
 
-impl StepParts {
+impl TrainingStepParts {
     /// Every part with its name, in order.
     pub const fn named(&self) -> [(&'static str, f64); 11] {
         [
@@ -112,7 +112,7 @@ impl TrainingModel {
         Self { hardware: *hardware, ..self }
     }
     /// The time of one step, by part.
-    pub fn step(&self, layout: &TrainingLayout, run: &Run) -> StepParts {
+    pub fn step(&self, layout: &TrainingLayout, run: &TrainingSetup) -> TrainingStepParts {
         let passes = Passes::of(&self.shape, layout, run);
         let inputs = Inputs {
             shape: &self.shape,
@@ -138,7 +138,7 @@ impl TrainingModel {
         let waiting = (f64::from(layout.pipeline) - 1.0) / f64::from(layout.interleave);
         let bubble = waiting * micro_batch;
         let pipeline = count * (micro_batch + transfer) + bubble;
-        StepParts {
+        TrainingStepParts {
             linear: count * compute.linear,
             head: count * compute.head,
             attention: count * compute.attention,

@@ -33,14 +33,16 @@ const LAYOUT: TrainingLayout = TrainingLayout {
     ..TrainingLayout::ONE
 };
 
-const fn run(framework: Framework) -> Run {
-    Run::new(framework, 8192.0, 512.0, Math::Half)
+const fn run(framework: Framework) -> TrainingSetup {
+    TrainingSetup::new(framework, 8192.0, 512.0, Math::Half)
 }
 
 #[test]
 fn one_accelerator_computes_and_sends_nothing() {
-    let parts = trained("llama-3.1-8b", &hardware("h100"))
-        .step(&TrainingLayout::ONE, &Run { global_batch: 1.0, ..run(Framework::Megatron) });
+    let parts = trained("llama-3.1-8b", &hardware("h100")).step(
+        &TrainingLayout::ONE,
+        &TrainingSetup { global_batch: 1.0, ..run(Framework::Megatron) },
+    );
     for sent in [parts.tensor, parts.expert, parts.bubble, parts.stage_transfers, parts.data] {
         assert_eq!(sent, 0.0);
     }
@@ -141,7 +143,7 @@ proptest! {
         let fields = [&mut better.half, &mut better.fp8, &mut better.memory, &mut better.bus,
             &mut better.network, &mut better.fp4];
         *fields[which] *= times;
-        let run = Run { math: Math::Fp8, ..run(Framework::Megatron) };
+        let run = TrainingSetup { math: Math::Fp8, ..run(Framework::Megatron) };
         let before = MIXTRAL.step(&layout, &run).total();
         let after = MIXTRAL.on(&better).step(&layout, &run).total();
         prop_assert!(after <= before * (1.0 + 1e-12), "{before} {after}");
@@ -161,7 +163,7 @@ proptest! {
     fn more_micro_batches_leave_a_smaller_bubble(times in 2.0..16.0f64) {
         let model = &*LLAMA;
         let share = |global_batch: f64| {
-            let parts = model.step(&LAYOUT, &Run { global_batch, ..run(Framework::Megatron) });
+            let parts = model.step(&LAYOUT, &TrainingSetup { global_batch, ..run(Framework::Megatron) });
             parts.share_of(parts.bubble)
         };
         prop_assert!(share(512.0 * times) < share(512.0));

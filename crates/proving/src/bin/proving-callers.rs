@@ -3,7 +3,7 @@
 
 use anyhow::Context;
 use clap::Parser;
-use flyball_proving::callers::{Plan, run};
+use flyball_proving::callers::{CallersPlan, run};
 use std::path::PathBuf;
 
 /// Plays callers that share gateways, and says what each of them got.
@@ -17,7 +17,7 @@ struct Args {
 async fn main() -> anyhow::Result<()> {
     let path = Args::parse().plan;
     let text = std::fs::read_to_string(&path).with_context(|| format!("reading {path:?}"))?;
-    let plan: Plan = serde_json::from_str(&text).with_context(|| format!("in {path:?}"))?;
+    let plan: CallersPlan = serde_json::from_str(&text).with_context(|| format!("in {path:?}"))?;
     let report = run(plan).await?;
     println!("{}", serde_json::to_string(&report)?);
     Ok(())

@@ -3,7 +3,7 @@
 
 use anyhow::Context;
 use clap::Parser;
-use flyball_proving::history::{Record, judge};
+use flyball_proving::history::{HistoryRecord, judge};
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ struct Args {
 fn main() -> anyhow::Result<()> {
     let path = Args::parse().history;
     let file = std::fs::File::open(&path).with_context(|| format!("opening {path:?}"))?;
-    let mut records: Vec<Record> = Vec::new();
+    let mut records: Vec<HistoryRecord> = Vec::new();
     for line in BufReader::new(file).lines() {
         records.push(serde_json::from_str(&line?).with_context(|| format!("in {path:?}"))?);
     }

@@ -1,9 +1,9 @@
 //! The external metrics API with one metric, as a program. Ends by a signal.
 
 use clap::Parser;
-use flyball_proving::external::{Plan, run};
+use flyball_proving::external::{ExternalPlan, run};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    run(Plan::parse()).await
+    run(ExternalPlan::parse()).await
 }

@@ -2,11 +2,11 @@
 #![expect(clippy::print_stdout, reason = "its answer is one JSON object")]
 
 use clap::Parser;
-use flyball_proving::replay::{Plan, run};
+use flyball_proving::replay::{ReplayPlan, run};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    let report = run(Plan::parse()).await?;
+    let report = run(ReplayPlan::parse()).await?;
     println!("{}", serde_json::to_string(&report)?);
     Ok(())
 }

@@ -12,8 +12,10 @@ mod plan;
 mod prompts;
 mod tally;
 
-pub use plan::{Caller, Cancels, Conversations, Good, Plan, Sessions, Stage, Tokens};
-pub use tally::{Account, Counts, Quantiles, Series};
+pub use plan::{
+    CallerPlan, CallersPlan, Cancels, Conversations, Good, LoadStage, PlannedTokens, Sessions,
+};
+pub use tally::{Account, CallerCounts, CallerSeries, LatencyQuantiles};
 
 use crate::history::End;
 use crate::load::{Client, Histogram};
@@ -32,7 +34,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 /// What a run found.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct CallersReport {
     /// When it began, in seconds since 1970.
     pub started_unix: f64,
     /// From the first request to the last answer.
@@ -45,7 +47,7 @@ pub struct Report {
 }
 
 /// Runs to the end of the plan, and until the last answer.
-pub async fn run(plan: Plan) -> Result<Report> {
+pub async fn run(plan: CallersPlan) -> Result<CallersReport> {
     let problems = plan.problems();
     ensure!(problems.is_empty(), "the plan cannot be: {}", problems.join("; "));
     let pool = Pool::new(plan.seed);
@@ -83,7 +85,7 @@ pub async fn run(plan: Plan) -> Result<Report> {
         tally.account(&one.caller().name)
     });
     let accounts: Vec<Account> = accounts.collect();
-    Ok(Report {
+    Ok(CallersReport {
         started_unix: since.as_secs_f64(),
         seconds: started.elapsed().as_secs_f64(),
         all: all.account("all"),
@@ -97,7 +99,7 @@ pub async fn run(plan: Plan) -> Result<Report> {
 
 /// One caller at work.
 struct Asker {
-    plan: Arc<Plan>,
+    plan: Arc<CallersPlan>,
     index: usize,
     started: Instant,
     prompts: Mutex<Prompts>,
@@ -109,7 +111,7 @@ struct Asker {
 }
 
 impl Asker {
-    fn caller(&self) -> &Caller {
+    fn caller(&self) -> &CallerPlan {
         &self.plan.callers[self.index]
     }
 

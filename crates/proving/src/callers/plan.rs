@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 /// A run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Plan {
+pub struct CallersPlan {
     /// Gateways, over which each caller deals its requests one by one.
     pub targets: Vec<SocketAddr>,
     #[serde(default = "chat")]
@@ -25,13 +25,13 @@ pub struct Plan {
     /// Look for the model's name in every answer.
     #[serde(default)]
     pub names_models: bool,
-    pub callers: Vec<Caller>,
+    pub callers: Vec<CallerPlan>,
 }
 
 /// Who asks, how often and for what.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Caller {
+pub struct CallerPlan {
     pub name: String,
     /// Callers whose accounts are also given together.
     #[serde(default)]
@@ -45,7 +45,7 @@ pub struct Caller {
     pub rate: Option<f64>,
     /// Open loop whose rate changes; the first stage begins with the run.
     #[serde(default)]
-    pub stages: Vec<Stage>,
+    pub stages: Vec<LoadStage>,
     /// Closed loop: requests at once.
     #[serde(default)]
     pub concurrency: Option<usize>,
@@ -64,8 +64,8 @@ pub struct Caller {
     #[serde(default = "most_open")]
     pub most_open: usize,
     /// Tokens of a prompt, of four bytes each; of a conversation's first one.
-    pub prompt_tokens: Tokens,
-    pub output_tokens: Tokens,
+    pub prompt_tokens: PlannedTokens,
+    pub output_tokens: PlannedTokens,
     /// Share of requests that ask for a stream.
     #[serde(default = "all")]
     pub streams: f64,
@@ -93,7 +93,7 @@ pub struct Caller {
 /// A rate for a time.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Stage {
+pub struct LoadStage {
     pub seconds: f64,
     /// Requests per second.
     pub rate: f64,
@@ -101,7 +101,7 @@ pub struct Stage {
 
 /// From and to, drawn evenly.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-pub struct Tokens(pub u32, pub u32);
+pub struct PlannedTokens(pub u32, pub u32);
 
 /// Shares of requests whose client hangs up.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -153,7 +153,7 @@ pub struct Good {
     pub whole_ms: Option<f64>,
 }
 
-impl Plan {
+impl CallersPlan {
     /// Everything that cannot be.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
@@ -171,7 +171,7 @@ impl Plan {
             if rates.into_iter().any(|rate| !rate.is_finite() || rate < 0.0) {
                 problems.push(format!("{}: a rate is no number of at least 0", caller.name));
             }
-            for Tokens(from, to) in [caller.prompt_tokens, caller.output_tokens] {
+            for PlannedTokens(from, to) in [caller.prompt_tokens, caller.output_tokens] {
                 if from == 0 || from > to {
                     problems.push(format!("{}: {from} to {to} tokens cannot be", caller.name));
                 }
@@ -187,7 +187,7 @@ impl Plan {
     }
 }
 
-impl Caller {
+impl CallerPlan {
     /// When it asks, and how often then: from, to and the rate of each stage.
     pub(super) fn rates(&self, seconds: f64) -> Vec<(f64, f64, f64)> {
         let end = self.until_seconds.unwrap_or(seconds).min(seconds);

@@ -1,6 +1,6 @@
 //! What one caller's requests say.
 
-use super::plan::{Caller, Plan, Tokens};
+use super::plan::{CallerPlan, CallersPlan, PlannedTokens};
 use crate::load::{Habit, Message};
 use bytes::Bytes;
 use rand::{RngExt, SeedableRng};
@@ -33,7 +33,7 @@ impl Pool {
 /// One caller's requests, in order.
 #[derive(Debug)]
 pub(super) struct Prompts {
-    caller: Caller,
+    caller: CallerPlan,
     path: String,
     pool: Pool,
     seed: u64,
@@ -62,7 +62,7 @@ struct Talk {
 
 impl Prompts {
     /// Of the `index`-th caller.
-    pub(super) fn new(plan: &Plan, index: usize, pool: &Pool) -> Option<Self> {
+    pub(super) fn new(plan: &CallersPlan, index: usize, pool: &Pool) -> Option<Self> {
         let caller = plan.callers.get(index)?.clone();
         let seed = mixed(plan.seed ^ ((index as u64 + 1) << 40));
         Some(Self {
@@ -87,7 +87,7 @@ impl Prompts {
             (Some(_), _) => self.turn(),
             (None, Some(distinct)) => {
                 let id = mixed(self.seed ^ (number % distinct.max(1)));
-                let Tokens(from, to) = self.caller.prompt_tokens;
+                let PlannedTokens(from, to) = self.caller.prompt_tokens;
                 (id, from + (id % u64::from(to - from + 1)) as u32)
             }
             (None, None) => {
@@ -211,7 +211,7 @@ impl Prompts {
     }
 }
 
-fn draw(chance: &mut Pcg64Mcg, Tokens(from, to): Tokens) -> u32 {
+fn draw(chance: &mut Pcg64Mcg, PlannedTokens(from, to): PlannedTokens) -> u32 {
     chance.random_range(from..=to)
 }
 
@@ -234,7 +234,7 @@ mod tests {
             all[key] = value.clone();
         }
         let plan = json!({"targets": ["127.0.0.1:1"], "seconds": 1, "callers": [all]});
-        let plan: Plan = serde_json::from_value(plan).unwrap();
+        let plan: CallersPlan = serde_json::from_value(plan).unwrap();
         assert_eq!(plan.problems(), Vec::<String>::new());
         Prompts::new(&plan, 0, &Pool::new(1)).unwrap()
     }

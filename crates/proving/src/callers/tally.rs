@@ -1,9 +1,9 @@
 //! Counting: what became of requests, by window and by second.
 
-use super::plan::{Good, Plan};
+use super::plan::{CallersPlan, Good};
 use super::prompts::Request;
 use crate::history::End;
-use crate::load::{Histogram, Outcome};
+use crate::load::{ClientOutcome, Histogram};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub(super) struct Tally {
 /// One request that is over.
 pub(super) struct Done<'a> {
     pub(super) request: &'a Request,
-    pub(super) outcome: &'a Outcome,
+    pub(super) outcome: &'a ClientOutcome,
     pub(super) good: Good,
     pub(super) started: Instant,
     pub(super) due: Instant,
@@ -71,10 +71,10 @@ struct Second {
 pub struct Account {
     pub name: String,
     /// Of the whole run.
-    pub whole: Counts,
+    pub whole: CallerCounts,
     /// Of requests that were due in each window.
-    pub windows: BTreeMap<String, Counts>,
-    pub series: Series,
+    pub windows: BTreeMap<String, CallerCounts>,
+    pub series: CallerSeries,
     /// Requests that were due and not sent, because too many were open.
     pub unsent: u64,
     /// Answers by the model that they named.
@@ -86,7 +86,7 @@ pub struct Account {
 
 /// Counts of requests.
 #[derive(Clone, Debug, Serialize)]
-pub struct Counts {
+pub struct CallerCounts {
     pub sent: u64,
     /// To the end.
     pub answered: u64,
@@ -103,16 +103,16 @@ pub struct Counts {
     /// Of answered requests, as many as were asked for.
     pub output_tokens: u64,
     /// From due to the first event of a stream.
-    pub first_token: Quantiles,
+    pub first_token: LatencyQuantiles,
     /// From due to the last byte.
-    pub latency: Quantiles,
+    pub latency: LatencyQuantiles,
     /// From the request's last byte to the end of a refusal.
-    pub shed_after: Quantiles,
+    pub shed_after: LatencyQuantiles,
 }
 
 /// Of times, in milliseconds.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Quantiles {
+pub struct LatencyQuantiles {
     pub count: u64,
     pub mean_ms: f64,
     pub p50_ms: f64,
@@ -123,7 +123,7 @@ pub struct Quantiles {
 
 /// One number for each second of the run.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Series {
+pub struct CallerSeries {
     /// By when they were due.
     pub sent: Vec<u32>,
     /// By when they ended, as the next three.
@@ -137,7 +137,7 @@ pub struct Series {
 }
 
 impl Tally {
-    pub(super) fn new(plan: &Plan) -> Self {
+    pub(super) fn new(plan: &CallersPlan) -> Self {
         let windows = plan.windows.iter();
         let windows = windows.map(|(name, range)| (name.clone(), (*range, Counted::default())));
         Self { windows: windows.collect(), ..Self::default() }
@@ -229,8 +229,8 @@ impl Tally {
         }
     }
 
-    fn series(&self) -> Series {
-        let mut series = Series::default();
+    fn series(&self) -> CallerSeries {
+        let mut series = CallerSeries::default();
         for second in &self.seconds {
             series.sent.push(second.sent);
             series.answered.push(second.answered);
@@ -290,8 +290,8 @@ impl Counted {
         self.shed_after.add(&other.shed_after);
     }
 
-    fn counts(&self) -> Counts {
-        Counts {
+    fn counts(&self) -> CallerCounts {
+        CallerCounts {
             sent: self.sent,
             answered: self.answered,
             good: self.good,
@@ -336,10 +336,10 @@ fn is_good(done: &Done<'_>) -> bool {
         && within(Some(done.ended.saturating_duration_since(done.due)), done.good.whole_ms)
 }
 
-fn quantiles(histogram: &Histogram) -> Quantiles {
+fn quantiles(histogram: &Histogram) -> LatencyQuantiles {
     let at = |share| histogram.quantile(share) as f64 / 1e6;
     let summary = histogram.summary();
-    Quantiles {
+    LatencyQuantiles {
         count: summary.count,
         mean_ms: summary.mean_us / 1e3,
         p50_ms: at(0.5),

@@ -1,6 +1,6 @@
 //! What the API server asks, and the answers.
 
-use super::{Plan, signal};
+use super::{ExternalPlan, signal};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -12,7 +12,7 @@ const GROUP_VERSION: &str = "external.metrics.k8s.io/v1beta1";
 
 /// Answers one request.
 pub(super) async fn answer(
-    plan: &Plan,
+    plan: &ExternalPlan,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let metrics = plan.source.metrics();

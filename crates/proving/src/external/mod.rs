@@ -20,18 +20,18 @@ use tokio_rustls::TlsAcceptor;
 
 /// Whom it asks, and where it answers.
 #[derive(Clone, Debug, clap::Parser)]
-pub struct Plan {
+pub struct ExternalPlan {
     /// Where the API server reaches it, over TLS
     #[arg(long)]
     pub listen: SocketAddr,
     /// Who asks for replicas
     #[command(subcommand)]
-    pub source: Source,
+    pub source: ExternalSource,
 }
 
 /// Who asks for replicas.
 #[derive(Clone, Debug, clap::Subcommand)]
-pub enum Source {
+pub enum ExternalSource {
     /// llm-d's loop on latency, as `wanted-replicas`, and what engines work on, as `running-requests`
     Slo(Slo),
     /// Flyball's operator, as `flyball_model_recommended_replicas`
@@ -56,24 +56,24 @@ pub struct Slo {
     pub deployment: String,
     /// What each namespace's model aims at: milliseconds to the first token and between tokens
     #[arg(long, value_name = "NAMESPACE=FIRST/BETWEEN", required = true, value_parser = objectives)]
-    pub objectives: Vec<(String, Objectives)>,
+    pub objectives: Vec<(String, ExternalObjectives)>,
 }
 
 /// What one model aims at.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Objectives {
+pub struct ExternalObjectives {
     /// Milliseconds to the first token.
     pub first_token_ms: f64,
     /// Milliseconds between tokens.
     pub between_tokens_ms: f64,
 }
 
-fn objectives(text: &str) -> Result<(String, Objectives), String> {
+fn objectives(text: &str) -> Result<(String, ExternalObjectives), String> {
     let read = || {
         let (namespace, times) = text.split_once('=')?;
         let (first, between) = times.split_once('/')?;
         let (first_token_ms, between_tokens_ms) = (first.parse().ok()?, between.parse().ok()?);
-        Some((namespace.to_owned(), Objectives { first_token_ms, between_tokens_ms }))
+        Some((namespace.to_owned(), ExternalObjectives { first_token_ms, between_tokens_ms }))
     };
     read().ok_or_else(|| format!("{text:?} is not like ramp=3000/100"))
 }
@@ -81,7 +81,7 @@ fn objectives(text: &str) -> Result<(String, Objectives), String> {
 /// Requests that the engines of a namespace work on.
 const RUNNING: &str = "running-requests";
 
-impl Source {
+impl ExternalSource {
     /// The metrics' names, as an HPA asks for them.
     const fn metrics(&self) -> &'static [&'static str] {
         match self {
@@ -92,7 +92,7 @@ impl Source {
 }
 
 /// Answers until it is ended.
-pub async fn run(plan: Plan) -> Result<()> {
+pub async fn run(plan: ExternalPlan) -> Result<()> {
     let tls = acceptor()?;
     let listener = TcpListener::bind(plan.listen).await.context("listening for the API server")?;
     let plan = Arc::new(plan);

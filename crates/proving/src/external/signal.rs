@@ -1,6 +1,6 @@
 //! How many replicas the loop asks for now.
 
-use super::{Objectives, RUNNING, Slo, Source};
+use super::{ExternalObjectives, ExternalSource, RUNNING, Slo};
 use anyhow::{Context, Result, ensure};
 use flyball_simulator::rivals::llmd::SloAware;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -17,12 +17,16 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) const RECOMMENDED: &str = "flyball_model_recommended_replicas";
 
 /// The number of a namespace's model. `None` where nobody asks for any.
-pub(super) async fn wanted(source: &Source, namespace: &str, metric: &str) -> Result<Option<u32>> {
+pub(super) async fn wanted(
+    source: &ExternalSource,
+    namespace: &str,
+    metric: &str,
+) -> Result<Option<u32>> {
     match source {
-        Source::Slo(slo) if metric == RUNNING => running(slo, namespace).await,
-        Source::Slo(slo) => wanted_by_slo(slo, namespace).await.map(Some),
+        ExternalSource::Slo(slo) if metric == RUNNING => running(slo, namespace).await,
+        ExternalSource::Slo(slo) => wanted_by_slo(slo, namespace).await.map(Some),
         // Prometheus drops the series of a target that is down, and its adapter has nothing to hand on.
-        Source::Recommended { operator } => {
+        ExternalSource::Recommended { operator } => {
             let page = get(*operator, "/metrics").await;
             Ok(page.ok().and_then(|page| recommended(&page, namespace)))
         }
@@ -66,7 +70,7 @@ async fn ask(plan: &Slo, query: &str) -> Result<Value> {
 
 /// 90th percentiles over half a minute against the objectives, the worse of the two, at most two,
 /// averaged over 45 s: the guide's recording rules in one line.
-fn query(plan: &Objectives, namespace: &str) -> String {
+fn query(plan: &ExternalObjectives, namespace: &str) -> String {
     let share = |metric: &str, objective_ms: f64| {
         let objective = objective_ms / 1e3;
         format!(

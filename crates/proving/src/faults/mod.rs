@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 /// What a proxy did so far. A run whose fault hit nothing proves nothing.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub struct FaultCounts {
     /// Connections.
     pub connections: AtomicU64,
     /// Connections that had something coming.
@@ -34,7 +34,7 @@ pub struct Proxy {
     listener: TcpListener,
     upstream: SocketAddr,
     script: Script,
-    counts: Arc<Counts>,
+    counts: Arc<FaultCounts>,
 }
 
 impl Proxy {
@@ -50,7 +50,7 @@ impl Proxy {
     }
 
     /// What it did so far.
-    pub fn counts(&self) -> Arc<Counts> {
+    pub fn counts(&self) -> Arc<FaultCounts> {
         Arc::clone(&self.counts)
     }
 

@@ -1,8 +1,8 @@
 //! One connection: two lines, each of which may end both.
 
-use super::{Counts, MOST_HELD, reset};
+use super::{FaultCounts, MOST_HELD, reset};
 use crate::sockets;
-use flyball_simulator::network::{Direction, Fate, Line, Step};
+use flyball_simulator::network::{Direction, Fate, Line, NetworkStep};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -28,7 +28,7 @@ pub(super) async fn run(
     mut client: TcpStream,
     upstream: SocketAddr,
     fate: &Fate,
-    counts: &Counts,
+    counts: &FaultCounts,
 ) -> io::Result<()> {
     let mut server = match sockets::connect(upstream, 0).await {
         Ok(server) => server,
@@ -80,28 +80,28 @@ async fn direction(
     from: &mut ReadHalf<'_>,
     to: &mut WriteHalf<'_>,
     mut line: Line,
-    counts: &Counts,
+    counts: &FaultCounts,
 ) -> io::Result<End> {
     let mut buffer = vec![0; READ_BYTES];
     // A rule at byte 0 happens before any byte.
     let mut count = 0;
     loop {
         for step in line.feed(&buffer[..count]) {
-            if !matches!(step, Step::Write(_)) {
+            if !matches!(step, NetworkStep::Write(_)) {
                 counts.steps.fetch_add(1, Ordering::Relaxed);
             }
             match step {
-                Step::Write(bytes) => to.write_all(&bytes).await?,
-                Step::Wait(time) => {
+                NetworkStep::Write(bytes) => to.write_all(&bytes).await?,
+                NetworkStep::Wait(time) => {
                     tokio::time::sleep(Duration::from_secs_f64(time.get())).await;
                 }
-                Step::Stall => return stalled(from).await,
-                Step::HalfClose => {
+                NetworkStep::Stall => return stalled(from).await,
+                NetworkStep::HalfClose => {
                     to.shutdown().await?;
                     return Ok(End::Closed);
                 }
-                Step::Reset => return Ok(End::Reset),
-                Step::Close => return Ok(End::Close),
+                NetworkStep::Reset => return Ok(End::Reset),
+                NetworkStep::Close => return Ok(End::Close),
             }
         }
         count = from.read(&mut buffer).await?;

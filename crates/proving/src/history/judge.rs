@@ -1,12 +1,12 @@
 //! What must hold of a history.
 
-use super::{End, Record};
+use super::{End, HistoryRecord};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// What a history shows.
 #[derive(Debug, Default, PartialEq, Serialize)]
-pub struct Verdict {
+pub struct HistoryVerdict {
     pub requests: u64,
     /// By how they ended.
     pub ends: BTreeMap<&'static str, u64>,
@@ -23,14 +23,14 @@ pub struct Verdict {
     /// Asked again on a second connection.
     pub tried_again: u64,
     /// The first few of what must not be.
-    pub examples: Vec<Record>,
+    pub examples: Vec<HistoryRecord>,
 }
 
 const EXAMPLES: usize = 10;
 
 /// Judges a history.
-pub fn judge(records: impl IntoIterator<Item = Record>) -> Verdict {
-    let mut verdict = Verdict::default();
+pub fn judge(records: impl IntoIterator<Item = HistoryRecord>) -> HistoryVerdict {
+    let mut verdict = HistoryVerdict::default();
     for record in records {
         verdict.requests += 1;
         *verdict.ends.entry(record.end.name()).or_default() += 1;
@@ -70,7 +70,7 @@ pub fn judge(records: impl IntoIterator<Item = Record>) -> Verdict {
 }
 
 /// The error event has a type that clients take for the server's fault, not for their own.
-fn is_retryable(record: &Record) -> bool {
+fn is_retryable(record: &HistoryRecord) -> bool {
     let note = record.note.as_deref().unwrap_or("");
     !note.contains("invalid_request") && note.contains("\"type\"")
 }
@@ -79,8 +79,8 @@ fn is_retryable(record: &Record) -> bool {
 mod tests {
     use super::*;
 
-    fn record(end: End, began: bool, note: &str) -> Record {
-        Record {
+    fn record(end: End, began: bool, note: &str) -> HistoryRecord {
+        HistoryRecord {
             number: 1,
             habit: "plain".to_owned(),
             due: 0.0,

@@ -6,7 +6,7 @@
 
 mod judge;
 
-pub use judge::{Verdict, judge};
+pub use judge::{HistoryVerdict, judge};
 
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -57,7 +57,7 @@ impl End {
 
 /// One request. Times are seconds from the start of the load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct HistoryRecord {
     pub number: u64,
     /// How its client behaved.
     pub habit: String,
@@ -88,7 +88,7 @@ impl Writer {
     }
 
     /// Adds one line. A history that cannot be written is found out when it is judged: it is short.
-    pub fn write(&self, record: &Record) {
+    pub fn write(&self, record: &HistoryRecord) {
         let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Ok(line) = serde_json::to_string(record) {
             let _ = writeln!(file, "{line}");

@@ -33,7 +33,7 @@ pub struct Message {
 
 impl Bodies {
     /// Bodies of about so many bytes, in plain words, with quotes and line ends as JSON has them.
-    pub fn new(plan: &super::Plan) -> Self {
+    pub fn new(plan: &super::LoadPlan) -> Self {
         let opening = format!(
             r#"{{"model":"{}","stream":{},"max_tokens":{},"messages":[{{"role":"user","content":""#,
             plan.model, plan.stream, plan.max_tokens
@@ -102,7 +102,7 @@ fn words(seed: u64, room: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Plan;
+    use super::super::LoadPlan;
     use super::*;
     use clap::Parser;
 
@@ -110,7 +110,7 @@ mod tests {
     fn a_body_is_valid_json_of_the_asked_size_and_no_two_are_alike() {
         for size in [1_024usize, 400_000] {
             let text = format!("load --target 127.0.0.1:1 --body-bytes {size} --stream");
-            let plan = Plan::parse_from(text.split(' '));
+            let plan = LoadPlan::parse_from(text.split(' '));
             let bodies = Bodies::new(&plan);
             let whole = |number| {
                 let message = bodies.message(number);

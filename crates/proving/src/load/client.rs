@@ -3,7 +3,7 @@
 use super::bodies::Message;
 use super::histogram::Histogram;
 use super::named::Named;
-use super::plan::Plan;
+use super::plan::LoadPlan;
 use crate::history::End;
 use crate::http::{BodyReader, Finder, HEAD_BYTES, Head, answer_head, header_of};
 use crate::sockets;
@@ -50,7 +50,7 @@ impl Habit {
 
 /// How a request went.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct ClientOutcome {
     pub end: End,
     /// Of the answer; 0 without one.
     pub status: u16,
@@ -96,7 +96,7 @@ const MOST_TRIES: u32 = 4;
 
 impl Client {
     /// The `index`-th client of a plan.
-    pub fn new(plan: &Plan, index: usize) -> Self {
+    pub fn new(plan: &LoadPlan, index: usize) -> Self {
         let deadline = Duration::from_secs_f64(plan.deadline_seconds);
         let mut client = Self::to(plan.target.clone(), index, deadline);
         client.source = (index % usize::from(plan.sources.max(1))) as u8;
@@ -131,7 +131,7 @@ impl Client {
         message: &Message,
         habit: Habit,
         between: &mut Histogram,
-    ) -> Outcome {
+    ) -> ClientOutcome {
         let begun = Instant::now();
         let leaves = match habit {
             Habit::Leaves { after } => after < self.deadline,
@@ -145,7 +145,7 @@ impl Client {
         loop {
             tries += 1;
             let reused = self.connection.is_some();
-            let mut outcome = Outcome::new(tries);
+            let mut outcome = ClientOutcome::new(tries);
             let asked = self.ask_once(message, habit, between, &mut outcome);
             match timeout_at(deadline, asked).await {
                 Ok(Ok(closes)) => {
@@ -185,7 +185,7 @@ impl Client {
         message: &Message,
         habit: Habit,
         between: &mut Histogram,
-        outcome: &mut Outcome,
+        outcome: &mut ClientOutcome,
     ) -> io::Result<bool> {
         outcome.end = End::Refused;
         let mut connection = match self.connection.take() {
@@ -244,7 +244,7 @@ impl Client {
         streams: bool,
         habit: Habit,
         between: &mut Histogram,
-        outcome: &mut Outcome,
+        outcome: &mut ClientOutcome,
     ) -> io::Result<()> {
         let mut body = BodyReader::new(head.framing);
         let (events, done, error) = (&mut self.events, &mut self.done, &mut self.error);
@@ -304,7 +304,7 @@ impl Client {
     }
 
     /// How an answer that was framed whole ended.
-    fn judge(&self, head: &Head, streams: bool, outcome: &Outcome) -> End {
+    fn judge(&self, head: &Head, streams: bool, outcome: &ClientOutcome) -> End {
         if head.status != 200 {
             End::Status
         } else if !streams || self.done.count > 0 {
@@ -318,7 +318,7 @@ impl Client {
     }
 }
 
-impl Outcome {
+impl ClientOutcome {
     fn new(tries: u32) -> Self {
         Self {
             end: End::Refused,

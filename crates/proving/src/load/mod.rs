@@ -14,11 +14,11 @@ mod open;
 mod plan;
 
 pub use bodies::{Bodies, Message};
-pub use client::{Client, Habit, Outcome};
+pub use client::{Client, ClientOutcome, Habit};
 pub use histogram::{Histogram, Summary};
-pub use plan::Plan;
+pub use plan::LoadPlan;
 
-use crate::history::{End, Record, Writer};
+use crate::history::{End, HistoryRecord, Writer};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io;
@@ -29,7 +29,7 @@ use tokio::time::Instant;
 
 /// What a run found.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct LoadReport {
     /// Requests that were answered whole.
     pub answered: u64,
     /// Requests that ended otherwise, by how.
@@ -52,7 +52,7 @@ pub struct Report {
 
 /// What all connections share.
 pub(crate) struct Shared {
-    plan: Plan,
+    plan: LoadPlan,
     bodies: Bodies,
     number: AtomicU64,
     open: AtomicU64,
@@ -64,7 +64,7 @@ pub(crate) struct Shared {
 }
 
 /// Runs to the end of the plan and says what was found.
-pub async fn run(plan: Plan) -> io::Result<Report> {
+pub async fn run(plan: LoadPlan) -> io::Result<LoadReport> {
     let history = plan.history.as_deref().map(Writer::create).transpose()?;
     let started = Instant::now();
     let shared = Arc::new(Shared {
@@ -87,7 +87,7 @@ pub async fn run(plan: Plan) -> io::Result<Report> {
     };
     let mut all = Tally::default();
     tallies.iter().for_each(|tally| all.add(tally));
-    Ok(Report {
+    Ok(LoadReport {
         answered: all.answered,
         otherwise: all.otherwise,
         events: all.events,
@@ -135,7 +135,7 @@ impl Shared {
         let ended = Instant::now();
         let since = |at: Instant| at.saturating_duration_since(self.started).as_secs_f64();
         if let Some(history) = &self.history {
-            history.write(&Record {
+            history.write(&HistoryRecord {
                 number,
                 habit: habit.name().to_owned(),
                 due: since(due),
@@ -172,7 +172,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    fn count(&mut self, due: Instant, ended: Instant, outcome: &Outcome, warm: bool) {
+    fn count(&mut self, due: Instant, ended: Instant, outcome: &ClientOutcome, warm: bool) {
         let nanos = |at: Instant| {
             u64::try_from(at.saturating_duration_since(due).as_nanos()).unwrap_or(u64::MAX)
         };

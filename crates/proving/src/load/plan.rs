@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// A load generator for chat completions. Prints one JSON object.
 #[derive(Clone, Debug, Parser)]
-pub struct Plan {
+pub struct LoadPlan {
     /// Where to ask; with several, connection after connection takes the next, and what one refuses
     /// another is asked
     #[arg(long, value_delimiter = ',', required = true)]
@@ -61,7 +61,7 @@ pub struct Plan {
     pub half_close_percent: u64,
 }
 
-impl Plan {
+impl LoadPlan {
     /// How long new requests are made.
     pub fn length(&self) -> Duration {
         Duration::from_secs_f64(self.seconds)

@@ -29,7 +29,7 @@ use tokio::time::Instant;
 
 /// What is played, and against whom.
 #[derive(Clone, Debug, clap::Parser)]
-pub struct Plan {
+pub struct ReplayPlan {
     /// The trace; prompts without named blocks are alike in nothing
     #[arg(long)]
     pub trace: PathBuf,
@@ -64,7 +64,7 @@ pub struct Plan {
 
 /// What came of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Report {
+pub struct ReplayReport {
     /// Requests sent.
     pub requests: u64,
     /// Those with a whole answer.
@@ -90,15 +90,15 @@ pub struct Report {
 }
 
 /// Plays the trace to its end.
-pub async fn run(plan: Plan) -> Result<Report> {
+pub async fn run(plan: ReplayPlan) -> Result<ReplayReport> {
     ensure!(plan.faster > 0.0, "--faster must be above 0");
     ensure!(!plan.target.is_empty(), "--target names no gateway");
     let trace = read(&plan)?;
-    let mut report = Report {
+    let mut report = ReplayReport {
         requests: trace.requests.len() as u64,
         prompt_tokens: trace.requests.iter().map(|request| u64::from(request.prompt)).sum(),
         shared_share: flyball_simulator::affinity::infinite_hit_share(&trace),
-        ..Report::default()
+        ..ReplayReport::default()
     };
     let slots = Arc::new(Semaphore::new(plan.most));
     let deadline = Duration::from_secs_f64(plan.deadline_seconds);
@@ -151,7 +151,7 @@ pub async fn run(plan: Plan) -> Result<Report> {
     Ok(report)
 }
 
-fn read(plan: &Plan) -> Result<Trace> {
+fn read(plan: &ReplayPlan) -> Result<Trace> {
     let mut loaded = load::open(&plan.trace)?;
     ensure!(loaded.parts.len() == 1, "{} holds several models", plan.trace.display());
     let Some(Traffic::Trace(mut trace)) = loaded.parts.pop().map(|part| part.traffic) else {

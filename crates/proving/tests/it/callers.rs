@@ -1,19 +1,19 @@
 //! What each caller is said to have got is what the engine did.
 
 use super::upstream;
-use flyball_emulator::{Emulator, Faults, Settings};
-use flyball_proving::callers::{Plan, Report, run};
+use flyball_emulator::{Emulator, EmulatorSettings, Faults};
+use flyball_proving::callers::{CallersPlan, CallersReport, run};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-async fn played(plan: Value) -> Report {
-    let plan: Plan = serde_json::from_value(plan).unwrap();
+async fn played(plan: Value) -> CallersReport {
+    let plan: CallersPlan = serde_json::from_value(plan).unwrap();
     run(plan).await.unwrap()
 }
 
 #[tokio::test]
 async fn counts_agree_with_those_of_the_engine() {
-    let engine = Emulator::start(Settings::quick()).unwrap();
+    let engine = Emulator::start(EmulatorSettings::quick()).unwrap();
     let report = played(json!({
         "targets": [engine.address], "seconds": 3.0, "names_models": true,
         "windows": {"late": [1.0, 3.0]},
@@ -59,7 +59,7 @@ async fn counts_agree_with_those_of_the_engine() {
 
 #[tokio::test]
 async fn only_answers_in_time_are_good() {
-    let engine = Emulator::start(Settings::quick()).unwrap();
+    let engine = Emulator::start(EmulatorSettings::quick()).unwrap();
     // A step takes 5 ms: an answer of 40 tokens at least 200 ms.
     let report = played(json!({
         "targets": [engine.address], "seconds": 0.5,
@@ -81,7 +81,7 @@ async fn only_answers_in_time_are_good() {
 
 #[tokio::test]
 async fn who_hangs_up_is_counted_as_that_and_reaches_the_engine() {
-    let engine = Emulator::start(Settings::quick()).unwrap();
+    let engine = Emulator::start(EmulatorSettings::quick()).unwrap();
     let report = played(json!({
         "targets": [engine.address], "seconds": 0.5,
         "callers": [{"name": "gone", "model": "emulated", "rate": 40, "prompt_tokens": [50, 50],
@@ -114,7 +114,10 @@ async fn requests_are_dealt_over_targets_and_end_when_all_are_sent() {
 
 #[tokio::test]
 async fn a_rate_follows_its_stages() {
-    let engine = Emulator::start(Settings { faults: Faults::default(), ..Settings::quick() });
+    let engine = Emulator::start(EmulatorSettings {
+        faults: Faults::default(),
+        ..EmulatorSettings::quick()
+    });
     let engine = engine.unwrap();
     let report = played(json!({
         "targets": [engine.address], "seconds": 2.0,

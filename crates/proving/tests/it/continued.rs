@@ -1,10 +1,10 @@
 //! Engines that break off in the middle, and clients that do not notice.
 
-use flyball_emulator::{Emulator, Faults, Settings as Emulated};
-use flyball_gateway::fleet::{Endpoint, Found, Listing};
-use flyball_gateway::meter::{Finished, Outcome};
+use flyball_emulator::{Emulator, EmulatorSettings as Emulated, Faults};
+use flyball_gateway::fleet::{FleetEndpoint, FoundEngines, Listing};
+use flyball_gateway::meter::{Finished, RequestOutcome};
 use flyball_gateway::serve::{self, Listener};
-use flyball_gateway::settings::{Engine as Kind, Settings};
+use flyball_gateway::settings::{GatewayEngine as Kind, GatewaySettingsFile};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -14,14 +14,14 @@ use tokio::net::TcpStream;
 
 /// How requests ended, and how often each was continued.
 #[derive(Default)]
-struct Ear(Mutex<Vec<(Outcome, u32)>>);
+struct Ear(Mutex<Vec<(RequestOutcome, u32)>>);
 
 impl Listener for Ear {
     fn finished(&self, finished: &Finished<'_>) {
         self.0.lock().unwrap().push((finished.outcome, finished.continued));
     }
 
-    fn cancelled(&self, _: &Arc<Endpoint>) {}
+    fn cancelled(&self, _: &Arc<FleetEndpoint>) {}
 }
 
 /// The text and the usage that a client ends up with.
@@ -48,11 +48,11 @@ async fn every_text_is_as_if_nothing_had_broken() {
     let cuts = Faults { truncate_after_tokens: Some(23), share: 0.5, ..Faults::default() };
     let bad = Emulator::start(Emulated { faults: cuts, ..Emulated::quick() }).unwrap();
     let good = Emulator::start(Emulated::quick()).unwrap();
-    let mut settings = Settings { threads: 1, ..Settings::default() };
+    let mut settings = GatewaySettingsFile { threads: 1, ..GatewaySettingsFile::default() };
     settings.listen.set_port(0);
     let ear = Arc::new(Ear::default());
     let gateway = serve::start(&settings, Arc::clone(&ear) as Arc<dyn Listener>).unwrap();
-    let found = [&bad, &good].map(|engine| Found {
+    let found = [&bad, &good].map(|engine| FoundEngines {
         name: engine.address.to_string(),
         address: engine.address,
         draining: false,
@@ -89,7 +89,7 @@ async fn every_text_is_as_if_nothing_had_broken() {
     }
     let finished = ear.0.lock().unwrap().clone();
     assert_eq!(finished.len(), requests);
-    assert!(finished.iter().all(|(outcome, _)| *outcome == Outcome::Answered));
+    assert!(finished.iter().all(|(outcome, _)| *outcome == RequestOutcome::Answered));
     let continued: u32 = finished.iter().map(|(_, continued)| continued).sum();
     // Half of those that the bad one got, unless its breaker kept them away.
     println!("{continued} of {requests} streams were continued");

@@ -4,10 +4,10 @@ use super::upstream;
 use clap::Parser;
 use flyball_proving::faults::Proxy;
 use flyball_proving::history::End;
-use flyball_proving::load::{Bodies, Client, Habit, Histogram, Outcome, Plan};
-use flyball_simulator::cluster::{self, Answer, Fault};
+use flyball_proving::load::{Bodies, Client, ClientOutcome, Habit, Histogram, LoadPlan};
+use flyball_simulator::cluster::{self, AnsweredBy, Fault};
 use flyball_simulator::network::Script;
-use flyball_simulator::policy::{Order, Policy, Sight};
+use flyball_simulator::policy::{PolicyView, ScaleOrder, ScalingPolicy};
 use flyball_simulator::scenario::Scenario;
 use flyball_simulator::seconds::Seconds;
 use std::net::SocketAddr;
@@ -25,14 +25,14 @@ enum Fared {
 }
 
 /// Asks through a proxy with this script, one connection after the other.
-async fn on_sockets(script: &str) -> Vec<(Fared, Outcome)> {
+async fn on_sockets(script: &str) -> Vec<(Fared, ClientOutcome)> {
     let target = upstream(TOKENS).await;
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let proxy = Proxy::bind(any, target, Script::from_toml(script).unwrap()).unwrap();
     let address = proxy.address().unwrap();
     let relay = tokio::spawn(proxy.run());
     let text = format!("load --target {address} --stream --deadline-seconds 100");
-    let plan = Plan::parse_from(text.split(' '));
+    let plan = LoadPlan::parse_from(text.split(' '));
     let bodies = Bodies::new(&plan);
     let mut fared = Vec::new();
     for number in 0..REQUESTS {
@@ -54,7 +54,7 @@ async fn on_sockets(script: &str) -> Vec<(Fared, Outcome)> {
 
 struct Still;
 
-impl Policy for Still {
+impl ScalingPolicy for Still {
     fn name(&self) -> &str {
         "still"
     }
@@ -63,8 +63,8 @@ impl Policy for Still {
         Seconds(60.0)
     }
 
-    fn decide(&mut self, _: &Sight<'_>) -> Order {
-        Order::Scale(vec![flyball_core::units::Replicas::new(1)])
+    fn decide(&mut self, _: &PolicyView<'_>) -> ScaleOrder {
+        ScaleOrder::Scale(vec![flyball_core::units::Replicas::new(1)])
     }
 }
 
@@ -78,10 +78,10 @@ fn in_the_cluster(script: &str) -> Vec<(Fared, Option<f64>)> {
     let history = &run.histories[0];
     let ends = history.answers.iter().zip(&history.ends);
     ends.map(|((arrived, _), end)| match end {
-        Answer::Finished { first, .. } => (Fared::Answered, Some((*first - *arrived).get())),
-        Answer::Refused => (Fared::Refused, None),
-        Answer::Killed => (Fared::Broken, None),
-        Answer::HungUp => panic!("nobody hangs up here"),
+        AnsweredBy::Finished { first, .. } => (Fared::Answered, Some((*first - *arrived).get())),
+        AnsweredBy::Refused => (Fared::Refused, None),
+        AnsweredBy::Killed => (Fared::Broken, None),
+        AnsweredBy::HungUp => panic!("nobody hangs up here"),
     })
     .collect()
 }

@@ -1,12 +1,14 @@
 //! Engines tell what they forget, and gateways hope for less.
 
-use flyball_emulator::{Emulator, Running as Engine, Settings as Emulated, Shape};
-use flyball_gateway::fleet::{Endpoint, Found, Listing};
-use flyball_gateway::kv_events::{self, Standing};
+use flyball_emulator::{
+    Emulator, EmulatorSettings as Emulated, EventShape, RunningEmulator as Engine,
+};
+use flyball_gateway::fleet::{FleetEndpoint, FoundEngines, Listing};
+use flyball_gateway::kv_events::{self, EventsStatus};
 use flyball_gateway::meter::Finished;
-use flyball_gateway::serve::{self, Listener, Running as Gateway};
-use flyball_gateway::settings::{Engine as Kind, Settings};
-use flyball_routing::Moment;
+use flyball_gateway::serve::{self, Listener, RunningGateway as Gateway};
+use flyball_gateway::settings::{GatewayEngine as Kind, GatewaySettingsFile};
+use flyball_routing::ObservedMoment;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -33,11 +35,11 @@ impl Listener for Ear {
         self.0.lock().unwrap().push(Hope { hoped, cached: finished.usage.cached.unwrap_or(0) });
     }
 
-    fn cancelled(&self, _: &Arc<Endpoint>) {}
+    fn cancelled(&self, _: &Arc<FleetEndpoint>) {}
 }
 
 /// Two engines whose caches hold 8,192 tokens each, on two addresses with the same port for events.
-fn engines(shape: Shape) -> [Engine; 2] {
+fn engines(shape: EventShape) -> [Engine; 2] {
     let start = |address: [u8; 4], port| {
         let mut settings = Emulated::quick();
         settings.speed.settings.blocks = 512;
@@ -56,20 +58,20 @@ struct Rig {
     _engines: [Engine; 2],
     gateway: Arc<Gateway>,
     ear: Arc<Ear>,
-    standing: Arc<Standing>,
+    standing: Arc<EventsStatus>,
     hearing: JoinHandle<()>,
 }
 
 impl Rig {
-    async fn start(hears: bool, shape: Shape) -> Self {
+    async fn start(hears: bool, shape: EventShape) -> Self {
         let engines = engines(shape);
-        let mut settings = Settings { threads: 1, ..Settings::default() };
+        let mut settings = GatewaySettingsFile { threads: 1, ..GatewaySettingsFile::default() };
         settings.listen.set_port(0);
         let ear = Arc::new(Ear::default());
         let gateway = serve::start(&settings, Arc::clone(&ear) as Arc<dyn Listener>).unwrap();
         let gateway = Arc::new(gateway);
         // By names of their own, so that each gets the same conversations every time.
-        let found = engines.iter().zip(["one", "two"]).map(|(engine, name)| Found {
+        let found = engines.iter().zip(["one", "two"]).map(|(engine, name)| FoundEngines {
             name: name.to_owned(),
             address: engine.address,
             draining: false,
@@ -77,7 +79,7 @@ impl Rig {
             uid: None,
         });
         gateway.list(&Listing { models: [("emulated".to_owned(), found.collect())].into() });
-        let standing = Arc::new(Standing::default());
+        let standing = Arc::new(EventsStatus::default());
         let port = engines[0].kv_events.unwrap().port();
         let ports = BTreeMap::from([("emulated".to_owned(), port)]);
         let fleet = Arc::clone(&gateway);
@@ -104,7 +106,7 @@ impl Rig {
     }
 
     /// Whether both engines told that what was used before this is gone.
-    fn forgot(&self, since: Moment) -> bool {
+    fn forgot(&self, since: ObservedMoment) -> bool {
         let fleet = self.gateway.fleet();
         let mut forgot = fleet.endpoints().map(|endpoint| endpoint.forgot());
         forgot.all(|forgot| forgot.is_some_and(|forgot| since.is_before(forgot)))
@@ -143,11 +145,11 @@ async fn ask(address: SocketAddr, conversation: u32) {
 ///
 /// How many hopes are kept and what that is worth is measured where time is virtual:
 /// `simulator::affinity`. Here it is whether the news arrive and are heeded.
-async fn twice(hears: bool, shape: Shape) -> [Vec<Hope>; 2] {
+async fn twice(hears: bool, shape: EventShape) -> [Vec<Hope>; 2] {
     let rig = Rig::start(hears, shape).await;
     rig.ask(0..6).await;
     let there = rig.ask(0..6).await;
-    let used = Moment::of_millis(rig.gateway.began().elapsed().as_millis() as u64);
+    let used = ObservedMoment::of_millis(rig.gateway.began().elapsed().as_millis() as u64);
     // Times are kept in quarters of a second: what comes now comes later than the six.
     tokio::time::sleep(Duration::from_millis(300)).await;
     rig.ask(100..180).await;
@@ -162,14 +164,14 @@ const HOPED: u64 = 4 * 256;
 
 #[tokio::test]
 async fn what_is_gone_is_hoped_for_by_who_is_deaf() {
-    let [there, gone] = twice(false, Shape::Map).await;
+    let [there, gone] = twice(false, EventShape::Map).await;
     assert!(there.iter().all(|one| one.hoped == HOPED && one.cached > 0), "{there:?}");
     assert_eq!(gone, [Hope { hoped: HOPED, cached: 0 }; 6]);
 }
 
 #[tokio::test]
 async fn what_is_gone_is_not_hoped_for() {
-    for shape in [Shape::Map, Shape::Array] {
+    for shape in [EventShape::Map, EventShape::Array] {
         let [there, gone] = twice(true, shape).await;
         assert!(there.iter().all(|one| one.hoped == HOPED && one.cached > 0), "{there:?}");
         assert_eq!(gone, [Hope { hoped: 0, cached: 0 }; 6], "{shape:?}");

@@ -2,12 +2,12 @@
 
 use super::upstream;
 use clap::Parser;
-use flyball_proving::history::{End, Record, judge};
-use flyball_proving::load::{Plan, run};
+use flyball_proving::history::{End, HistoryRecord, judge};
+use flyball_proving::load::{LoadPlan, run};
 
-fn plan(target: std::net::SocketAddr, more: &str) -> Plan {
+fn plan(target: std::net::SocketAddr, more: &str) -> LoadPlan {
     let text = format!("load --target {target} --connections 4 {more}");
-    Plan::parse_from(text.split_whitespace())
+    LoadPlan::parse_from(text.split_whitespace())
 }
 
 #[tokio::test]
@@ -37,7 +37,7 @@ async fn a_history_has_every_request_and_who_hangs_up_is_not_lost() {
     let report = run(plan(target, &more)).await.unwrap();
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
-    let records: Vec<Record> =
+    let records: Vec<HistoryRecord> =
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let all = report.answered + report.otherwise.values().sum::<u64>();
     assert_eq!(records.len() as u64, all);

@@ -1,11 +1,11 @@
 //! Clients hang up; engines let go, or are found out.
 
-use flyball_emulator::{Emulator, Faults, Running as Engine, Settings as Emulated};
-use flyball_gateway::collect::{self, Standing, Told, Verifier};
-use flyball_gateway::fleet::{Endpoint, Found, Listing};
+use flyball_emulator::{Emulator, EmulatorSettings as Emulated, Faults, RunningEmulator as Engine};
+use flyball_gateway::collect::{self, CollectionStatus, Verifier, VerifierEvent};
+use flyball_gateway::fleet::{FleetEndpoint, FoundEngines, Listing};
 use flyball_gateway::meter::Finished;
-use flyball_gateway::serve::{self, Listener, Running};
-use flyball_gateway::settings::{Engine as Kind, Settings};
+use flyball_gateway::serve::{self, Listener, RunningGateway};
+use flyball_gateway::settings::{GatewayEngine as Kind, GatewaySettingsFile};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -23,16 +23,16 @@ struct Ear(Arc<Verifier>);
 impl Listener for Ear {
     fn finished(&self, _: &Finished<'_>) {}
 
-    fn cancelled(&self, endpoint: &Arc<Endpoint>) {
+    fn cancelled(&self, endpoint: &Arc<FleetEndpoint>) {
         self.0.cancelled(endpoint, Instant::now());
     }
 }
 
 /// A gateway that proves its cancels.
 struct Rig {
-    gateway: Arc<Running>,
+    gateway: Arc<RunningGateway>,
     verifier: Arc<Verifier>,
-    told: Arc<Mutex<Vec<Told>>>,
+    told: Arc<Mutex<Vec<VerifierEvent>>>,
 }
 
 impl Rig {
@@ -40,11 +40,11 @@ impl Rig {
         let told = Arc::new(Mutex::new(Vec::new()));
         let notes = Arc::clone(&told);
         let verifier = Arc::new(Verifier::new(move |one| notes.lock().unwrap().push(one)));
-        let mut settings = Settings { threads: 1, ..Settings::default() };
+        let mut settings = GatewaySettingsFile { threads: 1, ..GatewaySettingsFile::default() };
         settings.listen.set_port(0);
         let ear: Arc<dyn Listener> = Arc::new(Ear(Arc::clone(&verifier)));
         let gateway = Arc::new(serve::start(&settings, ear).unwrap());
-        let found = engines.iter().map(|engine| Found {
+        let found = engines.iter().map(|engine| FoundEngines {
             name: engine.address.to_string(),
             address: engine.address,
             draining: false,
@@ -57,7 +57,7 @@ impl Rig {
 
     /// Runs the story while engines are asked.
     async fn during<T>(&self, story: impl Future<Output = T>) -> T {
-        let (gateway, standing) = (Arc::clone(&self.gateway), Standing::default());
+        let (gateway, standing) = (Arc::clone(&self.gateway), CollectionStatus::default());
         let fleet = move || gateway.fleet();
         let asking = collect::run(&fleet, &self.verifier, &standing, None, std::future::pending());
         tokio::select! {
@@ -69,7 +69,7 @@ impl Rig {
     fn freed(&self) -> Vec<Duration> {
         let told = self.told.lock().unwrap();
         let freed = told.iter().filter_map(|told| match told {
-            Told::Freed(took) => Some(*took),
+            VerifierEvent::Freed(took) => Some(*took),
             _ => None,
         });
         let mut freed: Vec<_> = freed.collect();

@@ -11,14 +11,14 @@ pub use receipt::rfc3339;
 /// A field that cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` {what}")]
-pub struct Problem {
+pub struct ConversionProblem {
     /// Its path; example: `spec.variants[h100].pool`.
     pub field: String,
     /// What is wrong, and what it must be.
     pub what: String,
 }
 
-impl Problem {
+impl ConversionProblem {
     fn of(field: impl Into<String>, what: impl Into<String>) -> Self {
         Self { field: field.into(), what: what.into() }
     }

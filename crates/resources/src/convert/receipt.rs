@@ -1,13 +1,16 @@
 //! Decisions as they are stored.
 
 use crate::decimal;
-use crate::model_service::{Band, Candidate, ChosenLaw, Receipt, SignalSeen, Span, Told, TriedLaw};
+use crate::model_service::{
+    Band, CandidateStatus, CapacityStatus, ChosenLawStatus, ReceiptStatus, SignalSeen, SpanStatus,
+    TriedLawStatus,
+};
 use flyball_core::decision::{self, Action, ModelDecision, Work};
 use flyball_core::ids::DecisionId;
 use flyball_core::interval::Interval;
 use flyball_core::units::{Micros, Timestamp};
 
-impl Receipt {
+impl ReceiptStatus {
     /// The receipt of a decision; `message` is its sentence.
     pub fn of(id: DecisionId, decision: &ModelDecision, message: String) -> Self {
         let candidates = decision.receipt.candidates.iter();
@@ -19,7 +22,7 @@ impl Receipt {
             bound: decision.bound.name().to_owned(),
             message,
             candidates: candidates
-                .map(|(bound, replicas)| Candidate {
+                .map(|(bound, replicas)| CandidateStatus {
                     bound: bound.name().to_owned(),
                     replicas: small(replicas.get()),
                 })
@@ -34,16 +37,16 @@ impl Receipt {
             expected_hourly_misses: decision
                 .expected
                 .hourly_misses
-                .map(|misses| Span::of(&misses, |requests| requests.get())),
-            law: decision.receipt.law.as_ref().map(ChosenLaw::of),
+                .map(|misses| SpanStatus::of(&misses, |requests| requests.get())),
+            law: decision.receipt.law.as_ref().map(ChosenLawStatus::of),
             steps: decision.targets.iter().flat_map(steps).collect(),
         }
     }
 }
 
-impl ChosenLaw {
+impl ChosenLawStatus {
     fn of(law: &decision::ChosenLaw) -> Self {
-        let tried = law.tried.iter().map(|one| TriedLaw {
+        let tried = law.tried.iter().map(|one| TriedLawStatus {
             name: one.name.clone(),
             replica_hours: hours(one.replica_time, 2),
             missed_percent: decimal::text(i64::from(one.missed_per_million) * 100, 2),
@@ -75,7 +78,7 @@ impl Band {
     }
 }
 
-impl Span {
+impl SpanStatus {
     /// An interval in the unit that `number` gives.
     pub fn of<T: Copy>(interval: &Interval<T>, number: impl Fn(T) -> u64) -> Self {
         let number = |value| i64::try_from(number(value)).unwrap_or(i64::MAX);
@@ -88,7 +91,7 @@ impl Span {
     }
 }
 
-fn steps(target: &decision::Target) -> impl Iterator<Item = Told> {
+fn steps(target: &decision::Target) -> impl Iterator<Item = CapacityStatus> {
     let variant = target.variant.name().as_str();
     target.actions.iter().map(move |action| {
         let (step, what) = match action {
@@ -97,7 +100,7 @@ fn steps(target: &decision::Target) -> impl Iterator<Item = Told> {
             Action::Delete { replica } => ("Delete", replica.name().to_owned()),
             Action::Replace { replica } => ("Replace", replica.name().to_owned()),
         };
-        Told { variant: variant.to_owned(), step: step.to_owned(), what }
+        CapacityStatus { variant: variant.to_owned(), step: step.to_owned(), what }
     })
 }
 

@@ -1,10 +1,11 @@
 //! What people want, from specs.
 
-use super::Problem;
+use super::ConversionProblem;
 use crate::model_service::{
-    CapacityPrior, Mode, ModelService, ModelServiceSpec, Money, Objectives, Scaling, Sleep, Variant,
+    CapacityPrior, ModelService, ModelServiceSpec, MoneySpec, ObjectivesSpec, Scaling, ScalingMode,
+    Sleep, VariantSpec,
 };
-use crate::pool::{Growth, PoolSpec, Purchase};
+use crate::pool::{Growth, PoolSpec, PurchaseSpec};
 use crate::{decimal, labels};
 use flyball_core::ids::{ModelId, Namespace, PoolId, VariantName};
 use flyball_core::interval::{Interval, Origin};
@@ -21,10 +22,10 @@ const STATED_START_TIMES: u64 = 2;
 
 impl ModelService {
     /// Its id.
-    pub fn id(&self) -> Result<ModelId, Problem> {
+    pub fn id(&self) -> Result<ModelId, ConversionProblem> {
         let namespace = self.namespace().unwrap_or_default();
         ModelId::new(&namespace, &self.name_any())
-            .map_err(|error| Problem::of("metadata.name", error.to_string()))
+            .map_err(|error| ConversionProblem::of("metadata.name", error.to_string()))
     }
 
     /// The names by which clients, engines and gateways know it.
@@ -55,8 +56,8 @@ impl Scaling {
     /// Whether decisions are carried out.
     pub const fn mode(&self) -> snapshot::Mode {
         match self.mode {
-            Mode::Recommend => snapshot::Mode::Recommend,
-            Mode::Act => snapshot::Mode::Act,
+            ScalingMode::Recommend => snapshot::Mode::Recommend,
+            ScalingMode::Act => snapshot::Mode::Act,
         }
     }
 
@@ -70,9 +71,9 @@ impl Scaling {
     }
 }
 
-impl Objectives {
+impl ObjectivesSpec {
     /// In `core`'s units.
-    pub fn of_core(&self) -> Result<snapshot::Objectives, Problem> {
+    pub fn of_core(&self) -> Result<snapshot::Objectives, ConversionProblem> {
         let millis = |value: Option<i32>| {
             value.and_then(|value| u64::try_from(value).ok()).map(Micros::from_millis)
         };
@@ -81,7 +82,7 @@ impl Objectives {
             .and_then(|micros| u32::try_from(micros / 100).ok())
             .filter(|share| *share < 1_000_000)
             .ok_or_else(|| {
-                Problem::of(
+                ConversionProblem::of(
                     "spec.objectives.attainmentPercent",
                     format!("must be a decimal below 100, not {:?}", self.attainment_percent),
                 )
@@ -94,27 +95,28 @@ impl Objectives {
     }
 }
 
-impl Money {
+impl MoneySpec {
     /// In `core`'s units.
-    pub fn of_core(&self, field: &str) -> Result<units::Money, Problem> {
+    pub fn of_core(&self, field: &str) -> Result<units::Money, ConversionProblem> {
         let currency = currency(&self.currency, field)?;
-        decimal::money(&self.amount, currency)
-            .ok_or_else(|| Problem::of(field, format!("must be a decimal, not {:?}", self.amount)))
+        decimal::money(&self.amount, currency).ok_or_else(|| {
+            ConversionProblem::of(field, format!("must be a decimal, not {:?}", self.amount))
+        })
     }
 }
 
-impl Variant {
+impl VariantSpec {
     /// Its name.
-    pub fn id(&self) -> Result<VariantName, Problem> {
+    pub fn id(&self) -> Result<VariantName, ConversionProblem> {
         VariantName::new(&self.name)
-            .map_err(|error| Problem::of("spec.variants.name", error.to_string()))
+            .map_err(|error| ConversionProblem::of("spec.variants.name", error.to_string()))
     }
 
     /// Its pool, or one of its own name where none is given: what is unknown about it stays unknown.
-    pub fn pool(&self) -> Result<PoolId, Problem> {
+    pub fn pool(&self) -> Result<PoolId, ConversionProblem> {
         let name = self.pool.as_deref().unwrap_or("unpooled");
         PoolId::new(name).map_err(|error| {
-            Problem::of(format!("spec.variants[{}].pool", self.name), error.to_string())
+            ConversionProblem::of(format!("spec.variants[{}].pool", self.name), error.to_string())
         })
     }
 
@@ -152,14 +154,15 @@ impl CapacityPrior {
 
 impl PoolSpec {
     /// Prices in `core`'s units.
-    pub fn prices_of_core(&self) -> Result<BTreeMap<snapshot::Purchase, Price>, Problem> {
+    pub fn prices_of_core(&self) -> Result<BTreeMap<snapshot::Purchase, Price>, ConversionProblem> {
         let currency = currency(&self.currency, "spec.currency")?;
-        let price = |price: &crate::pool::Price| {
+        let price = |price: &crate::pool::PriceSpec| {
             let field = "spec.prices.perGpuHour";
-            let amount = decimal::money(&price.per_gpu_hour, currency)
-                .ok_or_else(|| Problem::of(field, "must be a decimal such as \"6.88\""))?;
+            let amount = decimal::money(&price.per_gpu_hour, currency).ok_or_else(|| {
+                ConversionProblem::of(field, "must be a decimal such as \"6.88\"")
+            })?;
             let amount = Price::per_gpu_hour(amount)
-                .map_err(|error| Problem::of(field, error.to_string()))?;
+                .map_err(|error| ConversionProblem::of(field, error.to_string()))?;
             Ok((price.purchase.of_core(), amount))
         };
         self.prices.iter().map(price).collect()
@@ -167,7 +170,7 @@ impl PoolSpec {
 
     /// What namespaces may have against others. One that cannot be a namespace has no models.
     pub fn shares_of_core(&self) -> BTreeMap<Namespace, snapshot::Share> {
-        let share = |share: &crate::pool::Share| {
+        let share = |share: &crate::pool::ShareSpec| {
             let guaranteed = Gpus::new(u32::try_from(share.guaranteed_gpus).unwrap_or(0));
             let namespace = Namespace::new(&share.namespace).ok()?;
             Some((namespace, snapshot::Share { guaranteed, priority: share.priority }))
@@ -181,7 +184,7 @@ impl PoolSpec {
     }
 }
 
-impl Purchase {
+impl PurchaseSpec {
     /// In `core`'s words.
     pub const fn of_core(self) -> snapshot::Purchase {
         match self {
@@ -192,8 +195,8 @@ impl Purchase {
     }
 }
 
-fn currency(text: &str, field: &str) -> Result<Currency, Problem> {
-    text.parse().map_err(|error: units::MoneyError| Problem::of(field, error.to_string()))
+fn currency(text: &str, field: &str) -> Result<Currency, ConversionProblem> {
+    text.parse().map_err(|error: units::MoneyError| ConversionProblem::of(field, error.to_string()))
 }
 
 /// The schema holds replicas to 0 and above.

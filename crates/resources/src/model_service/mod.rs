@@ -7,12 +7,12 @@ mod scaling;
 mod status;
 mod variant;
 
-pub use scaling::{CalendarEntry, Mode, Money, Once, Scaling, Sleep, Weekday, Weekly};
+pub use scaling::{CalendarEntry, MoneySpec, Once, Scaling, ScalingMode, Sleep, Weekday, Weekly};
 pub use status::{
-    Band, Candidate, ChosenLaw, ModelServiceStatus, Receipt, SignalSeen, Span, Told, TriedLaw,
-    VariantStatus,
+    Band, CandidateStatus, CapacityStatus, ChosenLawStatus, ModelServiceStatus, ReceiptStatus,
+    SignalSeen, SpanStatus, TriedLawStatus, VariantStatus,
 };
-pub use variant::{CapacityPrior, Engine, EngineKind, TargetKind, TargetRef, Variant};
+pub use variant::{CapacityPrior, EngineKind, EngineSpec, TargetKind, TargetRef, VariantSpec};
 
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
@@ -93,19 +93,19 @@ pub struct ModelServiceSpec {
     pub replicas: Option<i32>,
     /// How fast it should answer, and how often at least.
     #[serde(default)]
-    pub objectives: Objectives,
+    pub objectives: ObjectivesSpec,
     /// What Flyball may do.
     #[serde(default)]
     pub scaling: Scaling,
     /// The ways to run it. One is enough; Flyball mixes several by price and by what can be had.
     #[schemars(length(min = 1, max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
-    pub variants: Vec<Variant>,
+    pub variants: Vec<VariantSpec>,
 }
 
 /// How fast a model should answer. What is absent is not judged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Objectives {
+pub struct ObjectivesSpec {
     /// The longest time to the first token, in milliseconds; example: 500.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 3_600_000))]
@@ -120,7 +120,7 @@ pub struct Objectives {
     pub attainment_percent: String,
 }
 
-impl Default for Objectives {
+impl Default for ObjectivesSpec {
     fn default() -> Self {
         Self {
             first_token_milliseconds: None,

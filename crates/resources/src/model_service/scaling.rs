@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub struct Scaling {
     /// Whether decisions are carried out, or only shown in the status and as metrics.
     #[serde(default)]
-    pub mode: Mode,
+    pub mode: ScalingMode,
     /// The fewest replicas over all variants while the model is awake.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 10_000))]
@@ -30,10 +30,10 @@ pub struct Scaling {
     /// What one request that misses an objective costs its owner. If absent, Flyball aims at the
     /// share in `objectives.attainmentPercent`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub miss_cost: Option<Money>,
+    pub miss_cost: Option<MoneySpec>,
     /// The most that an hour of all replicas may cost; no limit if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hourly_budget: Option<Money>,
+    pub hourly_budget: Option<MoneySpec>,
     /// The most replicas that may run on spot capacity, in percent of all.
     #[serde(default = "half")]
     #[schemars(range(min = 0, max = 100))]
@@ -46,7 +46,7 @@ pub struct Scaling {
 
 /// Whether decisions are carried out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Mode {
+pub enum ScalingMode {
     /// Decisions are shown, and nothing but the status is written.
     #[default]
     Recommend,
@@ -68,7 +68,7 @@ pub enum Sleep {
 /// An amount of money.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Money {
+pub struct MoneySpec {
     /// A decimal in quotes; example: `"0.002"`.
     #[schemars(regex(pattern = decimal::PATTERN), length(max = 16))]
     pub amount: String,
@@ -150,7 +150,7 @@ pub struct Once {
 impl Default for Scaling {
     fn default() -> Self {
         Self {
-            mode: Mode::default(),
+            mode: ScalingMode::default(),
             min: one(),
             max: ten(),
             sleep: Sleep::default(),

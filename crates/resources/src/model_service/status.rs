@@ -44,7 +44,7 @@ pub struct ModelServiceStatus {
     pub variants: Vec<VariantStatus>,
     /// The last decision and what it rests on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub decision: Option<Receipt>,
+    pub decision: Option<ReceiptStatus>,
     /// What an operator has learnt about the model, for the operator that leads next. Its form may change
     /// with any version; without it everything is learnt again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,13 +80,13 @@ pub struct VariantStatus {
     pub failing: i32,
     /// Prompt tokens that one replica reads in a second, within the objectives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prefill_tokens_per_second: Option<Span>,
+    pub prefill_tokens_per_second: Option<SpanStatus>,
     /// Tokens that one replica writes in a second, within the objectives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub decode_tokens_per_second: Option<Span>,
+    pub decode_tokens_per_second: Option<SpanStatus>,
     /// From asking for a replica until it serves, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cold_start_seconds: Option<Span>,
+    pub cold_start_seconds: Option<SpanStatus>,
     /// Starts that were measured.
     #[serde(default)]
     pub starts_measured: i32,
@@ -100,7 +100,7 @@ const fn is_none(count: &i32) -> bool {
 /// A number with its low and high end, and where it came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Span {
+pub struct SpanStatus {
     /// How low it may be.
     pub low: i64,
     /// The best guess.
@@ -128,7 +128,7 @@ pub struct Band {
 /// A decision and what it rests on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Receipt {
+pub struct ReceiptStatus {
     /// Its name: microseconds since 1970 and the shard that made it.
     pub id: String,
     /// When it was made, RFC 3339. A decision that repeats the one before keeps that one's time.
@@ -141,7 +141,7 @@ pub struct Receipt {
     pub message: String,
     /// What each bound alone would have given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<CandidateStatus>,
     /// The signals, and how far each was trusted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signals: Vec<SignalSeen>,
@@ -150,19 +150,19 @@ pub struct Receipt {
     pub hpa_would_want: Option<i32>,
     /// Requests of an hour that are expected to miss an objective.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expected_hourly_misses: Option<Span>,
+    pub expected_hourly_misses: Option<SpanStatus>,
     /// The law that decides, where past traffic was replayed to choose one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub law: Option<ChosenLaw>,
+    pub law: Option<ChosenLawStatus>,
     /// What was carried out of it, newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub steps: Vec<Told>,
+    pub steps: Vec<CapacityStatus>,
 }
 
 /// The law that decides for a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ChosenLaw {
+pub struct ChosenLawStatus {
     /// Its name: `forecast` is Flyball's own, with a number if a miss is taken to be more or less dear.
     pub name: String,
     /// Since when it decides, RFC 3339; absent from the beginning.
@@ -172,13 +172,13 @@ pub struct ChosenLaw {
     pub replayed_hours: String,
     /// What each law would have cost on that traffic.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tried: Vec<TriedLaw>,
+    pub tried: Vec<TriedLawStatus>,
 }
 
 /// What a law would have cost on past traffic.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct TriedLaw {
+pub struct TriedLawStatus {
     /// Its name.
     pub name: String,
     /// Hours of replicas.
@@ -190,7 +190,7 @@ pub struct TriedLaw {
 /// What one bound alone would have given.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Candidate {
+pub struct CandidateStatus {
     /// The bound.
     pub bound: String,
     /// Replicas.
@@ -210,7 +210,7 @@ pub struct SignalSeen {
 /// One step of carrying a decision out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Told {
+pub struct CapacityStatus {
     /// The variant.
     pub variant: String,
     /// What: `Start`, `Drain` or `Delete`.

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
     validation = Rule::new("has(self.targetRef) == has(oldSelf.targetRef)")
         .message("a variant must stay what it is: remove it and add one of another name")
 )]
-pub struct Variant {
+pub struct VariantSpec {
     /// Its name among the variants of this model.
     #[serde(default = "main")]
     #[schemars(length(min = 1, max = 40), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
@@ -32,7 +32,7 @@ pub struct Variant {
     pub target_ref: Option<TargetRef>,
     /// An engine that Flyball starts and owns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub engine: Option<Engine>,
+    pub engine: Option<EngineSpec>,
     /// What one replica can do within the objectives, where its owner knows better than Flyball's
     /// prediction. It is corrected by what is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,7 +75,7 @@ pub enum TargetKind {
 /// requests would be cut when a pod ends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Engine {
+pub struct EngineSpec {
     /// Which engine; it decides arguments, metric names and how it is drained. vLLM from 0.18 on, which
     /// is the first to take `--shutdown-timeout`.
     pub kind: EngineKind,

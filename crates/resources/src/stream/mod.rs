@@ -14,7 +14,10 @@ mod tests;
 mod up;
 
 pub use down::{ArmWeight, Down, DrainMark, ModelOrders, Orders, SplitWeights, Welcome};
-pub use up::{Demand, EndpointLoad, EndpointState, Hello, ModelDemand, Past, Protocol, Up, Wake};
+pub use up::{
+    EndpointLoad, EndpointState, Hello, ModelDemand, Protocol, ReportedDemand, ReportedPast, Up,
+    Wake,
+};
 
 use std::time::Duration;
 

@@ -8,14 +8,14 @@ pub struct Up {
     pub hello: Option<Hello>,
     /// How things stand, each second. A whole, not a difference.
     #[prost(message, optional, tag = "2")]
-    pub demand: Option<Demand>,
+    pub demand: Option<ReportedDemand>,
     /// A model is wanted that has no engine. Said at once, and once per sleep.
     #[prost(message, optional, tag = "3")]
     pub wake: Option<Wake>,
     /// How things stood in the last half minute, the oldest first. Said once, before the first `demand`: an
     /// operator that has just begun knows rates at once.
     #[prost(message, repeated, tag = "4")]
-    pub past: Vec<Past>,
+    pub past: Vec<ReportedPast>,
 }
 
 /// A version of what is spoken on this stream.
@@ -49,7 +49,7 @@ pub struct Hello {
 
 /// How things stand at a gateway.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Demand {
+pub struct ReportedDemand {
     /// Every model that it serves.
     #[prost(message, repeated, tag = "1")]
     pub models: Vec<ModelDemand>,
@@ -69,7 +69,7 @@ pub struct Demand {
 
 /// How things stood a while ago.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Past {
+pub struct ReportedPast {
     /// How long ago that was.
     #[prost(uint64, tag = "1")]
     pub age_ms: u64,

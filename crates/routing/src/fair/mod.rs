@@ -16,6 +16,6 @@ mod tests;
 mod window;
 
 pub use cost::Cost;
-pub use queue::{Asked, Class, Queue, Ticket};
+pub use queue::{Class, FairQueue, QueuedRequest, Ticket};
 pub use shares::{Shares, in_shard, shard_edge};
-pub use window::{Reported, Window};
+pub use window::{AdmissionWindow, Reported};

@@ -27,7 +27,7 @@ pub enum Class {
 
 /// Who asks for a turn, and for how much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct QueuedRequest {
     /// Its class.
     pub class: Class,
     /// A number of the caller's own.
@@ -49,7 +49,7 @@ type Key = (Class, u64);
 
 /// A queue of many callers.
 #[derive(Debug)]
-pub struct Queue<T> {
+pub struct FairQueue<T> {
     flows: BTreeMap<Key, Flow<T>>,
     /// Flows with something waiting, by class, in the order of their turns.
     turns: [VecDeque<Key>; 3],
@@ -74,7 +74,7 @@ struct Item<T> {
     what: T,
 }
 
-impl<T> Queue<T> {
+impl<T> FairQueue<T> {
     /// An empty one.
     pub const fn new() -> Self {
         Self {
@@ -103,7 +103,7 @@ impl<T> Queue<T> {
     }
 
     /// Waits behind what the same caller has waiting in the same class.
-    pub fn push(&mut self, asked: &Asked, what: T) -> Ticket {
+    pub fn push(&mut self, asked: &QueuedRequest, what: T) -> Ticket {
         let key = (asked.class, asked.caller);
         let number = self.next_number;
         self.next_number += 1;
@@ -122,7 +122,7 @@ impl<T> Queue<T> {
 
     /// Takes out the next whose turn it is among those that can go. Who cannot go does not lose its
     /// turn and does not save any up.
-    pub fn next(&mut self, mut can_go: impl FnMut(u64, &T) -> bool) -> Option<(Asked, T)> {
+    pub fn next(&mut self, mut can_go: impl FnMut(u64, &T) -> bool) -> Option<(QueuedRequest, T)> {
         for class in [Class::High, Class::Normal, Class::Low] {
             if let Some(found) = self.next_of(class, &mut can_go) {
                 return Some(found);
@@ -167,7 +167,7 @@ impl<T> Queue<T> {
     /// What will probably be served before a new request of this kind gets its turn, itself
     /// included: all of earlier classes, and of its own class what others spend in as many rounds as
     /// it needs.
-    pub fn ahead(&self, asked: &Asked) -> Cost {
+    pub fn ahead(&self, asked: &QueuedRequest) -> Cost {
         let key = (asked.class, asked.caller);
         let earlier = self.flows.range(..(asked.class, 0)).map(|(_, flow)| flow.cost).sum::<u64>();
         let own = self.flows.get(&key);
@@ -206,7 +206,7 @@ impl<T> Queue<T> {
         &mut self,
         class: Class,
         can_go: &mut impl FnMut(u64, &T) -> bool,
-    ) -> Option<(Asked, T)> {
+    ) -> Option<(QueuedRequest, T)> {
         let mut least_rounds = None;
         for _ in 0..self.turns[class as usize].len() {
             let key = *self.turns[class as usize].front()?;
@@ -249,11 +249,12 @@ impl<T> Queue<T> {
     }
 
     /// Takes out the head of a flow, whose turn goes on while it can pay.
-    fn take(&mut self, key: Key) -> Option<(Asked, T)> {
+    fn take(&mut self, key: Key) -> Option<(QueuedRequest, T)> {
         let flow = self.flows.get_mut(&key)?;
         let item = flow.items.pop_front()?;
         flow.deficit -= i64::try_from(item.cost.0).unwrap_or(MOST_OWED);
-        let asked = Asked { class: key.0, caller: key.1, weight: flow.weight, cost: item.cost };
+        let asked =
+            QueuedRequest { class: key.0, caller: key.1, weight: flow.weight, cost: item.cost };
         self.left(key, item.cost);
         Some((asked, item.what))
     }
@@ -281,7 +282,7 @@ impl<T> Queue<T> {
     }
 }
 
-impl<T> Default for Queue<T> {
+impl<T> Default for FairQueue<T> {
     fn default() -> Self {
         Self::new()
     }

@@ -2,8 +2,8 @@ use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-fn asked(caller: u64, weight: u32, cost: u64) -> Asked {
-    Asked { class: Class::Normal, caller, weight, cost: Cost(cost) }
+fn asked(caller: u64, weight: u32, cost: u64) -> QueuedRequest {
+    QueuedRequest { class: Class::Normal, caller, weight, cost: Cost(cost) }
 }
 
 fn always(_: u64, _: &u64) -> bool {
@@ -12,7 +12,7 @@ fn always(_: u64, _: &u64) -> bool {
 
 /// Cost served per caller, of so many turns, while all have something waiting.
 fn served(callers: &[(u32, u64)], turns: usize) -> BTreeMap<u64, u64> {
-    let mut queue = Queue::new();
+    let mut queue = FairQueue::new();
     let mut sums = BTreeMap::new();
     for (caller, (weight, cost)) in (0..).zip(callers) {
         (0..100).for_each(|_| {
@@ -42,9 +42,9 @@ fn weights_are_parts() {
 
 #[test]
 fn classes_are_strict_unless_the_first_cannot_go() {
-    let mut queue = Queue::new();
+    let mut queue = FairQueue::new();
     for (class, what) in [(Class::Low, 3), (Class::Normal, 2), (Class::High, 1)] {
-        queue.push(&Asked { class, caller: what, weight: 1, cost: Cost(10) }, what);
+        queue.push(&QueuedRequest { class, caller: what, weight: 1, cost: Cost(10) }, what);
     }
     assert_eq!(queue.next(|caller, _| caller != 1).map(|(_, what)| what), Some(2));
     assert_eq!(queue.next(always).map(|(_, what)| what), Some(1));
@@ -54,7 +54,7 @@ fn classes_are_strict_unless_the_first_cannot_go() {
 
 #[test]
 fn who_cost_more_than_thought_waits_for_it() {
-    let mut queue = Queue::new();
+    let mut queue = FairQueue::new();
     let mut turns = [0; 2];
     for caller in 0..2 {
         (0..10).for_each(|_| {
@@ -73,13 +73,13 @@ fn who_cost_more_than_thought_waits_for_it() {
 
 #[test]
 fn what_is_ahead_is_a_share_and_not_all() {
-    let mut queue = Queue::new();
+    let mut queue = FairQueue::new();
     for _ in 0..100 {
         queue.push(&asked(1, 1, 10_000), 1);
     }
     assert_eq!(queue.ahead(&asked(2, 1, 1_000)), Cost(2_000));
     assert_eq!(queue.ahead(&asked(1, 1, 10_000)), Cost(1_010_000));
-    let urgent = Asked { class: Class::High, ..asked(2, 1, 1_000) };
+    let urgent = QueuedRequest { class: Class::High, ..asked(2, 1, 1_000) };
     assert_eq!(queue.ahead(&urgent), Cost(1_000));
 }
 
@@ -130,7 +130,7 @@ fn a_shard_is_a_share_of_the_engines_and_the_same_for_everybody() {
 }
 
 /// An engine that runs so many at once.
-fn settle(slots: u32, offered: u32, mut window: Window) -> Window {
+fn settle(slots: u32, offered: u32, mut window: AdmissionWindow) -> AdmissionWindow {
     for _ in 0..60 {
         let own = offered.min(window.limit());
         let running = own.min(slots);
@@ -143,7 +143,7 @@ fn settle(slots: u32, offered: u32, mut window: Window) -> Window {
 #[test]
 fn a_window_finds_the_slots_of_an_engine_from_both_sides() {
     for slots in [4, 32, 256, 1_000] {
-        let window = settle(slots, 5_000, Window::NEW);
+        let window = settle(slots, 5_000, AdmissionWindow::NEW);
         let most = slots + slots / 8 + 4;
         assert!((slots..=most).contains(&window.limit()), "{slots}: {window:?}");
     }
@@ -152,7 +152,7 @@ fn a_window_finds_the_slots_of_an_engine_from_both_sides() {
 #[test]
 fn a_window_that_long_prompts_made_small_is_wide_again_within_three_seconds() {
     let long = Reported { own: 40, running: 2, waiting: 38, kv_used_per_thousand: 0 };
-    let mut window = (0..4).fold(Window::NEW, |window, _| window.after(&long));
+    let mut window = (0..4).fold(AdmissionWindow::NEW, |window, _| window.after(&long));
     assert!(window.limit() <= 4, "{window:?}");
     for _ in 0..6 {
         let own = window.limit();
@@ -164,16 +164,16 @@ fn a_window_that_long_prompts_made_small_is_wide_again_within_three_seconds() {
 
 #[test]
 fn a_window_that_is_not_used_does_not_grow() {
-    let window = settle(256, 10, Window::NEW);
-    assert_eq!(window.limit(), Window::NEW.limit());
+    let window = settle(256, 10, AdmissionWindow::NEW);
+    assert_eq!(window.limit(), AdmissionWindow::NEW.limit());
 }
 
 #[test]
 fn a_short_burst_is_no_reason_to_send_less() {
     let burst = Reported { own: 40, running: 0, waiting: 40, kv_used_per_thousand: 0 };
     let calm = Reported { own: 40, running: 40, waiting: 0, kv_used_per_thousand: 0 };
-    let window = Window::NEW.after(&calm).after(&burst).after(&calm);
-    assert_eq!(window.limit(), Window::NEW.limit());
+    let window = AdmissionWindow::NEW.after(&calm).after(&burst).after(&calm);
+    assert_eq!(window.limit(), AdmissionWindow::NEW.limit());
 }
 
 #[derive(Clone, Debug)]
@@ -201,13 +201,13 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 proptest! {
     #[test]
     fn nothing_is_lost_doubled_or_passed_over(acts in acts()) {
-        let mut queue = Queue::new();
+        let mut queue = FairQueue::new();
         let mut inside: Vec<(u64, Ticket, Class, u64, u64)> = Vec::new();
         let mut number = 0;
         for act in acts {
             match act {
                 Act::Push { caller, class, weight, cost } => {
-                    let asked = Asked { class, caller, weight, cost: Cost(cost) };
+                    let asked = QueuedRequest { class, caller, weight, cost: Cost(cost) };
                     inside.push((number, queue.push(&asked, number), class, caller, cost));
                     number += 1;
                 }

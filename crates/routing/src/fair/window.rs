@@ -16,7 +16,7 @@ const WAITING_PART: u32 = 16;
 
 /// The most requests of this gateway that an engine gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct AdmissionWindow {
     limit: u32,
     /// Fewest that waited in the last two reports. A burst waits for a step or two, and that is no
     /// reason to send less.
@@ -36,7 +36,7 @@ pub struct Reported {
     pub kv_used_per_thousand: u32,
 }
 
-impl Window {
+impl AdmissionWindow {
     /// Before anything was reported.
     pub const NEW: Self = Self { limit: FIRST, waited: [0; 2] };
 

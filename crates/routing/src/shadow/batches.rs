@@ -4,11 +4,11 @@
 //! too narrow. Batch means: requests are summed up by stretches of time, and stretches longer than
 //! a queue's memory are nearly independent of each other.
 
-use crate::policy::Policy;
+use crate::policy::RoutingPolicy;
 use std::collections::VecDeque;
 
 /// Policies at once.
-pub(super) const POLICIES: usize = Policy::ALL.len();
+pub(super) const POLICIES: usize = RoutingPolicy::ALL.len();
 
 /// The latest requests by stretches of time.
 #[derive(Clone, Debug)]

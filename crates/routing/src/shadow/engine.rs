@@ -1,8 +1,8 @@
 //! One engine on paper.
 
-use super::Arrival;
+use super::ShadowArrival;
 use super::cache::Cache;
-use super::learner::Rates;
+use super::learner::LearningRates;
 use crate::endpoint::{Availability, Endpoint};
 use flyball_core::units::Tokens;
 use std::cmp::Reverse;
@@ -69,7 +69,7 @@ impl Engine {
     }
 
     /// As a gateway would see it.
-    pub(super) fn view(&self, rates: &Rates) -> Endpoint {
+    pub(super) fn view(&self, rates: &LearningRates) -> Endpoint {
         let used = self.running_tokens as f64 * 1e3 / rates.cache_tokens.max(1.0);
         Endpoint {
             key: self.key,
@@ -87,9 +87,9 @@ impl Engine {
     pub(super) fn give(
         &mut self,
         now: f64,
-        arrival: &Arrival<'_>,
+        arrival: &ShadowArrival<'_>,
         hoped_to_read: u64,
-        rates: &Rates,
+        rates: &LearningRates,
         most: usize,
     ) -> Given {
         let prompt = arrival.prompt.get();

@@ -2,7 +2,7 @@
 
 /// What an engine is like.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rates {
+pub struct LearningRates {
     /// Seconds that a prompt takes whatever its length.
     pub per_prompt: f64,
     /// Seconds that one more prompt token takes.
@@ -58,7 +58,7 @@ const ALIKE: f64 = 0.25;
 /// 100 of 1 %, which engines tell in thousandths.
 const USED: f64 = 1.0;
 
-impl Rates {
+impl LearningRates {
     /// Before anything was measured: 20,000 prompt tokens a second and a million in the cache, about
     /// an 8B model on one H100; answers as in the Azure traces.
     pub const GUESS: Self = Self {
@@ -107,8 +107,9 @@ impl Learner {
     }
 
     /// What is known by now.
-    pub(super) fn rates(&self, block_tokens: u32) -> Rates {
-        let mut rates = Rates { block_tokens: f64::from(block_tokens), ..Rates::GUESS };
+    pub(super) fn rates(&self, block_tokens: u32) -> LearningRates {
+        let mut rates =
+            LearningRates { block_tokens: f64::from(block_tokens), ..LearningRates::GUESS };
         if self.reads.count >= FEWEST {
             (rates.per_prompt, rates.per_prompt_token) = self.reads.line();
             rates.timed = true;

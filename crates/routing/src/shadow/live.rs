@@ -2,8 +2,8 @@
 
 use super::cache::Cache;
 use super::fleet::cache_blocks;
-use super::learner::{Learner, Rates};
-use super::{AWAITED, Arrival, Listed};
+use super::learner::{Learner, LearningRates};
+use super::{AWAITED, Listed, ShadowArrival};
 use std::collections::BTreeMap;
 
 /// The real engines, and what is awaited of them.
@@ -44,7 +44,7 @@ pub(super) struct First {
 }
 
 impl Live {
-    pub(super) fn list(&mut self, engines: &[Listed], rates: &Rates) {
+    pub(super) fn list(&mut self, engines: &[Listed], rates: &LearningRates) {
         let blocks = cache_blocks(rates, engines.len());
         self.engines.retain(|key, _| engines.iter().any(|listed| listed.key == *key));
         for listed in engines {
@@ -57,7 +57,7 @@ impl Live {
         }
     }
 
-    pub(super) fn fit(&mut self, rates: &Rates) {
+    pub(super) fn fit(&mut self, rates: &LearningRates) {
         let blocks = cache_blocks(rates, self.engines.len());
         self.engines.values_mut().for_each(|real| real.cache.fit(blocks));
     }
@@ -67,7 +67,7 @@ impl Live {
         &mut self,
         now: f64,
         number: u64,
-        arrival: &Arrival<'_>,
+        arrival: &ShadowArrival<'_>,
         (engine, answer): (u64, u64),
         predicted: Option<f64>,
     ) {

@@ -36,16 +36,16 @@ mod report;
 mod tests;
 mod trial;
 
-pub use fleet::{Predicted, Shadow};
-pub use learner::Rates;
-pub use report::{Report, Standing};
-pub use trial::Trial;
+pub use fleet::{PredictedChoice, Shadow};
+pub use learner::LearningRates;
+pub use report::{ShadowReport, ShadowStatus};
+pub use trial::ShadowTrial;
 
 use flyball_core::units::Tokens;
 
 /// A request as it arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival<'a> {
+pub struct ShadowArrival<'a> {
     /// Hashes of the prompt's leading blocks, each over everything up to its block's end.
     pub prefixes: &'a [u64],
     /// Tokens in a block.

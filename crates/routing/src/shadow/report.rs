@@ -1,13 +1,13 @@
 //! What a trial has to say.
 
-use super::learner::Rates;
-use crate::policy::Policy;
+use super::learner::LearningRates;
+use crate::policy::RoutingPolicy;
 
 /// Which policy would have been better.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Report {
+pub struct ShadowReport {
     /// The live policy first.
-    pub policies: Vec<Standing>,
+    pub policies: Vec<ShadowStatus>,
     /// Requests that it speaks of.
     pub requests: u64,
     /// Seconds that it speaks of.
@@ -19,14 +19,14 @@ pub struct Report {
     /// measured`. `None` if nothing was measured.
     pub error: Option<f64>,
     /// What engines are taken to be like.
-    pub rates: Rates,
+    pub rates: LearningRates,
 }
 
 /// How one policy stands.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Standing {
+pub struct ShadowStatus {
     /// Which.
-    pub policy: Policy,
+    pub policy: RoutingPolicy,
     /// Mean seconds to the first token, as predicted.
     pub first_seconds: f64,
     /// Share of prompt tokens found cached, as predicted.
@@ -38,15 +38,16 @@ pub struct Standing {
     pub regret_off: Option<f64>,
 }
 
-impl Report {
+impl ShadowReport {
     /// The policy with the shortest mean wait, as predicted.
-    pub fn best(&self) -> Option<Policy> {
-        let by_wait = |a: &&Standing, b: &&Standing| a.first_seconds.total_cmp(&b.first_seconds);
+    pub fn best(&self) -> Option<RoutingPolicy> {
+        let by_wait =
+            |a: &&ShadowStatus, b: &&ShadowStatus| a.first_seconds.total_cmp(&b.first_seconds);
         self.policies.iter().min_by(by_wait).map(|standing| standing.policy)
     }
 }
 
-impl Standing {
+impl ShadowStatus {
     /// Whether the difference to the live policy is more than chance.
     pub fn is_sure(&self) -> bool {
         self.regret_off.is_some_and(|off| self.regret_seconds.abs() > off)

@@ -1,7 +1,7 @@
 //! Worlds with one answer, and whatever may come.
 
 use super::*;
-use crate::policy::Policy;
+use crate::policy::RoutingPolicy;
 use crate::ring::score;
 use proptest::prelude::*;
 use std::time::Duration;
@@ -12,9 +12,9 @@ fn engines(count: u64) -> Vec<Listed> {
     (0..count).map(|key| Listed { key: key * 1_000_003, open: true }).collect()
 }
 
-fn arrival(prefixes: &[u64], key: u64) -> Arrival<'_> {
+fn arrival(prefixes: &[u64], key: u64) -> ShadowArrival<'_> {
     let prompt = Tokens::new(prefixes.len() as u64 * u64::from(BLOCK));
-    Arrival { prefixes, block_tokens: BLOCK, prompt, output: Tokens::new(100), key }
+    ShadowArrival { prefixes, block_tokens: BLOCK, prompt, output: Tokens::new(100), key }
 }
 
 fn conversation(number: u64, blocks: u64) -> Vec<u64> {
@@ -23,9 +23,13 @@ fn conversation(number: u64, blocks: u64) -> Vec<u64> {
 
 /// Real engines that read 10,000 tokens a second one behind the other, with all the cache they want,
 /// before which conversations are dealt out in turn.
-fn tried(conversations: u64, turns: u64, apart: f64) -> Trial {
+fn tried(conversations: u64, turns: u64, apart: f64) -> ShadowTrial {
     let listed = engines(8);
-    let mut trial = Trial::new(Policy::RoundRobin, &[Policy::Prefix, Policy::LeastLoad], BLOCK);
+    let mut trial = ShadowTrial::new(
+        RoutingPolicy::RoundRobin,
+        &[RoutingPolicy::Prefix, RoutingPolicy::LeastLoad],
+        BLOCK,
+    );
     trial.list(&listed);
     let mut free = [0.0_f64; 8];
     let mut firsts: Vec<(f64, u64)> = Vec::new();
@@ -53,8 +57,8 @@ fn regret_names_the_policy_that_finds_what_turns_lose() {
     // 61 conversations over 8 engines: the next turn is never where the last one was.
     let report = tried(61, 6, 0.2).judge();
     let [live, prefix, least] = &report.policies[..] else { panic!("{report:?}") };
-    assert_eq!((live.policy, live.regret_seconds), (Policy::RoundRobin, 0.0));
-    assert_eq!(report.best(), Some(Policy::Prefix), "{report:?}");
+    assert_eq!((live.policy, live.regret_seconds), (RoutingPolicy::RoundRobin, 0.0));
+    assert_eq!(report.best(), Some(RoutingPolicy::Prefix), "{report:?}");
     assert!(prefix.regret_seconds > 0.1 && prefix.is_sure(), "{report:?}");
     assert!(prefix.hit_share > 0.6 && live.hit_share < 0.2, "{report:?}");
     assert!(least.first_seconds > prefix.first_seconds, "{report:?}");
@@ -67,7 +71,7 @@ fn regret_names_the_policy_that_finds_what_turns_lose() {
 
 #[test]
 fn nothing_is_scored_before_anything_was_measured() {
-    let mut trial = Trial::new(Policy::Prefix, &[Policy::Prefix], BLOCK);
+    let mut trial = ShadowTrial::new(RoutingPolicy::Prefix, &[RoutingPolicy::Prefix], BLOCK);
     trial.list(&engines(3));
     let prefixes = conversation(1, 10);
     for number in 0..100 {
@@ -82,7 +86,8 @@ fn nothing_is_scored_before_anything_was_measured() {
 #[test]
 fn too_many_engines_or_none_are_not_scored() {
     for count in [0, ENGINES as u64 + 1] {
-        let mut trial = Trial::new(Policy::Prefix, &[Policy::RoundRobin], BLOCK);
+        let mut trial =
+            ShadowTrial::new(RoutingPolicy::Prefix, &[RoutingPolicy::RoundRobin], BLOCK);
         trial.list(&engines(count));
         trial.arrive(Duration::ZERO, 1, &arrival(&conversation(1, 10), 1), 0);
         assert_eq!(trial.judge().requests, 0);
@@ -91,8 +96,8 @@ fn too_many_engines_or_none_are_not_scored() {
 
 #[test]
 fn an_engine_that_stays_keeps_what_it_has() {
-    let rates = Rates::GUESS;
-    let mut shadow = Shadow::new(Policy::Prefix);
+    let rates = LearningRates::GUESS;
+    let mut shadow = Shadow::new(RoutingPolicy::Prefix);
     shadow.list(&engines(4), &rates);
     let prefixes = conversation(1, 20);
     shadow.arrive(Duration::ZERO, &arrival(&prefixes, 1), &rates).unwrap();
@@ -129,7 +134,7 @@ proptest! {
     fn whatever_comes_in_whatever_order_the_report_is_sound(
         steps in prop::collection::vec((step(), 0_u64..3_000), 0..200),
     ) {
-        let mut trial = Trial::new(Policy::LeastLoad, &Policy::ALL, BLOCK);
+        let mut trial = ShadowTrial::new(RoutingPolicy::LeastLoad, &RoutingPolicy::ALL, BLOCK);
         let (mut now, mut number) = (0, 0);
         for (step, later) in steps {
             now += later;

@@ -2,22 +2,22 @@
 
 use super::batches::{Batches, POLICIES};
 use super::fleet::Shadow;
-use super::learner::{Learner, Rates};
+use super::learner::{Learner, LearningRates};
 use super::live::Live;
-use super::report::{Report, Standing};
-use super::{Arrival, ENGINES, Listed};
-use crate::policy::Policy;
+use super::report::{ShadowReport, ShadowStatus};
+use super::{ENGINES, Listed, ShadowArrival};
+use crate::policy::RoutingPolicy;
 use std::collections::VecDeque;
 use std::time::Duration;
 
 /// The live policy of a model beside others. Times are since any fixed moment, the same for all.
 #[derive(Clone, Debug)]
-pub struct Trial {
+pub struct ShadowTrial {
     /// The live policy's first.
     shadows: Vec<Shadow>,
     live: Live,
     learner: Learner,
-    rates: Rates,
+    rates: LearningRates,
     batches: Batches,
     /// The latest `|predicted - measured| / measured`.
     errors: VecDeque<f32>,
@@ -32,9 +32,9 @@ const ERRORS: usize = 1_024;
 /// Arrivals between two looks at what was learned.
 const LOOK: u64 = 32;
 
-impl Trial {
+impl ShadowTrial {
     /// The live policy beside others; each counts once. Prompts come in blocks of so many tokens.
-    pub fn new(live: Policy, others: &[Policy], block_tokens: u32) -> Self {
+    pub fn new(live: RoutingPolicy, others: &[RoutingPolicy], block_tokens: u32) -> Self {
         let mut shadows = vec![Shadow::new(live)];
         for policy in others {
             if shadows.iter().all(|shadow| shadow.policy() != *policy) {
@@ -63,7 +63,7 @@ impl Trial {
     }
 
     /// A request arrived and was given to a real engine. Its number is higher than those before.
-    pub fn arrive(&mut self, at: Duration, number: u64, arrival: &Arrival<'_>, engine: u64) {
+    pub fn arrive(&mut self, at: Duration, number: u64, arrival: &ShadowArrival<'_>, engine: u64) {
         self.pass(at);
         self.arrivals += 1;
         if self.arrivals.is_multiple_of(LOOK) {
@@ -122,11 +122,11 @@ impl Trial {
     }
 
     /// Which policy would have been better.
-    pub fn judge(&self) -> Report {
+    pub fn judge(&self) -> ShadowReport {
         let total = self.batches.total();
         let standing = |(place, shadow): (usize, &Shadow)| {
             let regret = self.batches.regret(place);
-            Standing {
+            ShadowStatus {
                 policy: shadow.policy(),
                 first_seconds: total.first_seconds[place] / total.requests.max(1.0),
                 hit_share: total.cached_tokens[place] / total.prompt_tokens.max(1.0),
@@ -134,7 +134,7 @@ impl Trial {
                 regret_off: regret.off,
             }
         };
-        Report {
+        ShadowReport {
             policies: self.shadows.iter().enumerate().map(standing).collect(),
             requests: total.requests as u64,
             seconds: self.batches.seconds(self.now),

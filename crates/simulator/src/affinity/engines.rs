@@ -1,19 +1,19 @@
 //! The engines that are chosen from.
 
 use crate::cluster::StepSpeed;
-use crate::engine::{Engine, Pace, Settings, compare};
+use crate::engine::{EngineSettings, Pace, SimulatedEngine, compare};
 use flyball_perf::architecture::Architecture;
 use flyball_perf::catalog::Catalog;
 use flyball_perf::layout::ServingLayout;
-use flyball_perf::memory::serving::{Budget, Replica};
+use flyball_perf::memory::serving::{Budget, ReplicaMemory};
 use flyball_perf::models;
 use std::sync::Arc;
 
 /// A kind of engine.
 #[derive(Clone, Debug)]
-pub struct Kind {
+pub struct AffinityEngine {
     step: StepSpeed,
-    settings: Settings,
+    settings: EngineSettings,
 }
 
 /// Requests and tokens in one step: vLLM's defaults on a data-centre part.
@@ -26,7 +26,7 @@ const BLOCK: u32 = 16;
 /// Tokens of a usual request, for the room that its cache takes. Dense attention, so any will do.
 const CONTEXT: f64 = 12_000.0;
 
-impl Kind {
+impl AffinityEngine {
     /// vLLM with this model on so many of these accelerators, with the cache that `plan` says.
     /// None if the catalogue lacks the model or the accelerator.
     pub fn vllm(model: &str, accelerator: &str, tensor: u32) -> Option<Self> {
@@ -37,9 +37,9 @@ impl Kind {
         let usable = catalog.accelerator(accelerator).ok()?.usable_memory;
         let budget =
             Budget { batched_tokens: STEP_TOKENS, sequences: SEQUENCES, ..Budget::default() };
-        let memory = Replica::new(&model, layout, budget).memory(usable, CONTEXT);
+        let memory = ReplicaMemory::new(&model, layout, budget).memory(usable, CONTEXT);
         let blocks = u32::try_from(memory.cache_tokens.point().get() / u64::from(BLOCK)).ok()?;
-        Some(Self { step, settings: Settings::vllm(SEQUENCES, STEP_TOKENS, blocks) })
+        Some(Self { step, settings: EngineSettings::vllm(SEQUENCES, STEP_TOKENS, blocks) })
     }
 
     /// Tokens that its cache holds.
@@ -55,7 +55,7 @@ impl Kind {
         self
     }
 
-    pub(super) fn engine(&self) -> Engine<StepSpeed> {
-        Engine::new(self.settings, self.step.clone(), Pace::Skipping)
+    pub(super) fn engine(&self) -> SimulatedEngine<StepSpeed> {
+        SimulatedEngine::new(self.settings, self.step.clone(), Pace::Skipping)
     }
 }

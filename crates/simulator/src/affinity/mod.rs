@@ -18,12 +18,12 @@ mod sight;
 mod tests;
 mod tree;
 
-pub use engines::Kind;
+pub use engines::AffinityEngine;
 pub use ours::{Others, Ours};
 pub use plain::{LeastLoad, Random, RoundRobin};
-pub use play::{Outcome, Setup, play};
+pub use play::{AffinityOutcome, AffinitySetup, play};
 pub use shadowed::Shadowed;
-pub use sight::{Report, Sight};
+pub use sight::{AffinityReport, AffinityView};
 pub use tree::CacheAware;
 
 use crate::seconds::Seconds;
@@ -31,7 +31,7 @@ use crate::traffic::Trace;
 
 /// A request as a gateway sees it.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct PrefixRequest<'a> {
     /// Its number, which is its place in the trace.
     pub number: u64,
     /// When it came.
@@ -58,7 +58,7 @@ pub struct Picked {
 /// The choice of one gateway.
 pub trait Router {
     /// The engine for a request among those in `sight`, which is never empty.
-    fn choose(&mut self, asked: &Asked<'_>, sight: &[Sight]) -> Picked;
+    fn choose(&mut self, asked: &PrefixRequest<'_>, sight: &[AffinityView]) -> Picked;
 
     /// What became of a request that it sent. These come in the order of time.
     fn happened(&mut self, happened: &Happened) {

@@ -1,9 +1,11 @@
 //! The real choices, `flyball_routing::Policy`, with what a gateway has for them.
 
 use super::play::moment;
-use super::{Asked, Happened, Picked, Router, Sight};
+use super::{AffinityView, Happened, Picked, PrefixRequest, Router};
 use flyball_core::units::Tokens;
-use flyball_routing::{Ask, Availability, Endpoint, Policy, Ring, Seen, Weights};
+use flyball_routing::{
+    Availability, Endpoint, ObservedEndpoints, Ring, RoutingPolicy, RoutingRequest, Weights,
+};
 use std::collections::BTreeMap;
 
 /// What a gateway knows of what others sent.
@@ -19,9 +21,9 @@ pub enum Others {
 #[derive(Clone, Debug)]
 pub struct Ours {
     ring: Ring,
-    seen: Seen,
+    seen: ObservedEndpoints,
     weights: Weights,
-    policy: Policy,
+    policy: RoutingPolicy,
     turn: u64,
     others: Others,
     pub(super) prefixes: Vec<u64>,
@@ -45,9 +47,9 @@ impl Ours {
     pub fn new(engines: usize, others: Others) -> Self {
         Self {
             ring: Ring::new((0..engines as u64).map(name)),
-            seen: Seen::new(REMEMBERED),
+            seen: ObservedEndpoints::new(REMEMBERED),
             weights: Weights::DEFAULT,
-            policy: Policy::Prefix,
+            policy: RoutingPolicy::Prefix,
             turn: 0,
             others,
             prefixes: Vec::new(),
@@ -58,7 +60,7 @@ impl Ours {
 
     /// The same with another policy.
     #[must_use]
-    pub fn choosing(self, policy: Policy) -> Self {
+    pub fn choosing(self, policy: RoutingPolicy) -> Self {
         Self { policy, ..self }
     }
 
@@ -75,7 +77,7 @@ impl Ours {
     }
 
     /// The blocks of the real gateway are shorter than those of the trace.
-    fn read_prefixes(&mut self, asked: &Asked<'_>) {
+    fn read_prefixes(&mut self, asked: &PrefixRequest<'_>) {
         let parts = u64::from((asked.block_tokens / BLOCK).max(1));
         let full = (asked.prompt / BLOCK) as usize;
         let names = asked.blocks.iter().flat_map(|name| (0..parts).map(move |part| (name, part)));
@@ -92,12 +94,12 @@ impl Ours {
 }
 
 impl Router for Ours {
-    fn choose(&mut self, asked: &Asked<'_>, sight: &[Sight]) -> Picked {
+    fn choose(&mut self, asked: &PrefixRequest<'_>, sight: &[AffinityView]) -> Picked {
         self.read_prefixes(asked);
         self.usual += (f64::from(asked.prompt) - self.usual) / PATIENCE;
         let hears = self.under_way.is_some();
         let forgot = |place: usize| sight[place].forgot.filter(|_| hears);
-        let ask = Ask {
+        let ask = RoutingRequest {
             prefixes: &self.prefixes,
             block_tokens: BLOCK,
             past: self.seen.look_at(&self.prefixes, &self.ring, forgot),
@@ -131,7 +133,7 @@ impl Router for Ours {
     }
 }
 
-fn view(place: usize, engine: &Sight, others: Others, usual: f64) -> Endpoint {
+fn view(place: usize, engine: &AffinityView, others: Others, usual: f64) -> Endpoint {
     let strangers = match others {
         Others::Reported => {
             let waiting = engine.report.waiting.saturating_sub(engine.unread_then);

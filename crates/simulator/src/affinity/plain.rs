@@ -1,6 +1,6 @@
 //! Choices that know no prefixes.
 
-use super::{Asked, Picked, Router, Sight};
+use super::{AffinityView, Picked, PrefixRequest, Router};
 use crate::chance::{self, Chance, Purpose};
 use flyball_routing::round_robin;
 use rand::RngExt;
@@ -29,7 +29,7 @@ impl Random {
 }
 
 impl Router for RoundRobin {
-    fn choose(&mut self, asked: &Asked<'_>, sight: &[Sight]) -> Picked {
+    fn choose(&mut self, asked: &PrefixRequest<'_>, sight: &[AffinityView]) -> Picked {
         self.turn += 1;
         let engine = round_robin(sight.len(), |_| true, self.turn).unwrap_or(0);
         Picked { engine, to_read: asked.prompt }
@@ -37,18 +37,18 @@ impl Router for RoundRobin {
 }
 
 impl Router for Random {
-    fn choose(&mut self, asked: &Asked<'_>, sight: &[Sight]) -> Picked {
+    fn choose(&mut self, asked: &PrefixRequest<'_>, sight: &[AffinityView]) -> Picked {
         Picked { engine: self.chance.random_range(0..sight.len()), to_read: asked.prompt }
     }
 }
 
 impl Router for LeastLoad {
-    fn choose(&mut self, asked: &Asked<'_>, sight: &[Sight]) -> Picked {
+    fn choose(&mut self, asked: &PrefixRequest<'_>, sight: &[AffinityView]) -> Picked {
         Picked { engine: least_in_flight(sight), to_read: asked.prompt }
     }
 }
 
-pub(super) fn least_in_flight(sight: &[Sight]) -> usize {
+pub(super) fn least_in_flight(sight: &[AffinityView]) -> usize {
     let by_count = sight.iter().enumerate().min_by_key(|(_, engine)| engine.in_flight);
     by_count.map_or(0, |(place, _)| place)
 }

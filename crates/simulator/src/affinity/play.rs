@@ -1,25 +1,25 @@
 //! The run: arrivals, reports and engines in the order of time.
 
-use super::engines::Kind;
-use super::sight::{Report, Sight};
-use super::{Asked, Happened, Picked, Router};
+use super::engines::AffinityEngine;
+use super::sight::{AffinityReport, AffinityView};
+use super::{Happened, Picked, PrefixRequest, Router};
 use crate::chance::{self, Chance, Purpose};
 use crate::cluster::StepSpeed;
-use crate::engine::{Arrival, Change, Engine, Event, What};
+use crate::engine::{Arrival, BlockChange, Event, SimulatedEngine, What};
 use crate::seconds::Seconds;
 use crate::traffic::Trace;
-use flyball_routing::{Horizon, Moment};
+use flyball_routing::{Horizon, ObservedMoment};
 use rand::RngExt;
 
 /// What is played.
 #[derive(Clone, Debug)]
-pub struct Setup<'a> {
+pub struct AffinitySetup<'a> {
     /// Who asks what.
     pub trace: &'a Trace,
     /// How much faster than it was.
     pub faster: f64,
     /// What the engines are.
-    pub kind: &'a Kind,
+    pub kind: &'a AffinityEngine,
     /// How many.
     pub engines: usize,
     /// How often engines report.
@@ -30,7 +30,7 @@ pub struct Setup<'a> {
 
 /// What came of it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct AffinityOutcome {
     /// Share of all prompt tokens that were in the chosen engine's cache.
     pub hit_share: f64,
     /// Share of the prompt tokens that were hoped to be there which were.
@@ -50,7 +50,7 @@ pub struct Outcome {
 }
 
 /// Plays the trace through one gateway per router, to the end of the last request.
-pub fn play<R: Router>(setup: &Setup<'_>, routers: &mut [R]) -> Outcome {
+pub fn play<R: Router>(setup: &AffinitySetup<'_>, routers: &mut [R]) -> AffinityOutcome {
     let mut world = World::new(setup, routers.len());
     let mut spread = chance::stream(setup.seed, Purpose::Arrivals, 0);
     let mut next_report = Seconds::ZERO;
@@ -91,10 +91,10 @@ struct Place {
 }
 
 struct World<'a> {
-    setup: &'a Setup<'a>,
-    engines: Vec<Engine<StepSpeed>>,
+    setup: &'a AffinitySetup<'a>,
+    engines: Vec<SimulatedEngine<StepSpeed>>,
     /// By gateway, then by engine.
-    sights: Vec<Vec<Sight>>,
+    sights: Vec<Vec<AffinityView>>,
     places: Vec<Place>,
     first: Vec<Option<f64>>,
     hits: Vec<Option<u32>>,
@@ -111,12 +111,12 @@ struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    fn new(setup: &'a Setup<'a>, gateways: usize) -> Self {
+    fn new(setup: &'a AffinitySetup<'a>, gateways: usize) -> Self {
         let requests = setup.trace.requests.len();
         Self {
             setup,
             engines: (0..setup.engines).map(|_| setup.kind.engine()).collect(),
-            sights: vec![vec![Sight::default(); setup.engines]; gateways],
+            sights: vec![vec![AffinityView::default(); setup.engines]; gateways],
             places: vec![Place::default(); requests],
             first: vec![None; requests],
             hits: vec![None; requests],
@@ -130,10 +130,10 @@ impl<'a> World<'a> {
         }
     }
 
-    fn asked(&self, number: usize, at: Seconds) -> Asked<'a> {
+    fn asked(&self, number: usize, at: Seconds) -> PrefixRequest<'a> {
         let trace = self.setup.trace;
         let request = &trace.requests[number];
-        Asked {
+        PrefixRequest {
             number: number as u64,
             at,
             prompt: request.prompt,
@@ -159,8 +159,8 @@ impl<'a> World<'a> {
         let horizon = &mut self.horizons[engine];
         for change in self.engines[engine].changes() {
             match change {
-                Change::Stored(block) => horizon.stored(block, moment(now)),
-                Change::Removed(block) => horizon.removed(block),
+                BlockChange::Stored(block) => horizon.stored(block, moment(now)),
+                BlockChange::Removed(block) => horizon.removed(block),
             }
         }
         for gateway in &mut self.sights {
@@ -170,7 +170,7 @@ impl<'a> World<'a> {
 
     fn note(&mut self, event: &Event) {
         let number = event.id as usize;
-        let Asked { prompt, output, .. } = self.asked(number, event.at);
+        let PrefixRequest { prompt, output, .. } = self.asked(number, event.at);
         let Place { gateway, picked: Picked { engine, to_read } } = self.places[number];
         let sight = &mut self.sights[gateway][engine];
         match event.what {
@@ -204,7 +204,7 @@ impl<'a> World<'a> {
     fn report(&mut self, now: Seconds) {
         for engine in 0..self.engines.len() {
             let load = self.engines[engine].load(now);
-            let report = Report {
+            let report = AffinityReport {
                 running: load.running,
                 waiting: load.waiting,
                 used_share: load.used_share,
@@ -222,7 +222,7 @@ impl<'a> World<'a> {
 
     fn send(&mut self, number: usize, at: Seconds, place: Place) {
         let Place { gateway, picked: Picked { engine, to_read } } = place;
-        let Asked { prompt, output, blocks: names, block_tokens: name_tokens, .. } =
+        let PrefixRequest { prompt, output, blocks: names, block_tokens: name_tokens, .. } =
             self.asked(number, at);
         let arrival = Arrival { at, prompt, output, names, name_tokens };
         if self.engines[engine].submit(number as u64, &arrival).is_err() {
@@ -240,7 +240,7 @@ impl<'a> World<'a> {
         self.before = total;
     }
 
-    fn outcome(mut self) -> Outcome {
+    fn outcome(mut self) -> AffinityOutcome {
         let requests = &self.setup.trace.requests;
         let played = requests.iter().zip(&self.hits).filter_map(|(r, hit)| hit.map(|h| (r, h)));
         let (prompts, hits) = played.fold((0_u64, 0_u64), |(prompts, hits), (request, hit)| {
@@ -259,7 +259,7 @@ impl<'a> World<'a> {
         waits.sort_by(f64::total_cmp);
         self.minutes.sort_by(f64::total_cmp);
         let work: Vec<u64> = self.engines.iter().map(work).collect();
-        Outcome {
+        AffinityOutcome {
             hit_share: hits as f64 / prompts.max(1) as f64,
             hopes_kept: kept as f64 / hoped.max(1) as f64,
             max_over_mean: max_over_mean(&work),
@@ -277,12 +277,12 @@ impl<'a> World<'a> {
 }
 
 /// The same in the words of routing.
-pub(super) fn moment(at: Seconds) -> Moment {
-    Moment::of_millis((at.get() * 1e3) as u64)
+pub(super) fn moment(at: Seconds) -> ObservedMoment {
+    ObservedMoment::of_millis((at.get() * 1e3) as u64)
 }
 
 /// Tokens computed, of prompts and of answers.
-fn work(engine: &Engine<StepSpeed>) -> u64 {
+fn work(engine: &SimulatedEngine<StepSpeed>) -> u64 {
     let tally = engine.tally();
     tally.computed_tokens + tally.generated
 }

@@ -1,18 +1,18 @@
 //! The real choice with other policies scored beside it, as a gateway does it.
 
 use super::ours::{BLOCK, name};
-use super::{Asked, Happened, Others, Ours, Picked, Router, Sight};
+use super::{AffinityView, Happened, Others, Ours, Picked, PrefixRequest, Router};
 use crate::seconds::Seconds;
 use flyball_core::units::Tokens;
-use flyball_routing::Policy;
-use flyball_routing::shadow::{Arrival, Listed, Report, Trial};
+use flyball_routing::RoutingPolicy;
+use flyball_routing::shadow::{Listed, ShadowArrival, ShadowReport, ShadowTrial};
 use std::time::Duration;
 
 /// One gateway that scores other policies.
 #[derive(Clone, Debug)]
 pub struct Shadowed {
     ours: Ours,
-    trial: Trial,
+    trial: ShadowTrial,
     /// When engines' reports were last handed on.
     told: f64,
 }
@@ -22,22 +22,22 @@ const REPORTS: f64 = 0.5;
 
 impl Shadowed {
     /// A gateway before so many engines that chooses by one policy and scores others.
-    pub fn new(engines: usize, live: Policy, others: &[Policy]) -> Self {
+    pub fn new(engines: usize, live: RoutingPolicy, others: &[RoutingPolicy]) -> Self {
         let ours = Ours::new(engines, Others::Reported).choosing(live);
-        let mut trial = Trial::new(live, others, BLOCK);
+        let mut trial = ShadowTrial::new(live, others, BLOCK);
         let listed = |engine| Listed { key: name(engine), open: true };
         trial.list(&(0..engines as u64).map(listed).collect::<Vec<_>>());
         Self { ours, trial, told: 0.0 }
     }
 
     /// Which policy would have been better.
-    pub fn judge(&self) -> Report {
+    pub fn judge(&self) -> ShadowReport {
         self.trial.judge()
     }
 }
 
 impl Router for Shadowed {
-    fn choose(&mut self, asked: &Asked<'_>, sight: &[Sight]) -> Picked {
+    fn choose(&mut self, asked: &PrefixRequest<'_>, sight: &[AffinityView]) -> Picked {
         if asked.at.get() >= self.told + REPORTS {
             self.told = asked.at.get();
             for (engine, seen) in sight.iter().enumerate() {
@@ -46,7 +46,7 @@ impl Router for Shadowed {
             }
         }
         let picked = self.ours.choose(asked, sight);
-        let arrival = Arrival {
+        let arrival = ShadowArrival {
             prefixes: &self.ours.prefixes,
             block_tokens: BLOCK,
             prompt: Tokens::new(asked.prompt.into()),

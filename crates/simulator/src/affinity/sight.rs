@@ -1,11 +1,11 @@
 //! What a gateway knows of an engine.
 
-use flyball_routing::Moment;
+use flyball_routing::ObservedMoment;
 
 /// What gateways are told of an engine. Tokens that it has yet to read are not on vLLM's metrics
 /// page; gateways may tell each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Report {
+pub struct AffinityReport {
     /// Requests in its batch.
     pub running: u32,
     /// Requests before it.
@@ -18,7 +18,7 @@ pub struct Report {
 
 /// One engine, as one gateway knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sight {
+pub struct AffinityView {
     /// Requests of this gateway that are under way there.
     pub in_flight: u32,
     /// Those of them without a first token.
@@ -28,7 +28,7 @@ pub struct Sight {
     /// Tokens that the others of them hold.
     pub held_tokens: u64,
     /// What it said last.
-    pub report: Report,
+    pub report: AffinityReport,
     /// Requests of this gateway that were under way when it said that.
     pub in_flight_then: u32,
     /// Those of them without a first token.
@@ -36,12 +36,12 @@ pub struct Sight {
     /// Their prompt tokens.
     pub unread_tokens_then: u64,
     /// What was not used there since this moment is gone, as far as its events tell.
-    pub forgot: Option<Moment>,
+    pub forgot: Option<ObservedMoment>,
 }
 
-impl Sight {
+impl AffinityView {
     /// Takes in a report.
-    pub(super) fn reported(&mut self, report: Report) {
+    pub(super) fn reported(&mut self, report: AffinityReport) {
         self.report = report;
         self.in_flight_then = self.in_flight;
         self.unread_then = self.unread;

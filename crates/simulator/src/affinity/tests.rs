@@ -4,7 +4,7 @@ use super::*;
 use crate::seconds::Seconds;
 use crate::traffic::real::shared_trace;
 use crate::traffic::{Request, Trace};
-use flyball_routing::{Policy, Weights};
+use flyball_routing::{RoutingPolicy, Weights};
 
 /// Conversations of a few turns, four blocks longer each time, after one block that all share.
 fn conversations(count: u64, turns: u32) -> Trace {
@@ -23,12 +23,12 @@ fn conversations(count: u64, turns: u32) -> Trace {
     trace
 }
 
-fn kind() -> Kind {
-    Kind::vllm("llama-3.1-8b", "h100", 1).unwrap()
+fn kind() -> AffinityEngine {
+    AffinityEngine::vllm("llama-3.1-8b", "h100", 1).unwrap()
 }
 
-fn setup<'a>(trace: &'a Trace, kind: &'a Kind, engines: usize) -> Setup<'a> {
-    Setup { trace, faster: 1.0, kind, engines, report_every: Seconds(0.5), seed: 1 }
+fn setup<'a>(trace: &'a Trace, kind: &'a AffinityEngine, engines: usize) -> AffinitySetup<'a> {
+    AffinitySetup { trace, faster: 1.0, kind, engines, report_every: Seconds(0.5), seed: 1 }
 }
 
 fn ours(gateways: usize, others: Others) -> Vec<Ours> {
@@ -71,19 +71,19 @@ fn the_same_seed_gives_the_same_outcome() {
 /// Whether the shadow report ranks policies by mean wait as truly routing with each does, whichever
 /// is live meanwhile. Prints both.
 #[expect(clippy::print_stdout, reason = "where it fails, the figures say why")]
-fn ranks_right(setup: &Setup<'_>) -> bool {
+fn ranks_right(setup: &AffinitySetup<'_>) -> bool {
     let routed = |policy| {
         let ours = Ours::new(setup.engines, Others::Reported).choosing(policy);
         play(setup, &mut [ours])
     };
-    let outcomes = Policy::ALL.map(|policy| (policy, routed(policy)));
-    let ranked = |mut list: Vec<(Policy, f64)>| {
+    let outcomes = RoutingPolicy::ALL.map(|policy| (policy, routed(policy)));
+    let ranked = |mut list: Vec<(RoutingPolicy, f64)>| {
         list.sort_by(|a, b| a.1.total_cmp(&b.1));
         list.into_iter().map(|(policy, _)| policy).collect::<Vec<_>>()
     };
     let truly = ranked(outcomes.iter().map(|(policy, one)| (*policy, one.ttft[2])).collect());
-    Policy::ALL.into_iter().all(|live| {
-        let mut shadowed = [Shadowed::new(setup.engines, live, &Policy::ALL)];
+    RoutingPolicy::ALL.into_iter().all(|live| {
+        let mut shadowed = [Shadowed::new(setup.engines, live, &RoutingPolicy::ALL)];
         play(setup, &mut shadowed);
         let report = shadowed[0].judge();
         println!("{live:?} live: error {:?}, {:?}", report.error, report.rates);
@@ -101,7 +101,7 @@ fn the_shadow_report_ranks_policies_as_full_engines_do() {
     // A number of conversations that turns of 8 do not meet again, at two thirds of what engines
     // bear without hits.
     let (trace, kind) = (conversations(243, 6), kind());
-    assert!(ranks_right(&Setup { faster: 16.0, ..setup(&trace, &kind, 8) }));
+    assert!(ranks_right(&AffinitySetup { faster: 16.0, ..setup(&trace, &kind, 8) }));
 }
 
 #[test]
@@ -110,9 +110,9 @@ fn the_shadow_report_is_right_on_the_half_of_mooncake_that_nothing_was_tuned_on(
     trace.requests.drain(..trace.requests.len() / 2);
     let begin = trace.requests[0].at;
     trace.requests.iter_mut().for_each(|request| request.at = request.at - begin);
-    let kind = Kind::vllm("llama-3.1-70b", "h200", 8).unwrap();
+    let kind = AffinityEngine::vllm("llama-3.1-70b", "h200", 8).unwrap();
     // At 73 % of what engines bear. At 55 %, prefix and least load are one per cent apart.
-    assert!(ranks_right(&Setup { faster: 8.0, ..setup(&trace, &kind, 16) }));
+    assert!(ranks_right(&AffinitySetup { faster: 8.0, ..setup(&trace, &kind, 16) }));
 }
 
 /// Caches that hold a sixth of what is said: 200 conversations of up to 8,704 tokens, 12 or 13 to an
@@ -139,10 +139,10 @@ fn events_about_caches_keep_hopes_true() {
 #[expect(clippy::print_stdout, reason = "the figure is what it is for")]
 fn mooncake_with_and_without_events_about_caches() {
     let Some(trace) = shared_trace("mooncake_conversation.jsonl.gz") else { return };
-    let whole = Kind::vllm("llama-3.1-70b", "h200", 8).unwrap();
+    let whole = AffinityEngine::vllm("llama-3.1-70b", "h200", 8).unwrap();
     for tokens in [100_000, 300_000, 1_000_000] {
         let kind = whole.clone().with_cache_tokens(tokens);
-        let setup = Setup { faster: 6.0, ..setup(&trace, &kind, 16) };
+        let setup = AffinitySetup { faster: 6.0, ..setup(&trace, &kind, 16) };
         for gateways in [1, 8] {
             let deaf = play(&setup, &mut ours(gateways, Others::Reported));
             let hearing = |gone_per_thousand| {
@@ -169,8 +169,8 @@ fn mooncake_with_and_without_events_about_caches() {
 #[test]
 fn mooncake_conversations_over_16_engines() {
     let Some(trace) = shared_trace("mooncake_conversation.jsonl.gz") else { return };
-    let kind = Kind::vllm("llama-3.1-70b", "h200", 8).unwrap();
-    let setup = Setup { faster: 6.0, ..setup(&trace, &kind, 16) };
+    let kind = AffinityEngine::vllm("llama-3.1-70b", "h200", 8).unwrap();
+    let setup = AffinitySetup { faster: 6.0, ..setup(&trace, &kind, 16) };
     let one = play(&setup, &mut ours(1, Others::Reported));
     let eight = play(&setup, &mut ours(8, Others::Reported));
     let tree = play(&setup, &mut [CacheAware::default()]);

@@ -7,7 +7,7 @@
 //! characters per tree is beyond what is played here.
 
 use super::plain::least_in_flight;
-use super::{Asked, Picked, Router, Sight};
+use super::{AffinityView, Picked, PrefixRequest, Router};
 use std::collections::BTreeMap;
 
 /// One gateway with such a tree. Bounded by the trace.
@@ -23,7 +23,7 @@ const APART: u32 = 64;
 const APART_TIMES: f64 = 1.5;
 
 impl Router for CacheAware {
-    fn choose(&mut self, asked: &Asked<'_>, sight: &[Sight]) -> Picked {
+    fn choose(&mut self, asked: &PrefixRequest<'_>, sight: &[AffinityView]) -> Picked {
         let counts = || sight.iter().map(|engine| engine.in_flight);
         let (most, least) = (counts().max().unwrap_or(0), counts().min().unwrap_or(0));
         let apart = most - least > APART && f64::from(most) > APART_TIMES * f64::from(least);

@@ -9,8 +9,8 @@
 //! memory: an hour of 10 s steps with 20 replicas and 40 buckets each is 2 million cells.
 
 use super::hull::{self, Hull};
-use super::sizing::Load;
-use super::{Plan, carry, paid, stretches};
+use super::sizing::SizedLoad;
+use super::{ClairvoyantPlan, carry, paid, stretches};
 use crate::seconds::Seconds;
 
 /// How long requests may wait, and how finely that is counted.
@@ -24,7 +24,7 @@ pub struct Patience {
 }
 
 /// The plan of least `replica seconds + price x missed requests`.
-pub fn best(load: &Load<'_>, patience: Patience, price_of_a_miss: f64) -> Plan {
+pub fn best(load: &SizedLoad<'_>, patience: Patience, price_of_a_miss: f64) -> ClairvoyantPlan {
     let stretches = stretches(load.requests.len(), load.masked);
     let bucket = load.served_per_step / f64::from(patience.buckets);
     let arrivals = buckets(load.requests, bucket);
@@ -50,11 +50,11 @@ pub fn best(load: &Load<'_>, patience: Patience, price_of_a_miss: f64) -> Plan {
     let (replica_seconds, starts) =
         paid(&replicas, &stretches, load.step.get(), load.cold_start.get(), load.initial);
     carry(&mut replicas, load.masked);
-    Plan { replicas, replica_seconds, starts, missed: missed as f64 * bucket }
+    ClairvoyantPlan { replicas, replica_seconds, starts, missed: missed as f64 * bucket }
 }
 
 /// Corners of the hull of cost and misses.
-pub fn hull(load: &Load<'_>, patience: Patience, limit: usize) -> Hull {
+pub fn hull(load: &SizedLoad<'_>, patience: Patience, limit: usize) -> Hull {
     hull::corners(load.total(), limit, |price| {
         let plan = best(load, patience, price);
         (plan.replica_seconds, plan.missed)
@@ -205,7 +205,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// Least cost over every plan with fewer than `base` replicas.
-    fn brute(load: &Load<'_>, base: u32, kept_per_replica: f64, price: f64) -> f64 {
+    fn brute(load: &SizedLoad<'_>, base: u32, kept_per_replica: f64, price: f64) -> f64 {
         let steps = load.requests.len();
         let mut least = f64::INFINITY;
         'plans: for code in 0..base.pow(steps as u32) {
@@ -242,7 +242,7 @@ mod tests {
             quarters in 0_u32..=6, price in 0.0..6.0_f64,
         ) {
             let requests: Vec<f64> = requests.into_iter().map(f64::from).collect();
-            let load = Load {
+            let load = SizedLoad {
                 requests: &requests, masked: &[], step: Seconds(2.0), served_per_step: 4.0,
                 cold_start: Seconds(f64::from(cold_start)), initial, floor,
             };
@@ -258,7 +258,7 @@ mod tests {
         fn without_patience_it_is_plain_sizing(case in cases(), price in 0.0..6.0_f64) {
             let load = case.load();
             let patience = Patience { slack: Seconds::ZERO, buckets: 4 };
-            let value = |plan: Plan| plan.replica_seconds + price * plan.missed;
+            let value = |plan: ClairvoyantPlan| plan.replica_seconds + price * plan.missed;
             let (waiting, plain) =
                 (value(best(&load, patience, price)), value(sizing::best(&load, price)));
             prop_assert!((waiting - plain).abs() < 1e-9 * (1.0 + plain), "{waiting} and {plain}");

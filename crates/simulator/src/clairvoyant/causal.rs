@@ -5,8 +5,8 @@
 //! started. Starts and stops cost it nothing beyond that, so it is a little better off than any policy that looks
 //! at the load alone; one that reads more out of the past may be better still. A yardstick, not a bound.
 
-use super::sizing::Load;
-use super::{Plan, paid, stretches};
+use super::sizing::SizedLoad;
+use super::{ClairvoyantPlan, paid, stretches};
 
 /// With fewer cases that are alike it would know each by heart, and with it the future.
 const FEWEST: usize = 10;
@@ -14,7 +14,7 @@ const FEWEST: usize = 10;
 const LEVELS: usize = 40;
 
 /// The plan of least `replica seconds + price x missed requests` for who orders `ahead` steps before they serve.
-pub fn best(load: &Load<'_>, ahead: usize, price_of_a_miss: f64) -> Plan {
+pub fn best(load: &SizedLoad<'_>, ahead: usize, price_of_a_miss: f64) -> ClairvoyantPlan {
     let masked = |step: usize| load.masked.get(step) == Some(&true);
     let mut replicas: Vec<u32> = load.need();
     replicas.iter_mut().take(ahead).for_each(|first| *first = load.initial.max(load.floor));
@@ -31,7 +31,7 @@ pub fn best(load: &Load<'_>, ahead: usize, price_of_a_miss: f64) -> Plan {
     let scored = stretches.iter().flat_map(|stretch| stretch.steps.clone());
     let over = |t: usize| load.requests[t] - f64::from(replicas[t]) * load.served_per_step;
     let missed = scored.map(|t| over(t).max(0.0)).sum();
-    Plan { replicas, replica_seconds, starts, missed }
+    ClairvoyantPlan { replicas, replica_seconds, starts, missed }
 }
 
 /// Neighbours by load; the last few join those before them.
@@ -46,7 +46,7 @@ fn alike(sorted: &[usize]) -> Vec<&[usize]> {
 }
 
 /// One more replica for as long as the misses that it saves are worth its time.
-fn order(load: &Load<'_>, alike: &[usize], ahead: usize, price_of_a_miss: f64) -> u32 {
+fn order(load: &SizedLoad<'_>, alike: &[usize], ahead: usize, price_of_a_miss: f64) -> u32 {
     let time = load.step.get() * alike.len() as f64;
     let mut replicas = load.floor;
     loop {
@@ -68,8 +68,8 @@ mod tests {
     use crate::clairvoyant::hull;
     use crate::seconds::Seconds;
 
-    fn load(requests: &[f64]) -> Load<'_> {
-        Load {
+    fn load(requests: &[f64]) -> SizedLoad<'_> {
+        SizedLoad {
             requests,
             masked: &[],
             step: Seconds(60.0),
@@ -123,12 +123,12 @@ mod tests {
     fn gaps_are_free_and_nothing_is_learnt_from_them() {
         let bursts = bursts();
         let masked: Vec<bool> = (0..200).map(|minute| (50..100).contains(&minute)).collect();
-        let load = Load { masked: &masked, ..load(&bursts) };
+        let load = SizedLoad { masked: &masked, ..load(&bursts) };
         let plan = best(&load, 1, f64::INFINITY);
         assert_eq!(plan.missed, 0.0);
         assert!(
             plan.replica_seconds
-                <= best(&Load { masked: &[], ..load }, 1, f64::INFINITY).replica_seconds
+                <= best(&SizedLoad { masked: &[], ..load }, 1, f64::INFINITY).replica_seconds
         );
     }
 }

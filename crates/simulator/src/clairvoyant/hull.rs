@@ -3,7 +3,7 @@
 //! Each price of a miss gives one corner of the hull. The price at which two known corners cost
 //! the same either finds a corner between them or proves that there is none.
 
-use super::sizing::{self, Load};
+use super::sizing::{self, SizedLoad};
 
 /// One plan's cost and misses.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,7 +28,7 @@ pub struct Hull {
 }
 
 /// Corners of one variant's hull, the most telling `limit` of them.
-pub fn hull(load: &Load<'_>, limit: usize) -> Hull {
+pub fn hull(load: &SizedLoad<'_>, limit: usize) -> Hull {
     corners(load.total(), limit, |price| {
         let plan = sizing::best(load, price);
         (plan.replica_seconds, plan.missed)
@@ -36,7 +36,7 @@ pub fn hull(load: &Load<'_>, limit: usize) -> Hull {
 }
 
 /// The exact hull of one variant at one share of misses, without the rest of it.
-pub fn at_budget(load: &Load<'_>, missed_share: f64) -> Point {
+pub fn at_budget(load: &SizedLoad<'_>, missed_share: f64) -> Point {
     narrow(missed_share * load.total(), |price| {
         let plan = sizing::best(load, price);
         (plan.replica_seconds, plan.missed)

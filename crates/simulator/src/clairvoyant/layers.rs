@@ -4,12 +4,12 @@
 //! times it stays on if that costs no more than a start. A pause of a layer lies within a pause of
 //! the layer above, so the layers stay nested, and the best of each is the best of all.
 
-use super::{Plan, carry, paid, stretches};
+use super::{ClairvoyantPlan, carry, paid, stretches};
 use crate::seconds::Seconds;
 
 /// What is needed of one variant.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ask<'a> {
+pub struct LayerRequest<'a> {
     /// Replicas needed, per step.
     pub need: &'a [u32],
     /// Steps without data; empty for none.
@@ -25,7 +25,7 @@ pub struct Ask<'a> {
 }
 
 /// The cheapest plan with `replicas[t] >= need[t]`. Time and memory grow with the steps only.
-pub fn cheapest(ask: &Ask<'_>) -> Plan {
+pub fn cheapest(ask: &LayerRequest<'_>) -> ClairvoyantPlan {
     let stretches = stretches(ask.need.len(), ask.masked);
     let mut replicas = vec![0; ask.need.len()];
     let mut kept = Vec::new();
@@ -37,7 +37,7 @@ pub fn cheapest(ask: &Ask<'_>) -> Plan {
     let (replica_seconds, starts) =
         paid(&replicas, &stretches, ask.step.get(), ask.cold_start.get(), ask.initial);
     carry(&mut replicas, ask.masked);
-    Plan { replicas, replica_seconds, starts, missed: 0.0 }
+    ClairvoyantPlan { replicas, replica_seconds, starts, missed: 0.0 }
 }
 
 /// Layers above the present need up to `top`, off since the same step.
@@ -46,7 +46,7 @@ struct Idle {
     since: usize,
 }
 
-fn fill(ask: &Ask<'_>, need: &[u32], initial: u32, kept: &mut Vec<i64>, plan: &mut [u32]) {
+fn fill(ask: &LayerRequest<'_>, need: &[u32], initial: u32, kept: &mut Vec<i64>, plan: &mut [u32]) {
     // Changes in how many layers are on though nothing needs them.
     kept.clear();
     kept.resize(need.len() + 1, 0);
@@ -85,9 +85,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn ask<'a>(need: &'a [u32], cold_start: f64) -> Ask<'a> {
+    fn ask<'a>(need: &'a [u32], cold_start: f64) -> LayerRequest<'a> {
         let (step, cold_start) = (Seconds(1.0), Seconds(cold_start));
-        Ask { need, masked: &[], step, cold_start, initial: 0, floor: 0 }
+        LayerRequest { need, masked: &[], step, cold_start, initial: 0, floor: 0 }
     }
 
     #[test]
@@ -103,13 +103,13 @@ mod tests {
     #[test]
     fn what_a_gap_hides_costs_nothing() {
         let masked = [false, true, true, false];
-        let plan = cheapest(&Ask { masked: &masked, ..ask(&[1, 9, 9, 3], 100.0) });
+        let plan = cheapest(&LayerRequest { masked: &masked, ..ask(&[1, 9, 9, 3], 100.0) });
         assert_eq!(plan.replicas, [1, 1, 1, 3]);
         assert_eq!((plan.replica_seconds, plan.starts), (104.0, 1));
     }
 
     /// Every plan, one after the other. More than the largest need is never of use.
-    fn brute(ask: &Ask<'_>) -> f64 {
+    fn brute(ask: &LayerRequest<'_>) -> f64 {
         let steps = ask.need.len();
         let base = 1 + ask.need.iter().fold(ask.floor, |most, &need| most.max(need));
         let mut best = f64::INFINITY;
@@ -143,7 +143,7 @@ mod tests {
         ) {
             let (need, masked): (Vec<_>, Vec<_>) = steps.into_iter().unzip();
             let (step, cold_start) = (Seconds(2.0), Seconds(f64::from(cold_start)));
-            let ask = Ask { need: &need, masked: &masked, step, cold_start, initial, floor };
+            let ask = LayerRequest { need: &need, masked: &masked, step, cold_start, initial, floor };
             let plan = cheapest(&ask);
             prop_assert_eq!(plan.replica_seconds, brute(&ask));
             for t in 0..need.len() {

@@ -29,7 +29,7 @@ use std::ops::Range;
 
 /// A plan for one variant.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Plan {
+pub struct ClairvoyantPlan {
     /// Replicas that serve, per step. In a masked step: those of the step before, unpaid.
     pub replicas: Vec<u32>,
     /// Time paid for, starts included.

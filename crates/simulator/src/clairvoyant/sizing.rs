@@ -7,12 +7,12 @@
 //! back then keeps the plan between the layers that must be on and those that may be. This is the
 //! optimum of Lin, Wierman, Andrew and Thereska (INFOCOM 2011) for whole replicas.
 
-use super::{Plan, carry, layers, paid, stretches};
+use super::{ClairvoyantPlan, carry, layers, paid, stretches};
 use crate::seconds::Seconds;
 
 /// What one variant has to serve.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Load<'a> {
+pub struct SizedLoad<'a> {
     /// Requests that arrive, per step. Any unit of work will do, tokens too.
     pub requests: &'a [f64],
     /// Steps without data; empty for none.
@@ -29,7 +29,7 @@ pub struct Load<'a> {
     pub floor: u32,
 }
 
-impl Load<'_> {
+impl SizedLoad<'_> {
     /// Requests outside gaps.
     pub fn total(&self) -> f64 {
         let scored = |step: &usize| self.masked.get(*step) != Some(&true);
@@ -44,13 +44,13 @@ impl Load<'_> {
 
 /// The plan of least `replica seconds + price x missed requests`. With an infinite price it is
 /// the cheapest that misses nothing.
-pub fn best(load: &Load<'_>, price_of_a_miss: f64) -> Plan {
+pub fn best(load: &SizedLoad<'_>, price_of_a_miss: f64) -> ClairvoyantPlan {
     let stretches = stretches(load.requests.len(), load.masked);
     let need = load.need();
     let mut replicas = vec![0; load.requests.len()];
     if price_of_a_miss.is_infinite() {
-        let Load { masked, step, cold_start, initial, floor, .. } = *load;
-        let ask = layers::Ask { need: &need, masked, step, cold_start, initial, floor };
+        let SizedLoad { masked, step, cold_start, initial, floor, .. } = *load;
+        let ask = layers::LayerRequest { need: &need, masked, step, cold_start, initial, floor };
         return layers::cheapest(&ask);
     }
     let served = load.served_per_step;
@@ -81,7 +81,7 @@ pub fn best(load: &Load<'_>, price_of_a_miss: f64) -> Plan {
     let missed =
         scored.map(|t| (load.requests[t] - f64::from(replicas[t]) * served).max(0.0)).sum();
     carry(&mut replicas, load.masked);
-    Plan { replicas, replica_seconds, starts, missed }
+    ClairvoyantPlan { replicas, replica_seconds, starts, missed }
 }
 
 /// One problem of right-sizing, as layers.
@@ -151,8 +151,8 @@ pub(super) mod tests {
     }
 
     impl Case {
-        pub(in super::super) fn load(&self) -> Load<'_> {
-            Load {
+        pub(in super::super) fn load(&self) -> SizedLoad<'_> {
+            SizedLoad {
                 requests: &self.requests,
                 masked: &self.masked,
                 step: Seconds(2.0),
@@ -178,7 +178,7 @@ pub(super) mod tests {
     }
 
     /// Cost and misses of every plan.
-    pub(in super::super) fn every(load: &Load<'_>) -> Vec<(f64, f64)> {
+    pub(in super::super) fn every(load: &SizedLoad<'_>) -> Vec<(f64, f64)> {
         let steps = load.requests.len();
         let base = 1 + load.need().iter().fold(load.floor, |most, &need| most.max(need));
         let masked = |t: usize| load.masked.get(t) == Some(&true);
@@ -220,7 +220,7 @@ pub(super) mod tests {
     #[test]
     fn a_high_price_is_the_plan_without_misses() {
         let requests = [5.0, 0.0, 9.0, 1.0, 0.0, 0.0, 0.0, 4.0];
-        let load = Load {
+        let load = SizedLoad {
             requests: &requests,
             masked: &[],
             step: Seconds(10.0),

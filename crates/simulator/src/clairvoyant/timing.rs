@@ -3,7 +3,9 @@
 
 #![expect(clippy::print_stdout, reason = "figures for a person, on request only")]
 
-use super::pool::{Grain, Lending, Pool, Problem, Variant, bounded};
+use super::pool::{
+    ClairvoyantLending, ClairvoyantPool, ClairvoyantProblem, ClairvoyantVariant, Grain, bounded,
+};
 use super::{backlog, hull, layers, sizing};
 use crate::chance::{Purpose, stream};
 use crate::seconds::Seconds;
@@ -40,7 +42,7 @@ fn timed<T>(what: &str, run: impl FnOnce() -> T) -> T {
 #[ignore = "figures, not a check"]
 fn one_variant() {
     let requests = two_weeks(8640, 0);
-    let load = sizing::Load {
+    let load = sizing::SizedLoad {
         requests: &requests,
         masked: &[],
         step: Seconds(10.0),
@@ -51,15 +53,15 @@ fn one_variant() {
     };
     let need = load.need();
     println!("{} steps, {} layers", need.len(), need.iter().max().unwrap());
-    let sizing::Load { masked, step, cold_start, initial, floor, .. } = load;
-    let ask = layers::Ask { need: &need, masked, step, cold_start, initial, floor };
+    let sizing::SizedLoad { masked, step, cold_start, initial, floor, .. } = load;
+    let ask = layers::LayerRequest { need: &need, masked, step, cold_start, initial, floor };
     let plan = timed("cheapest without misses", || layers::cheapest(&ask));
     timed("best at one price of a miss", || sizing::best(&load, 20.0));
     let point = timed("hull at 1 % misses", || hull::at_budget(&load, 0.01));
     println!("1 % of misses saves {:.2} %", 100.0 * (1.0 - point.cost / plan.replica_seconds));
     let points = timed("30 corners of the hull", || hull::hull(&load, 30));
     println!("at 1 % by these {:.5}", points.at_budget(0.01).cost / point.cost);
-    let hour = sizing::Load { requests: &requests[..360], ..load };
+    let hour = sizing::SizedLoad { requests: &requests[..360], ..load };
     let patience = backlog::Patience { slack: Seconds(3.0), buckets: 40 };
     timed("an hour with 3 s of patience", || backlog::best(&hour, patience, 20.0));
 }
@@ -67,7 +69,7 @@ fn one_variant() {
 #[test]
 #[ignore = "figures, not a check"]
 fn three_models_in_a_pool() {
-    let plain = |model: usize| Variant {
+    let plain = |model: usize| ClairvoyantVariant {
         model,
         serves: 1.0,
         price: 1.0,
@@ -76,25 +78,25 @@ fn three_models_in_a_pool() {
         initial: 20,
     };
     let three = [plain(0), plain(1), plain(2)];
-    let small = |model: usize| Variant {
+    let small = |model: usize| ClairvoyantVariant {
         serves: 0.4,
         price: 0.45,
         cold_start: Seconds(60.0),
         ..plain(model)
     };
     let six = [plain(0), small(0), plain(1), small(1), plain(2), small(2)];
-    let lending = Some(Lending { value: 0.3, restart: 60.0, initial: 0 });
+    let lending = Some(ClairvoyantLending { value: 0.3, restart: 60.0, initial: 0 });
     for (name, per_day, merge, piece) in
         [("10 min", 144, 1, 48), ("1 min", 1440, 10, 72), ("10 s", 8640, 120, 36)]
     {
         let work: Vec<Vec<f64>> = (0..3).map(|index| two_weeks(per_day, index)).collect();
         for (variants, gpus) in [(&three[..], 200), (&three[..], 300), (&six[..], 300)] {
-            let problem = Problem {
+            let problem = ClairvoyantProblem {
                 work: &work,
                 masked: &[],
                 step: Seconds(86_400.0 / per_day as f64),
                 variants,
-                pool: Some(Pool { gpus, lending }),
+                pool: Some(ClairvoyantPool { gpus, lending }),
                 price_of_a_miss: 20.0,
             };
             let what = format!("{name}, merge {merge}, {} variants, {gpus} GPUs", variants.len());

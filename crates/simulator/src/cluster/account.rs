@@ -1,38 +1,38 @@
 //! What came of it: every answer, how many replicas there were when, and the score.
 
-use super::checks::Broken;
+use super::checks::BrokenInvariant;
 use super::observe::LogEntry;
 use super::replicas::{Replica, State};
 use super::requests::{Request, Stage};
 use super::setup::ModelSetup;
 use super::world::World;
-use crate::score::{ModelOutcome, Moment, Outcome};
+use crate::score::{ModelOutcome, Outcome, TimelineMoment};
 use crate::seconds::Seconds;
 
 /// What came of a world.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct ClusterRun {
     /// The score.
     pub outcome: Outcome,
     /// Every decision, in order of time.
     pub log: Vec<LogEntry>,
     /// Every rule that was broken.
-    pub broken: Vec<Broken>,
+    pub broken: Vec<BrokenInvariant>,
     /// Events that happened.
     pub events: u64,
     /// One per model, in the order of the setup.
-    pub histories: Vec<History>,
+    pub histories: Vec<ReplicaHistory>,
 }
 
 /// How one model fared, in detail.
 #[derive(Clone, Debug, Default)]
-pub struct History {
+pub struct ReplicaHistory {
     /// Each change of its replicas.
-    pub standings: Vec<Standing>,
+    pub standings: Vec<ReplicaCounts>,
     /// What became of each request, in order of arrival: when it arrived, and whether it missed.
     pub answers: Vec<(Seconds, bool)>,
     /// What each of them got, in the same order.
-    pub ends: Vec<Answer>,
+    pub ends: Vec<AnsweredBy>,
     /// When the policy asked for fewer replicas.
     pub downs: Vec<Seconds>,
     /// Time from asking for a replica until it served.
@@ -41,7 +41,7 @@ pub struct History {
 
 /// How many replicas there were from a moment on.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Standing {
+pub struct ReplicaCounts {
     /// The moment.
     pub at: Seconds,
     /// Without a node.
@@ -56,7 +56,7 @@ pub struct Standing {
 
 /// What a request got.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Answer {
+pub enum AnsweredBy {
     /// All of its answer.
     Finished {
         /// When the first token came.
@@ -72,7 +72,7 @@ pub enum Answer {
     HungUp,
 }
 
-impl History {
+impl ReplicaHistory {
     /// Mean number of replicas that there were or were coming between two moments, as a
     /// Deployment's status counts them: without those that end.
     pub fn mean_replicas(&self, from: Seconds, to: Seconds) -> f64 {
@@ -85,7 +85,7 @@ impl History {
     }
 
     /// How it stood at a moment.
-    pub fn at(&self, moment: Seconds) -> Standing {
+    pub fn at(&self, moment: Seconds) -> ReplicaCounts {
         let before = self.standings.partition_point(|standing| standing.at <= moment);
         before.checked_sub(1).map(|last| self.standings[last]).unwrap_or_default()
     }
@@ -109,8 +109,8 @@ impl History {
 /// What is noted of a model while its world goes on.
 #[derive(Debug, Default)]
 pub(super) struct Account {
-    history: History,
-    answers: Vec<(usize, Answer)>,
+    history: ReplicaHistory,
+    answers: Vec<(usize, AnsweredBy)>,
     waiting: Vec<(Seconds, f64)>,
     /// Variant and length.
     pub(super) cold_starts: Vec<(usize, Seconds)>,
@@ -142,8 +142,8 @@ impl Account {
 }
 
 impl World<'_> {
-    pub(super) fn standing(&self, model: usize) -> Standing {
-        let mut standing = Standing { at: self.now, ..Standing::default() };
+    pub(super) fn standing(&self, model: usize) -> ReplicaCounts {
+        let mut standing = ReplicaCounts { at: self.now, ..ReplicaCounts::default() };
         let own = self.present.iter().map(|place| &self.replicas[*place]);
         for replica in own.filter(|replica| replica.model == model) {
             match replica.state {
@@ -167,7 +167,7 @@ impl World<'_> {
         }
     }
 
-    pub(super) fn note_answer(&mut self, request: usize, answer: Answer) {
+    pub(super) fn note_answer(&mut self, request: usize, answer: AnsweredBy) {
         let model = self.requests[request].model;
         let setup = &self.setup.models[model];
         let missed = missed(setup, &self.requests[request], &answer, self.now);
@@ -176,7 +176,7 @@ impl World<'_> {
     }
 
     /// The score, when all is over.
-    pub(super) fn finish(mut self) -> Run {
+    pub(super) fn finish(mut self) -> ClusterRun {
         let mut models = Vec::new();
         let mut histories = Vec::new();
         for model in 0..self.models.len() {
@@ -196,10 +196,10 @@ impl World<'_> {
             scored: to - from,
         };
         let (log, broken) = (self.log, self.broken);
-        Run { outcome, log, broken, events: self.events, histories }
+        ClusterRun { outcome, log, broken, events: self.events, histories }
     }
 
-    fn finish_model(&mut self, model: usize) -> (ModelOutcome, History) {
+    fn finish_model(&mut self, model: usize) -> (ModelOutcome, ReplicaHistory) {
         let setup = &self.setup.models[model];
         let mut account = std::mem::take(&mut self.models[model].account);
         // Who is still inside after the aftermath has missed whatever was promised.
@@ -208,7 +208,7 @@ impl World<'_> {
         };
         let unfinished = self.requests.iter().enumerate();
         let unfinished = unfinished.filter(|(_, r)| r.model == model && open(r));
-        account.answers.extend(unfinished.map(|(request, _)| (request, Answer::Refused)));
+        account.answers.extend(unfinished.map(|(request, _)| (request, AnsweredBy::Refused)));
         account.answers.sort_by_key(|(request, _)| *request);
 
         let mut score = ModelOutcome {
@@ -229,9 +229,9 @@ impl World<'_> {
             }
             score.requests += 1.0;
             score.missed += f64::from(u8::from(missed));
-            score.killed += f64::from(u8::from(*answer == Answer::Killed));
+            score.killed += f64::from(u8::from(*answer == AnsweredBy::Killed));
             first_tokens.extend(first_token.map(|first| (first - at).get()));
-            if let Answer::Finished { between, .. } = answer {
+            if let AnsweredBy::Finished { between, .. } = answer {
                 score.useful_seconds += work(setup, place);
                 between_tokens.push(between.get());
             }
@@ -259,20 +259,20 @@ impl World<'_> {
     }
 
     /// How many replicas and waiting requests there were at the end of each minute.
-    fn timeline(&self, model: usize, account: &Account) -> Vec<Moment> {
+    fn timeline(&self, model: usize, account: &Account) -> Vec<TimelineMoment> {
         let minutes = (self.setup.length.get() / 60.0).ceil() as usize;
         let moment = |minute: usize| {
             let (at, end) = (Seconds(minute as f64 * 60.0), Seconds((minute + 1) as f64 * 60.0));
             let standing = account.history.at(end);
             let scrape = account.waiting.partition_point(|(at, _)| *at <= end);
-            Moment {
+            TimelineMoment {
                 at,
                 ready: standing.ready.into(),
                 starting: (standing.pending + standing.starting).into(),
                 draining: standing.draining.into(),
                 waiting: scrape.checked_sub(1).map_or(0.0, |last| account.waiting[last].1),
                 masked: self.is_masked(model, at),
-                ..Moment::default()
+                ..TimelineMoment::default()
             }
         };
         (0..minutes).map(moment).collect()
@@ -292,17 +292,17 @@ impl World<'_> {
 }
 
 /// Whether a request missed what its model's owner promised.
-fn missed(setup: &ModelSetup, request: &Request, answer: &Answer, end: Seconds) -> bool {
+fn missed(setup: &ModelSetup, request: &Request, answer: &AnsweredBy, end: Seconds) -> bool {
     let allowed = setup.objectives.first_token.map(Seconds::from);
     let late = |waited: Seconds| allowed.is_some_and(|allowed| waited > allowed);
     match answer {
-        Answer::Killed | Answer::Refused => true,
-        Answer::Finished { first, between } => {
+        AnsweredBy::Killed | AnsweredBy::Refused => true,
+        AnsweredBy::Finished { first, between } => {
             let apart = setup.objectives.between_tokens.map(Seconds::from);
             late(*first - request.at) || apart.is_some_and(|apart| *between > apart)
         }
         // A client that leaves before anything was due did not leave because of us.
-        Answer::HungUp => {
+        AnsweredBy::HungUp => {
             let asked = &setup.trace.requests[request.place];
             let waited = request.first_token.map(|first| first - request.at);
             late(waited.or(asked.patience).unwrap_or(end - request.at))
@@ -329,7 +329,7 @@ fn percentile(samples: &mut [f64], share: f64) -> Seconds {
     Seconds(samples.get(place.saturating_sub(1)).copied().unwrap_or(0.0))
 }
 
-fn worst_five_minutes(timeline: &[Moment]) -> f64 {
+fn worst_five_minutes(timeline: &[TimelineMoment]) -> f64 {
     let shares = timeline.windows(5).map(|five| {
         let (requests, missed) =
             five.iter().fold((0.0, 0.0), |(r, m), moment| (r + moment.requests, m + moment.missed));

@@ -9,7 +9,7 @@ use std::fmt;
 
 /// A rule that was broken.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Broken {
+pub struct BrokenInvariant {
     /// The seed of the world.
     pub seed: u64,
     /// The number of the event after which it was found.
@@ -20,7 +20,7 @@ pub struct Broken {
     pub detail: String,
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for BrokenInvariant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { seed, event, at, detail } = self;
         write!(f, "seed {seed}, event {event}, at {:.3} s: {detail}", at.get())
@@ -34,7 +34,7 @@ impl World<'_> {
     pub(super) fn note_broken(&mut self, detail: String) {
         if self.broken.len() < MOST {
             let (seed, event, at) = (self.setup.seed, self.events, self.now);
-            self.broken.push(Broken { seed, event, at, detail });
+            self.broken.push(BrokenInvariant { seed, event, at, detail });
         }
     }
 

@@ -1,16 +1,16 @@
 //! The border to the engine of one replica.
 
-use crate::engine::{Arrival, Engine, Pace, Settings, What};
+use crate::engine::{Arrival, EngineSettings, Pace, SimulatedEngine, What};
 use crate::seconds::Seconds;
-use flyball_perf::serving::batch::{Batch, Step};
-use flyball_perf::serving::steady::{Limits, Shape};
+use flyball_perf::serving::batch::{Batch, StepTime};
+use flyball_perf::serving::steady::{EngineLimits, RequestShape};
 use flyball_perf::serving::step::StepModel;
 use std::sync::Arc;
 
 /// The engine of one replica, as the cluster uses it. Time only goes forward.
 pub trait ReplicaEngine {
     /// Takes a request. Refused if it can never fit.
-    fn submit(&mut self, id: u64, at: Seconds, request: &Work<'_>) -> bool;
+    fn submit(&mut self, id: u64, at: Seconds, request: &EngineWork<'_>) -> bool;
 
     /// A client hangs up. The request may still end before the engine notices.
     fn abort(&mut self, id: u64, at: Seconds);
@@ -33,7 +33,7 @@ pub trait ReplicaEngine {
 
 /// A request as an engine takes it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Work<'a> {
+pub struct EngineWork<'a> {
     /// Tokens of its prompt.
     pub prompt: u32,
     /// Tokens that it will generate.
@@ -91,21 +91,21 @@ pub struct Speed {
     /// What a step costs.
     pub step: StepSpeed,
     /// The limits of the engine.
-    pub settings: Settings,
+    pub settings: EngineSettings,
 }
 
 /// What a step costs.
 #[derive(Clone, Debug)]
 pub enum StepSpeed {
     /// So much for each part of it.
-    Linear(Linear),
+    Linear(LinearEngine),
     /// As the performance model says.
     Modelled(Arc<StepModel>),
 }
 
 /// The time of a step as a sum, for replicas of which only the speed is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Linear {
+pub struct LinearEngine {
     /// Seconds per step.
     pub base: f64,
     /// Seconds per prompt token computed.
@@ -120,18 +120,18 @@ impl Speed {
     /// An idle engine of this speed.
     pub(super) fn engine(&self) -> Box<dyn ReplicaEngine> {
         let step = Changed { step: self.step.clone(), factor: 1.0 };
-        Box::new(Engine::new(self.settings, step, Pace::Skipping))
+        Box::new(SimulatedEngine::new(self.settings, step, Pace::Skipping))
     }
 
     /// Seconds per token with one request of this shape.
-    pub fn idle_pace(&self, shape: &Shape) -> f64 {
+    pub fn idle_pace(&self, shape: &RequestShape) -> f64 {
         self.step.seconds(&Batch::decoding(1.0, shape.input + shape.output / 2.0))
     }
 
     /// The same limits for the formulas of the steady state.
-    pub fn limits(&self) -> Limits {
+    pub fn limits(&self) -> EngineLimits {
         let settings = &self.settings;
-        Limits {
+        EngineLimits {
             chunk: f64::from(settings.token_budget),
             copies: 1.0,
             sequences: f64::from(settings.max_running),
@@ -141,7 +141,7 @@ impl Speed {
     }
 }
 
-impl Step for StepSpeed {
+impl StepTime for StepSpeed {
     fn seconds(&self, batch: &Batch) -> f64 {
         match self {
             Self::Linear(linear) => linear.seconds(batch),
@@ -158,7 +158,7 @@ impl Step for StepSpeed {
     }
 }
 
-impl Linear {
+impl LinearEngine {
     /// Seconds for one step.
     pub fn seconds(&self, batch: &Batch) -> f64 {
         self.base
@@ -177,7 +177,7 @@ pub struct Changed {
     pub factor: f64,
 }
 
-impl Step for Changed {
+impl StepTime for Changed {
     fn seconds(&self, batch: &Batch) -> f64 {
         self.step.seconds(batch) / self.factor
     }
@@ -187,9 +187,9 @@ impl Step for Changed {
     }
 }
 
-impl ReplicaEngine for Engine<Changed> {
-    fn submit(&mut self, id: u64, at: Seconds, request: &Work<'_>) -> bool {
-        let Work { prompt, output, blocks: names, block_tokens: name_tokens } = *request;
+impl ReplicaEngine for SimulatedEngine<Changed> {
+    fn submit(&mut self, id: u64, at: Seconds, request: &EngineWork<'_>) -> bool {
+        let EngineWork { prompt, output, blocks: names, block_tokens: name_tokens } = *request;
         Self::submit(self, id, &Arrival { at, prompt, output, names, name_tokens }).is_ok()
     }
 

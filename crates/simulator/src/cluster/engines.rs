@@ -2,8 +2,8 @@
 
 use super::world::World;
 use flyball_core::units::Timestamp;
-use flyball_estimator::Window;
-use flyball_estimator::reading::{CacheUsed, Engine, EngineCounts};
+use flyball_estimator::CounterWindow;
+use flyball_estimator::reading::{CacheUsed, EngineCounts, EngineReading};
 
 /// What one engine has counted, and what it showed when it was last scraped.
 #[derive(Clone, Debug)]
@@ -12,7 +12,7 @@ pub(super) struct Counted {
     answered: u64,
     paced_tokens: u64,
     paced_seconds: f64,
-    counts: Window<EngineCounts>,
+    counts: CounterWindow<EngineCounts>,
     running: f64,
     waiting: f64,
     used: f64,
@@ -25,7 +25,7 @@ impl Default for Counted {
             answered: 0,
             paced_tokens: 0,
             paced_seconds: 0.0,
-            counts: Window::of(Engine::WINDOW),
+            counts: CounterWindow::of(EngineReading::WINDOW),
             running: 0.0,
             waiting: 0.0,
             used: 0.0,
@@ -78,16 +78,16 @@ impl World<'_> {
     }
 
     /// The engine of a replica as it was last scraped; nothing of it where scrapes find nothing.
-    pub(super) fn read_engine(&self, replica: usize, scraped: Option<Timestamp>) -> Engine {
+    pub(super) fn read_engine(&self, replica: usize, scraped: Option<Timestamp>) -> EngineReading {
         let there = &self.replicas[replica];
         let serves_since = there.served.map(|since| since.after(self.setup.start));
         let counted = &there.counted;
         if scraped.is_none() || counted.counts.last().is_none() {
-            return Engine { serves_since, ..Engine::unread() };
+            return EngineReading { serves_since, ..EngineReading::unread() };
         }
         let settings = &self.setup.models[there.model].variants[there.variant].speed.settings;
         let room = f64::from(settings.blocks) * f64::from(settings.block_tokens);
-        Engine {
+        EngineReading {
             serves_since,
             counts: counted.counts.clone(),
             running: Some(counted.running),

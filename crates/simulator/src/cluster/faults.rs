@@ -70,7 +70,7 @@ pub enum Fault {
         /// When.
         during: Range<Seconds>,
         /// What they are told.
-        told: Told,
+        told: StatedCapacity,
     },
     /// Engines compute so many times as fast as they were built to: a card that is throttled, a neighbour.
     EngineSlows {
@@ -102,7 +102,7 @@ pub enum Fault {
 
 /// What policies are told of the capacity of a replica.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Told {
+pub enum StatedCapacity {
     /// The prediction of an engine that is so many times as fast.
     Times(f64),
     /// Nothing at all.

@@ -3,18 +3,18 @@
 //! A seed makes a world, and the same seed makes the same one. A world lasts half an hour and has
 //! some hundred requests, so that ten thousand of them take minutes on one core.
 
-use super::account::Run;
-use super::checks::Broken;
-use super::engine::{Linear, Speed, StepSpeed};
-use super::faults::{Fault, Told};
-use super::setup::{Habits, Metrics, ModelSetup, PoolSetup, Setup, VariantSetup, Victim};
-use super::stages::{Spacing, Stage, Stages, Tokens};
+use super::account::ClusterRun;
+use super::checks::BrokenInvariant;
+use super::engine::{LinearEngine, Speed, StepSpeed};
+use super::faults::{Fault, StatedCapacity};
+use super::setup::{Habits, MetricsSetup, ModelSetup, PoolSetup, Setup, VariantSetup, Victim};
+use super::stages::{Spacing, StageTokens, Stages, TrafficStage};
 use super::start::StartParts;
 use super::world::run;
 use crate::chance::{Chance, Purpose, stream};
 use crate::cold_start::ColdStart;
-use crate::engine::Settings;
-use crate::policy::Policy;
+use crate::engine::EngineSettings;
+use crate::policy::ScalingPolicy;
 use crate::seconds::Seconds;
 use flyball_core::ids::{AcceleratorId, ModelId, PoolId, VariantName};
 use flyball_core::interval::{Interval, Origin};
@@ -44,7 +44,7 @@ pub struct Failure {
     /// The seed that makes the world.
     pub seed: u64,
     /// What broke.
-    pub broken: Vec<Broken>,
+    pub broken: Vec<BrokenInvariant>,
 }
 
 impl fmt::Display for Failure {
@@ -55,8 +55,8 @@ impl fmt::Display for Failure {
 }
 
 /// Plays the world of a seed.
-pub fn fuzz(seed: u64, policy: &mut dyn Policy) -> Result<Stats, Failure> {
-    let Run { outcome, log, broken, events, .. } = run(&random_world(seed), policy);
+pub fn fuzz(seed: u64, policy: &mut dyn ScalingPolicy) -> Result<Stats, Failure> {
+    let ClusterRun { outcome, log, broken, events, .. } = run(&random_world(seed), policy);
     if !broken.is_empty() {
         return Err(Failure { seed, broken });
     }
@@ -86,7 +86,7 @@ pub fn random_world(seed: u64) -> Setup {
     for model in &mut models {
         model.variants.iter_mut().for_each(|variant| misjudge(&mut more, variant));
     }
-    let metrics = Metrics {
+    let metrics = MetricsSetup {
         every: Seconds(*dice.one_of(&[5.0, 10.0, 15.0, 30.0])),
         delay: Seconds(dice.between(0.0, 10.0)),
         window: Seconds(dice.between(15.0, 90.0)),
@@ -148,8 +148,8 @@ fn deciders_fault(dice: &mut Dice, length: Seconds) -> Fault {
     let during = dice.during(length);
     let factor = dice.between(0.2, 4.0);
     match dice.whole(0, 4) {
-        0 => Fault::ToldCapacity { during, told: Told::Times(factor) },
-        1 => Fault::ToldCapacity { during, told: Told::Nothing },
+        0 => Fault::ToldCapacity { during, told: StatedCapacity::Times(factor) },
+        1 => Fault::ToldCapacity { during, told: StatedCapacity::Nothing },
         2 => {
             let replicas = dice.happens(0.5).then(|| dice.whole(1, 2));
             Fault::EngineSlows { during, factor, replicas }
@@ -187,13 +187,16 @@ fn pool(dice: &mut Dice, number: u32) -> PoolSetup {
 fn model(dice: &mut Dice, seed: u64, n: u32, pools: &[PoolSetup], length: Seconds) -> ModelSetup {
     let base = dice.between(0.01, 0.15);
     let part = length.get() / 6.0;
-    let stages =
-        (0..6).map(|_| Stage::level(base * dice.one_of(&[0.0, 0.3, 1.0, 1.0, 3.0, 10.0]), part));
+    let stages = (0..6)
+        .map(|_| TrafficStage::level(base * dice.one_of(&[0.0, 0.3, 1.0, 1.0, 3.0, 10.0]), part));
     let stages = Stages {
         stages: stages.collect(),
         spacing: *dice.one_of(&[Spacing::Even, Spacing::Poisson]),
-        prompt: Tokens { mean: dice.between(20.0, 2_000.0), variation: dice.between(0.0, 1.5) },
-        output: Tokens { mean: dice.between(2.0, 200.0), variation: dice.between(0.0, 1.5) },
+        prompt: StageTokens {
+            mean: dice.between(20.0, 2_000.0),
+            variation: dice.between(0.0, 1.5),
+        },
+        output: StageTokens { mean: dice.between(2.0, 200.0), variation: dice.between(0.0, 1.5) },
         impatient: dice
             .happens(0.5)
             .then(|| (dice.between(0.0, 0.5), Seconds(dice.between(0.5, 60.0)))),
@@ -222,14 +225,14 @@ fn model(dice: &mut Dice, seed: u64, n: u32, pools: &[PoolSetup], length: Second
 
 fn variant(dice: &mut Dice, number: u32, pools: &[PoolSetup], initial: u32) -> VariantSetup {
     let pool = dice.whole(0, pools.len() as u32 - 1) as usize;
-    let linear = Linear {
+    let linear = LinearEngine {
         base: dice.between(0.003, 0.03),
         per_prompt_token: dice.between(1e-5, 3e-4),
         per_decode: dice.between(0.0, 1e-3),
         per_cached_token: dice.between(0.0, 1e-6),
     };
     let budget = *dice.one_of(&[512, 2_048, 8_192]);
-    let settings = Settings::vllm(dice.whole(4, 128), budget, dice.whole(300, 4_000));
+    let settings = EngineSettings::vllm(dice.whole(4, 128), budget, dice.whole(300, 4_000));
     let capacity = match dice.happens(0.9) {
         true => capacity_of(&linear, &settings),
         false => Capacity::UNKNOWN,
@@ -267,7 +270,7 @@ fn misjudge(dice: &mut Dice, variant: &mut VariantSetup) {
 }
 
 /// What one replica can do: full chunks of prompt, full batches of answers, a cache nine tenths full.
-pub fn capacity_of(linear: &Linear, settings: &Settings) -> Capacity {
+pub fn capacity_of(linear: &LinearEngine, settings: &EngineSettings) -> Capacity {
     let budget = f64::from(settings.token_budget);
     let prefill = budget / (linear.base + linear.per_prompt_token * budget);
     let running = f64::from(settings.max_running) / 2.0;

@@ -3,7 +3,7 @@
 use super::world::World;
 use crate::seconds::Seconds;
 use flyball_core::snapshot::ReplicaState;
-use flyball_routing::fair::{Reported, Window};
+use flyball_routing::fair::{AdmissionWindow, Reported};
 
 /// Gateways look at the pages of engines about this often.
 pub(super) const EVERY: Seconds = Seconds(0.5);
@@ -23,7 +23,7 @@ const TELLING_TOKENS: u64 = 256;
 /// What a gateway knows of how much more an engine may be given.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gate {
-    window: Window,
+    window: AdmissionWindow,
     /// Prompts that are not read.
     prompts: u32,
     /// Tokens read per second; zero if that is not known.
@@ -32,7 +32,7 @@ pub(super) struct Gate {
 
 impl Default for Gate {
     fn default() -> Self {
-        Self { window: Window::NEW, prompts: 0, speed: 0.0 }
+        Self { window: AdmissionWindow::NEW, prompts: 0, speed: 0.0 }
     }
 }
 

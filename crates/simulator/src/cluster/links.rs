@@ -3,12 +3,12 @@
 //! A world counts tokens and knows of an answer only its first token and its end, so that a break
 //! behind the first token shows at the end.
 
-use super::account::Answer;
+use super::account::AnsweredBy;
 use super::faults::Fault;
 use super::queue::Event;
 use super::requests::Stage;
 use super::world::World;
-use crate::network::{Felt, Shape};
+use crate::network::{Felt, NetworkShape};
 use crate::seconds::Seconds;
 use crate::traffic;
 
@@ -29,7 +29,7 @@ impl World<'_> {
             _ => None,
         });
         let Some(script) = script else { return Felt::NOTHING };
-        let shape = Shape {
+        let shape = NetworkShape {
             request_bytes: REQUEST_HEAD_BYTES + PROMPT_TOKEN_BYTES * u64::from(asked.prompt),
             head_bytes: ANSWER_HEAD_BYTES,
             token_bytes: ANSWER_TOKEN_BYTES,
@@ -42,8 +42,8 @@ impl World<'_> {
     pub(super) fn meets_network(&mut self, request: usize) -> bool {
         let model = self.requests[request].model;
         match self.requests[request].felt {
-            Felt::Refused => self.end_request(request, Answer::Refused),
-            Felt::Unheard { broken: true } => self.end_request(request, Answer::Killed),
+            Felt::Refused => self.end_request(request, AnsweredBy::Refused),
+            Felt::Unheard { broken: true } => self.end_request(request, AnsweredBy::Killed),
             Felt::Unheard { broken: false } => self.wait_in_vain(request),
             Felt::Answered { request_late, .. } if request_late > Seconds::ZERO => {
                 self.requests[request].stage = Stage::Crossing;
@@ -74,14 +74,14 @@ impl World<'_> {
     /// The end of an answer leaves its engine. True if it does not come to the client.
     pub(super) fn end_is_lost(&mut self, request: usize) -> bool {
         match self.requests[request].felt {
-            Felt::Broken { .. } => self.end_request(request, Answer::Killed),
+            Felt::Broken { .. } => self.end_request(request, AnsweredBy::Killed),
             Felt::Stuck { .. } => self.wait_in_vain(request),
             _ => return false,
         }
         true
     }
 
-    pub(super) fn end_crossing(&mut self, request: usize, answer: Answer) {
+    pub(super) fn end_crossing(&mut self, request: usize, answer: AnsweredBy) {
         self.models[self.requests[request].model].crossing -= 1;
         self.requests[request].stage = Stage::Held;
         self.end_request(request, answer);

@@ -8,7 +8,7 @@ use crate::seconds::Seconds;
 use crate::traffic::Request;
 use flyball_core::snapshot::ReplicaState;
 use flyball_core::units::{Micros, Timestamp};
-use flyball_estimator::Window;
+use flyball_estimator::CounterWindow;
 use flyball_estimator::reading::{GatewayCounts, GatewayReading};
 use std::collections::VecDeque;
 
@@ -97,7 +97,7 @@ struct Counts {
 struct Counted {
     counts: Counts,
     /// The same at past scrapes, as a gateway tells it.
-    window: Window<GatewayCounts>,
+    window: CounterWindow<GatewayCounts>,
     first_tokens: Vec<f64>,
     between_tokens: Vec<f64>,
     /// The same of requests that have ended, as the gateway's page has them.
@@ -128,7 +128,7 @@ impl Default for Counted {
     fn default() -> Self {
         Self {
             counts: Counts::default(),
-            window: Window::of(GatewayReading::WINDOW),
+            window: CounterWindow::of(GatewayReading::WINDOW),
             first_tokens: Vec::new(),
             between_tokens: Vec::new(),
             first: Histogram::new(&FIRST),

@@ -39,14 +39,16 @@ mod tests;
 mod told;
 mod world;
 
-pub use account::{Answer, History, Run, Standing};
-pub use checks::Broken;
-pub use engine::{Changed, EngineLoad, Happening, Linear, ReplicaEngine, Speed, StepSpeed, Work};
-pub use faults::{Fault, Told};
+pub use account::{AnsweredBy, ClusterRun, ReplicaCounts, ReplicaHistory};
+pub use checks::BrokenInvariant;
+pub use engine::{
+    Changed, EngineLoad, EngineWork, Happening, LinearEngine, ReplicaEngine, Speed, StepSpeed,
+};
+pub use faults::{Fault, StatedCapacity};
 pub use fuzz::{Failure, Stats, capacity_of, fuzz, random_world};
 pub use observe::{LogEntry, snapshots};
-pub use setup::{Habits, Metrics, ModelSetup, PoolSetup, Setup, VariantSetup, Victim};
-pub use stages::{Spacing, Stage, Stages, Tokens};
+pub use setup::{Habits, MetricsSetup, ModelSetup, PoolSetup, Setup, VariantSetup, Victim};
+pub use stages::{Spacing, StageTokens, Stages, TrafficStage};
 pub use start::StartParts;
 pub use told::stated;
 pub use world::run;

@@ -10,7 +10,7 @@ use flyball_core::decision::ModelDecision;
 use flyball_core::ids::{NodeName, ReplicaId};
 use flyball_core::snapshot::{self, Mode, Observed, Pool, Purchase, Snapshot};
 use flyball_core::units::{Gpus, Requests, Timestamp};
-use flyball_estimator::reading::{Engine, ModelReading, VariantReading};
+use flyball_estimator::reading::{EngineReading, ModelReading, VariantReading};
 use flyball_estimator::{Estimator, Readings};
 use std::collections::BTreeMap;
 
@@ -151,7 +151,7 @@ impl World<'_> {
         model: usize,
         variant: usize,
         scrape: Option<&Scrape>,
-    ) -> BTreeMap<ReplicaId, Engine> {
+    ) -> BTreeMap<ReplicaId, EngineReading> {
         let heard = !self.suffers(|fault| matches!(fault, Fault::NoGateway { .. }));
         if heard && !self.setup.habits.engines_beside {
             return BTreeMap::new();

@@ -4,7 +4,7 @@ use super::observe::LogEntry;
 use super::replicas::{Replica, State};
 use super::setup::Victim;
 use super::world::World;
-use crate::policy::{Order, Policy, Reading, Sight};
+use crate::policy::{PolicyView, Reading, ScaleOrder, ScalingPolicy};
 use crate::seconds::Seconds;
 use flyball_core::decision::{Action, Decision, ModelDecision, Target};
 use flyball_core::invariants;
@@ -14,18 +14,18 @@ use std::cmp::Reverse;
 
 impl World<'_> {
     /// Asks the policy, and does what it says.
-    pub(super) fn tick(&mut self, policy: &mut dyn Policy) {
+    pub(super) fn tick(&mut self, policy: &mut dyn ScalingPolicy) {
         let (snapshot, readings) = self.observe();
         let now = self.believed_now();
-        let order = policy.decide(&Sight { now, snapshot: &snapshot, readings: &readings });
+        let order = policy.decide(&PolicyView { now, snapshot: &snapshot, readings: &readings });
         match order {
-            Order::Scale(wanted) => {
+            ScaleOrder::Scale(wanted) => {
                 for (model, replicas) in wanted.iter().enumerate().take(self.models.len()) {
                     self.scale(model, replicas.get());
                 }
                 self.note_decisions(&readings, None);
             }
-            Order::Decision(decision) => {
+            ScaleOrder::Decision(decision) => {
                 self.carry_out(&snapshot, &decision);
                 self.note_decisions(&readings, Some(&decision));
             }

@@ -1,14 +1,14 @@
 //! A request from its arrival to its end.
 
-use super::account::Answer;
-use super::engine::{Happening, Work};
+use super::account::AnsweredBy;
+use super::engine::{EngineWork, Happening};
 use super::queue::Event;
 use super::replicas::State;
 use super::world::World;
 use crate::network::Felt;
 use crate::seconds::Seconds;
 use flyball_core::units::Tokens;
-use flyball_routing::{Ask, Availability, Endpoint, Ring, Weights, choose};
+use flyball_routing::{Availability, Endpoint, Ring, RoutingRequest, Weights, choose};
 use std::collections::VecDeque;
 
 /// A request that arrived.
@@ -124,7 +124,7 @@ impl World<'_> {
         if !self.endpoints.iter().any(Endpoint::serves) {
             return false;
         }
-        let ask = Ask {
+        let ask = RoutingRequest {
             prefixes: blocks,
             block_tokens: trace.block_tokens,
             past: self.models[model].seen.look(blocks, self.endpoints.len()),
@@ -136,7 +136,7 @@ impl World<'_> {
         let Some(choice) = choose(&ring, endpoint, &ask, &Weights::DEFAULT) else { return false };
         let replica = self.endpoint_replicas[choice.endpoint];
         self.models[model].seen.sent(blocks, replica as u64);
-        let work = Work {
+        let work = EngineWork {
             prompt: asked.prompt,
             output: asked.output.max(1),
             blocks,
@@ -150,7 +150,7 @@ impl World<'_> {
             .is_some_and(|engine| engine.submit(request as u64, now, &work));
         if !taken {
             // It can never fit: whoever holds it any longer only lets it wait.
-            self.end_request(request, Answer::Refused);
+            self.end_request(request, AnsweredBy::Refused);
             return true;
         }
         let there = &mut self.replicas[replica];
@@ -269,7 +269,7 @@ impl World<'_> {
                 self.replicas[replica].counted.answered(output, between.get() * further);
                 let waited = first - self.requests[request].at;
                 self.pipeline.answered(model, output, waited, between);
-                self.end_request(request, Answer::Finished { first, between });
+                self.end_request(request, AnsweredBy::Finished { first, between });
             }
             // The client was gone already and has been counted.
             (Stage::Leaving(_), _) => {
@@ -283,11 +283,11 @@ impl World<'_> {
     }
 
     pub(super) fn hang_up(&mut self, request: usize) {
-        self.leave(request, Answer::HungUp);
+        self.leave(request, AnsweredBy::HungUp);
     }
 
     /// A client goes, wherever its request is.
-    pub(super) fn leave(&mut self, request: usize, answer: Answer) {
+    pub(super) fn leave(&mut self, request: usize, answer: AnsweredBy) {
         match self.requests[request].stage {
             Stage::Held => {
                 self.drop_held(request);
@@ -317,11 +317,11 @@ impl World<'_> {
         match self.requests[request].stage {
             Stage::Held => {
                 self.drop_held(request);
-                self.end_request(request, Answer::Refused);
+                self.end_request(request, AnsweredBy::Refused);
             }
             // A slow network's request may still come; one that cannot is given up.
             Stage::Crossing if self.requests[request].felt.is_stuck() => {
-                self.end_crossing(request, Answer::Refused);
+                self.end_crossing(request, AnsweredBy::Refused);
             }
             _ => {}
         }
@@ -342,7 +342,7 @@ impl World<'_> {
         let model = &mut self.models[self.requests[request].model];
         model.in_engines -= 1;
         match self.requests[request].stage {
-            Stage::In(_) => self.end_request(request, Answer::Killed),
+            Stage::In(_) => self.end_request(request, AnsweredBy::Killed),
             Stage::Leaving(_) => {
                 model.leaving -= 1;
                 self.requests[request].stage = Stage::Ended;
@@ -352,7 +352,7 @@ impl World<'_> {
     }
 
     /// The one place where a request ends for its client.
-    pub(super) fn end_request(&mut self, request: usize, answer: Answer) {
+    pub(super) fn end_request(&mut self, request: usize, answer: AnsweredBy) {
         let Request { model, stage, .. } = self.requests[request];
         if matches!(stage, Stage::Ended | Stage::Leaving(_)) {
             self.note_broken(format!("request {request} ended twice"));

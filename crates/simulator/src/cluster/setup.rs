@@ -9,7 +9,7 @@ use crate::traffic::Trace;
 use flyball_core::ids::{AcceleratorId, ModelId, PoolId, VariantName};
 use flyball_core::snapshot::{Capacity, Objectives, Purchase, ScalingBounds};
 use flyball_core::units::{Gpus, Price, Timestamp};
-use flyball_estimator::reading::{Paces, Predicted};
+use flyball_estimator::reading::{Paces, PredictedReplica};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub struct Setup {
     /// The pools of accelerators.
     pub pools: Vec<PoolSetup>,
     /// How it is measured.
-    pub metrics: Metrics,
+    pub metrics: MetricsSetup,
     /// What goes wrong.
     pub faults: Vec<Fault>,
     /// How long a pod that is told to end may take to finish its requests.
@@ -84,7 +84,7 @@ pub struct VariantSetup {
     /// How long its tokens take, as policies are told.
     pub paces: Option<Paces>,
     /// What it is made of, where the performance model knows that.
-    pub predicted: Option<Predicted>,
+    pub predicted: Option<PredictedReplica>,
     /// How long one takes to start.
     pub cold_start: StartParts,
     /// How fast one computes.
@@ -122,7 +122,7 @@ pub struct PoolSetup {
 
 /// How the world is measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Metrics {
+pub struct MetricsSetup {
     /// Time between two scrapes.
     pub every: Seconds,
     /// Time from a scrape until somebody can read it.
@@ -133,7 +133,7 @@ pub struct Metrics {
     pub max_age: Seconds,
 }
 
-impl Metrics {
+impl MetricsSetup {
     /// A scrape every 5 s, read 1 s later, rates over 30 s, stale after a minute.
     ///
     /// llm-d's guide scrapes its gateway every 5 s; two missed rates in a row are noise, and a

@@ -10,27 +10,27 @@ use rand_distr::{Distribution, Exp1, StandardNormal};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stages {
     /// One after the other.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<TrafficStage>,
     /// How requests follow each other.
     pub spacing: Spacing,
     /// How long prompts are.
-    pub prompt: Tokens,
+    pub prompt: StageTokens,
     /// How long answers are.
-    pub output: Tokens,
+    pub output: StageTokens,
     /// Share of clients that hang up, and after how long.
     pub impatient: Option<(f64, Seconds)>,
 }
 
 /// A time in which the rate goes along a straight line.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Stage {
+pub struct TrafficStage {
     /// How long.
     pub length: Seconds,
     /// Requests per second at its beginning and end.
     pub rates: (f64, f64),
 }
 
-impl Stage {
+impl TrafficStage {
     /// One rate all the time.
     pub const fn level(rate: f64, seconds: f64) -> Self {
         Self { length: Seconds(seconds), rates: (rate, rate) }
@@ -48,14 +48,14 @@ pub enum Spacing {
 
 /// How many tokens. The logarithm is normal.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tokens {
+pub struct StageTokens {
     /// Their mean.
     pub mean: f64,
     /// Standard deviation over mean; zero if all are alike.
     pub variation: f64,
 }
 
-impl Tokens {
+impl StageTokens {
     /// Always so many.
     pub const fn always(tokens: f64) -> Self {
         Self { mean: tokens, variation: 0.0 }
@@ -114,7 +114,7 @@ impl Stages {
     }
 }
 
-impl Stage {
+impl TrafficStage {
     /// Requests from its beginning to a time in it.
     fn sum(&self, at: f64) -> f64 {
         let (from, to) = self.rates;
@@ -141,16 +141,19 @@ impl Stage {
 mod tests {
     use super::*;
 
-    fn stages(stages: Vec<Stage>, spacing: Spacing) -> Stages {
-        let (prompt, output) = (Tokens::always(10.0), Tokens { mean: 100.0, variation: 1.0 });
+    fn stages(stages: Vec<TrafficStage>, spacing: Spacing) -> Stages {
+        let (prompt, output) =
+            (StageTokens::always(10.0), StageTokens { mean: 100.0, variation: 1.0 });
         Stages { stages, spacing, prompt, output, impatient: None }
     }
 
     #[test]
     fn even_stages_have_the_requests_that_their_rates_say() {
-        let ramp = Stage { length: Seconds(100.0), rates: (0.0, 4.0) };
-        let all =
-            stages(vec![Stage::level(2.0, 50.0), ramp, Stage::level(0.0, 10.0)], Spacing::Even);
+        let ramp = TrafficStage { length: Seconds(100.0), rates: (0.0, 4.0) };
+        let all = stages(
+            vec![TrafficStage::level(2.0, 50.0), ramp, TrafficStage::level(0.0, 10.0)],
+            Spacing::Even,
+        );
         let trace = all.trace(1, 0);
         // 2 * 50 and 4 / 2 * 100.
         assert_eq!(trace.requests.len(), 300);
@@ -163,7 +166,7 @@ mod tests {
 
     #[test]
     fn poisson_stages_have_about_as_many_and_lengths_their_mean() {
-        let all = stages(vec![Stage::level(10.0, 1_000.0)], Spacing::Poisson);
+        let all = stages(vec![TrafficStage::level(10.0, 1_000.0)], Spacing::Poisson);
         let trace = all.trace(7, 0);
         // Standard deviation of a Poisson count of 10,000: 100.
         assert!(trace.requests.len().abs_diff(10_000) < 400, "{}", trace.requests.len());

@@ -8,8 +8,8 @@ mod random;
 
 use super::*;
 use crate::cold_start::ColdStart;
-use crate::engine::Settings;
-use crate::policy::{Order, Policy, Reading, Sight};
+use crate::engine::EngineSettings;
+use crate::policy::{PolicyView, Reading, ScaleOrder, ScalingPolicy};
 use crate::seconds::Seconds;
 use flyball_core::ids::{AcceleratorId, ModelId, PoolId, VariantName};
 use flyball_core::snapshot::{Objectives, Purchase, ScalingBounds};
@@ -29,7 +29,7 @@ impl Script {
     }
 }
 
-impl Policy for Script {
+impl ScalingPolicy for Script {
     fn name(&self) -> &str {
         "script"
     }
@@ -38,11 +38,11 @@ impl Policy for Script {
         Seconds(10.0)
     }
 
-    fn decide(&mut self, sight: &Sight<'_>) -> Order {
+    fn decide(&mut self, sight: &PolicyView<'_>) -> ScaleOrder {
         self.readings.push((sight.now, sight.readings[0]));
         self.snapshots.push(sight.snapshot.clone());
         let due = self.steps.iter().rev().find(|(at, _)| *at <= sight.now.get());
-        Order::Scale(vec![Replicas::new(due.map_or(1, |(_, wanted)| *wanted))])
+        ScaleOrder::Scale(vec![Replicas::new(due.map_or(1, |(_, wanted)| *wanted))])
     }
 }
 
@@ -50,17 +50,17 @@ impl Policy for Script {
 ///
 /// A step takes 10 ms and 100 µs per prompt token, so an answer of 100 tokens to a prompt of 100
 /// takes a second and a little.
-fn small(stages: Vec<Stage>) -> Setup {
+fn small(stages: Vec<TrafficStage>) -> Setup {
     let stages = Stages {
         stages,
         spacing: Spacing::Even,
-        prompt: Tokens::always(100.0),
-        output: Tokens::always(100.0),
+        prompt: StageTokens::always(100.0),
+        output: StageTokens::always(100.0),
         impatient: None,
     };
     let linear =
-        Linear { base: 0.01, per_prompt_token: 1e-4, per_decode: 0.0, per_cached_token: 0.0 };
-    let settings = Settings::vllm(32, 2_048, 4_000);
+        LinearEngine { base: 0.01, per_prompt_token: 1e-4, per_decode: 0.0, per_cached_token: 0.0 };
+    let settings = EngineSettings::vllm(32, 2_048, 4_000);
     let variant = VariantSetup {
         paces: None,
         predicted: None,
@@ -105,7 +105,7 @@ fn small(stages: Vec<Stage>) -> Setup {
         scored_from: Seconds::ZERO,
         models: vec![model],
         pools: vec![pool],
-        metrics: Metrics::DEFAULT,
+        metrics: MetricsSetup::DEFAULT,
         faults: Vec::new(),
         grace: Seconds(30.0),
         victim: Victim::Youngest,
@@ -114,14 +114,14 @@ fn small(stages: Vec<Stage>) -> Setup {
 }
 
 /// Plays a world and finds that no rule broke.
-fn play(setup: &Setup, policy: &mut dyn Policy) -> Run {
+fn play(setup: &Setup, policy: &mut dyn ScalingPolicy) -> ClusterRun {
     let run = run(setup, policy);
     assert_eq!(run.broken, []);
     run
 }
 
 /// Replicas that wait for a node, start, serve and end at a moment.
-fn counts(run: &Run, at: f64) -> [u32; 4] {
-    let Standing { pending, starting, ready, draining, .. } = run.histories[0].at(Seconds(at));
+fn counts(run: &ClusterRun, at: f64) -> [u32; 4] {
+    let ReplicaCounts { pending, starting, ready, draining, .. } = run.histories[0].at(Seconds(at));
     [pending, starting, ready, draining]
 }

@@ -1,6 +1,6 @@
 //! What policies are told that a replica can do.
 
-use super::faults::{Fault, Told};
+use super::faults::{Fault, StatedCapacity};
 use super::setup::VariantSetup;
 use super::world::World;
 use crate::seconds::Seconds;
@@ -46,10 +46,10 @@ impl World<'_> {
                 continue;
             };
             told = match wrong {
-                Told::Times(factor) if predicts => (stated(&capacity, *factor), None),
-                Told::Times(factor) => times(told, *factor, &setup.objectives),
-                Told::Nothing => (Capacity::UNKNOWN, None),
-                Told::Exactly(all) => {
+                StatedCapacity::Times(factor) if predicts => (stated(&capacity, *factor), None),
+                StatedCapacity::Times(factor) => times(told, *factor, &setup.objectives),
+                StatedCapacity::Nothing => (Capacity::UNKNOWN, None),
+                StatedCapacity::Exactly(all) => {
                     let known = all.get(model).and_then(|variants| variants.get(variant));
                     known.copied().unwrap_or(told)
                 }

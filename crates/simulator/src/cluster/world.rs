@@ -1,7 +1,7 @@
 //! The state of a world, and the loop that moves it.
 
-use super::account::{Account, Answer, Run};
-use super::checks::Broken;
+use super::account::{Account, AnsweredBy, ClusterRun};
+use super::checks::BrokenInvariant;
 use super::faults::Fault;
 use super::gate::EVERY;
 use super::metrics::Pipeline;
@@ -12,18 +12,18 @@ use super::replicas::Replica;
 use super::requests::Held;
 use super::setup::{ModelSetup, Setup};
 use crate::chance::{Chance, Purpose, stream};
-use crate::policy::Policy;
+use crate::policy::ScalingPolicy;
 use crate::seconds::Seconds;
 use flyball_core::decision::Previous;
 use flyball_estimator::Estimator;
-use flyball_routing::{Endpoint, Seen};
+use flyball_routing::{Endpoint, ObservedEndpoints};
 
 /// How long requests that are inside at the end are waited for. A request of a thousand tokens at a
 /// tenth of a second each takes under two minutes, and what is not served in ten more has missed.
 const AFTERMATH: Seconds = Seconds(720.0);
 
 /// Plays a world to its end under a policy.
-pub fn run(setup: &Setup, policy: &mut dyn Policy) -> Run {
+pub fn run(setup: &Setup, policy: &mut dyn ScalingPolicy) -> ClusterRun {
     let mut world = World::new(setup);
     world.begin(policy.interval());
     let last = setup.length + AFTERMATH;
@@ -64,7 +64,7 @@ pub(super) struct World<'a> {
     pub(super) victims: Chance,
     pub(super) misfortune: Chance,
     pub(super) log: Vec<LogEntry>,
-    pub(super) broken: Vec<Broken>,
+    pub(super) broken: Vec<BrokenInvariant>,
     /// Reused from request to request.
     pub(super) endpoints: Vec<Endpoint>,
     pub(super) endpoint_replicas: Vec<usize>,
@@ -75,7 +75,7 @@ pub(super) struct ModelState {
     pub(super) next_arrival: usize,
     pub(super) held: Held,
     /// What the router remembers of prompts.
-    pub(super) seen: Seen,
+    pub(super) seen: ObservedEndpoints,
     /// Replicas that each variant should have.
     pub(super) desired: Vec<u32>,
     pub(super) account: Account,
@@ -99,7 +99,7 @@ impl ModelState {
         Self {
             next_arrival: 0,
             held: Held::default(),
-            seen: Seen::new(REMEMBERED),
+            seen: ObservedEndpoints::new(REMEMBERED),
             desired: setup.variants.iter().map(|variant| variant.initial).collect(),
             account: Account::default(),
             arrived: 0,
@@ -175,7 +175,7 @@ impl<'a> World<'a> {
         (0..self.models.len()).for_each(|model| self.note_standing(model));
     }
 
-    fn step(&mut self, at: Seconds, event: Event, policy: &mut dyn Policy) {
+    fn step(&mut self, at: Seconds, event: Event, policy: &mut dyn ScalingPolicy) {
         self.events += 1;
         self.check_time(at);
         self.now = self.now.max(at);
@@ -194,7 +194,7 @@ impl<'a> World<'a> {
             Event::HangUp { request } => self.hang_up(request),
             Event::HoldOver { request } => self.hold_over(request),
             Event::Crossed { request } => self.crossed(request),
-            Event::LinkBreaks { request } => self.leave(request, Answer::Killed),
+            Event::LinkBreaks { request } => self.leave(request, AnsweredBy::Killed),
             Event::Scrape => {
                 self.scrape();
                 self.again(self.setup.metrics.every, Event::Scrape);
@@ -222,7 +222,7 @@ impl<'a> World<'a> {
         }
     }
 
-    fn fault_begins(&mut self, fault: usize, policy: &mut dyn Policy) {
+    fn fault_begins(&mut self, fault: usize, policy: &mut dyn ScalingPolicy) {
         self.faults.push(fault);
         match &self.setup.faults[fault] {
             Fault::Reclaim { pool, nodes, notice, .. } => self.reclaim(*pool, *nodes, *notice),

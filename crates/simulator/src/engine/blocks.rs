@@ -25,12 +25,12 @@ pub(super) struct Pool {
     spare: Vec<Place>,
     by_key: BTreeMap<u64, Place>,
     /// What was stored and forgotten since somebody looked, if anybody looks.
-    changes: Option<Vec<Change>>,
+    changes: Option<Vec<BlockChange>>,
 }
 
 /// What became of a named block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum BlockChange {
     /// It is in the cache from now on.
     Stored(u64),
     /// It is not any more.
@@ -70,11 +70,11 @@ impl Pool {
     }
 
     /// What was stored and forgotten since the last call; from the first call on.
-    pub(super) fn changes(&mut self) -> Vec<Change> {
+    pub(super) fn changes(&mut self) -> Vec<BlockChange> {
         self.changes.replace(Vec::new()).unwrap_or_default()
     }
 
-    fn changed(&mut self, change: Change) {
+    fn changed(&mut self, change: BlockChange) {
         if let Some(changes) = self.changes.as_mut().filter(|changes| changes.len() < CHANGES) {
             changes.push(change);
         }
@@ -170,7 +170,7 @@ impl Pool {
         let place = self.create(Some(key), 0);
         self.groups[place as usize].holders = 1;
         self.by_key.insert(key, place);
-        self.changed(Change::Stored(key));
+        self.changed(BlockChange::Stored(key));
         place
     }
 
@@ -239,7 +239,7 @@ impl Pool {
         group.present = 0;
         if let Some(key) = group.key.take() {
             self.by_key.remove(&key);
-            self.changed(Change::Removed(key));
+            self.changed(BlockChange::Removed(key));
         }
         self.spare.push(place);
     }

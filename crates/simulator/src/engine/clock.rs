@@ -1,11 +1,11 @@
 //! The engine and its time.
 
-use super::blocks::Change;
+use super::blocks::BlockChange;
 use super::flight::Flight;
 use super::scheduler::Scheduler;
-use super::{Arrival, Event, Load, Pace, Settings, Tally, TooLong};
+use super::{Arrival, EngineSettings, EngineTally, Event, Pace, SimulatedLoad, TooLong};
 use crate::seconds::Seconds;
-use flyball_perf::serving::batch::{Batch, Step};
+use flyball_perf::serving::batch::{Batch, StepTime};
 use std::collections::VecDeque;
 
 /// One replica's engine in virtual time.
@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 /// exactly at the time that is advanced to is reported, but the next step is put together only when
 /// time goes on, so that whoever comes at that very moment is in it.
 #[derive(Clone, Debug)]
-pub struct Engine<S> {
+pub struct SimulatedEngine<S> {
     step: S,
     pace: Pace,
     scheduler: Scheduler,
@@ -39,9 +39,9 @@ enum Message {
     Abort { id: u64 },
 }
 
-impl<S: Step> Engine<S> {
+impl<S: StepTime> SimulatedEngine<S> {
     /// An idle engine at the start of time.
-    pub fn new(settings: Settings, step: S, pace: Pace) -> Self {
+    pub fn new(settings: EngineSettings, step: S, pace: Pace) -> Self {
         Self {
             step,
             pace,
@@ -122,10 +122,10 @@ impl<S: Step> Engine<S> {
     }
 
     /// What is seen from outside at a time that has been advanced to.
-    pub fn load(&self, now: Seconds) -> Load {
+    pub fn load(&self, now: Seconds) -> SimulatedLoad {
         let begun = self.flight.map_or(0, |flight| flight.steps_until(now.get()));
         let load = self.scheduler.load(begun);
-        Load {
+        SimulatedLoad {
             waiting: load.waiting + self.unseen.0,
             waiting_tokens: load.waiting_tokens + self.unseen.1,
             ..load
@@ -153,13 +153,13 @@ impl<S: Step> Engine<S> {
     }
 
     /// Counts since the start.
-    pub fn tally(&self) -> Tally {
-        Tally { evaluations: self.evaluations, ..self.scheduler.tally() }
+    pub fn tally(&self) -> EngineTally {
+        EngineTally { evaluations: self.evaluations, ..self.scheduler.tally() }
     }
 
     /// Named blocks that were stored and forgotten since the last call, in order; from the first
     /// call on.
-    pub fn changes(&mut self) -> Vec<Change> {
+    pub fn changes(&mut self) -> Vec<BlockChange> {
         self.scheduler.changes()
     }
 

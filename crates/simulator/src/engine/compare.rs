@@ -3,7 +3,7 @@
 //! Small caches, few places, shared beginnings and clients that hang up: everything that changes a
 //! batch happens often here.
 
-use super::{Arrival, Engine, Event, Pace, Settings, Tally};
+use super::{Arrival, EngineSettings, EngineTally, Event, Pace, SimulatedEngine};
 use crate::chance::{self, Chance, Purpose};
 use crate::seconds::Seconds;
 use flyball_perf::architecture::Architecture;
@@ -13,8 +13,8 @@ use flyball_perf::engine::Engine as Kind;
 use flyball_perf::layout::ServingLayout;
 use flyball_perf::models;
 use flyball_perf::precision::Dtype;
-use flyball_perf::serving::batch::Step;
-use flyball_perf::serving::fold::Replica;
+use flyball_perf::serving::batch::StepTime;
+use flyball_perf::serving::fold::ServingReplica;
 use flyball_perf::serving::step::StepModel;
 use rand::RngExt;
 
@@ -24,17 +24,17 @@ pub fn step_model(model: &str, accelerator: &str, layout: ServingLayout) -> Opti
     let catalog = Catalog::builtin();
     let accelerator = catalog.accelerator(accelerator).ok()?;
     let (engine, cache) = (Kind::Vllm, Dtype::Bf16);
-    let replica = Replica { model: &model, accelerator, layout, engine, cache };
+    let replica = ServingReplica { model: &model, accelerator, layout, engine, cache };
     StepModel::new(&replica, &accelerator.kernels_or_assumed(), &Coefficients::serving()).ok()
 }
 
 /// One random scenario.
 #[derive(Clone, Debug)]
-pub struct Scenario {
+pub struct ComparedScenario {
     /// Limits of the engine.
-    pub settings: Settings,
+    pub settings: EngineSettings,
     /// What happens, in order of time.
-    pub moments: Vec<Moment>,
+    pub moments: Vec<ComparedMoment>,
     /// Names of prompt blocks, which requests refer to by their first so many.
     pub names: Vec<Vec<u64>>,
     /// Tokens that one name stands for.
@@ -43,14 +43,14 @@ pub struct Scenario {
 
 /// One thing that comes from outside.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Moment {
+pub enum ComparedMoment {
     /// A request, with names from one of the lists.
     Arrives { at: Seconds, id: u64, prompt: u32, output: u32, list: Option<usize> },
     /// Its client hangs up.
     Leaves { at: Seconds, id: u64 },
 }
 
-impl Moment {
+impl ComparedMoment {
     /// When.
     pub const fn at(&self) -> Seconds {
         match *self {
@@ -78,14 +78,14 @@ pub fn step_models() -> Vec<StepModel> {
 }
 
 /// The scenario of a seed.
-pub fn scenario(seed: u64) -> Scenario {
+pub fn scenario(seed: u64) -> ComparedScenario {
     let mut chance = chance::stream(seed, Purpose::Lengths, 0);
     let block_tokens = [1, 8, 16, 16, 16, 32][chance.random_range(0..6)];
     let longest = chance.random_range(20..3000_u32);
     let most_output = chance.random_range(1..600_u32);
     // From room for hardly two requests to room for all.
     let room = f64::from(longest + most_output) * 10_f64.powf(chance.random_range(0.1..1.7));
-    let settings = Settings {
+    let settings = EngineSettings {
         max_running: chance.random_range(1..65),
         token_budget: chance.random_range(64..2048),
         blocks: (room / f64::from(block_tokens)) as u32 + 2,
@@ -110,14 +110,14 @@ pub fn scenario(seed: u64) -> Scenario {
         let (prompt, output) =
             (chance.random_range(1..=longest), chance.random_range(1..=most_output));
         let list = chance.random_bool(0.5).then(|| chance.random_range(0..4));
-        moments.push(Moment::Arrives { at, id, prompt, output, list });
+        moments.push(ComparedMoment::Arrives { at, id, prompt, output, list });
         if chance.random_bool(0.15) {
             let patience = 5.0 * pause * chance.random_range(0.0..1.0);
-            moments.push(Moment::Leaves { at: Seconds(now + patience), id });
+            moments.push(ComparedMoment::Leaves { at: Seconds(now + patience), id });
         }
     }
-    moments.sort_by_key(Moment::at);
-    Scenario { settings, moments, names, name_tokens }
+    moments.sort_by_key(ComparedMoment::at);
+    ComparedScenario { settings, moments, names, name_tokens }
 }
 
 /// Lists that begin alike and then part.
@@ -127,18 +127,18 @@ fn shared_names(list: u64, chance: &mut Chance) -> Vec<u64> {
 }
 
 /// Plays a scenario. `look` sees the engine after every moment.
-pub fn play<S: Step>(
-    scenario: &Scenario,
+pub fn play<S: StepTime>(
+    scenario: &ComparedScenario,
     step: S,
     pace: Pace,
-    look: &mut impl FnMut(&Engine<S>),
-) -> (Vec<Event>, Tally) {
+    look: &mut impl FnMut(&SimulatedEngine<S>),
+) -> (Vec<Event>, EngineTally) {
     let mut events = Vec::new();
-    let mut engine = Engine::new(scenario.settings, step, pace);
+    let mut engine = SimulatedEngine::new(scenario.settings, step, pace);
     for moment in &scenario.moments {
         engine.advance(moment.at(), &mut |event| events.push(event));
         match *moment {
-            Moment::Arrives { at, id, prompt, output, list } => {
+            ComparedMoment::Arrives { at, id, prompt, output, list } => {
                 let names = list.map_or(&[][..], |list| {
                     let all = &scenario.names[list];
                     &all[..all.len().min(prompt.div_ceil(scenario.name_tokens) as usize)]
@@ -148,7 +148,7 @@ pub fn play<S: Step>(
                 let taken = engine.submit(id, &arrival);
                 debug_assert_eq!(taken, engine.scheduler().fits(&arrival));
             }
-            Moment::Leaves { at, id } => engine.abort(id, at),
+            ComparedMoment::Leaves { at, id } => engine.abort(id, at),
         }
         look(&engine);
     }

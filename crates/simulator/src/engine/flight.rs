@@ -1,6 +1,6 @@
 //! Steps under way: one, or many whose times lie on a straight line.
 
-use flyball_perf::serving::batch::{Batch, Step};
+use flyball_perf::serving::batch::{Batch, StepTime};
 
 /// Steps under way. Step `i`, counted from zero, takes `first + slope * i` seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,7 +15,7 @@ impl Flight {
     /// As many of `most` equal steps as lie on a line, and how often that asked for a time.
     ///
     /// Each step reads one token more for each request that decodes.
-    pub(super) fn new(start: f64, most: u64, batch: &Batch, step: &impl Step) -> (Self, u64) {
+    pub(super) fn new(start: f64, most: u64, batch: &Batch, step: &impl StepTime) -> (Self, u64) {
         let first = step.seconds(batch);
         let one = Self { start, steps: 1, first, slope: 0.0 };
         if most <= 1 || batch.decodes < 1.0 {

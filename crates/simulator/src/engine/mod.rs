@@ -23,15 +23,15 @@ mod scheduler;
 #[cfg(test)]
 mod tests;
 
-pub use blocks::Change;
-pub use clock::Engine;
+pub use blocks::BlockChange;
+pub use clock::SimulatedEngine;
 pub use scheduler::Scheduler;
 
 use crate::seconds::Seconds;
 
 /// Limits of one engine.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Settings {
+pub struct EngineSettings {
     /// Requests that run at once (`max_num_seqs`).
     pub max_running: u32,
     /// Tokens in one step (`max_num_batched_tokens`).
@@ -47,7 +47,7 @@ pub struct Settings {
     pub ahead: bool,
 }
 
-impl Settings {
+impl EngineSettings {
     /// vLLM's defaults since 0.14 (scheduling ahead), with so many blocks of 16 tokens.
     pub const fn vllm(max_running: u32, token_budget: u32, blocks: u32) -> Self {
         let (block_tokens, prefix_caching, ahead) = (16, true, true);
@@ -117,7 +117,7 @@ pub enum What {
 
 /// What a router and a metrics page see of an engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Load {
+pub struct SimulatedLoad {
     /// Requests in the batch.
     pub running: u32,
     /// Requests before it.
@@ -134,7 +134,7 @@ pub struct Load {
 
 /// Counts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct EngineTally {
     /// Steps taken.
     pub steps: u64,
     /// Times that the step's time was computed.

@@ -4,9 +4,9 @@
 //! those that end are in a heap by step, and those that need a block are counted by the remainder of
 //! their length.
 
-use super::blocks::{Change, Pool};
+use super::blocks::{BlockChange, Pool};
 use super::roster::{Member, Roster, Seat, State};
-use super::{Arrival, Event, Load, Settings, Tally, TooLong, What};
+use super::{Arrival, EngineSettings, EngineTally, Event, SimulatedLoad, TooLong, What};
 use crate::seconds::Seconds;
 use flyball_perf::serving::batch::Batch;
 use std::cmp::Reverse;
@@ -15,7 +15,7 @@ use std::collections::{BinaryHeap, VecDeque};
 /// Decides which requests are in the next step. Knows the order of steps, not their time.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
-    settings: Settings,
+    settings: EngineSettings,
     pool: Pool,
     roster: Roster,
     /// In order of admission. All decode, but those that leave and perhaps the last.
@@ -42,14 +42,14 @@ pub struct Scheduler {
     batch: Batch,
     /// Whether the step changes who runs, so that the next one may differ.
     changing: bool,
-    tally: Tally,
+    tally: EngineTally,
 }
 
 impl Scheduler {
     /// An empty one. No more requests run than a step has tokens.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: EngineSettings) -> Self {
         let token_budget = settings.token_budget.max(1);
-        let settings = Settings {
+        let settings = EngineSettings {
             token_budget,
             max_running: settings.max_running.clamp(1, token_budget),
             block_tokens: settings.block_tokens.max(1),
@@ -74,7 +74,7 @@ impl Scheduler {
             leaving: Vec::new(),
             batch: Batch::default(),
             changing: false,
-            tally: Tally::default(),
+            tally: EngineTally::default(),
         }
     }
 
@@ -219,7 +219,7 @@ impl Scheduler {
     }
 
     /// What is seen from outside, when so many of the steps under way have begun.
-    pub fn load(&self, begun: u64) -> Load {
+    pub fn load(&self, begun: u64) -> SimulatedLoad {
         let later = if begun > 1 { self.needed_in(self.step + 1, begun - 1) as u32 } else { 0 };
         let free = self.pool.free() - later.min(self.pool.free());
         let partial = self.partial.map_or(0, |seat| {
@@ -227,7 +227,7 @@ impl Scheduler {
             u64::from(member.target() - member.computed)
         });
         let blocks = self.settings.blocks;
-        Load {
+        SimulatedLoad {
             running: (self.running.len() - self.leaving.len()) as u32,
             waiting: self.waiting_count,
             waiting_tokens: self.waiting_tokens + partial,
@@ -239,17 +239,17 @@ impl Scheduler {
 
     /// Named blocks that were stored and forgotten since the last call, in order; from the first
     /// call on. For whoever tells others about the cache.
-    pub fn changes(&mut self) -> Vec<Change> {
+    pub fn changes(&mut self) -> Vec<BlockChange> {
         self.pool.changes()
     }
 
     /// Counts since the start.
-    pub const fn tally(&self) -> Tally {
+    pub const fn tally(&self) -> EngineTally {
         self.tally
     }
 
     /// Limits in force.
-    pub const fn settings(&self) -> &Settings {
+    pub const fn settings(&self) -> &EngineSettings {
         &self.settings
     }
 

@@ -1,14 +1,14 @@
-use super::compare::{self, Moment, Scenario};
-use super::{Arrival, Engine, Event, Pace, Settings, What};
+use super::compare::{self, ComparedMoment, ComparedScenario};
+use super::{Arrival, EngineSettings, Event, Pace, SimulatedEngine, What};
 use crate::seconds::Seconds;
-use flyball_perf::serving::batch::{Batch, Step};
+use flyball_perf::serving::batch::{Batch, StepTime};
 use std::collections::BTreeMap;
 
 /// One second per step, a thousandth per prompt token, a millionth per cached one.
 #[derive(Clone, Copy)]
 struct Plain;
 
-impl Step for Plain {
+impl StepTime for Plain {
     fn seconds(&self, batch: &Batch) -> f64 {
         1.0 + batch.prefill / 1e3 + batch.cached / 1e6
     }
@@ -18,12 +18,12 @@ impl Step for Plain {
     }
 }
 
-fn settings() -> Settings {
-    Settings { ahead: false, ..Settings::vllm(8, 1000, 1000) }
+fn settings() -> EngineSettings {
+    EngineSettings { ahead: false, ..EngineSettings::vllm(8, 1000, 1000) }
 }
 
-fn run(settings: Settings, pace: Pace, arrivals: &[Arrival<'_>]) -> Vec<Event> {
-    let mut engine = Engine::new(settings, Plain, pace);
+fn run(settings: EngineSettings, pace: Pace, arrivals: &[Arrival<'_>]) -> Vec<Event> {
+    let mut engine = SimulatedEngine::new(settings, Plain, pace);
     let mut events = Vec::new();
     for (id, arrival) in arrivals.iter().enumerate() {
         engine.advance(arrival.at, &mut |event| events.push(event));
@@ -53,8 +53,8 @@ fn one_request_in_chunks_by_hand() {
 #[test]
 fn tokens_come_out_one_by_one_and_a_preempted_request_keeps_its_own() {
     // Two requests of 16 + 16 tokens in three blocks of 16: the second gives way and comes back.
-    let settings = Settings { blocks: 3, ..settings() };
-    let mut engine = Engine::new(settings, Plain, Pace::StepByStep);
+    let settings = EngineSettings { blocks: 3, ..settings() };
+    let mut engine = SimulatedEngine::new(settings, Plain, Pace::StepByStep);
     for id in 0..2 {
         engine.submit(id, &Arrival::plain(Seconds::ZERO, 16, 16)).unwrap();
     }
@@ -83,7 +83,7 @@ fn who_comes_during_a_step_waits_for_its_end_and_one_step_more_if_scheduled_ahea
     for pace in [Pace::StepByStep, Pace::Skipping] {
         let now = run(settings(), pace, &arrivals);
         assert!((time_of(&now, 1, What::Scheduled { cached: 0 }) - 2.1001).abs() < 1e-9);
-        let ahead = run(Settings { ahead: true, ..settings() }, pace, &arrivals);
+        let ahead = run(EngineSettings { ahead: true, ..settings() }, pace, &arrivals);
         assert!((time_of(&ahead, 1, What::Scheduled { cached: 0 }) - 3.100_201).abs() < 1e-9);
     }
 }
@@ -103,7 +103,8 @@ fn a_shared_beginning_is_computed_once() {
     time_of(&events, 0, What::Scheduled { cached: 0 });
     time_of(&events, 1, What::Scheduled { cached: 96 });
     time_of(&events, 2, What::Scheduled { cached: 64 });
-    let off = run(Settings { prefix_caching: false, ..settings() }, Pace::Skipping, &arrivals);
+    let off =
+        run(EngineSettings { prefix_caching: false, ..settings() }, Pace::Skipping, &arrivals);
     time_of(&off, 1, What::Scheduled { cached: 0 });
 }
 
@@ -127,7 +128,7 @@ fn the_longest_unused_blocks_are_forgotten_first() {
             arrival(20.0, 49, 2),
             arrival(30.0, 65, again),
         ];
-        let events = run(Settings { blocks: 10, ..settings() }, Pace::Skipping, &arrivals);
+        let events = run(EngineSettings { blocks: 10, ..settings() }, Pace::Skipping, &arrivals);
         time_of(&events, 3, What::Scheduled { cached });
     }
 }
@@ -137,7 +138,7 @@ fn the_last_one_gives_way_and_finds_its_blocks_again() {
     // Two requests of 16 tokens have a block each, and a third is free. Both need a second block for
     // their second token: the later one gives way. It keeps its full block, which nobody needs
     // before the first has ended, and computes one token.
-    let tight = Settings { blocks: 3, ..settings() };
+    let tight = EngineSettings { blocks: 3, ..settings() };
     let arrivals = [Arrival::plain(Seconds(0.0), 16, 8), Arrival::plain(Seconds(0.0), 16, 8)];
     for pace in [Pace::StepByStep, Pace::Skipping] {
         let events = run(tight, pace, &arrivals);
@@ -150,7 +151,7 @@ fn the_last_one_gives_way_and_finds_its_blocks_again() {
 
 #[test]
 fn what_can_never_fit_is_refused() {
-    let mut engine = Engine::new(settings(), Plain, Pace::Skipping);
+    let mut engine = SimulatedEngine::new(settings(), Plain, Pace::Skipping);
     let error = engine.submit(1, &Arrival::plain(Seconds(0.0), 16_000, 1)).unwrap_err();
     assert_eq!((error.tokens, error.room), (16_001, 16_000));
     assert!(engine.is_empty());
@@ -158,11 +159,11 @@ fn what_can_never_fit_is_refused() {
 
 #[test]
 fn load_counts_blocks_of_steps_under_way() {
-    let mut engine = Engine::new(settings(), Plain, Pace::Skipping);
+    let mut engine = SimulatedEngine::new(settings(), Plain, Pace::Skipping);
     engine.submit(0, &Arrival::plain(Seconds(0.0), 160, 100)).unwrap();
     assert_eq!(engine.load(Seconds(0.0)).waiting_tokens, 160);
     // First token at 1.16; the 11th block is needed at once, the 12th 16 steps later.
-    let free = |engine: &Engine<Plain>, at| engine.load(Seconds(at)).free_blocks;
+    let free = |engine: &SimulatedEngine<Plain>, at| engine.load(Seconds(at)).free_blocks;
     for (at, blocks) in [(1.0, 990), (2.0, 989), (17.0, 989), (18.0, 988)] {
         engine.advance(Seconds(at), &mut |_| ());
         assert_eq!(free(&engine, at), blocks, "at {at}");
@@ -179,9 +180,9 @@ fn skipping_gives_the_same_times_as_step_by_step() {
         assert!(apart <= 1e-9, "seed {seed}: {apart:e}");
     }
     // And it does skip: of 41 steps that only decode, it evaluates the first and the last.
-    let lone = Scenario {
-        settings: Settings::vllm(8, 1000, 1000),
-        moments: vec![Moment::Arrives {
+    let lone = ComparedScenario {
+        settings: EngineSettings::vllm(8, 1000, 1000),
+        moments: vec![ComparedMoment::Arrives {
             at: Seconds(0.0),
             id: 0,
             prompt: 9,
@@ -202,7 +203,7 @@ fn every_request_ends_once_and_nothing_is_lost() {
     for seed in 0..300 {
         let scenario = compare::scenario(seed);
         let limits = scenario.settings;
-        let mut look = |engine: &Engine<Plain>| {
+        let mut look = |engine: &SimulatedEngine<Plain>| {
             let scheduler = engine.scheduler();
             assert!(scheduler.running() <= limits.max_running as usize, "seed {seed}");
             let (free, held, own) = scheduler.blocks_by_kind();
@@ -222,7 +223,7 @@ fn every_request_ends_once_and_nothing_is_lost() {
     assert!(preempted > 500 && cached > 100_000, "{preempted} {cached}");
 }
 
-fn check_ends(scenario: &Scenario, events: &[Event], seed: u64) {
+fn check_ends(scenario: &ComparedScenario, events: &[Event], seed: u64) {
     let mut ends = BTreeMap::new();
     let mut admitted = Vec::new();
     let mut running = BTreeMap::new();
@@ -248,7 +249,7 @@ fn check_ends(scenario: &Scenario, events: &[Event], seed: u64) {
     assert!(admitted.is_sorted(), "seed {seed}: first come, first served: {admitted:?}");
     let room = u64::from(scenario.settings.blocks) * u64::from(scenario.settings.block_tokens);
     let taken = scenario.moments.iter().filter(|moment| {
-        matches!(moment, Moment::Arrives { prompt, output, .. } if u64::from(prompt + output) <= room)
+        matches!(moment, ComparedMoment::Arrives { prompt, output, .. } if u64::from(prompt + output) <= room)
     });
     assert_eq!(ends.len(), taken.count(), "seed {seed}");
 }

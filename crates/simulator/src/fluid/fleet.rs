@@ -1,6 +1,6 @@
 //! The replicas of one model: ordered, ready, draining, gone.
 
-use super::Model;
+use super::FluidModel;
 use super::pool::Accelerators;
 use super::sight::ModelView;
 use crate::chance::Chance;
@@ -40,7 +40,7 @@ struct Counts {
 }
 
 impl Fleet {
-    pub(super) fn new(model: &Model, chance: Chance) -> Self {
+    pub(super) fn new(model: &FluidModel, chance: Chance) -> Self {
         let mut fleet = Self {
             members: Vec::new(),
             counts: Counts::default(),

@@ -17,14 +17,14 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
-pub use pool::{Pool, Training};
+pub use pool::{FluidPool, Training};
 
 use crate::chance::{Purpose, stream};
 use crate::cold_start::ColdStart;
-use crate::policy::{Order, Policy};
+use crate::policy::{ScaleOrder, ScalingPolicy};
 use crate::score::{ModelOutcome, Outcome};
 use crate::seconds::Seconds;
-use crate::traffic::Load;
+use crate::traffic::FlowLoad;
 use fleet::Fleet;
 use flyball_core::decision::{Decision, ModelDecision};
 use flyball_core::ids::ModelId;
@@ -38,15 +38,15 @@ use tally::Tally;
 
 /// What is replayed.
 #[derive(Clone, Debug)]
-pub struct World {
+pub struct FluidWorld {
     /// When the replay starts, for policies that know the hour and the weekday.
     pub start: Timestamp,
     /// The models, in the order of their names.
-    pub models: Vec<Model>,
+    pub models: Vec<FluidModel>,
     /// How long a replica takes to start when its accelerators must be bought first.
     pub cold_start: ColdStart,
     /// The accelerators that models share; without one, each buys and returns its own.
-    pub pool: Option<Pool>,
+    pub pool: Option<FluidPool>,
     /// What an accelerator costs, if it should be told to policies.
     pub price: Option<Price>,
     /// Scoring begins after this, so that policies can learn what they would know.
@@ -71,11 +71,11 @@ pub struct Keep {
 
 /// One model of a world.
 #[derive(Clone, Debug)]
-pub struct Model {
+pub struct FluidModel {
     /// Its name.
     pub id: ModelId,
     /// What arrives. All models of a world have equal steps.
-    pub load: Load,
+    pub load: FlowLoad,
     /// Mean requests per second that one replica serves within the objectives.
     pub per_replica: f64,
     /// How much more many of them serve together.
@@ -106,7 +106,7 @@ pub struct Model {
     pub attainment_per_million: u32,
 }
 
-impl Model {
+impl FluidModel {
     /// How long a request may wait and still meet the objective.
     pub fn slack(&self) -> Seconds {
         (self.first_token_objective - self.first_token).max(Seconds::ZERO)
@@ -115,7 +115,7 @@ impl Model {
 
 /// One decision that a replay kept.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Kept {
+pub struct FluidTimelines {
     /// When it was made.
     pub at: Seconds,
     /// What was decided for one model.
@@ -123,12 +123,15 @@ pub struct Kept {
 }
 
 /// Replays the world under a policy.
-pub fn run(world: &World, policy: &mut dyn Policy) -> Outcome {
+pub fn run(world: &FluidWorld, policy: &mut dyn ScalingPolicy) -> Outcome {
     replay(world, policy).0
 }
 
 /// Replays the world under a policy, and hands out the decisions that it was told to keep.
-pub fn replay(world: &World, policy: &mut dyn Policy) -> (Outcome, Vec<Kept>) {
+pub fn replay(
+    world: &FluidWorld,
+    policy: &mut dyn ScalingPolicy,
+) -> (Outcome, Vec<FluidTimelines>) {
     let mut replay = Replay::new(world);
     let step = world.models.first().map_or(Seconds(5.0), |model| model.load.step);
     let steps = world.models.iter().map(|model| model.load.requests.len()).max().unwrap_or(0);
@@ -146,19 +149,19 @@ pub fn replay(world: &World, policy: &mut dyn Policy) -> (Outcome, Vec<Kept>) {
 
 /// A replay under way.
 struct Replay<'a> {
-    world: &'a World,
+    world: &'a FluidWorld,
     sites: Vec<Site<'a>>,
     accelerators: Accelerators,
     view: View,
     gpu_seconds: f64,
     lent_gpu_seconds: f64,
     scored: f64,
-    kept: Vec<Kept>,
+    kept: Vec<FluidTimelines>,
 }
 
 /// One model with its queue, its replicas and its score.
 struct Site<'a> {
-    model: &'a Model,
+    model: &'a FluidModel,
     masked: Vec<bool>,
     queue: Queue,
     fleet: Fleet,
@@ -166,7 +169,7 @@ struct Site<'a> {
 }
 
 impl<'a> Replay<'a> {
-    fn new(world: &'a World) -> Self {
+    fn new(world: &'a FluidWorld) -> Self {
         let keep = world.keep.timeline;
         let sites: Vec<Site<'a>> = (0..)
             .zip(&world.models)
@@ -201,18 +204,18 @@ impl<'a> Replay<'a> {
     }
 
     /// Asks the policy and carries out what it orders.
-    fn ask(&mut self, now: Seconds, policy: &mut dyn Policy) {
+    fn ask(&mut self, now: Seconds, policy: &mut dyn ScalingPolicy) {
         for (site, view) in self.sites.iter_mut().zip(&mut self.view.models) {
             view.scrape(site.model, &mut site.queue, &site.fleet, now);
         }
         let order = self.view.show(now, &self.accelerators, |sight| policy.decide(&sight));
         match order {
-            Order::Scale(counts) => {
+            ScaleOrder::Scale(counts) => {
                 for (index, count) in counts.into_iter().enumerate().take(self.sites.len()) {
                     self.scale(index, count.get(), now);
                 }
             }
-            Order::Decision(decision) => self.carry_out(*decision, now),
+            ScaleOrder::Decision(decision) => self.carry_out(*decision, now),
         }
     }
 
@@ -260,7 +263,7 @@ impl<'a> Replay<'a> {
             (0..started).for_each(|_| site.tally.started());
             let on_the_hour = now.get() % 3600.0 == 0.0;
             if self.world.keep.decisions && (before != site.fleet.live() || on_the_hour) {
-                self.kept.push(Kept { at: now, decision: entry });
+                self.kept.push(FluidTimelines { at: now, decision: entry });
             }
         }
     }
@@ -294,7 +297,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    fn finish(self) -> (Outcome, Vec<Kept>) {
+    fn finish(self) -> (Outcome, Vec<FluidTimelines>) {
         let models: Vec<ModelOutcome> =
             self.sites.into_iter().map(|site| site.tally.outcome()).collect();
         let outcome = Outcome {

@@ -9,7 +9,7 @@ use flyball_core::decision::Decision;
 
 /// How accelerators are shared. Replicas of all models need equally many.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pool {
+pub struct FluidPool {
     /// Time until a replica serves on a slot that is there and idle.
     pub swap: Seconds,
     /// How long a slot stays idle before it is given back, where no policy says how many to hold.
@@ -31,7 +31,7 @@ pub struct Training {
 /// The slots of a replay.
 #[derive(Clone, Debug)]
 pub(super) struct Accelerators {
-    pool: Option<Pool>,
+    pool: Option<FluidPool>,
     used: u32,
     /// Since when each idle slot is idle; oldest first.
     idle: Vec<Seconds>,
@@ -43,7 +43,7 @@ pub(super) struct Accelerators {
 }
 
 impl Accelerators {
-    pub(super) fn new(pool: Option<&Pool>, used: u32) -> Self {
+    pub(super) fn new(pool: Option<&FluidPool>, used: u32) -> Self {
         let fixed = pool.and_then(|pool| pool.fixed).unwrap_or(0);
         let idle = vec![Seconds::ZERO; fixed.saturating_sub(used) as usize];
         Self { pool: pool.cloned(), used, idle, coming: Vec::new(), lent: 0, hold: None }
@@ -149,9 +149,9 @@ fn earliest(coming: &[Seconds]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn pool(fixed: Option<u32>, training: bool) -> Pool {
+    fn pool(fixed: Option<u32>, training: bool) -> FluidPool {
         let training = training.then_some(Training { take_back: Seconds(60.0) });
-        Pool { swap: Seconds(5.0), idle: Seconds(600.0), fixed, training }
+        FluidPool { swap: Seconds(5.0), idle: Seconds(600.0), fixed, training }
     }
 
     #[test]

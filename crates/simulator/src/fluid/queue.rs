@@ -1,6 +1,6 @@
 //! The flow of one model: work arrives, waits in order of arrival, and is done.
 
-use super::Model;
+use super::FluidModel;
 use crate::seconds::Seconds;
 use flyball_core::pooling::Pooling;
 
@@ -51,7 +51,7 @@ pub(super) struct Served {
 }
 
 impl Queue {
-    pub(super) fn new(model: &Model) -> Self {
+    pub(super) fn new(model: &FluidModel) -> Self {
         Self {
             per_replica: model.per_replica,
             pooling: model.pooling,

@@ -3,9 +3,9 @@
 use super::fleet::Fleet;
 use super::pool::Accelerators;
 use super::queue::Queue;
-use super::{Model, World};
+use super::{FluidModel, FluidWorld};
 use crate::cold_start::ColdStart;
-use crate::policy::{Reading, Sight};
+use crate::policy::{PolicyView, Reading};
 use crate::seconds::Seconds;
 use flyball_core::ids::{ModelId, PoolId, ReplicaId, RunId, VariantName};
 use flyball_core::interval::{Interval, Origin};
@@ -16,7 +16,7 @@ use flyball_core::units::{Gpus, Micros, Requests, Timestamp, Tokens, TokensPerSe
 use flyball_estimator::reading::{
     GatewayCounts, GatewayReading, ModelReading, Paces, VariantReading,
 };
-use flyball_estimator::{Estimator, Readings, Window};
+use flyball_estimator::{CounterWindow, Estimator, Readings};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is read of the world, and the picture that it gives.
@@ -52,7 +52,7 @@ pub(super) struct ModelView {
 #[derive(Clone, Debug)]
 struct Counted {
     /// What was told lately.
-    window: Window<GatewayCounts>,
+    window: CounterWindow<GatewayCounts>,
     work: f64,
     done: f64,
     paced_seconds: f64,
@@ -61,7 +61,7 @@ struct Counted {
 }
 
 impl View {
-    pub(super) fn new<'a>(world: &World, fleets: impl Iterator<Item = &'a Fleet>) -> Self {
+    pub(super) fn new<'a>(world: &FluidWorld, fleets: impl Iterator<Item = &'a Fleet>) -> Self {
         let pool: PoolId = "pool".parse().expect("a word is a name");
         let kind = "gpu".parse().expect("a word is a name");
         let prices = world.price.map(|price| (Purchase::OnDemand, price)).into_iter().collect();
@@ -111,7 +111,7 @@ impl View {
         &mut self,
         now: Seconds,
         slots: &Accelerators,
-        look: impl FnOnce(Sight<'_>) -> T,
+        look: impl FnOnce(PolicyView<'_>) -> T,
     ) -> T {
         let at = now.after(self.start);
         let each = self.models.iter().map(ModelView::gpus).max().unwrap_or(1);
@@ -133,7 +133,7 @@ impl View {
             pools: self.pools.clone(),
             runs: self.runs.clone(),
         });
-        let answer = look(Sight { now, snapshot: &snapshot, readings: &self.readings });
+        let answer = look(PolicyView { now, snapshot: &snapshot, readings: &self.readings });
         // Replicas are moved into the picture and back: copies of them would be most of the time.
         for view in &mut self.models {
             let model = snapshot.models.get_mut(&view.id);
@@ -149,7 +149,7 @@ impl View {
 const MAX_AGE: Micros = Micros::from_seconds(60);
 
 impl ModelView {
-    fn new(model: &Model, fleet: &Fleet, pool: &PoolId, world: &World) -> Self {
+    fn new(model: &FluidModel, fleet: &Fleet, pool: &PoolId, world: &FluidWorld) -> Self {
         let mut view = Self {
             id: model.id.clone(),
             start: world.start,
@@ -228,7 +228,13 @@ impl ModelView {
     }
 
     /// Scrapes what happened since the last time.
-    pub(super) fn scrape(&mut self, model: &Model, queue: &mut Queue, fleet: &Fleet, now: Seconds) {
+    pub(super) fn scrape(
+        &mut self,
+        model: &FluidModel,
+        queue: &mut Queue,
+        fleet: &Fleet,
+        now: Seconds,
+    ) {
         let since = queue.scrape();
         self.reading = Reading {
             at: now,
@@ -276,7 +282,7 @@ impl ModelView {
 impl Default for Counted {
     fn default() -> Self {
         Self {
-            window: Window::of(GatewayReading::WINDOW),
+            window: CounterWindow::of(GatewayReading::WINDOW),
             work: 0.0,
             done: 0.0,
             paced_seconds: 0.0,
@@ -290,7 +296,7 @@ impl Counted {
     /// As a gateway tells it.
     fn told(
         &mut self,
-        model: &Model,
+        model: &FluidModel,
         waiting: f64,
         running: f64,
         ready: u32,
@@ -326,7 +332,7 @@ impl Counted {
 /// Nine of ten steps are shorter than two fifths of the objective when a replica is idle and than all of it at
 /// capacity, with a straight line between: a batch's step time grows linearly with its requests, and a capacity is
 /// chosen so that the objective is just met there.
-fn long_between_tokens(model: &Model, busy: f64) -> Seconds {
+fn long_between_tokens(model: &FluidModel, busy: f64) -> Seconds {
     model.between_tokens_objective * (0.4 + 0.6 * busy)
 }
 
@@ -336,7 +342,7 @@ const IDLE: f64 = 0.4;
 /// A step takes two fifths of the objective on the mean when a replica is idle, and all of it at what it does at most. The time
 /// of a step is that of an empty one over the part of the time that is no work, and of what replicas do at most three
 /// quarters are what they carry.
-fn between_tokens(model: &Model, busy: f64) -> Seconds {
+fn between_tokens(model: &FluidModel, busy: f64) -> Seconds {
     let most = (0.75 * busy).min(1.0);
     model.between_tokens_objective * (IDLE / (1.0 - (1.0 - IDLE) * most))
 }
@@ -351,7 +357,7 @@ fn stated(cold_start: &ColdStart) -> Option<Interval<Micros>> {
     Interval::new(quantile(0.05), quantile(0.5), quantile(0.95), Origin::Measured).ok()
 }
 
-fn described(model: &Model, pool: &PoolId, world: &World) -> ModelReading {
+fn described(model: &FluidModel, pool: &PoolId, world: &FluidWorld) -> ModelReading {
     let (prompt, output) = model.tokens;
     let rate = |tokens: f64| {
         let value = TokensPerSecond::new((model.per_replica * tokens).round() as u64);

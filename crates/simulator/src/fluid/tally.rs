@@ -1,9 +1,9 @@
 //! Keeps the score of one model while a replay runs.
 
-use super::Model;
+use super::FluidModel;
 use super::fleet::Fleet;
 use super::queue::Served;
-use crate::score::{ModelOutcome, Moment};
+use crate::score::{ModelOutcome, TimelineMoment};
 use crate::seconds::Seconds;
 
 /// Bins of the histogram of waits: from 10 ms on, each a fifth longer than the one before, so that
@@ -22,7 +22,7 @@ pub(super) struct Tally {
     waits: [f64; BINS],
     worst: Worst,
     keep: bool,
-    minute: Moment,
+    minute: TimelineMoment,
 }
 
 /// Requests and misses of the five minutes under way.
@@ -34,7 +34,7 @@ struct Worst {
 }
 
 impl Tally {
-    pub(super) fn new(model: &Model, cold_start: Seconds, keep: bool) -> Self {
+    pub(super) fn new(model: &FluidModel, cold_start: Seconds, keep: bool) -> Self {
         Self {
             outcome: ModelOutcome::default(),
             per_replica: model.per_replica,
@@ -45,7 +45,7 @@ impl Tally {
             waits: [0.0; BINS],
             worst: Worst::default(),
             keep,
-            minute: Moment::default(),
+            minute: TimelineMoment::default(),
         }
     }
 
@@ -114,7 +114,7 @@ impl Tally {
         let start = (now.get() / 60.0).floor() * 60.0;
         if start > self.minute.at.get() {
             self.outcome.timeline.push(self.minute);
-            self.minute = Moment { at: Seconds(start), ..Moment::default() };
+            self.minute = TimelineMoment { at: Seconds(start), ..TimelineMoment::default() };
         }
         let minute = &mut self.minute;
         minute.demand += served.work / self.per_replica / 60.0;

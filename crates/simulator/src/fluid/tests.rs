@@ -1,10 +1,10 @@
 use super::*;
-use crate::policy::Sight;
+use crate::policy::PolicyView;
 
 /// Orders what it is told to, by the hour of virtual time.
 struct Script(Vec<(f64, u32)>);
 
-impl Policy for Script {
+impl ScalingPolicy for Script {
     fn name(&self) -> &str {
         "script"
     }
@@ -13,21 +13,21 @@ impl Policy for Script {
         Seconds(15.0)
     }
 
-    fn decide(&mut self, sight: &Sight<'_>) -> Order {
+    fn decide(&mut self, sight: &PolicyView<'_>) -> ScaleOrder {
         let now = sight.now.get();
         let count = self.0.iter().rev().find(|(from, _)| now >= *from).map_or(0, |(_, n)| *n);
-        Order::Scale(vec![Replicas::new(count); sight.readings.len()])
+        ScaleOrder::Scale(vec![Replicas::new(count); sight.readings.len()])
     }
 }
 
-pub(super) fn world(requests_per_step: &[f32], cold_start: f64) -> World {
-    let load = Load {
+pub(super) fn world(requests_per_step: &[f32], cold_start: f64) -> FluidWorld {
+    let load = FlowLoad {
         step: Seconds(5.0),
         requests: requests_per_step.to_vec(),
         work: requests_per_step.to_vec(),
         masked: Vec::new(),
     };
-    let model = Model {
+    let model = FluidModel {
         id: "team/model".parse().unwrap(),
         load,
         per_replica: 2.0,
@@ -45,7 +45,7 @@ pub(super) fn world(requests_per_step: &[f32], cold_start: f64) -> World {
         initial: Replicas::new(4),
         attainment_per_million: 990_000,
     };
-    World {
+    FluidWorld {
         start: Timestamp::from_millis(0),
         models: vec![model],
         cold_start: ColdStart::Constant(Seconds(cold_start)),

@@ -1,13 +1,13 @@
 //! What is in store for one connection.
 
 use super::line::Line;
-use super::script::{Action, Direction, Rule};
+use super::script::{Direction, NetworkAction, NetworkRule};
 use crate::seconds::Seconds;
 
 /// The rules that hit one connection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fate {
-    rules: Vec<Rule>,
+    rules: Vec<NetworkRule>,
     seed: u64,
     connection: u64,
 }
@@ -44,7 +44,7 @@ pub enum Felt {
 
 /// How large requests and answers are on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct NetworkShape {
     /// Bytes of the whole request.
     pub request_bytes: u64,
     /// Bytes of the answer before its first token.
@@ -74,7 +74,7 @@ impl Felt {
     }
 }
 
-impl Shape {
+impl NetworkShape {
     fn answer_bytes(&self) -> u64 {
         self.head_bytes + self.tokens * self.token_bytes
     }
@@ -86,7 +86,7 @@ impl Shape {
 }
 
 impl Fate {
-    pub(super) fn new(rules: Vec<Rule>, seed: u64, connection: u64) -> Self {
+    pub(super) fn new(rules: Vec<NetworkRule>, seed: u64, connection: u64) -> Self {
         Self { rules, seed, connection }
     }
 
@@ -97,12 +97,12 @@ impl Fate {
 
     /// It is reset at once.
     pub fn is_refused(&self) -> bool {
-        self.rules.iter().any(|rule| rule.action == Action::Refuse)
+        self.rules.iter().any(|rule| rule.action == NetworkAction::Refuse)
     }
 
     /// It is accepted, and nothing is ever relayed.
     pub fn hangs(&self) -> bool {
-        self.rules.iter().any(|rule| rule.action == Action::Hang)
+        self.rules.iter().any(|rule| rule.action == NetworkAction::Hang)
     }
 
     /// What happens to the bytes of one direction.
@@ -113,7 +113,7 @@ impl Fate {
 
     /// What the first request on the connection feels. Jitter counts as its mean. Bytes that are
     /// changed, doubled or cut small are not felt here: a world of tokens has none.
-    pub fn of_request(&self, shape: &Shape) -> Felt {
+    pub fn of_request(&self, shape: &NetworkShape) -> Felt {
         if self.is_refused() {
             return Felt::Refused;
         }
@@ -135,35 +135,35 @@ impl Fate {
             let tokens = if to_server { 0 } else { shape.tokens_in(rule.after_bytes) };
             let late = if to_server { &mut request_late } else { &mut answer_late };
             match rule.action {
-                Action::Delay { milliseconds, jitter_milliseconds } => {
+                NetworkAction::Delay { milliseconds, jitter_milliseconds } => {
                     *late += milliseconds as f64 / 1e3 + jitter_milliseconds as f64 / 2e3;
                 }
-                Action::Rate { bytes_per_second } => {
+                NetworkAction::Rate { bytes_per_second } => {
                     // A request is there with its last byte, an answer's first token with its own.
                     let until_felt =
                         if to_server { bytes } else { shape.head_bytes + shape.token_bytes };
                     let slow = until_felt.saturating_sub(rule.after_bytes);
                     *late += slow as f64 / bytes_per_second as f64;
                 }
-                Action::Stall { milliseconds: Some(milliseconds) } => {
+                NetworkAction::Stall { milliseconds: Some(milliseconds) } => {
                     *late += milliseconds as f64 / 1e3;
                 }
-                Action::Stall { milliseconds: None }
-                | Action::HalfClose
-                | Action::Reset
-                | Action::Truncate => {
-                    let broken = !matches!(rule.action, Action::Stall { .. });
+                NetworkAction::Stall { milliseconds: None }
+                | NetworkAction::HalfClose
+                | NetworkAction::Reset
+                | NetworkAction::Truncate => {
+                    let broken = !matches!(rule.action, NetworkAction::Stall { .. });
                     if to_server {
                         unheard.get_or_insert(broken);
                     } else if end.is_none_or(|(earlier, _)| tokens < earlier) {
                         end = Some((tokens, broken));
                     }
                 }
-                Action::Refuse
-                | Action::Hang
-                | Action::Flip { .. }
-                | Action::Duplicate
-                | Action::Split => {}
+                NetworkAction::Refuse
+                | NetworkAction::Hang
+                | NetworkAction::Flip { .. }
+                | NetworkAction::Duplicate
+                | NetworkAction::Split => {}
             }
         }
         if let Some(broken) = unheard {
@@ -185,8 +185,8 @@ mod tests {
     use super::*;
     use crate::network::Script;
 
-    const SHAPE: Shape =
-        Shape { request_bytes: 1_000, head_bytes: 100, token_bytes: 200, tokens: 50 };
+    const SHAPE: NetworkShape =
+        NetworkShape { request_bytes: 1_000, head_bytes: 100, token_bytes: 200, tokens: 50 };
 
     fn felt(rules: &str) -> Felt {
         Script::from_toml(rules).unwrap().fate(1, Seconds::ZERO).of_request(&SHAPE)

@@ -1,13 +1,13 @@
 //! One direction of one connection: bytes in, steps out. Byte for byte the same for the same seed.
 
-use super::script::{Action, Direction, Rule};
+use super::script::{Direction, NetworkAction, NetworkRule};
 use crate::chance::{Chance, Purpose, stream};
 use crate::seconds::Seconds;
 use rand::RngExt;
 
 /// What a relay does next.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
+pub enum NetworkStep {
     /// Waits.
     Wait(Seconds),
     /// Writes, by one write.
@@ -33,14 +33,19 @@ pub struct Line {
 
 #[derive(Clone, Debug)]
 struct State {
-    rule: Rule,
+    rule: NetworkRule,
     /// Happened once, where once is all.
     done: bool,
     flipped: u64,
 }
 
 impl Line {
-    pub(super) fn new(rules: Vec<Rule>, seed: u64, connection: u64, direction: Direction) -> Self {
+    pub(super) fn new(
+        rules: Vec<NetworkRule>,
+        seed: u64,
+        connection: u64,
+        direction: Direction,
+    ) -> Self {
         let purpose = seed.wrapping_add(1 + direction as u64);
         Self {
             rules: rules.into_iter().map(|rule| State { rule, done: false, flipped: 0 }).collect(),
@@ -61,7 +66,7 @@ impl Line {
     }
 
     /// What becomes of the next bytes.
-    pub fn feed(&mut self, mut bytes: &[u8]) -> Vec<Step> {
+    pub fn feed(&mut self, mut bytes: &[u8]) -> Vec<NetworkStep> {
         let mut steps = Vec::new();
         while !self.over && !bytes.is_empty() {
             self.happen(&mut steps);
@@ -85,29 +90,29 @@ impl Line {
     }
 
     /// What happens at this very byte, once.
-    fn happen(&mut self, steps: &mut Vec<Step>) {
+    fn happen(&mut self, steps: &mut Vec<NetworkStep>) {
         for state in &mut self.rules {
             if state.done || self.over || state.rule.after_bytes > self.passed {
                 continue;
             }
             let step = match state.rule.action {
-                Action::Stall { milliseconds: Some(milliseconds) } => {
-                    Step::Wait(Seconds(milliseconds as f64 / 1e3))
+                NetworkAction::Stall { milliseconds: Some(milliseconds) } => {
+                    NetworkStep::Wait(Seconds(milliseconds as f64 / 1e3))
                 }
-                Action::Stall { milliseconds: None } => Step::Stall,
-                Action::HalfClose => Step::HalfClose,
-                Action::Reset => Step::Reset,
-                Action::Truncate => Step::Close,
+                NetworkAction::Stall { milliseconds: None } => NetworkStep::Stall,
+                NetworkAction::HalfClose => NetworkStep::HalfClose,
+                NetworkAction::Reset => NetworkStep::Reset,
+                NetworkAction::Truncate => NetworkStep::Close,
                 _ => continue,
             };
             state.done = true;
-            self.over = !matches!(step, Step::Wait(_));
+            self.over = !matches!(step, NetworkStep::Wait(_));
             steps.push(step);
         }
     }
 
     /// A piece in which nothing begins.
-    fn pass(&mut self, piece: &[u8], steps: &mut Vec<Step>) {
+    fn pass(&mut self, piece: &[u8], steps: &mut Vec<NetworkStep>) {
         let mut piece = piece.to_vec();
         let (mut wait, mut twice, mut single) = (0.0, false, false);
         for state in &mut self.rules {
@@ -115,36 +120,36 @@ impl Line {
                 continue;
             }
             match state.rule.action {
-                Action::Delay { milliseconds, jitter_milliseconds } => {
+                NetworkAction::Delay { milliseconds, jitter_milliseconds } => {
                     let jitter = self.chance.random_range(0..=jitter_milliseconds);
                     wait += (milliseconds + jitter) as f64 / 1e3;
                 }
-                Action::Rate { bytes_per_second } => {
+                NetworkAction::Rate { bytes_per_second } => {
                     wait += piece.len() as f64 / bytes_per_second as f64;
                 }
-                Action::Flip { bytes } => {
+                NetworkAction::Flip { bytes } => {
                     for byte in piece.iter_mut().take((bytes - state.flipped) as usize) {
                         // Never zero, or the byte would stay as it was.
                         *byte ^= self.chance.random_range(1..=u8::MAX);
                         state.flipped += 1;
                     }
                 }
-                Action::Duplicate if !state.done => {
+                NetworkAction::Duplicate if !state.done => {
                     state.done = true;
                     twice = true;
                 }
-                Action::Split => single = true,
+                NetworkAction::Split => single = true,
                 _ => {}
             }
         }
         if wait > 0.0 {
-            steps.push(Step::Wait(Seconds(wait)));
+            steps.push(NetworkStep::Wait(Seconds(wait)));
         }
         for _ in 0..=u8::from(twice) {
             if single {
-                steps.extend(piece.iter().map(|byte| Step::Write(vec![*byte])));
+                steps.extend(piece.iter().map(|byte| NetworkStep::Write(vec![*byte])));
             } else {
-                steps.push(Step::Write(piece.clone()));
+                steps.push(NetworkStep::Write(piece.clone()));
             }
         }
     }
@@ -162,12 +167,12 @@ mod tests {
     }
 
     /// Everything written, and how it ended.
-    fn play(line: &mut Line, pieces: &[&[u8]]) -> (Vec<u8>, Vec<Step>) {
+    fn play(line: &mut Line, pieces: &[&[u8]]) -> (Vec<u8>, Vec<NetworkStep>) {
         let (mut written, mut others) = (Vec::new(), Vec::new());
         for piece in pieces {
             for step in line.feed(piece) {
                 match step {
-                    Step::Write(bytes) => written.extend(bytes),
+                    NetworkStep::Write(bytes) => written.extend(bytes),
                     other => others.push(other),
                 }
             }
@@ -178,10 +183,10 @@ mod tests {
     #[test]
     fn an_end_comes_at_its_very_byte() {
         for (action, step) in [
-            ("reset", Step::Reset),
-            ("truncate", Step::Close),
-            ("half-close", Step::HalfClose),
-            ("stall", Step::Stall),
+            ("reset", NetworkStep::Reset),
+            ("truncate", NetworkStep::Close),
+            ("half-close", NetworkStep::HalfClose),
+            ("stall", NetworkStep::Stall),
         ] {
             let rules = format!("[[rules]]\naction = \"{action}\"\nafter_bytes = 5");
             let (written, others) = play(&mut line(&rules), &[b"abc", b"defgh", b"ijk"]);
@@ -205,7 +210,10 @@ mod tests {
     fn a_stall_that_ends_waits_once() {
         let stall = "[[rules]]\naction = \"stall\"\nafter_bytes = 2\nmilliseconds = 500";
         let (written, others) = play(&mut line(stall), &[b"abcd", b"ef"]);
-        assert_eq!((written.as_slice(), others), (&b"abcdef"[..], vec![Step::Wait(Seconds(0.5))]));
+        assert_eq!(
+            (written.as_slice(), others),
+            (&b"abcdef"[..], vec![NetworkStep::Wait(Seconds(0.5))])
+        );
     }
 
     proptest! {

@@ -11,6 +11,6 @@ mod fate;
 mod line;
 mod script;
 
-pub use fate::{Fate, Felt, Shape};
-pub use line::{Line, Step};
-pub use script::{Action, BadScript, Direction, Rule, Script};
+pub use fate::{Fate, Felt, NetworkShape};
+pub use line::{Line, NetworkStep};
+pub use script::{BadScript, Direction, NetworkAction, NetworkRule, Script};

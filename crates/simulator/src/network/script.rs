@@ -27,12 +27,12 @@ pub struct Script {
     pub seed: u64,
     /// What goes wrong. Rules add up: one connection may be slow and then reset.
     #[serde(default)]
-    pub rules: Vec<Rule>,
+    pub rules: Vec<NetworkRule>,
 }
 
 /// One thing that goes wrong.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Rule {
+pub struct NetworkRule {
     /// Which way the bytes go. Not asked by `refuse` and `hang`, which hit the whole connection.
     #[serde(default)]
     pub direction: Direction,
@@ -47,7 +47,7 @@ pub struct Rule {
     pub during: Option<Range<Seconds>>,
     /// What happens.
     #[serde(flatten)]
-    pub action: Action,
+    pub action: NetworkAction,
 }
 
 /// A way of bytes.
@@ -64,7 +64,7 @@ pub enum Direction {
 /// What happens to a connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "kebab-case")]
-pub enum Action {
+pub enum NetworkAction {
     /// It is reset as soon as it is there.
     Refuse,
     /// It is accepted and nothing is ever relayed.
@@ -157,7 +157,7 @@ impl Script {
             if !(0.0..=1.0).contains(&rule.share) {
                 return bad("share is not between 0 and 1");
             }
-            if matches!(rule.action, Action::Rate { bytes_per_second: 0 }) {
+            if matches!(rule.action, NetworkAction::Rate { bytes_per_second: 0 }) {
                 return bad("a rate of 0 never ends; write action = \"stall\"");
             }
         }
@@ -230,7 +230,7 @@ mod tests {
     fn the_toml_form_says_what_the_type_says_and_back() {
         let script = Script::from_toml(TEXT).unwrap();
         assert_eq!(script.rules[0].after_bytes, 4096);
-        assert_eq!(script.rules[0].action, Action::Reset);
+        assert_eq!(script.rules[0].action, NetworkAction::Reset);
         assert_eq!(script.rules[0].during, Some(Seconds(10.0)..Seconds(20.0)));
         let again = Script::from_toml(&toml::to_string(&script).unwrap()).unwrap();
         assert_eq!(again, script);

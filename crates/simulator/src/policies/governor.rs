@@ -1,11 +1,11 @@
 //! The governor as a policy: the same function as in production, with a virtual snapshot.
 
-use crate::policy::{Order, Policy, Sight};
+use crate::policy::{PolicyView, ScaleOrder, ScalingPolicy};
 use crate::seconds::Seconds;
 use flyball_core::decision::Previous;
 use flyball_core::ids::ModelId;
 use flyball_estimator::{self as estimator, Estimator};
-use flyball_governor::{Learnt, Memory, decide};
+use flyball_governor::{GovernorMemory, Memory, decide};
 use std::collections::BTreeMap;
 
 /// The governor with its settings and what it remembers.
@@ -48,7 +48,7 @@ impl Governor {
 }
 
 /// What a process hands on of each model when it ends: what the governor learnt, and the estimator.
-pub type HandedOn = BTreeMap<ModelId, (Option<Learnt>, estimator::Learnt)>;
+pub type HandedOn = BTreeMap<ModelId, (Option<GovernorMemory>, estimator::EstimatorMemory)>;
 
 impl Governor {
     /// What would be handed on now.
@@ -74,7 +74,7 @@ impl Governor {
     }
 }
 
-impl Policy for Governor {
+impl ScalingPolicy for Governor {
     fn name(&self) -> &str {
         &self.name
     }
@@ -83,12 +83,12 @@ impl Policy for Governor {
         self.interval
     }
 
-    fn decide(&mut self, sight: &Sight<'_>) -> Order {
+    fn decide(&mut self, sight: &PolicyView<'_>) -> ScaleOrder {
         let memory = std::mem::take(&mut self.memory);
         let (decision, memory) = decide(sight.snapshot, &self.policy, &self.previous, memory);
         self.previous = self.previous.after(&decision);
         self.memory = memory;
-        Order::Decision(Box::new(decision))
+        ScaleOrder::Decision(Box::new(decision))
     }
 
     fn restart(&mut self, estimator: &mut Estimator) {

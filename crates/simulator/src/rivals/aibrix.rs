@@ -6,15 +6,15 @@
 
 use super::predict::line;
 use super::window::Window;
-use super::{Law, Metric, ceil};
+use super::{RivalLaw, RivalMetric, ceil};
 use crate::policy::Reading;
 use crate::seconds::Seconds;
 
 /// What a `PodAutoscaler` says.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct AibrixSettings {
     /// What it scales on: a mean per replica.
-    pub metric: Metric,
+    pub metric: RivalMetric,
     /// The target of that mean.
     pub target: f64,
     /// How far above the target it does nothing.
@@ -70,11 +70,11 @@ impl Forecast {
     }
 }
 
-impl Default for Settings {
+impl Default for AibrixSettings {
     /// The published defaults, with the metric and target of AIBrix's own sample.
     fn default() -> Self {
         Self {
-            metric: Metric::CacheUsed,
+            metric: RivalMetric::CacheUsed,
             target: 0.5,
             up_tolerance: 0.1,
             down_tolerance: 0.1,
@@ -97,7 +97,7 @@ impl Default for Forecast {
     }
 }
 
-impl Settings {
+impl AibrixSettings {
     /// The law: replicas for a mean use per replica.
     pub fn replicas(&self, current: u32, mean: f64) -> u32 {
         let (count, ratio) = (f64::from(current), mean / self.target);
@@ -131,7 +131,7 @@ impl Settings {
 /// A `PodAutoscaler` at work on one model.
 #[derive(Clone, Debug)]
 pub struct Apa {
-    settings: Settings,
+    settings: AibrixSettings,
     seen: Window,
     up: Window,
     down: Window,
@@ -139,7 +139,7 @@ pub struct Apa {
 
 impl Apa {
     /// One that has decided nothing yet.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: AibrixSettings) -> Self {
         let window = settings.forecast.map_or(Seconds::ZERO, |forecast| forecast.window);
         Self {
             seen: Window::new(window),
@@ -150,9 +150,9 @@ impl Apa {
     }
 }
 
-impl Law for Apa {
+impl RivalLaw for Apa {
     fn desired(&mut self, now: Seconds, reading: &Reading, current: u32) -> u32 {
-        let Settings { metric, forecast, min, max, .. } = self.settings;
+        let AibrixSettings { metric, forecast, min, max, .. } = self.settings;
         let Some(mean) = metric.mean(reading) else { return current.clamp(min, max) };
         self.seen.push(now, mean);
         let mut wish = self.settings.replicas(current, mean);
@@ -176,9 +176,9 @@ impl Law for Apa {
 
 #[cfg(test)]
 mod tests {
-    use super::{Apa, Forecast, Settings};
+    use super::{AibrixSettings, Apa, Forecast};
     use crate::policy::Reading;
-    use crate::rivals::Law;
+    use crate::rivals::RivalLaw;
     use crate::seconds::Seconds;
 
     fn cache(ready: u32, starting: u32, used: f64) -> Reading {
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn the_law_scales_by_the_ratio_within_its_rates() {
-        let law = Settings::default();
+        let law = AibrixSettings::default();
         assert_eq!(law.replicas(10, 0.55), 10, "within tolerance");
         assert_eq!(law.replicas(10, 0.6), 12);
         assert_eq!(law.replicas(10, 1.5), 20, "at most twice");
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn replicas_that_start_count_as_idle_up_and_as_busy_down() {
-        let law = Settings::default();
+        let law = AibrixSettings::default();
         // Four of eight ready at 0.9: 7.2 are busy, fewer than the eight that are coming.
         assert_eq!(law.guarded(15, 8, 0.9, &cache(4, 4, 0.9)), 8);
         // Six of eight ready at 0.9: 10.8.
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn down_waits_until_every_wish_of_five_minutes_agrees() {
-        let mut apa = Apa::new(Settings::default());
+        let mut apa = Apa::new(AibrixSettings::default());
         assert_eq!(apa.desired(Seconds(0.0), &cache(8, 0, 0.5), 8), 8);
         for tick in 1..30 {
             assert_eq!(apa.desired(Seconds(f64::from(tick) * 10.0), &cache(8, 0, 0.3), 8), 8);
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_missing_metric_moves_nothing() {
-        let mut apa = Apa::new(Settings::default());
+        let mut apa = Apa::new(AibrixSettings::default());
         let blind = Reading { ready: 6, ..Reading::default() };
         assert_eq!(apa.desired(Seconds(0.0), &blind, 6), 6);
     }
@@ -230,7 +230,7 @@ mod tests {
         let mut last = 0;
         // 0.01 more each 10 s: the mean of the 18 samples in the window is 0.575, and 120 s at
         // 0.001 a second make 0.695; 100 replicas become 139.
-        let mut apa = Apa::new(Settings { forecast, max: 500, ..Settings::default() });
+        let mut apa = Apa::new(AibrixSettings { forecast, max: 500, ..AibrixSettings::default() });
         for tick in 0..=18 {
             let used = 0.48 + 0.01 * f64::from(tick);
             last = apa.desired(Seconds(f64::from(tick) * 10.0), &cache(100, 0, used), 100);
@@ -243,7 +243,7 @@ mod tests {
         // The forecast is of the mean per replica, as published. When two replicas become one,
         // that mean doubles, the line points up, and the replica comes back.
         let forecast = Some(Forecast::default());
-        let mut apa = Apa::new(Settings { forecast, ..Settings::default() });
+        let mut apa = Apa::new(AibrixSettings { forecast, ..AibrixSettings::default() });
         let mut replicas = 2;
         let mut changes = 0;
         for tick in 0..720 {
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn too_few_samples_carry_no_forecast() {
         let forecast = Some(Forecast::default());
-        let mut apa = Apa::new(Settings { forecast, ..Settings::default() });
+        let mut apa = Apa::new(AibrixSettings { forecast, ..AibrixSettings::default() });
         assert_eq!(apa.desired(Seconds(0.0), &cache(10, 0, 0.3), 10), 10 / 2 + 1);
         // 80 s do not cover half of the window.
         assert_eq!(apa.desired(Seconds(40.0), &cache(10, 0, 0.4), 10), 8);

@@ -11,14 +11,14 @@
 //! the whole model.
 
 use super::predict::{LocalTrend, line, next_by_differences};
-use super::{Law, ceil};
+use super::{RivalLaw, ceil};
 use crate::policy::Reading;
 use crate::seconds::Seconds;
 use std::collections::VecDeque;
 
 /// What a planner is told.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct DynamoSettings {
     /// Which loops run.
     pub loops: Loops,
     /// How the next interval's requests are forecast.
@@ -68,7 +68,7 @@ pub enum Predictor {
     Kalman,
 }
 
-impl Default for Settings {
+impl Default for DynamoSettings {
     /// The published defaults; capacity has none, since the planner profiles its engines.
     fn default() -> Self {
         Self {
@@ -91,7 +91,7 @@ impl Default for Settings {
 /// The planner at work on one model.
 #[derive(Clone, Debug)]
 pub struct Planner {
-    settings: Settings,
+    settings: DynamoSettings,
     forecast: Forecast,
     floor: u32,
     // What the current throughput interval has shown so far.
@@ -115,7 +115,7 @@ impl Planner {
     const HISTORY: usize = 50;
 
     /// One that has decided nothing yet.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: DynamoSettings) -> Self {
         Self {
             floor: settings.min,
             settings,
@@ -141,7 +141,7 @@ impl Planner {
         }
         let rate = rates.iter().sum::<f64>() / rates.len() as f64;
         let next = self.forecast.next(rate, self.settings.predictor);
-        let Settings { replica_per_second, min, .. } = self.settings;
+        let DynamoSettings { replica_per_second, min, .. } = self.settings;
         Some(ceil(next.max(0.0) / replica_per_second).max(min))
     }
 
@@ -154,7 +154,7 @@ impl Planner {
             return engines;
         }
         let count = f64::from(engines);
-        let Settings { first_token, between_tokens, sensitivity, .. } = self.settings;
+        let DynamoSettings { first_token, between_tokens, sensitivity, .. } = self.settings;
         let own = self.prompt(reading) / self.settings.prompt_tokens_per_second;
         let queue = waiting / count / self.settings.prompt_tokens_per_second;
         let busy = running / count;
@@ -210,9 +210,9 @@ impl Forecast {
     }
 }
 
-impl Law for Planner {
+impl RivalLaw for Planner {
     fn desired(&mut self, now: Seconds, reading: &Reading, current: u32) -> u32 {
-        let Settings { loops, min, max, .. } = self.settings;
+        let DynamoSettings { loops, min, max, .. } = self.settings;
         let planned = match loops {
             Loops::Load => None,
             Loops::Throughput | Loops::Both => self.throughput(now, reading),
@@ -236,13 +236,13 @@ impl Law for Planner {
 
 #[cfg(test)]
 mod tests {
-    use super::{Loops, Planner, Predictor, Settings};
+    use super::{DynamoSettings, Loops, Planner, Predictor};
     use crate::policy::Reading;
-    use crate::rivals::Law;
+    use crate::rivals::RivalLaw;
     use crate::seconds::Seconds;
 
     fn planner(loops: Loops, predictor: Predictor) -> Planner {
-        Planner::new(Settings { loops, predictor, max: 50, ..Settings::default() })
+        Planner::new(DynamoSettings { loops, predictor, max: 50, ..DynamoSettings::default() })
     }
 
     fn rate(ready: u32, rate: f64) -> Reading {

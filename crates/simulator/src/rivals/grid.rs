@@ -3,28 +3,28 @@
 //! Targets, windows, paces and headroom, around the published defaults and on the metrics each
 //! rival can read. A rival that loses here loses at its best, not at its defaults.
 
-use super::hpa::{Behaviour, Rate, Rules};
-use super::{Facts, Metric, Settings, aibrix, dynamo, named};
+use super::hpa::{Behaviour, HpaRules, Rate};
+use super::{RivalFacts, RivalMetric, RivalSettings, aibrix, dynamo, named};
 use crate::seconds::Seconds;
 
 /// Settings of the rival of this name to try; none if nobody is called so or it lacks a week.
-pub fn grid(name: &str, facts: &Facts) -> Vec<Settings> {
+pub fn grid(name: &str, facts: &RivalFacts) -> Vec<RivalSettings> {
     let Ok(base) = named(name, facts) else { return Vec::new() };
     match base {
-        Settings::Hpa(base) => hpa(name, facts, &base),
-        Settings::Keda(base) => keda(facts, &base),
-        Settings::Kpa(base) => kpa(&base),
-        Settings::SloAware(base) => latency(&base),
-        Settings::TokenAware(base) => tokens(&base),
-        Settings::Aibrix(base) => apa(facts, &base),
-        Settings::Ray(base) => ray(facts, &base),
-        Settings::Dynamo(base) => planner(facts, &base),
-        Settings::Calendar(_) => calendars(facts),
-        Settings::Static(base) => fixed(facts, base),
+        RivalSettings::Hpa(base) => hpa(name, facts, &base),
+        RivalSettings::Keda(base) => keda(facts, &base),
+        RivalSettings::Kpa(base) => kpa(&base),
+        RivalSettings::SloAware(base) => latency(&base),
+        RivalSettings::TokenAware(base) => tokens(&base),
+        RivalSettings::Aibrix(base) => apa(facts, &base),
+        RivalSettings::Ray(base) => ray(facts, &base),
+        RivalSettings::Dynamo(base) => planner(facts, &base),
+        RivalSettings::Calendar(_) => calendars(facts),
+        RivalSettings::Static(base) => fixed(facts, base),
     }
 }
 
-impl Settings {
+impl RivalSettings {
     /// What sets it apart within its grid, in one line.
     pub fn label(&self) -> String {
         match self {
@@ -96,7 +96,7 @@ impl Settings {
 }
 
 /// Targets of the metric that the name stands for, by how long it waits before it removes.
-fn hpa(name: &str, facts: &Facts, base: &super::hpa::Settings) -> Vec<Settings> {
+fn hpa(name: &str, facts: &RivalFacts, base: &super::hpa::HpaSettings) -> Vec<RivalSettings> {
     let bare = name.split('@').next().unwrap_or(name);
     let targets: Vec<f64> = match bare {
         "hpa" => vec![0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 40.0],
@@ -112,31 +112,31 @@ fn hpa(name: &str, facts: &Facts, base: &super::hpa::Settings) -> Vec<Settings> 
             source.target = target;
         }
         settings.behaviour.down.stabilisation = Seconds(window);
-        Settings::Hpa(settings)
+        RivalSettings::Hpa(settings)
     })
 }
 
-fn keda(facts: &Facts, base: &super::keda::Settings) -> Vec<Settings> {
-    let rate = Metric::Utilisation { replica_per_second: facts.replica_per_second };
+fn keda(facts: &RivalFacts, base: &super::keda::KedaSettings) -> Vec<RivalSettings> {
+    let rate = RivalMetric::Utilisation { replica_per_second: facts.replica_per_second };
     let rates = [0.5, 0.6, 0.7, 0.8, 0.9].map(|target| (rate, target));
-    let waiting = [1.0, 5.0, 20.0].map(|target| (Metric::Waiting, target));
-    let in_flight =
-        [0.4, 0.55, 0.7, 0.85].map(|share| (Metric::WaitingPlusRunning, share * facts.max_running));
+    let waiting = [1.0, 5.0, 20.0].map(|target| (RivalMetric::Waiting, target));
+    let in_flight = [0.4, 0.55, 0.7, 0.85]
+        .map(|share| (RivalMetric::WaitingPlusRunning, share * facts.max_running));
     let triggers = rates.into_iter().chain(waiting).chain(in_flight);
     cross(triggers, [120.0, 300.0, 900.0], |(metric, target), window| {
         let mut settings = base.clone();
         settings.triggers = vec![super::keda::Trigger::new(metric, target)];
         settings.behaviour.down.stabilisation = Seconds(window);
-        Settings::Keda(settings)
+        RivalSettings::Keda(settings)
     })
 }
 
-fn kpa(base: &super::kpa::Settings) -> Vec<Settings> {
+fn kpa(base: &super::kpa::KpaSettings) -> Vec<RivalSettings> {
     let windows = [(60.0, 0.0), (60.0, 300.0), (60.0, 900.0), (300.0, 0.0)];
     cross([0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9], windows, |utilisation, (stable, delay)| {
         let (stable, down_delay) = (Seconds(stable), Seconds(delay));
         let panic = stable * 0.1;
-        Settings::Kpa(super::kpa::Settings {
+        RivalSettings::Kpa(super::kpa::KpaSettings {
             utilisation,
             stable,
             panic,
@@ -146,28 +146,28 @@ fn kpa(base: &super::kpa::Settings) -> Vec<Settings> {
     })
 }
 
-fn latency(base: &super::llmd::SloAware) -> Vec<Settings> {
+fn latency(base: &super::llmd::SloAware) -> Vec<RivalSettings> {
     let paces = [(180.0, 120.0), (300.0, 120.0), (180.0, 30.0), (600.0, 60.0)];
     cross([0.25, 0.35, 0.45, 0.55, 0.7, 0.9], paces, |up, (window, period)| {
         // The guide's band, kept in proportion.
         let mut settings = super::llmd::SloAware { up, down: up * 0.40 / 0.55, ..base.clone() };
         let rate = Rate::Pods { value: 1, period: Seconds(period) };
-        settings.behaviour.down = Rules::new(Seconds(window), vec![rate]);
-        Settings::SloAware(settings)
+        settings.behaviour.down = HpaRules::new(Seconds(window), vec![rate]);
+        RivalSettings::SloAware(settings)
     })
 }
 
-fn ray(facts: &Facts, base: &super::ray::Settings) -> Vec<Settings> {
+fn ray(facts: &RivalFacts, base: &super::ray::RaySettings) -> Vec<RivalSettings> {
     let shares = [0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
     let delays = [(30.0, 600.0), (0.0, 600.0), (0.0, 300.0), (10.0, 1200.0)];
     cross(shares, delays, |share, (up, down)| {
         let target = share * facts.max_running;
         let (up_delay, down_delay) = (Seconds(up), Seconds(down));
-        Settings::Ray(super::ray::Settings { target, up_delay, down_delay, ..base.clone() })
+        RivalSettings::Ray(super::ray::RaySettings { target, up_delay, down_delay, ..base.clone() })
     })
 }
 
-fn calendars(facts: &Facts) -> Vec<Settings> {
+fn calendars(facts: &RivalFacts) -> Vec<RivalSettings> {
     let quantiles = [0.5, 0.8, 0.95, 1.0];
     let all = cross(quantiles, [1.0, 1.1, 1.25, 1.5], |quantile, headroom| {
         facts.calendar(quantile, headroom)
@@ -179,35 +179,40 @@ fn calendars(facts: &Facts) -> Vec<Settings> {
             different.push(calendar);
         }
     }
-    different.into_iter().map(Settings::Calendar).collect()
+    different.into_iter().map(RivalSettings::Calendar).collect()
 }
 
 /// The peak, less than it and a little more than it.
-fn fixed(facts: &Facts, base: super::calendar::Static) -> Vec<Settings> {
+fn fixed(facts: &RivalFacts, base: super::calendar::Static) -> Vec<RivalSettings> {
     let shares: [f64; 10] = [0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5];
     let replicas = |share: f64| (f64::from(base.replicas) * share).round().max(1.0) as u32;
     let counts = shares.map(|share| replicas(share).clamp(facts.min, facts.max));
     let mut counts = counts.to_vec();
     counts.dedup();
-    let fixed = |replicas| Settings::Static(super::calendar::Static { replicas });
+    let fixed = |replicas| RivalSettings::Static(super::calendar::Static { replicas });
     counts.into_iter().map(fixed).collect()
 }
 
 /// The guide limits itself to one replica in three minutes; an HPA's own pace is tried too.
-fn tokens(base: &super::llmd::TokenAware) -> Vec<Settings> {
+fn tokens(base: &super::llmd::TokenAware) -> Vec<RivalSettings> {
     let fast = Behaviour::default();
     let paces = [base.behaviour.clone(), fast];
     let points = cross([0.25, 0.5, 1.0, 2.0], [0.3, 0.45, 0.6, 0.8], |share, cache| (share, cache));
     cross(paces, points, |behaviour, (share, cache)| {
         let backlog = base.backlog * share;
-        Settings::TokenAware(super::llmd::TokenAware { backlog, cache, behaviour, ..base.clone() })
+        RivalSettings::TokenAware(super::llmd::TokenAware {
+            backlog,
+            cache,
+            behaviour,
+            ..base.clone()
+        })
     })
 }
 
-fn apa(facts: &Facts, base: &aibrix::Settings) -> Vec<Settings> {
-    let in_flight =
-        [0.4, 0.55, 0.7, 0.85].map(|share| (Metric::WaitingPlusRunning, share * facts.max_running));
-    let cache = [0.3, 0.4, 0.5, 0.6, 0.7].map(|target| (Metric::CacheUsed, target));
+fn apa(facts: &RivalFacts, base: &aibrix::AibrixSettings) -> Vec<RivalSettings> {
+    let in_flight = [0.4, 0.55, 0.7, 0.85]
+        .map(|share| (RivalMetric::WaitingPlusRunning, share * facts.max_running));
+    let cache = [0.3, 0.4, 0.5, 0.6, 0.7].map(|target| (RivalMetric::CacheUsed, target));
     let ahead: Vec<Option<aibrix::Forecast>> = match base.forecast {
         Some(line) => [60.0, 120.0, 300.0]
             .map(|horizon| Some(aibrix::Forecast { horizon: Seconds(horizon), ..line }))
@@ -219,7 +224,7 @@ fn apa(facts: &Facts, base: &aibrix::Settings) -> Vec<Settings> {
     let points = cross(waits.to_vec(), ahead, |wait, forecast| (wait, forecast));
     cross(in_flight.into_iter().chain(cache), points, |(metric, target), (wait, forecast)| {
         let down_cooldown = Seconds(wait);
-        Settings::Aibrix(aibrix::Settings {
+        RivalSettings::Aibrix(aibrix::AibrixSettings {
             metric,
             target,
             down_cooldown,
@@ -229,7 +234,7 @@ fn apa(facts: &Facts, base: &aibrix::Settings) -> Vec<Settings> {
     })
 }
 
-fn planner(facts: &Facts, base: &dynamo::Settings) -> Vec<Settings> {
+fn planner(facts: &RivalFacts, base: &dynamo::DynamoSettings) -> Vec<RivalSettings> {
     let shares = [0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
     match base.loops {
         dynamo::Loops::Load => {
@@ -237,7 +242,7 @@ fn planner(facts: &Facts, base: &dynamo::Settings) -> Vec<Settings> {
                 // A tighter objective is the only way to make the loop act earlier.
                 let (first_token, between_tokens) =
                     (base.first_token * tight, base.between_tokens * tight);
-                Settings::Dynamo(dynamo::Settings {
+                RivalSettings::Dynamo(dynamo::DynamoSettings {
                     sensitivity,
                     first_token,
                     between_tokens,
@@ -252,7 +257,7 @@ fn planner(facts: &Facts, base: &dynamo::Settings) -> Vec<Settings> {
             cross(shares, ways, |share, (predictor, every)| {
                 let replica_per_second = share * facts.replica_per_second;
                 let throughput_interval = Seconds(every);
-                Settings::Dynamo(dynamo::Settings {
+                RivalSettings::Dynamo(dynamo::DynamoSettings {
                     replica_per_second,
                     predictor,
                     throughput_interval,
@@ -264,7 +269,7 @@ fn planner(facts: &Facts, base: &dynamo::Settings) -> Vec<Settings> {
 }
 
 /// The first rate of a direction, in words.
-fn pace(rules: &Rules) -> String {
+fn pace(rules: &HpaRules) -> String {
     match rules.rates.first() {
         Some(Rate::Pods { value, period }) => format!("{value} in {period}"),
         Some(Rate::Percent { value, period }) => format!("{value} % in {period}"),

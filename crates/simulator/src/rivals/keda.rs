@@ -7,14 +7,14 @@
 //! It does not know the HTTP add-on: who holds requests while nothing runs is the world's matter.
 
 use super::calendar::Cron;
-use super::hpa::{self, Hpa, Source};
-use super::{Law, Metric};
+use super::hpa::{self, Hpa, HpaSource};
+use super::{RivalLaw, RivalMetric};
 use crate::policy::Reading;
 use crate::seconds::Seconds;
 
 /// What a `ScaledObject` says.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct KedaSettings {
     /// What it scales on.
     pub triggers: Vec<Trigger>,
     /// Hours in which more replicas are wanted.
@@ -41,7 +41,7 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trigger {
     /// What is read, and `threshold`.
-    pub source: Source,
+    pub source: HpaSource,
     /// Above which value it is active: `activationThreshold`.
     pub activation: f64,
     /// Whether an answer without a value counts as zero: `ignoreNullValues`.
@@ -85,8 +85,8 @@ pub enum FallbackKind {
 
 impl Trigger {
     /// A `prometheus` trigger with the defaults: active above zero, no answer counts as zero.
-    pub const fn new(metric: Metric, threshold: f64) -> Self {
-        let source = Source::average_value(metric, threshold);
+    pub const fn new(metric: RivalMetric, threshold: f64) -> Self {
+        let source = HpaSource::average_value(metric, threshold);
         Self { source, activation: 0.0, null_is_zero: true }
     }
 
@@ -97,12 +97,12 @@ impl Trigger {
     }
 }
 
-impl Default for Settings {
+impl Default for KedaSettings {
     /// The published defaults with the trigger of the vLLM production stack's KEDA tutorial: five
     /// waiting requests per replica.
     fn default() -> Self {
         Self {
-            triggers: vec![Trigger::new(Metric::Waiting, 5.0)],
+            triggers: vec![Trigger::new(RivalMetric::Waiting, 5.0)],
             crons: Vec::new(),
             polling: Seconds(30.0),
             cooldown: Seconds(300.0),
@@ -119,7 +119,7 @@ impl Default for Settings {
 /// A `ScaledObject` at work on one model.
 #[derive(Clone, Debug)]
 pub struct Keda {
-    settings: Settings,
+    settings: KedaSettings,
     hpa: Hpa,
     failures: Vec<u32>,
     last_active: Option<Seconds>,
@@ -128,18 +128,18 @@ pub struct Keda {
 
 impl Keda {
     /// One that has decided nothing yet.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: KedaSettings) -> Self {
         let sources = settings.triggers.iter().map(|trigger| {
             let null = trigger.null_is_zero.then_some(0.0);
-            Source { missing: trigger.source.missing.or(null), ..trigger.source }
+            HpaSource { missing: trigger.source.missing.or(null), ..trigger.source }
         });
-        let hpa = Hpa::new(hpa::Settings {
+        let hpa = Hpa::new(hpa::HpaSettings {
             sources: sources.collect(),
             // An HPA cannot have a minimum of zero, so KEDA writes one.
             min: settings.min.max(1),
             max: settings.max,
             behaviour: settings.behaviour.clone(),
-            ..hpa::Settings::default()
+            ..hpa::HpaSettings::default()
         });
         let failures = vec![0; settings.triggers.len()];
         Self { settings, hpa, failures, last_active: None, polled: None }
@@ -147,7 +147,7 @@ impl Keda {
 
     /// Between nothing and one, or idle and the least. `None` leaves the number to the HPA.
     fn poll(&mut self, now: Seconds, reading: &Reading, current: u32) -> Option<u32> {
-        let Settings { triggers, min, idle, .. } = &self.settings;
+        let KedaSettings { triggers, min, idle, .. } = &self.settings;
         let values: Vec<Option<f64>> =
             triggers.iter().map(|trigger| trigger.read(reading)).collect();
         for (failures, value) in self.failures.iter_mut().zip(&values) {
@@ -193,13 +193,13 @@ impl Keda {
     }
 }
 
-impl Settings {
+impl KedaSettings {
     fn holds(&self, cron: &CronTrigger, now: Seconds) -> bool {
         cron.start.is_on(&cron.end, now + self.starts_at)
     }
 }
 
-impl Law for Keda {
+impl RivalLaw for Keda {
     fn desired(&mut self, now: Seconds, reading: &Reading, current: u32) -> u32 {
         let due = self.polled.is_none_or(|last| now < last || now - last >= self.settings.polling);
         if due {
@@ -233,10 +233,10 @@ impl Law for Keda {
 
 #[cfg(test)]
 mod tests {
-    use super::{CronTrigger, Fallback, FallbackKind, Keda, Settings, Trigger};
+    use super::{CronTrigger, Fallback, FallbackKind, Keda, KedaSettings, Trigger};
     use crate::policy::Reading;
     use crate::rivals::calendar::Cron;
-    use crate::rivals::{Law, Metric};
+    use crate::rivals::{RivalLaw, RivalMetric};
     use crate::seconds::Seconds;
 
     fn waiting(ready: u32, waiting: f64) -> Reading {
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn the_first_request_wakes_it_and_the_hpa_takes_over() {
-        let mut keda = Keda::new(Settings::default());
+        let mut keda = Keda::new(KedaSettings::default());
         assert_eq!(keda.desired(Seconds(0.0), &waiting(0, 0.0), 0), 0);
         // The HPA looks every 15 s, the operator every 30 s.
         assert_eq!(keda.desired(Seconds(15.0), &waiting(0, 1.0), 0), 0);
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn it_sleeps_only_when_no_trigger_was_active_for_the_cooldown() {
-        let mut keda = Keda::new(Settings::default());
+        let mut keda = Keda::new(KedaSettings::default());
         assert_eq!(keda.desired(Seconds(0.0), &waiting(1, 2.0), 1), 1);
         for step in 1..=10 {
             assert_eq!(keda.desired(Seconds(f64::from(step) * 30.0), &waiting(1, 0.0), 1), 1);
@@ -266,16 +266,17 @@ mod tests {
 
     #[test]
     fn an_activation_threshold_keeps_it_asleep() {
-        let mut trigger = Trigger::new(Metric::Waiting, 5.0);
+        let mut trigger = Trigger::new(RivalMetric::Waiting, 5.0);
         trigger.activation = 3.0;
-        let mut keda = Keda::new(Settings { triggers: vec![trigger], ..Settings::default() });
+        let mut keda =
+            Keda::new(KedaSettings { triggers: vec![trigger], ..KedaSettings::default() });
         assert_eq!(keda.desired(Seconds(0.0), &waiting(0, 3.0), 0), 0);
         assert_eq!(keda.desired(Seconds(30.0), &waiting(0, 4.0), 0), 1);
     }
 
     #[test]
     fn idle_replicas_stay_below_the_minimum() {
-        let settings = Settings { min: 3, idle: Some(1), ..Settings::default() };
+        let settings = KedaSettings { min: 3, idle: Some(1), ..KedaSettings::default() };
         let mut keda = Keda::new(settings);
         assert_eq!(keda.desired(Seconds(0.0), &waiting(3, 0.0), 3), 1);
         assert_eq!(keda.desired(Seconds(30.0), &waiting(1, 0.0), 1), 1);
@@ -285,14 +286,14 @@ mod tests {
     #[test]
     fn a_missing_value_counts_as_zero_unless_told_otherwise() {
         let blind = Reading { ready: 4, ..Reading::default() };
-        let mut keda = Keda::new(Settings { min: 1, ..Settings::default() });
+        let mut keda = Keda::new(KedaSettings { min: 1, ..KedaSettings::default() });
         assert_eq!(keda.desired(Seconds(0.0), &blind, 4), 4, "held by the stabilisation");
         assert_eq!(keda.desired(Seconds(300.0), &blind, 4), 1, "read as nobody waiting");
 
-        let mut trigger = Trigger::new(Metric::Waiting, 5.0);
+        let mut trigger = Trigger::new(RivalMetric::Waiting, 5.0);
         trigger.null_is_zero = false;
         let mut keda =
-            Keda::new(Settings { min: 1, triggers: vec![trigger], ..Settings::default() });
+            Keda::new(KedaSettings { min: 1, triggers: vec![trigger], ..KedaSettings::default() });
         for step in 0..100 {
             assert_eq!(keda.desired(Seconds(f64::from(step) * 30.0), &blind, 4), 4);
         }
@@ -300,11 +301,14 @@ mod tests {
 
     #[test]
     fn a_fallback_takes_over_after_its_failures() {
-        let mut trigger = Trigger::new(Metric::Waiting, 5.0);
+        let mut trigger = Trigger::new(RivalMetric::Waiting, 5.0);
         trigger.null_is_zero = false;
         let how = Fallback { failures: 3, replicas: 6, kind: FallbackKind::Static };
-        let settings =
-            Settings { triggers: vec![trigger], fallback: Some(how), ..Settings::default() };
+        let settings = KedaSettings {
+            triggers: vec![trigger],
+            fallback: Some(how),
+            ..KedaSettings::default()
+        };
         let mut keda = Keda::new(settings);
         let blind = Reading { ready: 2, ..Reading::default() };
         let answers: Vec<u32> =
@@ -319,7 +323,7 @@ mod tests {
             end: Cron::read("0 9 * * *").expect("cron"),
             replicas: 4,
         };
-        let mut keda = Keda::new(Settings { crons: vec![cron], ..Settings::default() });
+        let mut keda = Keda::new(KedaSettings { crons: vec![cron], ..KedaSettings::default() });
         assert_eq!(keda.desired(Seconds(7.9 * 3600.0), &waiting(0, 0.0), 0), 0);
         let eight = 8.0 * 3600.0;
         assert_eq!(keda.desired(Seconds(eight), &waiting(0, 0.0), 0), 1);

@@ -8,15 +8,15 @@
 //! It is blind to tokens, cache and latency.
 
 use super::window::Window;
-use super::{Law, Metric, ceil};
+use super::{RivalLaw, RivalMetric, ceil};
 use crate::policy::Reading;
 use crate::seconds::Seconds;
 
 /// What the autoscaler's config map and annotations say.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct KpaSettings {
     /// Concurrency (waiting and running) or requests per second.
-    pub metric: Metric,
+    pub metric: RivalMetric,
     /// What one replica can take: `containerConcurrency`, or the default target of 100.
     pub limit: f64,
     /// Which share of it is aimed at: `container-concurrency-target-percentage`.
@@ -41,10 +41,10 @@ pub struct Settings {
     pub max: u32,
 }
 
-impl Default for Settings {
+impl Default for KpaSettings {
     fn default() -> Self {
         Self {
-            metric: Metric::WaitingPlusRunning,
+            metric: RivalMetric::WaitingPlusRunning,
             limit: 100.0,
             utilisation: 0.7,
             stable: Seconds(60.0),
@@ -63,7 +63,7 @@ impl Default for Settings {
 /// The autoscaler at work on one model.
 #[derive(Clone, Debug)]
 pub struct Kpa {
-    settings: Settings,
+    settings: KpaSettings,
     seen: Window,
     wished: Window,
     begun: bool,
@@ -74,7 +74,7 @@ pub struct Kpa {
 
 impl Kpa {
     /// One that has decided nothing yet.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: KpaSettings) -> Self {
         let (seen, wished) = (Window::new(settings.stable), Window::new(settings.down_delay));
         Self {
             settings,
@@ -89,8 +89,9 @@ impl Kpa {
 
     /// What the two means ask for, before anything is remembered.
     fn wish(&mut self, now: Seconds, ready: f64) -> Option<u32> {
-        let Settings { stable, panic, limit, utilisation, up_rate, down_rate, threshold, .. } =
-            self.settings;
+        let KpaSettings {
+            stable, panic, limit, utilisation, up_rate, down_rate, threshold, ..
+        } = self.settings;
         let target = limit * utilisation;
         let slow = f64::from(ceil(self.seen.mean(now, stable)? / target));
         // With scrapes further apart than the fast window its mean is the newest sample.
@@ -112,7 +113,7 @@ impl Kpa {
     }
 }
 
-impl Law for Kpa {
+impl RivalLaw for Kpa {
     fn desired(&mut self, now: Seconds, reading: &Reading, current: u32) -> u32 {
         if !self.begun {
             self.begun = true;
@@ -149,9 +150,9 @@ impl Law for Kpa {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kpa, Settings};
+    use super::{Kpa, KpaSettings};
     use crate::policy::Reading;
-    use crate::rivals::Law;
+    use crate::rivals::RivalLaw;
     use crate::seconds::Seconds;
 
     fn busy(ready: u32, running: f64) -> Reading {
@@ -160,7 +161,7 @@ mod tests {
 
     fn kpa() -> Kpa {
         // Ten per replica, as in the worked examples of the Knative documentation.
-        Kpa::new(Settings { limit: 10.0, utilisation: 1.0, ..Settings::default() })
+        Kpa::new(KpaSettings { limit: 10.0, utilisation: 1.0, ..KpaSettings::default() })
     }
 
     /// Shows it the same for so long, and returns its last wish.
@@ -177,7 +178,7 @@ mod tests {
     #[test]
     fn the_target_is_a_share_of_the_limit() {
         // 70 of 100 per replica: 141 need three.
-        let mut kpa = Kpa::new(Settings::default());
+        let mut kpa = Kpa::new(KpaSettings::default());
         assert_eq!(hold(&mut kpa, 0.0, 60, &busy(1, 141.0), 1), 3);
     }
 

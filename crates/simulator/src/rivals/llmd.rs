@@ -7,9 +7,9 @@
 //! The guide may take latencies from a predictor; here they are those that were measured, which
 //! the guide names as the other source.
 
-use super::hpa::{self, Behaviour, Hpa, Rate, Rules, Source};
+use super::hpa::{self, Behaviour, Hpa, HpaRules, HpaSource, Rate};
 use super::window::Window;
-use super::{Law, Metric, ceil};
+use super::{RivalLaw, RivalMetric, ceil};
 use crate::policy::Reading;
 use crate::seconds::Seconds;
 
@@ -56,8 +56,8 @@ impl Default for SloAware {
             min: 3,
             max: 8,
             behaviour: Behaviour {
-                up: Rules::new(Seconds(30.0), up),
-                down: Rules::new(Seconds(180.0), down),
+                up: HpaRules::new(Seconds(30.0), up),
+                down: HpaRules::new(Seconds(180.0), down),
             },
         }
     }
@@ -109,18 +109,18 @@ const SYNC: Seconds = Seconds(15.0);
 impl SloAwareLaw {
     /// One that has decided nothing yet.
     pub fn new(settings: SloAware) -> Self {
-        let hpa = Hpa::new(hpa::Settings {
+        let hpa = Hpa::new(hpa::HpaSettings {
             sources: Vec::new(),
             min: settings.min.max(1),
             max: settings.max,
             behaviour: settings.behaviour.clone(),
-            ..hpa::Settings::default()
+            ..hpa::HpaSettings::default()
         });
         Self { saturation: Window::new(settings.smoothing), settings, hpa, due: Seconds::ZERO }
     }
 }
 
-impl Law for SloAwareLaw {
+impl RivalLaw for SloAwareLaw {
     fn desired(&mut self, now: Seconds, reading: &Reading, current: u32) -> u32 {
         self.saturation.push(now, self.settings.saturation(reading));
         // A clock that jumped back does not stop it.
@@ -176,8 +176,8 @@ impl Default for TokenAware {
             min: 1,
             max: 10,
             behaviour: Behaviour {
-                up: Rules::new(Seconds::ZERO, up),
-                down: Rules::new(Seconds(300.0), down),
+                up: HpaRules::new(Seconds::ZERO, up),
+                down: HpaRules::new(Seconds(300.0), down),
             },
         }
     }
@@ -185,20 +185,22 @@ impl Default for TokenAware {
 
 impl TokenAware {
     /// The HPA that KEDA generates from it: two metrics, the larger counts, nothing read is zero.
-    pub fn hpa(&self) -> hpa::Settings {
-        let backlog = Source {
+    pub fn hpa(&self) -> hpa::HpaSettings {
+        let backlog = HpaSource {
             factor: 1.0 / self.prompt_tokens_per_second,
             missing: Some(0.0),
-            ..Source::average_value(Metric::WaitingTokens, self.backlog.0)
+            ..HpaSource::average_value(RivalMetric::WaitingTokens, self.backlog.0)
         };
-        let cache =
-            Source { missing: Some(0.0), ..Source::average_value(Metric::CacheUsed, self.cache) };
-        hpa::Settings {
+        let cache = HpaSource {
+            missing: Some(0.0),
+            ..HpaSource::average_value(RivalMetric::CacheUsed, self.cache)
+        };
+        hpa::HpaSettings {
             sources: vec![backlog, cache],
             min: self.min.max(1),
             max: self.max,
             behaviour: self.behaviour.clone(),
-            ..hpa::Settings::default()
+            ..hpa::HpaSettings::default()
         }
     }
 
@@ -224,7 +226,7 @@ pub fn token_replicas(settings: &TokenAware, waiting_tokens: f64, cache_sum: f64
 mod tests {
     use super::{SloAware, SloAwareLaw, TokenAware, token_replicas};
     use crate::policy::Reading;
-    use crate::rivals::Law;
+    use crate::rivals::RivalLaw;
     use crate::rivals::hpa::Hpa;
     use crate::seconds::Seconds;
 

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// A number that metrics show of one model.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Metric {
+pub enum RivalMetric {
     /// Requests that arrive per second.
     ArrivalsPerSecond,
     /// Prompt tokens that arrive per second.
@@ -33,7 +33,7 @@ pub enum Metric {
     },
 }
 
-impl Metric {
+impl RivalMetric {
     /// Every metric that a manifest can name. `Utilisation` is not among them: it is computed from
     /// a capacity that a manifest does not carry.
     pub const NAMED: [Self; 10] = [
@@ -183,7 +183,7 @@ impl Metric {
     }
 }
 
-impl fmt::Display for Metric {
+impl fmt::Display for RivalMetric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -191,42 +191,42 @@ impl fmt::Display for Metric {
 
 #[cfg(test)]
 mod tests {
-    use super::Metric;
+    use super::RivalMetric;
     use crate::policy::Reading;
 
     #[test]
     fn every_listed_name_finds_its_own_metric() {
-        for metric in Metric::NAMED {
+        for metric in RivalMetric::NAMED {
             assert!(!metric.prometheus().is_empty(), "{metric}");
             for name in metric.prometheus() {
-                assert_eq!(Metric::from_prometheus(name), Some(metric), "{name}");
+                assert_eq!(RivalMetric::from_prometheus(name), Some(metric), "{name}");
             }
         }
     }
 
     #[test]
     fn separators_and_endings_do_not_matter() {
-        let waiting = Some(Metric::Waiting);
-        assert_eq!(Metric::from_prometheus("vllm:num_requests_waiting"), waiting);
-        let tokens = Some(Metric::PromptTokensPerSecond);
-        assert_eq!(Metric::from_prometheus("vllm:prompt_tokens_total"), tokens);
-        assert_eq!(Metric::from_prometheus("container_cpu_usage_seconds_total"), None);
+        let waiting = Some(RivalMetric::Waiting);
+        assert_eq!(RivalMetric::from_prometheus("vllm:num_requests_waiting"), waiting);
+        let tokens = Some(RivalMetric::PromptTokensPerSecond);
+        assert_eq!(RivalMetric::from_prometheus("vllm:prompt_tokens_total"), tokens);
+        assert_eq!(RivalMetric::from_prometheus("container_cpu_usage_seconds_total"), None);
     }
 
     #[test]
     fn a_share_sums_over_replicas_and_a_percentile_does_not() {
         let reading = Reading { ready: 4, cache_used: Some(0.5), ..Reading::default() };
-        assert_eq!(Metric::CacheUsed.sum(&reading), Some(2.0));
-        assert_eq!(Metric::CacheUsed.mean(&reading), Some(0.5));
-        assert_eq!(Metric::FirstTokenP90.sum(&reading), None);
+        assert_eq!(RivalMetric::CacheUsed.sum(&reading), Some(2.0));
+        assert_eq!(RivalMetric::CacheUsed.mean(&reading), Some(0.5));
+        assert_eq!(RivalMetric::FirstTokenP90.sum(&reading), None);
     }
 
     #[test]
     fn a_mean_over_no_replica_and_not_a_number_are_unknown() {
         let reading = Reading { waiting: Some(3.0), running: Some(f64::NAN), ..Reading::default() };
-        assert_eq!(Metric::Waiting.mean(&reading), None);
-        assert_eq!(Metric::Waiting.sum(&reading), Some(3.0));
-        assert_eq!(Metric::Running.sum(&reading), None);
-        assert_eq!(Metric::WaitingPlusRunning.sum(&reading), None);
+        assert_eq!(RivalMetric::Waiting.mean(&reading), None);
+        assert_eq!(RivalMetric::Waiting.sum(&reading), Some(3.0));
+        assert_eq!(RivalMetric::Running.sum(&reading), None);
+        assert_eq!(RivalMetric::WaitingPlusRunning.sum(&reading), None);
     }
 }

@@ -23,15 +23,15 @@ mod window;
 pub mod yaml;
 
 pub use grid::grid;
-pub use metric::Metric;
-pub use named::{Facts, NAMES, Refused, Settings, named};
+pub use metric::RivalMetric;
+pub use named::{NAMES, RivalError, RivalFacts, RivalSettings, named};
 
-use crate::policy::{Order, Policy, Reading, Sight};
+use crate::policy::{PolicyView, Reading, ScaleOrder, ScalingPolicy};
 use crate::seconds::Seconds;
 use flyball_core::units::Replicas;
 
 /// How one model is scaled.
-pub trait Law: Send {
+pub trait RivalLaw: Send {
     /// How many replicas there should be. `current` is what was ordered last.
     fn desired(&mut self, now: Seconds, reading: &Reading, current: u32) -> u32;
 
@@ -40,27 +40,27 @@ pub trait Law: Send {
 }
 
 /// One law per model, as a policy.
-pub struct Fleet {
+pub struct RivalFleet {
     name: String,
     seats: Vec<Seat>,
 }
 
-impl Fleet {
+impl RivalFleet {
     /// A policy that scales each model, in the order of the snapshot, by its own law.
     ///
     /// A model beyond the last law keeps the replicas it has.
-    pub fn new(name: impl Into<String>, laws: Vec<Box<dyn Law>>) -> Self {
+    pub fn new(name: impl Into<String>, laws: Vec<Box<dyn RivalLaw>>) -> Self {
         let seats = laws.into_iter().map(|law| Seat { law, ordered: None, due: None }).collect();
         Self { name: name.into(), seats }
     }
 
     /// The same settings for so many models.
-    pub fn uniform(name: impl Into<String>, settings: &Settings, models: usize) -> Self {
+    pub fn uniform(name: impl Into<String>, settings: &RivalSettings, models: usize) -> Self {
         Self::new(name, (0..models).map(|_| settings.law()).collect())
     }
 }
 
-impl Policy for Fleet {
+impl ScalingPolicy for RivalFleet {
     fn name(&self) -> &str {
         &self.name
     }
@@ -70,7 +70,7 @@ impl Policy for Fleet {
         shortest.unwrap_or(Seconds::MINUTE)
     }
 
-    fn decide(&mut self, sight: &Sight<'_>) -> Order {
+    fn decide(&mut self, sight: &PolicyView<'_>) -> ScaleOrder {
         let ask = |(index, reading): (usize, &Reading)| {
             let replicas = match self.seats.get_mut(index) {
                 Some(seat) => seat.ask(sight.now, reading),
@@ -78,13 +78,13 @@ impl Policy for Fleet {
             };
             Replicas::new(replicas)
         };
-        Order::Scale(sight.readings.iter().enumerate().map(ask).collect())
+        ScaleOrder::Scale(sight.readings.iter().enumerate().map(ask).collect())
     }
 }
 
 /// One model's law and what it last ordered.
 struct Seat {
-    law: Box<dyn Law>,
+    law: Box<dyn RivalLaw>,
     ordered: Option<u32>,
     due: Option<Seconds>,
 }

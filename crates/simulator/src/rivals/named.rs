@@ -5,8 +5,8 @@
 //! policies.md` lists each with its source.
 
 use super::calendar::{Calendar, Learning, Static};
-use super::hpa::Source;
-use super::{Law, Metric, aibrix, ceil, dynamo, hpa, keda, kpa, llmd, ray};
+use super::hpa::HpaSource;
+use super::{RivalLaw, RivalMetric, aibrix, ceil, dynamo, hpa, keda, kpa, llmd, ray};
 use crate::seconds::Seconds;
 
 /// Every rival's name.
@@ -32,7 +32,7 @@ pub const NAMES: &[&str] = &[
 
 /// What an operator knows of a model when writing its autoscaler.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Facts {
+pub struct RivalFacts {
     /// Requests per second that one replica serves within the objectives.
     pub replica_per_second: f64,
     /// Prompt tokens per second that one replica takes in at its peak.
@@ -59,7 +59,7 @@ pub struct Facts {
     pub starts_at: Seconds,
 }
 
-impl Default for Facts {
+impl Default for RivalFacts {
     /// A middling model: figures to be replaced, with llm-d's objectives.
     fn default() -> Self {
         Self {
@@ -79,7 +79,7 @@ impl Default for Facts {
     }
 }
 
-impl Facts {
+impl RivalFacts {
     /// With what the training week saw: requests per second by time since the start.
     #[must_use]
     pub fn with_week(mut self, rates: &[(Seconds, f64)]) -> Self {
@@ -101,23 +101,23 @@ impl Facts {
 
 /// One rival with its settings.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Settings {
+pub enum RivalSettings {
     /// The Kubernetes HPA, and llm-d's loop on tokens, which is one.
-    Hpa(hpa::Settings),
+    Hpa(hpa::HpaSettings),
     /// KEDA.
-    Keda(keda::Settings),
+    Keda(keda::KedaSettings),
     /// Knative.
-    Kpa(kpa::Settings),
+    Kpa(kpa::KpaSettings),
     /// llm-d's loop on latency.
     SloAware(llmd::SloAware),
     /// llm-d's loop on tokens.
     TokenAware(llmd::TokenAware),
     /// AIBrix.
-    Aibrix(aibrix::Settings),
+    Aibrix(aibrix::AibrixSettings),
     /// Ray Serve.
-    Ray(ray::Settings),
+    Ray(ray::RaySettings),
     /// Dynamo.
-    Dynamo(dynamo::Settings),
+    Dynamo(dynamo::DynamoSettings),
     /// A calendar.
     Calendar(Calendar),
     /// A fixed number.
@@ -126,7 +126,7 @@ pub enum Settings {
 
 /// Why there is no such rival.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum RivalError {
     /// Nobody is called so.
     #[error("no policy is called `{0}`; hint: one of {list}", list = NAMES.join(", "))]
     Unknown(String),
@@ -146,32 +146,34 @@ pub enum Refused {
 /// `aibrix` and `ray`, the share of one engine's capacity for `dynamo-throughput` and
 /// `dynamo-hybrid`, the sensitivity for `dynamo-load`, the quantile for `cron` and the replicas for
 /// `static`.
-pub fn named(name: &str, facts: &Facts) -> Result<Settings, Refused> {
+pub fn named(name: &str, facts: &RivalFacts) -> Result<RivalSettings, RivalError> {
     let (bare, number) = match name.split_once('@') {
         Some((bare, text)) => {
             let number =
                 text.parse().ok().filter(|number: &f64| *number > 0.0 && number.is_finite());
-            (bare, Some(number.ok_or_else(|| Refused::NotANumber(text.to_owned()))?))
+            (bare, Some(number.ok_or_else(|| RivalError::NotANumber(text.to_owned()))?))
         }
         None => (name, None),
     };
     Ok(match bare {
-        "hpa" => hpa_on(facts, Metric::Waiting, number.unwrap_or(5.0)),
+        "hpa" => hpa_on(facts, RivalMetric::Waiting, number.unwrap_or(5.0)),
         // GKE's best practices name the batch for lower latencies than the queue can hold; how far
         // below the largest is ours to choose.
-        "hpa-running" => hpa_on(facts, Metric::Running, number.unwrap_or(0.8 * facts.max_running)),
-        "hpa-cache" => hpa_on(facts, Metric::CacheUsed, number.unwrap_or(0.8)),
+        "hpa-running" => {
+            hpa_on(facts, RivalMetric::Running, number.unwrap_or(0.8 * facts.max_running))
+        }
+        "hpa-cache" => hpa_on(facts, RivalMetric::CacheUsed, number.unwrap_or(0.8)),
         "hpa-rate" => hpa_on(facts, utilisation(facts), number.unwrap_or(0.7)),
-        "keda" => keda_on(facts, Metric::Waiting, number.unwrap_or(5.0)),
+        "keda" => keda_on(facts, RivalMetric::Waiting, number.unwrap_or(5.0)),
         // As for `hpa-running`. What waits counts too, so that a queue grows the fleet beyond the batch.
         "keda-running" => {
             let target = number.unwrap_or(0.8 * facts.max_running);
-            keda_on(facts, Metric::WaitingPlusRunning, target)
+            keda_on(facts, RivalMetric::WaitingPlusRunning, target)
         }
         "kpa" => kpa_at(facts, number.unwrap_or(0.7)),
         "llm-d-slo" => slo_aware(facts, number.unwrap_or(0.55)),
         "llm-d-tokens" => {
-            let Facts { first_token, prompt_tokens, prompt_tokens_per_second, .. } = *facts;
+            let RivalFacts { first_token, prompt_tokens, prompt_tokens_per_second, .. } = *facts;
             let derived =
                 llmd::TokenAware::backlog_for(first_token, prompt_tokens, prompt_tokens_per_second);
             token_aware(facts, number.map_or(derived, Seconds))
@@ -184,20 +186,20 @@ pub fn named(name: &str, facts: &Facts) -> Result<Settings, Refused> {
         "dynamo-load" => planner(facts, dynamo::Loops::Load, number),
         "dynamo-throughput" => planner(facts, dynamo::Loops::Throughput, number),
         "dynamo-hybrid" => planner(facts, dynamo::Loops::Both, number),
-        "cron" if facts.week.is_empty() => return Err(Refused::NeedsWeek(bare.to_owned())),
-        "cron" => Settings::Calendar(facts.calendar(number.unwrap_or(0.95), 1.0)),
+        "cron" if facts.week.is_empty() => return Err(RivalError::NeedsWeek(bare.to_owned())),
+        "cron" => RivalSettings::Calendar(facts.calendar(number.unwrap_or(0.95), 1.0)),
         "static" => {
             let peak = facts.peak_per_second.map(|peak| peak / facts.replica_per_second);
-            let wanted = number.or(peak).ok_or_else(|| Refused::NeedsWeek(bare.to_owned()))?;
-            Settings::Static(Static { replicas: ceil(wanted).clamp(facts.min, facts.max) })
+            let wanted = number.or(peak).ok_or_else(|| RivalError::NeedsWeek(bare.to_owned()))?;
+            RivalSettings::Static(Static { replicas: ceil(wanted).clamp(facts.min, facts.max) })
         }
-        _ => return Err(Refused::Unknown(bare.to_owned())),
+        _ => return Err(RivalError::Unknown(bare.to_owned())),
     })
 }
 
-impl Settings {
+impl RivalSettings {
     /// The law, as one model needs it.
-    pub fn law(&self) -> Box<dyn Law> {
+    pub fn law(&self) -> Box<dyn RivalLaw> {
         match self.clone() {
             Self::Hpa(settings) => Box::new(hpa::Hpa::new(settings)),
             Self::Keda(settings) => Box::new(keda::Keda::new(settings)),
@@ -213,35 +215,40 @@ impl Settings {
     }
 }
 
-fn hpa_on(facts: &Facts, metric: Metric, target: f64) -> Settings {
-    let sources = vec![Source::per_pod(metric, target)];
+fn hpa_on(facts: &RivalFacts, metric: RivalMetric, target: f64) -> RivalSettings {
+    let sources = vec![HpaSource::per_pod(metric, target)];
     let min = facts.min.max(1);
-    Settings::Hpa(hpa::Settings { sources, min, max: facts.max, ..hpa::Settings::default() })
+    RivalSettings::Hpa(hpa::HpaSettings {
+        sources,
+        min,
+        max: facts.max,
+        ..hpa::HpaSettings::default()
+    })
 }
 
-fn keda_on(facts: &Facts, metric: Metric, target: f64) -> Settings {
-    Settings::Keda(keda::Settings {
+fn keda_on(facts: &RivalFacts, metric: RivalMetric, target: f64) -> RivalSettings {
+    RivalSettings::Keda(keda::KedaSettings {
         triggers: vec![keda::Trigger::new(metric, target)],
         min: facts.min,
         max: facts.max,
         starts_at: facts.starts_at,
-        ..keda::Settings::default()
+        ..keda::KedaSettings::default()
     })
 }
 
-fn kpa_at(facts: &Facts, utilisation: f64) -> Settings {
-    Settings::Kpa(kpa::Settings {
+fn kpa_at(facts: &RivalFacts, utilisation: f64) -> RivalSettings {
+    RivalSettings::Kpa(kpa::KpaSettings {
         limit: facts.max_running,
         utilisation,
         min: facts.min,
         max: facts.max,
-        ..kpa::Settings::default()
+        ..kpa::KpaSettings::default()
     })
 }
 
-fn slo_aware(facts: &Facts, up: f64) -> Settings {
+fn slo_aware(facts: &RivalFacts, up: f64) -> RivalSettings {
     let published = llmd::SloAware::default();
-    Settings::SloAware(llmd::SloAware {
+    RivalSettings::SloAware(llmd::SloAware {
         first_token: facts.first_token,
         between_tokens: facts.between_tokens,
         up,
@@ -253,8 +260,8 @@ fn slo_aware(facts: &Facts, up: f64) -> Settings {
     })
 }
 
-fn token_aware(facts: &Facts, backlog: Seconds) -> Settings {
-    Settings::TokenAware(llmd::TokenAware {
+fn token_aware(facts: &RivalFacts, backlog: Seconds) -> RivalSettings {
+    RivalSettings::TokenAware(llmd::TokenAware {
         prompt_tokens_per_second: facts.prompt_tokens_per_second,
         backlog,
         min: facts.min,
@@ -263,28 +270,34 @@ fn token_aware(facts: &Facts, backlog: Seconds) -> Settings {
     })
 }
 
-fn aibrix_at(facts: &Facts, target: f64, forecast: Option<aibrix::Forecast>) -> Settings {
+fn aibrix_at(facts: &RivalFacts, target: f64, forecast: Option<aibrix::Forecast>) -> RivalSettings {
     let (min, max) = (facts.min, facts.max);
-    Settings::Aibrix(aibrix::Settings { target, forecast, min, max, ..aibrix::Settings::default() })
-}
-
-fn ray_at(facts: &Facts, target: f64) -> Settings {
-    Settings::Ray(ray::Settings {
+    RivalSettings::Aibrix(aibrix::AibrixSettings {
         target,
-        min: facts.min,
-        max: facts.max,
-        ..ray::Settings::default()
+        forecast,
+        min,
+        max,
+        ..aibrix::AibrixSettings::default()
     })
 }
 
-fn planner(facts: &Facts, loops: dynamo::Loops, number: Option<f64>) -> Settings {
+fn ray_at(facts: &RivalFacts, target: f64) -> RivalSettings {
+    RivalSettings::Ray(ray::RaySettings {
+        target,
+        min: facts.min,
+        max: facts.max,
+        ..ray::RaySettings::default()
+    })
+}
+
+fn planner(facts: &RivalFacts, loops: dynamo::Loops, number: Option<f64>) -> RivalSettings {
     // The load loop alone knows no capacity; its knob is how much must be left over.
     let (sensitivity, share) = match loops {
         dynamo::Loops::Load => (number, None),
         dynamo::Loops::Throughput | dynamo::Loops::Both => (None, number),
     };
-    let published = dynamo::Settings::default();
-    Settings::Dynamo(dynamo::Settings {
+    let published = dynamo::DynamoSettings::default();
+    RivalSettings::Dynamo(dynamo::DynamoSettings {
         loops,
         sensitivity: sensitivity.unwrap_or(published.sensitivity),
         first_token: facts.first_token,
@@ -298,6 +311,6 @@ fn planner(facts: &Facts, loops: dynamo::Loops, number: Option<f64>) -> Settings
     })
 }
 
-const fn utilisation(facts: &Facts) -> Metric {
-    Metric::Utilisation { replica_per_second: facts.replica_per_second }
+const fn utilisation(facts: &RivalFacts) -> RivalMetric {
+    RivalMetric::Utilisation { replica_per_second: facts.replica_per_second }
 }

@@ -6,13 +6,13 @@
 //! It sees requests and not tokens, cache or latency.
 
 use super::window::Window;
-use super::{Law, Metric};
+use super::{RivalLaw, RivalMetric};
 use crate::policy::Reading;
 use crate::seconds::Seconds;
 
 /// What an `autoscaling_config` says.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct RaySettings {
     /// Requests in flight per replica: `target_ongoing_requests`.
     pub target: f64,
     /// How long a wish for more must persist: `upscale_delay_s`.
@@ -33,7 +33,7 @@ pub struct Settings {
     pub max: u32,
 }
 
-impl Default for Settings {
+impl Default for RaySettings {
     /// The published defaults; the most replicas are those of `num_replicas="auto"`.
     fn default() -> Self {
         Self {
@@ -50,7 +50,7 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl RaySettings {
     /// Replicas for so many requests in flight, before any delay.
     pub fn replicas(&self, in_flight: f64, running: u32) -> u32 {
         let here = f64::from(running);
@@ -68,7 +68,7 @@ impl Settings {
 /// The policy at work on one model.
 #[derive(Clone, Debug)]
 pub struct Ray {
-    settings: Settings,
+    settings: RaySettings,
     seen: Window,
     // Which way the wish points and since when.
     leaning: Option<(Lean, Seconds)>,
@@ -82,7 +82,7 @@ enum Lean {
 
 impl Ray {
     /// One that has decided nothing yet.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: RaySettings) -> Self {
         Self { seen: Window::new(settings.look_back), settings, leaning: None }
     }
 
@@ -101,7 +101,7 @@ impl Ray {
             _ => now,
         };
         self.leaning = Some((lean, since));
-        let Settings { up_delay, down_delay, zero_delay, .. } = self.settings;
+        let RaySettings { up_delay, down_delay, zero_delay, .. } = self.settings;
         // Only the last replica may go to zero, so a larger fleet stops at one first.
         let (delay, wish) = match lean {
             Lean::Up => (up_delay, wish),
@@ -116,9 +116,9 @@ impl Ray {
     }
 }
 
-impl Law for Ray {
+impl RivalLaw for Ray {
     fn desired(&mut self, now: Seconds, reading: &Reading, current: u32) -> u32 {
-        let Some(in_flight) = Metric::WaitingPlusRunning.sum(reading) else { return current };
+        let Some(in_flight) = RivalMetric::WaitingPlusRunning.sum(reading) else { return current };
         self.seen.push(now, in_flight);
         let mean = self.seen.mean(now, self.settings.look_back).unwrap_or(in_flight);
         if reading.ready == 0 {
@@ -138,9 +138,9 @@ impl Law for Ray {
 
 #[cfg(test)]
 mod tests {
-    use super::{Ray, Settings};
+    use super::{Ray, RaySettings};
     use crate::policy::Reading;
-    use crate::rivals::Law;
+    use crate::rivals::RivalLaw;
     use crate::seconds::Seconds;
 
     fn in_flight(ready: u32, requests: f64) -> Reading {
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn replicas_follow_requests_in_flight() {
-        let law = Settings::default();
+        let law = RaySettings::default();
         assert_eq!(law.replicas(20.0, 2), 10);
         assert_eq!(law.replicas(3.0, 2), 2);
         assert_eq!(law.replicas(0.0, 2), 1);
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn factors_soften_each_step_and_never_block_a_step_down() {
-        let law = Settings { up_factor: 0.5, down_factor: 0.1, ..Settings::default() };
+        let law = RaySettings { up_factor: 0.5, down_factor: 0.1, ..RaySettings::default() };
         assert_eq!(law.replicas(20.0, 2), 6, "half of the way from 2 to 10");
         // A tenth of the way from 10 to 9 rounds up to 10 again, so one is taken off.
         assert_eq!(law.replicas(18.0, 10), 9);
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn more_is_followed_after_thirty_seconds_and_fewer_after_ten_minutes() {
-        let mut ray = Ray::new(Settings::default());
+        let mut ray = Ray::new(RaySettings::default());
         for tick in 0..3 {
             assert_eq!(ray.desired(Seconds(f64::from(tick) * 10.0), &in_flight(2, 20.0), 2), 2);
         }
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_wish_that_turns_begins_anew() {
-        let settings = Settings { look_back: Seconds(10.0), ..Settings::default() };
+        let settings = RaySettings { look_back: Seconds(10.0), ..RaySettings::default() };
         let mut ray = Ray::new(settings);
         for tick in 0..50 {
             let requests = if tick % 3 == 0 { 4.0 } else { 20.0 };
@@ -195,14 +195,15 @@ mod tests {
 
     #[test]
     fn the_first_request_is_answered_at_once() {
-        let mut ray = Ray::new(Settings { min: 0, ..Settings::default() });
+        let mut ray = Ray::new(RaySettings { min: 0, ..RaySettings::default() });
         assert_eq!(ray.desired(Seconds(0.0), &in_flight(0, 0.0), 0), 0);
         assert_eq!(ray.desired(Seconds(10.0), &in_flight(0, 5.0), 0), 1);
     }
 
     #[test]
     fn a_larger_fleet_stops_at_one_before_zero() {
-        let settings = Settings { min: 0, zero_delay: Some(Seconds(60.0)), ..Settings::default() };
+        let settings =
+            RaySettings { min: 0, zero_delay: Some(Seconds(60.0)), ..RaySettings::default() };
         let mut ray = Ray::new(settings);
         let mut replicas = 3;
         let mut went = Vec::new();

@@ -1,21 +1,21 @@
 //! What holds for every rival.
 
-use super::{Facts, Fleet, NAMES, Settings, grid, named};
-use crate::policy::{Order, Policy, Reading, Sight};
+use super::{NAMES, RivalFacts, RivalFleet, RivalSettings, grid, named};
+use crate::policy::{PolicyView, Reading, ScaleOrder, ScalingPolicy};
 use crate::seconds::Seconds;
 use flyball_core::snapshot::Snapshot;
 use flyball_core::units::{Replicas, Timestamp};
 use proptest::prelude::*;
 
-fn facts() -> Facts {
-    Facts { min: 1, max: 20, peak_per_second: Some(30.0), ..Facts::default() }
+fn facts() -> RivalFacts {
+    RivalFacts { min: 1, max: 20, peak_per_second: Some(30.0), ..RivalFacts::default() }
         .with_week(&[(Seconds(0.0), 3.0), (Seconds(3600.0), 5.0)])
 }
 
-fn ask(fleet: &mut Fleet, now: f64, readings: &[Reading]) -> Vec<u32> {
+fn ask(fleet: &mut RivalFleet, now: f64, readings: &[Reading]) -> Vec<u32> {
     let snapshot = Snapshot::empty(Timestamp::from_micros(0), 0);
-    let Order::Scale(replicas) =
-        fleet.decide(&Sight { now: Seconds(now), snapshot: &snapshot, readings })
+    let ScaleOrder::Scale(replicas) =
+        fleet.decide(&PolicyView { now: Seconds(now), snapshot: &snapshot, readings })
     else {
         panic!("a fleet scales");
     };
@@ -46,7 +46,7 @@ fn reading() -> impl Strategy<Value = Reading> {
 #[test]
 fn each_law_keeps_its_own_cadence_and_clock() {
     let laws = ["ray", "static@3"].map(|name| named(name, &facts()).expect("a rival").law());
-    let mut fleet = Fleet::new("both", laws.into());
+    let mut fleet = RivalFleet::new("both", laws.into());
     assert_eq!(fleet.interval(), Seconds(10.0));
     let readings = [Reading { ready: 2, ..Reading::default() }; 3];
     assert_eq!(
@@ -72,7 +72,8 @@ fn every_name_has_settings_and_a_grid_of_at_most_forty() {
 #[test]
 fn labels_within_a_grid_differ() {
     for name in NAMES {
-        let mut labels: Vec<String> = grid(name, &facts()).iter().map(Settings::label).collect();
+        let mut labels: Vec<String> =
+            grid(name, &facts()).iter().map(RivalSettings::label).collect();
         let all = labels.len();
         labels.sort();
         labels.dedup();
@@ -140,9 +141,9 @@ fn every_rival_follows_a_load_that_rises_and_falls() {
     let week: Vec<_> = (0..168)
         .map(|hour| (Seconds(f64::from(hour) * 3600.0), rate(f64::from(hour) * 3600.0)))
         .collect();
-    let facts = Facts { max: 60, max_running: 45.0, ..Facts::default() }.with_week(&week);
+    let facts = RivalFacts { max: 60, max_running: 45.0, ..RivalFacts::default() }.with_week(&week);
     for name in NAMES {
-        let mut fleet = Fleet::uniform(*name, &named(name, &facts).expect("a rival"), 1);
+        let mut fleet = RivalFleet::uniform(*name, &named(name, &facts).expect("a rival"), 1);
         let mut toy = Toy { ready: 3, coming: Vec::new(), waiting: 0.0 };
         let (mut busy, mut calm) = (0_u32, 0_u32);
         for step in 0..14_400 {
@@ -166,7 +167,7 @@ proptest! {
     #[test]
     fn no_rival_leaves_its_bounds(readings in proptest::collection::vec(reading(), 1..60)) {
         for name in NAMES {
-            let mut fleet = Fleet::uniform(*name, &named(name, &facts()).expect("a rival"), 1);
+            let mut fleet = RivalFleet::uniform(*name, &named(name, &facts()).expect("a rival"), 1);
             // What a fleet is found with may lie outside its bounds, and stays while it is blind.
             let (mut least, mut most) = (1, 20);
             for (tick, reading) in readings.iter().enumerate() {
@@ -191,7 +192,7 @@ proptest! {
             if cannot.contains(name) {
                 continue;
             }
-            let mut fleet = Fleet::uniform(*name, &named(name, &facts()).expect("a rival"), 1);
+            let mut fleet = RivalFleet::uniform(*name, &named(name, &facts()).expect("a rival"), 1);
             let mut exist = ready;
             let mut last = Vec::new();
             for tick in 0..6000 {

@@ -4,11 +4,11 @@ use super::form::{
     ColdStartForm, FaultForm, Form, KindForm, LengthForm, ModelForm, PoolForm, PurchaseForm,
     SpacingForm, TokensForm, TrafficForm, VariantForm, VictimForm,
 };
-use super::read::Problems;
+use super::read::ScenarioProblems;
 use super::speed;
 use crate::cluster::{
-    Fault, Habits, Metrics, ModelSetup, PoolSetup, Setup, Spacing, Stage, Stages, StartParts,
-    Tokens, Told, VariantSetup, Victim,
+    Fault, Habits, MetricsSetup, ModelSetup, PoolSetup, Setup, Spacing, StageTokens, Stages,
+    StartParts, StatedCapacity, TrafficStage, VariantSetup, Victim,
 };
 use crate::cold_start::ColdStart;
 use crate::seconds::Seconds;
@@ -16,7 +16,7 @@ use crate::traffic::Trace;
 use flyball_core::ids::VariantName;
 use flyball_core::snapshot::{Objectives, Purchase, ScalingBounds};
 use flyball_core::units::{Currency, Gpus, Micros, Money, Price, Replicas, Timestamp};
-use flyball_perf::serving::steady::Shape;
+use flyball_perf::serving::steady::RequestShape;
 use std::sync::Arc;
 
 /// When scenarios begin: Monday, 5 January 2026, 00:00 UTC. Policies with a calendar see it.
@@ -24,19 +24,19 @@ const START: Timestamp = Timestamp::from_millis(1_767_571_200_000);
 
 type Find<'a> = &'a dyn Fn(&str) -> Result<Trace, String>;
 
-pub(super) fn setup(form: &Form, traces: Find<'_>) -> Result<Setup, Problems> {
-    let mut problems = Problems::default();
+pub(super) fn setup(form: &Form, traces: Find<'_>) -> Result<Setup, ScenarioProblems> {
+    let mut problems = ScenarioProblems::default();
     let pools = form.pools.iter().filter_map(|p| pool(p, &mut problems)).collect();
     let models = form.models.iter().enumerate();
     let models = models.filter_map(|(n, m)| model(form, n, m, traces, &mut problems)).collect();
     let faults = form.faults.iter().filter_map(|f| fault(form, f)).collect();
     let given = &form.metrics;
     let or = |given: Option<f64>, default: Seconds| given.map_or(default, Seconds);
-    let metrics = Metrics {
-        every: or(given.every_seconds, Metrics::DEFAULT.every),
-        delay: or(given.delay_seconds, Metrics::DEFAULT.delay),
-        window: or(given.window_seconds, Metrics::DEFAULT.window),
-        max_age: or(given.max_age_seconds, Metrics::DEFAULT.max_age),
+    let metrics = MetricsSetup {
+        every: or(given.every_seconds, MetricsSetup::DEFAULT.every),
+        delay: or(given.delay_seconds, MetricsSetup::DEFAULT.delay),
+        window: or(given.window_seconds, MetricsSetup::DEFAULT.window),
+        max_age: or(given.max_age_seconds, MetricsSetup::DEFAULT.max_age),
     };
     let setup = Setup {
         seed: form.seed,
@@ -57,7 +57,7 @@ pub(super) fn setup(form: &Form, traces: Find<'_>) -> Result<Setup, Problems> {
     if problems.0.is_empty() { Ok(setup) } else { Err(problems) }
 }
 
-fn pool(form: &PoolForm, problems: &mut Problems) -> Option<PoolSetup> {
+fn pool(form: &PoolForm, problems: &mut ScenarioProblems) -> Option<PoolSetup> {
     let place = format!("pool {}", form.name);
     let prices = form.usd_cents_per_gpu_hour.iter().filter_map(|(how, cents)| {
         let amount = Money::from_micros(i64::from(*cents) * 10_000, Currency::USD);
@@ -82,7 +82,7 @@ fn model(
     number: usize,
     model: &ModelForm,
     traces: Find<'_>,
-    problems: &mut Problems,
+    problems: &mut ScenarioProblems,
 ) -> Option<ModelSetup> {
     let place = format!("model {}", model.name);
     let id = named(model.name.parse(), &place, problems)?;
@@ -122,10 +122,10 @@ fn model(
 fn variant(
     form: &Form,
     variant: &VariantForm,
-    shape: &Shape,
+    shape: &RequestShape,
     objectives: &Objectives,
     model: &str,
-    problems: &mut Problems,
+    problems: &mut ScenarioProblems,
 ) -> Option<VariantSetup> {
     let place = format!("{model}, variant {}", variant.name);
     let speed = match (&variant.linear, &variant.modelled) {
@@ -165,9 +165,9 @@ fn traffic(
     }
     let tokens = |form: Option<TokensForm>| {
         let TokensForm { mean, variation } = form.ok_or("lengths are missing")?;
-        Ok::<_, String>(Tokens { mean, variation })
+        Ok::<_, String>(StageTokens { mean, variation })
     };
-    let stage = |stage: &super::form::StageForm| Stage {
+    let stage = |stage: &super::form::StageForm| TrafficStage {
         length: Seconds(stage.seconds),
         rates: (stage.rps, stage.to_rps.unwrap_or(stage.rps)),
     };
@@ -185,7 +185,7 @@ fn traffic(
 }
 
 /// What the requests of a trace look like together.
-pub(super) fn shape(trace: &Trace) -> Shape {
+pub(super) fn shape(trace: &Trace) -> RequestShape {
     let count = trace.requests.len().max(1) as f64;
     let mut prompts: Vec<f64> = trace.requests.iter().map(|r| f64::from(r.prompt)).collect();
     prompts.sort_by(f64::total_cmp);
@@ -193,7 +193,7 @@ pub(super) fn shape(trace: &Trace) -> Shape {
     let output = trace.requests.iter().map(|r| f64::from(r.output)).sum::<f64>() / count;
     let squares = prompts.iter().map(|prompt| (prompt - input).powi(2)).sum::<f64>() / count;
     let p95 = prompts.get((count * 0.95) as usize).copied().unwrap_or(input);
-    Shape {
+    RequestShape {
         input,
         output: output.max(1.0),
         input_variation: squares / (input * input),
@@ -238,7 +238,7 @@ fn fault(form: &Form, fault: &FaultForm) -> Option<Fault> {
         KindForm::NotANumber => Fault::NotANumber { during },
         KindForm::ClockJump => Fault::ClockJump { at, by: fault.by_seconds.unwrap_or(0.0) },
         KindForm::ToldCapacity => {
-            let told = fault.factor.map_or(Told::Nothing, Told::Times);
+            let told = fault.factor.map_or(StatedCapacity::Nothing, StatedCapacity::Times);
             Fault::ToldCapacity { during, told }
         }
         KindForm::EngineSlows => {
@@ -293,7 +293,7 @@ const fn purchase(form: PurchaseForm) -> Purchase {
 fn named<T, E: std::fmt::Display>(
     name: Result<T, E>,
     place: &str,
-    problems: &mut Problems,
+    problems: &mut ScenarioProblems,
 ) -> Option<T> {
     name.map_err(|error| problems.add(format!("{place}: {error}"))).ok()
 }

@@ -2,7 +2,7 @@
 
 use super::build;
 use crate::cluster::Setup;
-use crate::rivals::Facts;
+use crate::rivals::RivalFacts;
 use crate::seconds::Seconds;
 use crate::traffic::Trace;
 use flyball_core::units::Micros;
@@ -10,13 +10,13 @@ use flyball_perf::serving::capacity;
 
 /// The facts of a model, by its place in the setup: of replicas as they are when the world begins, whatever anybody is
 /// then told of them. Rivals are set up by people who measured.
-pub fn facts(setup: &Setup, model: usize) -> Facts {
+pub fn facts(setup: &Setup, model: usize) -> RivalFacts {
     let model = &setup.models[model];
     let bounds = (model.bounds.min.get(), model.bounds.max.get());
     let seconds = |time: Option<Micros>, unset: Seconds| time.map_or(unset, Seconds::from);
-    let unset = Facts::default();
+    let unset = RivalFacts::default();
     let rates = rates(&model.trace, setup.length);
-    let facts = Facts {
+    let facts = RivalFacts {
         first_token: seconds(model.objectives.first_token, unset.first_token),
         between_tokens: seconds(model.objectives.between_tokens, unset.between_tokens),
         min: bounds.0,
@@ -33,7 +33,7 @@ pub fn facts(setup: &Setup, model: usize) -> Facts {
     let mean = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
     let each = variant.capacity.pooling().each((mean / alone.rate).max(1.0));
     let supply = &setup.pools[variant.pool].node_supply;
-    Facts {
+    RivalFacts {
         replica_per_second: each * alone.rate,
         prompt_tokens_per_second: each * alone.rate * shape.input,
         prompt_tokens: shape.input,

@@ -2,7 +2,7 @@
 
 use super::Scenario;
 use super::form::{Form, RangeForm};
-use crate::cluster::{History, Run, Setup};
+use crate::cluster::{ClusterRun, ReplicaHistory, Setup};
 use crate::seconds::Seconds;
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub struct Finding {
 
 /// Everything that was measured of a scenario.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Verdict {
+pub struct ScenarioVerdict {
     /// One per expectation.
     pub findings: Vec<Finding>,
     /// Rules that were broken.
@@ -49,7 +49,7 @@ impl fmt::Display for Finding {
     }
 }
 
-impl Verdict {
+impl ScenarioVerdict {
     /// Whether everything is as expected and no rule was broken.
     pub fn holds(&self) -> bool {
         self.broken.is_empty() && self.findings.iter().all(Finding::holds)
@@ -58,7 +58,7 @@ impl Verdict {
 
 impl Scenario {
     /// Compares what came of it with what was expected.
-    pub fn judge(&self, setup: &Setup, run: &Run) -> Verdict {
+    pub fn judge(&self, setup: &Setup, run: &ClusterRun) -> ScenarioVerdict {
         let form = &self.form;
         let mut findings = ranges(form, setup, run);
         for recovery in &form.expect.recovery_seconds {
@@ -90,7 +90,7 @@ impl Scenario {
                 origin: never.origin.clone(),
             });
         }
-        Verdict { findings, broken: run.broken.iter().map(ToString::to_string).collect() }
+        ScenarioVerdict { findings, broken: run.broken.iter().map(ToString::to_string).collect() }
     }
 }
 
@@ -101,7 +101,7 @@ impl super::form::RecoveryForm {
     }
 }
 
-fn ranges(form: &Form, setup: &Setup, run: &Run) -> Vec<Finding> {
+fn ranges(form: &Form, setup: &Setup, run: &ClusterRun) -> Vec<Finding> {
     let expect = &form.expect;
     let models = &run.outcome.models;
     let sum = |of: fn(&crate::score::ModelOutcome) -> f64| models.iter().map(of).sum::<f64>();
@@ -134,7 +134,7 @@ fn ranges(form: &Form, setup: &Setup, run: &Run) -> Vec<Finding> {
 /// Mean replicas from the first moment that is scored until, after the last request, no more are there than the
 /// fewest allowed: how llm-d's guide counts an episode.
 pub(super) fn episode_replicas(
-    history: &History,
+    history: &ReplicaHistory,
     floor: u32,
     (first, last, length): (Seconds, Seconds, Seconds),
 ) -> f64 {

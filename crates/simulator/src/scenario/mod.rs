@@ -18,8 +18,8 @@ mod speed;
 mod tests;
 
 pub use facts::facts;
-pub use judge::{Finding, Verdict};
-pub use read::Problems;
+pub use judge::{Finding, ScenarioVerdict};
+pub use read::ScenarioProblems;
 
 use crate::cluster::Setup;
 use crate::traffic::Trace;
@@ -43,7 +43,7 @@ pub struct Scenario {
 
 impl Scenario {
     /// Reads a scenario, or tells everything that is wrong with it.
-    pub fn read(text: &str) -> Result<Self, Problems> {
+    pub fn read(text: &str) -> Result<Self, ScenarioProblems> {
         read::read(text).map(|form| Self { form })
     }
 
@@ -58,7 +58,10 @@ impl Scenario {
     }
 
     /// The world of it. `traces` finds the traffic that a model replays, by its name.
-    pub fn setup(&self, traces: &dyn Fn(&str) -> Result<Trace, String>) -> Result<Setup, Problems> {
+    pub fn setup(
+        &self,
+        traces: &dyn Fn(&str) -> Result<Trace, String>,
+    ) -> Result<Setup, ScenarioProblems> {
         build::setup(&self.form, traces)
     }
 

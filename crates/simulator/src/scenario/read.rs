@@ -10,17 +10,17 @@ use toml::{Table, Value};
 
 /// Everything that is wrong with a scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Problems(pub Vec<String>);
+pub struct ScenarioProblems(pub Vec<String>);
 
-impl std::error::Error for Problems {}
+impl std::error::Error for ScenarioProblems {}
 
-impl fmt::Display for Problems {
+impl fmt::Display for ScenarioProblems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.join("\n"))
     }
 }
 
-impl Problems {
+impl ScenarioProblems {
     pub(super) fn add(&mut self, problem: impl Into<String>) {
         self.0.push(problem.into());
     }
@@ -32,10 +32,10 @@ impl Problems {
     }
 }
 
-pub(super) fn read(text: &str) -> Result<Form, Problems> {
+pub(super) fn read(text: &str) -> Result<Form, ScenarioProblems> {
     let mut file: Table =
-        text.parse().map_err(|e: toml::de::Error| Problems(vec![e.to_string()]))?;
-    let mut problems = Problems::default();
+        text.parse().map_err(|e: toml::de::Error| ScenarioProblems(vec![e.to_string()]))?;
+    let mut problems = ScenarioProblems::default();
     // Each table is read by itself, so that a wrong one does not hide what is wrong in the next.
     let metrics: Option<MetricsForm> = one(&mut file, "metrics", &mut problems);
     let expect: Option<ExpectForm> = one(&mut file, "expect", &mut problems);
@@ -62,7 +62,11 @@ pub(super) fn read(text: &str) -> Result<Form, Problems> {
     if problems.0.is_empty() { Ok(form) } else { Err(problems) }
 }
 
-fn part<T: DeserializeOwned>(value: Value, place: &str, problems: &mut Problems) -> Option<T> {
+fn part<T: DeserializeOwned>(
+    value: Value,
+    place: &str,
+    problems: &mut ScenarioProblems,
+) -> Option<T> {
     match T::deserialize(value) {
         Ok(part) => Some(part),
         Err(error) => {
@@ -72,11 +76,19 @@ fn part<T: DeserializeOwned>(value: Value, place: &str, problems: &mut Problems)
     }
 }
 
-fn one<T: DeserializeOwned>(file: &mut Table, name: &str, problems: &mut Problems) -> Option<T> {
+fn one<T: DeserializeOwned>(
+    file: &mut Table,
+    name: &str,
+    problems: &mut ScenarioProblems,
+) -> Option<T> {
     part(file.remove(name)?, &format!("[{name}]"), problems)
 }
 
-fn many<T: DeserializeOwned>(file: &mut Table, name: &str, problems: &mut Problems) -> Vec<T> {
+fn many<T: DeserializeOwned>(
+    file: &mut Table,
+    name: &str,
+    problems: &mut ScenarioProblems,
+) -> Vec<T> {
     match file.remove(name) {
         None => Vec::new(),
         Some(Value::Array(all)) => {
@@ -91,7 +103,7 @@ fn many<T: DeserializeOwned>(file: &mut Table, name: &str, problems: &mut Proble
     }
 }
 
-fn check(form: &Form, problems: &mut Problems) {
+fn check(form: &Form, problems: &mut ScenarioProblems) {
     problems.unless(form.length_seconds > 0.0, || "length_seconds must be above zero".to_owned());
     problems.unless((0.0..form.length_seconds).contains(&form.scored_from_seconds), || {
         "scored_from_seconds must lie before the end".to_owned()
@@ -115,7 +127,7 @@ fn check(form: &Form, problems: &mut Problems) {
     check_expect(form, problems);
 }
 
-fn check_model(form: &Form, model: &ModelForm, problems: &mut Problems) {
+fn check_model(form: &Form, model: &ModelForm, problems: &mut ScenarioProblems) {
     let place = format!("model {}", model.name);
     problems.unless(model.replicas.min <= model.replicas.max, || {
         format!("{place}: replicas.min is above replicas.max")
@@ -142,7 +154,7 @@ fn check_model(form: &Form, model: &ModelForm, problems: &mut Problems) {
     }
 }
 
-fn check_variant(form: &Form, variant: &VariantForm, model: &str, problems: &mut Problems) {
+fn check_variant(form: &Form, variant: &VariantForm, model: &str, problems: &mut ScenarioProblems) {
     let place = format!("{model}, variant {}", variant.name);
     let known = form.pools.iter().any(|pool| pool.name == variant.pool);
     problems.unless(known, || format!("{place}: no pool is called {}", variant.pool));
@@ -156,7 +168,7 @@ fn check_variant(form: &Form, variant: &VariantForm, model: &str, problems: &mut
     }
 }
 
-fn check_length(length: Option<&LengthForm>, place: &str, problems: &mut Problems) {
+fn check_length(length: Option<&LengthForm>, place: &str, problems: &mut ScenarioProblems) {
     let Some(length) = length else { return };
     let LengthForm { seconds, median_seconds, p99_seconds, measured_seconds } = length;
     let fine = match (seconds, median_seconds, p99_seconds, measured_seconds) {
@@ -173,11 +185,11 @@ fn check_length(length: Option<&LengthForm>, place: &str, problems: &mut Problem
     });
 }
 
-fn check_fault(form: &Form, fault: &FaultForm, problems: &mut Problems) {
+fn check_fault(form: &Form, fault: &FaultForm, problems: &mut ScenarioProblems) {
     let place = format!("fault {}", fault.name);
     let twice = form.faults.iter().filter(|other| other.name == fault.name).count() > 1;
     problems.unless(!twice, || format!("{place}: the name is there twice"));
-    let needs = |given: bool, what: &str, problems: &mut Problems| {
+    let needs = |given: bool, what: &str, problems: &mut ScenarioProblems| {
         problems.unless(given, || format!("{place}: {what} is missing"));
     };
     use KindForm::{
@@ -214,7 +226,7 @@ fn check_fault(form: &Form, fault: &FaultForm, problems: &mut Problems) {
     }
 }
 
-fn check_expect(form: &Form, problems: &mut Problems) {
+fn check_expect(form: &Form, problems: &mut ScenarioProblems) {
     let expect = &form.expect;
     let ranges: [(&str, &Option<RangeForm>); 6] = [
         ("missed_percent", &expect.missed_percent),

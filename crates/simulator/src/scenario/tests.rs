@@ -79,11 +79,11 @@ fn a_trace_that_is_not_there_is_told() {
 
 #[test]
 fn an_episode_ends_when_the_floor_is_reached_after_the_load() {
-    use crate::cluster::{History, Standing};
-    let at = |at: f64, ready| Standing { at: Seconds(at), ready, ..Standing::default() };
-    let history = History {
+    use crate::cluster::{ReplicaCounts, ReplicaHistory};
+    let at = |at: f64, ready| ReplicaCounts { at: Seconds(at), ready, ..ReplicaCounts::default() };
+    let history = ReplicaHistory {
         standings: vec![at(0.0, 3), at(100.0, 8), at(300.0, 4), at(400.0, 3)],
-        ..History::default()
+        ..ReplicaHistory::default()
     };
     // 3 for 100 s, 8 for 200 s, 4 for 100 s.
     let episode = (Seconds::ZERO, Seconds(250.0), Seconds(1_000.0));

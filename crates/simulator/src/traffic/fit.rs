@@ -3,7 +3,7 @@
 
 use super::Trace;
 use super::reuse::{self, Shared};
-use super::shape::{Series, variation};
+use super::shape::{RateSeries, variation};
 use crate::seconds::Seconds;
 
 /// A model of traffic, to generate more of it (`generate`).
@@ -81,7 +81,7 @@ fn rates(trace: &Trace) -> (Seconds, Vec<f64>) {
         (span / count, count as usize)
     };
     // The last request stands at the very end, so that rounding may lose the last window.
-    let series = Series::of_trace(trace, window * (1.0 - 1e-12));
+    let series = RateSeries::of_trace(trace, window * (1.0 - 1e-12));
     let mut sums = vec![(0.0, 0.0); period];
     for (place, rate) in series.rates.iter().enumerate() {
         if let Some(rate) = rate {

@@ -1,6 +1,6 @@
 //! Requests and work per step: what fluid replays run on.
 
-use super::{Rates, Trace};
+use super::{Trace, TrafficRates};
 use crate::chance::{Purpose, stream};
 use crate::seconds::Seconds;
 use rand_distr::{Distribution as _, Gamma};
@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// Requests and work that arrive in each step.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Load {
+pub struct FlowLoad {
     /// Length of a step.
     pub step: Seconds,
     /// Requests that arrive in each step.
@@ -20,14 +20,14 @@ pub struct Load {
     pub masked: Vec<Range<usize>>,
 }
 
-impl Load {
+impl FlowLoad {
     /// Draws arrivals from the rates of clients.
     ///
     /// In a window of rate r and variation c, the count of a renewal process has mean r·t and
     /// variance r·c²·t once t is longer than the distance between requests. Clients are
     /// independent, so means and variances add up; a Gamma count has both and is never negative.
     /// Across a gap the rate goes straight from the window before it to the one after.
-    pub fn from_rates(rates: &Rates, step: Seconds, seed: u64) -> Self {
+    pub fn from_rates(rates: &TrafficRates, step: Seconds, seed: u64) -> Self {
         let per_window = (rates.window.get() / step.get()).round().max(1.0) as usize;
         let windows = bridged(rates);
         let mut chance = stream(seed, Purpose::Arrivals, 0);
@@ -97,7 +97,7 @@ impl Load {
 }
 
 /// Rate and variance per second of all clients, by window, with gaps bridged.
-fn bridged(rates: &Rates) -> Vec<(f64, f64)> {
+fn bridged(rates: &TrafficRates) -> Vec<(f64, f64)> {
     let moments = |window: usize| {
         let clients = rates.clients.iter().filter_map(|client| client.get(window));
         clients.fold((0.0, 0.0), |(rate, variance), one| {
@@ -121,16 +121,16 @@ fn bridged(rates: &Rates) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::traffic::{Request, Window};
+    use crate::traffic::{Request, TrafficWindow};
 
-    fn rates(series: &[f64], variation: f64, gaps: Vec<Range<usize>>) -> Rates {
-        let client = series.iter().map(|rate| Window { rate: *rate, variation }).collect();
-        Rates { window: Seconds(600.0), clients: vec![client], gaps }
+    fn rates(series: &[f64], variation: f64, gaps: Vec<Range<usize>>) -> TrafficRates {
+        let client = series.iter().map(|rate| TrafficWindow { rate: *rate, variation }).collect();
+        TrafficRates { window: Seconds(600.0), clients: vec![client], gaps }
     }
 
     #[test]
     fn counts_have_the_mean_and_the_variance_of_their_windows() {
-        let load = Load::from_rates(&rates(&[100.0; 50], 2.0, vec![]), Seconds(5.0), 7);
+        let load = FlowLoad::from_rates(&rates(&[100.0; 50], 2.0, vec![]), Seconds(5.0), 7);
         assert_eq!(load.requests.len(), 50 * 120);
         let n = load.requests.len() as f64;
         let mean = load.requests.iter().map(|x| f64::from(*x)).sum::<f64>() / n;
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn a_gap_is_bridged_and_masked() {
         let source = rates(&[100.0, 0.0, 0.0, 400.0], 0.0, std::iter::once(1..3).collect());
-        let load = Load::from_rates(&source, Seconds(60.0), 1);
+        let load = FlowLoad::from_rates(&source, Seconds(60.0), 1);
         let rate = |window: usize| load.requests[window * 10] / 60.0;
         assert_eq!([0, 1, 2, 3].map(rate), [100.0, 200.0, 300.0, 400.0]);
         assert_eq!(load.masked.first(), Some(&(10..30)));
@@ -161,7 +161,7 @@ mod tests {
         };
         let requests = vec![one(0.0, 100), one(1.0, 300), one(12.0, 200)];
         let trace = Trace { requests, ..Trace::default() };
-        let load = Load::from_trace(&trace, Seconds(5.0), |prompt, _| f64::from(prompt));
+        let load = FlowLoad::from_trace(&trace, Seconds(5.0), |prompt, _| f64::from(prompt));
         assert_eq!(load.requests, [2.0, 0.0, 1.0]);
         assert_eq!(load.work, [2.0, 0.0, 1.0]);
     }

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::{Rates, Trace};
+use super::{Trace, TrafficRates};
 use crate::seconds::Seconds;
 
 /// A window with less than this share of what is usual around it is near zero. `ServeGen`'s lost
@@ -33,7 +33,7 @@ const NEIGHBOURS: usize = 5000;
 /// With fewer requests there is no rhythm to compare with.
 const FEWEST: usize = 1000;
 
-impl Rates {
+impl TrafficRates {
     /// Adds windows whose total is near zero while their neighbours are not to the gaps, and says
     /// how many there are then.
     pub fn mask_gaps(&mut self) -> usize {
@@ -111,11 +111,12 @@ fn median_around(totals: &[f64], gap: &[bool], i: usize, reach: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::traffic::{Request, Window};
+    use crate::traffic::{Request, TrafficWindow};
 
-    fn rates(totals: &[f64]) -> Rates {
-        let client = totals.iter().map(|rate| Window { rate: *rate, variation: 1.0 }).collect();
-        Rates { window: Seconds(600.0), clients: vec![client], gaps: Vec::new() }
+    fn rates(totals: &[f64]) -> TrafficRates {
+        let client =
+            totals.iter().map(|rate| TrafficWindow { rate: *rate, variation: 1.0 }).collect();
+        TrafficRates { window: Seconds(600.0), clients: vec![client], gaps: Vec::new() }
     }
 
     #[test]

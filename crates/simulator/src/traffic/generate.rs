@@ -12,7 +12,7 @@ use rand_distr::{Distribution, Gamma};
 use super::fit::{Fitted, Sample};
 use super::lengths::Lengths;
 use super::reuse::Shared;
-use super::{Rates, Request, Trace, Window};
+use super::{Request, Trace, TrafficRates, TrafficWindow};
 use crate::chance::{Chance, Purpose, stream};
 use crate::seconds::Seconds;
 
@@ -26,7 +26,7 @@ pub fn generate(fitted: &Fitted, seed: u64, span: Seconds) -> Trace {
     let mut times = Vec::new();
     for place in 0..windows(span, fitted.window) {
         let rate = fitted.rates[place % fitted.rates.len()];
-        let window = Window { rate, variation: fitted.variation };
+        let window = TrafficWindow { rate, variation: fitted.variation };
         arrivals(window, bounds(place, fitted.window, span), &mut chance, &mut times);
     }
     let mut chance = stream(seed, Purpose::Lengths, 0);
@@ -48,7 +48,7 @@ pub fn generate(fitted: &Fitted, seed: u64, span: Seconds) -> Trace {
 /// Single requests of a part of rates, each client by itself; times count from the start of the
 /// part. Gaps stay gaps. A variation of zero is taken as one: it comes from windows with too few
 /// requests to have any.
-pub fn requests(rates: &Rates, lengths: &Lengths, part: Range<Seconds>, seed: u64) -> Trace {
+pub fn requests(rates: &TrafficRates, lengths: &Lengths, part: Range<Seconds>, seed: u64) -> Trace {
     let length = rates.window;
     let all = length * rates.windows() as f64;
     let (begin, end) = (part.start.max(Seconds::ZERO), part.end.min(all));
@@ -98,7 +98,7 @@ fn bounds(place: usize, window: Seconds, span: Seconds) -> Range<f64> {
 const REGULAR: f64 = 0.01;
 
 /// Adds the times of one stream in one window.
-fn arrivals(window: Window, bounds: Range<f64>, chance: &mut Chance, times: &mut Vec<f64>) {
+fn arrivals(window: TrafficWindow, bounds: Range<f64>, chance: &mut Chance, times: &mut Vec<f64>) {
     if window.rate <= 0.0 || bounds.is_empty() {
         return;
     }
@@ -193,13 +193,14 @@ impl Names {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::traffic::shape::Shape;
+    use crate::traffic::shape::TrafficShape;
     use proptest::prelude::*;
 
-    fn rates(windows: &[(f64, f64)]) -> Rates {
-        let client =
-            windows.iter().map(|(rate, variation)| Window { rate: *rate, variation: *variation });
-        Rates { window: Seconds(600.0), clients: vec![client.collect()], gaps: Vec::new() }
+    fn rates(windows: &[(f64, f64)]) -> TrafficRates {
+        let client = windows
+            .iter()
+            .map(|(rate, variation)| TrafficWindow { rate: *rate, variation: *variation });
+        TrafficRates { window: Seconds(600.0), clients: vec![client.collect()], gaps: Vec::new() }
     }
 
     fn lengths() -> Lengths {
@@ -211,7 +212,7 @@ mod tests {
         for variation in [0.0, 0.5, 1.0, 3.0] {
             let rates = rates(&[(20.0, variation); 20]);
             let trace = requests(&rates, &lengths(), Seconds::ZERO..Seconds(12_000.0), 1);
-            let shape = Shape::of_trace(&trace);
+            let shape = TrafficShape::of_trace(&trace);
             // 240,000 requests: three deviations of the count are 2 % even at a variation of 3.
             assert!((shape.mean_rate / 20.0 - 1.0).abs() < 0.02, "{shape:?}");
             let wanted = if variation == 0.0 { 1.0 } else { variation };

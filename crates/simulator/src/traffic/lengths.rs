@@ -15,9 +15,9 @@ pub enum Lengths {
     /// Two tables, drawn from independently, because their source publishes no pairs.
     Tables {
         /// Of prompts.
-        prompt: Quantiles,
+        prompt: LengthQuantiles,
         /// Of answers.
-        output: Quantiles,
+        output: LengthQuantiles,
     },
 }
 
@@ -28,7 +28,7 @@ impl Lengths {
             Self::Pairs(pairs) if pairs.is_empty() => (1, 1),
             Self::Pairs(pairs) => pairs[chance.random_range(0..pairs.len())],
             Self::Tables { prompt, output } => {
-                let mut one = |table: &Quantiles| table.at(chance.random::<f64>());
+                let mut one = |table: &LengthQuantiles| table.at(chance.random::<f64>());
                 // Half a token is none; nobody sends none or waits for none.
                 let whole = |tokens: f64| tokens.round().max(1.0) as u32;
                 (whole(one(prompt)), whole(one(output)))
@@ -69,12 +69,12 @@ impl Lengths {
 
 /// Values by the share that lies below them; between two entries it is a straight line.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Quantiles {
+pub struct LengthQuantiles {
     /// Share and value, both rising.
     points: Vec<(f64, f64)>,
 }
 
-impl Quantiles {
+impl LengthQuantiles {
     /// From shares between zero and one and their values, in any order.
     pub fn new(mut points: Vec<(f64, f64)>) -> Self {
         points.retain(|(share, value)| (0.0..=1.0).contains(share) && value.is_finite());
@@ -194,7 +194,7 @@ pub fn tables(file: &str, text: &[u8]) -> Result<BTreeMap<String, Lengths>, Load
     });
     Ok(lengths
         .map(|(model, [prompt, output])| {
-            let (prompt, output) = (Quantiles::new(prompt), Quantiles::new(output));
+            let (prompt, output) = (LengthQuantiles::new(prompt), LengthQuantiles::new(output));
             (model.to_owned(), Lengths::Tables { prompt, output })
         })
         .collect())
@@ -235,21 +235,21 @@ mod tests {
     #[test]
     fn histograms_become_quantiles() {
         let buckets = [(10.0, 0.0), (20.0, 50.0), (50.0, 100.0), (f64::INFINITY, 100.0)];
-        let table = Quantiles::from_buckets(&buckets);
+        let table = LengthQuantiles::from_buckets(&buckets);
         assert_eq!(
             [0.0, 0.25, 0.5, 0.75, 1.0].map(|s| table.at(s)),
             [10.0, 15.0, 20.0, 35.0, 50.0]
         );
-        assert!(Quantiles::from_buckets(&[(1.0, 0.0)]).is_empty());
-        let endless = Quantiles::from_buckets(&[(10.0, 1.0), (f64::INFINITY, 2.0)]);
+        assert!(LengthQuantiles::from_buckets(&[(1.0, 0.0)]).is_empty());
+        let endless = LengthQuantiles::from_buckets(&[(10.0, 1.0), (f64::INFINITY, 2.0)]);
         assert_eq!(endless.at(1.0), 10.0);
     }
 
     #[test]
     fn weighted_values_stand_for_their_weight() {
-        let one = Quantiles::weighted(vec![(5.0, 3.0)]);
+        let one = LengthQuantiles::weighted(vec![(5.0, 3.0)]);
         assert_eq!((one.at(0.0), one.at(1.0), one.mean()), (5.0, 5.0, 5.0));
-        let two = Quantiles::weighted(vec![(10.0, 1.0), (20.0, 3.0), (f64::NAN, 9.0)]);
+        let two = LengthQuantiles::weighted(vec![(10.0, 1.0), (20.0, 3.0), (f64::NAN, 9.0)]);
         // By hand: 10 up to 1/8, a line to 20 at 5/8, then 20.
         assert_eq!(two.mean(), 1.25 + 7.5 + 7.5);
     }

@@ -22,7 +22,7 @@ pub mod write;
 
 mod flow;
 
-pub use flow::Load;
+pub use flow::FlowLoad;
 
 use crate::seconds::Seconds;
 use std::ops::Range;
@@ -59,25 +59,25 @@ pub struct Request {
 /// Rates of requests by client, over windows of one length. What a source with too many requests
 /// to list them publishes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rates {
+pub struct TrafficRates {
     /// Length of a window.
     pub window: Seconds,
     /// One series per client, all equally long.
-    pub clients: Vec<Vec<Window>>,
+    pub clients: Vec<Vec<TrafficWindow>>,
     /// Windows without data, in order.
     pub gaps: Vec<Range<usize>>,
 }
 
 /// What one client does in one window: requests whose distances are Gamma distributed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Window {
+pub struct TrafficWindow {
     /// Requests per second.
     pub rate: f64,
     /// Standard deviation of the distance between requests over its mean; one is Poisson.
     pub variation: f64,
 }
 
-impl Rates {
+impl TrafficRates {
     /// Number of windows.
     pub fn windows(&self) -> usize {
         self.clients.iter().map(Vec::len).max().unwrap_or(0)

@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::lengths::{Lengths, Quantiles};
-use super::load::{Form, LoadError, Loaded, Tally};
+use super::lengths::{LengthQuantiles, Lengths};
+use super::load::{Form, LoadError, LoadTally, Loaded};
 use super::windows::{self, Point};
 
 /// All answers about one model, as one file.
@@ -121,7 +121,7 @@ fn single(file: &str, response: Value) -> Result<Vec<Answered>, LoadError> {
 
 /// Turns answers into rates and lengths.
 pub fn traffic(file: &str, recording: &Recording) -> Result<Loaded, LoadError> {
-    let mut tally = Tally::of(file);
+    let mut tally = LoadTally::of(file);
     let mut rates: BTreeMap<String, Vec<Point>> = BTreeMap::new();
     let mut buckets: BTreeMap<String, [BTreeMap<u64, f64>; 2]> = BTreeMap::new();
     for answered in &recording.answers {
@@ -166,7 +166,7 @@ pub fn traffic(file: &str, recording: &Recording) -> Result<Loaded, LoadError> {
 fn lengths([prompt, output]: &[BTreeMap<u64, f64>; 2]) -> Option<Lengths> {
     let table = |counts: &BTreeMap<u64, f64>| {
         let buckets = counts.iter().map(|(bound, count)| (f64::from_bits(*bound), *count));
-        Quantiles::from_buckets(&buckets.collect::<Vec<_>>())
+        LengthQuantiles::from_buckets(&buckets.collect::<Vec<_>>())
     };
     let (prompt, output) = (table(prompt), table(output));
     (!prompt.is_empty() && !output.is_empty()).then_some(Lengths::Tables { prompt, output })
@@ -216,7 +216,7 @@ fn matrix(file: &str, response: &Value) -> Result<Vec<Series>, LoadError> {
 }
 
 /// Requests per second, window by window. A sample tells of the step before it.
-fn points_of(series: &Series, step: f64, tally: &mut Tally) -> Vec<Point> {
+fn points_of(series: &Series, step: f64, tally: &mut LoadTally) -> Vec<Point> {
     let point = |at: f64, rate: Option<f64>| Point {
         at,
         client: String::new(),
@@ -277,7 +277,7 @@ mod tests {
         json!({"status": "success", "data": {"resultType": "matrix", "result": result}})
     }
 
-    fn rates(loaded: &Loaded) -> &crate::traffic::Rates {
+    fn rates(loaded: &Loaded) -> &crate::traffic::TrafficRates {
         let Traffic::Rates(rates) = &loaded.parts[0].traffic else { panic!("rates") };
         rates
     }

@@ -8,8 +8,8 @@ use super::fit::fit;
 use super::generate::generate;
 use super::load::{Loaded, Traffic, open};
 use super::reuse::Reuse;
-use super::shape::Shape;
-use super::{Rates, Trace};
+use super::shape::TrafficShape;
+use super::{Trace, TrafficRates};
 
 /// The file beside the checkout, or in the folder that `FLYBALL_SHARED` names.
 #[expect(clippy::print_stderr, reason = "a skipped test says why")]
@@ -36,7 +36,7 @@ pub(crate) fn shared_rates() -> Option<Loaded> {
     Some(open(&shared("servegen_rates.tar.gz")?).unwrap())
 }
 
-pub(crate) fn rates_of<'a>(loaded: &'a Loaded, model: &str) -> &'a Rates {
+pub(crate) fn rates_of<'a>(loaded: &'a Loaded, model: &str) -> &'a TrafficRates {
     match &loaded.part(Some(model)).unwrap().traffic {
         Traffic::Rates(rates) => rates,
         Traffic::Trace(_) => panic!("{model} has rates"),
@@ -96,7 +96,7 @@ fn traces_have_the_shapes_that_were_measured() {
         ("mooncake_synthetic.jsonl.gz", 3.9, 1.011, [0.0; 4], Some(0.6396)),
     ] {
         let Some(trace) = shared_trace(file) else { return };
-        let shape = Shape::of_trace(&trace);
+        let shape = TrafficShape::of_trace(&trace);
         assert!((shape.mean_rate - rate).abs() < 0.06, "{file} {}", shape.mean_rate);
         assert!((shape.variation.unwrap() - variation).abs() < 0.001, "{file} {shape:?}");
         let found = trace.lengths();
@@ -125,7 +125,7 @@ fn generated_traces_are_like_their_source() {
         let made = generate(&fitted, 11, trace.span());
         assert_eq!(made, generate(&fitted, 11, trace.span()), "{file}: the same seed");
         assert_ne!(made, generate(&fitted, 12, trace.span()), "{file}: another seed");
-        let (was, is) = (Shape::of_trace(&trace), Shape::of_trace(&made));
+        let (was, is) = (TrafficShape::of_trace(&trace), TrafficShape::of_trace(&made));
         // Of so few requests with such bursts the count itself varies: a variation of 6 over 8,819
         // requests makes 6 % one standard deviation of it.
         assert!((is.mean_rate / was.mean_rate - 1.0).abs() < 0.12, "{file} {}", is.mean_rate);

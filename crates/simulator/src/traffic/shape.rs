@@ -1,12 +1,12 @@
 //! What traffic looks like: how much, how uneven, over which time.
 
 use super::lengths::Lengths;
-use super::{Rates, Trace};
+use super::{Trace, TrafficRates};
 use crate::seconds::Seconds;
 
 /// The outline of some traffic.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Shape {
+pub struct TrafficShape {
     /// Requests; of rates what they add up to.
     pub requests: f64,
     /// From the first request to the last, or all windows; gaps are in it.
@@ -21,19 +21,19 @@ pub struct Shape {
     /// what the clients have, by their requests. Nothing if there are too few.
     pub variation: Option<f64>,
     /// The rate over time.
-    pub series: Series,
+    pub series: RateSeries,
 }
 
 /// Rates of windows; nothing where there is no data.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Series {
+pub struct RateSeries {
     /// Length of a window.
     pub window: Seconds,
     /// Requests per second.
     pub rates: Vec<Option<f64>>,
 }
 
-impl Series {
+impl RateSeries {
     /// The peak of a window is looked at by the minute: shorter peaks are the variation's.
     const WINDOW: Seconds = Seconds::MINUTE;
 
@@ -58,7 +58,7 @@ impl Series {
     }
 
     /// Of rates: their own windows.
-    pub fn of_rates(rates: &Rates) -> Self {
+    pub fn of_rates(rates: &TrafficRates) -> Self {
         let total = |window| (!rates.is_gap(window)).then(|| rates.total(window));
         Self { window: rates.window, rates: (0..rates.windows()).map(total).collect() }
     }
@@ -68,12 +68,12 @@ impl Series {
     }
 }
 
-impl Shape {
+impl TrafficShape {
     /// Of single requests.
     pub fn of_trace(trace: &Trace) -> Self {
         let (span, requests) = (trace.span(), trace.requests.len() as f64);
         let gap = trace.gap_within(Seconds::ZERO, span);
-        let series = Series::of_trace(trace, Series::WINDOW);
+        let series = RateSeries::of_trace(trace, RateSeries::WINDOW);
         let known = (span - gap).get().max(1e-9);
         let mean_rate = if requests < 2.0 { 0.0 } else { requests / known };
         Self {
@@ -88,8 +88,8 @@ impl Shape {
     }
 
     /// Of rates.
-    pub fn of_rates(rates: &Rates) -> Self {
-        let series = Series::of_rates(rates);
+    pub fn of_rates(rates: &TrafficRates) -> Self {
+        let series = RateSeries::of_rates(rates);
         let known = series.rates.iter().flatten();
         let (sum, count) = (known.clone().sum::<f64>(), known.count());
         let windows = rates.clients.iter().flatten().filter(|window| window.variation > 0.0);
@@ -146,7 +146,7 @@ pub(crate) fn variation(values: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::traffic::{Request, Window};
+    use crate::traffic::{Request, TrafficWindow};
 
     fn trace(times: impl IntoIterator<Item = f64>) -> Trace {
         let request =
@@ -159,7 +159,7 @@ mod tests {
         // One a second for two minutes, nothing for three, one a second for two.
         let mut trace = trace((0..=120).chain(300..=420).map(f64::from));
         trace.gaps = vec![Seconds(120.0)..Seconds(300.0)];
-        let shape = Shape::of_trace(&trace);
+        let shape = TrafficShape::of_trace(&trace);
         assert_eq!((shape.span, shape.gap), (Seconds(420.0), Seconds(180.0)));
         assert!((shape.mean_rate - 242.0 / 240.0).abs() < 1e-9);
         assert_eq!(shape.variation, Some(0.0));
@@ -169,11 +169,11 @@ mod tests {
 
     #[test]
     fn rates_add_up_without_gaps() {
-        let window = |rate| Window { rate, variation: 2.0 };
+        let window = |rate| TrafficWindow { rate, variation: 2.0 };
         let clients = vec![vec![window(1.0), window(0.0), window(3.0)], vec![window(1.0); 3]];
-        let mut rates = Rates { window: Seconds(10.0), clients, gaps: Vec::new() };
+        let mut rates = TrafficRates { window: Seconds(10.0), clients, gaps: Vec::new() };
         rates.gaps.push(1..2);
-        let shape = Shape::of_rates(&rates);
+        let shape = TrafficShape::of_rates(&rates);
         assert_eq!((shape.mean_rate, shape.peak_rate, shape.requests), (3.0, 4.0, 60.0));
         assert_eq!((shape.gap, shape.variation), (Seconds(10.0), Some(2.0)));
     }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::gaps;
-use super::lengths::{Lengths, Quantiles};
-use super::load::{LoadError, Part, Traffic};
-use super::{Rates, Window};
+use super::lengths::{LengthQuantiles, Lengths};
+use super::load::{LoadError, LoadedPart, Traffic};
+use super::{TrafficRates, TrafficWindow};
 use crate::seconds::Seconds;
 
 /// The rate of one client from one moment on.
@@ -26,7 +26,7 @@ pub(crate) struct Point {
 pub(crate) fn parts(
     file: &str,
     models: BTreeMap<String, Vec<Point>>,
-) -> Result<(f64, Vec<Part>), LoadError> {
+) -> Result<(f64, Vec<LoadedPart>), LoadError> {
     let zero = models.values().flatten().map(|point| point.at).min_by(f64::total_cmp);
     let zero = zero.unwrap_or(0.0);
     let length = step(models.values().flatten().map(|point| point.at)).ok_or_else(|| {
@@ -43,23 +43,24 @@ pub(crate) fn parts(
     let parts = models.into_iter().map(|(model, points)| {
         let lengths = means(&points);
         let mut known = vec![false; last + 1];
-        let mut clients: BTreeMap<String, Vec<Window>> = BTreeMap::new();
+        let mut clients: BTreeMap<String, Vec<TrafficWindow>> = BTreeMap::new();
         for point in points {
             let Some(rate) = point.rate else { continue };
-            let series =
-                clients.entry(point.client).or_insert_with(|| vec![Window::default(); last + 1]);
+            let series = clients
+                .entry(point.client)
+                .or_insert_with(|| vec![TrafficWindow::default(); last + 1]);
             // Without a word about it, requests come independently of each other.
             let variation = point.variation.unwrap_or(1.0);
-            series[place(point.at)] = Window { rate, variation };
+            series[place(point.at)] = TrafficWindow { rate, variation };
             known[place(point.at)] = true;
         }
-        let rates = Rates {
+        let rates = TrafficRates {
             window: Seconds(length),
             clients: clients.into_values().collect(),
             gaps: gaps::runs(known.iter().map(|known| !known)),
         };
         let model = Some(model).filter(|name| !name.is_empty());
-        Part { model, traffic: Traffic::Rates(rates), lengths }
+        LoadedPart { model, traffic: Traffic::Rates(rates), lengths }
     });
     Ok((zero, parts.collect()))
 }
@@ -81,7 +82,7 @@ fn step(times: impl Iterator<Item = f64>) -> Option<f64> {
 fn means(points: &[Point]) -> Option<Lengths> {
     let of = |pick: fn(&Point) -> Option<f64>| {
         let values = points.iter().filter_map(|point| Some((pick(point)?, point.rate?)));
-        Quantiles::weighted(values.collect())
+        LengthQuantiles::weighted(values.collect())
     };
     let (prompt, output) = (of(|point| point.prompt), of(|point| point.output));
     (!prompt.is_empty() && !output.is_empty()).then_some(Lengths::Tables { prompt, output })

@@ -13,12 +13,12 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
-use super::load::{Part, Traffic};
-use super::{Rates, Trace};
+use super::load::{LoadedPart, Traffic};
+use super::{Trace, TrafficRates};
 
 /// CSV with a header: one row per request, or per window and client. `start` is when the traffic
 /// starts, in seconds since 1970; without it times count from zero.
-pub fn csv(parts: &[Part], start: Option<f64>, into: &mut impl Write) -> io::Result<()> {
+pub fn csv(parts: &[LoadedPart], start: Option<f64>, into: &mut impl Write) -> io::Result<()> {
     let columns = columns(parts, start);
     let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
     let mut writer = csv::Writer::from_writer(into);
@@ -31,7 +31,7 @@ pub fn csv(parts: &[Part], start: Option<f64>, into: &mut impl Write) -> io::Res
 }
 
 /// JSON lines as Mooncake has them, with the size of blocks; only of single requests.
-pub fn jsonl(parts: &[Part], start: Option<f64>, into: &mut impl Write) -> io::Result<()> {
+pub fn jsonl(parts: &[LoadedPart], start: Option<f64>, into: &mut impl Write) -> io::Result<()> {
     for part in parts {
         let Traffic::Trace(trace) = &part.traffic else {
             let words = "rates have no single requests, which JSON lines are made of";
@@ -59,7 +59,7 @@ pub fn jsonl(parts: &[Part], start: Option<f64>, into: &mut impl Write) -> io::R
 
 /// Parquet with the columns of the CSV, compressed with snappy.
 pub fn parquet(
-    parts: &[Part],
+    parts: &[LoadedPart],
     start: Option<f64>,
     into: &mut (impl Write + Send),
 ) -> io::Result<()> {
@@ -141,10 +141,10 @@ impl Cells {
 
 /// Columns that would be empty are left out. A file has requests or rates; where both are given,
 /// the kind of the first part counts.
-fn columns(parts: &[Part], start: Option<f64>) -> Vec<(&'static str, Cells)> {
+fn columns(parts: &[LoadedPart], start: Option<f64>) -> Vec<(&'static str, Cells)> {
     let start = start.unwrap_or(0.0);
-    let mut traces: Vec<(&Part, &Trace)> = Vec::new();
-    let mut rates: Vec<(&Part, &Rates)> = Vec::new();
+    let mut traces: Vec<(&LoadedPart, &Trace)> = Vec::new();
+    let mut rates: Vec<(&LoadedPart, &TrafficRates)> = Vec::new();
     for part in parts {
         match &part.traffic {
             Traffic::Trace(trace) => traces.push((part, trace)),
@@ -155,14 +155,15 @@ fn columns(parts: &[Part], start: Option<f64>) -> Vec<(&'static str, Cells)> {
     let mut columns =
         if of_rates { rate_columns(&rates, start) } else { request_columns(&traces, start) };
     if parts.iter().any(|part| part.model.is_some()) {
-        let name = |part: &Part| part.model.clone().unwrap_or_default();
+        let name = |part: &LoadedPart| part.model.clone().unwrap_or_default();
         let names = if of_rates {
-            let rows = |(part, series): &(&Part, &Rates)| {
+            let rows = |(part, series): &(&LoadedPart, &TrafficRates)| {
                 vec![name(part); series.windows() * series.clients.len()]
             };
             rates.iter().flat_map(rows).collect()
         } else {
-            let rows = |(part, trace): &(&Part, &Trace)| vec![name(part); trace.requests.len()];
+            let rows =
+                |(part, trace): &(&LoadedPart, &Trace)| vec![name(part); trace.requests.len()];
             traces.iter().flat_map(rows).collect()
         };
         columns.push(("model", Cells::Words(names)));
@@ -170,7 +171,7 @@ fn columns(parts: &[Part], start: Option<f64>) -> Vec<(&'static str, Cells)> {
     columns
 }
 
-fn request_columns(traces: &[(&Part, &Trace)], start: f64) -> Vec<(&'static str, Cells)> {
+fn request_columns(traces: &[(&LoadedPart, &Trace)], start: f64) -> Vec<(&'static str, Cells)> {
     let all =
         || traces.iter().flat_map(|(_, trace)| trace.requests.iter().map(move |one| (*trace, one)));
     let times = all().map(|(_, one)| Some(start + one.at.get())).collect();
@@ -195,7 +196,7 @@ fn request_columns(traces: &[(&Part, &Trace)], start: f64) -> Vec<(&'static str,
     columns
 }
 
-fn rate_columns(rates: &[(&Part, &Rates)], start: f64) -> Vec<(&'static str, Cells)> {
+fn rate_columns(rates: &[(&LoadedPart, &TrafficRates)], start: f64) -> Vec<(&'static str, Cells)> {
     let (mut times, mut clients, mut values) = (Vec::new(), Vec::new(), Vec::new());
     let (mut variations, mut prompts, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
     for (part, series) in rates {

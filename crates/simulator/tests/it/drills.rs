@@ -1,10 +1,10 @@
 //! Every scenario, with what it expects, under the governor.
 
-use flyball_simulator::cluster::{Run, Setup, run};
+use flyball_simulator::cluster::{ClusterRun, Setup, run};
 use flyball_simulator::policies::Governor;
-use flyball_simulator::policy::Policy;
-use flyball_simulator::rivals::{Facts, Fleet, named};
-use flyball_simulator::scenario::{Scenario, Verdict};
+use flyball_simulator::policy::ScalingPolicy;
+use flyball_simulator::rivals::{RivalFacts, RivalFleet, named};
+use flyball_simulator::scenario::{Scenario, ScenarioVerdict};
 use flyball_simulator::traffic::Trace;
 use flyball_simulator::traffic::load::{self, Traffic};
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ fn shared() -> PathBuf {
     std::env::var_os("FLYBALL_SHARED").map_or_else(beside, PathBuf::from)
 }
 
-fn play(scenario: &Scenario, policy: &mut dyn Policy) -> (Setup, Run) {
+fn play(scenario: &Scenario, policy: &mut dyn ScalingPolicy) -> (Setup, ClusterRun) {
     let setup = scenario.setup(&trace).unwrap_or_else(|problems| panic!("{problems}"));
     let run = run(&setup, policy);
     (setup, run)
@@ -58,7 +58,7 @@ fn drill(name: &str) {
 }
 
 #[expect(clippy::print_stdout, reason = "recovery times and shares are what a drill is read for")]
-fn show(name: &str, policy: &mut dyn Policy) -> Verdict {
+fn show(name: &str, policy: &mut dyn ScalingPolicy) -> ScenarioVerdict {
     let scenario = read(name);
     assert_eq!(scenario.name(), name);
     let (setup, run) = play(&scenario, policy);
@@ -125,10 +125,10 @@ fn every_scenario_has_a_test() {
     assert_eq!(found, named);
 }
 
-fn rival(name: &str) -> Fleet {
-    let facts = Facts { min: 3, max: 8, ..Facts::default() };
+fn rival(name: &str) -> RivalFleet {
+    let facts = RivalFacts { min: 3, max: 8, ..RivalFacts::default() };
     let settings = named(name, &facts).unwrap_or_else(|refused| panic!("{refused}"));
-    Fleet::uniform(name, &settings, 1)
+    RivalFleet::uniform(name, &settings, 1)
 }
 
 #[test]

@@ -13,8 +13,8 @@ mod page;
 #[cfg(test)]
 mod tests;
 
-pub use names::{Kind, Metric, Part, Unit};
-pub use page::{Page, Sizes, Source};
+pub use names::{Metric, MetricKind, MetricPart, Unit};
+pub use page::{MetricsSource, Page, Sizes};
 
 use flyball_core::invariants::Invariant;
 use prometheus_client::encoding::text;
@@ -69,7 +69,7 @@ impl Metrics {
     }
 
     /// The same, and what this source has.
-    pub fn with(mut self, source: impl Source) -> Self {
+    pub fn with(mut self, source: impl MetricsSource) -> Self {
         self.registry.register_collector(Box::new(page::Collected(source)));
         self
     }

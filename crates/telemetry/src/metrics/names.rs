@@ -1,12 +1,12 @@
 //! The closed list of metrics.
 
-use Kind::{Counter, Gauge, Histogram, Info};
-use Part::{Every, Gateway, Operator};
+use MetricKind::{Counter, Gauge, Histogram, Info};
+use MetricPart::{Every, Gateway, Operator};
 use Unit::{Bytes, Count, Seconds};
 
 /// What kind of number a metric is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricKind {
     /// Only rises. Its name ends in `_total`.
     Counter,
     /// Rises and falls.
@@ -17,7 +17,7 @@ pub enum Kind {
     Info,
 }
 
-impl Kind {
+impl MetricKind {
     /// How the name of such a metric ends.
     pub const fn suffix(self) -> &'static str {
         match self {
@@ -51,7 +51,7 @@ pub enum Unit {
 
 /// Which processes write a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum MetricPart {
     /// All of them.
     Every,
     /// `flyball gateway`.

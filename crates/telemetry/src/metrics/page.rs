@@ -3,7 +3,7 @@
 //! A hot path keeps its own atomics: families that look a label up by its text under a lock cost
 //! more than the rest of counting. Such a part is a [`Source`] and is asked when the page is made.
 
-use super::names::{Kind, Metric};
+use super::names::{Metric, MetricKind};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
     DescriptorEncoder, EncodeLabel as _, EncodeLabelSet, LabelSetEncoder, MetricEncoder, NoLabelSet,
@@ -13,12 +13,12 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Something that has numbers for the page.
-pub trait Source: fmt::Debug + Send + Sync + 'static {
+pub trait MetricsSource: fmt::Debug + Send + Sync + 'static {
     /// Writes all of them, each metric once.
     fn write(&self, page: &mut Page<'_>) -> fmt::Result;
 }
 
-impl<S: Source> Source for Arc<S> {
+impl<S: MetricsSource> MetricsSource for Arc<S> {
     fn write(&self, page: &mut Page<'_>) -> fmt::Result {
         self.as_ref().write(page)
     }
@@ -45,7 +45,7 @@ impl Page<'_> {
         metric: Metric,
         series: impl IntoIterator<Item = (L, u64)>,
     ) -> fmt::Result {
-        debug_assert_eq!(metric.kind(), Kind::Counter);
+        debug_assert_eq!(metric.kind(), MetricKind::Counter);
         self.each(metric, MetricType::Counter, series, |encoder, value| {
             encoder.encode_counter::<NoLabelSet, _, f64>(value, None)
         })
@@ -57,7 +57,7 @@ impl Page<'_> {
         metric: Metric,
         series: impl IntoIterator<Item = (L, f64)>,
     ) -> fmt::Result {
-        debug_assert_eq!(metric.kind(), Kind::Gauge);
+        debug_assert_eq!(metric.kind(), MetricKind::Gauge);
         self.each(metric, MetricType::Gauge, series, |encoder, value| encoder.encode_gauge(value))
     }
 
@@ -67,7 +67,7 @@ impl Page<'_> {
         metric: Metric,
         series: impl IntoIterator<Item = (L, Sizes)>,
     ) -> fmt::Result {
-        debug_assert_eq!(metric.kind(), Kind::Histogram);
+        debug_assert_eq!(metric.kind(), MetricKind::Histogram);
         self.each(metric, MetricType::Histogram, series, |encoder, sizes| {
             let count = sizes.buckets.iter().map(|(_, count)| count).sum();
             encoder.encode_histogram::<NoLabelSet>(sizes.sum, count, &sizes.buckets, None)
@@ -101,7 +101,7 @@ impl Page<'_> {
 #[derive(Debug)]
 pub(super) struct Collected<S>(pub(super) S);
 
-impl<S: Source> Collector for Collected<S> {
+impl<S: MetricsSource> Collector for Collected<S> {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         self.0.write(&mut Page(encoder))
     }

@@ -32,7 +32,7 @@ fn everything_listed_is_written_and_everything_written_is_listed() {
         .filter(|line| !line.starts_with('#'))
         .filter_map(|line| line.split(['{', ' ']).next())
         .collect();
-    let every = || Metric::ALL.iter().filter(|metric| metric.part() == Part::Every);
+    let every = || Metric::ALL.iter().filter(|metric| metric.part() == MetricPart::Every);
     let listed: BTreeSet<_> = every().map(|metric| metric.name()).collect();
     assert_eq!(written, listed);
     for metric in every() {
@@ -66,7 +66,7 @@ fn the_build_is_named() {
 #[derive(Debug)]
 struct Odd;
 
-impl Source for Odd {
+impl MetricsSource for Odd {
     fn write(&self, page: &mut Page<'_>) -> fmt::Result {
         page.counter(Metric::GatewayRetries, [(["a\"b\\c\nd"], 3)])?;
         page.gauge(Metric::GatewayInFlight, [([""; 0], 2.0)])?;
@@ -98,9 +98,9 @@ fn the_reference_is_current() {
          Prometheus spells them.\n",
     );
     for (part, title) in [
-        (Part::Every, "Of every process"),
-        (Part::Gateway, "Of `flyball gateway`"),
-        (Part::Operator, "Of `flyball operator`"),
+        (MetricPart::Every, "Of every process"),
+        (MetricPart::Gateway, "Of `flyball gateway`"),
+        (MetricPart::Operator, "Of `flyball operator`"),
     ] {
         text += &format!(
             "\n## {title}\n\n| Name | Kind | Labels | What it says |\n|---|---|---|---|\n"

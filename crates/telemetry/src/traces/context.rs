@@ -2,7 +2,7 @@
 
 /// Which trace and which span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Context {
+pub struct TraceContext {
     /// The trace. Never zero.
     pub trace_id: u128,
     /// The span. Never zero.
@@ -11,7 +11,7 @@ pub struct Context {
     pub sampled: bool,
 }
 
-impl Context {
+impl TraceContext {
     /// Reads a `traceparent`. `None` for anything that the recommendation calls invalid; then a
     /// trace begins anew.
     pub fn parse(header: &str) -> Option<Self> {

@@ -11,7 +11,7 @@ mod context;
 #[cfg(test)]
 mod tests;
 
-pub use context::Context;
+pub use context::TraceContext;
 
 use opentelemetry::trace::{
     Event, SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState,
@@ -45,11 +45,11 @@ const SEND: Duration = Duration::from_secs(3);
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
     /// Which trace and which span this is.
-    pub context: Context,
+    pub context: TraceContext,
     /// The span that caused it.
     pub parent: Option<u64>,
     /// Whose side of a call it is.
-    pub side: Side,
+    pub side: SpanSide,
     /// What was done, in few words without values.
     pub name: Cow<'static, str>,
     /// From when.
@@ -66,7 +66,7 @@ pub struct Span {
 
 /// A side of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum SpanSide {
     /// That was called.
     Server,
     /// That calls.
@@ -274,11 +274,11 @@ fn data(span: Span, scope: &InstrumentationScope) -> SpanData {
             TraceState::NONE,
         ),
         parent_span_id: span.parent.map_or(SpanId::INVALID, SpanId::from),
-        parent_span_is_remote: span.parent.is_some() && span.side == Side::Server,
+        parent_span_is_remote: span.parent.is_some() && span.side == SpanSide::Server,
         span_kind: match span.side {
-            Side::Server => SpanKind::Server,
-            Side::Client => SpanKind::Client,
-            Side::Inside => SpanKind::Internal,
+            SpanSide::Server => SpanKind::Server,
+            SpanSide::Client => SpanKind::Client,
+            SpanSide::Inside => SpanKind::Internal,
         },
         name: span.name,
         start_time: span.start,

@@ -4,13 +4,13 @@ const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 #[test]
 fn a_traceparent_is_read_and_written() {
-    let context = Context::parse(PARENT).unwrap();
+    let context = TraceContext::parse(PARENT).unwrap();
     assert_eq!(context.trace_id, 0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736);
     assert_eq!(context.span_id, 0x00f0_67aa_0ba9_02b7);
     assert!(context.sampled);
     assert_eq!(context.header(), PARENT);
     let later = PARENT.replacen("00", "cc", 1) + "-what-comes-later";
-    assert_eq!(Context::parse(&later), Some(context));
+    assert_eq!(TraceContext::parse(&later), Some(context));
 }
 
 #[test]
@@ -32,16 +32,16 @@ fn what_the_recommendation_calls_invalid_is_no_parent() {
         zeros(3..35),
         zeros(36..52),
     ] {
-        assert_eq!(Context::parse(&wrong), None, "{wrong}");
+        assert_eq!(TraceContext::parse(&wrong), None, "{wrong}");
     }
 }
 
 fn span() -> Span {
     let now = SystemTime::UNIX_EPOCH;
     Span {
-        context: Context::parse(PARENT).unwrap(),
+        context: TraceContext::parse(PARENT).unwrap(),
         parent: None,
-        side: Side::Server,
+        side: SpanSide::Server,
         name: "chat".into(),
         start: now,
         end: now,

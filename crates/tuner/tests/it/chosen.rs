@@ -4,11 +4,11 @@ use flyball_core::snapshot::{Misses, Observed, ScalingBounds};
 use flyball_core::units::{Gpus, Replicas, Requests, Timestamp};
 use flyball_governor::Policy as Settings;
 use flyball_simulator::cold_start::ColdStart;
-use flyball_simulator::fluid::{Keep, Model, World, run};
+use flyball_simulator::fluid::{FluidModel, FluidWorld, Keep, run};
 use flyball_simulator::policies::Governor;
-use flyball_simulator::policy::{Order, Policy, Sight};
+use flyball_simulator::policy::{PolicyView, ScaleOrder, ScalingPolicy};
 use flyball_simulator::seconds::Seconds;
-use flyball_simulator::traffic::Load;
+use flyball_simulator::traffic::FlowLoad;
 use flyball_tuner::{Name, Tuned, Tuner};
 use std::collections::BTreeSet;
 
@@ -17,13 +17,13 @@ fn id() -> ModelId {
 }
 
 /// So many hours of requests per second, by the step.
-fn world(hours: f64, rate: impl Fn(f64) -> f64) -> World {
+fn world(hours: f64, rate: impl Fn(f64) -> f64) -> FluidWorld {
     let step = Seconds(5.0);
     let count = (3_600.0 * hours / step.get()) as usize;
     let requests: Vec<f32> = (0..count).map(|n| (5.0 * rate(5.0 * n as f64)) as f32).collect();
-    let model = Model {
+    let model = FluidModel {
         id: id(),
-        load: Load { step, work: requests.clone(), requests, masked: Vec::new() },
+        load: FlowLoad { step, work: requests.clone(), requests, masked: Vec::new() },
         per_replica: 2.0,
         pooling: Pooling::NONE,
         at_most: 2.0,
@@ -39,7 +39,7 @@ fn world(hours: f64, rate: impl Fn(f64) -> f64) -> World {
         initial: Replicas::new(12),
         attainment_per_million: 990_000,
     };
-    World {
+    FluidWorld {
         start: Timestamp::from_millis(0),
         models: vec![model],
         cold_start: ColdStart::Constant(Seconds(100.0)),
@@ -71,7 +71,7 @@ impl Watched {
     }
 }
 
-impl Policy for Watched {
+impl ScalingPolicy for Watched {
     fn name(&self) -> &str {
         "watched"
     }
@@ -80,7 +80,7 @@ impl Policy for Watched {
         self.tuned.interval()
     }
 
-    fn decide(&mut self, sight: &Sight<'_>) -> Order {
+    fn decide(&mut self, sight: &PolicyView<'_>) -> ScaleOrder {
         let mut snapshot = sight.snapshot.clone();
         if let (Some(missed), Some(model)) =
             ((self.spoil)(sight.now.get()), snapshot.models.get_mut(&id()))
@@ -89,7 +89,7 @@ impl Policy for Watched {
             let value = Misses { missed: Requests::new(value.missed.get() + missed), ..value };
             model.misses = Observed::Fresh { value, at };
         }
-        let order = self.tuned.decide(&Sight { snapshot: &snapshot, ..*sight });
+        let order = self.tuned.decide(&PolicyView { snapshot: &snapshot, ..*sight });
         let law = self.tuned.tuner().choice(&id()).expect("it looked").law;
         if self.laws.last() != Some(&law) {
             self.laws.push(law);
@@ -123,15 +123,15 @@ fn laws_change_seldom_and_neither_misses_nor_cost_are_much_above_the_governors_a
 
 #[test]
 fn the_choice_and_what_each_law_would_have_cost_stand_in_the_receipt() {
-    struct Last(Tuned, Option<Order>);
-    impl Policy for Last {
+    struct Last(Tuned, Option<ScaleOrder>);
+    impl ScalingPolicy for Last {
         fn name(&self) -> &str {
             "last"
         }
         fn interval(&self) -> Seconds {
             self.0.interval()
         }
-        fn decide(&mut self, sight: &Sight<'_>) -> Order {
+        fn decide(&mut self, sight: &PolicyView<'_>) -> ScaleOrder {
             let order = self.0.decide(sight);
             self.1 = Some(order.clone());
             order
@@ -139,7 +139,7 @@ fn the_choice_and_what_each_law_would_have_cost_stand_in_the_receipt() {
     }
     let mut last = Last(Tuned::new(Settings::default()), None);
     run(&world(3.0, waves), &mut last);
-    let Some(Order::Decision(decision)) = last.1 else { panic!("the governor decides") };
+    let Some(ScaleOrder::Decision(decision)) = last.1 else { panic!("the governor decides") };
     let law = decision.models[0].receipt.law.as_ref().expect("there was a trial");
     let names: BTreeSet<String> = law.tried.iter().map(|one| one.name.clone()).collect();
     assert_eq!(names, Name::ALL.iter().map(Name::to_string).collect());

@@ -6,16 +6,18 @@ use super::section::{Figure, Section};
 use crate::figures::Op;
 use anyhow::{Context, Result};
 use flyball_perf::architecture::Architecture;
-use flyball_perf::catalog::{Catalog, Purchase};
+use flyball_perf::catalog::{Catalog, PriceKind};
 use flyball_perf::coefficients::Coefficients;
 use flyball_perf::engine::Engine;
 use flyball_perf::layout::ServingLayout;
 use flyball_perf::models;
 use flyball_perf::precision::Dtype;
-use flyball_perf::search::serve::{Knowledge, Part, ServeObjective, ServeQuestion, Targets, serve};
-use flyball_perf::serving::batch::{Batch, Step as _};
-use flyball_perf::serving::fold::Replica;
-use flyball_perf::serving::steady::Shape;
+use flyball_perf::search::serve::{
+    Knowledge, OfferedPart, ServeObjective, ServeQuestion, Targets, serve,
+};
+use flyball_perf::serving::batch::{Batch, StepTime as _};
+use flyball_perf::serving::fold::ServingReplica;
+use flyball_perf::serving::steady::RequestShape;
 use flyball_perf::serving::step::StepModel;
 use std::hint::black_box;
 use std::time::Instant;
@@ -60,7 +62,7 @@ fn best(mut run: impl FnMut()) -> f64 {
 fn step_seconds(catalog: &Catalog) -> Result<f64> {
     let model = model("deepseek-v3")?;
     let accelerator = catalog.accelerator("h200")?;
-    let replica = Replica {
+    let replica = ServingReplica {
         model: &model,
         accelerator,
         layout: ServingLayout::tensor(8),
@@ -82,18 +84,18 @@ fn rank_seconds(catalog: &Catalog) -> Result<f64> {
     let model = model("deepseek-v3")?;
     let priced = |accelerator| {
         let accelerator: &flyball_perf::hardware::Accelerator = accelerator;
-        Part::priced(catalog, accelerator, None, Purchase::OnDemand)
+        OfferedPart::priced(catalog, accelerator, None, PriceKind::OnDemand)
     };
     // Parts on which the model fits, so that no layout is ruled out cheaply.
     let large = ["h200", "b200", "b300-sxm", "mi300x"];
-    let large: Vec<Part<'_>> =
+    let large: Vec<OfferedPart<'_>> =
         large.iter().map(|name| Ok(priced(catalog.accelerator(name)?))).collect::<Result<_>>()?;
-    let parts: Vec<Part<'_>> = large.iter().cloned().cycle().take(240).collect();
+    let parts: Vec<OfferedPart<'_>> = large.iter().cloned().cycle().take(240).collect();
     let question = ServeQuestion {
         model: &model,
         engine: Engine::Vllm,
         cache: Dtype::Bf16,
-        shape: Shape::uniform(1500.0, 300.0),
+        shape: RequestShape::uniform(1500.0, 300.0),
         rate: 50.0,
         targets: Targets { ttft_p95: Some(2.0), itl_p95: Some(0.1), tpot: None },
         parts: &parts,

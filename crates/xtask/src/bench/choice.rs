@@ -5,8 +5,10 @@
 
 use super::pace::processor_seconds;
 use flyball_core::units::Tokens;
-use flyball_routing::shadow::{Arrival, Listed, Trial};
-use flyball_routing::{Ask, Availability, Endpoint, Policy, Ring, Seen, Weights, choose};
+use flyball_routing::shadow::{Listed, ShadowArrival, ShadowTrial};
+use flyball_routing::{
+    Availability, Endpoint, ObservedEndpoints, Ring, RoutingPolicy, RoutingRequest, Weights, choose,
+};
 use std::hint::black_box;
 use std::time::Duration;
 
@@ -50,12 +52,12 @@ fn choice_us(count: u64) -> f64 {
         speed_per_thousand: 1_000,
     };
     let endpoints: Vec<Endpoint> = (0..count).map(endpoint).collect();
-    let (ring, mut seen) = (Ring::new(0..count), Seen::new(65_536));
+    let (ring, mut seen) = (Ring::new(0..count), ObservedEndpoints::new(65_536));
     best_us(200, 200, |key| {
         let prefixes: [u64; 64] = std::array::from_fn(|block| key << 8 | block as u64);
         let past = seen.look(&prefixes, endpoints.len());
         let prompt = Tokens::new(1_000);
-        let ask = Ask { prefixes: &prefixes, block_tokens: 64, past, prompt, key };
+        let ask = RoutingRequest { prefixes: &prefixes, block_tokens: 64, past, prompt, key };
         if let Some(picked) = choose(&ring, |place| endpoints[place], &ask, &Weights::DEFAULT) {
             seen.sent(&prefixes, endpoints[picked.endpoint].key);
         }
@@ -66,7 +68,7 @@ fn paper_us(count: u64) -> f64 {
     const BLOCK: u32 = 256;
     let listed: Vec<Listed> =
         (0..count).map(|key| Listed { key: key * 1_000_003, open: true }).collect();
-    let mut trial = Trial::new(Policy::Prefix, &Policy::ALL, BLOCK);
+    let mut trial = ShadowTrial::new(RoutingPolicy::Prefix, &RoutingPolicy::ALL, BLOCK);
     trial.list(&listed);
     best_us(5, 2_000, |number| {
         let at = Duration::from_millis(number * 50);
@@ -74,7 +76,7 @@ fn paper_us(count: u64) -> f64 {
         let prefixes: [u64; 48] = std::array::from_fn(|block| who << 8 | block as u64);
         let (prompt, output) = (Tokens::new(48 * u64::from(BLOCK)), Tokens::new(100));
         let arrival =
-            Arrival { prefixes: &prefixes, block_tokens: BLOCK, prompt, output, key: number };
+            ShadowArrival { prefixes: &prefixes, block_tokens: BLOCK, prompt, output, key: number };
         trial.arrive(at, number, &arrival, listed[(number % count) as usize].key);
         trial.first(at + Duration::from_millis(40), number);
         trial.end(at + Duration::from_millis(45), number, Some(50));

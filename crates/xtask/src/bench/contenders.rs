@@ -1,10 +1,10 @@
 //! Who competes: the governor, and every rival at its defaults and over its grid of settings.
 
-use flyball_simulator::fluid::{Model, World};
-use flyball_simulator::policy::Policy;
-use flyball_simulator::rivals::{Facts, Fleet, NAMES, Settings, grid, named};
+use flyball_simulator::fluid::{FluidModel, FluidWorld};
+use flyball_simulator::policy::ScalingPolicy;
+use flyball_simulator::rivals::{NAMES, RivalFacts, RivalFleet, RivalSettings, grid, named};
 use flyball_simulator::seconds::Seconds;
-use flyball_simulator::tune::{self, Candidate, Tried};
+use flyball_simulator::tune::{self, TuneCandidate, TuneResult};
 use flyball_tuner::Tuned;
 
 pub(super) const GOVERNOR: &str = "governor";
@@ -12,27 +12,29 @@ pub(super) const GOVERNOR: &str = "governor";
 /// The rivals of one world.
 pub(super) struct Rivals {
     /// Each at its published defaults.
-    pub(super) defaults: Vec<Candidate>,
+    pub(super) defaults: Vec<TuneCandidate>,
     /// The settings worth trying, one list per rival.
-    pub(super) tuned: Vec<Vec<Candidate>>,
+    pub(super) tuned: Vec<Vec<TuneCandidate>>,
 }
 
 /// Every rival, told what an operator would know after the training week. They see nothing of the
 /// test week.
-pub(super) fn rivals(training: &World) -> Rivals {
+pub(super) fn rivals(training: &FluidWorld) -> Rivals {
     rivals_among(training, NAMES)
 }
 
 /// Some rivals. In a world of several models each model has its own law, with the same place in
 /// the grid.
-pub(super) fn rivals_among(training: &World, names: &[&str]) -> Rivals {
-    let facts: Vec<Facts> = training.models.iter().map(|model| facts(model, training)).collect();
+pub(super) fn rivals_among(training: &FluidWorld, names: &[&str]) -> Rivals {
+    let facts: Vec<RivalFacts> =
+        training.models.iter().map(|model| facts(model, training)).collect();
     let default = |name: &&str| {
-        let each: Result<Vec<Settings>, _> = facts.iter().map(|facts| named(name, facts)).collect();
+        let each: Result<Vec<RivalSettings>, _> =
+            facts.iter().map(|facts| named(name, facts)).collect();
         Some(candidate(name, each.ok()?))
     };
-    let tuned = |name: &&str| -> Vec<Candidate> {
-        let grids: Vec<Vec<Settings>> = facts.iter().map(|facts| grid(name, facts)).collect();
+    let tuned = |name: &&str| -> Vec<TuneCandidate> {
+        let grids: Vec<Vec<RivalSettings>> = facts.iter().map(|facts| grid(name, facts)).collect();
         let places = grids.iter().map(Vec::len).min().unwrap_or(0);
         let place = |at: usize| grids.iter().map(|grid| grid[at].clone()).collect();
         (0..places).map(|at| candidate(name, place(at))).collect()
@@ -45,8 +47,8 @@ pub(super) fn rivals_among(training: &World, names: &[&str]) -> Rivals {
 
 /// What a setting comes to. One that runs away within its first day (some laws on queues order all
 /// they may have and give it back, over and over) is not replayed to the end.
-pub(super) fn tried(candidate: &Candidate, worlds: &[World]) -> Tried {
-    let day = |world: &World| {
+pub(super) fn tried(candidate: &TuneCandidate, worlds: &[FluidWorld]) -> TuneResult {
+    let day = |world: &FluidWorld| {
         let mut day = world.clone();
         for model in &mut day.models {
             let steps = (Seconds::DAY.get() / model.load.step.get()) as usize;
@@ -58,7 +60,7 @@ pub(super) fn tried(candidate: &Candidate, worlds: &[World]) -> Tried {
     let first = tune::try_on(candidate, &worlds.iter().map(day).take(1).collect::<Vec<_>>());
     let models = worlds.first().map_or(1, |world| world.models.len()) as f64;
     if first.gpu_hours > models * RUNAWAY_GPU_HOURS {
-        return Tried { gpu_hours: f64::INFINITY, missed: 1.0 };
+        return TuneResult { gpu_hours: f64::INFINITY, missed: 1.0 };
     }
     tune::try_on(candidate, worlds)
 }
@@ -67,22 +69,22 @@ pub(super) fn tried(candidate: &Candidate, worlds: &[World]) -> Tried {
 const RUNAWAY_GPU_HOURS: f64 = 1.5 * 66.0 * 23.0;
 
 /// The governor with an empty memory.
-pub(super) fn governor() -> Box<dyn Policy> {
+pub(super) fn governor() -> Box<dyn ScalingPolicy> {
     Box::new(Tuned::new(flyball_governor::Policy::default()))
 }
 
-fn candidate(name: &str, settings: Vec<Settings>) -> Candidate {
+fn candidate(name: &str, settings: Vec<RivalSettings>) -> TuneCandidate {
     let policy = name.to_owned();
-    let setting = settings.first().map_or_else(String::new, Settings::label);
-    let make = move || -> Box<dyn Policy> {
-        let laws = settings.iter().map(Settings::law).collect();
-        Box::new(Fleet::new(policy.clone(), laws))
+    let setting = settings.first().map_or_else(String::new, RivalSettings::label);
+    let make = move || -> Box<dyn ScalingPolicy> {
+        let laws = settings.iter().map(RivalSettings::law).collect();
+        Box::new(RivalFleet::new(policy.clone(), laws))
     };
-    Candidate { policy: name.to_owned(), setting, make: Box::new(make) }
+    TuneCandidate { policy: name.to_owned(), setting, make: Box::new(make) }
 }
 
 /// What an operator knows of one model.
-pub(super) fn facts(model: &Model, world: &World) -> Facts {
+pub(super) fn facts(model: &FluidModel, world: &FluidWorld) -> RivalFacts {
     let (prompt, _) = model.tokens;
     let minute = (60.0 / model.load.step.get()).round() as usize;
     let rate = |(index, chunk): (u32, &[f32])| {
@@ -91,7 +93,7 @@ pub(super) fn facts(model: &Model, world: &World) -> Facts {
     };
     let week: Vec<(Seconds, f64)> =
         (0..).zip(model.load.requests.chunks(minute)).map(rate).collect();
-    Facts {
+    RivalFacts {
         replica_per_second: model.per_replica,
         prompt_tokens_per_second: model.per_replica * prompt,
         prompt_tokens: prompt,
@@ -101,7 +103,7 @@ pub(super) fn facts(model: &Model, world: &World) -> Facts {
         cold_start: world.cold_start.quantile(0.5),
         min: model.bounds.min.get(),
         max: model.bounds.max.get(),
-        ..Facts::default()
+        ..RivalFacts::default()
     }
     .with_week(&week)
 }

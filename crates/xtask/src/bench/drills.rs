@@ -4,8 +4,8 @@ use super::contenders;
 use super::spread::Spread;
 use crate::parallel;
 use anyhow::{Context, Result, bail};
-use flyball_simulator::cluster::{Run, Stats, fuzz, run};
-use flyball_simulator::scenario::{Scenario, Verdict};
+use flyball_simulator::cluster::{ClusterRun, Stats, fuzz, run};
+use flyball_simulator::scenario::{Scenario, ScenarioVerdict};
 use flyball_simulator::traffic::Trace;
 use flyball_simulator::traffic::load::{self, Traffic};
 use std::fs;
@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 pub(super) struct Drill {
     pub(super) name: String,
     pub(super) about: String,
-    pub(super) verdict: Verdict,
-    pub(super) run: Run,
+    pub(super) verdict: ScenarioVerdict,
+    pub(super) run: ClusterRun,
 }
 
 /// Every scenario in `scenarios/`, in order of name. Those that replay a trace that is not there
@@ -86,7 +86,7 @@ pub(super) fn read(path: &Path) -> Result<Scenario> {
     }
 }
 
-fn play(scenario: &Scenario, shared: Option<&Path>) -> Result<(Verdict, Run)> {
+fn play(scenario: &Scenario, shared: Option<&Path>) -> Result<(ScenarioVerdict, ClusterRun)> {
     let trace = |name: &str| -> Result<Trace, String> {
         let shared = shared.ok_or("there are no traces beside the checkout")?;
         let loaded = load::open(&shared.join("traces").join(name)).map_err(|e| e.to_string())?;

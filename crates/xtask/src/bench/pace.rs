@@ -4,7 +4,7 @@ use super::contenders;
 use super::spread::median;
 use super::worlds::{Part, Source, cold_starts, world};
 use flyball_simulator::fluid::run;
-use flyball_simulator::policy::{Order, Policy, Sight};
+use flyball_simulator::policy::{PolicyView, ScaleOrder, ScalingPolicy};
 use flyball_simulator::seconds::Seconds;
 use std::time::Instant;
 
@@ -36,11 +36,11 @@ pub(super) fn measure(sources: &[Source]) -> Pace {
 
 /// Times each decision. The middle of them is free of what else the machine does.
 struct Timed {
-    inner: Box<dyn Policy>,
+    inner: Box<dyn ScalingPolicy>,
     micros: Vec<f64>,
 }
 
-impl Policy for Timed {
+impl ScalingPolicy for Timed {
     fn name(&self) -> &str {
         self.inner.name()
     }
@@ -49,7 +49,7 @@ impl Policy for Timed {
         self.inner.interval()
     }
 
-    fn decide(&mut self, sight: &Sight<'_>) -> Order {
+    fn decide(&mut self, sight: &PolicyView<'_>) -> ScaleOrder {
         let before = Instant::now();
         let order = self.inner.decide(sight);
         let models = sight.readings.len().max(1) as f64;

@@ -7,10 +7,10 @@ use super::worlds::{Part, Source, cold_starts, world};
 use super::yardstick;
 use crate::parallel;
 use flyball_simulator::cold_start::ColdStart;
-use flyball_simulator::fluid::{Pool, Training, World, run};
+use flyball_simulator::fluid::{FluidPool, FluidWorld, Training, run};
 use flyball_simulator::score::Outcome;
 use flyball_simulator::seconds::Seconds;
-use flyball_simulator::tune::{self, Candidate, Tried};
+use flyball_simulator::tune::{self, TuneCandidate, TuneResult};
 use std::fmt::Write as _;
 
 /// A replica on an accelerator that is there: llm-d measured 4.0 s for a hot start of a 32B model.
@@ -65,8 +65,8 @@ pub(super) fn shared(sources: &[Source], seeds: u64) -> Vec<Shared> {
 
 fn one(sources: &[Source], name: &str, cold: &ColdStart, seeds: u64) -> Shared {
     let all: Vec<&Source> = sources.iter().collect();
-    let worlds = |idle, part, seeds: std::ops::Range<u64>| -> Vec<World> {
-        let pool = Pool { swap: SWAP, idle, fixed: None, training: None };
+    let worlds = |idle, part, seeds: std::ops::Range<u64>| -> Vec<FluidWorld> {
+        let pool = FluidPool { swap: SWAP, idle, fixed: None, training: None };
         seeds.map(|seed| world(&all, cold, Some(pool.clone()), part, seed)).collect()
     };
     let mut rivals = Vec::new();
@@ -74,7 +74,7 @@ fn one(sources: &[Source], name: &str, cold: &ColdStart, seeds: u64) -> Shared {
         let training = worlds(idle, Part::Training, 1000..1001);
         let later = worlds(idle, Part::Later, 1..1 + seeds);
         for settings in contenders::rivals_among(&training[0], STRONGEST).tuned {
-            let tried: Vec<Tried> =
+            let tried: Vec<TuneResult> =
                 settings.iter().map(|one| contenders::tried(one, &training)).collect();
             let Some(best) = tune::best(&tried, ALLOWED) else { continue };
             rivals.push(on(&settings[best], &later, idle));
@@ -94,7 +94,7 @@ fn one(sources: &[Source], name: &str, cold: &ColdStart, seeds: u64) -> Shared {
     }
 }
 
-fn on(candidate: &Candidate, weeks: &[World], idle: Seconds) -> Contender {
+fn on(candidate: &TuneCandidate, weeks: &[FluidWorld], idle: Seconds) -> Contender {
     let outcomes: Vec<Outcome> =
         weeks.iter().map(|world| run(world, (candidate.make)().as_mut())).collect();
     let setting = format!("{}, idle nodes kept {idle}", candidate.setting);
@@ -108,7 +108,7 @@ pub(super) fn lent(sources: &[Source], seeds: u64) -> Lent {
     let peak = yardstick::pooled_peak(&world(&all, cold, None, Part::Test, 1));
     let outcomes = |lends: bool| -> Vec<Outcome> {
         let training = lends.then_some(Training { take_back: TAKE_BACK });
-        let pool = Pool { swap: SWAP, idle: IDLE[1], fixed: Some(peak), training };
+        let pool = FluidPool { swap: SWAP, idle: IDLE[1], fixed: Some(peak), training };
         let worlds =
             (1..1 + seeds).map(|seed| world(&all, cold, Some(pool.clone()), Part::Test, seed));
         worlds.map(|world| run(&world, contenders::governor().as_mut())).collect()

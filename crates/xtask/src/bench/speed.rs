@@ -7,7 +7,9 @@
 use anyhow::{Context, Result};
 use flyball_perf::layout::ServingLayout;
 use flyball_perf::serving::step::StepModel;
-use flyball_simulator::engine::{Arrival, Engine, Pace, Settings, Tally, compare};
+use flyball_simulator::engine::{
+    Arrival, EngineSettings, EngineTally, Pace, SimulatedEngine, compare,
+};
 use flyball_simulator::seconds::Seconds;
 use flyball_simulator::traffic::Trace;
 use std::time::Instant;
@@ -63,8 +65,9 @@ fn play(
     times: u32,
     model: &StepModel,
     pace: Pace,
-) -> Result<(Tally, f64, Vec<f64>)> {
-    let mut engine = Engine::new(Settings::vllm(256, 8192, BLOCKS), model.clone(), pace);
+) -> Result<(EngineTally, f64, Vec<f64>)> {
+    let mut engine =
+        SimulatedEngine::new(EngineSettings::vllm(256, 8192, BLOCKS), model.clone(), pace);
     let length = trace.requests.last().map_or(0.0, |last| last.at.get()) + 1.0;
     let mut ends = Vec::with_capacity(3 * trace.requests.len() * times as usize);
     let mut id = 0;

@@ -13,13 +13,15 @@ use flyball_perf::catalog::Catalog;
 use flyball_perf::coefficients::Coefficients;
 use flyball_perf::engine::Engine as Kind;
 use flyball_perf::layout::ServingLayout;
-use flyball_perf::memory::serving::{Budget, Replica as Memory};
+use flyball_perf::memory::serving::{Budget, ReplicaMemory as Memory};
 use flyball_perf::models;
 use flyball_perf::precision::Dtype;
 use flyball_perf::serving::batch::Batch;
-use flyball_perf::serving::fold::Replica;
+use flyball_perf::serving::fold::ServingReplica;
 use flyball_perf::serving::step::StepModel;
-use flyball_simulator::engine::{Arrival, Engine, Event, Pace, Scheduler, Settings, What};
+use flyball_simulator::engine::{
+    Arrival, EngineSettings, Event, Pace, Scheduler, SimulatedEngine, What,
+};
 use flyball_simulator::seconds::Seconds;
 use serde_json::Value;
 use std::fs;
@@ -168,7 +170,7 @@ fn requests(text: &str) -> Result<Vec<Served>> {
 
 /// The replica of a run.
 struct Setup {
-    settings: Settings,
+    settings: EngineSettings,
     step: StepModel,
     copies: u32,
 }
@@ -211,10 +213,10 @@ impl Setup {
         };
         let counted = meta["kv_cache"]["num_gpu_blocks"].as_u64().map(|blocks| blocks as u32);
         let (engine, cache) = (Kind::Vllm, Dtype::Bf16);
-        let replica = Replica { model: &model, accelerator, layout, engine, cache };
+        let replica = ServingReplica { model: &model, accelerator, layout, engine, cache };
         let step = StepModel::new(&replica, &kernels, &Coefficients::serving())?;
         let blocks = counted.unwrap_or_else(estimated);
-        Ok(Self { settings: Settings::vllm(sequences, batched_tokens, blocks), step, copies })
+        Ok(Self { settings: EngineSettings::vllm(sequences, batched_tokens, blocks), step, copies })
     }
 
     fn simulate(&self, served: &[Served]) -> Result<Vec<Served>> {
@@ -230,7 +232,7 @@ impl Setup {
         if self.copies > 1 {
             self.together(served, &mut note);
         } else {
-            let mut engine = Engine::new(self.settings, self.step.clone(), Pace::Skipping);
+            let mut engine = SimulatedEngine::new(self.settings, self.step.clone(), Pace::Skipping);
             for (id, one) in served.iter().enumerate() {
                 engine.advance(Seconds(one.at), &mut note);
                 engine

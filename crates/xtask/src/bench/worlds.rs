@@ -4,9 +4,9 @@ use flyball_core::pooling::Pooling;
 use flyball_core::snapshot::ScalingBounds;
 use flyball_core::units::{Gpus, Replicas, Timestamp};
 use flyball_simulator::cold_start::ColdStart;
-use flyball_simulator::fluid::{Keep, Model, Pool, World};
+use flyball_simulator::fluid::{FluidModel, FluidPool, FluidWorld, Keep};
 use flyball_simulator::seconds::Seconds;
-use flyball_simulator::traffic::{Load, Rates};
+use flyball_simulator::traffic::{FlowLoad, TrafficRates};
 
 /// The step of the flow. The shortest cold start is 5 s.
 pub(super) const STEP: Seconds = Seconds(5.0);
@@ -20,7 +20,7 @@ const MOST: u32 = 132;
 /// A source of traffic.
 pub(super) struct Source {
     pub(super) name: String,
-    pub(super) rates: Rates,
+    pub(super) rates: TrafficRates,
     /// Mean tokens of a prompt and of an answer.
     pub(super) tokens: (f64, f64),
 }
@@ -52,12 +52,12 @@ pub(super) enum Part {
 pub(super) fn world(
     sources: &[&Source],
     cold_start: &ColdStart,
-    pool: Option<Pool>,
+    pool: Option<FluidPool>,
     part: Part,
     seed: u64,
-) -> World {
+) -> FluidWorld {
     let models = (0..).zip(sources).map(|(index, source)| model(source, part, seed * 97 + index));
-    World {
+    FluidWorld {
         start: Timestamp::from_millis(0),
         models: models.collect(),
         cold_start: cold_start.clone(),
@@ -74,8 +74,8 @@ pub(super) fn world(
     }
 }
 
-fn model(source: &Source, part: Part, seed: u64) -> Model {
-    let both = Load::from_rates(&source.rates, STEP, seed);
+fn model(source: &Source, part: Part, seed: u64) -> FluidModel {
+    let both = FlowLoad::from_rates(&source.rates, STEP, seed);
     let per_replica = both.mean_rate() / MEAN_REPLICAS;
     let week = (WEEK.get() / STEP.get()) as usize;
     let load = match part {
@@ -89,7 +89,7 @@ fn model(source: &Source, part: Part, seed: u64) -> Model {
     let minute = (60.0 / STEP.get()) as usize;
     let first: f64 = load.requests.iter().take(minute).map(|one| f64::from(*one)).sum();
     let initial = (first / 60.0 / per_replica * 1.3).ceil().max(1.0) as u32;
-    Model {
+    FluidModel {
         id: format!("bench/{}", source.name).parse().expect("source names are names"),
         load,
         per_replica,

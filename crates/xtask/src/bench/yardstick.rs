@@ -3,34 +3,34 @@
 //! Its need is the mean of each minute, rounded up to whole replicas: what it must have so that
 //! nothing waits beyond the minute. It pays every start in full, as the policies do.
 
-use flyball_simulator::clairvoyant::layers::{Ask, cheapest};
-use flyball_simulator::fluid::{Model, World};
+use flyball_simulator::clairvoyant::layers::{LayerRequest, cheapest};
+use flyball_simulator::fluid::{FluidModel, FluidWorld};
 use flyball_simulator::seconds::Seconds;
 
 /// Hours of one model alone, over the scored part.
-pub(super) fn alone(world: &World) -> f64 {
+pub(super) fn alone(world: &FluidWorld) -> f64 {
     world.models.iter().map(|model| hours(&need(model, world), world)).sum()
 }
 
 /// Hours of all models together on accelerators that swap freely.
-pub(super) fn pooled(world: &World) -> f64 {
+pub(super) fn pooled(world: &FluidWorld) -> f64 {
     hours(&sums(world), world)
 }
 
 /// The most that all models need together.
-pub(super) fn pooled_peak(world: &World) -> u32 {
+pub(super) fn pooled_peak(world: &FluidWorld) -> u32 {
     sums(world).into_iter().filter(|one| !one.is_nan()).fold(0.0, f64::max) as u32
 }
 
 /// Whole replicas of all models together, by minute; not a number where any is masked.
-fn sums(world: &World) -> Vec<f64> {
+fn sums(world: &FluidWorld) -> Vec<f64> {
     let each: Vec<Vec<f64>> = world.models.iter().map(|model| need(model, world)).collect();
     let minutes = each.iter().map(Vec::len).min().unwrap_or(0);
     (0..minutes).map(|minute| each.iter().map(|model| model[minute].ceil()).sum()).collect()
 }
 
 /// Work of each scored minute, in replicas; not a number where it is masked.
-fn need(model: &Model, world: &World) -> Vec<f64> {
+fn need(model: &FluidModel, world: &FluidWorld) -> Vec<f64> {
     let load = &model.load;
     let steps = (60.0 / load.step.get()).round() as usize;
     let from = (world.unscored.get() / load.step.get()).round() as usize;
@@ -44,10 +44,10 @@ fn need(model: &Model, world: &World) -> Vec<f64> {
     minutes.map(one).collect()
 }
 
-fn hours(need: &[f64], world: &World) -> f64 {
+fn hours(need: &[f64], world: &FluidWorld) -> f64 {
     let masked: Vec<bool> = need.iter().map(|one| one.is_nan()).collect();
     let whole: Vec<u32> = need.iter().map(|one| one.ceil().max(1.0) as u32).collect();
-    let plan = cheapest(&Ask {
+    let plan = cheapest(&LayerRequest {
         need: &whole,
         masked: &masked,
         step: Seconds::MINUTE,

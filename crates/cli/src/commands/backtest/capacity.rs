@@ -7,17 +7,17 @@ use flyball_core::pooling::Pooling;
 use flyball_core::snapshot::Objectives;
 use flyball_core::units::Micros;
 use flyball_estimator::reading::Paces;
-use flyball_perf::catalog::{Catalog, Purchase};
+use flyball_perf::catalog::{Catalog, PriceKind};
 use flyball_perf::hardware::Accelerator;
 use flyball_perf::search::serve::{
-    Choice, Knowledge, Part, ServeObjective, ServeQuestion, Targets, serve,
+    Knowledge, OfferedPart, ServeChoice, ServeObjective, ServeQuestion, Targets, serve,
 };
-use flyball_perf::serving::capacity::{self, Told, Work};
-use flyball_perf::serving::fold::Replica;
-use flyball_perf::serving::steady::{Shape, at_rate, most_running};
+use flyball_perf::serving::capacity::{self, CapacityPrediction, ReplicaWork};
+use flyball_perf::serving::fold::ServingReplica;
+use flyball_perf::serving::steady::{RequestShape, at_rate, most_running};
 use flyball_perf::serving::step::StepModel;
 use flyball_simulator::cluster::{Speed, StepSpeed};
-use flyball_simulator::engine::Settings;
+use flyball_simulator::engine::EngineSettings;
 use flyball_simulator::knee::{Knee, fleet, knee, like};
 use flyball_simulator::traffic::Trace;
 use flyball_simulator::traffic::load::Traffic;
@@ -35,7 +35,7 @@ pub(super) struct Capacity {
     /// Requests per second that none exceeds: while a queue stands, or as one of very many.
     pub(super) at_most: f64,
     /// The same as whoever decides is told it: time and room apart.
-    pub(super) told: Told,
+    pub(super) told: CapacityPrediction,
     /// How much more each of many carries.
     pub(super) pooling: Pooling,
     /// Of a million parts of its work, those that are reading, if known.
@@ -78,7 +78,7 @@ pub(super) fn given(per_second: f64, args: &ReplayArgs, tokens: (f64, f64)) -> C
     Capacity {
         per_second,
         at_most: per_second,
-        told: Told { rate: per_second, held: None },
+        told: CapacityPrediction { rate: per_second, held: None },
         pooling: Pooling::NONE,
         reading_per_million: None,
         unavoidable: 0.0,
@@ -101,12 +101,12 @@ pub(super) fn predicted(
     gpu: &str,
     args: &ReplayArgs,
     catalog: &Catalog,
-    shape: Shape,
+    shape: RequestShape,
     part: &Traffic,
 ) -> Result<Capacity, Failure> {
     let model = Model::load(name, &args.formats)?;
     let accelerator = catalog::accelerator(catalog, gpu, "flyball backtest --gpu")?;
-    let parts = [Part::priced(catalog, accelerator, None, Purchase::OnDemand)];
+    let parts = [OfferedPart::priced(catalog, accelerator, None, PriceKind::OnDemand)];
     let offer = parts[0].offer(args.tensor);
     let knowledge = Knowledge::builtin();
     let question = ServeQuestion {
@@ -142,7 +142,7 @@ pub(super) fn predicted(
     let pooled = fleet(&speed, &requests, &objectives(args), Pooling::FLEET).ok_or_else(unknown)?;
     let pooling = Pooling::between(knee.per_second, pooled.per_second);
     let at = at_rate(&speed.step, &shape, &limits, knee.per_second.min(at_most));
-    let work = at.map(|at| Work::of(&speed.step, &shape, &at));
+    let work = at.map(|at| ReplicaWork::of(&speed.step, &shape, &at));
     let price = offer.map(|offer| offer.price.amount().micros() as f64 / 1e6);
     let (told, paces) = told(&speed, &shape, &objectives(args), &knee);
     Ok(Capacity {
@@ -167,14 +167,19 @@ pub(super) fn predicted(
 
 /// What whoever decides is told of it, as the operator is: how much sooner room ends than time is worked out, all else is
 /// what the replay found.
-fn told(speed: &Speed, shape: &Shape, objectives: &Objectives, knee: &Knee) -> (Told, Paces) {
+fn told(
+    speed: &Speed,
+    shape: &RequestShape,
+    objectives: &Objectives,
+    knee: &Knee,
+) -> (CapacityPrediction, Paces) {
     let limits = speed.limits();
     let carried = capacity::carried(&speed.step, &limits, shape, objectives);
     let timely = capacity::in_time(&speed.step, &limits, shape, objectives);
     let (more, slower) = carried.zip(timely).map_or((1.0, 1.0), |(carried, timely)| {
         (timely.rate / carried.rate, (timely.tpot / carried.tpot).max(1.0))
     });
-    let told = Told::of(knee.per_second, more, knee.held);
+    let told = CapacityPrediction::of(knee.per_second, more, knee.held);
     let full = if told.held.is_some() { slower * knee.pace } else { knee.pace };
     (told, Paces { idle: speed.idle_pace(shape), full, carried: knee.pace })
 }
@@ -190,7 +195,7 @@ pub(super) fn objectives(args: &ReplayArgs) -> Objectives {
 }
 
 /// Requests like those of the traffic: its own where it has single ones, and else drawn.
-fn sample(part: &Traffic, shape: &Shape) -> Trace {
+fn sample(part: &Traffic, shape: &RequestShape) -> Trace {
     match part {
         Traffic::Trace(trace) => trace.clone(),
         Traffic::Rates(_) => like(shape),
@@ -201,11 +206,11 @@ fn sample(part: &Traffic, shape: &Shape) -> Trace {
 fn speed(
     model: &Model,
     accelerator: &Accelerator,
-    choice: &Choice,
+    choice: &ServeChoice,
     args: &ReplayArgs,
     knowledge: &Knowledge,
 ) -> Option<Speed> {
-    let replica = Replica {
+    let replica = ServingReplica {
         model: &model.architecture,
         accelerator,
         layout: choice.layout,
@@ -216,7 +221,7 @@ fn speed(
     let step = StepModel::new(&replica, &kernels, &knowledge.coefficients).ok()?;
     // 16 tokens are a block.
     let blocks = u32::try_from(choice.memory.cache_tokens.point().get() / 16).ok()?;
-    let settings = Settings::vllm(SEQUENCES, choice.chunk, blocks);
+    let settings = EngineSettings::vllm(SEQUENCES, choice.chunk, blocks);
     Some(Speed { step: StepSpeed::Modelled(Arc::new(step)), settings })
 }
 

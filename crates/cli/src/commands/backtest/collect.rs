@@ -1,7 +1,7 @@
 //! From what the simulator scored to what is shown: means and intervals over the seeds, causes of
 //! cost, and time series short enough to draw.
 
-use flyball_simulator::score::{ModelOutcome, Moment, Outcome};
+use flyball_simulator::score::{ModelOutcome, Outcome, TimelineMoment};
 
 use super::answer::{
     CausesView, ComparisonView, DecisionView, HullView, ModelView, PolicyModelView, PolicyView,
@@ -156,7 +156,7 @@ fn worst(outcome: &Outcome) -> WorstView {
         a.worst_five_minutes.total_cmp(&b.worst_five_minutes)
     };
     let Some(model) = outcome.models.iter().max_by(by_share) else { return WorstView::default() };
-    let share = |window: &[Moment]| {
+    let share = |window: &[TimelineMoment]| {
         let requests: f64 = window.iter().map(|moment| moment.requests).sum();
         let missed: f64 = window.iter().map(|moment| moment.missed).sum();
         if requests > 0.0 { missed / requests } else { 0.0 }
@@ -172,7 +172,7 @@ fn worst(outcome: &Outcome) -> WorstView {
 }
 
 /// At most [`STEPS`] steps. A step that lies in a gap for more than half is a gap.
-fn timeline(moments: &[Moment]) -> TimelineView {
+fn timeline(moments: &[TimelineMoment]) -> TimelineView {
     let Some(first) = moments.first() else { return TimelineView::default() };
     let length = moments.get(1).map_or(60.0, |second| second.at.get() - first.at.get());
     let each = moments.len().div_ceil(STEPS).max(1);
@@ -182,10 +182,12 @@ fn timeline(moments: &[Moment]) -> TimelineView {
         ..TimelineView::default()
     };
     for moments in moments.chunks(each) {
-        let seen: Vec<&Moment> = moments.iter().filter(|moment| !moment.masked).collect();
+        let seen: Vec<&TimelineMoment> = moments.iter().filter(|moment| !moment.masked).collect();
         let known = 2 * seen.len() >= moments.len() && !seen.is_empty();
-        let sum = |of: fn(&Moment) -> f64| seen.iter().map(|moment| of(moment)).sum::<f64>();
-        let mean = |of: fn(&Moment) -> f64| known.then(|| tidy(sum(of) / seen.len() as f64));
+        let sum =
+            |of: fn(&TimelineMoment) -> f64| seen.iter().map(|moment| of(moment)).sum::<f64>();
+        let mean =
+            |of: fn(&TimelineMoment) -> f64| known.then(|| tidy(sum(of) / seen.len() as f64));
         view.demand.push(mean(|moment| moment.demand));
         view.ready.push(mean(|moment| moment.ready));
         view.starting.push(mean(|moment| moment.starting));
@@ -203,9 +205,16 @@ mod tests {
     use super::*;
     use flyball_simulator::seconds::Seconds;
 
-    fn moment(minute: usize, demand: f64, masked: bool) -> Moment {
+    fn moment(minute: usize, demand: f64, masked: bool) -> TimelineMoment {
         let at = Seconds(60.0 * minute as f64);
-        Moment { at, demand, requests: 10.0, missed: demand, masked, ..Moment::default() }
+        TimelineMoment {
+            at,
+            demand,
+            requests: 10.0,
+            missed: demand,
+            masked,
+            ..TimelineMoment::default()
+        }
     }
 
     #[test]
@@ -213,7 +222,7 @@ mod tests {
         // Two minutes per step; the third step is a gap, the fourth is half one.
         let count = 2 * STEPS;
         let gap = |minute| (4..7).contains(&minute);
-        let moments: Vec<Moment> =
+        let moments: Vec<TimelineMoment> =
             (0..count).map(|minute| moment(minute, (minute % 2) as f64, gap(minute))).collect();
         let view = timeline(&moments);
         assert_eq!((view.demand.len(), view.step_seconds), (STEPS, 120.0));
@@ -249,7 +258,8 @@ mod tests {
 
     #[test]
     fn the_worst_five_minutes_are_found() {
-        let mut moments: Vec<Moment> = (0..60).map(|minute| moment(minute, 0.0, false)).collect();
+        let mut moments: Vec<TimelineMoment> =
+            (0..60).map(|minute| moment(minute, 0.0, false)).collect();
         for moment in &mut moments[20..25] {
             moment.missed = 5.0;
         }

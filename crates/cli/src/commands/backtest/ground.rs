@@ -6,11 +6,11 @@ use std::sync::Arc;
 use flyball_core::ids::ModelId;
 use flyball_core::snapshot::ScalingBounds;
 use flyball_core::units::{Currency, Gpus, Money, Price, Replicas, Timestamp};
-use flyball_perf::serving::steady::Shape;
-use flyball_simulator::fluid::{Keep, Model, Pool, World};
+use flyball_perf::serving::steady::RequestShape;
+use flyball_simulator::fluid::{FluidModel, FluidPool, FluidWorld, Keep};
 use flyball_simulator::seconds::Seconds;
-use flyball_simulator::traffic::load::{self, Part, Traffic};
-use flyball_simulator::traffic::{Load, Trace};
+use flyball_simulator::traffic::load::{self, LoadedPart, Traffic};
+use flyball_simulator::traffic::{FlowLoad, Trace};
 
 use super::args::{Method, ReplayArgs};
 use super::capacity::{self, Capacity};
@@ -59,9 +59,9 @@ pub(super) struct Subject {
 
 enum Source {
     /// Counted once: a trace is what it is.
-    Counted(Load),
+    Counted(FlowLoad),
     /// Drawn anew for each seed.
-    Rates(flyball_simulator::traffic::Rates, std::ops::Range<usize>),
+    Rates(flyball_simulator::traffic::TrafficRates, std::ops::Range<usize>),
 }
 
 impl Ground {
@@ -188,7 +188,7 @@ impl Ground {
     }
 
     /// The world of one seed.
-    pub(super) fn world(&self, args: &ReplayArgs, seed: u64, keep: Keep) -> World {
+    pub(super) fn world(&self, args: &ReplayArgs, seed: u64, keep: Keep) -> FluidWorld {
         let bounds = ScalingBounds {
             min: Replicas::new(args.min),
             max: Replicas::new(args.max.max(args.min)),
@@ -201,7 +201,7 @@ impl Ground {
                 load = load.part(0..steps.min(load.requests.len()));
             }
             let initial = subject.initial(&load).clamp(args.min, args.max.max(args.min));
-            Model {
+            FluidModel {
                 id: subject.id.clone(),
                 per_replica: subject.capacity.per_second,
                 pooling: subject.capacity.pooling,
@@ -221,11 +221,11 @@ impl Ground {
             }
         };
         let start = self.clock.origin.map_or(0, |origin| origin.as_millisecond().max(0) as u64);
-        World {
+        FluidWorld {
             start: Timestamp::from_millis(start),
             models: self.subjects.iter().map(model).collect(),
             cold_start: args.cold_start.clone(),
-            pool: args.pool.map(|gpus| Pool {
+            pool: args.pool.map(|gpus| FluidPool {
                 swap: args.cold_start.quantile(0.5) * SWAP_SHARE,
                 idle: Seconds(600.0),
                 fixed: Some(gpus / args.tensor),
@@ -270,7 +270,7 @@ impl Subject {
     }
 
     /// Replicas that carry the first ten minutes, as whoever ran it before would have had.
-    fn initial(&self, load: &Load) -> u32 {
+    fn initial(&self, load: &FlowLoad) -> u32 {
         let first = &load.work[..load.work.len().min(120)];
         let mean =
             first.iter().map(|work| f64::from(*work)).sum::<f64>() / first.len().max(1) as f64;
@@ -308,10 +308,12 @@ impl Source {
         }
     }
 
-    fn load(&self, seed: u64) -> Load {
+    fn load(&self, seed: u64) -> FlowLoad {
         match self {
             Source::Counted(load) => load.clone(),
-            Source::Rates(rates, part) => Load::from_rates(rates, STEP, seed).part(part.clone()),
+            Source::Rates(rates, part) => {
+                FlowLoad::from_rates(rates, STEP, seed).part(part.clone())
+            }
         }
     }
 }
@@ -332,7 +334,7 @@ fn paired(args: &ReplayArgs) -> Result<(), Failure> {
 }
 
 /// `FILE` or `FILE#NAME`.
-fn open(given: &str) -> Result<(load::Loaded, Part), Failure> {
+fn open(given: &str) -> Result<(load::Loaded, LoadedPart), Failure> {
     let (file, wanted) = match given.rsplit_once('#') {
         Some((file, name)) if !Path::new(given).exists() => (file, Some(name)),
         _ => (given, None),
@@ -354,7 +356,7 @@ fn open(given: &str) -> Result<(load::Loaded, Part), Failure> {
 }
 
 /// Mean tokens of prompts and answers: from the traffic, from the flags, or assumed.
-fn tokens(part: &Part, args: &ReplayArgs, assumed: &mut Vec<String>) -> (f64, f64) {
+fn tokens(part: &LoadedPart, args: &ReplayArgs, assumed: &mut Vec<String>) -> (f64, f64) {
     let seen = match (&part.traffic, &part.lengths) {
         (Traffic::Trace(trace), _) if !trace.requests.is_empty() => {
             let count = trace.requests.len() as f64;
@@ -380,14 +382,14 @@ fn tokens(part: &Part, args: &ReplayArgs, assumed: &mut Vec<String>) -> (f64, f6
 }
 
 /// What requests look like, for the prediction.
-fn shape(part: &Part, (input, output): (f64, f64)) -> Shape {
+fn shape(part: &LoadedPart, (input, output): (f64, f64)) -> RequestShape {
     let p95 = match (&part.traffic, &part.lengths) {
         (Traffic::Trace(trace), _) if !trace.requests.is_empty() => prompt_p95(trace),
         (_, Some(lengths)) => lengths.quantiles(0.95).0,
         // As `plan` assumes it of requests of which only the mean is known.
         _ => 2.5 * input,
     };
-    Shape { input, output, input_variation: 1.0, input_p95: (p95 / input).max(1.0) }
+    RequestShape { input, output, input_variation: 1.0, input_p95: (p95 / input).max(1.0) }
 }
 
 fn prompt_p95(trace: &Trace) -> f64 {
@@ -396,7 +398,7 @@ fn prompt_p95(trace: &Trace) -> f64 {
     f64::from(prompts[(prompts.len() - 1) * 95 / 100])
 }
 
-fn source(part: Part, capacity: &Capacity) -> Source {
+fn source(part: LoadedPart, capacity: &Capacity) -> Source {
     match part.traffic {
         Traffic::Trace(trace) => {
             let (prompt, output) = capacity.weights.unwrap_or((0.0, 0.0));
@@ -404,7 +406,7 @@ fn source(part: Part, capacity: &Capacity) -> Source {
                 Some(_) => prompt * f64::from(tokens_in) + output * f64::from(tokens_out),
                 None => 1.0,
             };
-            Source::Counted(Load::from_trace(&trace, STEP, cost))
+            Source::Counted(FlowLoad::from_trace(&trace, STEP, cost))
         }
         Traffic::Rates(rates) => {
             let per_window = (rates.window.get() / STEP.get()).round().max(1.0) as usize;

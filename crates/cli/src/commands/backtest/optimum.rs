@@ -5,10 +5,10 @@
 //! where they are cheapest, over all models together. Beside it, what is left to gain for who does not know the
 //! future: [`without_the_future`].
 
-use flyball_simulator::clairvoyant::sizing::{self, Load};
-use flyball_simulator::clairvoyant::{Plan, causal, hull};
-use flyball_simulator::fluid::World;
-use flyball_simulator::score::{ModelOutcome, Moment, Outcome};
+use flyball_simulator::clairvoyant::sizing::{self, SizedLoad};
+use flyball_simulator::clairvoyant::{ClairvoyantPlan, causal, hull};
+use flyball_simulator::fluid::FluidWorld;
+use flyball_simulator::score::{ModelOutcome, Outcome, TimelineMoment};
 use flyball_simulator::seconds::Seconds;
 
 use super::answer::{HullView, tidy};
@@ -28,8 +28,8 @@ struct Demand {
 }
 
 impl Demand {
-    fn load(&self) -> Load<'_> {
-        Load {
+    fn load(&self) -> SizedLoad<'_> {
+        SizedLoad {
             requests: &self.requests,
             masked: &self.masked,
             step: Seconds::MINUTE,
@@ -42,7 +42,7 @@ impl Demand {
 }
 
 /// The optimum without misses, and the trade around it if it is wanted.
-pub(super) fn play(world: &World, with_hull: bool) -> (Outcome, Vec<HullView>) {
+pub(super) fn play(world: &FluidWorld, with_hull: bool) -> (Outcome, Vec<HullView>) {
     let demands = demands(world);
     let requests: f64 = demands.iter().map(|demand| demand.load().total()).sum();
     let solve = |price: f64| sum(&demands, price, knows);
@@ -63,7 +63,7 @@ pub(super) fn play(world: &World, with_hull: bool) -> (Outcome, Vec<HullView>) {
 
 /// What somebody pays who knows how the loads move and not what comes, at the share that may miss, or the smallest
 /// that is possible. Never less than who knows the future: within the minute that it sees, it does.
-pub(super) fn without_the_future(world: &World, missed_share: f64) -> HullView {
+pub(super) fn without_the_future(world: &FluidWorld, missed_share: f64) -> HullView {
     let demands = demands(world);
     let requests: f64 = demands.iter().map(|demand| demand.load().total()).sum();
     let budget = missed_share * requests;
@@ -76,27 +76,27 @@ pub(super) fn without_the_future(world: &World, missed_share: f64) -> HullView {
 }
 
 /// Who knows the future.
-fn knows(demand: &Demand, price: f64) -> Plan {
+fn knows(demand: &Demand, price: f64) -> ClairvoyantPlan {
     sizing::best(&demand.load(), price)
 }
 
 /// Who sees the load, and how often which one follows it.
-fn sees(demand: &Demand, price: f64) -> Plan {
+fn sees(demand: &Demand, price: f64) -> ClairvoyantPlan {
     // A start that is shorter than the minute that is seen is as good as none.
     let ahead = (demand.cold_start.get() / Seconds::MINUTE.get()).floor() as usize;
     causal::best(&demand.load(), ahead, price)
 }
 
 /// Accelerator time and misses of all models. The price is one of accelerator time, which is what they have in common.
-fn sum(demands: &[Demand], price: f64, plan: fn(&Demand, f64) -> Plan) -> (f64, f64) {
+fn sum(demands: &[Demand], price: f64, plan: fn(&Demand, f64) -> ClairvoyantPlan) -> (f64, f64) {
     demands.iter().fold((0.0, 0.0), |sum, demand| {
         let plan = plan(demand, price / demand.gpus);
         (sum.0 + plan.replica_seconds * demand.gpus, sum.1 + plan.missed)
     })
 }
 
-fn demands(world: &World) -> Vec<Demand> {
-    let one = |model: &flyball_simulator::fluid::Model| {
+fn demands(world: &FluidWorld) -> Vec<Demand> {
+    let one = |model: &flyball_simulator::fluid::FluidModel| {
         let per_minute = (60.0 / model.load.step.get()).round().max(1.0) as usize;
         let mask = model.load.mask();
         let unscored = (world.unscored.get() / 60.0).round() as usize;
@@ -149,14 +149,14 @@ fn of_model(demand: &Demand) -> ModelOutcome {
         if !masked {
             came.useful_seconds += (requests - missed) / demand.per_second;
         }
-        came.timeline.push(Moment {
+        came.timeline.push(TimelineMoment {
             at: Seconds(60.0 * index as f64),
             demand: requests / load.served_per_step,
             ready: f64::from(*replicas),
             requests: *requests,
             missed,
             masked: *masked,
-            ..Moment::default()
+            ..TimelineMoment::default()
         });
     }
     came

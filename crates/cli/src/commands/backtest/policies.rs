@@ -4,8 +4,8 @@ use std::path::Path;
 
 use flyball_governor::policy::{Law, ModelPolicy};
 use flyball_simulator::policies::Governor;
-use flyball_simulator::policy::Policy;
-use flyball_simulator::rivals::{self, Facts, Fleet, NAMES, Refused, Settings};
+use flyball_simulator::policy::ScalingPolicy;
+use flyball_simulator::rivals::{self, NAMES, RivalError, RivalFacts, RivalFleet, RivalSettings};
 use flyball_simulator::seconds::Seconds;
 use flyball_tuner::Tuned;
 
@@ -30,7 +30,7 @@ enum Maker {
     /// Ours without its tuner, with a miss taken so many times as dear.
     Untuned(f64),
     /// One law per model.
-    Rival(Vec<Settings>),
+    Rival(Vec<RivalSettings>),
 }
 
 /// A model that policies scale, as they are told of it.
@@ -40,7 +40,7 @@ pub(in crate::commands) struct Scaled {
     pub(in crate::commands) name: String,
     /// The name of its workload.
     pub(in crate::commands) workload: String,
-    pub(in crate::commands) facts: Facts,
+    pub(in crate::commands) facts: RivalFacts,
 }
 
 impl Named {
@@ -54,17 +54,17 @@ impl Named {
         }
         if let Some(text) = typed.strip_prefix("governor@") {
             let care = text.parse().ok().filter(|care: &f64| *care > 0.0 && care.is_finite());
-            let refused = || refused(typed, &Refused::NotANumber(text.to_owned()));
+            let refused = || refused(typed, &RivalError::NotANumber(text.to_owned()));
             return Ok(Named::of(typed, Maker::Untuned(care.ok_or_else(refused)?)));
         }
         let settings = models.iter().map(|model| rivals::named(typed, &model.facts));
-        let settings: Result<Vec<Settings>, Failure> =
+        let settings: Result<Vec<RivalSettings>, Failure> =
             settings.map(|one| one.map_err(|why| refused(typed, &why))).collect();
         Ok(Named::of(typed, Maker::Rival(settings?)))
     }
 
     /// One setting for every model, as `tune` tries it.
-    pub(in crate::commands) fn rival(name: String, settings: Vec<Settings>) -> Named {
+    pub(in crate::commands) fn rival(name: String, settings: Vec<RivalSettings>) -> Named {
         Named { name, maker: Maker::Rival(settings), notes: Vec::new() }
     }
 
@@ -76,7 +76,7 @@ impl Named {
         matches!(self.maker, Maker::Governor)
     }
 
-    pub(in crate::commands) fn make(&self) -> Box<dyn Policy> {
+    pub(in crate::commands) fn make(&self) -> Box<dyn ScalingPolicy> {
         match &self.maker {
             Maker::Governor => Box::new(Tuned::new(flyball_governor::Policy::default())),
             Maker::Untuned(care) => {
@@ -86,8 +86,8 @@ impl Named {
                 Box::new(Governor::new(policy).named(&self.name))
             }
             Maker::Rival(settings) => {
-                let laws = settings.iter().map(Settings::law).collect();
-                Box::new(Fleet::new(self.name.clone(), laws))
+                let laws = settings.iter().map(RivalSettings::law).collect();
+                Box::new(RivalFleet::new(self.name.clone(), laws))
             }
         }
     }
@@ -129,9 +129,9 @@ pub(super) fn scaled(ground: &Ground, args: &ReplayArgs) -> Vec<Scaled> {
 }
 
 /// What whoever set up the rival would have known: the model, and the warm-up as its past.
-pub(super) fn facts(subject: &Subject, ground: &Ground, args: &ReplayArgs) -> Facts {
+pub(super) fn facts(subject: &Subject, ground: &Ground, args: &ReplayArgs) -> RivalFacts {
     let (capacity, pooled) = (&subject.capacity, subject.pooled());
-    let facts = Facts {
+    let facts = RivalFacts {
         replica_per_second: pooled * capacity.per_second,
         prompt_tokens_per_second: pooled * capacity.prompt_tokens_per_second,
         prompt_tokens: subject.tokens.0,
@@ -151,7 +151,7 @@ pub(super) fn facts(subject: &Subject, ground: &Ground, args: &ReplayArgs) -> Fa
         false => {
             let all = subject.rates(ground.length);
             let peak = all.iter().map(|(_, rate)| *rate).max_by(f64::total_cmp);
-            Facts { peak_per_second: peak, ..facts }
+            RivalFacts { peak_per_second: peak, ..facts }
         }
     }
 }
@@ -164,7 +164,7 @@ fn from_file(file: &str, models: &[Scaled]) -> Result<Named, Failure> {
             .because(error.to_string())
             .hint("kubectl get hpa,scaledobject -o yaml > hpa.yaml writes such a file")
     })?;
-    let all = rivals::yaml::read(&text).map_err(|rivals::yaml::Problems(problems)| {
+    let all = rivals::yaml::read(&text).map_err(|rivals::yaml::PolicyFileProblems(problems)| {
         wrong("the policy cannot be replayed")
             .problems(problems)
             .hint("flyball explain FLY-712 says what is followed")
@@ -190,10 +190,10 @@ fn from_file(file: &str, models: &[Scaled]) -> Result<Named, Failure> {
     Ok(Named { name: name.into_owned(), maker: Maker::Rival(settings), notes })
 }
 
-fn refused(typed: &str, why: &Refused) -> Failure {
+fn refused(typed: &str, why: &RivalError) -> Failure {
     let failure = |what: String| Failure::new(Exit::Usage, what).code(FailureCode::Policy);
     match why {
-        Refused::Unknown(name) => {
+        RivalError::Unknown(name) => {
             let names = NAMES.iter().copied().chain(["governor"]);
             let near = names
                 .map(|known| (strsim::jaro_winkler(known, name), known))
@@ -206,10 +206,10 @@ fn refused(typed: &str, why: &Refused) -> Failure {
                 None => failure.hint("flyball explain FLY-712 lists them"),
             }
         }
-        Refused::NotANumber(number) => failure(format!("`{number}` is not a number above zero"))
+        RivalError::NotANumber(number) => failure(format!("`{number}` is not a number above zero"))
             .at(format!("--policy {typed}"))
             .hint("--policy static@8 has a number after the @"),
-        Refused::NeedsWeek(name) => failure(format!("`{name}` has no past to learn from"))
+        RivalError::NeedsWeek(name) => failure(format!("`{name}` has no past to learn from"))
             .hint("flyball backtest --warm-up 7d replays a past that it learns from"),
     }
 }

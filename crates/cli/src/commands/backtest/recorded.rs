@@ -2,7 +2,7 @@
 
 use flyball_core::decision::ModelDecision;
 use flyball_estimator::Estimator;
-use flyball_simulator::policy::{Order, Policy, Reading, Sight};
+use flyball_simulator::policy::{PolicyView, Reading, ScaleOrder, ScalingPolicy};
 use flyball_simulator::seconds::Seconds;
 
 use super::answer::DecisionView;
@@ -10,7 +10,7 @@ use super::words;
 
 /// A policy and what it changed.
 pub(in crate::commands) struct Recorded {
-    policy: Box<dyn Policy>,
+    policy: Box<dyn ScalingPolicy>,
     /// What each model was last told to have.
     last: Vec<Option<u32>>,
     pub(in crate::commands) decisions: Vec<DecisionView>,
@@ -21,7 +21,7 @@ pub(in crate::commands) struct Recorded {
 }
 
 impl Recorded {
-    pub(in crate::commands) fn new(policy: Box<dyn Policy>) -> Recorded {
+    pub(in crate::commands) fn new(policy: Box<dyn ScalingPolicy>) -> Recorded {
         let (last, decisions, seen) = (Vec::new(), Vec::new(), Vec::new());
         Recorded { policy, last, decisions, watched: f64::NEG_INFINITY, seen }
     }
@@ -44,7 +44,7 @@ impl Recorded {
     }
 }
 
-impl Policy for Recorded {
+impl ScalingPolicy for Recorded {
     fn name(&self) -> &str {
         self.policy.name()
     }
@@ -53,15 +53,15 @@ impl Policy for Recorded {
         self.policy.interval()
     }
 
-    fn decide(&mut self, sight: &Sight<'_>) -> Order {
+    fn decide(&mut self, sight: &PolicyView<'_>) -> ScaleOrder {
         let order = self.policy.decide(sight);
         match &order {
-            Order::Scale(counts) => {
+            ScaleOrder::Scale(counts) => {
                 for (model, (count, reading)) in counts.iter().zip(sight.readings).enumerate() {
                     self.note(sight.now, model, reading, count.get(), saw(reading));
                 }
             }
-            Order::Decision(decision) => {
+            ScaleOrder::Decision(decision) => {
                 for entry in &decision.models {
                     let place = sight.snapshot.models.keys().position(|id| *id == entry.model);
                     let Some(model) = place else { continue };
@@ -118,7 +118,7 @@ mod tests {
 
     struct Ladder;
 
-    impl Policy for Ladder {
+    impl ScalingPolicy for Ladder {
         fn name(&self) -> &str {
             "ladder"
         }
@@ -127,8 +127,8 @@ mod tests {
             Seconds(15.0)
         }
 
-        fn decide(&mut self, sight: &Sight<'_>) -> Order {
-            Order::Scale(vec![Replicas::new(1 + (sight.now.get() / 60.0) as u32)])
+        fn decide(&mut self, sight: &PolicyView<'_>) -> ScaleOrder {
+            ScaleOrder::Scale(vec![Replicas::new(1 + (sight.now.get() / 60.0) as u32)])
         }
     }
 
@@ -139,7 +139,7 @@ mod tests {
         for step in 0..12 {
             let now = Seconds(15.0 * f64::from(step));
             let reading = Reading { ready: 1, waiting: Some(12.0), ..Reading::default() };
-            recorded.decide(&Sight { now, snapshot: &snapshot, readings: &[reading] });
+            recorded.decide(&PolicyView { now, snapshot: &snapshot, readings: &[reading] });
         }
         let seen: Vec<(f64, u32, u32)> =
             recorded.decisions.iter().map(|one| (one.at_seconds, one.from, one.to)).collect();

@@ -11,11 +11,11 @@ use flyball_core::interval::{Interval, Origin};
 use flyball_core::snapshot::{Capacity, Objectives, Purchase};
 use flyball_core::units::{Gpus, Tokens, TokensPerSecond};
 use flyball_simulator::cluster::{
-    Habits, Metrics, ModelSetup, PoolSetup, Setup, StartParts, VariantSetup, Victim, run,
+    Habits, MetricsSetup, ModelSetup, PoolSetup, Setup, StartParts, VariantSetup, Victim, run,
 };
 use flyball_simulator::cold_start::ColdStart;
-use flyball_simulator::fluid::{Model, World};
-use flyball_simulator::policy::Policy;
+use flyball_simulator::fluid::{FluidModel, FluidWorld};
+use flyball_simulator::policy::ScalingPolicy;
 use flyball_simulator::score::Outcome;
 use flyball_simulator::seconds::Seconds;
 use flyball_simulator::traffic::Trace;
@@ -44,8 +44,8 @@ pub(super) fn short(ground: &Ground) -> bool {
 pub(super) fn play(
     ground: &Ground,
     args: &ReplayArgs,
-    world: &World,
-    policy: &mut dyn Policy,
+    world: &FluidWorld,
+    policy: &mut dyn ScalingPolicy,
 ) -> Outcome {
     let both = ground.subjects.iter().zip(&world.models);
     let models: Vec<ModelSetup> =
@@ -58,7 +58,7 @@ pub(super) fn play(
         scored_from: world.unscored,
         pools: vec![pool(args, world, initial)],
         models,
-        metrics: Metrics::DEFAULT,
+        metrics: MetricsSetup::DEFAULT,
         faults: Vec::new(),
         grace: GRACE,
         victim: Victim::Youngest,
@@ -74,7 +74,7 @@ pub(super) fn play(
     outcome
 }
 
-fn of_model(subject: &Subject, model: &Model, args: &ReplayArgs) -> Option<ModelSetup> {
+fn of_model(subject: &Subject, model: &FluidModel, args: &ReplayArgs) -> Option<ModelSetup> {
     let speed = subject.capacity.speed.clone()?;
     let all = u64::from(speed.settings.blocks) * u64::from(speed.settings.block_tokens);
     let room = subject.capacity.told.held.and_then(Tokens::from_sample);
@@ -123,7 +123,7 @@ fn of_model(subject: &Subject, model: &Model, args: &ReplayArgs) -> Option<Model
 
 /// Nodes of one replica each, which come with the order and go with the replica: what comes before
 /// a replica serves is all in its cold start, as in the flow.
-fn pool(args: &ReplayArgs, world: &World, initial: u32) -> PoolSetup {
+fn pool(args: &ReplayArgs, world: &FluidWorld, initial: u32) -> PoolSetup {
     let nodes = args.pool.map_or(initial, |gpus| gpus / args.tensor);
     PoolSetup {
         id: PoolId::new("pool").expect("a word is a name"),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flyball_simulator::score::{ModelOutcome, Moment, Outcome};
+use flyball_simulator::score::{ModelOutcome, Outcome, TimelineMoment};
 use flyball_simulator::seconds::Seconds;
 
 use super::answer::{Backtest, DecisionView, HullView, ModelView, tidy};
@@ -45,7 +45,7 @@ fn follows(minutes_late: usize, headroom: f64, seed: u64) -> ModelOutcome {
         let arrived = demand(minute);
         let late = (arrived - ready).max(0.0) / arrived;
         let requests = arrived * 84.0;
-        came.timeline.push(Moment {
+        came.timeline.push(TimelineMoment {
             at: Seconds(minute as f64 * 60.0),
             demand: arrived,
             ready,

@@ -3,8 +3,8 @@
 
 use clap::Args;
 use flyball_simulator::fluid::{self, Keep};
-use flyball_simulator::rivals::{self, Settings};
-use flyball_simulator::tune::{Tried, best, front};
+use flyball_simulator::rivals::{self, RivalSettings};
+use flyball_simulator::tune::{TuneResult, best, front};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -93,7 +93,7 @@ pub(super) fn run(args: &TuneArgs, printer: &Printer) -> Result<Exit, Failure> {
     let tried = replay::parallel(settings.len(), &progress, "backtest", |index| {
         let world = ground.world(&args.replay, 1, Keep::default());
         let policy = Named::rival(args.policy.clone(), settings[index].clone());
-        Tried::of(&fluid::run(&world, policy.make().as_mut()))
+        TuneResult::of(&fluid::run(&world, policy.make().as_mut()))
     });
     let chosen = best(&tried, args.replay.misses).ok_or_else(|| nothing_to_tune(&args.policy))?;
     ground.unscored = train;
@@ -119,8 +119,8 @@ pub(super) fn run(args: &TuneArgs, printer: &Printer) -> Result<Exit, Failure> {
 }
 
 /// Settings to try, for each the settings of every model.
-fn grid(args: &TuneArgs, ground: &Ground) -> Result<Vec<Vec<Settings>>, Failure> {
-    let per_model: Vec<Vec<Settings>> = ground
+fn grid(args: &TuneArgs, ground: &Ground) -> Result<Vec<Vec<RivalSettings>>, Failure> {
+    let per_model: Vec<Vec<RivalSettings>> = ground
         .subjects
         .iter()
         .map(|subject| rivals::grid(&args.policy, &facts(subject, ground, &args.replay)))
@@ -133,8 +133,8 @@ fn grid(args: &TuneArgs, ground: &Ground) -> Result<Vec<Vec<Settings>>, Failure>
     Ok((0..count).map(of_all).collect())
 }
 
-fn label(settings: &[Settings]) -> String {
-    settings.first().map(Settings::label).unwrap_or_default()
+fn label(settings: &[RivalSettings]) -> String {
+    settings.first().map(RivalSettings::label).unwrap_or_default()
 }
 
 fn nothing_to_tune(policy: &str) -> Failure {
@@ -144,7 +144,11 @@ fn nothing_to_tune(policy: &str) -> Failure {
         .code(FailureCode::Policy)
 }
 
-fn tried_views(settings: &[Vec<Settings>], tried: &[Tried], chosen: usize) -> Vec<TriedView> {
+fn tried_views(
+    settings: &[Vec<RivalSettings>],
+    tried: &[TuneResult],
+    chosen: usize,
+) -> Vec<TriedView> {
     let on_front = front(tried);
     let mut views: Vec<TriedView> = tried
         .iter()

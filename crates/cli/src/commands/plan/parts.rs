@@ -1,9 +1,9 @@
 //! Which accelerators are looked at, and at which price.
 
 use clap::Args;
-use flyball_perf::catalog::{Catalog, Purchase};
+use flyball_perf::catalog::{Catalog, PriceKind};
 use flyball_perf::hardware::Accelerator;
-use flyball_perf::search::serve::Part;
+use flyball_perf::search::serve::OfferedPart;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -25,7 +25,7 @@ pub(crate) struct PartsArgs {
     /// How accelerators are bought
     #[arg(long, value_name = "HOW", env = "FLYBALL_PLAN_PURCHASE", hide_env_values = true)]
     #[arg(default_value = "on-demand", value_parser = purchases())]
-    purchase: Purchase,
+    purchase: PriceKind,
 
     /// Short for --purchase spot; for a service also one replica more, so that one can be lost
     #[arg(long, env = "FLYBALL_PLAN_SPOT", hide_env_values = true)]
@@ -50,7 +50,7 @@ pub(crate) struct PaidView {
 
 impl PaidView {
     /// What so many connected ones cost.
-    pub(crate) fn of(part: &Part<'_>, connected: u32) -> Option<PaidView> {
+    pub(crate) fn of(part: &OfferedPart<'_>, connected: u32) -> Option<PaidView> {
         part.offer(connected).map(|offer| PaidView {
             provider: offer.provider.clone(),
             sku: offer.sku.clone(),
@@ -70,8 +70,8 @@ impl PaidView {
 }
 
 impl PartsArgs {
-    pub(crate) fn purchase(&self) -> Purchase {
-        if self.spot { Purchase::Spot } else { self.purchase }
+    pub(crate) fn purchase(&self) -> PriceKind {
+        if self.spot { PriceKind::Spot } else { self.purchase }
     }
 
     /// The parts that were named, or all of the usual makers that have a price.
@@ -79,13 +79,13 @@ impl PartsArgs {
         &self,
         catalog: &'a Catalog,
         again: &str,
-    ) -> Result<Vec<Part<'a>>, Failure> {
+    ) -> Result<Vec<OfferedPart<'a>>, Failure> {
         let provider = match &self.provider {
             Some(name) => Some(catalog::provider(catalog, name)?),
             None => None,
         };
         let priced = |accelerator: &'a Accelerator| {
-            Part::priced(catalog, accelerator, provider, self.purchase())
+            OfferedPart::priced(catalog, accelerator, provider, self.purchase())
         };
         if self.accelerators.is_empty() {
             // Engines and kernels of the other makers are not modelled, and parts before 2020 have no
@@ -102,7 +102,7 @@ impl PartsArgs {
                 .filter(|part| !part.offers.is_empty())
                 .collect());
         }
-        let mut parts: Vec<Part<'a>> = Vec::new();
+        let mut parts: Vec<OfferedPart<'a>> = Vec::new();
         for name in &self.accelerators {
             let part = priced(catalog::accelerator(catalog, name, again)?);
             if parts.iter().all(|known| known.accelerator.id != part.accelerator.id) {
@@ -140,7 +140,7 @@ pub(crate) fn two_of_each<'a, C: 'a, K: PartialEq>(
 }
 
 /// `prices of 2026-08-22, on demand` under a table.
-pub(crate) fn price_note(prices: &[&PaidView], purchase: Purchase) -> String {
+pub(crate) fn price_note(prices: &[&PaidView], purchase: PriceKind) -> String {
     let mut days: Vec<&str> = prices.iter().map(|price| price.as_of.as_str()).collect();
     days.sort_unstable();
     days.dedup();

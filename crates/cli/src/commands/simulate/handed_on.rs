@@ -6,7 +6,7 @@ use std::rc::Rc;
 use flyball_estimator::Estimator;
 use flyball_operator::persist;
 use flyball_simulator::policies::HandedOn;
-use flyball_simulator::policy::{Order, Policy, Sight};
+use flyball_simulator::policy::{PolicyView, ScaleOrder, ScalingPolicy};
 use flyball_simulator::seconds::Seconds;
 use flyball_tuner::Tuned;
 
@@ -22,7 +22,7 @@ impl Persisted {
     }
 }
 
-impl Policy for Persisted {
+impl ScalingPolicy for Persisted {
     fn name(&self) -> &str {
         self.tuned.name()
     }
@@ -31,7 +31,7 @@ impl Policy for Persisted {
         self.tuned.interval()
     }
 
-    fn decide(&mut self, sight: &Sight<'_>) -> Order {
+    fn decide(&mut self, sight: &PolicyView<'_>) -> ScaleOrder {
         self.tuned.decide(sight)
     }
 

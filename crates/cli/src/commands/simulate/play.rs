@@ -3,9 +3,9 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use flyball_simulator::cluster::{self, Run};
-use flyball_simulator::policy::Policy;
-use flyball_simulator::scenario::{Finding, Verdict};
+use flyball_simulator::cluster::{self, ClusterRun};
+use flyball_simulator::policy::ScalingPolicy;
+use flyball_simulator::scenario::{Finding, ScenarioVerdict};
 
 use super::answer::{ExpectationView, SimulatedView, Simulation};
 use super::backtest::answer::{DecisionView, ModelView, tidy};
@@ -24,7 +24,7 @@ const HOUR: f64 = 3_600.0;
 pub(super) fn all(world: &World, policies: &[Named], progress: &Progress) -> Simulation {
     let runs = parallel(policies.len(), progress, "simulate", |place| {
         let longest = Rc::new(Cell::new(None));
-        let policy: Box<dyn Policy> = match policies[place].is_governor() {
+        let policy: Box<dyn ScalingPolicy> = match policies[place].is_governor() {
             true => Box::new(Persisted::new(Rc::clone(&longest))),
             false => policies[place].make(),
         };
@@ -56,14 +56,14 @@ pub(super) fn all(world: &World, policies: &[Named], progress: &Progress) -> Sim
 
 /// What came of one policy.
 struct Came {
-    run: Run,
+    run: ClusterRun,
     decisions: Vec<DecisionView>,
     learnt_bytes: Option<usize>,
 }
 
 fn one(world: &World, models: &[ModelView], policy: &Named, came: Came) -> SimulatedView {
     let Came { run, decisions, learnt_bytes } = came;
-    let Verdict { findings, broken } = world.scenario.judge(&world.setup, &run);
+    let ScenarioVerdict { findings, broken } = world.scenario.judge(&world.setup, &run);
     let replica_seconds: f64 = run.outcome.models.iter().map(|model| model.replica_seconds).sum();
     let played = Played {
         name: policy.name.clone(),
@@ -92,7 +92,7 @@ fn expectation(finding: &Finding) -> ExpectationView {
     }
 }
 
-fn models(world: &World, run: Option<&Run>) -> Vec<ModelView> {
+fn models(world: &World, run: Option<&ClusterRun>) -> Vec<ModelView> {
     let scaled: Vec<Scaled> = world.scaled();
     let one = |(place, model): (usize, &cluster::ModelSetup)| {
         let carries = scaled[place].facts.replica_per_second;

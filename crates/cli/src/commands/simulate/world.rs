@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use flyball_simulator::cluster::Setup;
-use flyball_simulator::scenario::{self, Problems, Scenario};
+use flyball_simulator::scenario::{self, Scenario, ScenarioProblems};
 use flyball_simulator::traffic::Trace;
 use flyball_simulator::traffic::load::{self, Traffic};
 
@@ -38,7 +38,7 @@ pub(super) fn read(args: &SimulateArgs) -> Result<World, Failure> {
             .because(error.to_string())
             .hint("flyball explain FLY-714 shows a small one to begin with")
     })?;
-    let refused = |Problems(problems): Problems| {
+    let refused = |ScenarioProblems(problems): ScenarioProblems| {
         let problems = problems.iter().map(|problem| one_line(problem)).collect();
         wrong("the scenario cannot be played")
             .problems(problems)

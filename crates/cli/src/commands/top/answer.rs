@@ -1,6 +1,6 @@
 //! What gateways said together, in the form of this command.
 
-use flyball_gateway::state::{self, State};
+use flyball_gateway::state::{self, GatewayStateView};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -158,7 +158,7 @@ pub(crate) struct Refusal {
 }
 
 impl Top {
-    pub(super) fn new(gateways: Vec<Asked>, sum: State) -> Top {
+    pub(super) fn new(gateways: Vec<Asked>, sum: GatewayStateView) -> Top {
         let engines = sum
             .models
             .iter()
@@ -169,7 +169,8 @@ impl Top {
             all.truncate(CALLERS);
             all
         };
-        let trouble = |one: &state::Trouble| Trouble { what: one.what.clone(), count: one.count };
+        let trouble =
+            |one: &state::TroubleView| Trouble { what: one.what.clone(), count: one.count };
         let refusal =
             |one: &state::Refusal| Refusal { reason: one.reason.clone(), count: one.count };
         Top {
@@ -207,9 +208,9 @@ impl Answer for Top {
 }
 
 impl Model {
-    fn new(model: &state::Model) -> Model {
+    fn new(model: &state::ModelView) -> Model {
         let open = model.engines.iter().filter(|engine| engine.state == "open").count();
-        let state::Queue { waiting, held, backlog_tokens, .. } = model.queue;
+        let state::QueueView { waiting, held, backlog_tokens, .. } = model.queue;
         Model {
             name: model.name.clone(),
             open_engines: open,
@@ -237,7 +238,7 @@ impl Model {
 }
 
 impl Engine {
-    fn new(model: &str, engine: &state::Engine) -> Engine {
+    fn new(model: &str, engine: &state::EngineView) -> Engine {
         Engine {
             model: model.to_owned(),
             name: engine.name.clone(),
@@ -256,7 +257,7 @@ impl Engine {
 }
 
 impl Caller {
-    fn new(caller: &state::Caller) -> Caller {
+    fn new(caller: &state::CallerView) -> Caller {
         Caller {
             name: caller.name.clone(),
             requests_per_second: caller.requests_per_second,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use flyball_admin::TOKEN_HEADER;
-use flyball_gateway::state::{State, VERSION};
+use flyball_gateway::state::{GatewayStateView, VERSION};
 use kube::Client;
 use kube::client::Body;
 use serde::Deserialize;
@@ -53,7 +53,7 @@ impl Gateways {
                 .unwrap_or_else(|_| Err(format!("no answer within {}", duration(self.limit))))
         });
         let answers = futures::future::join_all(questions).await;
-        let mut sum = State::default();
+        let mut sum = GatewayStateView::default();
         let mut asked = Vec::with_capacity(self.all.len());
         for ((url, _), answer) in self.all.iter().zip(answers) {
             let problem = match answer {
@@ -83,7 +83,7 @@ fn nobody(asked: &[Asked]) -> Failure {
     }
 }
 
-async fn ask(client: &Client, token: Option<&str>) -> Result<State, String> {
+async fn ask(client: &Client, token: Option<&str>) -> Result<GatewayStateView, String> {
     let request = http::Request::get("/state");
     let request = match token {
         Some(token) => request.header(TOKEN_HEADER, token),
@@ -107,7 +107,7 @@ async fn ask(client: &Client, token: Option<&str>) -> Result<State, String> {
     }
 }
 
-fn read(body: &[u8]) -> Result<State, String> {
+fn read(body: &[u8]) -> Result<GatewayStateView, String> {
     let said = serde_json::from_slice::<Versioned>(body);
     let other = |_| "what it answers is not the state of a gateway".to_owned();
     let Versioned { version } = said.map_err(other)?;

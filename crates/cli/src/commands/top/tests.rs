@@ -1,6 +1,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use flyball_gateway::state::{
-    Caller, Engine, Minute, Model, Queue, Refusal, State, Times, Trouble, VERSION,
+    CallerView, EngineView, GatewayStateView, Minute, ModelView, QueueView, Refusal, Times,
+    TroubleView, VERSION,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -9,8 +10,8 @@ use super::answer::{Asked, Top};
 use super::screen::{Screen, Then};
 use crate::output::{Answer as _, Detail, Exit, Failure, answer_json, answer_table, conforms};
 
-fn engine(name: &str, state: &str, running: Option<u32>) -> Engine {
-    Engine {
+fn engine(name: &str, state: &str, running: Option<u32>) -> EngineView {
+    EngineView {
         name: name.to_owned(),
         address: "10.0.0.1:8000".to_owned(),
         state: state.to_owned(),
@@ -33,31 +34,31 @@ fn minute(answered: u64, first_micros: u64) -> Minute {
     }
 }
 
-fn state() -> State {
-    let model = |name: &str, engines, last_minute| Model {
+fn state() -> GatewayStateView {
+    let model = |name: &str, engines, last_minute| ModelView {
         name: name.to_owned(),
         engines,
         requests_per_second: 11.8,
         last_minute,
-        ..Model::default()
+        ..ModelView::default()
     };
-    let caller = |name: &str, last_minute| Caller {
+    let caller = |name: &str, last_minute| CallerView {
         name: name.to_owned(),
         requests_per_second: 2.5,
         last_minute,
     };
-    let sleeping = Model {
+    let sleeping = ModelView {
         name: "embed-small".to_owned(),
-        queue: Queue {
+        queue: QueueView {
             held: 12,
             oldest_seconds: 41.0,
             eta_seconds: Some(19.0),
-            ..Queue::default()
+            ..QueueView::default()
         },
-        ..Model::default()
+        ..ModelView::default()
     };
-    let busy = Model {
-        queue: Queue { waiting: 31, oldest_seconds: 2.4, ..Queue::default() },
+    let busy = ModelView {
+        queue: QueueView { waiting: 31, oldest_seconds: 2.4, ..QueueView::default() },
         ..model(
             "qwen3-32b",
             vec![
@@ -67,7 +68,7 @@ fn state() -> State {
             Minute { refused: 4, failed: 1, ..minute(700, 655_360) },
         )
     };
-    State {
+    GatewayStateView {
         version: VERSION,
         time: "2026-11-06T21:20:00.123Z".to_owned(),
         gateways: 1,
@@ -75,8 +76,8 @@ fn state() -> State {
         requests: 12,
         held_bytes: 4_096,
         troubles: vec![
-            Trouble { what: "zombies".to_owned(), count: 2 },
-            Trouble { what: "reload-failed".to_owned(), count: 1 },
+            TroubleView { what: "zombies".to_owned(), count: 2 },
+            TroubleView { what: "reload-failed".to_owned(), count: 1 },
         ],
         models: vec![
             model("coder-30b", vec![engine("e1", "open", Some(2))], minute(1_200, 98_304)),
@@ -145,7 +146,7 @@ fn the_table_is_as_wide_as_a_screen_and_json_has_its_schema() {
 #[test]
 fn nothing_known_is_shown_as_nothing_known() {
     let mut state = state();
-    state.models = vec![Model { name: "qwen".to_owned(), ..Model::default() }];
+    state.models = vec![ModelView { name: "qwen".to_owned(), ..ModelView::default() }];
     state.callers.clear();
     state.refusals.clear();
     state.troubles.clear();

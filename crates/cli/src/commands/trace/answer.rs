@@ -2,9 +2,9 @@
 
 use flyball_simulator::seconds::Seconds;
 use flyball_simulator::traffic::lengths::Lengths;
-use flyball_simulator::traffic::load::{Loaded, Part, Traffic};
+use flyball_simulator::traffic::load::{Loaded, LoadedPart, Traffic};
 use flyball_simulator::traffic::reuse::Reuse;
-use flyball_simulator::traffic::shape::{Series, Shape};
+use flyball_simulator::traffic::shape::{RateSeries, TrafficShape};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -128,11 +128,11 @@ impl TraceReport {
 }
 
 impl ModelTraffic {
-    fn new(part: Part) -> ModelTraffic {
+    fn new(part: LoadedPart) -> ModelTraffic {
         match part.traffic {
             Traffic::Trace(mut trace) => {
                 trace.mask_gaps();
-                let shape = Shape::of_trace(&trace);
+                let shape = TrafficShape::of_trace(&trace);
                 let gaps = trace.gaps.iter().map(|gap| GapView::new(gap.start, gap.end)).collect();
                 let reuse = Reuse::of(&trace).map(|reuse| ReuseView {
                     block_tokens: trace.block_tokens,
@@ -146,7 +146,7 @@ impl ModelTraffic {
             }
             Traffic::Rates(mut rates) => {
                 rates.mask_gaps();
-                let shape = Shape::of_rates(&rates);
+                let shape = TrafficShape::of_rates(&rates);
                 let at = |window: usize| rates.window * window as f64;
                 let gaps = rates.gaps.iter().map(|gap| GapView::new(at(gap.start), at(gap.end)));
                 let told = Self::shaped(shape, gaps.collect(), part.lengths.as_ref());
@@ -156,7 +156,7 @@ impl ModelTraffic {
         }
     }
 
-    fn shaped(shape: Shape, gaps: Vec<GapView>, lengths: Option<&Lengths>) -> ModelTraffic {
+    fn shaped(shape: TrafficShape, gaps: Vec<GapView>, lengths: Option<&Lengths>) -> ModelTraffic {
         ModelTraffic {
             model: None,
             kind: "requests",
@@ -193,7 +193,7 @@ impl TokensView {
 const DRAWN: usize = 72;
 
 impl SeriesView {
-    fn new(series: &Series) -> SeriesView {
+    fn new(series: &RateSeries) -> SeriesView {
         let together = series.rates.len().div_ceil(DRAWN).max(1);
         let rates = series.rates.chunks(together).map(|chunk| {
             let known: Vec<f64> = chunk.iter().flatten().copied().collect();

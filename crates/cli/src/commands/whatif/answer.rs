@@ -1,6 +1,6 @@
 //! Two worlds side by side.
 
-use flyball_resources::asked::{Imagined, Outcome, Side};
+use flyball_resources::asked::{Imagined, WhatIfOutcome, WhatIfSide};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,13 +20,13 @@ pub(crate) struct WhatIf {
     /// When it was asked, RFC 3339.
     pub(super) asked_at: String,
     #[serde(flatten)]
-    outcome: Outcome,
+    outcome: WhatIfOutcome,
     #[serde(skip)]
     exit_code: bool,
 }
 
 impl WhatIf {
-    pub(super) fn new(changes: Vec<String>, outcome: Outcome, exit_code: bool) -> WhatIf {
+    pub(super) fn new(changes: Vec<String>, outcome: WhatIfOutcome, exit_code: bool) -> WhatIf {
         let differs = outcome.models.iter().any(differs);
         let asked_at = Timestamp::now().to_string();
         WhatIf { changes, differs, asked_at, outcome, exit_code }
@@ -36,7 +36,7 @@ impl WhatIf {
 /// Whether something would be done differently. That another bound wins with the same result is no
 /// difference.
 fn differs(model: &Imagined) -> bool {
-    let what = |side: &Option<Side>| {
+    let what = |side: &Option<WhatIfSide>| {
         side.as_ref().map(|side| (side.variants.clone(), side.hourly_cost.clone()))
     };
     what(&model.before) != what(&model.after)
@@ -88,15 +88,16 @@ fn table(models: &[Imagined]) -> Table {
 fn row(model: &Imagined) -> Row {
     let (before, after) = (model.before.as_ref(), model.after.as_ref());
     let replicas =
-        |side: Option<&Side>| side.map_or("–".to_owned(), |side| side.replicas.to_string());
-    let cost = |side: Option<&Side>| {
+        |side: Option<&WhatIfSide>| side.map_or("–".to_owned(), |side| side.replicas.to_string());
+    let cost = |side: Option<&WhatIfSide>| {
         if side.is_none() {
             return "–".to_owned();
         }
         let cost = side.and_then(|side| Some((side.hourly_cost.clone()?, side.currency.clone()?)));
         cost.map_or("unknown".to_owned(), |(cost, currency)| format!("{cost} {currency}"))
     };
-    let word = |of: fn(&Side) -> &String| after.map_or("–".to_owned(), |side| of(side).clone());
+    let word =
+        |of: fn(&WhatIfSide) -> &String| after.map_or("–".to_owned(), |side| of(side).clone());
     let mut row = Row::new([
         model.model.clone(),
         replicas(before),
@@ -120,7 +121,7 @@ fn row(model: &Imagined) -> Row {
 
 /// What an hour costs more or less, if that is known of all that change.
 fn sum(models: &[Imagined]) -> String {
-    let micros = |side: &Option<Side>| match side {
+    let micros = |side: &Option<WhatIfSide>| match side {
         None => Some(0),
         Some(side) => flyball_resources::decimal::micros(side.hourly_cost.as_ref()?),
     };

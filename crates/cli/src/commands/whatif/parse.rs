@@ -2,7 +2,7 @@
 
 use flyball_resources::asked::{Changes, OtherPrice};
 use flyball_resources::decimal;
-use flyball_resources::pool::Purchase;
+use flyball_resources::pool::PurchaseSpec;
 
 /// `+50%`, `-20%`, `3x`: in percent of what it is now.
 pub(super) fn rate(text: &str) -> Result<u32, String> {
@@ -37,11 +37,11 @@ pub(super) fn price(text: &str) -> Result<OtherPrice, String> {
     Ok(OtherPrice { pool: pool.to_owned(), purchase, per_gpu_hour: amount.to_owned() })
 }
 
-fn purchase(word: &str) -> Option<Purchase> {
+fn purchase(word: &str) -> Option<PurchaseSpec> {
     match word.to_ascii_lowercase().as_str() {
-        "spot" => Some(Purchase::Spot),
-        "ondemand" | "on-demand" => Some(Purchase::OnDemand),
-        "reserved" => Some(Purchase::Reserved),
+        "spot" => Some(PurchaseSpec::Spot),
+        "ondemand" | "on-demand" => Some(PurchaseSpec::OnDemand),
+        "reserved" => Some(PurchaseSpec::Reserved),
         _ => None,
     }
 }
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn prices_are_read_as_people_type_them() {
         let spot = price("h100/spot=1.2").unwrap();
-        assert_eq!((spot.pool.as_str(), spot.purchase), ("h100", Some(Purchase::Spot)));
+        assert_eq!((spot.pool.as_str(), spot.purchase), ("h100", Some(PurchaseSpec::Spot)));
         assert_eq!(price("h100=2.0").unwrap().purchase, None);
         for wrong in ["h100", "=2", "h100=", "h100=cheap", "h100/gold=2", "h100=-1"] {
             assert!(price(wrong).is_err(), "{wrong}");

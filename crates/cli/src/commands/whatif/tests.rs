@@ -1,11 +1,11 @@
-use flyball_resources::asked::{Imagined, Outcome, Side, VariantCount};
+use flyball_resources::asked::{Imagined, VariantCount, WhatIfOutcome, WhatIfSide};
 
 use super::*;
 use crate::output::text::width;
 use crate::output::{Answer as _, Detail, answer_json, answer_table, conforms};
 
-fn side(replicas: i32, cost: Option<&str>, variants: &[(&str, i32)]) -> Side {
-    Side {
+fn side(replicas: i32, cost: Option<&str>, variants: &[(&str, i32)]) -> WhatIfSide {
+    WhatIfSide {
         replicas,
         variants: variants
             .iter()
@@ -27,7 +27,7 @@ fn side(replicas: i32, cost: Option<&str>, variants: &[(&str, i32)]) -> Side {
 }
 
 fn answer(models: Vec<Imagined>, exit_code: bool) -> WhatIf {
-    let outcome = Outcome { at: "2026-11-15T14:05:20Z".to_owned(), models };
+    let outcome = WhatIfOutcome { at: "2026-11-15T14:05:20Z".to_owned(), models };
     let words = vec!["team-a/qwen has 50 % more work".to_owned(), "pool h200 is gone".to_owned()];
     let mut answer = WhatIf::new(words, outcome, exit_code);
     answer.asked_at = "2026-11-15T14:05:30Z".to_owned();
@@ -66,7 +66,7 @@ fn two_worlds_stand_side_by_side() {
 #[test]
 fn nothing_different_is_said_in_words() {
     let same = side(4, Some("27.52"), &[("main", 4)]);
-    let other = Side { bound: "Minimum".to_owned(), ..same.clone() };
+    let other = WhatIfSide { bound: "Minimum".to_owned(), ..same.clone() };
     let model = Imagined {
         model: "team-a/qwen".to_owned(),
         before: Some(same),

@@ -2,7 +2,7 @@
 
 use flyball_resources::asked::Entry;
 use flyball_resources::model_service::{
-    Band, Mode, ModelServiceStatus, Receipt, Sleep, VariantStatus,
+    Band, ModelServiceStatus, ReceiptStatus, ScalingMode, Sleep, VariantStatus,
 };
 use flyball_resources::{ModelService, labels};
 use kube::ResourceExt as _;
@@ -30,7 +30,7 @@ pub(crate) struct Why {
     /// Replicas that serve.
     pub(super) ready: Option<i32>,
     /// The decision, and what it rests on.
-    pub(super) decision: Option<Receipt>,
+    pub(super) decision: Option<ReceiptStatus>,
     /// What people allow and set.
     pub(super) bounds: Option<Bounds>,
     /// The work that is there and that is expected, in replicas.
@@ -159,8 +159,8 @@ impl Answer for Why {
 
 fn mode(model: &ModelService) -> String {
     match model.spec.scaling.mode {
-        Mode::Act => "Act".to_owned(),
-        Mode::Recommend => "Recommend".to_owned(),
+        ScalingMode::Act => "Act".to_owned(),
+        ScalingMode::Recommend => "Recommend".to_owned(),
     }
 }
 

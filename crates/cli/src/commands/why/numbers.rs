@@ -1,9 +1,9 @@
 //! Numbers with their intervals.
 
-use flyball_resources::model_service::Span;
+use flyball_resources::model_service::SpanStatus;
 
 /// `18,792 (16,913 to 20,671)`, or one number if there is no doubt.
-pub(super) fn span(span: &Span) -> String {
+pub(super) fn span(span: &SpanStatus) -> String {
     match span.low == span.high {
         true => thousands(span.point),
         false => {
@@ -14,7 +14,7 @@ pub(super) fn span(span: &Span) -> String {
 }
 
 /// The same, or that it is unknown.
-pub(super) fn rate(rate: Option<&Span>) -> String {
+pub(super) fn rate(rate: Option<&SpanStatus>) -> String {
     rate.map_or("unknown".to_owned(), span)
 }
 
@@ -33,7 +33,7 @@ fn thousands(number: i64) -> String {
 #[cfg(test)]
 #[test]
 fn intervals_read_well() {
-    let of = |low, point, high| Span { low, point, high, origin: String::new() };
+    let of = |low, point, high| SpanStatus { low, point, high, origin: String::new() };
     assert_eq!(span(&of(16_913, 18_792, 20_671)), "18,792 (16,913 to 20,671)");
     assert_eq!(span(&of(1, 1, 1)), "1");
     assert_eq!(rate(None), "unknown");

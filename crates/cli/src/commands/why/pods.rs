@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use flyball_core::units::Timestamp;
 use flyball_operator::observe::PodFacts;
-use flyball_resources::model_service::{TargetKind, Variant};
+use flyball_resources::model_service::{TargetKind, VariantSpec};
 use flyball_resources::{ModelService, labels, rfc3339};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::Pod;
@@ -37,7 +37,7 @@ pub(super) async fn waiting(
 async fn pods(
     client: &Client,
     model: &ModelService,
-    variant: &Variant,
+    variant: &VariantSpec,
 ) -> Result<Vec<Pod>, String> {
     let namespace = model.namespace().unwrap_or_default();
     let said = |error: kube::Error| match error {

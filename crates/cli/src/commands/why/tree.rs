@@ -2,7 +2,7 @@
 
 use flyball_core::decision::Bound;
 use flyball_core::reason::Reason;
-use flyball_resources::model_service::{ChosenLaw, Receipt, Span, VariantStatus};
+use flyball_resources::model_service::{ChosenLawStatus, ReceiptStatus, SpanStatus, VariantStatus};
 
 use super::answer::{Bounds, Waiting, Why};
 use super::numbers::{rate, span};
@@ -88,7 +88,7 @@ fn nodes(why: &Why, now: jiff::Timestamp) -> Vec<Node> {
     nodes
 }
 
-fn wanted(why: &Why, decision: &Receipt, now: jiff::Timestamp) -> Vec<Node> {
+fn wanted(why: &Why, decision: &ReceiptStatus, now: jiff::Timestamp) -> Vec<Node> {
     let mut nodes = Vec::new();
     if !why.past {
         nodes.extend(demand(why));
@@ -111,7 +111,7 @@ fn wanted(why: &Why, decision: &Receipt, now: jiff::Timestamp) -> Vec<Node> {
 }
 
 /// Why the bound that won did. Where nobody knows what a replica carries, it is no signal that is in doubt.
-fn won(decision: &Receipt) -> &'static str {
+fn won(decision: &ReceiptStatus) -> &'static str {
     if decision.reason == Reason::CapacityUnknown.name() {
         return Reason::CapacityUnknown.summary();
     }
@@ -143,7 +143,7 @@ fn speed(variant: &VariantStatus, several: bool) -> Vec<Node> {
         true => format!("{what} {}", variant.name),
         false => what.to_owned(),
     };
-    let origin = |one: Option<&Span>| one.map(|span| span.origin.to_lowercase());
+    let origin = |one: Option<&SpanStatus>| one.map(|span| span.origin.to_lowercase());
     let (reads, writes) = (&variant.prefill_tokens_per_second, &variant.decode_tokens_per_second);
     let capacity = match (reads, writes) {
         (None, None) => Node::new(name("capacity"), UNKNOWN, "of one replica"),
@@ -180,7 +180,7 @@ fn allowed(bounds: &Bounds, now: jiff::Timestamp) -> Node {
     Node::new("bounds", format!("min {}, max {}{sleep}", bounds.min, bounds.max), note.join("; "))
 }
 
-fn signals(decision: &Receipt) -> Node {
+fn signals(decision: &ReceiptStatus) -> Node {
     if decision.signals.is_empty() {
         return Node::new("signals", UNKNOWN, "");
     }
@@ -280,7 +280,7 @@ fn objectives(why: &Why) -> Node {
     }
 }
 
-fn instead(decision: &Receipt) -> Node {
+fn instead(decision: &ReceiptStatus) -> Node {
     match decision.hpa_would_want {
         Some(count) => {
             let count = usize::try_from(count).unwrap_or(0);
@@ -291,7 +291,7 @@ fn instead(decision: &Receipt) -> Node {
 }
 
 /// The law that decides, and what each would have cost.
-fn law(chosen: &ChosenLaw, now: jiff::Timestamp) -> Node {
+fn law(chosen: &ChosenLawStatus, now: jiff::Timestamp) -> Node {
     let since = chosen.since.as_ref().map(|since| format!(", since {} UTC", clock_of(since, now)));
     let since = since.unwrap_or_default();
     let note = match chosen.tried.is_empty() {

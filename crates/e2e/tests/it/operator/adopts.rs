@@ -3,8 +3,8 @@
 
 use super::rig::{self, Setup};
 use anyhow::{Context, Result, ensure};
-use flyball_e2e::http::Answer;
-use flyball_e2e::process::Service;
+use flyball_e2e::http::HttpAnswer;
+use flyball_e2e::process::ServiceProcess;
 use flyball_e2e::{Story, dynamic, figure, in_namespace, is_long, kubectl, note, until};
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::Service as KubeService;
@@ -69,7 +69,7 @@ async fn adopt(setup: Setup, name: &str) -> Result<()> {
 /// An operator that was told six lines.
 struct Adopted<'a> {
     story: &'a Story,
-    operator: Service,
+    operator: ServiceProcess,
     /// Whether every signal was there once.
     heard: AtomicBool,
 }
@@ -180,7 +180,7 @@ async fn under_load<T>(engine: SocketAddr, work: impl Future<Output = Result<T>>
                 "model": "model", "max_tokens": 200, "stream": true,
                 "messages": [{ "role": "user", "content": text }],
             });
-            let asked = Answer::of(engine, "/v1/chat/completions", Some(&body)).await;
+            let asked = HttpAnswer::of(engine, "/v1/chat/completions", Some(&body)).await;
             let answered = match asked {
                 Ok(mut answer) => answer.finish().await,
                 Err(error) => Err(error),

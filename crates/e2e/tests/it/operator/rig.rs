@@ -1,8 +1,8 @@
 //! An operator and a gateway on this machine, emulated engines in pods, and one model.
 
 use anyhow::{Context, Result};
-use flyball_e2e::http::Answer;
-use flyball_e2e::process::{Service, free};
+use flyball_e2e::http::HttpAnswer;
+use flyball_e2e::process::{ServiceProcess, free};
 use flyball_e2e::{Story, dynamic, kubectl, until};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Event, Pod, Service as KubeService};
@@ -21,9 +21,9 @@ pub(super) struct Rig<'a> {
     story: &'a Story,
     setup: Setup,
     /// Decides.
-    pub(super) operator: Service,
+    pub(super) operator: ServiceProcess,
     /// Takes requests.
-    pub(super) gateway: Service,
+    pub(super) gateway: ServiceProcess,
     /// Where.
     pub(super) http: SocketAddr,
     /// Where gateways reach the operator.
@@ -102,7 +102,7 @@ impl<'a> Rig<'a> {
 
     /// Another operator beside the first, with the usual way to the cluster. Gateways reach both at the
     /// same address, on which only one can listen.
-    pub(super) async fn second_operator(&self) -> Result<Service> {
+    pub(super) async fn second_operator(&self) -> Result<ServiceProcess> {
         let usual =
             Setup { kubeconfig: None, prometheus: self.setup.prometheus, ..Setup::default() };
         let (operator, _) = operator(self.story, &usual, Some(self.link))?;
@@ -111,7 +111,7 @@ impl<'a> Rig<'a> {
     }
 
     /// Waits until this operator leads.
-    pub(super) async fn leads(&self, operator: &Service, limit: Duration) -> Result<()> {
+    pub(super) async fn leads(&self, operator: &ServiceProcess, limit: Duration) -> Result<()> {
         let done = until("an operator to lead", limit, async || {
             Ok((operator.metric(LEADS).await? > 0.0).then_some(()))
         });
@@ -258,7 +258,7 @@ impl<'a> Rig<'a> {
             "model": "model", "max_tokens": tokens, "stream": true,
             "messages": [{ "role": "user", "content": format!("Tell {number} a story.") }],
         });
-        Answer::of(self.http, "/v1/chat/completions", Some(&body)).await?.finish().await
+        HttpAnswer::of(self.http, "/v1/chat/completions", Some(&body)).await?.finish().await
     }
 
     async fn all(&self) -> Result<Vec<Pod>> {
@@ -322,7 +322,7 @@ pub(super) fn operator(
     story: &Story,
     setup: &Setup,
     link: Option<SocketAddr>,
-) -> Result<(Service, SocketAddr)> {
+) -> Result<(ServiceProcess, SocketAddr)> {
     let admin = free()?;
     let first = link.is_none();
     let mut link = link.map_or_else(free, Ok)?;
@@ -347,10 +347,10 @@ pub(super) fn operator(
          {more}\n[gateways]\nopen = {open}\ncome_within_seconds = {come_within}\n\n[lease]\nnamespace = \"{namespace}\"\nseconds = 5\n"
     );
     let kubeconfig = setup.kubeconfig.as_deref().unwrap_or(&story.cluster.kubeconfig);
-    Ok((Service::start_on(kubeconfig, story, "operator", &settings, admin)?, link))
+    Ok((ServiceProcess::start_on(kubeconfig, story, "operator", &settings, admin)?, link))
 }
 
-fn gateway(story: &Story, setup: &Setup, link: SocketAddr) -> Result<(Service, SocketAddr)> {
+fn gateway(story: &Story, setup: &Setup, link: SocketAddr) -> Result<(ServiceProcess, SocketAddr)> {
     let (http, admin) = (free()?, free()?);
     let namespace = &story.namespace;
     let operator = format!("[operator]\naddress = \"http://{link}\"\n\n");
@@ -361,7 +361,7 @@ fn gateway(story: &Story, setup: &Setup, link: SocketAddr) -> Result<(Service, S
          {operator}[[models]]\nname = \"model\"\nservice = \"{namespace}/model:8000\"\n\
          engine = \"{engine}\"\nhold_ms = 240000\nqueue_ms = 120000\n"
     );
-    Ok((Service::start(story, "gateway", &settings, admin)?, http))
+    Ok((ServiceProcess::start(story, "gateway", &settings, admin)?, http))
 }
 
 fn is_ready(pod: &Pod) -> bool {

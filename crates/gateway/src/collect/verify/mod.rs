@@ -17,7 +17,7 @@
 //! [`Case`] is a pure state machine: reports in, verdicts out, time as an argument. It does not know
 //! who asks engines. Start there.
 
-use crate::settings::Engine;
+use crate::settings::GatewayEngine;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -49,7 +49,7 @@ const CANCELS: usize = 4096;
 
 /// What was seen of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct VerifiedEngine {
     /// When it was asked.
     pub sent: Instant,
     /// When its answer was there.
@@ -62,18 +62,18 @@ pub struct Seen {
 
 /// What follows from a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verdict {
+pub struct CancelVerdict {
     /// For every cancel that is now proven: how long it took.
     pub freed: Vec<Duration>,
     /// Requests in the engine that we cancelled and that should be gone.
     pub zombies: u32,
     /// What changes.
-    pub change: Option<Change>,
+    pub change: Option<VerifyEvent>,
 }
 
 /// A change of an engine's standing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum VerifyEvent {
     /// It ignores cancels and should get no new requests.
     Quarantined,
     /// It has been without zombies and may have requests again.
@@ -99,7 +99,7 @@ pub struct Case {
 
 impl Case {
     /// One without cancels.
-    pub const fn new(engine: Engine) -> Self {
+    pub const fn new(engine: GatewayEngine) -> Self {
         Self {
             patience: patience(engine),
             cancels: VecDeque::new(),
@@ -142,7 +142,11 @@ impl Case {
     }
 
     /// Takes in a report. `may_quarantine` is asked only when it comes to that.
-    pub fn report(&mut self, seen: &Seen, may_quarantine: impl FnOnce() -> bool) -> Verdict {
+    pub fn report(
+        &mut self,
+        seen: &VerifiedEngine,
+        may_quarantine: impl FnOnce() -> bool,
+    ) -> CancelVerdict {
         self.last_report = Some(seen.came);
         let excess = seen.has.saturating_sub(seen.known);
         if self.cancels.is_empty() && !self.quarantined {
@@ -165,7 +169,7 @@ impl Case {
         } else {
             self.clear(seen.came)
         };
-        Verdict { freed, zombies: self.zombies, change }
+        CancelVerdict { freed, zombies: self.zombies, change }
     }
 
     /// Gives up cancels of an engine that does not report, and says how many.
@@ -183,7 +187,7 @@ impl Case {
         since: Instant,
         now: Instant,
         may_quarantine: impl FnOnce() -> bool,
-    ) -> Option<Change> {
+    ) -> Option<VerifyEvent> {
         self.clear_since = None;
         let since = *self.zombies_since.get_or_insert(since);
         if self.quarantined || now.duration_since(since) < self.patience {
@@ -192,12 +196,12 @@ impl Case {
         if may_quarantine() {
             self.quarantined = true;
             self.spared = false;
-            return Some(Change::Quarantined);
+            return Some(VerifyEvent::Quarantined);
         }
-        (!std::mem::replace(&mut self.spared, true)).then_some(Change::Spared)
+        (!std::mem::replace(&mut self.spared, true)).then_some(VerifyEvent::Spared)
     }
 
-    fn clear(&mut self, now: Instant) -> Option<Change> {
+    fn clear(&mut self, now: Instant) -> Option<VerifyEvent> {
         self.zombies_since = None;
         self.spared = false;
         if !self.quarantined {
@@ -209,15 +213,15 @@ impl Case {
         }
         self.quarantined = false;
         self.clear_since = None;
-        Some(Change::Released)
+        Some(VerifyEvent::Released)
     }
 }
 
 /// How long zombies may last before the engine gets nothing new.
-pub const fn patience(engine: Engine) -> Duration {
+pub const fn patience(engine: GatewayEngine) -> Duration {
     match engine {
-        Engine::Vllm | Engine::LlamaCpp => PATIENCE,
-        Engine::Sglang => PATIENCE_SGLANG,
+        GatewayEngine::Vllm | GatewayEngine::LlamaCpp => PATIENCE,
+        GatewayEngine::Sglang => PATIENCE_SGLANG,
     }
 }
 

@@ -8,15 +8,15 @@ fn ms(milliseconds: u64) -> Duration {
 }
 
 /// A report that is asked for at `at` and there 2 ms later.
-fn seen(at: Instant, has: u32, known: u32) -> Seen {
-    Seen { sent: at, came: at + ms(2), has, known }
+fn seen(at: Instant, has: u32, known: u32) -> VerifiedEngine {
+    VerifiedEngine { sent: at, came: at + ms(2), has, known }
 }
 
 fn case() -> Case {
-    Case::new(Engine::Vllm)
+    Case::new(GatewayEngine::Vllm)
 }
 
-fn report(case: &mut Case, at: Instant, has: u32, known: u32) -> Verdict {
+fn report(case: &mut Case, at: Instant, has: u32, known: u32) -> CancelVerdict {
     case.report(&seen(at, has, known), || true)
 }
 
@@ -26,11 +26,11 @@ fn a_cancel_is_free_at_the_first_report_that_was_asked_for_after_it() {
     case.cancelled(t);
     assert!(case.is_open());
     // Asked for before the cancel: says nothing about it.
-    assert_eq!(report(&mut case, t - ms(1), 0, 0), Verdict::default());
+    assert_eq!(report(&mut case, t - ms(1), 0, 0), CancelVerdict::default());
     // And in the same moment: the canceller may still count it.
-    assert_eq!(report(&mut case, t + ms(1), 0, 0), Verdict::default());
+    assert_eq!(report(&mut case, t + ms(1), 0, 0), CancelVerdict::default());
     // Still there.
-    assert_eq!(report(&mut case, t + ms(50), 4, 3), Verdict::default());
+    assert_eq!(report(&mut case, t + ms(50), 4, 3), CancelVerdict::default());
     let verdict = report(&mut case, t + ms(100), 3, 3);
     assert_eq!(verdict.freed, [ms(102)]);
     assert!(!case.is_open() && !case.is_quarantined());
@@ -40,7 +40,7 @@ fn a_cancel_is_free_at_the_first_report_that_was_asked_for_after_it() {
 fn requests_on_their_way_hide_nothing_for_long_and_accuse_nobody() {
     let (mut case, t) = (case(), Instant::now());
     // Three are known, one has arrived: fewer is never an excess.
-    assert_eq!(report(&mut case, t, 1, 3), Verdict::default());
+    assert_eq!(report(&mut case, t, 1, 3), CancelVerdict::default());
     case.cancelled(t + ms(10));
     assert_eq!(report(&mut case, t + ms(20), 1, 2).freed, [ms(12)]);
 }
@@ -81,7 +81,7 @@ fn an_engine_that_ignores_cancels_is_quarantined_after_five_seconds_and_released
         let verdict = report(&mut case, at, 1, 0);
         assert!(verdict.freed.is_empty());
         assert_eq!(verdict.zombies > 0, at - t >= GRACE + ms(1), "{:?}", at - t);
-        if verdict.change == Some(Change::Quarantined) {
+        if verdict.change == Some(VerifyEvent::Quarantined) {
             assert_eq!(quarantined.replace(at - t), None);
         }
         at += TICK;
@@ -94,7 +94,7 @@ fn an_engine_that_ignores_cancels_is_quarantined_after_five_seconds_and_released
     while case.is_quarantined() {
         at += ms(500);
         let verdict = report(&mut case, at, 0, 0);
-        assert_eq!(verdict.change == Some(Change::Released), at - done >= RELEASE);
+        assert_eq!(verdict.change == Some(VerifyEvent::Released), at - done >= RELEASE);
     }
     assert_eq!(at - done, RELEASE);
     assert!(!case.is_open() && !case.is_quarantined());
@@ -105,13 +105,13 @@ fn zombies_that_come_back_begin_the_ten_seconds_anew() {
     let (mut case, t) = (case(), Instant::now());
     case.cancelled(t);
     report(&mut case, t + ms(1100), 1, 0);
-    assert_eq!(report(&mut case, t + ms(5000), 1, 0).change, Some(Change::Quarantined));
+    assert_eq!(report(&mut case, t + ms(5000), 1, 0).change, Some(VerifyEvent::Quarantined));
     report(&mut case, t + ms(6000), 0, 0);
     case.cancelled(t + ms(7000));
     report(&mut case, t + ms(9000), 1, 0);
     report(&mut case, t + ms(10_000), 0, 0);
     assert_eq!(report(&mut case, t + ms(16_500), 0, 0).change, None);
-    assert_eq!(report(&mut case, t + ms(20_010), 0, 0).change, Some(Change::Released));
+    assert_eq!(report(&mut case, t + ms(20_010), 0, 0).change, Some(VerifyEvent::Released));
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn what_others_had_is_forgotten() {
     let at = t + ms(25_000);
     case.cancelled(at);
     report(&mut case, at + ms(1500), 1, 0);
-    assert_eq!(report(&mut case, at + ms(5000), 1, 0).change, Some(Change::Quarantined));
+    assert_eq!(report(&mut case, at + ms(5000), 1, 0).change, Some(VerifyEvent::Quarantined));
 }
 
 #[test]
@@ -170,18 +170,18 @@ fn the_last_who_could_serve_are_spared_and_that_is_said_once() {
     let changes: Vec<_> = (1..200)
         .filter_map(|i| case.report(&seen(t + ms(i * 50), 1, 0), || false).change)
         .collect();
-    assert_eq!(changes, [Change::Spared]);
+    assert_eq!(changes, [VerifyEvent::Spared]);
     assert!(!case.is_quarantined());
-    assert_eq!(report(&mut case, t + ms(10_000), 1, 0).change, Some(Change::Quarantined));
+    assert_eq!(report(&mut case, t + ms(10_000), 1, 0).change, Some(VerifyEvent::Quarantined));
 }
 
 #[test]
 fn sglang_has_the_time_that_its_gauges_need() {
     let t = Instant::now();
-    let mut case = Case::new(Engine::Sglang);
+    let mut case = Case::new(GatewayEngine::Sglang);
     case.cancelled(t);
     assert_eq!(report(&mut case, t + ms(31_000), 1, 0).change, None);
-    assert_eq!(report(&mut case, t + ms(40_000), 1, 0).change, Some(Change::Quarantined));
+    assert_eq!(report(&mut case, t + ms(40_000), 1, 0).change, Some(VerifyEvent::Quarantined));
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn story(longest_ms: u64) -> impl Strategy<Value = Story> {
 }
 
 /// Plays it in steps of 50 ms and returns everything that was concluded.
-fn play(story: &Story) -> (usize, Vec<(u64, Verdict)>) {
+fn play(story: &Story) -> (usize, Vec<(u64, CancelVerdict)>) {
     let t = Instant::now();
     let mut case = case();
     let mut verdicts = Vec::new();
@@ -276,7 +276,7 @@ proptest! {
     fn an_engine_that_never_lets_go_is_found(first in 0_u64..3000, load in 0_u32..20) {
         let story = Story { cancels: vec![(first, 1_000_000)], load: vec![(load, load)] };
         let (_, verdicts) = play(&story);
-        let found = verdicts.iter().find(|(_, v)| v.change == Some(Change::Quarantined)).unwrap();
+        let found = verdicts.iter().find(|(_, v)| v.change == Some(VerifyEvent::Quarantined)).unwrap();
         let came = found.0 + 2;
         prop_assert!((5000..5200).contains(&(came - first)), "after {} ms", came - first);
     }

@@ -5,14 +5,14 @@
 pub(crate) mod server;
 
 use super::mirror::{Mirror, Step};
-use super::place::{Place, Port, Service};
+use super::place::{DiscoveryPlace, Port, ServicePlace};
 use super::ready::Readiness;
 use super::settle::{ENGINES, settle};
 use super::sources::Change;
-use super::standing::{Failing, Standing};
+use super::standing::{DiscoveryStatus, Failing};
 use super::world::World;
-use super::{Found, Listing, pools, slices};
-use crate::settings::{Engine, Model};
+use super::{FoundEngines, Listing, pools, slices};
+use crate::settings::{GatewayEngine, ModelSettings};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::DynamicObject;
@@ -56,9 +56,15 @@ fn slice(endpoints: &[Value]) -> slices::Slice {
     slices::slice(&object).unwrap()
 }
 
-fn found(name: &str, address: &str, draining: bool) -> Found {
+fn found(name: &str, address: &str, draining: bool) -> FoundEngines {
     let address = address.parse().unwrap();
-    Found { name: name.to_owned(), address, draining, engine: Engine::Vllm, uid: None }
+    FoundEngines {
+        name: name.to_owned(),
+        address,
+        draining,
+        engine: GatewayEngine::Vllm,
+        uid: None,
+    }
 }
 
 fn pod(name: &str, labels: Value, ready: &str, deleted: bool) -> Option<pools::Member> {
@@ -107,7 +113,7 @@ fn readiness_and_draining_follow_the_conditions() {
     ];
     for (conditions, draining) in conditions {
         let slice = slice(&[endpoint("p", "10.0.0.1", conditions.clone())]);
-        let all = slices::found([&slice].into_iter(), &Port::Number(8000), Engine::Vllm);
+        let all = slices::found([&slice].into_iter(), &Port::Number(8000), GatewayEngine::Vllm);
         let expected = draining.map(|draining| found("team/p", "10.0.0.1:8000", draining));
         assert_eq!(all, Vec::from_iter(expected), "{conditions}");
     }
@@ -117,7 +123,7 @@ fn readiness_and_draining_follow_the_conditions() {
 fn ports_are_found_by_number_and_by_name_and_only_tcp_counts() {
     let slice = slice(&[endpoint("p", "10.0.0.1", json!({}))]);
     let port = |port: &Port| {
-        let all = slices::found([&slice].into_iter(), port, Engine::Vllm);
+        let all = slices::found([&slice].into_iter(), port, GatewayEngine::Vllm);
         all.first().map(|found| found.address.port())
     };
     assert_eq!(port(&Port::Number(9000)), Some(9000));
@@ -140,7 +146,10 @@ fn one_engine_in_two_slices_is_one_engine() {
         found("team/q", "[fd00::2]:8000", false),
     ];
     for order in [[&v6, &v4, &leaving], [&leaving, &v4, &v6], [&v4, &leaving, &v6]] {
-        assert_eq!(slices::found(order.into_iter(), &Port::Number(8000), Engine::Vllm), expected);
+        assert_eq!(
+            slices::found(order.into_iter(), &Port::Number(8000), GatewayEngine::Vllm),
+            expected
+        );
     }
 }
 
@@ -150,7 +159,7 @@ fn what_is_no_pod_is_named_by_its_address_and_what_has_none_is_left_out() {
     let named = json!({"addresses": ["engine.example"]});
     let all = [slice(&[bare, named])];
     assert_eq!(
-        slices::found(all.iter(), &Port::Number(8000), Engine::Vllm),
+        slices::found(all.iter(), &Port::Number(8000), GatewayEngine::Vllm),
         [found("10.0.0.1:8000", "10.0.0.1:8000", false)]
     );
 }
@@ -174,7 +183,7 @@ fn pools_choose_ready_pods_by_all_their_labels() {
     .flatten()
     .collect();
     assert_eq!(
-        pools::found(&chosen, pods.iter(), Engine::Vllm),
+        pools::found(&chosen, pods.iter(), GatewayEngine::Vllm),
         [found("team/leaving", "10.0.0.7:8000", true), found("team/open", "10.0.0.7:8000", false)]
     );
     assert_eq!(pools::selector(&chosen.labels), "app=llama,tier=gpu");
@@ -187,7 +196,7 @@ fn each_port_of_a_pool_is_an_engine() {
         "targetPorts": [{"number": 8000}, {"number": 8001}],
     });
     let pods: Vec<_> = pod("p", json!({"app": "llama"}), "True", false).into_iter().collect();
-    let names: Vec<_> = pools::found(&pool(spec).unwrap(), pods.iter(), Engine::Vllm)
+    let names: Vec<_> = pools::found(&pool(spec).unwrap(), pods.iter(), GatewayEngine::Vllm)
         .into_iter()
         .map(|found| (found.name, found.address.port()))
         .collect();
@@ -198,7 +207,7 @@ fn each_port_of_a_pool_is_an_engine() {
 fn a_pool_that_says_too_little_chooses_nothing() {
     let everything = pool(json!({"selector": {}, "targetPorts": [{"number": 1}]})).unwrap();
     let pods: Vec<_> = pod("p", json!({"app": "x"}), "True", false).into_iter().collect();
-    assert_eq!(pools::found(&everything, pods.iter(), Engine::Vllm), []);
+    assert_eq!(pools::found(&everything, pods.iter(), GatewayEngine::Vllm), []);
     assert_eq!(pool(json!({"targetPorts": [{"number": 1}]})), None);
     assert_eq!(pool(json!({"selector": {}, "targetPorts": [{"number": 70_000}]})), None);
 }
@@ -243,12 +252,12 @@ fn a_list_is_seen_only_when_it_is_whole() {
 
 #[test]
 fn a_model_is_listed_once_its_namespace_is() {
-    let place = Place::Service(Service {
+    let place = DiscoveryPlace::Service(ServicePlace {
         namespace: "team".to_owned(),
         name: "llama".to_owned(),
         port: Port::Number(8000),
     });
-    let places = BTreeMap::from([("m".to_owned(), (place, Engine::Vllm))]);
+    let places = BTreeMap::from([("m".to_owned(), (place, GatewayEngine::Vllm))]);
     let mut world = World::new(places);
     let change = |step| Change::Slices("team".to_owned(), step);
     assert_eq!(world.findings()["m"], None);
@@ -263,12 +272,12 @@ fn a_model_is_listed_once_its_namespace_is() {
     assert_eq!(world.wrong_ports(), BTreeMap::new());
 }
 
-fn listing(engines: &[Found]) -> Listing {
+fn listing(engines: &[FoundEngines]) -> Listing {
     Listing { models: BTreeMap::from([("m".to_owned(), engines.to_vec())]) }
 }
 
-fn findings(found: Option<&[Found]>) -> BTreeMap<String, Option<Vec<Found>>> {
-    BTreeMap::from([("m".to_owned(), found.map(<[Found]>::to_vec))])
+fn findings(found: Option<&[FoundEngines]>) -> BTreeMap<String, Option<Vec<FoundEngines>>> {
+    BTreeMap::from([("m".to_owned(), found.map(<[FoundEngines]>::to_vec))])
 }
 
 #[test]
@@ -297,15 +306,15 @@ fn more_engines_than_may_be_change_nothing() {
     assert_eq!(settled.listing, before);
 }
 
-fn named(name: &str) -> Model {
-    Model { name: name.to_owned(), ..Model::default() }
+fn named(name: &str) -> ModelSettings {
+    ModelSettings { name: name.to_owned(), ..ModelSettings::default() }
 }
 
 #[test]
 fn a_gateway_that_begins_waits_for_all_models_but_not_for_ever() {
     let began = Instant::now();
-    let standing = Standing::default();
-    let at = |seconds, models: &[Model]| {
+    let standing = DiscoveryStatus::default();
+    let at = |seconds, models: &[ModelSettings]| {
         let readiness = Readiness::since(began);
         readiness.judge(&listing(&[]), models, &standing, began + Duration::from_secs(seconds))
     };
@@ -320,9 +329,9 @@ fn a_gateway_that_begins_waits_for_all_models_but_not_for_ever() {
 
 #[test]
 fn who_was_ready_stays_so_whatever_the_settings_wish_for() {
-    let (began, standing) = (Instant::now(), Standing::default());
+    let (began, standing) = (Instant::now(), DiscoveryStatus::default());
     let readiness = Readiness::since(began);
-    let judge = |models: &[Model]| readiness.judge(&listing(&[]), models, &standing, began);
+    let judge = |models: &[ModelSettings]| readiness.judge(&listing(&[]), models, &standing, began);
     assert!(judge(&[named("n")]).is_err());
     assert!(judge(&[named("m")]).is_ok());
     assert!(judge(&[named("m"), named("n")]).is_ok());
@@ -331,7 +340,7 @@ fn who_was_ready_stays_so_whatever_the_settings_wish_for() {
 
 #[test]
 fn what_keeps_a_model_from_being_listed_is_named_with_what_to_do() {
-    let (began, standing) = (Instant::now(), Standing::default());
+    let (began, standing) = (Instant::now(), DiscoveryStatus::default());
     let failing = Failing {
         models: Arc::new(BTreeSet::from(["n".to_owned()])),
         error: "secret words: Forbidden".to_owned(),
@@ -359,7 +368,7 @@ proptest! {
         after in prop::option::of(prop::collection::vec(any::<bool>(), 0..4)),
         confirmed: bool,
     ) {
-        let engines = |draining: &[bool]| -> Vec<Found> {
+        let engines = |draining: &[bool]| -> Vec<FoundEngines> {
             draining.iter().map(|&draining| found("a", "10.0.0.1:1", draining)).collect()
         };
         let confirmed = confirmed.then(|| "m".to_owned()).into_iter().collect::<BTreeSet<_>>();

@@ -1,8 +1,8 @@
 //! The watches against an API server of a few lines: it lists, it watches, it fails on demand.
 
 use super::{endpoint, slice_json};
-use crate::discover::{Listing, Standing, watch};
-use crate::settings::Model;
+use crate::discover::{DiscoveryStatus, Listing, watch};
+use crate::settings::ModelSettings;
 use bytes::Bytes;
 use futures::stream;
 use http::{Request, Response, StatusCode};
@@ -136,8 +136,12 @@ pub(crate) async fn until(what: &str, holds: impl Fn() -> bool) {
     assert!(timeout(Duration::from_secs(120), waiting).await.is_ok(), "{what}");
 }
 
-pub(crate) fn model() -> Model {
-    Model { name: "m".to_owned(), service: Some("team/llama:8000".to_owned()), ..Model::default() }
+pub(crate) fn model() -> ModelSettings {
+    ModelSettings {
+        name: "m".to_owned(),
+        service: Some("team/llama:8000".to_owned()),
+        ..ModelSettings::default()
+    }
 }
 
 pub(crate) fn with(pods: &[&str]) -> Value {
@@ -152,10 +156,10 @@ fn names(listing: &channel::Sender<Listing>) -> Option<Vec<String>> {
 
 /// Runs the story while models are watched.
 async fn during(
-    models: &[Model],
+    models: &[ModelSettings],
     client: Client,
     out: &channel::Sender<Listing>,
-    standing: &Standing,
+    standing: &DiscoveryStatus,
     story: impl Future<Output = ()>,
 ) {
     tokio::select! {
@@ -167,7 +171,7 @@ async fn during(
 #[tokio::test]
 async fn engines_come_and_go_as_slices_change() {
     let (server, client) = Server::start(vec![with(&["p"])]).await;
-    let (out, standing) = (channel::Sender::new(Listing::default()), Standing::default());
+    let (out, standing) = (channel::Sender::new(Listing::default()), DiscoveryStatus::default());
     let named =
         |names: &[&str]| Some(names.iter().map(|n| format!("team/{n}")).collect::<Vec<_>>());
     during(&[model()], client, &out, &standing, async {
@@ -186,7 +190,7 @@ async fn engines_come_and_go_as_slices_change() {
 #[tokio::test]
 async fn an_empty_list_is_believed_when_the_api_server_says_so_itself() {
     let (server, client) = Server::start(vec![with(&["p"])]).await;
-    let (out, standing) = (channel::Sender::new(Listing::default()), Standing::default());
+    let (out, standing) = (channel::Sender::new(Listing::default()), DiscoveryStatus::default());
     during(&[model()], client, &out, &standing, async {
         until("listed", || names(&out).is_some()).await;
         server.watched(1).await;
@@ -207,7 +211,7 @@ async fn an_empty_list_is_believed_when_the_api_server_says_so_itself() {
 #[tokio::test]
 async fn the_last_listing_stays_while_the_api_server_is_away_and_over_a_restart() {
     let (server, client) = Server::start(vec![with(&["p"])]).await;
-    let (out, standing) = (channel::Sender::new(Listing::default()), Standing::default());
+    let (out, standing) = (channel::Sender::new(Listing::default()), DiscoveryStatus::default());
     let away = async {
         until("listed", || names(&out).is_some()).await;
         server.watched(1).await;
@@ -219,10 +223,10 @@ async fn the_last_listing_stays_while_the_api_server_is_away_and_over_a_restart(
     during(&[model()], client.clone(), &out, &standing, away).await;
     assert_eq!(standing.failing_watches(), 0, "who is not polled does not fail");
     // Settings were read anew, still without an API server.
-    let fixed = Model {
+    let fixed = ModelSettings {
         name: "fixed".to_owned(),
         endpoints: vec!["10.1.1.1:8000".parse().unwrap()],
-        ..Model::default()
+        ..ModelSettings::default()
     };
     let models = [model(), fixed];
     let restarted = async {

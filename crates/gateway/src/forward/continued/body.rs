@@ -1,6 +1,6 @@
 //! The request for the rest of an answer.
 
-use crate::settings::Engine;
+use crate::settings::GatewayEngine;
 use crate::surface::Surface;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
@@ -22,7 +22,7 @@ impl Asked {
 
     /// What makes an engine of this kind go on after a text of so many tokens; `None` if nothing
     /// does.
-    pub(super) fn rest(&self, text: &str, tokens: u64, engine: Engine) -> Option<Bytes> {
+    pub(super) fn rest(&self, text: &str, tokens: u64, engine: GatewayEngine) -> Option<Bytes> {
         let mut fields = self.fields.clone();
         if self.is_near_a_stop(text) || self.counts_its_own_words() {
             return None;
@@ -72,7 +72,11 @@ impl Asked {
 
 /// vLLM and SGLang are told to go on with the last message. llama.cpp's server does so by itself if
 /// that is the assistant's (`--no-prefill-assistant` turns it off; it then says something else).
-fn go_on_with_message(fields: &mut Map<String, Value>, text: &str, engine: Engine) -> Option<()> {
+fn go_on_with_message(
+    fields: &mut Map<String, Value>,
+    text: &str,
+    engine: GatewayEngine,
+) -> Option<()> {
     let messages = fields.get_mut("messages")?.as_array_mut()?;
     // A beginning of the caller's own. Engines differ in what they make of two in a row.
     if messages.last()?.get("role")? == "assistant" {
@@ -80,14 +84,14 @@ fn go_on_with_message(fields: &mut Map<String, Value>, text: &str, engine: Engin
     }
     messages.push(json!({"role": "assistant", "content": text}));
     match engine {
-        Engine::Vllm => {
+        GatewayEngine::Vllm => {
             fields.insert("continue_final_message".into(), true.into());
             fields.insert("add_generation_prompt".into(), false.into());
         }
-        Engine::Sglang => {
+        GatewayEngine::Sglang => {
             fields.insert("continue_final_message".into(), true.into());
         }
-        Engine::LlamaCpp => {}
+        GatewayEngine::LlamaCpp => {}
     }
     Some(())
 }
@@ -103,7 +107,7 @@ fn go_on_with_prompt(fields: &mut Map<String, Value>, text: &str) -> Option<()> 
 mod tests {
     use super::*;
 
-    fn rest(surface: Surface, body: &Value, text: &str, engine: Engine) -> Option<Value> {
+    fn rest(surface: Surface, body: &Value, text: &str, engine: GatewayEngine) -> Option<Value> {
         let pieces = [Bytes::from(body.to_string())];
         let rest = Asked::read(surface, &pieces)?.rest(text, 3, engine)?;
         serde_json::from_slice(&rest).ok()
@@ -121,7 +125,7 @@ mod tests {
     fn each_kind_of_engine_is_asked_in_its_own_words() {
         let body = chat(json!({"max_tokens": 10, "max_completion_tokens": 8, "min_tokens": 2}));
         let of = |engine| rest(Surface::Chat, &body, "so far", engine).unwrap();
-        let vllm = of(Engine::Vllm);
+        let vllm = of(GatewayEngine::Vllm);
         assert_eq!(vllm["messages"][1], json!({"role": "assistant", "content": "so far"}));
         assert_eq!((&vllm["max_tokens"], &vllm["max_completion_tokens"]), (&json!(7), &json!(5)));
         assert_eq!((&vllm["min_tokens"], &vllm["seed"]), (&json!(0), &json!(5)));
@@ -129,19 +133,19 @@ mod tests {
             ["continue_final_message", "add_generation_prompt"].map(|name| body[name].clone())
         };
         assert_eq!(flags(&vllm), [json!(true), json!(false)]);
-        assert_eq!(flags(&of(Engine::Sglang)), [json!(true), Value::Null]);
-        assert_eq!(flags(&of(Engine::LlamaCpp)), [Value::Null, Value::Null]);
+        assert_eq!(flags(&of(GatewayEngine::Sglang)), [json!(true), Value::Null]);
+        assert_eq!(flags(&of(GatewayEngine::LlamaCpp)), [Value::Null, Value::Null]);
     }
 
     #[test]
     fn a_prompt_grows_if_it_is_one_text() {
         let body = json!({"model": "m", "prompt": "once"});
-        let longer = rest(Surface::Completions, &body, " upon", Engine::Vllm).unwrap();
+        let longer = rest(Surface::Completions, &body, " upon", GatewayEngine::Vllm).unwrap();
         assert_eq!(longer["prompt"], "once upon");
         let list = json!({"model": "m", "prompt": ["once"]});
-        assert_eq!(rest(Surface::Completions, &list, " upon", Engine::Vllm), None);
+        assert_eq!(rest(Surface::Completions, &list, " upon", GatewayEngine::Vllm), None);
         // Nothing came yet, so it is asked again as it was.
-        assert_eq!(rest(Surface::Completions, &list, "", Engine::Vllm), Some(list));
+        assert_eq!(rest(Surface::Completions, &list, "", GatewayEngine::Vllm), Some(list));
     }
 
     #[test]
@@ -155,13 +159,13 @@ mod tests {
             json!({"messages": []}),
         ] {
             assert_eq!(
-                rest(Surface::Chat, &chat(more.clone()), "so far", Engine::Vllm),
+                rest(Surface::Chat, &chat(more.clone()), "so far", GatewayEngine::Vllm),
                 None,
                 "{more}"
             );
         }
         for more in [json!({"stop": ["o f", "End"]}), json!({"frequency_penalty": 0})] {
-            assert!(rest(Surface::Chat, &chat(more), "so far", Engine::Vllm).is_some());
+            assert!(rest(Surface::Chat, &chat(more), "so far", GatewayEngine::Vllm).is_some());
         }
     }
 }

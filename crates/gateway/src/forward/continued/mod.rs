@@ -20,7 +20,7 @@ use super::attempt::{Failed, Prepared, Stream, attempt, is_alive};
 use super::{Job, Trail, flight, note};
 use crate::accept::Worker;
 use crate::choose::{Chosen, Wish};
-use crate::fleet::{Endpoint, Flight};
+use crate::fleet::{FleetEndpoint, Flight};
 use crate::surface::Surface;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
@@ -55,7 +55,7 @@ pub(super) struct Next {
 
 /// An engine that said in the middle of a stream that it failed. It may be dead.
 pub(super) struct Failing {
-    pub(super) endpoint: Arc<Endpoint>,
+    pub(super) endpoint: Arc<FleetEndpoint>,
     /// When it got the request.
     pub(super) sent: Instant,
 }

@@ -5,7 +5,7 @@
 //! them: vLLM 0.18 (`--shutdown-timeout`), SGLang 0.5, any llama-server with `--hf-repo`.
 
 use crate::observe::chunk;
-use flyball_resources::model_service::{Engine, EngineKind, Variant};
+use flyball_resources::model_service::{EngineKind, EngineSpec, VariantSpec};
 use flyball_resources::{ModelService, Pool};
 
 /// A program and its arguments. Without a program, the image's own.
@@ -18,8 +18,8 @@ pub(super) struct CommandLine {
 /// Who names a program of their own gives all of its arguments.
 pub(super) fn command_line(
     service: &ModelService,
-    variant: &Variant,
-    engine: &Engine,
+    variant: &VariantSpec,
+    engine: &EngineSpec,
     pool: Option<&Pool>,
 ) -> CommandLine {
     if !engine.command.is_empty() {

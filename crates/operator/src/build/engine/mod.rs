@@ -13,7 +13,7 @@ mod probes;
 mod tests;
 
 use crate::observe::{MADE_FROM, Workload, workload_key};
-use flyball_resources::model_service::{Engine, Variant};
+use flyball_resources::model_service::{EngineSpec, VariantSpec};
 use flyball_resources::{ModelService, Pool, labels};
 use kube::{Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
@@ -25,8 +25,8 @@ const EVICTED_AT_ONCE: &str = "10%";
 /// The objects, with `first` replicas if the Deployment is new.
 pub(super) fn objects(
     service: &ModelService,
-    variant: &Variant,
-    engine: &Engine,
+    variant: &VariantSpec,
+    engine: &EngineSpec,
     pool: Option<&Pool>,
     first: Option<u32>,
 ) -> Vec<Value> {

@@ -4,7 +4,7 @@ use super::merge::merge;
 use super::{args, probes};
 use crate::observe::GPU;
 use crate::validate::ENGINE;
-use flyball_resources::model_service::{Engine, EngineKind, Variant};
+use flyball_resources::model_service::{EngineKind, EngineSpec, VariantSpec};
 use flyball_resources::{ModelService, Pool, labels};
 use kube::ResourceExt as _;
 use serde_json::{Map, Value, json};
@@ -20,15 +20,15 @@ const END_SECONDS: i32 = 15;
 const SHARED_MEMORY: &str = "10Gi";
 
 /// The labels of a variant's pods, by which its Deployment finds them.
-pub(super) fn labels_of(service: &ModelService, variant: &Variant) -> Value {
+pub(super) fn labels_of(service: &ModelService, variant: &VariantSpec) -> Value {
     json!({ labels::MODEL: service.name_any(), labels::VARIANT: variant.name })
 }
 
 /// The pod template, with what its owner lays over it.
 pub(super) fn template(
     service: &ModelService,
-    variant: &Variant,
-    engine: &Engine,
+    variant: &VariantSpec,
+    engine: &EngineSpec,
     pool: Option<&Pool>,
 ) -> Value {
     let mut template = json!({
@@ -77,8 +77,8 @@ fn keep(spec: &mut Value, pool: Option<&Pool>) {
 
 fn container(
     service: &ModelService,
-    variant: &Variant,
-    engine: &Engine,
+    variant: &VariantSpec,
+    engine: &EngineSpec,
     pool: Option<&Pool>,
 ) -> Value {
     let line = args::command_line(service, variant, engine, pool);
@@ -108,7 +108,7 @@ fn container(
 }
 
 /// How long a pod goes on as if nothing were before its engine is told to end.
-const fn pause_seconds(engine: &Engine) -> i32 {
+const fn pause_seconds(engine: &EngineSpec) -> i32 {
     match engine.kind {
         // They finish what they have.
         EngineKind::Vllm | EngineKind::Sglang => LEAVE_SECONDS,

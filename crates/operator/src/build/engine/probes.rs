@@ -5,7 +5,7 @@
 //! that Kubernetes' own timeout of one second fails it always. llama-server says 503 until its model is
 //! loaded. A busy engine of any kind may be slow to answer: nothing here acts on a few slow answers.
 
-use flyball_resources::model_service::{Engine, Variant};
+use flyball_resources::model_service::{EngineSpec, VariantSpec};
 use serde_json::{Value, json};
 
 /// A start that nobody stated a length of.
@@ -30,7 +30,7 @@ const END_SECONDS: i32 = 15;
 ///
 /// The length of a start is the stated one: the learnt one moves with every start, and would move the pod
 /// template with it, which starts every engine anew.
-pub(super) fn probes(variant: &Variant, engine: &Engine) -> Value {
+pub(super) fn probes(variant: &VariantSpec, engine: &EngineSpec) -> Value {
     let ask = json!({ "path": "/health", "port": engine.port });
     let stated = variant.cold_start_seconds.map(|stated| stated.saturating_mul(PATIENCE));
     let patience = stated.unwrap_or(UNSTATED_SECONDS).max(SHORTEST_SECONDS);
@@ -66,7 +66,7 @@ mod tests {
         let variant = json!({
             "coldStartSeconds": cold_start_seconds, "engine": {"kind": "SGLang", "image": "i"},
         });
-        let variant: Variant = serde_json::from_value(variant).unwrap();
+        let variant: VariantSpec = serde_json::from_value(variant).unwrap();
         probes(&variant, variant.engine.as_ref().unwrap())
     }
 

@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::observe::demand::Signals;
-use crate::observe::{Counts, Expected, Facts, Learnt, look, prometheus};
+use crate::observe::{ExpectedInFlight, Facts, InFlightCounts, ObservedMemory, look, prometheus};
 use flyball_core::decision::Previous;
 use flyball_core::testing::hold;
 use flyball_core::units::Micros;
-use flyball_estimator::reading::{Engine, EngineCounts};
+use flyball_estimator::reading::{EngineCounts, EngineReading};
 use flyball_resources::ModelService;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use proptest::prelude::*;
@@ -54,9 +54,9 @@ fn heard() -> Signals {
     signals
 }
 
-fn engine(count: f64, seen: u64) -> Engine {
-    let engine = Engine::counted(at(seen), EngineCounts::UNKNOWN);
-    Engine { running: Some(count), waiting: Some(0.0), ..engine }
+fn engine(count: f64, seen: u64) -> EngineReading {
+    let engine = EngineReading::counted(at(seen), EngineCounts::UNKNOWN);
+    EngineReading { running: Some(count), waiting: Some(0.0), ..engine }
 }
 
 fn engines(signals: &mut Signals, all: &[(&str, f64, u64)]) {
@@ -67,7 +67,8 @@ fn engines(signals: &mut Signals, all: &[(&str, f64, u64)]) {
 
 /// What is written where a decision wants one replica less, and takes this step.
 fn built(facts: &Facts, signals: &Signals, now: u64, step: Action) -> Built {
-    let seen = look(facts, signals, &mut Learnt::default(), (at(now), Micros::from_seconds(60)));
+    let seen =
+        look(facts, signals, &mut ObservedMemory::default(), (at(now), Micros::from_seconds(60)));
     let mut decision = hold(&seen.snapshot, &Previous::none());
     let target = &mut decision.models[0].targets[0];
     let pods = facts.pods["a"].len();
@@ -97,8 +98,8 @@ fn a_pod_that_no_gateway_was_heard_about_is_marked_and_not_removed() {
 
 #[test]
 fn after_a_failover_nothing_goes_before_gateways_had_the_time_to_come() {
-    let mut expected = Expected::of(&[], Micros::from_minutes(1));
-    let after = |expected: &Expected, now: u64| {
+    let mut expected = ExpectedInFlight::of(&[], Micros::from_minutes(1));
+    let after = |expected: &ExpectedInFlight, now: u64| {
         let mut signals = Signals::default();
         expected.add(&mut signals.in_flight, &Facts::default(), &[], at(now));
         removes(&signals, now)
@@ -115,7 +116,7 @@ fn after_a_failover_nothing_goes_before_gateways_had_the_time_to_come() {
 
 #[test]
 fn a_gateway_that_exists_and_is_silent_keeps_pods_alive() {
-    let expected = Expected::of(&["flyball/gateway".to_owned()], Micros::from_minutes(1));
+    let expected = ExpectedInFlight::of(&["flyball/gateway".to_owned()], Micros::from_minutes(1));
     let waits = |gateway: PodFacts, refused: &[String]| {
         let mut signals = heard();
         let facts =
@@ -176,7 +177,7 @@ fn an_engine_of_a_kind_that_has_series_is_waited_for_and_one_without_is_not() {
         signals.in_flight.at_address(&pod("a").ip.unwrap(), 0.0, at(now));
         engines(&mut signals, others);
         if away {
-            signals.in_flight.asked(Counts::Away);
+            signals.in_flight.asked(InFlightCounts::Away);
         }
         removes(&signals, now)
     };
@@ -192,7 +193,7 @@ fn an_engine_that_is_out_of_its_service_and_does_not_answer_is_not_waited_for_fo
         let unready = PodFacts { ready: None, lapsed: Some(at(990)), ..marked("a") };
         let facts = world(vec![if ready { marked("a") } else { unready }, pod("bb")]);
         let mut signals = heard();
-        signals.in_flight.asked(Counts::Away);
+        signals.in_flight.asked(InFlightCounts::Away);
         !built(&facts, &signals, now, delete("a")).writes.is_empty()
     };
     assert!(!removed(false, 1_599));
@@ -226,8 +227,12 @@ fn a_pod_in_which_nothing_runs_is_empty_whoever_is_silent() {
 #[test]
 fn a_number_that_could_cut_requests_is_not_written() {
     let facts = world(vec![pod("a"), pod("bb")]);
-    let seen =
-        look(&facts, &heard(), &mut Learnt::default(), (at(1_010), Micros::from_seconds(60)));
+    let seen = look(
+        &facts,
+        &heard(),
+        &mut ObservedMemory::default(),
+        (at(1_010), Micros::from_seconds(60)),
+    );
     let (id, model) = seen.models.iter().next().unwrap();
     let scene = |key: &WorkloadKey| {
         let (key, workload) = facts.workloads.get_key_value(key)?;
@@ -248,7 +253,7 @@ fn a_number_that_could_cut_requests_is_not_written() {
 fn nothing_is_written_for_a_model_whose_decision_broke_a_rule() {
     let facts = world(vec![pod("a")]);
     let time = (at(1_010), Micros::from_seconds(60));
-    let seen = look(&facts, &heard(), &mut Learnt::default(), time);
+    let seen = look(&facts, &heard(), &mut ObservedMemory::default(), time);
     let mut decision = hold(&seen.snapshot, &Previous::none());
     decision.models[0].targets[0].replicas = Replicas::new(3);
     assert_eq!(build(&facts, &seen, &decision).writes.len(), 1);
@@ -357,7 +362,7 @@ proptest! {
             let said = truths.iter().map(|truth| (place(&truth.pod), engine(inside(truth), now)));
             prometheus::add(&mut signals, said.collect());
         }
-        let seen = look(&facts, &signals, &mut Learnt::default(), (at(now), Micros::from_seconds(60)));
+        let seen = look(&facts, &signals, &mut ObservedMemory::default(), (at(now), Micros::from_seconds(60)));
         let mut decision = hold(&seen.snapshot, &Previous::none());
         decision.models[0].targets[0].replicas = Replicas::new(target);
         decision.models[0].targets[0].actions = steps.into_iter().filter_map(|(empty, n)| {

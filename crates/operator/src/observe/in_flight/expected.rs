@@ -11,7 +11,7 @@ const ENDED: Micros = Micros::from_minutes(10);
 
 /// Which gateways are to be heard before anything is taken away.
 #[derive(Clone, Debug)]
-pub struct Expected {
+pub struct ExpectedInFlight {
     /// Service accounts of gateways, as `namespace/name`.
     accounts: BTreeSet<String>,
     /// Gateways that exist have come within this time after an operator began to listen.
@@ -19,7 +19,7 @@ pub struct Expected {
     listens_since: Option<Timestamp>,
 }
 
-impl Expected {
+impl ExpectedInFlight {
     /// Gateways run under these service accounts and come within this time.
     pub fn of(accounts: &[String], within: Micros) -> Self {
         Self { accounts: accounts.iter().cloned().collect(), within, listens_since: None }

@@ -7,7 +7,7 @@
 
 mod expected;
 
-pub use expected::Expected;
+pub use expected::ExpectedInFlight;
 pub(super) use expected::has_ended;
 
 use super::facts::PodFacts;
@@ -29,12 +29,12 @@ pub struct InFlight {
     partial: BTreeMap<String, BTreeSet<String>>,
     by_address: BTreeMap<String, Routed>,
     by_pod: BTreeMap<(String, String), (f64, Timestamp)>,
-    counts: Counts,
+    counts: InFlightCounts,
 }
 
 /// Whether engines' own series were asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Counts {
+pub enum InFlightCounts {
     /// Nobody collects them.
     #[default]
     NotAsked,
@@ -135,7 +135,7 @@ impl InFlight {
     }
 
     /// Whether engines' own series were asked for.
-    pub const fn asked(&mut self, counts: Counts) {
+    pub const fn asked(&mut self, counts: InFlightCounts) {
         self.counts = counts;
     }
 
@@ -206,9 +206,9 @@ impl InFlight {
             |at: Timestamp| mark.is_none_or(|mark| at.since(mark).is_some_and(|age| age > SETTLED));
         match (own, self.counts) {
             (Some((count, at)), _) if since(*at) && count.is_finite() => Side::Count(*count, *at),
-            (Some(_), _) | (None, Counts::Away) => Side::Unknown,
-            (None, Counts::Told) if speaks => Side::Unknown,
-            (None, Counts::Told | Counts::NotAsked) => Side::Nobody,
+            (Some(_), _) | (None, InFlightCounts::Away) => Side::Unknown,
+            (None, InFlightCounts::Told) if speaks => Side::Unknown,
+            (None, InFlightCounts::Told | InFlightCounts::NotAsked) => Side::Nobody,
         }
     }
 }

@@ -10,10 +10,10 @@ use flyball_core::units::{
     Gpus, Micros, Money, Price, Replicas, Requests, Timestamp, Tokens, TokensPerSecond,
 };
 use flyball_estimator::reading::{
-    CacheUsed, Engine, EngineCounts, GatewayCounts, GatewayReading, ModelReading, Paces, Predicted,
-    VariantReading,
+    CacheUsed, EngineCounts, EngineReading, GatewayCounts, GatewayReading, ModelReading, Paces,
+    PredictedReplica, VariantReading,
 };
-use flyball_estimator::{Readings, Window};
+use flyball_estimator::{CounterWindow, Readings};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -248,7 +248,7 @@ impl GatewayForm {
         });
         GatewayReading {
             at: Timestamp::from_micros(self.at),
-            counts: Window::recorded(GatewayReading::WINDOW, moments),
+            counts: CounterWindow::recorded(GatewayReading::WINDOW, moments),
             waiting_tokens: self.waiting_tokens,
             unread_tokens: self.unread_tokens,
             held_tokens: self.held_tokens,
@@ -260,7 +260,7 @@ impl GatewayForm {
 
 impl VariantForm {
     fn of(variant: &VariantReading) -> Self {
-        let parts = |one: &Predicted| {
+        let parts = |one: &PredictedReplica| {
             (one.model.clone(), one.accelerator.clone(), one.tensor, one.step_tokens)
         };
         Self {
@@ -284,7 +284,7 @@ impl VariantForm {
     fn reading(self) -> Result<VariantReading, String> {
         let started =
             self.started.into_iter().map(|(id, took)| Ok((parse(&id)?, Micros::new(took))));
-        let parts = |(model, accelerator, tensor, step_tokens)| Predicted {
+        let parts = |(model, accelerator, tensor, step_tokens)| PredictedReplica {
             model,
             accelerator,
             tensor,
@@ -356,7 +356,7 @@ impl ReplicaForm {
 }
 
 impl EngineForm {
-    fn of(engine: &Engine) -> Self {
+    fn of(engine: &EngineReading) -> Self {
         let number = |value: f64| Some(value).filter(|value| !value.is_nan());
         let moments = engine.counts.moments().map(|(at, since, one)| {
             let counts = [
@@ -383,7 +383,7 @@ impl EngineForm {
         }
     }
 
-    fn reading(self) -> Engine {
+    fn reading(self) -> EngineReading {
         let moments = self.counts.into_iter().map(|(at, since, counts)| {
             let counts = counts.map(|count| count.unwrap_or(f64::NAN));
             let [
@@ -404,9 +404,9 @@ impl EngineForm {
             };
             (Timestamp::from_micros(at), Timestamp::from_micros(since), counts)
         });
-        Engine {
+        EngineReading {
             serves_since: self.serves_since.map(Timestamp::from_micros),
-            counts: Window::recorded(Engine::WINDOW, moments),
+            counts: CounterWindow::recorded(EngineReading::WINDOW, moments),
             running: self.running,
             waiting: self.waiting,
             cache_used: match (self.cache_used, self.cache_untold) {

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 /// Why a line is no reading.
 #[derive(Debug, thiserror::Error)]
-pub enum Unreadable {
+pub enum RecordError {
     /// It is not of the form that is written.
     #[error("it is not a line of readings: {0}")]
     Form(#[from] serde_json::Error),
@@ -30,9 +30,9 @@ pub fn line(readings: &Readings) -> Result<String, serde_json::Error> {
 }
 
 /// What a line says.
-pub fn read(line: &str) -> Result<Readings, Unreadable> {
+pub fn read(line: &str) -> Result<Readings, RecordError> {
     let form: form::Form = serde_json::from_str(line)?;
-    form.readings().map_err(Unreadable::Value)
+    form.readings().map_err(RecordError::Value)
 }
 
 /// A file that lines are written to.
@@ -46,7 +46,7 @@ pub struct Recorder {
 
 impl Recorder {
     /// Begins the file anew.
-    pub fn begin(settings: &settings::Readings) -> io::Result<Self> {
+    pub fn begin(settings: &settings::ReadingsSettings) -> io::Result<Self> {
         let path = settings.file.clone();
         let most = u64::from(settings.most_megabytes) << 20;
         Ok(Self { file: Some(File::create(&path)?), path, written: 0, most })

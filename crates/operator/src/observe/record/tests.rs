@@ -10,7 +10,7 @@ use flyball_core::units::{
     Currency, Gpus, Micros, Money, Price, Replicas, Requests, Timestamp, Tokens, TokensPerSecond,
 };
 use flyball_estimator::reading::{
-    CacheUsed, Engine, ModelReading, Paces, Predicted, VariantReading,
+    CacheUsed, EngineReading, ModelReading, Paces, PredictedReplica, VariantReading,
 };
 use std::collections::BTreeMap;
 
@@ -40,7 +40,8 @@ fn variant() -> VariantReading {
         Interval::new(of(point - 1), of(point), of(point + 1), Origin::Stated).ok()
     };
     let id = |name: &str| ReplicaId::new("a", name).unwrap();
-    let llama = Engine { cache_used: CacheUsed::Untold, ..engine(NOW, (0.1, 3.0, 1.0 / 3.0)) };
+    let llama =
+        EngineReading { cache_used: CacheUsed::Untold, ..engine(NOW, (0.1, 3.0, 1.0 / 3.0)) };
     VariantReading {
         pool: "live".parse().unwrap(),
         gpus_per_replica: Gpus::new(2),
@@ -52,7 +53,7 @@ fn variant() -> VariantReading {
             pooled_per_million: Some(2),
             measured_per_million: Some(3),
         },
-        predicted: Some(Predicted {
+        predicted: Some(PredictedReplica {
             model: "m".to_owned(),
             accelerator: "h100".to_owned(),
             tensor: 2,
@@ -65,7 +66,7 @@ fn variant() -> VariantReading {
         engines: [
             (id("m-0"), engine(NOW, (0.3, 7.0, 0.1))),
             (id("m-1"), llama),
-            (id("m-2"), Engine::unread()),
+            (id("m-2"), EngineReading::unread()),
         ]
         .into(),
         lapsed: true,
@@ -121,9 +122,9 @@ fn a_line_says_everything_that_was_read() {
 
 #[test]
 fn what_is_no_line_is_refused_and_said() {
-    assert!(matches!(read("{}"), Err(Unreadable::Form(_))));
+    assert!(matches!(read("{}"), Err(RecordError::Form(_))));
     let line = line(&readings()).unwrap().replace("\"Act\"", "\"Acts\"");
-    let Err(Unreadable::Value(what)) = read(&line) else { panic!("it was read") };
+    let Err(RecordError::Value(what)) = read(&line) else { panic!("it was read") };
     assert_eq!(what, "Acts");
 }
 
@@ -133,7 +134,8 @@ fn a_file_ends_before_it_is_too_long() {
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join("readings.jsonl");
     let mut recorder =
-        Recorder::begin(&settings::Readings { file: file.clone(), most_megabytes: 1 }).unwrap();
+        Recorder::begin(&settings::ReadingsSettings { file: file.clone(), most_megabytes: 1 })
+            .unwrap();
     let each = line(&readings()).unwrap().len() as u64 + 1;
     (0..2 * (1 << 20) / each).for_each(|_| recorder.write(&readings()));
     let written = std::fs::read_to_string(&file).unwrap();

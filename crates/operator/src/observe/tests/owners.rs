@@ -1,7 +1,7 @@
 //! Other owners of replicas that cannot be seen.
 
 use super::*;
-use crate::settings::Settings;
+use crate::settings::OperatorSettings;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
@@ -97,7 +97,7 @@ fn rival(facts: &Facts) -> Option<String> {
 async fn autoscalers_that_may_not_be_listed_are_unknown_and_not_none() {
     for namespaces in [vec![], vec!["a".to_owned(), "b".to_owned()]] {
         let allowed = Allowed::default();
-        let settings = Settings { namespaces, ..Settings::default() };
+        let settings = OperatorSettings { namespaces, ..OperatorSettings::default() };
         let watches = watch(&api(Arc::clone(&allowed)).await, &settings);
         watches.listed().await;
         let facts = watches.facts();
@@ -134,7 +134,7 @@ fn nothing_is_carried_out_where_other_owners_cannot_be_seen() {
     let mut facts = facts(acting(), vec![pod("x", "10.0.0.1")]);
     let signals = Signals::default();
     let built = |facts: &Facts| {
-        let seen = look(facts, &signals, &mut Learnt::default(), (at(1_000), MAX_AGE));
+        let seen = look(facts, &signals, &mut ObservedMemory::default(), (at(1_000), MAX_AGE));
         let mut decision = crate::decide::Brain::default().decide(&seen).decision;
         decision.models[0].targets[0].replicas = flyball_core::units::Replicas::new(3);
         (crate::build::build(facts, &seen, &decision).writes, seen)

@@ -28,13 +28,17 @@ fn sleepy() -> Arc<ModelService> {
 }
 
 /// A report without an engine, with so much that waits.
-fn asleep(gateway: &str, told: u64, backlog_tokens: u64) -> Report {
+fn asleep(gateway: &str, told: u64, backlog_tokens: u64) -> GatewayReport {
     let model = ModelDemand { model: "m".to_owned(), backlog_tokens, ..ModelDemand::default() };
-    Report { models: [model].into(), endpoints: [].into(), ..report(gateway, told, 0, 0, true) }
+    GatewayReport {
+        models: [model].into(),
+        endpoints: [].into(),
+        ..report(gateway, told, 0, 0, true)
+    }
 }
 
 fn decide(facts: &Facts, signals: &Signals, now: u64) -> Decision {
-    let seen = look(facts, signals, &mut Learnt::default(), (at(now), MAX_AGE));
+    let seen = look(facts, signals, &mut ObservedMemory::default(), (at(now), MAX_AGE));
     let decided = Brain::default().decide(&seen);
     assert_eq!(decided.broken, []);
     decided.decision
@@ -62,7 +66,7 @@ fn work_that_waits_at_one_gateway_wakes_a_model_though_another_is_silent() {
     let facts = with_gateways(sleepy(), vec![], &["one", "two"]);
     let mut signals = Signals::default();
     // The second told something 61 seconds ago, and its pod is there.
-    let silent = Report { gone: true, ..asleep("two", 939, 0) };
+    let silent = GatewayReport { gone: true, ..asleep("two", 939, 0) };
     let reports = [asleep("one", 1_000, 1), silent];
     add(&mut Gateways::default(), &mut signals, &reports, &facts, 1_000);
     let demand = model(&facts, &signals, 1_000).demand;
@@ -83,15 +87,16 @@ fn a_silent_gateway_counts_with_what_it_told_until_its_pod_is_gone() {
     let whole = model(&facts, &both, 1_040).demand;
     assert_eq!((whole.freshness(), decode(&whole)), (Freshness::Fresh, 200));
     // An hour later one still talks; the node of the other is lost, and its pod cannot be deleted.
-    let silent = Report { gone: true, ..report("two", 1_040, 400, 1, true) };
-    let later = |gateways: &mut Gateways, facts: &Facts, reports: &dyn Fn(u64) -> Vec<Report>| {
-        let mut last = Signals::default();
-        for told in 4_600..4_640 {
-            last = Signals::default();
-            add(gateways, &mut last, &reports(told), facts, told);
-        }
-        model(facts, &last, 4_640).demand
-    };
+    let silent = GatewayReport { gone: true, ..report("two", 1_040, 400, 1, true) };
+    let later =
+        |gateways: &mut Gateways, facts: &Facts, reports: &dyn Fn(u64) -> Vec<GatewayReport>| {
+            let mut last = Signals::default();
+            for told in 4_600..4_640 {
+                last = Signals::default();
+                add(gateways, &mut last, &reports(told), facts, told);
+            }
+            model(facts, &last, 4_640).demand
+        };
     let one = |told: u64| report("one", told, 10 * (told - 1_000), 2, true);
     let lost = later(&mut gateways, &facts, &|told| vec![one(told), silent.clone()]);
     assert_eq!((lost.freshness(), decode(&lost)), (Freshness::Stale, 200));
@@ -111,7 +116,7 @@ fn a_gateway_outside_of_the_cluster_counts_for_as_long_as_it_is_known() {
     let facts = facts(adopted(), vec![pod("x", "10.0.0.1")]);
     let mut gateways = Gateways::default();
     talked(&mut gateways, &facts, 40);
-    let silent = Report { gone: true, ..report("two", 1_040, 400, 1, true) };
+    let silent = GatewayReport { gone: true, ..report("two", 1_040, 400, 1, true) };
     let mut signals = Signals::default();
     let reports = [report("one", 90_000, 10, 2, true), silent];
     assert_eq!(add(&mut gateways, &mut signals, &reports, &facts, 90_000), BTreeSet::new());
@@ -124,16 +129,16 @@ fn a_gateway_that_was_not_heard_yet_may_serve_anything() {
     let facts = with_gateways(adopted(), vec![pod("x", "10.0.0.1")], &["one", "two"]);
     let mut gateways = Gateways::default();
     talked(&mut gateways, &facts, 40);
-    let mut look = |heard: &Heard, accounts: &[String], facts: &Facts, listens: u64| {
+    let mut look = |heard: &ReportBook, accounts: &[String], facts: &Facts, listens: u64| {
         let time = (at(1_041), MAX_AGE);
         let (mut signals, mut expected) =
-            (Signals::default(), Expected::of(accounts, Micros::from_minutes(1)));
+            (Signals::default(), ExpectedInFlight::of(accounts, Micros::from_minutes(1)));
         gateways.add(&mut signals, heard, &BTreeSet::new(), facts, time);
         expected.listens(true, at(listens));
         let refused: Vec<String> = heard.refused.iter().cloned().collect();
         expected.add(&mut signals.in_flight, facts, &refused, time.0);
         signals.count_unheard(heard.crowded || expected.may_still_come(time.0));
-        let seen = super::look(facts, &signals, &mut Learnt::default(), time);
+        let seen = super::look(facts, &signals, &mut ObservedMemory::default(), time);
         let silent = seen.models.into_values().next().unwrap().silent;
         (seen.snapshot.models.into_values().next().unwrap().demand.freshness(), silent.join(", "))
     };
@@ -144,7 +149,8 @@ fn a_gateway_that_was_not_heard_yet_may_serve_anything() {
     let one = said(&[report("one", 1_041, 410, 2, true)]);
     // The other is a pod of a gateway's account, however long it has run without a word.
     assert_eq!(look(&one, &account, &facts, 100), unheard());
-    let hello = Report { told_at: None, models: [].into(), ..report("two", 1_041, 0, 0, true) };
+    let hello =
+        GatewayReport { told_at: None, models: [].into(), ..report("two", 1_041, 0, 0, true) };
     let both = said(&[one.reports[0].clone(), hello]);
     assert_eq!(look(&both, &account, &facts, 100), unheard(), "it has only said hello");
     // Nobody knows under which account gateways run: for a minute some may still come.
@@ -152,9 +158,9 @@ fn a_gateway_that_was_not_heard_yet_may_serve_anything() {
     assert_eq!(look(&one, &[], &facts, 1_000), may_come);
     assert_eq!(look(&one, &[], &facts, 900), fresh());
     // One that is refused is there, and so are those that had to make room.
-    let refused = Heard { refused: ["two".to_owned()].into(), ..one.clone() };
+    let refused = ReportBook { refused: ["two".to_owned()].into(), ..one.clone() };
     assert_eq!(look(&refused, &[], &facts, 100), unheard());
-    let crowded = Heard { crowded: true, ..one.clone() };
+    let crowded = ReportBook { crowded: true, ..one.clone() };
     assert_eq!(look(&crowded, &[], &facts, 100).0, Freshness::Stale);
     // Pods of a tenant hold nobody up, whatever they are called.
     let mut elsewhere = facts.clone();
@@ -168,7 +174,8 @@ fn what_did_not_fit_into_a_report_is_not_nothing() {
     let facts = facts(adopted(), vec![pod("x", "10.0.0.1")]);
     let mut gateways = Gateways::default();
     talked(&mut gateways, &facts, 40);
-    let crowded = Report { models: [].into(), left_out: 1, ..report("two", 1_041, 0, 0, true) };
+    let crowded =
+        GatewayReport { models: [].into(), left_out: 1, ..report("two", 1_041, 0, 0, true) };
     let mut signals = Signals::default();
     add(&mut gateways, &mut signals, &[report("one", 1_041, 410, 2, true), crowded], &facts, 1_041);
     let demand = model(&facts, &signals, 1_041).demand;
@@ -179,7 +186,7 @@ fn what_did_not_fit_into_a_report_is_not_nothing() {
 fn a_wake_counts_before_the_first_report() {
     let facts = with_gateways(sleepy(), vec![], &["one"]);
     let mut signals = Signals::default();
-    let new = Report { told_at: None, models: [].into(), ..asleep("one", 1_000, 0) };
+    let new = GatewayReport { told_at: None, models: [].into(), ..asleep("one", 1_000, 0) };
     let wanted = BTreeSet::from([PublicName { name: "m".to_owned(), ..PublicName::default() }]);
     Gateways::default().add(&mut signals, &said(&[new]), &wanted, &facts, (at(1_000), MAX_AGE));
     let decision = decide(&facts, &signals, 1_000);
@@ -190,15 +197,17 @@ fn a_wake_counts_before_the_first_report() {
 fn an_engine_that_is_not_heard_takes_nothing_away_and_does_not_hold_others_up() {
     let both = facts(adopted(), vec![pod("x", "10.0.0.1"), pod("y", "10.0.0.2")]);
     let place = |pod: &str| ("a".to_owned(), pod.to_owned());
-    let seen = |y: Option<Engine>| {
+    let seen = |y: Option<EngineReading>| {
         let mut signals = Signals::default();
         signals.engines.insert(place("x"), engine(1_000));
         signals.engines.extend(y.map(|y| (place("y"), y)));
         model(&both, &signals, 1_010).demand
     };
     // Scraped five minutes ago, never, or without a number: in each case the first is still heard.
-    let broken =
-        Engine { waiting: Some(f64::NAN), ..testing::engine(at(1_000), (5.0, f64::NAN, 100.0)) };
+    let broken = EngineReading {
+        waiting: Some(f64::NAN),
+        ..testing::engine(at(1_000), (5.0, f64::NAN, 100.0))
+    };
     for (y, prefill) in [(Some(engine(700)), 4_000), (None, 2_000), (Some(broken), 2_000)] {
         let demand = seen(y);
         assert_eq!(demand.freshness(), Freshness::Stale);
@@ -207,7 +216,7 @@ fn an_engine_that_is_not_heard_takes_nothing_away_and_does_not_hold_others_up() 
         assert!(demand.backlog.fresh().unwrap().get() >= 800, "one sees work wait");
     }
     // Nobody sees work wait now: that nothing waits, the silent one does not say.
-    let idle = Engine { waiting: Some(0.0), ..engine(1_000) };
+    let idle = EngineReading { waiting: Some(0.0), ..engine(1_000) };
     let mut signals = Signals::default();
     signals.engines.insert(place("x"), idle);
     signals.engines.insert(place("y"), engine(700));

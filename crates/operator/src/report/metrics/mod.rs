@@ -15,7 +15,7 @@ use flyball_core::reason::Reason;
 use flyball_core::snapshot::Snapshot;
 use flyball_core::units::Timestamp;
 use flyball_resources::model_service::ModelServiceStatus;
-use flyball_telemetry::metrics::{Metric, Page, Source};
+use flyball_telemetry::metrics::{Metric, MetricsSource, Page};
 use model::Point;
 use rounds::Rounds;
 use std::collections::BTreeMap;
@@ -198,7 +198,7 @@ impl Shown {
     }
 }
 
-impl Source for Board {
+impl MetricsSource for Board {
     fn write(&self, page: &mut Page<'_>) -> fmt::Result {
         let Ok(shown) = self.shown.lock().map(|shown| shown.clone()) else { return Ok(()) };
         shown.write_models(page)?;

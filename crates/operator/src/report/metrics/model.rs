@@ -7,7 +7,7 @@ use flyball_core::interval::Interval;
 use flyball_core::reason::Reason;
 use flyball_core::snapshot::{Freshness, Model, ReplicaState, Snapshot, Variant};
 use flyball_core::units::{Money, Timestamp};
-use flyball_resources::conditions::Kind;
+use flyball_resources::conditions::ConditionKind;
 use flyball_resources::model_service::ModelServiceStatus;
 use flyball_telemetry::metrics::Metric;
 
@@ -84,7 +84,7 @@ pub(super) fn points(
 pub(super) fn said(status: &ModelServiceStatus) -> Vec<Point> {
     let mut points = Points::default();
     for condition in &status.conditions {
-        let kind = Kind::ALL.iter().find(|kind| kind.name() == condition.type_);
+        let kind = ConditionKind::ALL.iter().find(|kind| kind.name() == condition.type_);
         let so = match condition.status.as_str() {
             "True" => Some(1.0),
             "False" => Some(0.0),

@@ -8,7 +8,7 @@ use flyball_core::units::TokensPerSecond;
 /// The status where the model is so.
 fn told_of(change: impl FnOnce(&mut Model)) -> ModelServiceStatus {
     let facts = facts(service(json!({}), None), true);
-    let mut seen = seen(&facts, &mut Learnt::default(), 1_000, 1_010);
+    let mut seen = seen(&facts, &mut ObservedMemory::default(), 1_000, 1_010);
     change(seen.snapshot.models.values_mut().next().unwrap());
     let decided = Brain::default().decide(&seen);
     said(&seen, &decided)

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::observe::testing;
-use crate::persist::{self, Unreadable};
+use crate::persist::{self, LearntError};
 use flyball_core::ids::ModelId;
-use flyball_estimator::Window;
+use flyball_estimator::CounterWindow;
 use flyball_estimator::reading::{GatewayCounts, GatewayReading};
 use std::sync::LazyLock;
 
@@ -15,7 +15,7 @@ const SCALING: &str = r#"{"mode": "Act", "min": 1, "max": 100}"#;
 #[derive(Clone, Default)]
 struct Process {
     brain: Brain,
-    learnt: Learnt,
+    learnt: ObservedMemory,
     status: Option<ModelServiceStatus>,
     pods: u32,
 }
@@ -27,7 +27,7 @@ impl Process {
     }
 
     /// One look; returns what is wanted and why nothing was restored.
-    fn look(&mut self, second: u64) -> (u32, Vec<(ModelId, Unreadable)>) {
+    fn look(&mut self, second: u64) -> (u32, Vec<(ModelId, LearntError)>) {
         let scaling = serde_json::from_str(SCALING).unwrap();
         let facts = with_pods(facts(service(scaling, self.status.as_ref()), true), self.pods);
         let seen = look(
@@ -67,7 +67,7 @@ fn signals(second: u64) -> Signals {
     let much = (second / 1_200) % 2 == 1;
     let per_second = if much { 15.0 } else { 3.0 };
     let asked = testing::gateway(at(second), (per_second, 4_000.0, 50.0));
-    let mut counts = Window::of(GatewayReading::WINDOW);
+    let mut counts = CounterWindow::of(GatewayReading::WINDOW);
     for second in [second.saturating_sub(30), second] {
         // What is asked follows the rate of now, and what was judged only grows.
         let arrived = (per_second * second as f64) as u64;

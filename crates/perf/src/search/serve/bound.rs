@@ -2,7 +2,7 @@
 
 use super::question::Targets;
 use crate::evidence::Spread;
-use crate::serving::steady::{Limits, Operating, Shape};
+use crate::serving::steady::{EngineLimits, Operating, RequestShape};
 use std::fmt;
 
 /// A replica is not planned fuller than this, in prompts or in requests at once, whatever the
@@ -11,7 +11,7 @@ const FULLEST: f64 = 0.9;
 
 /// What a replica runs into first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bound {
+pub enum BoundBy {
     /// The target of the time to the first token.
     FirstToken,
     /// The target of the time between tokens, or per token.
@@ -24,7 +24,7 @@ pub enum Bound {
     Prompts,
 }
 
-impl Bound {
+impl BoundBy {
     /// One word for tables and programs.
     pub const fn word(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ impl Bound {
     }
 }
 
-impl fmt::Display for Bound {
+impl fmt::Display for BoundBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())
     }
@@ -48,23 +48,23 @@ pub(super) struct Rule<'a> {
     pub(super) targets: Targets,
     pub(super) first_token: Spread,
     pub(super) between_tokens: Spread,
-    pub(super) limits: &'a Limits,
-    pub(super) shape: &'a Shape,
+    pub(super) limits: &'a EngineLimits,
+    pub(super) shape: &'a RequestShape,
 }
 
 impl Rule<'_> {
     /// What it runs into, if anything.
-    pub(super) fn broken(&self, at: &Operating) -> Option<Bound> {
+    pub(super) fn broken(&self, at: &Operating) -> Option<BoundBy> {
         let Targets { ttft_p95, itl_p95, tpot } = self.targets;
         let over = |target: Option<f64>, time: f64| target.is_some_and(|target| time > target);
         let cache = self.limits.cache_tokens
             / (self.shape.input + self.limits.output_held * self.shape.output);
-        let full = if cache < self.limits.sequences { Bound::Memory } else { Bound::Sequences };
+        let full = if cache < self.limits.sequences { BoundBy::Memory } else { BoundBy::Sequences };
         [
-            (over(tpot, at.tpot), Bound::BetweenTokens),
-            (over(itl_p95, at.itl_p95(self.between_tokens.high)), Bound::BetweenTokens),
-            (over(ttft_p95, at.ttft_p95 * self.first_token.high), Bound::FirstToken),
-            (at.prompt_load > FULLEST, Bound::Prompts),
+            (over(tpot, at.tpot), BoundBy::BetweenTokens),
+            (over(itl_p95, at.itl_p95(self.between_tokens.high)), BoundBy::BetweenTokens),
+            (over(ttft_p95, at.ttft_p95 * self.first_token.high), BoundBy::FirstToken),
+            (at.prompt_load > FULLEST, BoundBy::Prompts),
             (at.slots > FULLEST, full),
         ]
         .into_iter()

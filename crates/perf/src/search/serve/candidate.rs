@@ -1,20 +1,20 @@
 //! Judging one layout of a service: the best chunk size, as many replicas as the load needs.
 
-use super::bound::{Bound, Rule};
+use super::bound::{BoundBy, Rule};
 use super::question::{Knowledge, ServeObjective, ServeQuestion, Targets};
 use crate::evidence::{Evidence, Spread};
 use crate::hardware::Kernels;
 use crate::layout::ServingLayout;
-use crate::memory::serving::{Budget, Replica as InMemory, ServingMemory};
+use crate::memory::serving::{Budget, ReplicaMemory as InMemory, ServingMemory};
 use crate::memory::{Fit, FitAnswer};
-use crate::search::money::{Order, usd};
-use crate::search::part::{Part, Ranged};
+use crate::search::money::{PurchaseOrder, usd};
+use crate::search::part::{OfferedPart, Ranged};
 use crate::search::rejection::Latency;
 use crate::search::{Rejection, layouts};
 use crate::serving::batch::Batch;
 use crate::serving::chunk::{self, CHUNKS};
-use crate::serving::fold::Replica;
-use crate::serving::steady::{self, Limits, Operating};
+use crate::serving::fold::ServingReplica;
+use crate::serving::steady::{self, EngineLimits, Operating};
 use crate::serving::step::StepModel;
 use flyball_core::units::{Gpus, Replicas};
 use std::cmp::Ordering;
@@ -33,14 +33,14 @@ const MOST_REPLICAS: f64 = 1e5;
 
 /// One way to serve the load.
 #[derive(Clone, Debug)]
-pub struct Choice {
+pub struct ServeChoice {
     /// Index into the question's parts.
     pub part: usize,
     pub layout: ServingLayout,
     /// Prompt tokens per step.
     pub chunk: u32,
     pub replicas: Replicas,
-    pub order: Option<Order>,
+    pub order: Option<PurchaseOrder>,
     pub gpus: Gpus,
     pub memory: ServingMemory,
     /// One replica at its share of the load.
@@ -56,10 +56,10 @@ pub struct Choice {
     pub usd_per_million: Option<f64>,
     pub evidence: Evidence,
     /// What a replica runs into first.
-    pub bound: Bound,
+    pub bound: BoundBy,
 }
 
-impl Choice {
+impl ServeChoice {
     /// Share of the capacity in use.
     pub fn load(&self) -> f64 {
         self.at.rate / self.capacity.point
@@ -89,7 +89,12 @@ impl Choice {
 
 /// Better first; of two that are nearly equal, the one with more and smaller replicas, of which one can be lost
 /// more easily; then the cheaper, then the faster.
-pub(super) fn better(objective: &ServeObjective, output: f64, a: &Choice, b: &Choice) -> Ordering {
+pub(super) fn better(
+    objective: &ServeObjective,
+    output: f64,
+    a: &ServeChoice,
+    b: &ServeChoice,
+) -> Ordering {
     let by = match objective {
         ServeObjective::Cheapest => near(a.usd_to_rank(), b.usd_to_rank()),
         ServeObjective::Fastest { .. } => near(a.ttft_p95.point, b.ttft_p95.point)
@@ -117,10 +122,10 @@ fn near(a: f64, b: f64) -> Ordering {
 pub(super) fn best(
     question: &ServeQuestion<'_>,
     knowledge: &Knowledge,
-    part: &Part<'_>,
+    part: &OfferedPart<'_>,
     kernels: &Kernels,
     layout: ServingLayout,
-) -> Result<Choice, Rejection> {
+) -> Result<ServeChoice, Rejection> {
     let gpus = layout.gpus().get();
     if gpus > question.most_gpus {
         return Err(Rejection::TooMany { gpus, most: question.most_gpus });
@@ -142,7 +147,7 @@ pub(super) fn best(
         return Err(Rejection::Format { what: format!("kernels for {narrow} weights") });
     }
     fits(question, part, layout)?;
-    let replica = Replica {
+    let replica = ServingReplica {
         model: question.model,
         accelerator: part.accelerator,
         layout,
@@ -192,7 +197,7 @@ struct Spreads {
 
 fn fits(
     question: &ServeQuestion<'_>,
-    part: &Part<'_>,
+    part: &OfferedPart<'_>,
     layout: ServingLayout,
 ) -> Result<(), Rejection> {
     let usable = part.accelerator.usable_memory;
@@ -224,7 +229,7 @@ fn in_memory<'a>(question: &ServeQuestion<'a>, layout: ServingLayout, chunk: u32
 fn link_bound(
     step: &StepModel,
     question: &ServeQuestion<'_>,
-    part: &Part<'_>,
+    part: &OfferedPart<'_>,
     layout: ServingLayout,
 ) -> Result<(), Rejection> {
     let context = question.shape.input + question.shape.output / 2.0;
@@ -241,18 +246,18 @@ fn link_bound(
 /// The layout with this chunk size, with as many replicas as the load needs.
 fn sized(
     question: &ServeQuestion<'_>,
-    part: &Part<'_>,
+    part: &OfferedPart<'_>,
     layout: ServingLayout,
     step: &StepModel,
     chunk: u32,
     spreads: &Spreads,
     evidence: Evidence,
-) -> Result<Choice, Rejection> {
+) -> Result<ServeChoice, Rejection> {
     let shape = &question.shape;
     let context = shape.input + shape.output;
     let usable = part.accelerator.usable_memory;
     let memory = in_memory(question, layout, chunk).memory(usable, context);
-    let limits = Limits {
+    let limits = EngineLimits {
         chunk: f64::from(chunk),
         copies: f64::from(layout.attention_copies),
         sequences: f64::from(question.sequences),
@@ -278,7 +283,7 @@ fn sized(
     let share = question.rate / f64::from(replicas.get());
     let at = steady::at_rate(step, shape, &limits, share.min(most.rate)).unwrap_or(most);
     let gpus = Gpus::for_replicas(layout.gpus(), replicas);
-    let order = part.offer(layout.gpus().get()).and_then(|offer| Order::of(offer, gpus));
+    let order = part.offer(layout.gpus().get()).and_then(|offer| PurchaseOrder::of(offer, gpus));
     if let (ServeObjective::Fastest { usd_per_hour }, Some(order)) = (question.objective, order)
         && order.usd_per_hour() > usd_per_hour
     {
@@ -286,7 +291,7 @@ fn sized(
     }
     let tokens_per_hour = question.rate * shape.output * 3_600.0;
     let beyond = steady::operating(step, shape, &limits, BEYOND * most.running);
-    Ok(Choice {
+    Ok(ServeChoice {
         part: 0,
         layout,
         chunk,
@@ -307,7 +312,7 @@ fn sized(
         usd_per_million: order.map(|order| order.usd_per_hour() * 1e6 / tokens_per_hour),
         evidence,
         // What holds it where no rule does are prompts, which cannot be replaced faster.
-        bound: rule.broken(&beyond).unwrap_or(Bound::Prompts),
+        bound: rule.broken(&beyond).unwrap_or(BoundBy::Prompts),
     })
 }
 
@@ -331,7 +336,7 @@ fn too_late(targets: &Targets, idle: &Operating, spreads: &Spreads) -> Rejection
 fn whole_step_inside(
     step: &StepModel,
     question: &ServeQuestion<'_>,
-    limits: &Limits,
+    limits: &EngineLimits,
     chunk: u32,
     target: f64,
 ) -> Result<(), Rejection> {
@@ -345,7 +350,7 @@ fn whole_step_inside(
 /// As few as carry the load with room to spare; with a budget for speed, as many as it buys.
 fn replicas_for(
     question: &ServeQuestion<'_>,
-    part: &Part<'_>,
+    part: &OfferedPart<'_>,
     layout: ServingLayout,
     capacity: f64,
 ) -> Result<Replicas, Rejection> {
@@ -368,7 +373,7 @@ fn replicas_for(
     // Whole hosts may cost more than the bare accelerators; a few less then fit.
     let affordable = |replicas: &u32| {
         let gpus = Gpus::for_replicas(layout.gpus(), Replicas::new(*replicas));
-        let order = offer.and_then(|offer| Order::of(offer, gpus));
+        let order = offer.and_then(|offer| PurchaseOrder::of(offer, gpus));
         order.is_some_and(|order| order.usd_per_hour() <= usd_per_hour)
     };
     let most = (needed..=bought.max(needed).min(needed.saturating_mul(16))).rev().find(affordable);

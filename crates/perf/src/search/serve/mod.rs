@@ -8,9 +8,9 @@ mod bound;
 mod candidate;
 mod question;
 
-pub use super::part::{Part, Ranged};
-pub use bound::Bound;
-pub use candidate::Choice;
+pub use super::part::{OfferedPart, Ranged};
+pub use bound::BoundBy;
+pub use candidate::ServeChoice;
 pub use question::{Knowledge, ServeObjective, ServeQuestion, Targets};
 
 use super::{Rejection, layouts};
@@ -27,7 +27,7 @@ pub struct Rejected {
 /// All answers, best first, and all that are none.
 #[derive(Clone, Debug)]
 pub struct ServePlan {
-    pub ranked: Vec<Choice>,
+    pub ranked: Vec<ServeChoice>,
     pub rejected: Vec<Rejected>,
     /// Layouts and settings that were looked at.
     pub considered: usize,
@@ -41,7 +41,7 @@ pub fn serve(question: &ServeQuestion<'_>, knowledge: &Knowledge) -> ServePlan {
         for layout in layouts::serving(question.model, part.accelerator) {
             plan.considered += crate::serving::chunk::CHUNKS.len();
             match candidate::best(question, knowledge, part, &kernels, layout) {
-                Ok(choice) => plan.ranked.push(Choice { part: index, ..choice }),
+                Ok(choice) => plan.ranked.push(ServeChoice { part: index, ..choice }),
                 Err(reason) => plan.rejected.push(Rejected { part: index, layout, reason }),
             }
         }

@@ -5,8 +5,8 @@ use crate::coefficients::Coefficients;
 use crate::engine::Engine;
 use crate::evidence::Intervals;
 use crate::precision::Dtype;
-use crate::search::part::Part;
-use crate::serving::steady::Shape;
+use crate::search::part::OfferedPart;
+use crate::serving::steady::RequestShape;
 
 /// What is wanted.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,11 +38,11 @@ pub struct ServeQuestion<'a> {
     pub engine: Engine,
     /// Format of the cache.
     pub cache: Dtype,
-    pub shape: Shape,
+    pub shape: RequestShape,
     /// Requests per second.
     pub rate: f64,
     pub targets: Targets,
-    pub parts: &'a [Part<'a>],
+    pub parts: &'a [OfferedPart<'a>],
     pub objective: ServeObjective,
     /// Replicas beyond what the load needs, so that one can be lost.
     pub spare: u32,

@@ -7,12 +7,13 @@ use crate::memory::training::{TrainingMemory, training as memory_of};
 use crate::memory::{Fit, FitAnswer};
 use crate::precision::Math;
 use crate::search::Rejection;
-use crate::search::money::Order;
-use crate::search::part::{Part, Ranged};
+use crate::search::money::PurchaseOrder;
+use crate::search::part::{OfferedPart, Ranged};
 use crate::training::flops::ForwardFlops;
 use crate::training::hardware::chip_is_measured;
 use crate::training::{
-    Recompute, Run, StepParts, TrainingLayout, TrainingModel, calibrated, checkpoint,
+    Recompute, TrainingLayout, TrainingModel, TrainingSetup, TrainingStepParts, calibrated,
+    checkpoint,
 };
 use flyball_core::units::Gpus;
 
@@ -27,7 +28,7 @@ pub struct TrainChoice {
     pub gpus: Gpus,
     /// Sequences of one step: the nearest to what was asked that the layout divides into.
     pub global_batch: f64,
-    pub step: StepParts,
+    pub step: TrainingStepParts,
     pub step_seconds: Ranged,
     pub tokens_per_second: f64,
     /// Operations the model needs, attention counted causally, over the dense peak of the format.
@@ -41,7 +42,7 @@ pub struct TrainChoice {
     pub lost_share: f64,
     /// Seconds to the last token, with what is lost.
     pub seconds: Ranged,
-    pub order: Option<Order>,
+    pub order: Option<PurchaseOrder>,
     /// Dollars for the whole run.
     pub usd: Option<Ranged>,
     /// The share of such runs that keep the deadline or the budget.
@@ -52,9 +53,9 @@ pub struct TrainChoice {
 /// One part, ready to judge layouts.
 pub(super) struct Candidate<'a> {
     question: &'a TrainQuestion<'a>,
-    part: &'a Part<'a>,
+    part: &'a OfferedPart<'a>,
     model: &'a TrainingModel,
-    run: Run,
+    run: TrainingSetup,
     forward: ForwardFlops,
     spread: Spread,
     evidence: Evidence,
@@ -64,7 +65,7 @@ pub(super) struct Candidate<'a> {
 impl<'a> Candidate<'a> {
     pub(super) fn new(
         question: &'a TrainQuestion<'a>,
-        part: &'a Part<'a>,
+        part: &'a OfferedPart<'a>,
         model: &'a TrainingModel,
         intervals: &Intervals,
     ) -> Self {
@@ -75,7 +76,7 @@ impl<'a> Candidate<'a> {
             question,
             part,
             model,
-            run: Run::new(framework, sequence, global_batch, math),
+            run: TrainingSetup::new(framework, sequence, global_batch, math),
             forward: ForwardFlops::of(question.model, sequence),
             spread: intervals.training_plan(moe, evidence),
             evidence,
@@ -85,9 +86,9 @@ impl<'a> Candidate<'a> {
 
     pub(super) fn judge(&self, planned: &Planned) -> Result<TrainChoice, Rejection> {
         let layout = planned.layout;
-        let run = Run { global_batch: planned.global_batch, ..self.run };
+        let run = TrainingSetup { global_batch: planned.global_batch, ..self.run };
         let offer = self.part.offer(layout.gpus().get());
-        let order = offer.and_then(|offer| Order::of(offer, layout.gpus()));
+        let order = offer.and_then(|offer| PurchaseOrder::of(offer, layout.gpus()));
         // Without a price nothing else matters where money decides.
         if order.is_none() && !matches!(self.question.size, Size::Gpus(_)) {
             return Err(Rejection::NoPrice);
@@ -135,9 +136,9 @@ impl<'a> Candidate<'a> {
     fn priced(
         &self,
         planned: &Planned,
-        step: StepParts,
+        step: TrainingStepParts,
         memory: TrainingMemory,
-        order: Option<Order>,
+        order: Option<PurchaseOrder>,
     ) -> Result<TrainChoice, Rejection> {
         let &Planned { layout, global_batch } = planned;
         let gpus = layout.gpus();
@@ -212,7 +213,7 @@ impl<'a> Candidate<'a> {
 }
 
 /// What stands behind the speed of a part with this framework.
-fn evidence(question: &TrainQuestion<'_>, part: &Part<'_>) -> Evidence {
+fn evidence(question: &TrainQuestion<'_>, part: &OfferedPart<'_>) -> Evidence {
     if calibrated::on(question.framework, part.accelerator.id.as_str()) {
         Evidence::SameParts
     } else if chip_is_measured(part.accelerator, question.all) {

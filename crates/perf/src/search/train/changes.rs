@@ -4,7 +4,7 @@ use super::question::{Size, TrainQuestion};
 use super::{TrainChoice, train};
 use crate::evidence::Intervals;
 use crate::precision::Math;
-use crate::search::part::Part;
+use crate::search::part::OfferedPart;
 use crate::training::TrainingCoefficients;
 
 /// A change of the question, and what the answer would then be.
@@ -37,7 +37,8 @@ pub fn changes(
     intervals: &Intervals,
     progress: &mut dyn FnMut(usize),
 ) -> Vec<TrainChange> {
-    let parts: Vec<Part<'_>> = among.iter().map(|index| question.parts[*index].clone()).collect();
+    let parts: Vec<OfferedPart<'_>> =
+        among.iter().map(|index| question.parts[*index].clone()).collect();
     let fewer = TrainQuestion { parts: &parts, ..question.clone() };
     let mut before = 0;
     let mut asked = Vec::new();

@@ -3,7 +3,7 @@
 use crate::architecture::Architecture;
 use crate::hardware::Accelerator;
 use crate::precision::Math;
-use crate::search::part::Part;
+use crate::search::part::OfferedPart;
 use crate::training::Framework;
 
 /// What is fixed about the size of the run.
@@ -44,7 +44,7 @@ pub struct TrainQuestion<'a> {
     pub global_batch: f64,
     pub math: Math,
     pub framework: Framework,
-    pub parts: &'a [Part<'a>],
+    pub parts: &'a [OfferedPart<'a>],
     /// The whole catalogue, where relatives of unmeasured parts are looked for.
     pub all: &'a [Accelerator],
     pub size: Size,

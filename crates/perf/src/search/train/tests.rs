@@ -1,10 +1,10 @@
 use super::changes::changes;
 use super::{Reliability, Size, TrainPlan, TrainQuestion, train};
 use crate::architecture::Architecture;
-use crate::catalog::{Catalog, Purchase};
+use crate::catalog::{Catalog, PriceKind};
 use crate::evidence::Intervals;
 use crate::precision::Math;
-use crate::search::part::Part;
+use crate::search::part::OfferedPart;
 use crate::training::{Framework, TrainingCoefficients};
 
 fn model(name: &str) -> Architecture {
@@ -13,7 +13,7 @@ fn model(name: &str) -> Architecture {
 
 fn question<'a>(
     model: &'a Architecture,
-    parts: &'a [Part<'a>],
+    parts: &'a [OfferedPart<'a>],
     catalog: &'a Catalog,
     size: Size,
 ) -> TrainQuestion<'a> {
@@ -35,11 +35,11 @@ fn question<'a>(
 
 fn plan(name: &str, size: Size, names: &[&str]) -> TrainPlan {
     let (model, catalog) = (model(name), Catalog::builtin());
-    let parts: Vec<Part<'_>> = names
+    let parts: Vec<OfferedPart<'_>> = names
         .iter()
         .map(|name| {
             let accelerator = catalog.accelerator(name).unwrap();
-            Part::priced(&catalog, accelerator, None, Purchase::OnDemand)
+            OfferedPart::priced(&catalog, accelerator, None, PriceKind::OnDemand)
         })
         .collect();
     let question = question(&model, &parts, &catalog, size);
@@ -79,7 +79,8 @@ fn layers_need_not_divide_by_the_stages() {
 #[test]
 fn a_part_without_a_price_is_out_for_its_price_where_money_decides() {
     let (model, catalog) = (model("llama-3.1-8b"), Catalog::builtin());
-    let free = [Part { accelerator: catalog.accelerator("h100").unwrap(), offers: Vec::new() }];
+    let free =
+        [OfferedPart { accelerator: catalog.accelerator("h100").unwrap(), offers: Vec::new() }];
     for size in [Size::Deadline(86_400.0), Size::Budget(1e6)] {
         let question = question(&model, &free, &catalog, size);
         let plan =
@@ -106,7 +107,7 @@ fn evidence_of_training_is_by_framework_and_part() {
 fn what_would_change_the_answer_is_asked_one_at_a_time() {
     let (model, catalog) = (model("llama-3.1-8b"), Catalog::builtin());
     let accelerator = catalog.accelerator("h100").unwrap();
-    let parts = [Part::priced(&catalog, accelerator, None, Purchase::OnDemand)];
+    let parts = [OfferedPart::priced(&catalog, accelerator, None, PriceKind::OnDemand)];
     let asked = |size: Size| {
         let question = question(&model, &parts, &catalog, size);
         let coefficients = TrainingCoefficients::builtin();

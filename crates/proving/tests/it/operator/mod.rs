@@ -6,7 +6,7 @@ mod skew;
 mod versions;
 
 use flyball_operator::link::stream::{DrainMark, EndpointState, ModelOrders, Orders};
-use flyball_operator::link::{Auth, Report};
+use flyball_operator::link::{Auth, GatewayReport};
 use rig::{Gateway, Office, upstream};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -22,7 +22,7 @@ fn for_model(model: ModelOrders) -> Orders {
 }
 
 /// Whether the gateway has nothing under way at a draining endpoint.
-fn is_empty(report: &Report, address: SocketAddr) -> bool {
+fn is_empty(report: &GatewayReport, address: SocketAddr) -> bool {
     report.endpoints.iter().any(|endpoint| {
         endpoint.address == address.to_string()
             && endpoint.state() == EndpointState::Draining

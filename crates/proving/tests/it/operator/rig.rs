@@ -1,12 +1,12 @@
 //! An operator's link, a gateway that talks to it, and clients.
 
-use flyball_gateway::fleet::{Endpoint, Found, Listing};
-use flyball_gateway::link::{Link, Now};
-use flyball_gateway::meter::{Finished, Outcome};
-use flyball_gateway::serve::{self, Listener, Running};
-use flyball_gateway::settings::{Engine, Operator, Settings};
+use flyball_gateway::fleet::{FleetEndpoint, FoundEngines, Listing};
+use flyball_gateway::link::{LinkNow, OperatorLink};
+use flyball_gateway::meter::{Finished, RequestOutcome};
+use flyball_gateway::serve::{self, Listener, RunningGateway};
+use flyball_gateway::settings::{GatewayEngine, GatewaySettingsFile, Operator};
 use flyball_gateway::wake::{self, Bell, OperatorOrHook};
-use flyball_operator::link::{self as operator, Auth, Report};
+use flyball_operator::link::{self as operator, Auth, GatewayReport};
 use flyball_proving::upstream::{Upstream, serve as serve_upstream};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,9 +34,9 @@ pub(super) async fn upstream(chunks: u32, pace: Duration) -> SocketAddr {
 
 /// An operator, as far as gateways see it.
 pub(super) struct Office {
-    pub(super) link: Arc<operator::Link>,
+    pub(super) link: Arc<operator::GatewayLink>,
     pub(super) address: SocketAddr,
-    serving: JoinHandle<Result<(), operator::Problem>>,
+    serving: JoinHandle<Result<(), operator::LinkError>>,
 }
 
 impl Office {
@@ -47,7 +47,7 @@ impl Office {
     pub(super) async fn open_at(address: SocketAddr, auth: Auth) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let link = Arc::new(operator::Link::new());
+        let link = Arc::new(operator::GatewayLink::new());
         let serving = Arc::clone(&link).serve(listener, auth, std::future::pending());
         Self { link, address, serving: tokio::spawn(serving) }
     }
@@ -60,7 +60,7 @@ impl Office {
     }
 
     /// The report of the only gateway, once it is so.
-    pub(super) async fn report(&self, is_so: impl Fn(&Report) -> bool) -> Report {
+    pub(super) async fn report(&self, is_so: impl Fn(&GatewayReport) -> bool) -> GatewayReport {
         let looking = async {
             loop {
                 let reports = self.link.heard(SystemTime::now()).reports;
@@ -84,7 +84,7 @@ struct Ear {
 #[derive(Clone, Debug)]
 struct Line {
     endpoint: Option<String>,
-    outcome: Outcome,
+    outcome: RequestOutcome,
     stream: bool,
 }
 
@@ -101,13 +101,13 @@ impl Listener for Ear {
         assert!(self.bell.ring(model));
     }
 
-    fn cancelled(&self, _: &Arc<Endpoint>) {}
+    fn cancelled(&self, _: &Arc<FleetEndpoint>) {}
 }
 
 /// A gateway for the model `mock`.
 pub(super) struct Gateway {
-    pub(super) running: Arc<Running>,
-    pub(super) link: Arc<Link>,
+    pub(super) running: Arc<RunningGateway>,
+    pub(super) link: Arc<OperatorLink>,
     ear: Arc<Ear>,
     tasks: [JoinHandle<()>; 2],
 }
@@ -119,7 +119,7 @@ impl Gateway {
     }
 
     pub(super) fn with(engines: &[SocketAddr], operator: Operator) -> Self {
-        let mut settings = Settings { threads: 1, ..Settings::default() };
+        let mut settings = GatewaySettingsFile { threads: 1, ..GatewaySettingsFile::default() };
         settings.listen.set_port(0);
         // On a busy machine any engine may look slow.
         settings.recovery.hedge_per_thousand = 0;
@@ -128,7 +128,7 @@ impl Gateway {
         let ear = Arc::new(Ear { finished: Mutex::default(), bell });
         let running = serve::start(&settings, Arc::clone(&ear) as Arc<dyn Listener>).unwrap();
         let running = Arc::new(running);
-        let link = Link::new(operator, Arc::clone(&running), "1.2.3").named("gateway-0");
+        let link = OperatorLink::new(operator, Arc::clone(&running), "1.2.3").named("gateway-0");
         let link = Arc::new(link);
         let waker = OperatorOrHook { link: Some(Arc::clone(&link)), hook: None };
         let answering = tokio::spawn(wake::answer(calls, waker, |called| {
@@ -142,11 +142,11 @@ impl Gateway {
     }
 
     pub(super) fn list(&self, engines: &[SocketAddr]) {
-        let found = engines.iter().map(|address| Found {
+        let found = engines.iter().map(|address| FoundEngines {
             name: address.to_string(),
             address: *address,
             draining: false,
-            engine: Engine::Vllm,
+            engine: GatewayEngine::Vllm,
             uid: None,
         });
         self.running.list(&Listing { models: [("mock".to_owned(), found.collect())].into() });
@@ -185,18 +185,19 @@ impl Gateway {
         let by = |line: &&Line| {
             line.endpoint.as_deref() == Some(&address.to_string())
                 && line.stream == stream
-                && line.outcome == Outcome::Answered
+                && line.outcome == RequestOutcome::Answered
         };
         lines.iter().filter(by).count()
     }
 
     pub(super) fn has_no_errors(&self) {
         let lines = self.ear.finished.lock().unwrap();
-        let bad: Vec<_> = lines.iter().filter(|line| line.outcome != Outcome::Answered).collect();
+        let bad: Vec<_> =
+            lines.iter().filter(|line| line.outcome != RequestOutcome::Answered).collect();
         assert!(!lines.is_empty() && bad.is_empty(), "{bad:?}");
     }
 
-    pub(super) async fn until(&self, is_so: impl Fn(&Now) -> bool) {
+    pub(super) async fn until(&self, is_so: impl Fn(&LinkNow) -> bool) {
         let looking = async {
             while !is_so(&self.link.now()) {
                 tokio::time::sleep(Duration::from_millis(5)).await;

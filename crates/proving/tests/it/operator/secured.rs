@@ -3,7 +3,7 @@
 use super::rig::{Gateway, Office};
 use flyball_gateway::link::Came;
 use flyball_gateway::settings::{Operator, OperatorTls};
-use flyball_operator::link::{Auth, Files, Verdict, Verify};
+use flyball_operator::link::{AccessVerdict, Auth, Files, Verify};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -85,12 +85,15 @@ async fn with_mutual_tls_only_those_that_the_ca_signed_talk_and_new_certificates
 struct Door;
 
 impl Verify for Door {
-    fn verify<'a>(&'a self, token: &'a str) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
+    fn verify<'a>(
+        &'a self,
+        token: &'a str,
+    ) -> Pin<Box<dyn Future<Output = AccessVerdict> + Send + 'a>> {
         let allowed = token == "second";
         Box::pin(async move {
             match allowed {
-                true => Verdict::Allowed("system:serviceaccount:flyball:gateway".to_owned()),
-                false => Verdict::Denied("not on the list".to_owned()),
+                true => AccessVerdict::Allowed("system:serviceaccount:flyball:gateway".to_owned()),
+                false => AccessVerdict::Denied("not on the list".to_owned()),
             }
         })
     }

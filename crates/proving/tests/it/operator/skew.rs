@@ -206,11 +206,11 @@ fn put(message: &mut Vec<u8>, tag: u32, value: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flyball_operator::link::stream::{Demand, Hello};
+    use flyball_operator::link::stream::{Hello, ReportedDemand};
 
     #[test]
     fn a_newer_gateway_says_the_same_and_more() {
-        let demand = Some(Demand { orders: 7, ..Demand::default() });
+        let demand = Some(ReportedDemand { orders: 7, ..ReportedDemand::default() });
         let up = Up { demand, ..Up::default() };
         let said = gateway_says(&up.encode_to_vec(), Apart::Newer).unwrap();
         assert_eq!(said.len(), 2);

@@ -5,7 +5,7 @@
 //! keeps from look to look and the other forgets, and anything that one of them adds to a picture before a policy sees it.
 
 use flate2::read::GzDecoder;
-use flyball_operator::observe::{Learnt, record};
+use flyball_operator::observe::{ObservedMemory, record};
 use flyball_simulator::cluster;
 use std::io::Read as _;
 
@@ -23,7 +23,7 @@ fn lines() -> Vec<String> {
 fn one_recorded_stream_gives_the_same_pictures_on_both_ways() {
     let lines = lines();
     let read = || lines.iter().map(|line| record::read(line).unwrap());
-    let mut operator = Learnt::default();
+    let mut operator = ObservedMemory::default();
     let there = read().map(|readings| operator.see(readings).0);
     let here = cluster::snapshots(read());
     // As text, in which every number stands with all its digits.
@@ -55,7 +55,8 @@ fn a_line_is_written_again_as_it_was() {
 fn memory_from_look_to_look_matters_to_this_stream() {
     let lines = lines();
     let remembered = cluster::snapshots(lines.iter().map(|line| record::read(line).unwrap()));
-    let forgotten = lines.iter().map(|line| Learnt::default().see(record::read(line).unwrap()).0);
+    let forgotten =
+        lines.iter().map(|line| ObservedMemory::default().see(record::read(line).unwrap()).0);
     let differ = forgotten.zip(&remembered).filter(|(one, other)| one != *other).count();
     assert!(differ > 0, "or a way that forgets would pass");
 }

@@ -2,7 +2,7 @@
 
 use super::process::{Engine, parts};
 use super::rig::{End, IDLE, Reading, Rig, chat, until};
-use flyball_gateway::meter::Outcome;
+use flyball_gateway::meter::RequestOutcome;
 use std::time::{Duration, Instant};
 
 const NEEDED: &[&str] = &["llama-server", "nano.gguf"];
@@ -45,7 +45,9 @@ async fn a_connection_closed_after_a_stream_costs_no_request() {
     assert_eq!(finished.len(), 40);
     // No other engine is there, so a retry would be a failure that was shown.
     assert!(
-        finished.iter().all(|(outcome, retries, _)| (*outcome, *retries) == (Outcome::Answered, 0))
+        finished
+            .iter()
+            .all(|(outcome, retries, _)| (*outcome, *retries) == (RequestOutcome::Answered, 0))
     );
 }
 

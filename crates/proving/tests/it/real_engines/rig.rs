@@ -1,10 +1,10 @@
 //! A gateway in this process, and a client that speaks plain HTTP/1.1.
 
 use super::process::Engine;
-use flyball_gateway::fleet::{Endpoint, Found, Listing};
-use flyball_gateway::meter::{Finished, Outcome};
-use flyball_gateway::serve::{self, Listener, Running};
-use flyball_gateway::settings::{Engine as Kind, Settings};
+use flyball_gateway::fleet::{FleetEndpoint, FoundEngines, Listing};
+use flyball_gateway::meter::{Finished, RequestOutcome};
+use flyball_gateway::serve::{self, Listener, RunningGateway};
+use flyball_gateway::settings::{GatewayEngine as Kind, GatewaySettingsFile};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 pub(crate) const IDLE: Duration = Duration::from_secs(3);
 
 /// How requests ended: outcome, retries and the engine that answered last.
-type Line = (Outcome, u32, Option<String>);
+type Line = (RequestOutcome, u32, Option<String>);
 
 #[derive(Default)]
 pub(crate) struct Heard(Mutex<Vec<Line>>);
@@ -27,12 +27,12 @@ impl Listener for Heard {
         self.0.lock().unwrap().push((finished.outcome, finished.retries, endpoint));
     }
 
-    fn cancelled(&self, _: &Arc<Endpoint>) {}
+    fn cancelled(&self, _: &Arc<FleetEndpoint>) {}
 }
 
 /// A gateway, and what it told.
 pub(crate) struct Rig {
-    pub(crate) gateway: Running,
+    pub(crate) gateway: RunningGateway,
     heard: Arc<Heard>,
 }
 
@@ -53,7 +53,7 @@ impl Rig {
     }
 
     fn start(engines: &[&Engine], idle: Duration, continue_streams: bool) -> Self {
-        let mut settings = Settings { threads: 1, ..Settings::default() };
+        let mut settings = GatewaySettingsFile { threads: 1, ..GatewaySettingsFile::default() };
         settings.listen.set_port(0);
         settings.timeouts.answer_idle_ms = idle.as_millis() as u64;
         settings.timeouts.first_byte_ms = 30_000;
@@ -67,7 +67,7 @@ impl Rig {
 
     /// Tells where engines are, and which of them get nothing new.
     pub(crate) fn list(&self, engines: &[&Engine], draining: &[&Engine]) {
-        let found = |engine: &&Engine, draining| Found {
+        let found = |engine: &&Engine, draining| FoundEngines {
             name: engine.address.to_string(),
             address: engine.address,
             draining,

@@ -16,7 +16,7 @@ use crate::seconds::Seconds;
 
 /// One way to serve a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Variant {
+pub struct ClairvoyantVariant {
     /// Which model, as an index into `work`.
     pub model: usize,
     /// Requests per second that one replica serves. Any unit of work will do.
@@ -33,16 +33,16 @@ pub struct Variant {
 
 /// A fixed number of accelerators.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pool {
+pub struct ClairvoyantPool {
     /// How many.
     pub gpus: u32,
     /// What idle ones may do.
-    pub lending: Option<Lending>,
+    pub lending: Option<ClairvoyantLending>,
 }
 
 /// Training that takes what is left.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Lending {
+pub struct ClairvoyantLending {
     /// Worth of one accelerator lent for a second.
     pub value: f64,
     /// What is lost each time one accelerator is lent again: work since the last checkpoint and
@@ -54,7 +54,7 @@ pub struct Lending {
 
 /// What has to be served, and with what.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Problem<'a> {
+pub struct ClairvoyantProblem<'a> {
     /// Requests per second, per model and step.
     pub work: &'a [Vec<f64>],
     /// Steps without data; empty for none.
@@ -62,9 +62,9 @@ pub struct Problem<'a> {
     /// Length of a step.
     pub step: Seconds,
     /// Ways to serve.
-    pub variants: &'a [Variant],
+    pub variants: &'a [ClairvoyantVariant],
     /// The pool; without one there is no limit.
-    pub pool: Option<Pool>,
+    pub pool: Option<ClairvoyantPool>,
     /// Price of a request that is not served. Finite, so that every pool has a best plan.
     pub price_of_a_miss: f64,
 }
@@ -137,7 +137,7 @@ impl Bounded {
 }
 
 /// A lower bound on what any plan costs, and a plan.
-pub fn bounded(problem: &Problem<'_>, grain: Grain) -> Result<Bounded, Unsolved> {
+pub fn bounded(problem: &ClairvoyantProblem<'_>, grain: Grain) -> Result<Bounded, Unsolved> {
     let relaxed = relax::relax(problem, grain)?;
     let (mix, bill) = round::round(problem, &relaxed.replicas);
     let mut found = Bounded { bound: relaxed.bound, mix, bill };
@@ -153,7 +153,7 @@ pub fn bounded(problem: &Problem<'_>, grain: Grain) -> Result<Bounded, Unsolved>
 }
 
 /// What a plan costs, or nothing if the pool cannot hold it.
-pub fn bill(problem: &Problem<'_>, mix: &Mix) -> Option<Bill> {
+pub fn bill(problem: &ClairvoyantProblem<'_>, mix: &Mix) -> Option<Bill> {
     let mut bill = Bill::default();
     let stretches = problem.stretches();
     let seconds = problem.step.get();
@@ -199,7 +199,7 @@ pub fn bill(problem: &Problem<'_>, mix: &Mix) -> Option<Bill> {
     Some(bill)
 }
 
-impl Problem<'_> {
+impl ClairvoyantProblem<'_> {
     fn steps(&self) -> usize {
         self.work.first().map_or(0, Vec::len)
     }
@@ -214,18 +214,18 @@ impl Problem<'_> {
     }
 
     /// Whole steps for which a start occupies the pool before it serves.
-    fn lead(&self, variant: &Variant) -> usize {
+    fn lead(&self, variant: &ClairvoyantVariant) -> usize {
         (variant.cold_start.get() / self.step.get() + 1e-9) as usize
     }
 
     fn served(&self, model: usize, mix: &Mix, step: usize) -> f64 {
-        let of_model = |(variant, _): &(&Variant, _)| variant.model == model;
+        let of_model = |(variant, _): &(&ClairvoyantVariant, _)| variant.model == model;
         let plans = self.variants.iter().zip(&mix.replicas).filter(of_model);
         plans.map(|(variant, plan)| variant.serves * f64::from(plan[step])).sum()
     }
 
     /// Adds the accelerators that a plan occupies, starts included.
-    fn occupy(&self, variant: &Variant, plan: &[u32], used: &mut [u64]) {
+    fn occupy(&self, variant: &ClairvoyantVariant, plan: &[u32], used: &mut [u64]) {
         let lead = self.lead(variant);
         for stretch in self.stretches() {
             let first = stretch.steps.start;

@@ -7,13 +7,19 @@
 //! the bound of the linear program over all steps, without averages.
 
 use super::super::sizing::{Sizing, right_size, right_size_at, whole};
-use super::{Bounded, Lending, Pool, Problem, Variant, changes};
+use super::{
+    Bounded, ClairvoyantLending, ClairvoyantPool, ClairvoyantProblem, ClairvoyantVariant, changes,
+};
 
 /// Rounds of prices. More only raise the bound; each costs one exact sizing of each model.
 const ROUNDS: usize = 60;
 
 /// The bound, and the replicas wanted at its prices, per variant and step.
-pub(super) fn price(problem: &Problem<'_>, pool: Pool, known: &Bounded) -> (f64, Vec<Vec<f64>>) {
+pub(super) fn price(
+    problem: &ClairvoyantProblem<'_>,
+    pool: ClairvoyantPool,
+    known: &Bounded,
+) -> (f64, Vec<Vec<f64>>) {
     // What training pays is the price wherever the pool is not short.
     let idle = pool.lending.map_or(0.0, |lending| lending.value * problem.step.get());
     let mut prices = vec![idle; problem.steps()];
@@ -58,7 +64,7 @@ struct Market {
 }
 
 impl Market {
-    fn clear(problem: &Problem<'_>, pool: Pool, prices: &[f64]) -> Self {
+    fn clear(problem: &ClairvoyantProblem<'_>, pool: ClairvoyantPool, prices: &[f64]) -> Self {
         let mut market = Self { bound: 0.0, replicas: Vec::new(), over: vec![0.0; prices.len()] };
         let scored = problem.stretches().into_iter().flat_map(|stretch| stretch.steps);
         for step in scored {
@@ -74,7 +80,13 @@ impl Market {
         market
     }
 
-    fn serve(&mut self, problem: &Problem<'_>, pool: Pool, variant: &Variant, prices: &[f64]) {
+    fn serve(
+        &mut self,
+        problem: &ClairvoyantProblem<'_>,
+        pool: ClairvoyantPool,
+        variant: &ClairvoyantVariant,
+        prices: &[f64],
+    ) {
         let gpus = f64::from(variant.gpus);
         let seconds = problem.step.get();
         let lost = problem.price_of_a_miss * seconds;
@@ -124,7 +136,13 @@ impl Market {
     }
 
     /// All accelerators are alike to training, but for those that were lent from the start.
-    fn lend(&mut self, problem: &Problem<'_>, pool: Pool, lending: Lending, prices: &[f64]) {
+    fn lend(
+        &mut self,
+        problem: &ClairvoyantProblem<'_>,
+        pool: ClairvoyantPool,
+        lending: ClairvoyantLending,
+        prices: &[f64],
+    ) {
         let worth = lending.value * problem.step.get();
         for stretch in problem.stretches() {
             let there = stretch.initial(lending.initial).min(pool.gpus);

@@ -14,7 +14,7 @@
 
 use super::super::sizing::whole;
 use super::super::solver::{Column, Program, Unsolved};
-use super::{Grain, Problem, Variant};
+use super::{ClairvoyantProblem, ClairvoyantVariant, Grain};
 use std::ops::Range;
 
 /// The bound, and the fractions it is reached with.
@@ -24,7 +24,7 @@ pub(super) struct Relaxed {
     pub(super) replicas: Vec<Vec<f64>>,
 }
 
-pub(super) fn relax(problem: &Problem<'_>, grain: Grain) -> Result<Relaxed, Unsolved> {
+pub(super) fn relax(problem: &ClairvoyantProblem<'_>, grain: Grain) -> Result<Relaxed, Unsolved> {
     let (merge, piece) = (grain.merge.max(1), grain.piece.max(1));
     let replicas = vec![vec![0.0; problem.steps()]; problem.variants.len()];
     let mut relaxed = Relaxed { bound: 0.0, replicas };
@@ -43,7 +43,7 @@ pub(super) fn relax(problem: &Problem<'_>, grain: Grain) -> Result<Relaxed, Unso
 
 /// One linear program.
 struct Piece<'a> {
-    problem: &'a Problem<'a>,
+    problem: &'a ClairvoyantProblem<'a>,
     blocks: Vec<Range<usize>>,
     merge: usize,
     /// Whether what runs before it is given, or free.
@@ -109,7 +109,7 @@ impl Piece<'_> {
 
     /// Rows that say what is served, and columns for what is not.
     fn serve(&self, program: &mut Program, model: usize, tracks: &[Track]) {
-        let variants: Vec<(&Variant, &Track)> =
+        let variants: Vec<(&ClairvoyantVariant, &Track)> =
             self.problem.variants.iter().zip(tracks).filter(|(v, _)| v.model == model).collect();
         for (at, block) in self.blocks.iter().enumerate() {
             let work = &self.problem.work[model][block.clone()];

@@ -8,7 +8,7 @@
 
 use super::super::sizing::{Sizing, right_size, whole};
 use super::super::{Stretch, carry};
-use super::{Bill, Mix, Problem, bill};
+use super::{Bill, ClairvoyantProblem, Mix, bill};
 
 /// What is tried: what is added to fractions before they are cut, how often all variants are sized
 /// anew, and whether the last comes first.
@@ -21,7 +21,7 @@ const TRIES: [(f64, usize, bool); 6] = [
     (0.5, 2, true),
 ];
 
-pub(super) fn round(problem: &Problem<'_>, relaxed: &[Vec<f64>]) -> (Mix, Bill) {
+pub(super) fn round(problem: &ClairvoyantProblem<'_>, relaxed: &[Vec<f64>]) -> (Mix, Bill) {
     let mut best: Option<(Mix, Bill)> = None;
     for (up, passes, backwards) in TRIES {
         let mut mix = start(relaxed, up);
@@ -53,7 +53,7 @@ fn start(relaxed: &[Vec<f64>], up: f64) -> Mix {
 }
 
 /// Sizes one variant anew, exactly, with the others as they are.
-fn resize(problem: &Problem<'_>, mix: &mut Mix, index: usize) {
+fn resize(problem: &ClairvoyantProblem<'_>, mix: &mut Mix, index: usize) {
     let variant = problem.variants[index];
     mix.replicas[index].fill(0);
     let mut used = vec![0; problem.steps()];
@@ -97,7 +97,7 @@ fn resize(problem: &Problem<'_>, mix: &mut Mix, index: usize) {
 }
 
 /// Takes out starts for which there is no room, from the first step to the last.
-fn fit(problem: &Problem<'_>, mix: &mut Mix, order: &[usize]) {
+fn fit(problem: &ClairvoyantProblem<'_>, mix: &mut Mix, order: &[usize]) {
     let Some(pool) = problem.pool else { return };
     for stretch in problem.stretches() {
         let mut free = vec![pool.gpus; stretch.steps.len()];
@@ -130,7 +130,7 @@ fn fit(problem: &Problem<'_>, mix: &mut Mix, order: &[usize]) {
 }
 
 /// Gives training what is left.
-fn lend(problem: &Problem<'_>, mix: &mut Mix) {
+fn lend(problem: &ClairvoyantProblem<'_>, mix: &mut Mix) {
     let Some(pool) = problem.pool else { return };
     let Some(lending) = pool.lending else { return };
     let mut used = vec![0; problem.steps()];

@@ -7,14 +7,14 @@ use proptest::test_runner::TestRunner;
 #[derive(Clone, Debug)]
 struct Case {
     work: Vec<Vec<f64>>,
-    variants: Vec<Variant>,
-    pool: Option<Pool>,
+    variants: Vec<ClairvoyantVariant>,
+    pool: Option<ClairvoyantPool>,
     price_of_a_miss: f64,
 }
 
 impl Case {
-    fn problem(&self) -> Problem<'_> {
-        Problem {
+    fn problem(&self) -> ClairvoyantProblem<'_> {
+        ClairvoyantProblem {
             work: &self.work,
             masked: &[],
             step: Seconds(1.0),
@@ -25,11 +25,11 @@ impl Case {
     }
 }
 
-fn variant(model: usize) -> impl Strategy<Value = Variant> {
+fn variant(model: usize) -> impl Strategy<Value = ClairvoyantVariant> {
     // A cold start of up to two steps occupies the pool for at most one whole step: that is as
     // far as the comparison looks.
     (1_u32..=3, 1_u32..=4, 1_u32..=2, 0_u32..=7, 0_u32..=2).prop_map(
-        move |(serves, price, gpus, quarters, initial)| Variant {
+        move |(serves, price, gpus, quarters, initial)| ClairvoyantVariant {
             model,
             serves: f64::from(serves),
             price: f64::from(price),
@@ -40,16 +40,14 @@ fn variant(model: usize) -> impl Strategy<Value = Variant> {
     )
 }
 
-fn pool() -> impl Strategy<Value = Option<Pool>> {
-    let lending = (1_u32..=3, 0_u32..=4, 0_u32..=2).prop_map(|(value, restart, initial)| Lending {
-        value: 0.3 * f64::from(value),
-        restart: f64::from(restart),
-        initial,
+fn pool() -> impl Strategy<Value = Option<ClairvoyantPool>> {
+    let lending = (1_u32..=3, 0_u32..=4, 0_u32..=2).prop_map(|(value, restart, initial)| {
+        ClairvoyantLending { value: 0.3 * f64::from(value), restart: f64::from(restart), initial }
     });
     prop::option::weighted(
         0.8,
         (1_u32..=4, prop::option::weighted(0.7, lending))
-            .prop_map(|(gpus, lending)| Pool { gpus, lending }),
+            .prop_map(|(gpus, lending)| ClairvoyantPool { gpus, lending }),
     )
 }
 
@@ -195,13 +193,14 @@ fn rounded_plans_are_close_to_the_best() {
 fn a_gap_costs_nothing() {
     let work = [vec![2.0, 9.0, 3.0]];
     let (serves, price, cold_start) = (1.0, 1.0, Seconds(5.0));
-    let variants = [Variant { model: 0, serves, price, gpus: 1, cold_start, initial: 0 }];
-    let problem = Problem {
+    let variants =
+        [ClairvoyantVariant { model: 0, serves, price, gpus: 1, cold_start, initial: 0 }];
+    let problem = ClairvoyantProblem {
         work: &work,
         masked: &[false, true, false],
         step: Seconds(1.0),
         variants: &variants,
-        pool: Some(Pool { gpus: 3, lending: None }),
+        pool: Some(ClairvoyantPool { gpus: 3, lending: None }),
         price_of_a_miss: 100.0,
     };
     let plan = bounded(&problem, Grain { merge: 1, piece: 8 }).unwrap();

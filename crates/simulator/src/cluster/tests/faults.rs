@@ -4,7 +4,7 @@ use super::*;
 use flyball_core::snapshot::Freshness;
 
 fn with(fault: Fault) -> Setup {
-    let mut setup = small(vec![Stage::level(1.0, 600.0)]);
+    let mut setup = small(vec![TrafficStage::level(1.0, 600.0)]);
     setup.faults = vec![fault];
     setup
 }
@@ -117,7 +117,7 @@ fn a_clock_that_jumps_makes_fresh_signals_look_old_and_the_world_goes_on() {
 #[test]
 fn rates_are_means_over_the_window() {
     let mut script = Script::new(&[]);
-    play(&small(vec![Stage::level(2.0, 600.0)]), &mut script);
+    play(&small(vec![TrafficStage::level(2.0, 600.0)]), &mut script);
     let reading = script.readings[20].1;
     assert_eq!(reading.arrivals_per_second, Some(2.0));
     assert_eq!(reading.prompt_tokens_per_second, Some(200.0));
@@ -144,22 +144,22 @@ fn told(fault: Fault) -> Vec<(Seconds, Option<u64>)> {
 fn a_capacity_that_is_told_wrong_is_what_policies_begin_with() {
     let right = told(Fault::OperatorRestart { at: Seconds(0.0) })[0].1.unwrap();
     let during = Seconds(0.0)..Seconds(f64::INFINITY);
-    let wrong = Fault::ToldCapacity { during: during.clone(), told: Told::Times(0.5) };
+    let wrong = Fault::ToldCapacity { during: during.clone(), told: StatedCapacity::Times(0.5) };
     // Rates are whole numbers.
     assert!(told(wrong)[0].1.unwrap().abs_diff(right / 2) <= 1);
-    let nothing = told(Fault::ToldCapacity { during, told: Told::Nothing });
+    let nothing = told(Fault::ToldCapacity { during, told: StatedCapacity::Nothing });
     assert_eq!(nothing[0].1, None);
     // From then on the estimator has nothing but what it measures, here as it does on a cluster.
     assert!(nothing.last().unwrap().1.is_some_and(|measured| measured < right));
 }
 
 /// Mean seconds between tokens of the requests that came between two moments.
-fn pace(run: &Run, from: f64, to: f64) -> Vec<f64> {
+fn pace(run: &ClusterRun, from: f64, to: f64) -> Vec<f64> {
     let history = &run.histories[0];
     let both = history.answers.iter().zip(&history.ends);
     let came = both.filter(|((at, _), _)| (from..to).contains(&at.get()));
     let paces = came.filter_map(|(_, end)| match end {
-        Answer::Finished { between, .. } => Some((between.get() * 1e4).round() / 1e4),
+        AnsweredBy::Finished { between, .. } => Some((between.get() * 1e4).round() / 1e4),
         _ => None,
     });
     paces.collect()
@@ -216,7 +216,7 @@ fn a_process_that_hands_nothing_on_has_learnt_nothing() {
     let during = Seconds(0.0)..Seconds(f64::INFINITY);
     let known = |fault: Fault| {
         let mut setup = with(fault);
-        let told = Told::Nothing;
+        let told = StatedCapacity::Nothing;
         setup.faults.push(Fault::ToldCapacity { during: during.clone(), told });
         let mut script = Script::new(&[]);
         play(&setup, &mut script);

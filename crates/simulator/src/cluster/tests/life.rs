@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_quiet_replica_serves_everything_in_time() {
-    let run = play(&small(vec![Stage::level(1.0, 500.0)]), &mut Script::new(&[]));
+    let run = play(&small(vec![TrafficStage::level(1.0, 500.0)]), &mut Script::new(&[]));
     let model = &run.outcome.models[0];
     assert_eq!((model.requests, model.missed, model.killed), (500.0, 0.0, 0.0));
     // One replica for 600 s on a node of two accelerators.
@@ -18,7 +18,7 @@ fn a_quiet_replica_serves_everything_in_time() {
 #[test]
 fn more_than_one_replica_can_do_is_missed_and_more_replicas_mend_it() {
     // A step of 32 answers takes 10 ms, an answer 100 steps: 32 requests per second at most.
-    let stages = || vec![Stage::level(40.0, 300.0)];
+    let stages = || vec![TrafficStage::level(40.0, 300.0)];
     let alone = play(&small(stages()), &mut Script::new(&[]));
     assert!(alone.outcome.missed_share() > 0.5, "{}", alone.outcome.missed_share());
     let mended = play(&small(stages()), &mut Script::new(&[(10.0, 2)]));
@@ -31,7 +31,7 @@ fn more_than_one_replica_can_do_is_missed_and_more_replicas_mend_it() {
 #[test]
 fn a_start_takes_its_cold_start_and_waits_for_a_node_before() {
     let script = &mut Script::new(&[(10.0, 3)]);
-    let run = play(&small(vec![Stage::level(1.0, 500.0)]), script);
+    let run = play(&small(vec![TrafficStage::level(1.0, 500.0)]), script);
     // The second fits on the node: 40 s. The third needs a node: 100 s more.
     assert_eq!(counts(&run, 15.0), [1, 1, 1, 0]);
     assert_eq!(counts(&run, 51.0), [1, 0, 2, 0]);
@@ -44,7 +44,7 @@ fn a_start_takes_its_cold_start_and_waits_for_a_node_before() {
 #[test]
 fn replicas_without_a_node_go_first_then_those_that_start_then_the_youngest() {
     let steps = [(10.0, 2), (60.0, 4), (80.0, 3), (100.0, 1)];
-    let run = play(&small(vec![Stage::level(1.0, 500.0)]), &mut Script::new(&steps));
+    let run = play(&small(vec![TrafficStage::level(1.0, 500.0)]), &mut Script::new(&steps));
     // At 60 s two serve and two wait for nodes: of these one goes at 80 s, the other at 100 s with
     // the younger of those that serve.
     assert_eq!(counts(&run, 61.0), [2, 0, 2, 0]);
@@ -59,8 +59,9 @@ fn replicas_without_a_node_go_first_then_those_that_start_then_the_youngest() {
 #[test]
 fn what_is_not_finished_in_the_grace_period_is_killed() {
     // Answers of 100 tokens at 0.5 s each take 50 s; the grace is 30 s.
-    let mut setup = small(vec![Stage::level(0.2, 100.0)]);
-    let slow = Linear { base: 0.5, per_prompt_token: 0.0, per_decode: 0.0, per_cached_token: 0.0 };
+    let mut setup = small(vec![TrafficStage::level(0.2, 100.0)]);
+    let slow =
+        LinearEngine { base: 0.5, per_prompt_token: 0.0, per_decode: 0.0, per_cached_token: 0.0 };
     setup.models[0].variants[0].speed.step = StepSpeed::Linear(slow);
     let run = play(&setup, &mut Script::new(&[(60.0, 0)]));
     let model = &run.outcome.models[0];
@@ -72,7 +73,7 @@ fn what_is_not_finished_in_the_grace_period_is_killed() {
 
 #[test]
 fn while_nobody_serves_requests_are_held_and_refused_only_when_they_waited_too_long() {
-    let mut setup = small(vec![Stage::level(0.0, 100.0), Stage::level(1.0, 100.0)]);
+    let mut setup = small(vec![TrafficStage::level(0.0, 100.0), TrafficStage::level(1.0, 100.0)]);
     setup.models[0].variants[0].initial = 0;
     setup.models[0].hold = Seconds(60.0);
     setup.models[0].objectives.first_token = Some(Micros::from_seconds(50));
@@ -87,7 +88,7 @@ fn while_nobody_serves_requests_are_held_and_refused_only_when_they_waited_too_l
 
 #[test]
 fn clients_that_hang_up_are_counted_once_and_missed_only_if_they_waited_too_long() {
-    let mut setup = small(vec![Stage::level(1.0, 300.0)]);
+    let mut setup = small(vec![TrafficStage::level(1.0, 300.0)]);
     let mut trace = (*setup.models[0].trace).clone();
     // Each third hangs up in the middle of its answer.
     for request in trace.requests.iter_mut().step_by(3) {
@@ -111,7 +112,7 @@ fn clients_that_hang_up_are_counted_once_and_missed_only_if_they_waited_too_long
 
 #[test]
 fn one_queue_before_all_replicas_lets_new_ones_help_with_the_backlog() {
-    let stages = || vec![Stage::level(100.0, 20.0)];
+    let stages = || vec![TrafficStage::level(100.0, 20.0)];
     let missed = |admit| {
         let mut setup = small(stages());
         setup.models[0].admit = admit;

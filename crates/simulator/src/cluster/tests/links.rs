@@ -4,8 +4,8 @@ use super::*;
 use crate::network;
 
 /// One request a second for ten seconds, each of which takes a second and a little.
-fn played(rules: &str) -> Run {
-    let mut setup = small(vec![Stage::level(1.0, 10.0)]);
+fn played(rules: &str) -> ClusterRun {
+    let mut setup = small(vec![TrafficStage::level(1.0, 10.0)]);
     let script = network::Script::from_toml(rules).unwrap();
     setup.faults = vec![Fault::Network { script }];
     play(&setup, &mut Script::new(&[]))
@@ -14,11 +14,12 @@ fn played(rules: &str) -> Run {
 /// How many were answered, killed and refused.
 fn ends(rules: &str) -> [usize; 3] {
     let run = played(rules);
-    let count = |is: fn(&Answer) -> bool| run.histories[0].ends.iter().filter(|a| is(a)).count();
+    let count =
+        |is: fn(&AnsweredBy) -> bool| run.histories[0].ends.iter().filter(|a| is(a)).count();
     [
-        count(|answer| matches!(answer, Answer::Finished { .. })),
-        count(|answer| *answer == Answer::Killed),
-        count(|answer| *answer == Answer::Refused),
+        count(|answer| matches!(answer, AnsweredBy::Finished { .. })),
+        count(|answer| *answer == AnsweredBy::Killed),
+        count(|answer| *answer == AnsweredBy::Refused),
     ]
 }
 

@@ -9,7 +9,7 @@ use flyball_core::snapshot::ReplicaState;
 /// Drains the first replica at 20 s and wants as many as before at 30 s.
 struct Repents;
 
-impl Policy for Repents {
+impl ScalingPolicy for Repents {
     fn name(&self) -> &str {
         "repents"
     }
@@ -18,7 +18,7 @@ impl Policy for Repents {
         Seconds(10.0)
     }
 
-    fn decide(&mut self, sight: &Sight<'_>) -> Order {
+    fn decide(&mut self, sight: &PolicyView<'_>) -> ScaleOrder {
         let (model, seen) = sight.snapshot.models.first_key_value().unwrap();
         let (name, variant) = seen.variants.first_key_value().unwrap();
         let serves = |state: ReplicaState| state == ReplicaState::Ready;
@@ -47,15 +47,16 @@ impl Policy for Repents {
         };
         let id = sight.snapshot.decision_id();
         let (runs, pools) = (Vec::new(), Vec::new());
-        Order::Decision(Box::new(Decision { id, models: vec![model], runs, pools }))
+        ScaleOrder::Decision(Box::new(Decision { id, models: vec![model], runs, pools }))
     }
 }
 
 #[test]
 fn a_replica_that_drains_is_taken_back_instead_of_another_being_started() {
     // Answers take 50 s, so that it is not empty before it is wanted again.
-    let mut setup = small(vec![Stage::level(0.5, 100.0)]);
-    let slow = Linear { base: 0.5, per_prompt_token: 0.0, per_decode: 0.0, per_cached_token: 0.0 };
+    let mut setup = small(vec![TrafficStage::level(0.5, 100.0)]);
+    let slow =
+        LinearEngine { base: 0.5, per_prompt_token: 0.0, per_decode: 0.0, per_cached_token: 0.0 };
     setup.models[0].variants[0].speed.step = StepSpeed::Linear(slow);
     setup.models[0].variants[0].initial = 2;
     let run = run(&setup, &mut Repents);

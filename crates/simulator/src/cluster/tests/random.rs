@@ -8,7 +8,7 @@ use rand::RngExt;
 /// Asks for any number of replicas at any time.
 struct Anything(Chance);
 
-impl Policy for Anything {
+impl ScalingPolicy for Anything {
     fn name(&self) -> &str {
         "anything"
     }
@@ -17,9 +17,9 @@ impl Policy for Anything {
         Seconds(15.0)
     }
 
-    fn decide(&mut self, sight: &Sight<'_>) -> Order {
+    fn decide(&mut self, sight: &PolicyView<'_>) -> ScaleOrder {
         let models = sight.snapshot.models.len();
-        Order::Scale((0..models).map(|_| Replicas::new(self.0.random_range(0..9))).collect())
+        ScaleOrder::Scale((0..models).map(|_| Replicas::new(self.0.random_range(0..9))).collect())
     }
 }
 
@@ -50,7 +50,7 @@ fn the_same_seed_gives_the_same_run() {
 
 #[test]
 fn a_lost_request_and_a_stolen_accelerator_are_noticed() {
-    let setup = small(vec![Stage::level(1.0, 100.0)]);
+    let setup = small(vec![TrafficStage::level(1.0, 100.0)]);
     let mut world = World::new(&setup);
     world.begin(Seconds(10.0));
     world.check_world();

@@ -8,7 +8,7 @@ mod cron;
 
 pub use cron::{BadCron, Cron};
 
-use super::{Law, ceil};
+use super::{RivalLaw, ceil};
 use crate::policy::Reading;
 use crate::seconds::Seconds;
 
@@ -37,7 +37,7 @@ pub struct Calendar {
 
 /// Replicas for some hours on some days.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Floor {
+pub struct CalendarFloor {
     /// Days, Monday is 0.
     pub days: Vec<u32>,
     /// First hour, 0 to 23.
@@ -63,7 +63,7 @@ pub struct Learning {
 
 impl Calendar {
     /// `base` replicas, and more where floors say so.
-    pub fn from_floors(base: u32, floors: &[Floor], starts_at: Seconds) -> Self {
+    pub fn from_floors(base: u32, floors: &[CalendarFloor], starts_at: Seconds) -> Self {
         let mut hours = vec![base; HOURS];
         for floor in floors {
             for day in &floor.days {
@@ -111,7 +111,7 @@ impl Calendar {
     }
 }
 
-impl Law for Static {
+impl RivalLaw for Static {
     fn desired(&mut self, _now: Seconds, _reading: &Reading, _current: u32) -> u32 {
         self.replicas
     }
@@ -121,7 +121,7 @@ impl Law for Static {
     }
 }
 
-impl Law for Calendar {
+impl RivalLaw for Calendar {
     fn desired(&mut self, now: Seconds, _reading: &Reading, _current: u32) -> u32 {
         self.replicas(now)
     }
@@ -137,7 +137,7 @@ fn hour_of_week(at: Seconds) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Calendar, Floor, Learning, Seconds};
+    use super::{Calendar, CalendarFloor, Learning, Seconds};
 
     const HOW: Learning = Learning { quantile: 1.0, headroom: 1.0, min: 1, max: 50 };
 
@@ -147,7 +147,8 @@ mod tests {
 
     #[test]
     fn floors_hold_on_their_days_and_hours_only() {
-        let working = Floor { days: vec![0, 1, 2, 3, 4], from_hour: 8, to_hour: 20, replicas: 9 };
+        let working =
+            CalendarFloor { days: vec![0, 1, 2, 3, 4], from_hour: 8, to_hour: 20, replicas: 9 };
         // The replay starts on Friday at midnight.
         let calendar = Calendar::from_floors(2, &[working], hours(96.0));
         assert_eq!(calendar.replicas(hours(7.9)), 2);

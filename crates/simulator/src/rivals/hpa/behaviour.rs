@@ -7,14 +7,14 @@ use crate::seconds::Seconds;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Behaviour {
     /// On the way up.
-    pub up: Rules,
+    pub up: HpaRules,
     /// On the way down.
-    pub down: Rules,
+    pub down: HpaRules,
 }
 
 /// How it moves in one direction.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rules {
+pub struct HpaRules {
     /// Over how long the mildest proposal counts: `stabilizationWindowSeconds`.
     pub stabilisation: Seconds,
     /// How far it may move in how long. None means that nothing limits it.
@@ -62,11 +62,14 @@ impl Default for Behaviour {
         let period = Seconds(15.0);
         let percent = Rate::Percent { value: 100, period };
         let up = vec![percent, Rate::Pods { value: 4, period }];
-        Self { up: Rules::new(Seconds::ZERO, up), down: Rules::new(Seconds(300.0), vec![percent]) }
+        Self {
+            up: HpaRules::new(Seconds::ZERO, up),
+            down: HpaRules::new(Seconds(300.0), vec![percent]),
+        }
     }
 }
 
-impl Rules {
+impl HpaRules {
     /// These rates, the most of which counts, with the usual tolerance.
     pub const fn new(stabilisation: Seconds, rates: Vec<Rate>) -> Self {
         Self { stabilisation, rates, select: Select::Max, tolerance: 0.1 }
@@ -159,7 +162,7 @@ impl Memory {
         let at_start = |rate: &Rate| {
             here - self.added.total(now, rate.period()) + self.removed.total(now, rate.period())
         };
-        let bounds = |rules: &Rules, edge: fn(Rate, f64) -> f64| -> Vec<f64> {
+        let bounds = |rules: &HpaRules, edge: fn(Rate, f64) -> f64| -> Vec<f64> {
             rules.rates.iter().map(|rate| edge(*rate, at_start(rate))).collect()
         };
         if desired > current {

@@ -12,19 +12,19 @@ mod propose;
 #[cfg(test)]
 mod tests;
 
-pub use behaviour::{Behaviour, Rate, Rules, Select};
-pub use propose::{Kind, Over, Source, Starting};
+pub use behaviour::{Behaviour, HpaRules, Rate, Select};
+pub use propose::{HpaMetricKind, HpaSource, Over, Starting};
 
-use super::{Law, Metric};
+use super::{RivalLaw, RivalMetric};
 use crate::policy::Reading;
 use crate::seconds::Seconds;
 use behaviour::Memory;
 
 /// What a HorizontalPodAutoscaler says.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct HpaSettings {
     /// What it scales on; the largest proposal counts.
-    pub sources: Vec<Source>,
+    pub sources: Vec<HpaSource>,
     /// Least replicas.
     pub min: u32,
     /// Most replicas.
@@ -37,13 +37,13 @@ pub struct Settings {
     pub sync: Seconds,
 }
 
-impl Default for Settings {
+impl Default for HpaSettings {
     /// The published defaults, with one metric, since an HPA without one does nothing: five
     /// waiting requests per replica. GKE's "Best practices for autoscaling LLM inference
     /// workloads" begins with the queue; five is the threshold of the vLLM production stack.
     fn default() -> Self {
         Self {
-            sources: vec![Source::per_pod(Metric::Waiting, 5.0)],
+            sources: vec![HpaSource::per_pod(RivalMetric::Waiting, 5.0)],
             min: 1,
             max: 100,
             behaviour: Behaviour::default(),
@@ -56,33 +56,33 @@ impl Default for Settings {
 /// A HorizontalPodAutoscaler at work on one model.
 #[derive(Clone, Debug)]
 pub struct Hpa {
-    settings: Settings,
+    settings: HpaSettings,
     memory: Memory,
 }
 
 impl Hpa {
     /// One that has decided nothing yet.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: HpaSettings) -> Self {
         let memory = Memory::new(&settings.behaviour);
         Self { settings, memory }
     }
 
     /// What it was told.
-    pub const fn settings(&self) -> &Settings {
+    pub const fn settings(&self) -> &HpaSettings {
         &self.settings
     }
 
     /// What each metric proposes; `None` where it cannot be read.
     pub(super) fn proposals(&self, reading: &Reading, current: u32) -> Vec<Option<u32>> {
-        let Settings { sources, behaviour, starting, .. } = &self.settings;
+        let HpaSettings { sources, behaviour, starting, .. } = &self.settings;
         let tolerance = (behaviour.up.tolerance, behaviour.down.tolerance);
-        let one = |source: &Source| source.propose(reading, current, tolerance, *starting);
+        let one = |source: &HpaSource| source.propose(reading, current, tolerance, *starting);
         sources.iter().map(one).collect()
     }
 
     /// What comes of the proposals of the metrics.
     pub(super) fn settle(&mut self, now: Seconds, proposals: &[Option<u32>], current: u32) -> u32 {
-        let Settings { min, max, behaviour, .. } = &self.settings;
+        let HpaSettings { min, max, behaviour, .. } = &self.settings;
         let first = self.memory.begin(now, current);
         if current == 0 && *min > 0 {
             // Somebody switched the workload off and the controller leaves it alone; unless the
@@ -107,7 +107,7 @@ impl Hpa {
     }
 }
 
-impl Law for Hpa {
+impl RivalLaw for Hpa {
     fn desired(&mut self, now: Seconds, reading: &Reading, current: u32) -> u32 {
         let proposals = self.proposals(reading, current);
         self.settle(now, &proposals, current)

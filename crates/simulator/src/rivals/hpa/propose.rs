@@ -1,15 +1,15 @@
 //! How many replicas one metric asks for.
 
-use super::super::{Metric, ceil};
+use super::super::{RivalMetric, ceil};
 use crate::policy::Reading;
 
 /// One metric of an HPA and its target.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Source {
+pub struct HpaSource {
     /// What is read.
-    pub metric: Metric,
+    pub metric: RivalMetric,
     /// How it is gathered and what the target means.
-    pub kind: Kind,
+    pub kind: HpaMetricKind,
     /// How the values of replicas become one, for kinds other than [`Kind::PerPod`].
     pub over: Over,
     /// The target, in the unit of the metric.
@@ -22,7 +22,7 @@ pub struct Source {
 
 /// How a metric is gathered and what its target means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum HpaMetricKind {
     /// A `Pods` metric: its mean over pods is held at the target.
     PerPod,
     /// An `Object` or `External` metric with `averageValue`: what is read, divided by the target.
@@ -52,22 +52,26 @@ pub enum Starting {
     Pending,
 }
 
-impl Source {
+impl HpaSource {
     /// A `Pods` metric.
-    pub const fn per_pod(metric: Metric, target: f64) -> Self {
-        Self { kind: Kind::PerPod, over: Over::Mean, ..Self::average_value(metric, target) }
+    pub const fn per_pod(metric: RivalMetric, target: f64) -> Self {
+        Self {
+            kind: HpaMetricKind::PerPod,
+            over: Over::Mean,
+            ..Self::average_value(metric, target)
+        }
     }
 
     /// An `External` metric with `averageValue`.
-    pub const fn average_value(metric: Metric, target: f64) -> Self {
-        let (kind, over) = (Kind::AverageValue, Over::Sum);
+    pub const fn average_value(metric: RivalMetric, target: f64) -> Self {
+        let (kind, over) = (HpaMetricKind::AverageValue, Over::Sum);
         Self { metric, kind, over, target, factor: 1.0, missing: None }
     }
 
     /// What is read, as the query would show it.
     pub fn value(&self, reading: &Reading) -> Option<f64> {
         let shown = match (self.kind, self.over) {
-            (Kind::PerPod, _) | (_, Over::Mean) => self.metric.mean(reading),
+            (HpaMetricKind::PerPod, _) | (_, Over::Mean) => self.metric.mean(reading),
             (_, Over::Sum) => self.metric.sum(reading),
         };
         shown.map(|value| value * self.factor).or(self.missing)
@@ -84,16 +88,16 @@ impl Source {
     ) -> Option<u32> {
         let value = self.value(reading)?;
         match self.kind {
-            Kind::PerPod => (reading.ready > 0)
+            HpaMetricKind::PerPod => (reading.ready > 0)
                 .then(|| self.per_pod_replicas(value, reading, current, tolerance, starting)),
-            Kind::AverageValue => {
+            HpaMetricKind::AverageValue => {
                 // Terminating pods are not in the `scale` status, those that start are.
                 let exist = reading.ready + reading.starting;
                 let ratio = value / (self.target * f64::from(exist));
                 let keep = exist > 0 && tolerates(ratio, tolerance);
                 Some(if keep { exist } else { ceil(value / self.target) })
             }
-            Kind::Value => {
+            HpaMetricKind::Value => {
                 let ratio = value / self.target;
                 Some(match current {
                     0 => ceil(ratio),

@@ -1,7 +1,9 @@
 //! The HPA against what Kubernetes documents, and sums worked out by hand.
 
-use super::super::{Law, Metric};
-use super::{Behaviour, Hpa, Kind, Rate, Rules, Select, Settings, Source, Starting};
+use super::super::{RivalLaw, RivalMetric};
+use super::{
+    Behaviour, Hpa, HpaMetricKind, HpaRules, HpaSettings, HpaSource, Rate, Select, Starting,
+};
 use crate::policy::Reading;
 use crate::seconds::Seconds;
 
@@ -13,17 +15,17 @@ fn running(ready: u32, starting: u32, mean: f64) -> Reading {
 
 fn per_pod(target: f64, reading: &Reading, starting: Starting) -> Option<u32> {
     let current = reading.ready + reading.starting;
-    Source::per_pod(Metric::Running, target).propose(reading, current, TOLERANCE, starting)
+    HpaSource::per_pod(RivalMetric::Running, target).propose(reading, current, TOLERANCE, starting)
 }
 
 /// An HPA on running requests per pod with nothing to hold it back but what is given.
 fn hpa(target: f64, behaviour: Behaviour) -> Hpa {
-    let sources = vec![Source::per_pod(Metric::Running, target)];
-    Hpa::new(Settings { sources, behaviour, max: 10_000, ..Settings::default() })
+    let sources = vec![HpaSource::per_pod(RivalMetric::Running, target)];
+    Hpa::new(HpaSettings { sources, behaviour, max: 10_000, ..HpaSettings::default() })
 }
 
-fn free() -> Rules {
-    Rules::new(Seconds::ZERO, Vec::new())
+fn free() -> HpaRules {
+    HpaRules::new(Seconds::ZERO, Vec::new())
 }
 
 /// What it orders when its target is shown to be met by exactly so many.
@@ -52,7 +54,7 @@ fn a_ratio_within_a_tenth_moves_nothing() {
 
 #[test]
 fn tolerance_may_differ_by_direction() {
-    let source = Source::per_pod(Metric::Running, 100.0);
+    let source = HpaSource::per_pod(RivalMetric::Running, 100.0);
     let ask = |mean| source.propose(&running(100, 0, mean), 100, (0.0, 0.05), Starting::Running);
     assert_eq!(ask(101.0), Some(101));
     assert_eq!(ask(95.0), Some(100));
@@ -84,7 +86,7 @@ fn without_a_ready_pod_a_pods_metric_cannot_be_read() {
 
 #[test]
 fn an_average_value_divides_the_sum_by_the_target() {
-    let source = Source::average_value(Metric::Waiting, 30.0);
+    let source = HpaSource::average_value(RivalMetric::Waiting, 30.0);
     let ask = |ready, starting, waiting| {
         let reading = Reading { ready, starting, waiting: Some(waiting), ..Reading::default() };
         source.propose(&reading, ready + starting, TOLERANCE, Starting::Running)
@@ -98,7 +100,10 @@ fn an_average_value_divides_the_sum_by_the_target() {
 
 #[test]
 fn a_value_is_a_ratio_of_ready_pods() {
-    let source = Source { kind: Kind::Value, ..Source::average_value(Metric::Waiting, 30.0) };
+    let source = HpaSource {
+        kind: HpaMetricKind::Value,
+        ..HpaSource::average_value(RivalMetric::Waiting, 30.0)
+    };
     let ask = |ready, starting, waiting| {
         let reading = Reading { ready, starting, waiting: Some(waiting), ..Reading::default() };
         source.propose(&reading, ready + starting, TOLERANCE, Starting::Running)
@@ -111,13 +116,15 @@ fn a_value_is_a_ratio_of_ready_pods() {
 
 #[test]
 fn the_largest_proposal_counts_and_an_unreadable_one_forbids_going_down() {
-    let sources =
-        vec![Source::per_pod(Metric::Running, 10.0), Source::per_pod(Metric::Waiting, 10.0)];
+    let sources = vec![
+        HpaSource::per_pod(RivalMetric::Running, 10.0),
+        HpaSource::per_pod(RivalMetric::Waiting, 10.0),
+    ];
     let make = || {
-        Hpa::new(Settings {
+        Hpa::new(HpaSettings {
             sources: sources.clone(),
             behaviour: Behaviour { up: free(), down: free() },
-            ..Settings::default()
+            ..HpaSettings::default()
         })
     };
     let seen = |running: f64, waiting: Option<f64>| Reading {
@@ -156,7 +163,7 @@ fn a_controller_that_starts_keeps_what_it_finds_for_five_minutes() {
 
 #[test]
 fn up_stabilisation_follows_the_smallest_recent_proposal() {
-    let up = Rules::new(Seconds(60.0), Vec::new());
+    let up = HpaRules::new(Seconds(60.0), Vec::new());
     let mut hpa = hpa(1.0, Behaviour { up, down: free() });
     assert_eq!(wish(&mut hpa, 0.0, 4.0, 4), 4);
     assert_eq!(wish(&mut hpa, 15.0, 20.0, 4), 4);
@@ -177,7 +184,7 @@ fn the_default_pace_up_is_the_larger_of_double_and_four_more() {
 #[test]
 fn percent_down_is_counted_from_the_start_of_its_period() {
     let rate = Rate::Percent { value: 10, period: Seconds(60.0) };
-    let down = Rules::new(Seconds::ZERO, vec![rate]);
+    let down = HpaRules::new(Seconds::ZERO, vec![rate]);
     let mut hpa = hpa(1.0, Behaviour { up: free(), down });
     // The documented case: 80 replicas lose 8, then 10 % of 72 is 7.2, which keeps 64.
     assert_eq!(wish(&mut hpa, 0.0, 10.0, 80), 72);
@@ -189,7 +196,7 @@ fn percent_down_is_counted_from_the_start_of_its_period() {
 fn of_two_rates_max_allows_the_larger_change_and_min_the_smaller() {
     let period = Seconds(60.0);
     let rates = vec![Rate::Pods { value: 4, period }, Rate::Percent { value: 10, period }];
-    let with = |select| Rules { select, ..Rules::new(Seconds::ZERO, rates.clone()) };
+    let with = |select| HpaRules { select, ..HpaRules::new(Seconds::ZERO, rates.clone()) };
     // The documented pair: with 80 replicas 10 % is more than 4 pods, with 30 it is fewer.
     for (select, from, to) in [
         (Select::Max, 80, 72),
@@ -211,7 +218,7 @@ fn of_two_rates_max_allows_the_larger_change_and_min_the_smaller() {
 
 #[test]
 fn bounds_hold_and_zero_replicas_switch_it_off() {
-    let settings = Settings { min: 3, max: 8, ..Settings::default() };
+    let settings = HpaSettings { min: 3, max: 8, ..HpaSettings::default() };
     let idle = |ready| Reading { ready, waiting: Some(0.0), ..Reading::default() };
     let flood = |ready| Reading { ready, waiting: Some(1e6), ..Reading::default() };
     assert_eq!(Hpa::new(settings.clone()).desired(Seconds::ZERO, &idle(1), 1), 3);

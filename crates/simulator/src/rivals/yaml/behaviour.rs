@@ -1,6 +1,6 @@
 //! `behavior` of an HPA, which KEDA passes on.
 
-use super::super::hpa::{Behaviour, Rate, Rules, Select};
+use super::super::hpa::{Behaviour, HpaRules, Rate, Select};
 use super::{Findings, quantity};
 use crate::seconds::Seconds;
 use serde::Deserialize;
@@ -49,10 +49,10 @@ impl Written {
 
 fn direction(
     written: Option<Direction>,
-    mut rules: Rules,
+    mut rules: HpaRules,
     path: &str,
     findings: &mut Findings,
-) -> Rules {
+) -> HpaRules {
     let Some(written) = written else { return rules };
     findings.unused(path, &written.unused);
     if let Some(seconds) = written.stabilization_window_seconds {

@@ -3,7 +3,7 @@
 
 use super::read;
 use crate::policy::Reading;
-use crate::rivals::Law;
+use crate::rivals::RivalLaw;
 use crate::seconds::Seconds;
 use std::path::Path;
 
@@ -38,7 +38,7 @@ const QUERY: &str =
     "max(flyball_model_recommended_replicas{target_namespace=\"team-a\", model=\"qwen\"})";
 
 /// The law of a file of the guide, with changes to its text.
-fn law(name: &str, change: impl Fn(String) -> String) -> Box<dyn Law> {
+fn law(name: &str, change: impl Fn(String) -> String) -> Box<dyn RivalLaw> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides/operator");
     let text = std::fs::read_to_string(folder.join(name)).unwrap();
     let text = change(text)
@@ -49,7 +49,7 @@ fn law(name: &str, change: impl Fn(String) -> String) -> Box<dyn Law> {
 }
 
 /// Answers one after the other, each for so many looks. Returns the replicas at the end.
-fn played(law: &mut dyn Law, answers: &[(Answer, u32)], mut replicas: u32) -> u32 {
+fn played(law: &mut dyn RivalLaw, answers: &[(Answer, u32)], mut replicas: u32) -> u32 {
     let mut now = Seconds(0.0);
     for (answer, looks) in answers {
         for _ in 0..*looks {
@@ -61,7 +61,7 @@ fn played(law: &mut dyn Law, answers: &[(Answer, u32)], mut replicas: u32) -> u3
 }
 
 /// Looks in two periods of the HPA.
-fn soon(law: &dyn Law) -> u32 {
+fn soon(law: &dyn RivalLaw) -> u32 {
     (30.0 / law.interval().0).ceil() as u32
 }
 

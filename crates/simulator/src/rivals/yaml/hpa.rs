@@ -1,8 +1,8 @@
 //! A `HorizontalPodAutoscaler` as a policy.
 
-use super::super::hpa::{Kind, Over, Settings, Source};
-use super::super::{Metric, Settings as Rival};
-use super::{Findings, Metadata, Problems, Read, TargetRef, behaviour, quantity};
+use super::super::hpa::{HpaMetricKind, HpaSettings, HpaSource, Over};
+use super::super::{RivalMetric, RivalSettings as Rival};
+use super::{Findings, Metadata, PolicyFileProblems, Read, TargetRef, behaviour, quantity};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -49,7 +49,7 @@ struct Target {
 }
 
 /// Reads a document of this kind.
-pub(super) fn read(document: Value, version: &str) -> Result<Read, Problems> {
+pub(super) fn read(document: Value, version: &str) -> Result<Read, PolicyFileProblems> {
     let named = document.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("").to_owned();
     let mut findings = Findings { name: named, ..Findings::default() };
     if !matches!(version, "autoscaling/v2" | "autoscaling/v2beta2") {
@@ -78,11 +78,12 @@ pub(super) fn read(document: Value, version: &str) -> Result<Read, Problems> {
     }
     let sources = metrics.iter().filter_map(|metric| source(metric, &mut findings)).collect();
     let behaviour = behavior.unwrap_or_default().read(&mut findings);
-    let settings = Settings { sources, min, max: max_replicas, behaviour, ..Settings::default() };
+    let settings =
+        HpaSettings { sources, min, max: max_replicas, behaviour, ..HpaSettings::default() };
     findings.finish(scale_target_ref.text(), Some(Rival::Hpa(settings)))
 }
 
-fn source(metric: &Map<String, Value>, findings: &mut Findings) -> Option<Source> {
+fn source(metric: &Map<String, Value>, findings: &mut Findings) -> Option<HpaSource> {
     let kind = metric.get("type").and_then(Value::as_str).unwrap_or("");
     let field = match kind {
         "Pods" => "pods",
@@ -123,9 +124,9 @@ fn source(metric: &Map<String, Value>, findings: &mut Findings) -> Option<Source
     };
     let Target { average_value, value } = gauge.target;
     let (written, kind) = match (average_value, value, kind) {
-        (Some(average), _, "Pods") => (average, Kind::PerPod),
-        (Some(average), ..) => (average, Kind::AverageValue),
-        (None, Some(value), "Object" | "External") => (value, Kind::Value),
+        (Some(average), _, "Pods") => (average, HpaMetricKind::PerPod),
+        (Some(average), ..) => (average, HpaMetricKind::AverageValue),
+        (None, Some(value), "Object" | "External") => (value, HpaMetricKind::Value),
         _ => {
             findings.problem(format_args!("metric `{name}` has no target that its type can have"));
             return None;
@@ -137,13 +138,15 @@ fn source(metric: &Map<String, Value>, findings: &mut Findings) -> Option<Source
         return None;
     };
     // What describes a whole object has a mean already; series of an External metric are added up.
-    let share = matches!(found, Metric::CacheUsed) && kind == Kind::Value && field == "object";
+    let share = matches!(found, RivalMetric::CacheUsed)
+        && kind == HpaMetricKind::Value
+        && field == "object";
     let over = if share || name.contains("average") { Over::Mean } else { Over::Sum };
-    Some(Source { kind, over, ..Source::average_value(found, target) })
+    Some(HpaSource { kind, over, ..HpaSource::average_value(found, target) })
 }
 
 /// The metric inside a name such as `prometheus.googleapis.com|vllm:num_requests_waiting|gauge`.
-fn find(name: &str) -> Option<Metric> {
-    let part = |part: &str| Metric::from_prometheus(part);
-    Metric::from_prometheus(name).or_else(|| name.split(['|', '/']).find_map(part))
+fn find(name: &str) -> Option<RivalMetric> {
+    let part = |part: &str| RivalMetric::from_prometheus(part);
+    RivalMetric::from_prometheus(name).or_else(|| name.split(['|', '/']).find_map(part))
 }

@@ -1,10 +1,10 @@
 //! A KEDA `ScaledObject` as a policy.
 
-use super::super::Settings as Rival;
+use super::super::RivalSettings as Rival;
 use super::super::calendar::Cron;
-use super::super::hpa::{Kind, Source};
-use super::super::keda::{CronTrigger, Fallback, FallbackKind, Settings, Trigger};
-use super::{Findings, Metadata, Problems, Read, TargetRef, behaviour, promql, quantity};
+use super::super::hpa::{HpaMetricKind, HpaSource};
+use super::super::keda::{CronTrigger, Fallback, FallbackKind, KedaSettings, Trigger};
+use super::{Findings, Metadata, PolicyFileProblems, Read, TargetRef, behaviour, promql, quantity};
 use crate::seconds::Seconds;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -85,7 +85,7 @@ struct WrittenTrigger {
 }
 
 /// Reads a document of this kind.
-pub(super) fn read(document: Value) -> Result<Read, Problems> {
+pub(super) fn read(document: Value) -> Result<Read, PolicyFileProblems> {
     let named = document.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("").to_owned();
     let mut findings = Findings { name: named, ..Findings::default() };
     let Document { metadata, spec } = match serde_json::from_value(document) {
@@ -104,7 +104,7 @@ pub(super) fn read(document: Value) -> Result<Read, Problems> {
              formula is the policy llm-d-slo",
         );
     }
-    let default = Settings::default();
+    let default = KedaSettings::default();
     let behaviour = spec.advanced.horizontal_pod_autoscaler_config.map_or_else(
         || default.behaviour.clone(),
         |config| {
@@ -129,7 +129,7 @@ pub(super) fn read(document: Value) -> Result<Read, Problems> {
             )),
         }
     }
-    let settings = Settings {
+    let settings = KedaSettings {
         triggers,
         crons,
         polling: spec.polling_interval.map_or(default.polling, Seconds),
@@ -193,15 +193,15 @@ fn prometheus(trigger: WrittenTrigger, findings: &mut Findings) -> Option<Trigge
     };
     findings.notes.extend(found.notes);
     let kind = match trigger.metric_type.as_deref() {
-        None | Some("AverageValue") => Kind::AverageValue,
-        Some("Value") => Kind::Value,
+        None | Some("AverageValue") => HpaMetricKind::AverageValue,
+        Some("Value") => HpaMetricKind::Value,
         Some(other) => {
             findings
                 .problem(format_args!("metricType `{other}` is neither AverageValue nor Value"));
             return None;
         }
     };
-    let source = Source {
+    let source = HpaSource {
         metric: found.metric,
         kind,
         over: found.over,

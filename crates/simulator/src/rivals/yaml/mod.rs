@@ -16,7 +16,7 @@ mod promql;
 #[cfg(test)]
 mod tests;
 
-use super::{Metric, Settings};
+use super::{RivalMetric, RivalSettings};
 use crate::seconds::Seconds;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -30,7 +30,7 @@ pub struct Read {
     /// What it scales.
     pub target: String,
     /// Its settings as a rival.
-    pub settings: Settings,
+    pub settings: RivalSettings,
     /// What it says that changes nothing in a replay.
     pub notes: Vec<String>,
 }
@@ -39,7 +39,7 @@ impl Read {
     /// For a replay that starts so far into its week, from Monday midnight.
     #[must_use]
     pub fn starting_at(mut self, starts_at: Seconds) -> Self {
-        if let Settings::Keda(settings) = &mut self.settings {
+        if let RivalSettings::Keda(settings) = &mut self.settings {
             settings.starts_at = starts_at;
         }
         self
@@ -48,9 +48,9 @@ impl Read {
 
 /// Why manifests cannot be replayed; all that was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
-pub struct Problems(pub Vec<String>);
+pub struct PolicyFileProblems(pub Vec<String>);
 
-impl fmt::Display for Problems {
+impl fmt::Display for PolicyFileProblems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.join("\n"))
     }
@@ -59,9 +59,9 @@ impl fmt::Display for Problems {
 /// Reads every autoscaler in a file of one or more documents. Documents of other kinds are passed
 /// over, since people keep a Deployment and its autoscaler together; a file without any is a
 /// problem.
-pub fn read(text: &str) -> Result<Vec<Read>, Problems> {
+pub fn read(text: &str) -> Result<Vec<Read>, PolicyFileProblems> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(text)
-        .map_err(|error| Problems(vec![format!("not YAML: {error}")]))?;
+        .map_err(|error| PolicyFileProblems(vec![format!("not YAML: {error}")]))?;
     let mut found = Vec::new();
     let mut problems = Vec::new();
     let mut others = Vec::new();
@@ -82,7 +82,7 @@ pub fn read(text: &str) -> Result<Vec<Read>, Problems> {
         };
         match one {
             Ok(one) => found.push(one),
-            Err(Problems(more)) => problems.extend(more),
+            Err(PolicyFileProblems(more)) => problems.extend(more),
         }
     }
     if found.is_empty() && problems.is_empty() {
@@ -96,7 +96,7 @@ pub fn read(text: &str) -> Result<Vec<Read>, Problems> {
     for one in &mut found {
         one.notes.extend(others.iter().map(note));
     }
-    if problems.is_empty() { Ok(found) } else { Err(Problems(problems)) }
+    if problems.is_empty() { Ok(found) } else { Err(PolicyFileProblems(problems)) }
 }
 
 /// The documents of a list, as `kubectl get -o yaml` prints them, or the document itself.
@@ -156,19 +156,24 @@ impl Findings {
     }
 
     fn unknown_metric(&mut self, name: &str) {
-        let known: Vec<&str> = Metric::NAMED.iter().map(|metric| metric.prometheus()[0]).collect();
+        let known: Vec<&str> =
+            RivalMetric::NAMED.iter().map(|metric| metric.prometheus()[0]).collect();
         self.problem(format_args!(
             "no replay shows the metric `{name}`; those known, under these and related names, are {}",
             known.join(", ")
         ));
     }
 
-    fn finish(self, target: String, settings: Option<Settings>) -> Result<Read, Problems> {
+    fn finish(
+        self,
+        target: String,
+        settings: Option<RivalSettings>,
+    ) -> Result<Read, PolicyFileProblems> {
         match settings {
             Some(settings) if self.problems.is_empty() => {
                 Ok(Read { name: self.name, target, settings, notes: self.notes })
             }
-            _ => Err(Problems(self.problems)),
+            _ => Err(PolicyFileProblems(self.problems)),
         }
     }
 }

@@ -3,13 +3,13 @@
 //! Sums, means, rates, percentiles and arithmetic with numbers are followed. Anything else is
 //! refused: a query that is half understood would replay another policy.
 
-use super::super::Metric;
+use super::super::RivalMetric;
 use super::super::hpa::Over;
 
 /// What a query asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Found {
-    pub(super) metric: Metric,
+    pub(super) metric: RivalMetric,
     pub(super) over: Over,
     pub(super) factor: f64,
     /// What it shows where there is no data, if it says so.
@@ -62,7 +62,7 @@ enum Term {
 
 #[derive(Clone, Copy, Debug)]
 struct Series {
-    metric: Metric,
+    metric: RivalMetric,
     over: Option<Over>,
     factor: f64,
     missing: Option<f64>,
@@ -175,7 +175,7 @@ impl Reader<'_> {
                 if grouped || self.peek() == Some(&Token::Mark('(')) {
                     return self.call(&name);
                 }
-                let metric = Metric::from_prometheus(&name).ok_or(Bad::Metric(name))?;
+                let metric = RivalMetric::from_prometheus(&name).ok_or(Bad::Metric(name))?;
                 Ok(Term::Series(Series { metric, over: None, factor: 1.0, missing: None }))
             }
             other => Err(shape(format!("`{}` is not understood there", other.text()))),
@@ -291,9 +291,9 @@ fn add(first: Term, second: Term) -> Result<Term, Bad> {
         (Term::Number(a), Term::Number(b)) => Ok(Term::Number(a + b)),
         (Term::Series(a), Term::Series(b)) => {
             let pair = [a.metric, b.metric];
-            let both = pair.contains(&Metric::Waiting) && pair.contains(&Metric::Running);
+            let both = pair.contains(&RivalMetric::Waiting) && pair.contains(&RivalMetric::Running);
             if both && a.over == b.over && a.factor == b.factor {
-                return Ok(Term::Series(Series { metric: Metric::WaitingPlusRunning, ..a }));
+                return Ok(Term::Series(Series { metric: RivalMetric::WaitingPlusRunning, ..a }));
             }
             Err(shape("metrics other than waiting and running requests are added".to_owned()))
         }
@@ -375,7 +375,7 @@ const fn shape(why: String) -> Bad {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bad, Found, Metric, Over, read};
+    use super::{Bad, Found, Over, RivalMetric, read};
 
     fn found(query: &str) -> Found {
         read(query).expect(query)
@@ -384,28 +384,32 @@ mod tests {
     #[test]
     fn sums_means_and_rates_are_followed() {
         for (query, metric, over) in [
-            ("vllm:num_requests_waiting", Metric::Waiting, Over::Sum),
-            ("sum(vllm:num_requests_waiting{model_name=\"a}b\"})", Metric::Waiting, Over::Sum),
-            ("avg(vllm:gpu_cache_usage_perc)", Metric::CacheUsed, Over::Mean),
+            ("vllm:num_requests_waiting", RivalMetric::Waiting, Over::Sum),
+            ("sum(vllm:num_requests_waiting{model_name=\"a}b\"})", RivalMetric::Waiting, Over::Sum),
+            ("avg(vllm:gpu_cache_usage_perc)", RivalMetric::CacheUsed, Over::Mean),
             (
                 "sum by (model) (rate(vllm:request_success_total[1m]))",
-                Metric::ArrivalsPerSecond,
+                RivalMetric::ArrivalsPerSecond,
                 Over::Sum,
             ),
             (
                 "sum(rate(vllm:prompt_tokens_total[1m])) by (job)",
-                Metric::PromptTokensPerSecond,
+                RivalMetric::PromptTokensPerSecond,
                 Over::Sum,
             ),
-            ("sum(vllm:num_requests_running) / count(up{job=\"x\"})", Metric::Running, Over::Mean),
+            (
+                "sum(vllm:num_requests_running) / count(up{job=\"x\"})",
+                RivalMetric::Running,
+                Over::Mean,
+            ),
             (
                 "sum(vllm:num_requests_waiting) + sum(vllm:num_requests_running)",
-                Metric::WaitingPlusRunning,
+                RivalMetric::WaitingPlusRunning,
                 Over::Sum,
             ),
             (
                 "histogram_quantile(0.9, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m])))",
-                Metric::FirstTokenP90,
+                RivalMetric::FirstTokenP90,
                 Over::Mean,
             ),
         ] {
@@ -420,7 +424,7 @@ mod tests {
         let query = "(\n sum(llm_d_epp_inflight_tokens{namespace=\"a\",\n producer_name=\"p\"}) / 15928\n\
                      ) or vector(0)\n";
         let one = found(query);
-        assert_eq!(one.metric, Metric::WaitingTokens);
+        assert_eq!(one.metric, RivalMetric::WaitingTokens);
         assert_eq!(one.factor, 1.0 / 15_928.0);
         assert_eq!(one.missing, Some(0.0));
     }

@@ -1,8 +1,8 @@
 //! Manifests as people write them.
 
-use super::super::hpa::{Kind, Over, Rate, Select};
-use super::super::{Metric, Settings};
-use super::{Problems, Read, quantity, read};
+use super::super::hpa::{HpaMetricKind, Over, Rate, Select};
+use super::super::{RivalMetric, RivalSettings};
+use super::{PolicyFileProblems, Read, quantity, read};
 use crate::policy::Reading;
 use crate::seconds::Seconds;
 use proptest::prelude::*;
@@ -71,7 +71,7 @@ fn one(text: &str) -> Read {
 }
 
 fn problems(text: &str) -> String {
-    let Problems(problems) = read(text).expect_err("problems");
+    let PolicyFileProblems(problems) = read(text).expect_err("problems");
     problems.join("\n")
 }
 
@@ -79,12 +79,12 @@ fn problems(text: &str) -> String {
 fn an_hpa_becomes_a_policy() {
     let found = one(HPA);
     assert_eq!((found.name.as_str(), found.target.as_str()), ("chat", "Deployment/chat-vllm"));
-    let Settings::Hpa(hpa) = found.settings else { panic!("an HPA") };
+    let RivalSettings::Hpa(hpa) = found.settings else { panic!("an HPA") };
     assert_eq!((hpa.min, hpa.max), (2, 12));
-    assert_eq!(hpa.sources[0].kind, Kind::PerPod);
-    assert_eq!((hpa.sources[0].metric, hpa.sources[0].target), (Metric::Waiting, 2.5));
-    assert_eq!(hpa.sources[1].kind, Kind::AverageValue);
-    assert_eq!((hpa.sources[1].metric, hpa.sources[1].target), (Metric::Running, 40.0));
+    assert_eq!(hpa.sources[0].kind, HpaMetricKind::PerPod);
+    assert_eq!((hpa.sources[0].metric, hpa.sources[0].target), (RivalMetric::Waiting, 2.5));
+    assert_eq!(hpa.sources[1].kind, HpaMetricKind::AverageValue);
+    assert_eq!((hpa.sources[1].metric, hpa.sources[1].target), (RivalMetric::Running, 40.0));
     assert_eq!((hpa.behaviour.up.tolerance, hpa.behaviour.down.tolerance), (0.05, 0.1));
     assert_eq!(hpa.behaviour.up.rates.len(), 2, "the default pace up stays");
     assert_eq!(hpa.behaviour.down.stabilisation, Seconds(600.0));
@@ -106,12 +106,12 @@ fn a_policy_from_a_manifest_scales() {
 fn a_scaled_object_becomes_a_policy() {
     let found = one(SCALED_OBJECT).starting_at(Seconds(3600.0));
     assert_eq!(found.target, "Deployment/code-vllm");
-    let Settings::Keda(keda) = &found.settings else { panic!("KEDA") };
+    let RivalSettings::Keda(keda) = &found.settings else { panic!("KEDA") };
     assert_eq!((keda.polling, keda.cooldown), (Seconds(15.0), Seconds(360.0)));
     assert_eq!((keda.idle, keda.min, keda.max), (Some(0), 1, 6));
     assert_eq!(keda.starts_at, Seconds(3600.0));
     let trigger = keda.triggers[0];
-    assert_eq!((trigger.source.metric, trigger.source.target), (Metric::Waiting, 5.0));
+    assert_eq!((trigger.source.metric, trigger.source.target), (RivalMetric::Waiting, 5.0));
     assert_eq!((trigger.activation, trigger.null_is_zero), (2.0, false));
     assert_eq!(keda.crons[0].replicas, 3);
     assert_eq!(keda.behaviour.up.stabilisation, Seconds(30.0));
@@ -160,7 +160,7 @@ fn all_problems_are_told_at_once() {
         .replace("0 20 * * 1-5", "0 20 1 * *")
         .replace("maxReplicaCount: 6", "maxReplicaCount: 0")
         .replace("currentReplicasIfHigher", "guess");
-    let Problems(problems) = read(&text).expect_err("problems");
+    let PolicyFileProblems(problems) = read(&text).expect_err("problems");
     assert_eq!(problems.len(), 4, "{problems:?}");
 }
 
@@ -184,8 +184,8 @@ fn a_value_of_an_object_is_compared_as_a_whole() {
         )
         .replace("{type: AverageValue, averageValue: 40}", "{type: Value, value: 600m}");
     let found = one(&object);
-    let Settings::Hpa(hpa) = found.settings else { panic!("an HPA") };
-    assert_eq!((hpa.sources[1].kind, hpa.sources[1].over), (Kind::Value, Over::Mean));
+    let RivalSettings::Hpa(hpa) = found.settings else { panic!("an HPA") };
+    assert_eq!((hpa.sources[1].kind, hpa.sources[1].over), (HpaMetricKind::Value, Over::Mean));
     assert_eq!(hpa.sources[1].target, 0.6);
     assert!(found.notes.iter().any(|note| note.contains("describedObject")));
 }

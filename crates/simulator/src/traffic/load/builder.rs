@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Part, Traffic};
+use super::{LoadedPart, Traffic};
 use crate::seconds::Seconds;
 use crate::traffic::{Request, Trace};
 
@@ -54,7 +54,7 @@ impl Builder {
     }
 
     /// The time of the first request, and all of it counted from there.
-    pub(super) fn finish(self) -> (f64, Vec<Part>) {
+    pub(super) fn finish(self) -> (f64, Vec<LoadedPart>) {
         let zero = self.earliest.unwrap_or(0.0);
         let parts = self.traces.into_iter().map(|(model, mut trace)| {
             for request in &mut trace.requests {
@@ -63,7 +63,7 @@ impl Builder {
             // Stable, so that requests of one moment stay in the order of the file.
             trace.requests.sort_by_key(|request| request.at);
             let model = Some(model).filter(|name| !name.is_empty());
-            Part { model, traffic: Traffic::Trace(trace), lengths: None }
+            LoadedPart { model, traffic: Traffic::Trace(trace), lengths: None }
         });
         (zero, parts.collect())
     }

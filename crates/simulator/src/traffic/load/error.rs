@@ -32,7 +32,7 @@ impl LoadError {
 
 /// What was read of a file and what was not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct LoadTally {
     /// The file.
     pub file: String,
     /// Rows that became traffic.
@@ -52,7 +52,7 @@ pub struct Tally {
 /// So many unreadable rows are shown; the rest are counted.
 const EXAMPLES: usize = 5;
 
-impl Tally {
+impl LoadTally {
     pub(crate) fn of(file: &str) -> Self {
         Self { file: file.to_owned(), ..Self::default() }
     }

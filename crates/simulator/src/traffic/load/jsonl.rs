@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::builder::{Builder, Raw};
 use super::sheet::BLOCK_TOKENS;
-use super::{Form, LoadError, Loaded, Tally, stamp};
+use super::{Form, LoadError, LoadTally, Loaded, stamp};
 
 #[derive(Deserialize)]
 struct Line {
@@ -33,7 +33,7 @@ const HINT: &str = "each line is an object with timestamp, input_length and outp
                     perhaps hash_ids";
 
 pub(super) fn read(file: &str, text: &str) -> Result<Loaded, LoadError> {
-    let mut tally = Tally::of(file);
+    let mut tally = LoadTally::of(file);
     let mut builder = Builder::default();
     let mut form = Form::Mooncake;
     let mut absolute = false;

@@ -27,9 +27,9 @@ use flate2::read::MultiGzDecoder;
 
 use super::lengths::Lengths;
 use super::prometheus;
-use super::{Rates, Trace};
+use super::{Trace, TrafficRates};
 
-pub use error::{LoadError, Tally};
+pub use error::{LoadError, LoadTally};
 
 /// What a file holds.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,14 +40,14 @@ pub struct Loaded {
     /// the traffic count from here.
     pub start: Option<f64>,
     /// One per model, in order of name.
-    pub parts: Vec<Part>,
+    pub parts: Vec<LoadedPart>,
     /// What was read and what was not.
-    pub tally: Tally,
+    pub tally: LoadTally,
 }
 
 /// The traffic of one model.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
+pub struct LoadedPart {
     /// Its name, if the source has names.
     pub model: Option<String>,
     /// Its requests or rates.
@@ -62,7 +62,7 @@ pub enum Traffic {
     /// Single requests.
     Trace(Trace),
     /// Rates by client.
-    Rates(Rates),
+    Rates(TrafficRates),
 }
 
 /// The forms that are read.
@@ -109,7 +109,7 @@ impl fmt::Display for Form {
 
 impl Loaded {
     /// The traffic of the named model; without a name the only one there is.
-    pub fn part(&self, model: Option<&str>) -> Result<&Part, LoadError> {
+    pub fn part(&self, model: Option<&str>) -> Result<&LoadedPart, LoadError> {
         let found = match model {
             None if self.parts.len() == 1 => self.parts.first(),
             None => None,

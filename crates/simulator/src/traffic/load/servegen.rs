@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
-use super::{Form, LoadError, Loaded, Part, Tally, Traffic};
+use super::{Form, LoadError, LoadTally, Loaded, LoadedPart, Traffic};
 use crate::seconds::Seconds;
-use crate::traffic::{Rates, Window};
+use crate::traffic::{TrafficRates, TrafficWindow};
 
 const HINT: &str = "rows look like: 600,0.93,0.76,Gamma,1.33,1.16 (start of the window in seconds, \
                     requests per second, variation)";
@@ -81,14 +81,14 @@ fn named(path: &str) -> Option<(String, u64)> {
 }
 
 struct Models {
-    tally: Tally,
+    tally: LoadTally,
     /// By model and number of the client: start of the window and what is in it.
-    clients: BTreeMap<String, BTreeMap<u64, Vec<(f64, Window)>>>,
+    clients: BTreeMap<String, BTreeMap<u64, Vec<(f64, TrafficWindow)>>>,
 }
 
 impl Models {
     fn new(file: &str) -> Self {
-        Self { tally: Tally::of(file), clients: BTreeMap::new() }
+        Self { tally: LoadTally::of(file), clients: BTreeMap::new() }
     }
 
     fn client(&mut self, model: &str, number: u64, file: &str, text: &str) {
@@ -114,22 +114,22 @@ impl Models {
         for (model, clients) in clients {
             let rates = rates(&tally.file, clients.into_values().collect())?;
             let model = Some(model).filter(|name| !name.is_empty());
-            parts.push(Part { model, traffic: Traffic::Rates(rates), lengths: None });
+            parts.push(LoadedPart { model, traffic: Traffic::Rates(rates), lengths: None });
         }
         Ok(Loaded { form: Form::ServeGen, start: None, parts, tally })
     }
 }
 
-fn window(row: &str) -> Option<(f64, Window)> {
+fn window(row: &str) -> Option<(f64, TrafficWindow)> {
     let mut cells = row.split(',');
     let mut number = || cells.next()?.trim().parse::<f64>().ok().filter(|n| n.is_finite());
     let (start, rate, variation) = (number()?, number()?, number()?);
-    (start >= 0.0 && rate >= 0.0).then_some((start, Window { rate, variation }))
+    (start >= 0.0 && rate >= 0.0).then_some((start, TrafficWindow { rate, variation }))
 }
 
 /// All clients over the same windows. A window that no client lists is a gap; one that others
 /// list and this client does not is a quiet one of this client.
-fn rates(file: &str, clients: Vec<Vec<(f64, Window)>>) -> Result<Rates, LoadError> {
+fn rates(file: &str, clients: Vec<Vec<(f64, TrafficWindow)>>) -> Result<TrafficRates, LoadError> {
     let longest = clients.iter().max_by_key(|windows| windows.len());
     let length = longest.and_then(|windows| {
         let apart = windows.windows(2).map(|pair| pair[1].0 - pair[0].0);
@@ -142,7 +142,7 @@ fn rates(file: &str, clients: Vec<Vec<(f64, Window)>>) -> Result<Rates, LoadErro
     let count = clients.iter().flatten().map(|(start, _)| place(*start) + 1).max().unwrap_or(0);
     let mut listed = vec![false; count];
     let series = clients.into_iter().map(|windows| {
-        let mut series = vec![Window::default(); count];
+        let mut series = vec![TrafficWindow::default(); count];
         for (start, window) in windows {
             listed[place(start)] = true;
             series[place(start)] = window;
@@ -151,5 +151,5 @@ fn rates(file: &str, clients: Vec<Vec<(f64, Window)>>) -> Result<Rates, LoadErro
     });
     let clients = series.collect();
     let gaps = crate::traffic::gaps::runs(listed.iter().map(|listed| !listed));
-    Ok(Rates { window: Seconds(length), clients, gaps })
+    Ok(TrafficRates { window: Seconds(length), clients, gaps })
 }

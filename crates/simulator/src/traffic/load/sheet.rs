@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::builder::{Builder, Raw};
 use super::columns::Columns;
 use super::stamp::{self, Stamp};
-use super::{Form, LoadError, Loaded, Part, Tally, Traffic};
+use super::{Form, LoadError, LoadTally, Loaded, LoadedPart, Traffic};
 use crate::traffic::windows::{self, Point};
 
 /// One value of a row.
@@ -18,7 +18,7 @@ pub(super) enum Cell<'a> {
 
 pub(super) struct Sheet {
     columns: Columns,
-    tally: Tally,
+    tally: LoadTally,
     requests: Builder,
     /// By model.
     rates: BTreeMap<String, Vec<Point>>,
@@ -38,7 +38,7 @@ pub(super) const ROWS_HINT: &str = "each row needs a time, prompt tokens and out
 impl Sheet {
     pub(super) fn new(file: &str, header: &[&str]) -> Result<Self, LoadError> {
         let columns = Columns::named(file, header)?;
-        let mut tally = Tally::of(file);
+        let mut tally = LoadTally::of(file);
         tally.unknown_columns.clone_from(&columns.unknown);
         Ok(Self {
             // BurstGPT is known to count whole seconds.
@@ -138,7 +138,7 @@ impl Sheet {
 /// Seconds between two requests in the median beyond which the unit is in doubt.
 const LONGEST_DISTANCE: f64 = 100.0;
 
-fn rarely(parts: &[Part]) -> bool {
+fn rarely(parts: &[LoadedPart]) -> bool {
     let mut times: Vec<f64> = Vec::new();
     for part in parts {
         if let Traffic::Trace(trace) = &part.traffic {

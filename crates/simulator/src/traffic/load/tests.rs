@@ -4,13 +4,13 @@ use super::*;
 use crate::seconds::Seconds;
 
 fn trace(loaded: &Loaded) -> &Trace {
-    let [Part { traffic: Traffic::Trace(trace), .. }] = &loaded.parts[..] else {
+    let [LoadedPart { traffic: Traffic::Trace(trace), .. }] = &loaded.parts[..] else {
         panic!("one trace: {loaded:?}")
     };
     trace
 }
 
-fn rates(part: &Part) -> &Rates {
+fn rates(part: &LoadedPart) -> &TrafficRates {
     let Traffic::Rates(rates) = &part.traffic else { panic!("rates: {part:?}") };
     rates
 }

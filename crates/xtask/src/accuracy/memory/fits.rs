@@ -7,7 +7,7 @@ use flyball_core::units::Bytes;
 use flyball_perf::catalog::Catalog;
 use flyball_perf::layout::ServingLayout;
 use flyball_perf::memory::Fit;
-use flyball_perf::memory::serving::{Budget, Replica};
+use flyball_perf::memory::serving::{Budget, ReplicaMemory};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -80,7 +80,7 @@ pub(super) fn ran(text: &str, names: &Names, catalog: &Catalog) -> Result<RanAns
         let budget = Budget { cache: Some(narrowest_cache(&row.precision)), ..Budget::default() };
         let usable = catalog.accelerator(&row.hardware)?.usable_memory;
         let context = row.isl.unwrap_or(1024.0) + row.osl.unwrap_or(1024.0);
-        let fit = Replica::new(&model, layout, budget).fits(usable, context).fit;
+        let fit = ReplicaMemory::new(&model, layout, budget).fits(usable, context).fit;
         let which = || format!("{} {} on {}, {layout}", row.model, row.precision, row.hardware);
         answers.add(fit, which);
     }
@@ -123,7 +123,7 @@ pub(super) fn failed(
     for (name, precision, context) in FAILED {
         let model = names.model(name, precision).context("a failure of an unknown model")?;
         let budget = Budget { sequences: 1024, ..Budget::default() };
-        let fit = Replica::new(&model, ServingLayout::ONE, budget).fits(h100, context).fit;
+        let fit = ReplicaMemory::new(&model, ServingLayout::ONE, budget).fits(h100, context).fit;
         found.push(Failed { what: format!("{name} {precision} on one H100"), fit });
     }
     for row in points {

@@ -6,10 +6,12 @@ use anyhow::{Context, Result, bail};
 use flyball_perf::architecture::Architecture;
 use flyball_perf::catalog::Catalog;
 use flyball_perf::layout::ServingLayout;
-use flyball_perf::memory::serving::{Budget, Replica};
+use flyball_perf::memory::serving::{Budget, ReplicaMemory};
 use flyball_perf::memory::training::{TrainingMemory, training};
 use flyball_perf::precision::Math;
-use flyball_perf::training::{Framework, Recipe, Recompute, Run, Sharding, TrainingLayout};
+use flyball_perf::training::{
+    Framework, Recipe, Recompute, Sharding, TrainingLayout, TrainingSetup,
+};
 use serde::Deserialize;
 
 pub(super) const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
@@ -126,7 +128,10 @@ impl Row {
         };
         let batch = f64::from(local) * f64::from(layout.data);
         let sequence = self.seq_len.context("no sequence")?;
-        let run = Run { recipe, ..Run::new(Framework::Fsdp, sequence, batch, Math::Half) };
+        let run = TrainingSetup {
+            recipe,
+            ..TrainingSetup::new(Framework::Fsdp, sequence, batch, Math::Half)
+        };
         Ok(training(&model, &layout, &run))
     }
 
@@ -150,12 +155,12 @@ impl Row {
         Ok(bytes.get() as f64 / GIB)
     }
 
-    pub(super) fn replica<'a>(&self, model: &'a Architecture) -> Result<Replica<'a>> {
+    pub(super) fn replica<'a>(&self, model: &'a Architecture) -> Result<ReplicaMemory<'a>> {
         let layout = ServingLayout::tensor(self.tp.unwrap_or(1));
         let defaults = Budget::default();
         // Not stated for most rows: 256 requests, as in the one that does.
         let batched_tokens = self.batched_tokens()?.unwrap_or(defaults.batched_tokens);
-        Ok(Replica::new(model, layout, Budget { batched_tokens, ..defaults }))
+        Ok(ReplicaMemory::new(model, layout, Budget { batched_tokens, ..defaults }))
     }
 
     fn batched_tokens(&self) -> Result<Option<u32>> {
@@ -218,6 +223,9 @@ fn formula(
     let recipe = Recipe { fused_attention: false, ..Framework::Megatron.recipe() };
     // Enough micro-batches to fill the pipeline.
     let batch = f64::from(micro_batch) * f64::from(pipeline);
-    let run = Run { recipe, ..Run::new(Framework::Megatron, 2048.0, batch, Math::Half) };
+    let run = TrainingSetup {
+        recipe,
+        ..TrainingSetup::new(Framework::Megatron, 2048.0, batch, Math::Half)
+    };
     Ok(training(model, &layout, &run))
 }

@@ -4,10 +4,10 @@ use super::room;
 use super::rows::{Load, Row};
 use flyball_perf::hardware::Kernels;
 use flyball_perf::layout::ServingLayout;
-use flyball_perf::serving::batch::{Batch, Step};
+use flyball_perf::serving::batch::{Batch, StepTime};
 use flyball_perf::serving::factors::Factors;
-use flyball_perf::serving::fold::{Replica, Uncalibrated};
-use flyball_perf::serving::steady::{self, Limits, Shape, Wave};
+use flyball_perf::serving::fold::{ServingReplica, Uncalibrated};
+use flyball_perf::serving::steady::{self, EngineLimits, RequestShape, Wave};
 use flyball_perf::serving::step::StepModel;
 
 /// An open loop of a benchmark sends a few hundred requests, so no more than this ever wait.
@@ -15,8 +15,8 @@ const OPEN_LOOP_REQUESTS: f64 = 300.0;
 
 /// A row with all folded that calibration does not change.
 pub(super) struct Question {
-    ways: Vec<(Uncalibrated, Limits)>,
-    shape: Shape,
+    ways: Vec<(Uncalibrated, EngineLimits)>,
+    shape: RequestShape,
     load: Load,
 }
 
@@ -26,10 +26,11 @@ impl Question {
     }
 
     pub(super) fn with_kernels(row: &Row, kernels: &Kernels) -> Self {
-        let shape = Shape::uniform(row.input, row.output);
+        let shape = RequestShape::uniform(row.input, row.output);
         let way = |layout: ServingLayout| {
             let Row { model, accelerator, engine, cache, .. } = row;
-            let replica = Replica { model, accelerator, layout, engine: *engine, cache: *cache };
+            let replica =
+                ServingReplica { model, accelerator, layout, engine: *engine, cache: *cache };
             let limits = room::limits(model, accelerator, layout, *engine, *cache, &shape);
             (Uncalibrated::new(&replica, kernels), limits)
         };
@@ -94,13 +95,13 @@ impl Question {
     }
 
     /// Workers that only decode never see a prompt.
-    fn pool(&self, step: &StepModel, limits: &Limits, requests: f64) -> f64 {
+    fn pool(&self, step: &StepModel, limits: &EngineLimits, requests: f64) -> f64 {
         let running = requests.min(held(limits, &self.shape));
         step.seconds(&Batch::decoding(running, self.shape.input + self.shape.output / 2.0))
     }
 
     /// Requests inside = rate times the time of an answer, which depends on the requests inside.
-    fn open_loop(&self, step: &StepModel, limits: &Limits, rate: f64) -> f64 {
+    fn open_loop(&self, step: &StepModel, limits: &EngineLimits, rate: f64) -> f64 {
         let most = held(limits, &self.shape).min(OPEN_LOOP_REQUESTS);
         let mut inside = 1.0;
         for _ in 0..60 {
@@ -112,7 +113,7 @@ impl Question {
     }
 }
 
-fn held(limits: &Limits, shape: &Shape) -> f64 {
+fn held(limits: &EngineLimits, shape: &RequestShape) -> f64 {
     let by_cache = limits.cache_tokens / (shape.input + limits.output_held * shape.output);
     limits.sequences.min(by_cache)
 }

@@ -8,7 +8,7 @@ use flyball_perf::engine::Engine;
 use flyball_perf::hardware::Accelerator;
 use flyball_perf::layout::ServingLayout;
 use flyball_perf::precision::Dtype;
-use flyball_perf::serving::steady::{Limits, Shape};
+use flyball_perf::serving::steady::{EngineLimits, RequestShape};
 
 const TAKEN: f64 = 0.92;
 const WORKSPACE: f64 = 3e9;
@@ -26,8 +26,8 @@ pub(super) fn limits(
     layout: ServingLayout,
     engine: Engine,
     cache: Dtype,
-    shape: &Shape,
-) -> Limits {
+    shape: &RequestShape,
+) -> EngineLimits {
     let [tensor, stages, copies] =
         [layout.tensor, layout.pipeline, layout.attention_copies].map(f64::from);
     let routed = model.parameters().routed_experts as f64 * model.stored.routed_experts.bytes();
@@ -38,7 +38,7 @@ pub(super) fn limits(
     let tokens = shape.input + output_held * shape.output;
     let shards = f64::from(layout.tensor.min(model.attention.cache_shards())) * stages;
     let requests = (free * shards / model.cache_bytes(tokens, cache)).clamp(1.0, SEQUENCES);
-    Limits {
+    EngineLimits {
         chunk: CHUNK,
         // Each stage of a pipeline works on its own batch, with its own chunk of prompt.
         copies: copies * stages,

@@ -13,7 +13,7 @@ use crate::accuracy::section::Table;
 use anyhow::Result;
 use flyball_perf::catalog::Catalog;
 use flyball_perf::evidence::Intervals;
-use flyball_perf::search::part::Part;
+use flyball_perf::search::part::OfferedPart;
 use flyball_perf::search::train::{Reliability, Size, TrainQuestion, train};
 use flyball_perf::training::{Framework, TrainingCoefficients};
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,7 +41,7 @@ fn error(point: &Point, catalog: &Catalog, coefficients: &TrainingCoefficients) 
     let mut accelerator = catalog.accelerator(&point.row.hardware).ok()?.clone();
     // What a row states of its network (R10), whoever asks would state too.
     accelerator.scale_out.bandwidth = asked.network;
-    let part = Part { accelerator: &accelerator, offers: Vec::new() };
+    let part = OfferedPart { accelerator: &accelerator, offers: Vec::new() };
     let question = TrainQuestion {
         model: &asked.architecture,
         tokens: 1e12,

@@ -9,7 +9,7 @@ use flyball_perf::architecture::Architecture;
 use flyball_perf::catalog::Catalog;
 use flyball_perf::training::flops::ForwardFlops;
 use flyball_perf::training::{
-    Framework, Run, TrainingCoefficients, TrainingHardware, TrainingLayout, TrainingModel,
+    Framework, TrainingCoefficients, TrainingHardware, TrainingLayout, TrainingModel, TrainingSetup,
 };
 
 /// Whole suites that nothing was fitted on or chosen by; so are rows on the parts below.
@@ -34,7 +34,7 @@ pub(super) struct Asked {
     pub(super) network: f64,
     pub(super) model: TrainingModel,
     pub(super) layout: TrainingLayout,
-    pub(super) run: Run,
+    pub(super) run: TrainingSetup,
     /// Operations of one step without recomputation, and the peak of all accelerators.
     pub(super) flops: f64,
     pub(super) peak: f64,

@@ -9,7 +9,7 @@ use flyball_perf::architecture::Architecture;
 use flyball_perf::precision::Math;
 use flyball_perf::training::flops::ForwardFlops;
 use flyball_perf::training::{
-    Framework, Recipe, Recompute, Run, Selective, Sharding, TrainingLayout,
+    Framework, Recipe, Recompute, Selective, Sharding, TrainingLayout, TrainingSetup,
 };
 
 /// What stands in for a fact that a row does not state.
@@ -181,7 +181,7 @@ impl Touched {
 }
 
 /// The run, with what its suite did differently from today.
-pub(super) fn run(row: &Row, framework: Framework) -> Run {
+pub(super) fn run(row: &Row, framework: Framework) -> TrainingSetup {
     let math = match row.precision.as_str() {
         precision if precision.contains("fp4") => Math::Fp4,
         precision if precision.contains("fp8") => Math::Fp8,
@@ -195,10 +195,10 @@ pub(super) fn run(row: &Row, framework: Framework) -> Run {
     } else {
         today
     };
-    Run {
+    TrainingSetup {
         recipe,
         lora: row.model.contains("LoRA"),
-        ..Run::new(framework, row.seq_len, row.global_batch, math)
+        ..TrainingSetup::new(framework, row.seq_len, row.global_batch, math)
     }
 }
 

@@ -10,9 +10,9 @@ use super::yardstick;
 use crate::parallel;
 use flyball_governor::policy::ModelPolicy;
 use flyball_simulator::cold_start::ColdStart;
-use flyball_simulator::fluid::{World, run};
+use flyball_simulator::fluid::{FluidWorld, run};
 use flyball_simulator::score::Outcome;
-use flyball_simulator::tune::{self, Candidate, Tried};
+use flyball_simulator::tune::{self, TuneCandidate, TuneResult};
 use flyball_tuner::Name;
 
 /// The share of requests that may miss.
@@ -39,7 +39,7 @@ pub(super) struct Cell {
     /// The cheapest of all rivals and settings that kept the limit in week 1: the one that an owner would have picked.
     pub(super) picked: Option<Contender>,
     /// The cheapest setting of any rival that keeps the limit in the test week itself.
-    pub(super) hindsight: Option<(String, Tried)>,
+    pub(super) hindsight: Option<(String, TuneResult)>,
     /// What the governor cost over the best of the laws that it chooses from, in percent, with what that one cost.
     pub(super) regret: Option<(String, f64)>,
 }
@@ -147,7 +147,7 @@ pub(super) fn measure(
 }
 
 fn one(source: &Source, name: &str, cold_start: &ColdStart, effort: Effort) -> Cell {
-    let worlds = |part, seeds: std::ops::Range<u64>| -> Vec<World> {
+    let worlds = |part, seeds: std::ops::Range<u64>| -> Vec<FluidWorld> {
         seeds.map(|seed| world(&[source], cold_start, None, part, seed)).collect()
     };
     // Training and test draw their arrivals from different seeds.
@@ -155,18 +155,19 @@ fn one(source: &Source, name: &str, cold_start: &ColdStart, effort: Effort) -> C
     let test = worlds(Part::Test, 1..1 + effort.test_seeds);
     let later = worlds(Part::Later, 1..1 + effort.test_seeds);
     // A calendar counts from the start of the replay.
-    let weeks = |one: &Candidate| if one.policy == "cron" { &test } else { &later };
+    let weeks = |one: &TuneCandidate| if one.policy == "cron" { &test } else { &later };
     let rivals = contenders::rivals(&training[0]);
     let mut tuned = Vec::new();
-    let mut in_week_1: Vec<(&Candidate, Tried)> = Vec::new();
-    let mut hindsight: Vec<(String, Tried)> = Vec::new();
+    let mut in_week_1: Vec<(&TuneCandidate, TuneResult)> = Vec::new();
+    let mut hindsight: Vec<(String, TuneResult)> = Vec::new();
     for settings in &rivals.tuned {
-        let tried: Vec<Tried> =
+        let tried: Vec<TuneResult> =
             settings.iter().map(|candidate| contenders::tried(candidate, &training)).collect();
         let Some(best) = tune::best(&tried, ALLOWED) else { continue };
         tuned.push(on_test(&settings[best], weeks(&settings[best])));
         in_week_1.push((&settings[best], tried[best]));
-        let named = |candidate: &Candidate| format!("{} {}", candidate.policy, candidate.setting);
+        let named =
+            |candidate: &TuneCandidate| format!("{} {}", candidate.policy, candidate.setting);
         // What missed far too much in week 1 would have to be lucky in week 2.
         let near = settings.iter().zip(&tried).filter(|(_, tried)| tried.missed <= 5.0 * ALLOWED);
         let on_one = |(one, _)| (named(one), contenders::tried(one, &later[..1]));
@@ -195,18 +196,18 @@ fn one(source: &Source, name: &str, cold_start: &ColdStart, effort: Effort) -> C
 }
 
 /// What was paid over the cheapest law that keeps the limit, of those that the governor chooses from.
-fn regret(outcome: &Outcome, test: &World) -> Option<(String, f64)> {
+fn regret(outcome: &Outcome, test: &FluidWorld) -> Option<(String, f64)> {
     let facts = contenders::facts(&test.models[0], test);
     let laws = Name::ALL.iter().map(|law| {
         let mut policy = law.replayed(&ModelPolicy::default(), &facts);
-        (law.to_string(), Tried::of(&run(test, policy.as_mut())))
+        (law.to_string(), TuneResult::of(&run(test, policy.as_mut())))
     });
     let keeping = laws.filter(|(_, tried)| tried.missed <= ALLOWED);
     let (law, best) = keeping.min_by(|(_, a), (_, b)| a.gpu_hours.total_cmp(&b.gpu_hours))?;
-    Some((law, 100.0 * (Tried::of(outcome).gpu_hours / best.gpu_hours - 1.0)))
+    Some((law, 100.0 * (TuneResult::of(outcome).gpu_hours / best.gpu_hours - 1.0)))
 }
 
-fn on_test(candidate: &Candidate, test: &[World]) -> Contender {
+fn on_test(candidate: &TuneCandidate, test: &[FluidWorld]) -> Contender {
     let outcomes: Vec<Outcome> =
         test.iter().map(|world| run(world, (candidate.make)().as_mut())).collect();
     Contender::of(&candidate.policy, &candidate.setting, &outcomes)

@@ -17,8 +17,8 @@ use crate::figures::Op;
 use crate::process;
 use anyhow::{Context, Result, ensure};
 use flyball_simulator::affinity::{
-    CacheAware, Kind, LeastLoad, Others, Ours, Outcome, Random, RoundRobin, Setup,
-    infinite_hit_share, play,
+    AffinityEngine, AffinityOutcome, AffinitySetup, CacheAware, LeastLoad, Others, Ours, Random,
+    RoundRobin, infinite_hit_share, play,
 };
 use flyball_simulator::seconds::Seconds;
 use flyball_simulator::traffic::Trace;
@@ -146,7 +146,7 @@ fn virtual_time(path: &Path) -> Result<String> {
         trace.requests.len(),
         kind.cache_tokens() as f64 / 1e6
     );
-    let setup = Setup {
+    let setup = AffinitySetup {
         trace: &trace,
         faster: FASTER,
         kind: &kind,
@@ -173,15 +173,15 @@ fn virtual_time(path: &Path) -> Result<String> {
 }
 
 /// What the engines are.
-pub(super) fn kind() -> Result<Kind> {
-    Kind::vllm(MODEL, ACCELERATOR, TENSOR).context("the catalogue lacks the engine")
+pub(super) fn kind() -> Result<AffinityEngine> {
+    AffinityEngine::vllm(MODEL, ACCELERATOR, TENSOR).context("the catalogue lacks the engine")
 }
 
 fn several<R>(count: usize, make: impl Fn() -> R) -> Vec<R> {
     (0..count).map(|_| make()).collect()
 }
 
-fn line(text: &mut String, name: &str, gateways: usize, outcome: &Outcome, infinite: f64) {
+fn line(text: &mut String, name: &str, gateways: usize, outcome: &AffinityOutcome, infinite: f64) {
     let [p50, p95, mean] = outcome.ttft;
     let _ = writeln!(
         text,

@@ -12,9 +12,9 @@ use super::running::get;
 use crate::bench::{Measured, measure, sources};
 use crate::figures::Op;
 use anyhow::{Context, Result};
-use flyball_routing::Policy;
-use flyball_routing::shadow::Report;
-use flyball_simulator::affinity::{Others, Ours, Setup, Shadowed, play};
+use flyball_routing::RoutingPolicy;
+use flyball_routing::shadow::ShadowReport;
+use flyball_simulator::affinity::{AffinitySetup, Others, Ours, Shadowed, play};
 use flyball_simulator::seconds::Seconds;
 use flyball_simulator::traffic::Trace;
 use serde::Deserialize;
@@ -53,7 +53,7 @@ struct Standing {
 
 /// One policy, live once, and what was said meanwhile.
 struct Lived {
-    policy: Policy,
+    policy: RoutingPolicy,
     /// Mean seconds to the first token, and share of prompt tokens found cached.
     ttft: f64,
     hit_share: f64,
@@ -84,13 +84,13 @@ pub(super) fn measured(bench: &mut Bench, root: &Path) -> Result<Measured> {
          others in its shadow. Means of the time to the first token.\n\n\
          In virtual time:\n\n",
     );
-    let virtually = Policy::ALL.map(|policy| in_virtual_time(&trace, policy));
+    let virtually = RoutingPolicy::ALL.map(|policy| in_virtual_time(&trace, policy));
     let virtually = virtually.into_iter().collect::<Result<Vec<_>>>()?;
     table(&mut text, &virtually);
     let part = Part { skip: half, requests, faster: FASTER };
     let mut lived = Vec::new();
     let mut notes = String::new();
-    for policy in Policy::ALL {
+    for policy in RoutingPolicy::ALL {
         lived.push(in_real_time(bench, &path, part, policy, &mut notes)?);
     }
     let _ = writeln!(text, "\nIn real time:\n");
@@ -115,9 +115,9 @@ fn second_half(trace: &mut Trace, half: usize, requests: usize) {
     }
 }
 
-fn in_virtual_time(trace: &Trace, live: Policy) -> Result<Lived> {
+fn in_virtual_time(trace: &Trace, live: RoutingPolicy) -> Result<Lived> {
     let kind = affinity::kind()?;
-    let setup = Setup {
+    let setup = AffinitySetup {
         trace,
         faster: FASTER,
         kind: &kind,
@@ -125,12 +125,12 @@ fn in_virtual_time(trace: &Trace, live: Policy) -> Result<Lived> {
         report_every: Seconds(0.5),
         seed: 1,
     };
-    let mut shadowed = [Shadowed::new(ENGINES, live, &Policy::ALL)];
+    let mut shadowed = [Shadowed::new(ENGINES, live, &RoutingPolicy::ALL)];
     play(&setup, &mut shadowed);
     let [shadowed] = shadowed;
     // Without a shadow, to show that it changes nothing.
     let truly = play(&setup, &mut [Ours::new(ENGINES, Others::Reported).choosing(live)]);
-    let report: Report = shadowed.judge();
+    let report: ShadowReport = shadowed.judge();
     let said = report.policies.iter().map(|one| Said {
         policy: one.policy.name().to_owned(),
         ttft: one.first_seconds,
@@ -151,10 +151,10 @@ fn in_real_time(
     bench: &mut Bench,
     path: &Path,
     part: Part,
-    live: Policy,
+    live: RoutingPolicy,
     notes: &mut String,
 ) -> Result<Lived> {
-    let others = Policy::ALL.into_iter().filter(|policy| *policy != live);
+    let others = RoutingPolicy::ALL.into_iter().filter(|policy| *policy != live);
     let others: Vec<String> = others.map(|policy| format!("\"{}\"", policy.name())).collect();
     let more = format!("policy = \"{}\"\nshadow = [{}]\n", live.name(), others.join(", "));
     let (_engines, addresses) = affinity::engines(bench, 1.0)?;
@@ -240,8 +240,8 @@ fn named_right(lived: &[Lived]) -> bool {
 mod tests {
     use super::*;
 
-    fn lived(policy: Policy, ttft: f64, said: [f64; 3]) -> Lived {
-        let said = Policy::ALL.into_iter().zip(said).map(|(policy, ttft)| Said {
+    fn lived(policy: RoutingPolicy, ttft: f64, said: [f64; 3]) -> Lived {
+        let said = RoutingPolicy::ALL.into_iter().zip(said).map(|(policy, ttft)| Said {
             policy: policy.name().to_owned(),
             ttft,
             hit_share: 0.0,
@@ -255,9 +255,9 @@ mod tests {
     fn one_wrong_report_is_enough_to_be_wrong() {
         let world = |last: [f64; 3]| {
             [
-                lived(Policy::Prefix, 1.0, [1.1, 2.1, 3.1]),
-                lived(Policy::LeastLoad, 2.0, [0.5, 0.6, 0.7]),
-                lived(Policy::RoundRobin, 3.0, last),
+                lived(RoutingPolicy::Prefix, 1.0, [1.1, 2.1, 3.1]),
+                lived(RoutingPolicy::LeastLoad, 2.0, [0.5, 0.6, 0.7]),
+                lived(RoutingPolicy::RoundRobin, 3.0, last),
             ]
         };
         assert!(named_right(&world([1.0, 1.1, 1.2])));

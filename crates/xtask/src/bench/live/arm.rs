@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use flyball_core::interval::Interval;
 use flyball_core::snapshot::Capacity;
 use flyball_core::units::TokensPerSecond;
-use flyball_simulator::traffic::load::{Part, Traffic};
+use flyball_simulator::traffic::load::{LoadedPart, Traffic};
 use flyball_simulator::traffic::write;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -176,7 +176,7 @@ impl Arm {
     pub(super) fn send(&mut self, stage: &Stage) -> Result<()> {
         let trace = stage.folder.join(format!("{}.jsonl", self.namespace));
         let traffic = Traffic::Trace((*self.world.setup.models[0].trace).clone());
-        let part = Part { model: None, traffic, lengths: None };
+        let part = LoadedPart { model: None, traffic, lengths: None };
         write::jsonl(&[part], None, &mut BufWriter::new(File::create(&trace)?))?;
         let mut command = Command::new(stage.program("proving-replay"));
         command.arg("--trace").arg(&trace).args(["--model", &self.namespace]);

@@ -7,10 +7,10 @@ use super::world::World;
 use crate::bench::contenders;
 use anyhow::{Context, Result};
 use flyball_core::units::Replicas;
-use flyball_simulator::cluster::{Answer, Habits, History, Setup, StartParts, run};
-use flyball_simulator::policy::{Order, Policy, Sight};
-use flyball_simulator::rivals::hpa::{self, Source};
-use flyball_simulator::rivals::{Facts, Fleet, Metric, Settings, named};
+use flyball_simulator::cluster::{AnsweredBy, Habits, ReplicaHistory, Setup, StartParts, run};
+use flyball_simulator::policy::{PolicyView, ScaleOrder, ScalingPolicy};
+use flyball_simulator::rivals::hpa::{self, HpaSource};
+use flyball_simulator::rivals::{RivalFacts, RivalFleet, RivalMetric, RivalSettings, named};
 use flyball_simulator::scenario;
 use flyball_simulator::seconds::Seconds;
 
@@ -121,7 +121,7 @@ struct Follows<'a> {
     before: f64,
 }
 
-impl Policy for Follows<'_> {
+impl ScalingPolicy for Follows<'_> {
     fn name(&self) -> &str {
         "as on the cluster"
     }
@@ -130,52 +130,52 @@ impl Policy for Follows<'_> {
         Seconds(1.0)
     }
 
-    fn decide(&mut self, sight: &Sight<'_>) -> Order {
+    fn decide(&mut self, sight: &PolicyView<'_>) -> ScaleOrder {
         let now = sight.now.get() - self.before;
         let until_now = self.live.looks.iter().take_while(|look| look.at <= now);
         let look = until_now.last().or(self.live.looks.first());
-        Order::Scale(look.map(|look| Replicas::new(look.ready)).into_iter().collect())
+        ScaleOrder::Scale(look.map(|look| Replicas::new(look.ready)).into_iter().collect())
     }
 }
 
-fn policy(world: &World, ruler: Ruler) -> Result<Box<dyn Policy>> {
-    let facts = Facts {
+fn policy(world: &World, ruler: Ruler) -> Result<Box<dyn ScalingPolicy>> {
+    let facts = RivalFacts {
         first_token: Seconds(world.first_token_ms / 1e3),
         between_tokens: Seconds(world.between_tokens_ms / 1e3),
         cold_start: Seconds(f64::from(world.warm_up_seconds)),
         min: world.min,
         max: world.max,
-        ..Facts::default()
+        ..RivalFacts::default()
     };
     Ok(match ruler {
         Ruler::Governor | Ruler::Knew => contenders::governor(),
         Ruler::Hpa => {
             let mut law =
                 named("llm-d-slo", &facts).map_err(|refused| anyhow::anyhow!("{refused}"))?;
-            if let Settings::SloAware(law) = &mut law {
+            if let RivalSettings::SloAware(law) = &mut law {
                 // The adapter averages a sample every 5 s.
                 law.sampled = Seconds(SCRAPE_S);
             }
-            Box::new(Fleet::uniform("llm-d-slo", &law, 1))
+            Box::new(RivalFleet::uniform("llm-d-slo", &law, 1))
         }
         Ruler::HpaRunning => {
             // The sum over all engines, as an external metric with an average.
-            let source = Source::average_value(Metric::Running, running_target(world));
-            let law = Settings::Hpa(hpa::Settings {
+            let source = HpaSource::average_value(RivalMetric::Running, running_target(world));
+            let law = RivalSettings::Hpa(hpa::HpaSettings {
                 sources: vec![source],
                 min: world.min,
                 max: world.max,
-                ..hpa::Settings::default()
+                ..hpa::HpaSettings::default()
             });
-            Box::new(Fleet::uniform("hpa-running", &law, 1))
+            Box::new(RivalFleet::uniform("hpa-running", &law, 1))
         }
         // A model without a law keeps what it has.
-        Ruler::Static => Box::new(Fleet::new("static", Vec::new())),
+        Ruler::Static => Box::new(RivalFleet::new("static", Vec::new())),
     })
 }
 
-fn looks(history: &History) -> Vec<Look> {
-    let look = |standing: &flyball_simulator::cluster::Standing| Look {
+fn looks(history: &ReplicaHistory) -> Vec<Look> {
+    let look = |standing: &flyball_simulator::cluster::ReplicaCounts| Look {
         at: standing.at.get(),
         ready: standing.ready,
         starting: standing.pending + standing.starting,
@@ -186,13 +186,13 @@ fn looks(history: &History) -> Vec<Look> {
     history.standings.iter().map(look).collect()
 }
 
-fn got(history: &History) -> Vec<Got> {
+fn got(history: &ReplicaHistory) -> Vec<Got> {
     let each = history.answers.iter().zip(&history.ends).map(|((at, _), end)| {
         let times = match end {
-            Answer::Finished { first, between } => {
+            AnsweredBy::Finished { first, between } => {
                 Some(((*first - *at).get() * 1e3, between.get() * 1e3))
             }
-            Answer::Killed | Answer::Refused | Answer::HungUp => None,
+            AnsweredBy::Killed | AnsweredBy::Refused | AnsweredBy::HungUp => None,
         };
         Got { at: at.get(), times }
     });

@@ -4,7 +4,7 @@ use crate::bench::drills;
 use anyhow::{Context, Result, bail};
 use flyball_core::snapshot::Capacity;
 use flyball_core::units::Micros;
-use flyball_simulator::cluster::{Fault, Setup, Told, stated};
+use flyball_simulator::cluster::{Fault, Setup, StatedCapacity, stated};
 use flyball_simulator::cold_start::ColdStart;
 use flyball_simulator::scenario::Scenario;
 use flyball_simulator::seconds::Seconds;
@@ -127,7 +127,7 @@ impl World {
     /// What its owner says that a replica carries, where that is wrong.
     pub(super) fn stated(&self) -> Option<Capacity> {
         self.setup.faults.iter().find_map(|fault| match fault {
-            Fault::ToldCapacity { told: Told::Times(factor), .. } => {
+            Fault::ToldCapacity { told: StatedCapacity::Times(factor), .. } => {
                 Some(stated(&self.setup.models[0].variants[0].capacity, *factor))
             }
             _ => None,

@@ -7,7 +7,7 @@ use super::table;
 use super::verdict::contenders;
 use super::world::{COLD_STARTS, Engines, MODELS};
 use anyhow::{Context, Result, bail};
-use flyball_simulator::traffic::load::{self, Part, Traffic};
+use flyball_simulator::traffic::load::{self, LoadedPart, Traffic};
 use flyball_simulator::traffic::{Trace, write};
 use std::fmt::Write as _;
 use std::fs::File;
@@ -170,7 +170,7 @@ pub(super) fn trace(path: &Path) -> Result<Trace> {
 /// A trace as a file that `flyball backtest` reads.
 pub(super) fn written(folder: &Path, name: &str, trace: Trace) -> Result<PathBuf> {
     let path = folder.join(format!("{name}.jsonl"));
-    let part = Part { model: None, traffic: Traffic::Trace(trace), lengths: None };
+    let part = LoadedPart { model: None, traffic: Traffic::Trace(trace), lengths: None };
     write::jsonl(&[part], None, &mut BufWriter::new(File::create(&path)?))?;
     Ok(path)
 }

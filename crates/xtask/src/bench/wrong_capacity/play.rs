@@ -4,8 +4,8 @@ use super::worlds::{Case, MOST, World};
 use anyhow::{Result, ensure};
 use flyball_simulator::cluster;
 use flyball_simulator::policies::Governor;
-use flyball_simulator::policy::Policy;
-use flyball_simulator::rivals::{Fleet, named};
+use flyball_simulator::policy::ScalingPolicy;
+use flyball_simulator::rivals::{RivalFleet, named};
 use flyball_simulator::scenario::facts;
 
 /// Share of requests that may miss.
@@ -49,10 +49,10 @@ pub(super) fn play(world: &World, case: Case, player: Player, seed: u64) -> Resu
         Player::Knew => world.known(case, seed)?,
         _ => world.setup(case, seed)?,
     };
-    let rival = |name: &str| -> Result<Box<dyn Policy>> {
-        Ok(Box::new(Fleet::uniform(name, &named(name, &facts(&setup, 0))?, 1)))
+    let rival = |name: &str| -> Result<Box<dyn ScalingPolicy>> {
+        Ok(Box::new(RivalFleet::uniform(name, &named(name, &facts(&setup, 0))?, 1)))
     };
-    let mut policy: Box<dyn Policy> = match player {
+    let mut policy: Box<dyn ScalingPolicy> = match player {
         Player::Knew | Player::Governor => {
             Box::new(Governor::new(flyball_governor::Policy::default()))
         }
@@ -70,7 +70,7 @@ pub(super) fn play(world: &World, case: Case, player: Player, seed: u64) -> Resu
 }
 
 /// Every minute, to look into one of them.
-fn show(world: &World, case: Case, player: Player, seed: u64, run: &cluster::Run) {
+fn show(world: &World, case: Case, player: Player, seed: u64, run: &cluster::ClusterRun) {
     for moment in &run.outcome.models[0].timeline {
         println!(
             "{} | {} | {player:?} | {seed} | {:5.0} s: demand {:5.2}, ready {:2}, starting {:2}, waiting {:4}",

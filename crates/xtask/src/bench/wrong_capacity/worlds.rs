@@ -1,7 +1,7 @@
 //! The worlds, and what goes wrong in them.
 
 use anyhow::{Result, anyhow};
-use flyball_simulator::cluster::{Fault, Setup, Told};
+use flyball_simulator::cluster::{Fault, Setup, StatedCapacity};
 use flyball_simulator::scenario::{Scenario, facts};
 use flyball_simulator::seconds::Seconds;
 use flyball_simulator::traffic::Trace;
@@ -129,7 +129,7 @@ impl World {
         let exact = |model: &flyball_simulator::cluster::ModelSetup| {
             model.variants.iter().map(|variant| (variant.capacity, variant.paces)).collect()
         };
-        let told = Told::Exactly(after.models.iter().map(exact).collect());
+        let told = StatedCapacity::Exactly(after.models.iter().map(exact).collect());
         let during = Seconds(CHANGE)..Seconds(f64::INFINITY);
         setup.faults.push(Fault::ToldCapacity { during, told });
         Ok(setup)

@@ -1,6 +1,6 @@
 //! What `flyball plan fleet` answers.
 
-use flyball_perf::search::fleet::{Placement, Wanted, Way};
+use flyball_perf::search::fleet::{FleetDemand, Placement, Way};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -64,7 +64,7 @@ impl FleetAnswer {
     pub(super) fn new(
         stock: &[Stock<'_>],
         asked: &[Asked],
-        wanted: &[Wanted],
+        wanted: &[FleetDemand],
         [all, scaled, most]: [Option<Placement>; 3],
     ) -> FleetAnswer {
         let fits = all.is_some();
@@ -194,7 +194,7 @@ fn table(title: &str, models: &[PlacedView]) -> Table {
 fn placed(
     stock: &[Stock<'_>],
     asked: &[Asked],
-    wanted: &[Wanted],
+    wanted: &[FleetDemand],
     found: &Placement,
 ) -> Vec<PlacedView> {
     let one = |(index, way): (usize, &Option<Way>)| {

@@ -5,11 +5,11 @@ pub(super) mod answer;
 use clap::Args;
 use flyball_perf::catalog::Catalog;
 use flyball_perf::hardware::Accelerator;
-use flyball_perf::search::fleet::{self, Wanted, Way};
+use flyball_perf::search::fleet::{self, FleetDemand, Way};
 use flyball_perf::search::serve::{
-    Knowledge, Part, ServeObjective, ServePlan, ServeQuestion, serve,
+    Knowledge, OfferedPart, ServeObjective, ServePlan, ServeQuestion, serve,
 };
-use flyball_perf::serving::steady::Shape;
+use flyball_perf::serving::steady::RequestShape;
 
 use super::quantities;
 use super::service::ServiceArgs;
@@ -79,14 +79,16 @@ pub(super) fn run(args: &FleetArgs, printer: &Printer) -> Result<Exit, Failure> 
 pub(super) fn outcome(args: &FleetArgs) -> Result<FleetAnswer, Failure> {
     let catalog = args.catalog.load()?;
     let stock = stock(args, &catalog)?;
-    let parts: Vec<Part<'_>> =
-        stock.iter().map(|one| Part { accelerator: one.accelerator, offers: Vec::new() }).collect();
+    let parts: Vec<OfferedPart<'_>> = stock
+        .iter()
+        .map(|one| OfferedPart { accelerator: one.accelerator, offers: Vec::new() })
+        .collect();
     let knowledge = Knowledge::builtin();
     let mut asked = Vec::new();
     for (index, name) in args.model.iter().enumerate() {
         asked.push(ask(args, index, name, &parts, &stock, &knowledge)?);
     }
-    let wanted: Vec<Wanted> = asked.iter().map(|one| wanted(args, one)).collect();
+    let wanted: Vec<FleetDemand> = asked.iter().map(|one| wanted(args, one)).collect();
     let have: Vec<u32> = stock.iter().map(|one| one.gpus).collect();
     let whole = fleet::all(&wanted, &have);
     let scaled = whole.is_none().then(|| fleet::scaled(&wanted, &have)).flatten();
@@ -94,18 +96,18 @@ pub(super) fn outcome(args: &FleetArgs) -> Result<FleetAnswer, Failure> {
     Ok(FleetAnswer::new(&stock, &asked, &wanted, [whole, scaled, some]))
 }
 
-fn wanted(args: &FleetArgs, asked: &Asked) -> Wanted {
+fn wanted(args: &FleetArgs, asked: &Asked) -> FleetDemand {
     let ways = asked.plan.ranked.iter().enumerate();
     let way =
         |(index, choice)| Way::of(index, choice, args.service.max_load, args.service.min_replicas);
-    Wanted { rate: asked.rate, ways: ways.map(way).collect() }
+    FleetDemand { rate: asked.rate, ways: ways.map(way).collect() }
 }
 
 fn ask(
     args: &FleetArgs,
     index: usize,
     name: &str,
-    parts: &[Part<'_>],
+    parts: &[OfferedPart<'_>],
     stock: &[Stock<'_>],
     knowledge: &Knowledge,
 ) -> Result<Asked, Failure> {
@@ -120,7 +122,7 @@ fn ask(
         model: &model.architecture,
         engine: args.service.engine,
         cache: model.cache,
-        shape: Shape::usual(input, output),
+        shape: RequestShape::usual(input, output),
         rate,
         targets: args.service.targets(),
         parts,

@@ -1,9 +1,11 @@
 //! What `flyball plan serve` answers.
 
 use flyball_perf::evidence::Evidence;
-use flyball_perf::search::sensitivity::{Change, Cliff};
-use flyball_perf::search::serve::{Choice, Part, ServeObjective, ServePlan, ServeQuestion};
-use flyball_perf::serving::steady::Shape;
+use flyball_perf::search::sensitivity::{Cliff, SensitivityChange};
+use flyball_perf::search::serve::{
+    OfferedPart, ServeChoice, ServeObjective, ServePlan, ServeQuestion,
+};
+use flyball_perf::serving::steady::RequestShape;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -57,7 +59,7 @@ pub(crate) struct LoadView {
     /// What was not said and had to be assumed.
     pub(super) assumed: Vec<&'static str>,
     #[serde(skip)]
-    pub(super) shape: Shape,
+    pub(super) shape: RequestShape,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -207,7 +209,7 @@ impl LoadView {
         let (shape, mut assumed) = match trace {
             Some(load) => {
                 let Load { input_variation, input_p95, .. } = *load;
-                (Shape { input, output, input_variation, input_p95 }, Vec::new())
+                (RequestShape { input, output, input_variation, input_p95 }, Vec::new())
             }
             None => (assumed_shape(input, output), vec!["p95 prompt 2.5 x the mean"]),
         };
@@ -229,7 +231,7 @@ impl ServeAnswer {
         load: &LoadView,
         question: &ServeQuestion<'_>,
         plan: &ServePlan,
-        changes: &[Change],
+        changes: &[SensitivityChange],
         top: usize,
     ) -> ServeAnswer {
         let choices = two_of_each(plan.ranked.iter(), |choice| choice.part)
@@ -265,7 +267,7 @@ impl ServeAnswer {
 }
 
 impl ChoiceView {
-    fn new(question: &ServeQuestion<'_>, plan: &ServePlan, choice: &Choice) -> ChoiceView {
+    fn new(question: &ServeQuestion<'_>, plan: &ServePlan, choice: &ServeChoice) -> ChoiceView {
         let part = &question.parts[choice.part];
         let tokens = choice.memory.cache_tokens;
         let [low, point, high] =
@@ -328,7 +330,7 @@ fn rejected(question: &ServeQuestion<'_>, plan: &ServePlan) -> Vec<RejectedView>
     found
 }
 
-fn point(question: &ServeQuestion<'_>, choice: &Choice) -> Option<PointView> {
+fn point(question: &ServeQuestion<'_>, choice: &ServeChoice) -> Option<PointView> {
     Some(PointView {
         accelerator: question.parts[choice.part].accelerator.id.to_string(),
         layout: choice.layout.to_string(),
@@ -343,12 +345,12 @@ fn point(question: &ServeQuestion<'_>, choice: &Choice) -> Option<PointView> {
     })
 }
 
-fn change(parts: &[Part<'_>], plan: &ServePlan, change: &Change) -> ChangeView {
-    let named = |choice: &Choice| {
+fn change(parts: &[OfferedPart<'_>], plan: &ServePlan, change: &SensitivityChange) -> ChangeView {
+    let named = |choice: &ServeChoice| {
         let id = &parts[choice.part].accelerator.id;
         format!("{} x {id} {}", choice.replicas.get(), choice.layout)
     };
-    let same = |choice: &Choice| {
+    let same = |choice: &ServeChoice| {
         plan.ranked
             .first()
             .is_some_and(|first| (first.part, first.layout) == (choice.part, choice.layout))

@@ -2,7 +2,7 @@
 
 use flyball_perf::engine::Engine;
 use flyball_perf::precision::Dtype;
-use flyball_perf::search::serve::{Choice, ServePlan};
+use flyball_perf::search::serve::{ServeChoice, ServePlan};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -53,7 +53,7 @@ pub(super) fn command(
 }
 
 /// The words for one replica. Names of flags as of vLLM 0.19, SGLang 0.5 and TensorRT-LLM 1.2.
-fn words(engine: Engine, model: &Model, choice: &Choice, load: &LoadView) -> Vec<String> {
+fn words(engine: Engine, model: &Model, choice: &ServeChoice, load: &LoadView) -> Vec<String> {
     let layout = &choice.layout;
     // Room for requests four times as long as the mean; a shorter limit saves nothing.
     let wanted = (load.shape.input + load.shape.output) * 4.0;
@@ -113,7 +113,7 @@ fn words(engine: Engine, model: &Model, choice: &Choice, load: &LoadView) -> Vec
 }
 
 /// What TensorRT-LLM takes from a file only.
-fn options_file(engine: Engine, model: &Model, choice: &Choice) -> Vec<String> {
+fn options_file(engine: Engine, model: &Model, choice: &ServeChoice) -> Vec<String> {
     let mut lines = Vec::new();
     if engine == Engine::TensorRtLlm && choice.layout.attention_copies > 1 {
         lines.push("enable_attention_dp: true".to_owned());

@@ -13,7 +13,7 @@ use clap::Args;
 use clap::builder::BoolishValueParser;
 use flyball_perf::search::sensitivity;
 use flyball_perf::search::serve::{Knowledge, ServeObjective, ServeQuestion, serve};
-use flyball_perf::serving::steady::Shape;
+use flyball_perf::serving::steady::RequestShape;
 
 use super::parts::PartsArgs;
 use super::quantities;
@@ -229,6 +229,6 @@ fn load(args: &ServeArgs) -> Result<LoadView, Failure> {
 
 /// The shape of requests about which only means are known: lengths vary as in the public traces,
 /// where the longest twentieth of prompts is some 2.5 times the mean.
-fn assumed_shape(input: f64, output: f64) -> Shape {
-    Shape { input, output, input_variation: 1.0, input_p95: 2.5 }
+fn assumed_shape(input: f64, output: f64) -> RequestShape {
+    RequestShape { input, output, input_variation: 1.0, input_p95: 2.5 }
 }

@@ -1,9 +1,9 @@
 //! How `flyball plan serve` shows its answer.
 
-use flyball_perf::catalog::Purchase;
+use flyball_perf::catalog::PriceKind;
 use flyball_perf::search::serve::{Knowledge, ServePlan, ServeQuestion};
 use flyball_perf::serving::batch::Batch;
-use flyball_perf::serving::fold::Replica;
+use flyball_perf::serving::fold::ServingReplica;
 use flyball_perf::serving::step::StepModel;
 
 use super::super::parts::price_note;
@@ -165,7 +165,7 @@ impl ServeAnswer {
     }
 
     fn notes(&self) -> Vec<String> {
-        let purchase = Purchase::named(self.purchase).unwrap_or(Purchase::OnDemand);
+        let purchase = PriceKind::named(self.purchase).unwrap_or(PriceKind::OnDemand);
         let Some(first) = self.choices.first() else { return Vec::new() };
         let mut notes = vec![self.chosen(first)];
         notes.extend(self.cliffs.iter().map(|cliff| cliff_words(cliff, first)));
@@ -248,7 +248,7 @@ impl ServeAnswer {
     ) {
         let Some(first) = plan.ranked.first() else { return };
         let accelerator = question.parts[first.part].accelerator;
-        let replica = Replica {
+        let replica = ServingReplica {
             model: question.model,
             accelerator,
             layout: first.layout,

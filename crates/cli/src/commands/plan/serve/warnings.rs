@@ -2,7 +2,7 @@
 
 use flyball_perf::evidence::Evidence;
 use flyball_perf::search::serve::{
-    Bound, Choice, Knowledge, ServePlan, ServeQuestion, Targets, serve,
+    BoundBy, Knowledge, ServeChoice, ServePlan, ServeQuestion, Targets, serve,
 };
 
 use super::super::parts::UNMEASURED;
@@ -37,10 +37,10 @@ pub(super) fn warnings(
 /// Where a target leaves a replica almost nothing to do, its count hangs on the tail of lengths that was assumed.
 fn target_decides(
     question: &ServeQuestion<'_>,
-    first: &Choice,
+    first: &ServeChoice,
     knowledge: &Knowledge,
 ) -> Option<String> {
-    if !matches!(first.bound, Bound::FirstToken | Bound::BetweenTokens) {
+    if !matches!(first.bound, BoundBy::FirstToken | BoundBy::BetweenTokens) {
         return None;
     }
     let parts = [question.parts[first.part].clone()];

@@ -1,12 +1,16 @@
 //! Why one choice lost against another, in one sentence.
 
 use flyball_perf::evidence::Evidence;
-use flyball_perf::search::serve::{Choice, ServeObjective, ServeQuestion};
+use flyball_perf::search::serve::{ServeChoice, ServeObjective, ServeQuestion};
 
 use crate::output::plural;
 
 /// What the first choice has over this one.
-pub(super) fn lost(question: &ServeQuestion<'_>, first: &Choice, other: &Choice) -> String {
+pub(super) fn lost(
+    question: &ServeQuestion<'_>,
+    first: &ServeChoice,
+    other: &ServeChoice,
+) -> String {
     let (Some(a), Some(b)) = (first.order, other.order) else { return "no price".to_owned() };
     let (paid, dearer) = (a.usd_per_hour(), b.usd_per_hour());
     let percent = (dearer / paid - 1.0) * 100.0;

@@ -1,6 +1,6 @@
 //! How `flyball plan train` shows its answer.
 
-use flyball_perf::catalog::Purchase;
+use flyball_perf::catalog::PriceKind;
 
 use super::super::parts::price_note;
 use super::super::range::short;
@@ -167,7 +167,7 @@ impl TrainAnswer {
             first.lost_share * 100.0
         ));
         notes.extend(self.warnings.iter().cloned());
-        let purchase = Purchase::named(self.purchase).unwrap_or(Purchase::OnDemand);
+        let purchase = PriceKind::named(self.purchase).unwrap_or(PriceKind::OnDemand);
         let prices: Vec<_> =
             self.choices.iter().filter_map(|choice| choice.price.as_ref()).collect();
         if !prices.is_empty() {

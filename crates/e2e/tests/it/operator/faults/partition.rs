@@ -3,7 +3,7 @@
 use super::super::rig::{LEADS, Rig, Setup};
 use super::under_load;
 use anyhow::{Context, Result, bail, ensure};
-use flyball_e2e::process::Service;
+use flyball_e2e::process::ServiceProcess;
 use flyball_e2e::{Relay, Story, in_namespace, note, until};
 use kube::config::Kubeconfig;
 use serde_json::json;
@@ -53,7 +53,7 @@ async fn tell(story: &Story, relay: &Relay, kubeconfig: PathBuf) -> Result<()> {
     Ok(())
 }
 
-async fn cut_off(rig: &Rig<'_>, second: &Service, relay: &Relay) -> Result<()> {
+async fn cut_off(rig: &Rig<'_>, second: &ServiceProcess, relay: &Relay) -> Result<()> {
     relay.cut();
     let began = Instant::now();
     rig.leads(second, LAPSE).await?;
@@ -80,7 +80,7 @@ async fn cut_off(rig: &Rig<'_>, second: &Service, relay: &Relay) -> Result<()> {
 /// Fails as soon as both say that they lead. The first, which stops, is asked after the second, which
 /// begins: asked the other way round, one that stops in between, on a machine that stood still for a
 /// moment, would be taken for one that leads beside it.
-async fn never_both(first: &Service, second: &Service) -> Result<()> {
+async fn never_both(first: &ServiceProcess, second: &ServiceProcess) -> Result<()> {
     loop {
         if second.metric(LEADS).await? > 0.0 && first.metric(LEADS).await? > 0.0 {
             bail!("both lead");

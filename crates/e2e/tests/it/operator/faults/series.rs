@@ -3,7 +3,7 @@
 use super::super::rig::{Rig, Setup, prometheus};
 use super::{never_fewer, under_load};
 use anyhow::{Context, Result, ensure};
-use flyball_e2e::{Answers, Fault, in_namespace, is_long, note, until};
+use flyball_e2e::{AnswerFault, AnswerLog, in_namespace, is_long, note, until};
 use serde_json::json;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ async fn operator_gives_nothing_back_on_series_that_are_old_absent_or_no_numbers
     // Fewer are given back when they were not needed for 69 seconds.
     let length = Duration::from_secs(if is_long() { 75 } else { 8 });
     in_namespace(&[], async |story| {
-        let answers = Answers::of(prometheus(story).await?).await?;
+        let answers = AnswerLog::of(prometheus(story).await?).await?;
         let setup = Setup {
             scaling: json!({ "mode": "Act", "max": 3 }),
             decode: Some(150),
@@ -34,9 +34,9 @@ async fn operator_gives_nothing_back_on_series_that_are_old_absent_or_no_numbers
         // From now on nobody asks: whoever believed that would give two of three back.
         let faults = async {
             for (fault, reason) in [
-                (Fault::Stale, "SignalsStale"),
-                (Fault::Absent, "SignalsMissing"),
-                (Fault::NotANumber, "SignalsMissing"),
+                (AnswerFault::Stale, "SignalsStale"),
+                (AnswerFault::Absent, "SignalsMissing"),
+                (AnswerFault::NotANumber, "SignalsMissing"),
             ] {
                 answers.set(fault);
                 signals(&rig, "False", reason).await.with_context(|| format!("{fault:?}"))?;
@@ -45,7 +45,7 @@ async fn operator_gives_nothing_back_on_series_that_are_old_absent_or_no_numbers
                 let decided = rig.model().await?["status"]["decision"]["reason"].clone();
                 ensure!(decided == reason, "{fault:?}: {decided}");
                 // The last word before the next fault is a true one.
-                answers.set(Fault::None);
+                answers.set(AnswerFault::None);
                 signals(&rig, "True", "Steady")
                     .await
                     .with_context(|| format!("after {fault:?}"))?;

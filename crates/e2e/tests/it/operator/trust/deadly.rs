@@ -3,7 +3,7 @@
 use super::super::faults::under_load;
 use super::super::rig::{Rig, Setup};
 use anyhow::{Context, Result, ensure};
-use flyball_e2e::http::Answer;
+use flyball_e2e::http::HttpAnswer;
 use flyball_e2e::{figure, in_namespace, note};
 use serde_json::json;
 use std::time::Duration;
@@ -61,5 +61,5 @@ async fn ask(rig: &Rig<'_>) -> Result<(u16, String)> {
         "model": "model", "max_tokens": 8,
         "messages": [{ "role": "user", "content": "kill ".repeat(8_000) }],
     });
-    Answer::of(rig.http, "/v1/chat/completions", Some(&body)).await?.whole().await
+    HttpAnswer::of(rig.http, "/v1/chat/completions", Some(&body)).await?.whole().await
 }

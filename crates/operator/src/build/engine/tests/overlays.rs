@@ -2,7 +2,7 @@
 //! to what Flyball needs of it.
 
 use super::*;
-use crate::validate::{Rules, beyond, validate};
+use crate::validate::{ValidationRules, beyond, validate};
 use flyball_resources::Pool;
 use proptest::strategy::BoxedStrategy;
 
@@ -198,7 +198,7 @@ proptest! {
     ) {
         let (service, template) = made(kind, &overlay);
         let accounts = ["default".to_owned()];
-        let rules = Rules { accelerators: ["nvidia.com/gpu"].into(), accounts: &accounts };
+        let rules = ValidationRules { accelerators: ["nvidia.com/gpu"].into(), accounts: &accounts };
         if validate(&service, &rules).is_ok() {
             prop_assert_eq!(beyond(&template), Vec::<String>::new(), "{}", overlay);
             prop_assert_eq!(own(&template), own(&made(kind, &json!({})).1), "{}", overlay);
@@ -221,7 +221,7 @@ fn lists_are_merged_by_name_so_that_nothing_of_flyballs_is_lost() {
             "volumes": [{"name": "w", "emptyDir": {}}, {"name": "shm", "emptyDir": {"sizeLimit": "20Gi"}}],
         }}),
     );
-    assert!(validate(&service, &Rules::default()).is_ok());
+    assert!(validate(&service, &ValidationRules::default()).is_ok());
     let engine = &template["spec"]["containers"][0];
     assert_eq!(engine["resources"]["limits"]["nvidia.com/gpu"], "2");
     assert_eq!(engine["volumeMounts"].as_array().unwrap().len(), 2);

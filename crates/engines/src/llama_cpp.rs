@@ -1,0 +1,56 @@
+//! llama.cpp's llama-server.
+
+use crate::facts::{
+    CommandLine, Continue, Defect, EngineFacts, LaunchFlags, LaunchRequest, Series, Shutdown,
+};
+
+pub(crate) static FACTS: EngineFacts = EngineFacts {
+    name: "llama-cpp",
+    kind: "LlamaCpp",
+    title: "llama.cpp",
+    words: &["llama-server", "llama.cpp"],
+    // 503 until its model is loaded.
+    health: "/health",
+    metrics: "/metrics",
+    prefix: "llamacpp:",
+    // It counts no requests, and of prompt tokens those that it had to read. Old versions show the cache.
+    series: &[
+        ("llamacpp:prompt_tokens_total", Series::PromptTokens),
+        ("llamacpp:tokens_predicted_total", Series::OutputTokens),
+        ("llamacpp:tokens_predicted_seconds_total", Series::PacedSeconds),
+        ("llamacpp:requests_processing", Series::Running),
+        ("llamacpp:requests_deferred", Series::Waiting),
+        ("llamacpp:kv_cache_usage_ratio", Series::CacheUsed),
+    ],
+    paces_all_tokens: true,
+    shows_cache: false,
+    launch: LaunchFlags {
+        model: &["--model", "-m", "--hf-repo", "-hf"],
+        tensor: &[],
+        step_tokens: None,
+        alters: &[],
+        takes_names: false,
+        takes_colons: true,
+        write,
+    },
+    shutdown: Shutdown::Cuts,
+    shares_memory: false,
+    cancel_seconds: 5,
+    salts: &[],
+    continues: Continue::ByItself,
+    defects: &[Defect {
+        versions: "all",
+        what: "cuts its streams when it is told to end",
+        remedy: "a preStop pause as long as drainSeconds",
+    }],
+};
+
+/// A file, or a repository of Hugging Face. It answers to any name.
+fn write(request: &LaunchRequest<'_>) -> CommandLine {
+    let (model, port) = (request.model, request.port.to_string());
+    let is_file = model.starts_with(['/', '.']) || model.ends_with(".gguf");
+    let mut args = vec![if is_file { "--model" } else { "--hf-repo" }, model];
+    args.extend(["--alias", &request.names[0]]);
+    args.extend(["--host", "0.0.0.0", "--port", &port, "--metrics"]);
+    CommandLine::of(&[], &args)
+}
