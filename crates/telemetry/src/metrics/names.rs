@@ -84,7 +84,7 @@ macro_rules! metrics {
             }
 
             /// What kind of number it is.
-            pub const fn kind(self) -> Kind {
+            pub const fn kind(self) -> MetricKind {
                 match self { $(Self::$metric => $kind,)* }
             }
 
@@ -94,7 +94,7 @@ macro_rules! metrics {
             }
 
             /// Which processes write it.
-            pub const fn part(self) -> Part {
+            pub const fn part(self) -> MetricPart {
                 match self { $(Self::$metric => $part,)* }
             }
 
