@@ -68,7 +68,7 @@ pub(crate) async fn serve_within(
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                tracing::warn!(%error, "admin address cannot accept");
+                tracing::warn!(%error, "cannot accept connections on the admin address");
                 // Out of file descriptors, most likely: trying at once would only burn a core.
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;

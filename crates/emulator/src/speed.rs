@@ -50,7 +50,7 @@ pub enum Unfit {
     #[error("{0}")]
     Step(String),
     /// Weights and runtime leave no room.
-    #[error("no memory is left for the cache; hint: more accelerators, or larger ones")]
+    #[error("no memory is left for the KV cache; hint: use more accelerators or larger ones")]
     Memory,
 }
 

@@ -111,7 +111,7 @@ impl Audit {
         // In one call: lines of two processes that share a file do not mix.
         if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
             drop(out);
-            tracing::error!(%error, act, what, outcome, "audit log cannot be written");
+            tracing::error!(%error, act, what, outcome, "cannot write the audit log");
         }
     }
 }

@@ -37,7 +37,7 @@ const GOODBYE: Duration = Duration::from_secs(1);
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
     /// The settings are no good.
-    #[error("the settings are refused: {}", .0.join("; "))]
+    #[error("invalid settings: {}", .0.join("; "))]
     Settings(Vec<String>),
     /// An address cannot be listened on, or a certificate cannot be read.
     #[error("{what}: {source}")]
@@ -58,9 +58,8 @@ pub fn run(file: &Path, version: &'static str) -> Result<(), GatewayError> {
         Watched::open(file, SystemTime::now()).map_err(GatewayError::Settings)?;
     settings.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     let meter = Arc::new(Meter::start(&settings, version, io::stdout())?);
-    let audit = Audit::open(settings.telemetry.audit_log.as_deref()).map_err(|source| {
-        GatewayError::Start { what: "the audit log cannot be written", source }
-    })?;
+    let audit = Audit::open(settings.telemetry.audit_log.as_deref())
+        .map_err(|source| GatewayError::Start { what: "the cannot write the audit log", source })?;
     let audit = Arc::new(audit);
     let verifier = Arc::new(verifier(&meter, &audit));
     let (bell, calls) = wake::bell();
@@ -147,7 +146,7 @@ impl Process {
         let start = |what| move |source| GatewayError::Start { what, source };
         let listener = accept::listener(settings.admin)
             .map_err(start("the admin address cannot be listened on"))?;
-        let stop = stop().map_err(start("signals cannot be heard"))?;
+        let stop = stop().map_err(start("cannot install signal handlers"))?;
         let state = self.state(settings, version);
         self.meter.look_at({
             let process = Arc::clone(&self);
@@ -172,12 +171,12 @@ impl Process {
         }));
         tracing::info!(
             listen = %self.running.address(), admin = %settings.admin,
-            models = settings.models.len(), keys = settings.keys.len(), "gateway serves"
+            models = settings.models.len(), keys = settings.keys.len(), "gateway is serving"
         );
         let told = stop.await;
         self.draining.store(true, Ordering::Relaxed);
         let (settle, drain) = times(told, &self.models.borrow().timeouts);
-        tracing::info!(requests = self.running.inside().requests, "gateway drains");
+        tracing::info!(requests = self.running.inside().requests, "gateway is draining");
         self.audit.drain_begins(self.running.inside().requests);
         // Load balancers still send connections, which are as good as any before.
         tokio::time::sleep(settle).await;
@@ -187,7 +186,7 @@ impl Process {
         // Without a goodbye the collector would have to think that requests go on here.
         self.ended.notify_one();
         drop(tokio::time::timeout(GOODBYE, collecting).await);
-        tracing::info!(cut = left, "gateway ends");
+        tracing::info!(cut = left, "gateway stopped");
         self.audit.drain_ended(left);
         // The page looks at us and we hold the meter, so it is not dropped by itself.
         self.meter.close();
@@ -264,7 +263,7 @@ impl Process {
             tokio::select! {
                 ended = looking => {
                     let Err(error) = ended;
-                    tracing::error!(%error, "engines cannot be looked for; trying again");
+                    tracing::error!(%error, "engine discovery cannot start; retrying");
                     let named = wanted.iter().filter(|model| model.endpoints.is_empty());
                     let failing = Failing {
                         models: Arc::new(named.map(|model| model.name.clone()).collect()),
@@ -324,7 +323,7 @@ async fn guard(askers: &Askers) -> Guard {
         Some(place) => match discover::connect().await {
             Ok(client) => Some(Reviews::new(client, place)),
             Err(error) => {
-                tracing::error!(%error, "no token can be judged: nobody is let in by askers.service");
+                tracing::error!(%error, "cannot verify tokens; every request that needs askers.service is refused");
                 None
             }
         },
@@ -358,10 +357,7 @@ impl Listener for Hub {
 
     fn wake(&self, model: &Arc<str>) {
         if !self.bell.ring(model) {
-            tracing::error!(
-                model = &**model,
-                "too many calls to wake models wait; will call again"
-            );
+            tracing::error!(model = &**model, "too many wake-up calls are pending; retrying later");
         }
     }
 
@@ -383,12 +379,11 @@ impl Listener for Hub {
 fn called(called: &wake::Called, audit: &Audit) {
     audit.wake(&called.model, called.problem.as_deref().unwrap_or("told"));
     match &called.problem {
-        None => tracing::info!(model = called.model, "model is being woken"),
+        None => tracing::info!(model = called.model, "waking the model"),
         Some(problem) => tracing::error!(
             model = called.model,
             problem,
-            "nobody could be told that the model is wanted; it is \
-             called again after waker.again_ms"
+            "wake-up call failed; retrying after waker.again_ms"
         ),
     }
 }

@@ -21,22 +21,22 @@ pub enum WireError {
     #[error("cannot connect: {0}")]
     Connect(#[from] std::io::Error),
     /// The connection broke.
-    #[error("the connection broke: {0}")]
+    #[error("connection lost: {0}")]
     Broken(#[from] hyper::Error),
     /// A status that is no success.
     #[error("answered {0}")]
     Status(StatusCode),
     /// The body broke off or is larger than it may be.
-    #[error("the body broke off or is too large: {0}")]
+    #[error("the response body is incomplete or too large: {0}")]
     Body(String),
     /// No whole answer in time.
     #[error("no answer in time")]
     Late,
     /// An answer without what was asked for.
-    #[error("the answer lacks what was asked for: {0}")]
+    #[error("the response lacks an expected field: {0}")]
     Useless(&'static str),
     /// A question that cannot be written.
-    #[error("not a question: {0}")]
+    #[error("invalid request: {0}")]
     Question(#[from] http::Error),
 }
 

@@ -28,7 +28,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     /// This operator may not write any more.
-    #[error("this operator does not lead any more")]
+    #[error("this operator lost the leader lease")]
     NotLeading,
     /// Something changed since the decision was made. The next one sees it.
     #[error("{what} changed meanwhile: {detail}")]
@@ -55,9 +55,7 @@ pub enum ApplyError {
         detail: String,
     },
     /// INV-15: it would make pods that may do more than others. A mistake of ours, and it is not sent.
-    #[error(
-        "{what}: not made, because its pods would go beyond the Pod Security Standards: {fields}"
-    )]
+    #[error("{what}: not created; its pods would violate the Pod Security Standards: {fields}")]
     BeyondStandard {
         /// What was to be made.
         what: String,

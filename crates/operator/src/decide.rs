@@ -107,7 +107,7 @@ impl Brain {
         decision.models.insert(place, held);
     }
 
-    /// What would be decided in another world, without remembering it. Variants that are `gone` have no
+    /// What would be decided under hypothetical conditions, without remembering it. Variants that are `gone` have no
     /// target to hold on to.
     pub fn imagine(
         &self,

@@ -1,4 +1,4 @@
-//! What would be decided in another world: other demand, other prices, a pool gone, other specs.
+//! What would be decided under hypothetical conditions: other demand, other prices, a pool gone, other specs.
 //!
 //! The last look is taken again with the changes, and the governor is asked as at the next look, with
 //! what it remembers. Nothing is remembered of it and nothing is written. Forecasts rest on what was,

@@ -88,14 +88,14 @@ pub async fn lead(client: Client, settings: settings::Lease, me: String, fence: 
         match held {
             Ok(Ok(true)) => {
                 if !fence.may_write(began) {
-                    tracing::info!(lease = settings.name, "this operator leads");
+                    tracing::info!(lease = settings.name, "this operator is the leader");
                 }
                 fence.lead(began, length);
             }
             Ok(Ok(false)) => fence.set(None),
             // The fence stands until it falls by itself.
-            Ok(Err(error)) => tracing::warn!(%error, "the lease cannot be renewed"),
-            Err(_) => tracing::warn!("the lease was not renewed in time"),
+            Ok(Err(error)) => tracing::warn!(%error, "cannot renew the leader lease"),
+            Err(_) => tracing::warn!("the leader lease was not renewed in time"),
         }
         tokio::time::sleep(length / 4).await;
     }

@@ -30,13 +30,13 @@ pub struct Persisted {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LearntError {
     /// Another version wrote it.
-    #[error("status.learnt is of version {0:?} and this operator reads {VERSION:?}")]
+    #[error("status.learnt has version {0:?}; this operator reads {VERSION:?}")]
     Version(String),
     /// It is not what an operator wrote.
     #[error("status.learnt is damaged: {0}")]
     Damaged(&'static str),
     /// It is what nobody can have learnt.
-    #[error("status.learnt is out of all bounds")]
+    #[error("status.learnt has values out of range")]
     Impossible,
 }
 

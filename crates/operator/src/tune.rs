@@ -28,10 +28,10 @@ impl Tuning {
         {
             match trial.await {
                 Ok(verdict) => {
-                    tracing::info!(model = %verdict.model, law = %verdict.law, "past traffic was replayed");
+                    tracing::info!(model = %verdict.model, law = %verdict.law, "replayed past traffic");
                     self.tuner.settle(verdict, now);
                 }
-                Err(error) => tracing::error!(%error, "past traffic was not replayed"),
+                Err(error) => tracing::error!(%error, "cannot replay past traffic"),
             }
         }
     }

@@ -77,7 +77,7 @@ pub struct OtherPrice {
     pub per_gpu_hour: String,
 }
 
-/// What would be decided in another world.
+/// What would be decided under hypothetical conditions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WhatIfOutcome {

@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn the_knee_lies_below_what_the_steps_could_do_at_most_and_not_far_below() {
-        // 1,000 prompt tokens are 20 ms and 100 further tokens 10 ms of work: with steps of at most 50 ms
+        // 1,000 prompt tokens are 20 ms and 100 output tokens 10 ms of work: with steps of at most 50 ms
         // a fifth of each is the empty step, so 0.8 / 0.03 requests per second at the very most.
         let knee = knee(&speed(), &trace(1000, 101), &objectives(3_000, 50)).unwrap();
         let most = 0.8 / 0.03;

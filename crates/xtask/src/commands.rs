@@ -11,7 +11,7 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 enum Task {
-    /// Check the rules of the house: arrows between crates, sizes, names, documents
+    /// Check the coding guidelines: arrows between crates, sizes, names, documents
     Tidy,
     /// Score the performance model against published measurements
     Accuracy(accuracy::Args),

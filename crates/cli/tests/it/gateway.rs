@@ -109,14 +109,14 @@ impl Running {
 #[test]
 fn connections_are_taken_after_sigterm_for_as_long_as_load_balancers_need() {
     let mut gateway = Running::start("gateway-settles.toml", 600_000);
-    let serves = gateway.says("gateway serves");
+    let serves = gateway.says("gateway is serving");
     let ports = serves.split("127.0.0.1:").skip(1).filter_map(|rest| {
         let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
         digits.parse::<u16>().ok().filter(|port| *port > 0)
     });
     let port = ports.into_iter().next().unwrap_or_else(|| panic!("a port in {serves}"));
     gateway.signal("-TERM");
-    gateway.says("gateway drains");
+    gateway.says("gateway is draining");
     // Longer than the two seconds that once were enough for all.
     for _ in 0..30 {
         TcpStream::connect(("127.0.0.1", port)).expect("it takes connections");
@@ -127,8 +127,8 @@ fn connections_are_taken_after_sigterm_for_as_long_as_load_balancers_need() {
 #[test]
 fn a_person_at_a_terminal_does_not_wait_for_load_balancers() {
     let mut gateway = Running::start("gateway-interrupted.toml", 600_000);
-    gateway.says("gateway serves");
+    gateway.says("gateway is serving");
     gateway.signal("-INT");
-    gateway.says("gateway ends");
+    gateway.says("gateway stopped");
     assert!(gateway.child.wait().expect("it ends").success());
 }

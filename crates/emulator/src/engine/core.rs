@@ -52,7 +52,7 @@ pub(crate) struct Work<'a> {
 pub(crate) enum Refused {
     #[error(transparent)]
     TooLong(#[from] TooLong),
-    #[error("{MOST_INSIDE} requests are inside; hint: come back later")]
+    #[error("{MOST_INSIDE} requests are in flight; hint: retry later")]
     Full,
     #[error("the engine has stopped; hint: send the request to another one")]
     Stopped,

@@ -24,7 +24,7 @@ pub(super) const GARBAGE: &[u8] = b"\x00\xff}{ this is not an event \xfe\n\n";
 
 /// The connection breaks here, because it was asked to or because the engine is gone.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("the answer is cut")]
+#[error("the response was cut off")]
 pub(crate) struct Broken;
 
 /// The body of an answer.

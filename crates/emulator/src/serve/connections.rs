@@ -56,7 +56,7 @@ pub(crate) async fn accept(
 async fn connection(stream: TcpStream, shared: Arc<Shared>, mut phase: watch::Receiver<Phase>) {
     // A token is smaller than a packet and must not wait for the next one.
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "cannot send small packets at once");
+        tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
     let close = Arc::new(Notify::new());
     let service = service_fn(|request| {

@@ -72,7 +72,7 @@ impl<'a> Apart<'a> {
         let hurry = match reply {
             Ok(reply) => {
                 if away {
-                    tracing::info!("collector is back");
+                    tracing::info!("collector recovered");
                 }
                 self.crew.heard_again(came);
                 self.revision = reply.revision;
@@ -83,7 +83,7 @@ impl<'a> Apart<'a> {
             }
             Err(error) => {
                 if !away {
-                    tracing::warn!(%error, "collector is away; engines are chosen by own counts");
+                    tracing::warn!(%error, "collector unreachable; routing uses this gateway's own counts");
                 }
                 self.crew.forget_old(came);
                 false

@@ -34,7 +34,9 @@ const REQUEST: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 pub enum Ended {
     /// The address is not to be had.
-    #[error("cannot listen on {0}: {1}; hint: is another program there? choose another --listen")]
+    #[error(
+        "cannot listen on {0}: {1}; hint: another process may use the port; choose another --listen"
+    )]
     Listen(SocketAddr, std::io::Error),
     /// Engines cannot be looked for.
     #[error(transparent)]
@@ -49,7 +51,7 @@ pub async fn serve(
 ) -> Result<(), Ended> {
     let listener = TcpListener::bind(listen).await.map_err(|error| Ended::Listen(listen, error))?;
     let address = listener.local_addr().unwrap_or(listen);
-    tracing::info!(%address, models = settings.models.len(), "collector listens");
+    tracing::info!(%address, models = settings.models.len(), "collector is listening");
     let (out, listing) = watch::channel(Listing::default());
     let (standing, readiness) =
         (discover::DiscoveryStatus::default(), Readiness::since(Instant::now()));
@@ -158,7 +160,7 @@ async fn connection(stream: TcpStream, room: &Room<'_>) {
         .serve_connection(TokioIo::new(stream), service_fn(answer))
         .await;
     if let Err(error) = served {
-        tracing::debug!(%error, "connection broke");
+        tracing::debug!(%error, "connection lost");
     }
 }
 

@@ -145,7 +145,7 @@ impl Table {
                 let old = |at: Instant| answer.came.duration_since(at) >= super::OLD;
                 if line.load.is_some() && line.heard.is_none_or(old) {
                     let address = answer.address;
-                    tracing::warn!(%address, %error, "engine does not report any more");
+                    tracing::warn!(%address, %error, "engine stopped reporting");
                     line.load = None;
                     self.revision += 1;
                     line.revision = self.revision;
@@ -226,7 +226,7 @@ impl Table {
             tracing::warn!(
                 gateway = name,
                 minutes,
-                "gateway is gone without a word; no cancel is proven for a while"
+                "gateway disappeared; cancellation checks are paused"
             );
             self.gateways.remove(&name);
             self.forget(id);

@@ -105,7 +105,7 @@ impl Verifier {
                     engine,
                     zombies,
                     hint,
-                    "engine ignores cancels; it gets nothing new"
+                    "engine ignores cancellation; no new requests are sent to it"
                 );
                 (self.tell)(VerifierEvent::Quarantined {
                     engine: Arc::clone(&first.name),
@@ -114,10 +114,18 @@ impl Verifier {
             }
             Some(VerifyEvent::Spared) => {
                 let hint = "half of the model's engines are kept away already";
-                tracing::error!(engine, zombies, hint, "engine ignores cancels; it must go on");
+                tracing::error!(
+                    engine,
+                    zombies,
+                    hint,
+                    "engine ignores cancellation; it is the last one and stays in use"
+                );
             }
             Some(VerifyEvent::Released) => {
-                tracing::info!(engine, "engine has no zombies any more; it gets requests again");
+                tracing::info!(
+                    engine,
+                    "engine finished its cancelled requests; it receives requests again"
+                );
                 (self.tell)(VerifierEvent::Released { engine: Arc::clone(&first.name) });
             }
             None => {}

@@ -81,7 +81,7 @@ impl Office for Within<'_> {
                 self.verifier.report(&(self.fleet)(), self.crew.of(address), &seen);
             }
             Err(error) => {
-                tracing::debug!(%address, %error, "engine did not report");
+                tracing::debug!(%address, %error, "engine load page not readable");
                 self.crew.report(address, now, None);
             }
         }
@@ -172,7 +172,11 @@ impl Crew {
             let lost = suspect && self.has_another(fleet, endpoint, now);
             if lost != endpoint.is_lost() {
                 let engine = &*endpoint.name;
-                tracing::warn!(engine, lost, "engine does not answer, or does again");
+                if lost {
+                    tracing::warn!(engine, "engine unreachable; no new requests are sent to it");
+                } else {
+                    tracing::info!(engine, "engine recovered");
+                }
                 endpoint.lose(lost);
             }
         }
@@ -230,7 +234,7 @@ impl Crew {
         }
     }
 
-    /// The engine does not report any more.
+    /// The engine stopped reporting.
     pub(super) fn silence(&mut self, address: SocketAddr) {
         let Some(member) = self.engines.get_mut(&address) else { return };
         member.heard = None;

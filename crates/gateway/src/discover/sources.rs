@@ -219,13 +219,13 @@ impl<'a> Pulse<'a> {
         match (trouble, self.unwell.is_some()) {
             (Some(error), false) => {
                 let (hint, models) = (hint(error), first_names(&self.models));
-                tracing::warn!(watch = self.what, models, %error, hint, "cannot look for engines; the last listing stays");
+                tracing::warn!(watch = self.what, models, %error, hint, "engine discovery failed; keeping the previous list");
                 let (models, error) = (Arc::clone(&self.models), error.to_string());
                 let failing = Failing { models, error, hint };
                 self.unwell = Some(self.standing.note(&self.what, failing));
             }
             (None, true) => {
-                tracing::info!(watch = self.what, "looking for engines works again");
+                tracing::info!(watch = self.what, "engine discovery recovered");
                 self.unwell = None;
             }
             _ => {}

@@ -95,7 +95,7 @@ pub async fn watch(
 }
 
 fn misplaced(model: &ModelSettings, problem: &DiscoveryProblem) -> Failing {
-    tracing::error!(model = model.name, error = %problem, "the model's engines cannot be looked for");
+    tracing::error!(model = model.name, error = %problem, "engine discovery is not possible for this model");
     let models = Arc::new(BTreeSet::from([model.name.clone()]));
     Failing { models, error: problem.to_string(), hint: "mend its place in the settings" }
 }
@@ -149,7 +149,7 @@ async fn confirm(
         Ok(found) if found.is_empty() => return (model, true),
         // The watch is behind, or on its way to say so.
         Ok(_) => {}
-        Err(error) => tracing::warn!(model, %error, "cannot confirm that a model has no engines"),
+        Err(error) => tracing::warn!(model, %error, "cannot confirm that the model has no engines"),
     }
     sleep(ASK_AGAIN).await;
     (model, false)
@@ -188,7 +188,7 @@ impl<'a> Desk<'a> {
         if settled.too_many {
             tracing::error!(
                 limit = ENGINES,
-                "too many engines for a gateway; the last listing stays"
+                "too many engines for one gateway; keeping the previous list"
             );
         }
         self.complain(world, &settled.doubted);
@@ -204,7 +204,7 @@ impl<'a> Desk<'a> {
         for model in doubted.difference(&self.doubted) {
             tracing::warn!(
                 model,
-                "all engines seem gone; they stay until the API server confirms it"
+                "all engines disappeared from discovery; keeping them until the API server confirms it"
             );
         }
         self.doubted.clone_from(doubted);
@@ -213,7 +213,7 @@ impl<'a> Desk<'a> {
         for (model, ports) in &wrong_ports {
             if !self.wrong_ports.contains_key(model) {
                 let hint = "name the port, or give the number on which the engine listens";
-                tracing::warn!(model, ports, hint, "the service has no such port");
+                tracing::warn!(model, ports, hint, "the Service has no such port");
             }
         }
         self.wrong_ports = wrong_ports;

@@ -29,7 +29,7 @@ impl World {
         match change {
             Change::Slices(namespace, step) => {
                 if matches!(step, Step::Done) {
-                    tracing::debug!(namespace, "endpointslices are listed");
+                    tracing::debug!(namespace, "EndpointSlices listed");
                 }
                 self.slices.entry(namespace).or_default().take(step)
             }

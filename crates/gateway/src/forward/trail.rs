@@ -34,7 +34,10 @@ impl Trail {
         let death = Death { engine: endpoint.key, request: self.request, sent, now };
         if shared.suspects.died(key, death) {
             let engine = &*endpoint.name;
-            tracing::warn!(engine, "engines died over a prompt; it is refused for ten minutes");
+            tracing::warn!(
+                engine,
+                "several engines crashed on one prompt; refusing it for ten minutes"
+            );
         }
     }
 

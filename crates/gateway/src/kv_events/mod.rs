@@ -116,7 +116,7 @@ async fn listen(
             let ended = ear.hear(subscriber).await;
             drop(heard);
             let engine = &*ear.endpoint.name;
-            tracing::info!(engine, error = ?ended.err(), "events about the cache ended; trying again");
+            tracing::info!(engine, error = ?ended.err(), "KV cache event stream ended; reconnecting");
             // What came meanwhile is not known.
             ear.horizon.missed();
         }

@@ -58,13 +58,13 @@ pub(super) enum Ended {
     )]
     Incompatible(Protocol),
     /// It said nothing for long.
-    #[error("nothing was heard for {} s", SILENT.as_secs())]
+    #[error("no message for {} s", SILENT.as_secs())]
     Silent,
     /// The connection broke.
-    #[error("the connection broke: {0}")]
+    #[error("connection lost: {0}")]
     Broken(String),
     /// It asks to come again.
-    #[error("it asks to come again")]
+    #[error("the operator asked to reconnect")]
     Again,
 }
 

@@ -140,7 +140,7 @@ impl OperatorLink {
             }
             let text = ended.to_string();
             if !ended.is_usual() && known.as_ref() != Some(&text) {
-                tracing::warn!(error = text, "operator is away; what it said last holds");
+                tracing::warn!(error = text, "operator unreachable; keeping its last directives");
                 known = Some(text);
             }
             tokio::time::sleep(backoff.next(chance.hash_one(number))).await;
@@ -165,7 +165,7 @@ impl OperatorLink {
         state.drained = 0;
         drop(state);
         let drained = self.running.forget_drains();
-        tracing::warn!(drained, "operator was not heard for ten minutes; drain marks lapse");
+        tracing::warn!(drained, "operator unreachable for ten minutes; drain marks expired");
         self.audit.iter().for_each(|audit| audit.ordered(0, "drain marks lapsed"));
     }
 

@@ -68,7 +68,7 @@ impl Standing {
     pub(super) fn welcomed(&self) {
         self.tries[Came::Welcomed.index()].fetch_add(1, Relaxed);
         if !self.here.swap(true, Relaxed) {
-            tracing::info!("operator is there");
+            tracing::info!("connected to the operator");
         }
     }
 

@@ -76,7 +76,7 @@ impl Ordered {
             tracing::warn!(
                 model,
                 hint,
-                "models of several namespaces have this name; none is gone by"
+                "several namespaces have a model of this name; ignoring directives for it"
             );
         }
         *unclear = of_several;

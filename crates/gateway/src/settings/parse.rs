@@ -116,7 +116,7 @@ impl Lines {
     fn syntax(&self, error: &toml::de::Error) -> SettingProblem {
         let line = error.span().map(|span| self.at(span.start));
         let what = error.message().replace('\n', ", ");
-        SettingProblem::new(Code::Unreadable, "", what, "mend the TOML in this line").at(line)
+        SettingProblem::new(Code::Unreadable, "", what, "fix the TOML syntax in this line").at(line)
     }
 }
 
@@ -192,9 +192,9 @@ impl Walk {
     }
 
     fn refuse(&mut self, field: &Field, path: &str, line: usize, value: &DeValue<'_>) {
-        let what = format!("{} is not what this setting takes", shown(value));
+        let what = format!("expected {}, got {}", field.kind.words(), shown(value));
         let problem =
-            SettingProblem::new(Code::BadValue, path, what, format!("give {}", field.kind.words()));
+            SettingProblem::new(Code::BadValue, path, what, "change the value".to_owned());
         self.problems.push(problem.at(Some(line)));
     }
 }
@@ -206,7 +206,7 @@ fn parent(path: &str) -> String {
 /// A value as a message shows it. Never text as it is: somebody may have put a key there.
 fn shown(value: &DeValue<'_>) -> String {
     match value {
-        DeValue::String(text) => format!("a text of {} bytes", text.len()),
+        DeValue::String(text) => format!("a string of {} bytes", text.len()),
         DeValue::Integer(number) => number.to_string(),
         DeValue::Float(number) => number.to_string(),
         DeValue::Boolean(flag) => flag.to_string(),

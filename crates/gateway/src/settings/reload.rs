@@ -116,7 +116,7 @@ pub async fn watch(
         match &change {
             SettingChange::None => continue,
             SettingChange::Good(settings) => {
-                tracing::info!(models = settings.models.len(), "settings taken in");
+                tracing::info!(models = settings.models.len(), "settings reloaded");
                 settings.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
                 if !reload.needs_restart.is_empty() {
                     let settings = reload.needs_restart.join(", ");
@@ -126,7 +126,7 @@ pub async fn watch(
             }
             SettingChange::Bad => {
                 for problem in &reload.problems {
-                    tracing::error!(problem, "settings refused, the last good ones stay in use");
+                    tracing::error!(problem, "invalid settings; keeping the previous ones");
                 }
                 taken(None, reload);
             }

@@ -165,7 +165,7 @@ impl Shadows {
         match thread.spawn(move || desk.run(&receiver)) {
             // Two threads cannot begin: settings come from one place.
             Ok(_) => drop(self.queue.set(sender)),
-            Err(error) => tracing::error!(%error, "shadow policies have no thread"),
+            Err(error) => tracing::error!(%error, "cannot start the thread for shadow policies"),
         }
     }
 }

@@ -76,6 +76,6 @@ pub enum SseError {
         limit: usize,
     },
     /// What came is no stream of events.
-    #[error("the engine sent bytes that are no event stream")]
+    #[error("the engine sent bytes that are not an event stream")]
     Garbage,
 }

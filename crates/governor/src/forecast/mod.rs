@@ -446,8 +446,8 @@ const GRAINS: f64 = 64.0;
 const MOST_GRAINS: u16 = 4_095;
 /// Seconds between two readings that the gains below are stated for.
 const TICK_S: f64 = 15.0;
-/// Noise is followed over a quarter of an hour's readings by a third, and quickly over a minute's:
-/// the larger of the two counts, so that a burst is believed at once and forgotten slowly.
+/// The variance of demand is an exponentially weighted mean with this gain per reading (a time constant of three minutes),
+/// and a quick one (one minute): the larger of the two counts, so that a burst is believed at once and forgotten slowly.
 const NOISE_GAIN: f64 = 1.0 / 12.0;
 const QUICK_NOISE_GAIN: f64 = 0.25;
 const SLOW_NOISE_GAIN: f64 = 0.002;

@@ -76,13 +76,15 @@ pub(crate) enum Refused {
     )]
     Name,
     /// Too many are here.
-    #[error("{GATEWAYS} gateways talk to this operator already; hint: run fewer gateways")]
+    #[error("{GATEWAYS} gateways are connected to this operator already; hint: run fewer gateways")]
     TooMany,
     /// It says too much at once.
     #[error("a message may have {MAX_MODELS} models and {MAX_ENDPOINTS} endpoints")]
     TooMuch,
     /// Another connection speaks under its name.
-    #[error("another connection has said hello as this gateway; hint: give each its own HOSTNAME")]
+    #[error(
+        "another connection uses this gateway's name; hint: give each gateway its own HOSTNAME"
+    )]
     Replaced,
 }
 

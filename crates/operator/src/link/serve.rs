@@ -53,12 +53,11 @@ const WINDOW: u32 = 1 << 20;
 pub enum LinkError {
     /// Everybody could give orders to the operator and read them.
     #[error(
-        "{0} can be reached from outside, and nobody is asked who they are; hint: set a CA or verify \
-         tokens, listen on 127.0.0.1, or say `open = true` if everybody may talk"
+        "{0} is reachable from outside and clients are not authenticated; hint: set a CA or verify tokens, listen on 127.0.0.1, or set `open = true` if every client is trusted"
     )]
     Unguarded(SocketAddr),
     /// A certificate cannot be read, or there is no address.
-    #[error("gateways cannot be listened to: {0}")]
+    #[error("cannot listen for gateways: {0}")]
     Io(#[from] io::Error),
 }
 
@@ -98,7 +97,7 @@ impl GatewayLink {
                         connections.spawn(connection(Arc::clone(&shared), stream, acceptor));
                     }
                     Err(error) => {
-                        tracing::warn!(%error, "a connection of a gateway could not be taken");
+                        tracing::warn!(%error, "cannot accept a gateway's connection");
                         tokio::time::sleep(Duration::from_millis(100)).await;
                     }
                 },
@@ -119,7 +118,7 @@ async fn connection(shared: Arc<Shared>, stream: TcpStream, acceptor: Option<Tls
     let Some(acceptor) = acceptor else { return talk(shared, stream).await };
     match tokio::time::timeout(IDLE, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => talk(shared, stream).await,
-        Ok(Err(error)) => tracing::warn!(%error, "a gateway's certificate is refused"),
+        Ok(Err(error)) => tracing::warn!(%error, "gateway certificate rejected"),
         Err(_) => {}
     }
 }
@@ -166,7 +165,7 @@ impl Shared {
             return Status::unimplemented("there is only flyball.link.v1.Link/Talk").into_http();
         }
         if let Err(refused) = self.auth.admit(request.headers()).await {
-            tracing::warn!(%refused, "a gateway is refused");
+            tracing::warn!(%refused, "gateway rejected");
             return refused.into_http();
         }
         let talk = Talk { link: Arc::clone(&self.link), closing: self.closing.subscribe() };

@@ -89,10 +89,10 @@ impl Conversation {
         let hello =
             hello.ok_or_else(|| Status::invalid_argument("the first message must be a hello"))?;
         let number = link.open(&hello).map_err(|refused| {
-            tracing::warn!(gateway = hello.gateway, %refused, "gateway is refused");
+            tracing::warn!(gateway = hello.gateway, %refused, "gateway rejected");
             status(&refused)
         })?;
-        tracing::info!(gateway = hello.gateway, version = hello.program, "gateway talks");
+        tracing::info!(gateway = hello.gateway, version = hello.program, "gateway connected");
         let mut beat = tokio::time::interval(BEAT);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (orders, now) = (link.orders.subscribe(), Instant::now());
@@ -139,7 +139,7 @@ impl Conversation {
                 // It has hung up. Its last word is kept.
                 Event::Said(Ok(None)) => return None,
                 Event::Said(Err(error)) => {
-                    tracing::info!(gateway = self.gateway, %error, "gateway broke off");
+                    tracing::info!(gateway = self.gateway, %error, "gateway disconnected");
                     return None;
                 }
                 Event::Ordered => return Some(Ok(self.ordered())),

@@ -43,11 +43,11 @@ impl Door {
             match acceptor(&self.files) {
                 Ok(new) => {
                     self.acceptor = new;
-                    tracing::info!("certificates were read again");
+                    tracing::info!("certificates reloaded");
                 }
                 Err(error) => tracing::error!(
                     %error,
-                    "changed certificates cannot be used; those before are used on"
+                    "new certificates are invalid; keeping the previous ones"
                 ),
             }
             self.changed = now;

@@ -23,10 +23,10 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     /// It cannot be reached, or did not answer in time.
-    #[error("Prometheus cannot be reached: {0}")]
+    #[error("Prometheus is unreachable: {0}")]
     Away(String),
     /// It answered something else.
-    #[error("Prometheus answered what cannot be read: {0}")]
+    #[error("cannot parse Prometheus' answer: {0}")]
     Unreadable(String),
 }
 

@@ -67,13 +67,13 @@ fn signals(context: &StatusContext<'_>) -> Said {
             ConditionKind::SignalsFresh,
             Some(false),
             Reason::SignalsStale,
-            format!("{}; nothing is given back meanwhile", bad.join(", ")),
+            format!("{}; scale-down paused", bad.join(", ")),
         ),
         Freshness::Missing => one(
             ConditionKind::SignalsFresh,
             Some(false),
             Reason::SignalsMissing,
-            format!("{}; nothing is given back meanwhile", bad.join(", ")),
+            format!("{}; scale-down paused", bad.join(", ")),
         ),
     }
 }

@@ -21,16 +21,16 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub enum TellError {
     /// The API server said no.
-    #[error("the status of {0} is refused: {1}")]
+    #[error("the API server rejected the status of {0}: {1}")]
     Refused(String, String),
     /// The API server cannot be reached.
-    #[error("the status of {0} cannot be written: {1}")]
+    #[error("cannot write the status of {0}: {1}")]
     Away(String, String),
     /// Something changed since the look.
-    #[error("{0} changed meanwhile; its status waits for the next look")]
+    #[error("{0} changed meanwhile; its status is written at the next reconcile")]
     Moved(String),
     /// Another operator may lead by now.
-    #[error("the status of {0} is for another operator to write")]
+    #[error("the status of {0} belongs to another operator")]
     NotLeading(String),
     /// The API server did not answer.
     #[error("the status of {0} was not written in time")]
@@ -111,7 +111,7 @@ impl Teller {
         match self.fence.within(TIMEOUT, self.events.publish(&event, &place)).await {
             // Whoever leads then tells of its own decisions.
             Ok(Ok(())) | Err(Unwritten::NotLeading) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "an event cannot be written"),
+            Ok(Err(error)) => tracing::warn!(%error, "cannot write an event"),
             Err(Unwritten::Late) => tracing::warn!("an event was not written in time"),
         }
     }

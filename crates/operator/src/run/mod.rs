@@ -36,7 +36,7 @@ const AT_ONCE: usize = 16;
 #[derive(Debug, thiserror::Error)]
 pub enum OperatorError {
     /// There is no cluster.
-    #[error("there is no cluster to look after: {0}; hint: run in a pod, or set KUBECONFIG")]
+    #[error("no Kubernetes cluster found: {0}; hint: run in a pod, or set KUBECONFIG")]
     NoCluster(String),
     /// An address cannot be listened on, or there is no runtime.
     #[error("{what}: {source}")]
@@ -105,9 +105,10 @@ pub async fn run(
         learnt_written: BTreeMap::new(),
         settings,
     };
-    let mut end = signal(SignalKind::terminate()).map_err(start("signals cannot be heard"))?;
+    let mut end =
+        signal(SignalKind::terminate()).map_err(start("cannot install signal handlers"))?;
     let mut interrupt =
-        signal(SignalKind::interrupt()).map_err(start("signals cannot be heard"))?;
+        signal(SignalKind::interrupt()).map_err(start("cannot install signal handlers"))?;
     tokio::select! {
         () = operator.live() => {}
         Ok(problem) = talking => return Err(problem),
@@ -148,7 +149,7 @@ impl Operator {
     async fn live(&mut self) {
         self.watches.listed().await;
         self.state.is_ready();
-        tracing::info!(tick_seconds = self.settings.tick_seconds, "operator looks after models");
+        tracing::info!(tick_seconds = self.settings.tick_seconds, "operator is running");
         let tick = Duration::from_secs(u64::from(self.settings.tick_seconds));
         let mut ticks = tokio::time::interval(tick);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

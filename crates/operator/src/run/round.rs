@@ -99,7 +99,7 @@ impl Operator {
                 }
                 Err(error) => {
                     signals.in_flight.asked(InFlightCounts::Away);
-                    tracing::warn!(%error, "no series; nothing is given back meanwhile");
+                    tracing::warn!(%error, "Prometheus query failed; scale-down paused");
                     self.board.change(|shown| shown.failed("observe", "away"));
                 }
             }
@@ -117,14 +117,14 @@ impl Operator {
         made: &[(ModelId, Write)],
     ) {
         if let Err(error) = self.link.tell(build::orders(facts, seen, decision, made)) {
-            tracing::error!(%error, "gateways were not told");
+            tracing::error!(%error, "cannot send directives to gateways");
         }
     }
 
     /// Says of which models all has to be learnt again. Whoever does not lead would say so at every look.
     fn note_unread(&self, unread: &[(ModelId, LearntError)], leads: bool) {
         for (model, error) in unread.iter().filter(|_| leads) {
-            tracing::warn!(%model, %error, "what was learnt is ignored and learnt again");
+            tracing::warn!(%model, %error, "ignoring status.learnt; learning starts anew");
             self.board.change(|shown| shown.failed("restore", "refused"));
         }
     }
@@ -171,7 +171,7 @@ impl Operator {
             }
         });
         let Some(error) = &done.failed else {
-            tracing::info!(%model, writes = done.made, "carried out");
+            tracing::info!(%model, writes = done.made, "decision applied");
             return;
         };
         if matches!(error, ApplyError::BeyondStandard { .. }) {
@@ -181,9 +181,9 @@ impl Operator {
         self.board.change(|shown| shown.failed("apply", error.name()));
         match error.retry() {
             Retry::NextTick => {
-                tracing::warn!(%model, writes, %error, "not carried out; the next look tries again")
+                tracing::warn!(%model, writes, %error, "decision not applied; retrying at the next reconcile")
             }
-            Retry::Never => tracing::error!(%model, writes, %error, "not carried out"),
+            Retry::Never => tracing::error!(%model, writes, %error, "decision not applied"),
         }
     }
 }

@@ -114,7 +114,9 @@ impl Operator {
                 }
             });
         if self.fence.may_write(Instant::now()) && timeout(HAND_OVER, told).await.is_err() {
-            tracing::warn!("not all that was learnt was written; the rest is learnt again");
+            tracing::warn!(
+                "status.learnt was written in part; the rest is learnt again after a restart"
+            );
         }
     }
 
@@ -138,9 +140,9 @@ impl Operator {
 
     fn not_told(&self, error: &TellError) {
         if matches!(error, TellError::Moved(_) | TellError::NotLeading(_)) {
-            tracing::debug!(%error, "nothing was told");
+            tracing::debug!(%error, "cannot publish the status");
         } else {
-            tracing::warn!(%error, "nothing was told");
+            tracing::warn!(%error, "cannot publish the status");
         }
         self.board.change(|shown| shown.failed("report", error.name()));
     }

@@ -20,9 +20,9 @@ pub enum ConfigError {
     NotJson(String),
     #[error("it is not a JSON object")]
     NotAnObject,
-    #[error("it has no `model_type`")]
+    #[error("`model_type` is missing")]
     NoFamily,
-    #[error("`{0}` is not a family of models that this version knows")]
+    #[error("model family `{0}` is not supported by this version")]
     UnknownFamily(String),
     #[error("`{0}` is missing or not a whole number")]
     Missing(String),
@@ -32,7 +32,7 @@ pub enum ConfigError {
     Contradiction { key: String, value: u64, with: String },
     #[error("{0} are not modelled yet")]
     NotModelled(String),
-    #[error("weights stored as `{0}` are not understood")]
+    #[error("weight format `{0}` is not supported")]
     UnknownFormat(String),
 }
 

@@ -234,7 +234,7 @@ fn every_shipped_model_is_held_against_a_published_count() {
     };
     let left: Vec<&str> = crate::models::names().filter(|name| !listed(name)).collect();
     // Stored otherwise than one above; of the same shape as one above; or counted by the maker with
-    // layers that predict further tokens.
+    // layers that predict output tokens.
     assert_eq!(
         left,
         [

@@ -90,7 +90,7 @@ fn refusal(text: &str) -> String {
 fn what_is_not_known_is_refused_by_name() {
     assert!(refusal("{").starts_with("it is not JSON"));
     assert_eq!(refusal("[]"), "it is not a JSON object");
-    assert_eq!(refusal("{}"), "it has no `model_type`");
+    assert_eq!(refusal("{}"), "`model_type` is missing");
     let mamba = r#"{"model_type": "llama", "ssm_state_size": 128, "hidden_size": 64,
         "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 100, "intermediate_size": 128}"#;
     assert_eq!(refusal(mamba), "Mamba layers are not modelled yet");

@@ -55,7 +55,7 @@ pub struct Catalog {
 
 /// No accelerator has this name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("no accelerator is called `{name}`")]
+#[error("unknown accelerator `{name}`")]
 pub struct UnknownAccelerator {
     pub name: String,
     /// Ids that may have been meant, likeliest first; often empty.

@@ -23,7 +23,7 @@ pub(super) struct Answer {
 pub(super) enum Failed {
     #[error("no connection")]
     Connect,
-    #[error("connection broke")]
+    #[error("connection lost")]
     Broken,
     #[error("status {0}")]
     Status(u16),

@@ -19,7 +19,7 @@ pub(super) struct Answer {
 /// is a matter of numbers that are too far apart.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error(
-    "the linear program of the clairvoyant was not solved: {0}\n\nhint: give prices and work in units of similar size"
+    "cannot solve the clairvoyant's linear program: {0}\n\nhint: give prices and work in units of similar size"
 )]
 pub struct Unsolved(String);
 

@@ -152,7 +152,7 @@ pub struct EngineTally {
 /// Why a request was not taken: prompt and answer are longer than the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a request of {tokens} tokens does not fit into a cache of {room}; hint: more cache, or a shorter request"
+    "a request of {tokens} tokens does not fit into a cache of {room} tokens; hint: enlarge the cache or shorten the request"
 )]
 pub struct TooLong {
     /// Prompt and answer.

@@ -110,7 +110,7 @@ pub enum NetworkAction {
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub enum BadScript {
     /// Not TOML of this form.
-    #[error("the fault script cannot be read: {0}")]
+    #[error("cannot read the fault script: {0}")]
     Form(String),
     /// A number out of range.
     #[error("rule {rule} of the fault script: {what}")]

@@ -193,7 +193,7 @@ metrics! {
     GatewayModelEngines, Gateway, Gauge, Count, "flyball_gateway_model_engines", ["model", "state"],
         "Engines of a model by state, as flyball_gateway_engines has them";
     GatewayDiscoveryFailing, Gateway, Gauge, Count, "flyball_gateway_model_discovery_failing", ["model"],
-        "1 while the model's engines cannot be looked for; the log and /state say why and what to do";
+        "1 while engine discovery is not possible for this model; the log and /state say why and what to do";
     GatewayHedgesWon, Gateway, Counter, Count, "flyball_gateway_hedges_won_total", [],
         "Hedged requests whose answer came from the second engine";
     GatewayCachesHeard, Gateway, Gauge, Count, "flyball_gateway_caches_heard", [],

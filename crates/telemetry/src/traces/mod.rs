@@ -92,7 +92,7 @@ pub enum Value {
 #[derive(Debug, Error)]
 pub enum TraceError {
     /// Not an address of a receiver.
-    #[error("`{0}` is no address of an OTLP receiver; say for example http://127.0.0.1:4317")]
+    #[error("`{0}` is not an OTLP address; hint: use for example http://127.0.0.1:4317")]
     BadAddress(String),
     /// The thread did not start.
     #[error("cannot start the thread that sends spans: {0}")]
@@ -227,8 +227,8 @@ impl Sender {
         };
         // Said once per change, not once per batch.
         match (&error, self.reachable) {
-            (Some(error), true) => tracing::warn!(error, "spans cannot be sent"),
-            (None, false) => tracing::info!("spans are sent again"),
+            (Some(error), true) => tracing::warn!(error, "cannot send spans"),
+            (None, false) => tracing::info!("sending spans recovered"),
             _ => {}
         }
         self.reachable = error.is_none();

@@ -188,7 +188,7 @@ fn held_up() -> Vec<Panel> {
         ),
         lines(
             "Signals in doubt",
-            "Models of which a signal is stale or missing. Nothing of theirs is given back meanwhile.",
+            "Models with a stale or missing signal. Their scale-down is paused.",
             "short",
             [(
                 format!(

@@ -91,7 +91,7 @@ fn requests() -> Vec<Panel> {
             [(quantile("0.95", "gen_ai_server_time_to_first_token_seconds", "gen_ai_request_model"), "{{gen_ai_request_model}}")],
         ),
         lines(
-            "Time per further token, p95",
+            "Time per output token, p95",
             "How fast answers flow once they have begun.",
             "s",
             [(quantile("0.95", "gen_ai_server_time_per_output_token_seconds", "gen_ai_request_model"), "{{gen_ai_request_model}}")],

@@ -26,7 +26,7 @@ pub(crate) struct Backtest {
     /// Time to the first token that a request must stay inside.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::commands) ttft_seconds: Option<f64>,
-    /// Mean time per further token that a request must stay inside.
+    /// Mean time per output token that a request must stay inside.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::commands) tpot_seconds: Option<f64>,
     /// Accelerators that the models share; absent if there are as many as anybody asks for.
@@ -99,7 +99,7 @@ pub(crate) struct PolicyView {
     /// 99th percentile of the time to the first token, of the worst model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::commands) ttft_p99_seconds: Option<Spread>,
-    /// 99th percentile of the mean time per further token of a request, of the worst model; absent where traffic is
+    /// 99th percentile of the mean time per output token of a request, of the worst model; absent where traffic is
     /// replayed as rates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::commands) tpot_p99_seconds: Option<Spread>,

@@ -114,7 +114,7 @@ pub(crate) struct ReplayArgs {
     #[arg(default_value = "3s", value_parser = time_above_zero)]
     pub(super) ttft: Duration,
 
-    /// Time per further token that a request must stay inside
+    /// Mean time per output token (TPOT) that a request must stay inside
     #[arg(long, value_name = "TIME", env = "FLYBALL_BACKTEST_TPOT", hide_env_values = true)]
     #[arg(default_value = "100ms", value_parser = time_above_zero)]
     pub(super) tpot: Duration,
@@ -162,7 +162,7 @@ pub(crate) struct ReplayArgs {
     #[arg(default_value = "auto")]
     pub(super) method: Method,
 
-    /// Replays of each policy, each with its own chance
+    /// Replays of each policy, each with its own random seed
     #[arg(long, value_name = "N", env = "FLYBALL_BACKTEST_SEEDS", hide_env_values = true)]
     #[arg(default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub(super) seeds: u64,

@@ -142,7 +142,7 @@ impl Ground {
             Method::Requests => {
                 Err(Failure::new(Exit::Usage, "single requests cannot be replayed here")
                     .because("that needs traffic with single requests, and --gpu for the engine")
-                    .hint("leave --method away, or add --gpu h100")
+                    .hint("remove --method, or add --gpu h100")
                     .code(FailureCode::ReplicaCapacity))
             }
         }
@@ -442,7 +442,7 @@ fn identity(name: &str, others: &[Subject]) -> Result<ModelId, Failure> {
 }
 
 fn nothing_said(model: &str) -> Failure {
-    Failure::new(Exit::Usage, format!("nobody says what a replica of {model} carries"))
+    Failure::new(Exit::Usage, format!("the capacity of a replica of {model} is unknown"))
         .hint("add --per-replica 1.4rps if you measured it, or --gpu h100 --tp 4 to predict it")
         .code(FailureCode::ReplicaCapacity)
 }

@@ -74,7 +74,7 @@ impl Gateways {
 
 fn nobody(asked: &[Asked]) -> Failure {
     let said = |one: &Asked| format!("{}: {}", one.url, one.problem.as_deref().unwrap_or_default());
-    let failure = Failure::new(Exit::Unknown, "no gateway tells its state")
+    let failure = Failure::new(Exit::Unknown, "cannot reach any gateway's admin API")
         .code(FailureCode::GatewayState)
         .hint("--gateway names the admin address of a gateway; flyball explain FLY-806");
     match asked {

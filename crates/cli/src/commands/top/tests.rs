@@ -170,7 +170,7 @@ fn the_live_screen() {
     }
     insta::assert_snapshot!("live_filter", drawn(&mut screen, &top, None, (110, 30)));
     press(&mut screen, KeyCode::Esc);
-    let failure = Failure::new(Exit::Unknown, "no gateway tells its state");
+    let failure = Failure::new(Exit::Unknown, "cannot reach any gateway's admin API");
     insta::assert_snapshot!("live_small", drawn(&mut screen, &top, Some(&failure), (80, 14)));
     assert_eq!(press(&mut screen, KeyCode::Char('q')), Then::End);
 }

@@ -9,7 +9,7 @@ use crate::moment::clock_and_age;
 use crate::output::document::{Below, Block, Column, Row, Table};
 use crate::output::{Answer, Detail, Document, Exit, plural};
 
-/// What would be decided in another world.
+/// What would be decided under hypothetical conditions.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct WhatIf {

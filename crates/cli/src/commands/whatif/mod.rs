@@ -1,4 +1,4 @@
-//! `flyball whatif` and `flyball diff`: what the planner would do in another world.
+//! `flyball whatif` and `flyball diff`: what would be decided under hypothetical conditions.
 //!
 //! The operator imagines it; here questions are put (`parse`, `file`) and answers shown (`answer`).
 

@@ -17,10 +17,10 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// It is not of the form that is written.
-    #[error("it is not a line of readings: {0}")]
+    #[error("not a line of readings: {0}")]
     Form(#[from] serde_json::Error),
     /// It has what cannot be.
-    #[error("it has {0}, which cannot be")]
+    #[error("impossible value: {0}")]
     Value(String),
 }
 
@@ -60,7 +60,7 @@ impl Recorder {
                 line.push('\n');
                 self.written += line.len() as u64;
                 if self.written > self.most {
-                    tracing::warn!(path = %self.path.display(), "the file of readings is full");
+                    tracing::warn!(path = %self.path.display(), "readings file is full; recording stopped");
                     self.file = None;
                     return;
                 }
@@ -69,7 +69,7 @@ impl Recorder {
             Err(error) => Err(error.into()),
         };
         if let Err(error) = written {
-            tracing::warn!(path = %self.path.display(), %error, "readings are not written");
+            tracing::warn!(path = %self.path.display(), %error, "cannot write readings");
             self.file = None;
         }
     }

@@ -60,7 +60,7 @@ fn table(report: &Value, of: &str) -> String {
          | | simulator | emulator | apart |\n|---|---|---|---|\n",
         report["requests"], report["failed"]
     );
-    for (quantity, title) in [("ttft", "Time to first token"), ("itl", "Time per further token")] {
+    for (quantity, title) in [("ttft", "Time to first token"), ("itl", "Time per output token")] {
         let one = &report[quantity];
         for name in ["mean", "p50", "p90", "p99"] {
             let number = |kind: &str| one[kind][name].as_f64().unwrap_or(f64::NAN);
