@@ -31,7 +31,7 @@ pub(crate) struct Chosen {
 }
 
 /// What is asked for each time that an engine is chosen for a request.
-pub(crate) struct Wish<'a> {
+pub(crate) struct RoutingQuery<'a> {
     model: &'a FleetModel,
     policy: RoutingPolicy,
     prefixes: &'a [u64],
@@ -43,7 +43,7 @@ pub(crate) struct Wish<'a> {
     key: u64,
 }
 
-impl<'a> Wish<'a> {
+impl<'a> RoutingQuery<'a> {
     /// Of this request; it is remembered as seen.
     pub(crate) fn new(
         model: &'a FleetModel,

@@ -5,7 +5,7 @@
 //! removing at random killed running work in most rivals (kubernetes/kubernetes#45509,
 //! ray-project/ray#43034, knative/serving#13075).
 //!
-//! Those that do not serve although they should are made up for by others (`Lane::spare`), and go
+//! Those that do not serve although they should are made up for by others (`VariantState::spare`), and go
 //! when enough serve; those that cannot be made up for are replaced one by one.
 
 use crate::memory::VariantMemory;

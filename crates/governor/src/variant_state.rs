@@ -263,6 +263,6 @@ pub(crate) const fn replicas(count: u32) -> Replicas {
     Replicas::new(count)
 }
 
-/// The purchases in the order of [`Lane::offers`].
+/// The purchases in the order of [`VariantState::offers`].
 pub(crate) const PURCHASES: [Purchase; 3] =
     [Purchase::Reserved, Purchase::OnDemand, Purchase::Spot];

@@ -79,7 +79,7 @@ pub(crate) fn read(form: Form, body: &[u8], defaults: &Defaults) -> Result<Asked
         stream: flag(&value, "stream")?,
         include_usage: usage.as_bool().unwrap_or(false),
         inputs,
-        embedding: embeddings::Wish::read(&value)?,
+        embedding: embeddings::EmbeddingOptions::read(&value)?,
     })
 }
 

@@ -20,13 +20,13 @@ pub(crate) type Input = u64;
 
 /// How the vectors are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wish {
+pub(crate) struct EmbeddingOptions {
     dimensions: u32,
     /// As text of bytes and not as numbers.
     base64: bool,
 }
 
-impl Wish {
+impl EmbeddingOptions {
     pub(super) fn read(value: &Value) -> Result<Self, Problem> {
         let dimensions = ask::number(value, "dimensions")?.unwrap_or(DIMENSIONS);
         if !(1..=MOST_DIMENSIONS).contains(&dimensions) {
@@ -58,13 +58,18 @@ pub(super) fn inputs(value: &Value, block_tokens: u32) -> Result<Vec<Input>, Pro
 }
 
 /// The answer.
-pub(crate) fn whole(answer: &Answer, inputs: &[Input], wish: Wish, usage: Usage) -> String {
+pub(crate) fn whole(
+    answer: &Answer,
+    inputs: &[Input],
+    options: EmbeddingOptions,
+    usage: Usage,
+) -> String {
     let data: Vec<Value> = inputs
         .iter()
         .enumerate()
         .map(|(index, input)| {
-            let vector = words::vector(*input, wish.dimensions);
-            let vector = if wish.base64 {
+            let vector = words::vector(*input, options.dimensions);
+            let vector = if options.base64 {
                 let bytes: Vec<u8> = vector.iter().flat_map(|x| x.to_le_bytes()).collect();
                 json!(STANDARD.encode(bytes))
             } else {

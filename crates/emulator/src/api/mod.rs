@@ -37,7 +37,7 @@ pub(crate) struct Asked {
     /// Whether the stream shall end with the usage.
     pub(crate) include_usage: bool,
     pub(crate) inputs: Vec<embeddings::Input>,
-    pub(crate) embedding: embeddings::Wish,
+    pub(crate) embedding: embeddings::EmbeddingOptions,
 }
 
 /// Who answers what: the same in every piece of an answer.

@@ -1,6 +1,6 @@
 //! Whether requests may come, as far as engines are looked for.
 //!
-//! Readiness is about what is served, not about what the settings wish for: a model whose engines cannot
+//! Readiness is about what is served, not about what the settings ask for: a model whose engines cannot
 //! be looked for is refused by itself and named, and never makes the gateway unready. So Envoy does it:
 //! a cluster that is new warms, and the others serve on.
 

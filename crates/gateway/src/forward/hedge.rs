@@ -10,7 +10,7 @@ use super::trail::Trail;
 use super::{Waiting, flight, note};
 use crate::accept::Worker;
 use crate::admit::Turn;
-use crate::choose::{Chosen, Wish};
+use crate::choose::{Chosen, RoutingQuery};
 use crate::fleet::{FleetModel, Flight};
 use std::pin::pin;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl Budget {
 pub(super) struct Race<'a> {
     pub(super) worker: &'a Arc<Worker>,
     pub(super) model: &'a FleetModel,
-    pub(super) wish: &'a Wish<'a>,
+    pub(super) query: &'a RoutingQuery<'a>,
     pub(super) prepared: &'a Prepared<'a>,
     pub(super) stream: bool,
     /// Whether a second engine may be asked at all.
@@ -151,7 +151,7 @@ impl<'a> Race<'a> {
         if let Some(turn) = self.turn {
             turn.begun(chosen.to_read);
         }
-        let tokens = self.wish.unread(&chosen.endpoint, since) + self.wish.to_write(self.stream);
+        let tokens = self.query.unread(&chosen.endpoint, since) + self.query.to_write(self.stream);
         Runner { waiting, since, tokens }
     }
 
@@ -162,8 +162,8 @@ impl<'a> Race<'a> {
 
     /// Another engine, paid for.
     fn second(&self, chosen: &Chosen) -> Option<Chosen> {
-        let second = self.wish.second(chosen, self.worker.shared.time())?;
-        self.worker.shared.recovered.budget.spend(self.wish.prompt()).then_some(second)
+        let second = self.query.second(chosen, self.worker.shared.time())?;
+        self.worker.shared.recovered.budget.spend(self.query.prompt()).then_some(second)
     }
 
     /// One of them has begun or failed.

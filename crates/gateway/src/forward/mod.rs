@@ -25,7 +25,7 @@ pub(crate) use trail::Trail;
 
 use crate::accept::Worker;
 use crate::answer::{Payload, Problem};
-use crate::choose::{Chosen, Wish};
+use crate::choose::{Chosen, RoutingQuery};
 use crate::fleet::{FleetEndpoint, FleetModel, Flight};
 use crate::kept;
 use crate::names::REQUEST_ID;
@@ -64,8 +64,8 @@ pub(crate) async fn forward(
         let live = worker.shared.live();
         (live.timeouts, live.recovery, live.policy(&job.model.name))
     };
-    let wish = Wish::new(&job.model, policy, &job.scanned, worker.next_number());
-    worker.shared.recovered.budget.earn(wish.prompt(), recovery.hedge_per_thousand);
+    let query = RoutingQuery::new(&job.model, policy, &job.scanned, worker.next_number());
+    worker.shared.recovered.budget.earn(query.prompt(), recovery.hedge_per_thousand);
     let traceparent = record.traceparent_onward();
     let trail = Arc::clone(record.trail.get_or_insert_default());
     let may_hedge = may_hedge(worker, &record, &trail, recovery);
@@ -74,12 +74,12 @@ pub(crate) async fn forward(
     let mut problem = Problem::NoEndpoint;
     loop {
         let now = worker.shared.time();
-        let Some(chosen) = wish.choose(&tried, now, record.turn.as_ref()) else {
+        let Some(chosen) = query.choose(&tried, now, record.turn.as_ref()) else {
             return Err((problem, record));
         };
         if record.chosen.is_none() {
             let (name, engine) = (&job.model.name, chosen.endpoint.key);
-            record.followed = worker.shared.shadows.arrived(name, &wish.arrival(), engine);
+            record.followed = worker.shared.shadows.arrived(name, &query.arrival(), engine);
         }
         trail.goes_on();
         record.chosen = record.chosen.or_else(|| Some(record.age_at(now.at)));
@@ -98,7 +98,7 @@ pub(crate) async fn forward(
         let race = Race {
             worker,
             model: &job.model,
-            wish: &wish,
+            query: &query,
             prepared: &prepared,
             stream: job.scanned.stream,
             may_hedge: may_hedge && record.retries == 0,
@@ -110,7 +110,7 @@ pub(crate) async fn forward(
         if let Some(second) = second {
             tried.push(second.endpoint.slot);
             if second_won {
-                wish.went_to(&second, worker.shared.now());
+                query.went_to(&second, worker.shared.now());
                 record.sent_to(&second);
             }
         }

@@ -209,10 +209,10 @@ fn quotes_and_brackets(window: &[u8; WINDOW]) -> u64 {
 
 #[inline(always)]
 fn mask(window: &[u8; WINDOW], matches: impl Fn(u8x16) -> u8x16) -> u64 {
-    let (lanes, _) = window.as_chunks::<16>();
+    let (chunks, _) = window.as_chunks::<16>();
     let mut bits = 0;
-    for (index, lane) in lanes.iter().enumerate() {
-        bits |= u64::from(matches(u8x16::new(*lane)).to_bitmask()) << (16 * index);
+    for (index, chunk) in chunks.iter().enumerate() {
+        bits |= u64::from(matches(u8x16::new(*chunk)).to_bitmask()) << (16 * index);
     }
     bits
 }

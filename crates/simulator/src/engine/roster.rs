@@ -5,7 +5,7 @@ use super::holding::Holding;
 use std::collections::BTreeMap;
 
 /// The place of a request; places are used again.
-pub(super) type Seat = u32;
+pub(super) type Slot = u32;
 
 /// Where a request is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,17 +65,17 @@ impl Member {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Roster {
     members: Vec<Member>,
-    spare: Vec<Seat>,
-    by_id: BTreeMap<u64, Seat>,
+    spare: Vec<Slot>,
+    by_id: BTreeMap<u64, Slot>,
 }
 
 impl Roster {
-    pub(super) fn enter(&mut self, id: u64, arrival: &Arrival<'_>, names: &[u64]) -> Seat {
-        let seat = self.spare.pop().unwrap_or_else(|| {
+    pub(super) fn enter(&mut self, id: u64, arrival: &Arrival<'_>, names: &[u64]) -> Slot {
+        let slot = self.spare.pop().unwrap_or_else(|| {
             self.members.push(Member::default());
-            self.members.len() as Seat - 1
+            self.members.len() as Slot - 1
         });
-        let member = &mut self.members[seat as usize];
+        let member = &mut self.members[slot as usize];
         member.id = id;
         member.state = State::Waiting;
         member.prompt = arrival.prompt.max(1);
@@ -83,30 +83,30 @@ impl Roster {
         member.emitted = 0;
         member.computed = 0;
         member.holding.reset(names, arrival.name_tokens);
-        self.by_id.insert(id, seat);
-        seat
+        self.by_id.insert(id, slot);
+        slot
     }
 
-    /// The request has ended and cannot be found any more; its seat is still taken.
-    pub(super) fn strike(&mut self, seat: Seat) {
-        self.by_id.remove(&self.members[seat as usize].id);
+    /// The request has ended and cannot be found any more; its slot is still taken.
+    pub(super) fn strike(&mut self, slot: Slot) {
+        self.by_id.remove(&self.members[slot as usize].id);
     }
 
-    pub(super) fn leave(&mut self, seat: Seat) {
-        self.members[seat as usize].state = State::Gone;
-        self.spare.push(seat);
+    pub(super) fn leave(&mut self, slot: Slot) {
+        self.members[slot as usize].state = State::Gone;
+        self.spare.push(slot);
     }
 
-    pub(super) fn seat(&self, id: u64) -> Option<Seat> {
+    pub(super) fn slot(&self, id: u64) -> Option<Slot> {
         self.by_id.get(&id).copied()
     }
 
-    pub(super) fn get(&self, seat: Seat) -> &Member {
-        &self.members[seat as usize]
+    pub(super) fn get(&self, slot: Slot) -> &Member {
+        &self.members[slot as usize]
     }
 
-    pub(super) fn get_mut(&mut self, seat: Seat) -> &mut Member {
-        &mut self.members[seat as usize]
+    pub(super) fn get_mut(&mut self, slot: Slot) -> &mut Member {
+        &mut self.members[slot as usize]
     }
 
     /// Numbers of all requests that have not ended.

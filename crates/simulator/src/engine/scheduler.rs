@@ -5,7 +5,7 @@
 //! their length.
 
 use super::blocks::{BlockChange, Pool};
-use super::roster::{Member, Roster, Seat, State};
+use super::roster::{Member, Roster, Slot, State};
 use super::{Arrival, EngineSettings, EngineTally, Event, SimulatedLoad, TooLong, What};
 use crate::seconds::Seconds;
 use flyball_perf::serving::batch::Batch;
@@ -19,9 +19,9 @@ pub struct Scheduler {
     pool: Pool,
     roster: Roster,
     /// In order of admission. All decode, but those that leave and perhaps the last.
-    running: Vec<Seat>,
-    /// May hold seats of requests that are gone.
-    waiting: VecDeque<Seat>,
+    running: Vec<Slot>,
+    /// May hold slots of requests that are gone.
+    waiting: VecDeque<Slot>,
     waiting_count: u32,
     waiting_tokens: u64,
     /// Number of the next step, or of the one under way.
@@ -31,14 +31,14 @@ pub struct Scheduler {
     /// Decoding requests by the step, modulo the block, in which they need a new block.
     needs: Vec<u32>,
     /// The step whose end is the end of a request, and the turn that says whether it still is.
-    ends: BinaryHeap<Reverse<(u64, u64, Seat)>>,
+    ends: BinaryHeap<Reverse<(u64, u64, Slot)>>,
     /// Turns to decode that were given.
     turns: u64,
     /// The one request whose prompt was cut by the budget; the last of those that run.
-    partial: Option<Seat>,
+    partial: Option<Slot>,
     /// Whose prompt this step completes.
-    completing: Vec<Seat>,
-    leaving: Vec<Seat>,
+    completing: Vec<Slot>,
+    leaving: Vec<Slot>,
     batch: Batch,
     /// Whether the step changes who runs, so that the next one may differ.
     changing: bool,
@@ -88,28 +88,28 @@ impl Scheduler {
     /// A request waits. It must fit.
     pub fn queue(&mut self, id: u64, arrival: &Arrival<'_>) {
         let names = if self.settings.prefix_caching { arrival.names } else { &[] };
-        let seat = self.roster.enter(id, arrival, names);
-        self.waiting.push_back(seat);
+        let slot = self.roster.enter(id, arrival, names);
+        self.waiting.push_back(slot);
         self.waiting_count += 1;
-        self.waiting_tokens += u64::from(self.roster.get(seat).prompt);
+        self.waiting_tokens += u64::from(self.roster.get(slot).prompt);
     }
 
     /// A client has hung up. Nothing happens if its request has ended.
     pub fn abort(&mut self, id: u64, now: Seconds, sink: &mut impl FnMut(Event)) {
-        let Some(seat) = self.roster.seat(id) else { return };
-        match self.roster.get(seat).state {
+        let Some(slot) = self.roster.slot(id) else { return };
+        match self.roster.get(slot).state {
             State::Waiting => {
                 self.waiting_count -= 1;
-                self.waiting_tokens -= u64::from(self.roster.get(seat).target());
-                self.roster.get_mut(seat).state = State::Gone;
+                self.waiting_tokens -= u64::from(self.roster.get(slot).target());
+                self.roster.get_mut(slot).state = State::Gone;
             }
             State::Prefilling | State::Decoding => {
-                self.stop(seat);
-                self.unseat(seat);
+                self.stop(slot);
+                self.unseat(slot);
             }
             State::Leaving | State::Gone => return,
         }
-        self.roster.strike(seat);
+        self.roster.strike(slot);
         sink(Event { id, at: now, what: What::Aborted });
     }
 
@@ -126,14 +126,14 @@ impl Scheduler {
             Batch { decodes: self.decodes as f64, cached: self.cached as f64, ..Batch::default() };
         let mut budget = self.settings.token_budget - self.decodes as u32;
         self.changing = preempted || self.partial.is_some();
-        if let Some(seat) = self.partial {
-            let member = self.roster.get(seat);
+        if let Some(slot) = self.partial {
+            let member = self.roster.get(slot);
             let chunk = budget.min(member.target() - member.computed);
             if self.blocks_for(member, chunk) <= self.pool.free() {
                 budget -= chunk;
-                self.compute(seat, chunk);
+                self.compute(slot, chunk);
             } else {
-                self.preempt(seat, now, sink);
+                self.preempt(slot, now, sink);
                 preempted = true;
             }
         }
@@ -155,13 +155,13 @@ impl Scheduler {
         self.cached += self.decodes * steps;
         self.tally.steps += steps;
         self.tally.generated += self.decodes * steps + self.completing.len() as u64;
-        while let Some(&Reverse((end, turn, seat))) = self.ends.peek() {
+        while let Some(&Reverse((end, turn, slot))) = self.ends.peek() {
             if end >= self.step {
                 break;
             }
             self.ends.pop();
-            if self.roster.get(seat).turn == turn {
-                self.finish(seat, now, sink);
+            if self.roster.get(slot).turn == turn {
+                self.finish(slot, now, sink);
             }
         }
         for index in 0..self.completing.len() {
@@ -175,8 +175,8 @@ impl Scheduler {
 
     /// Gives back what requests held whose last token is out.
     pub fn release_leaving(&mut self) {
-        while let Some(seat) = self.leaving.pop() {
-            self.unseat(seat);
+        while let Some(slot) = self.leaving.pop() {
+            self.unseat(slot);
         }
     }
 
@@ -188,8 +188,8 @@ impl Scheduler {
         if self.changing || room_comes || !self.completing.is_empty() {
             return 1;
         }
-        while let Some(&Reverse((end, turn, seat))) = self.ends.peek() {
-            if self.roster.get(seat).turn == turn {
+        while let Some(&Reverse((end, turn, slot))) = self.ends.peek() {
+            if self.roster.get(slot).turn == turn {
                 return self.covered(end + 1 - self.step);
             }
             self.ends.pop();
@@ -214,7 +214,7 @@ impl Scheduler {
 
     /// Tokens that are out of a request that has not ended.
     pub fn emitted(&self, id: u64) -> Option<u32> {
-        let member = self.roster.get(self.roster.seat(id)?);
+        let member = self.roster.get(self.roster.slot(id)?);
         Some(member.emitted_at(self.step))
     }
 
@@ -222,8 +222,8 @@ impl Scheduler {
     pub fn load(&self, begun: u64) -> SimulatedLoad {
         let later = if begun > 1 { self.needed_in(self.step + 1, begun - 1) as u32 } else { 0 };
         let free = self.pool.free() - later.min(self.pool.free());
-        let partial = self.partial.map_or(0, |seat| {
-            let member = self.roster.get(seat);
+        let partial = self.partial.map_or(0, |slot| {
+            let member = self.roster.get(slot);
             u64::from(member.target() - member.computed)
         });
         let blocks = self.settings.blocks;
@@ -293,9 +293,9 @@ impl Scheduler {
         let block = self.settings.block_tokens;
         let mut preempted = false;
         let mut index = 0;
-        while let Some(&seat) = self.running.get(index) {
+        while let Some(&slot) = self.running.get(index) {
             index += 1;
-            let member = self.roster.get(seat);
+            let member = self.roster.get(slot);
             let full = member.computed_at(self.step).is_multiple_of(block);
             if member.state != State::Decoding || !full {
                 continue;
@@ -306,7 +306,7 @@ impl Scheduler {
                 let Some(victim) = victim else { break };
                 self.preempt(victim, now, sink);
                 preempted = true;
-                if victim == seat {
+                if victim == slot {
                     return true;
                 }
             }
@@ -319,11 +319,11 @@ impl Scheduler {
     fn admit(&mut self, mut budget: u32, now: Seconds, sink: &mut impl FnMut(Event)) {
         let block = self.settings.block_tokens;
         while budget > 0 && self.running.len() < self.settings.max_running as usize {
-            let Some(&seat) = self.waiting.front() else { break };
-            let member = self.roster.get(seat);
+            let Some(&slot) = self.waiting.front() else { break };
+            let member = self.roster.get(slot);
             if member.state == State::Gone {
                 self.waiting.pop_front();
-                self.roster.leave(seat);
+                self.roster.leave(slot);
                 continue;
             }
             let target = member.target();
@@ -336,9 +336,9 @@ impl Scheduler {
             self.waiting.pop_front();
             self.waiting_count -= 1;
             self.waiting_tokens -= u64::from(target);
-            self.running.push(seat);
+            self.running.push(slot);
             self.changing = true;
-            let member = self.roster.get_mut(seat);
+            let member = self.roster.get_mut(slot);
             member.state = State::Prefilling;
             member.computed = hit.blocks * block;
             member.holding.take(&mut self.pool, hit, block);
@@ -347,16 +347,16 @@ impl Scheduler {
             sink(Event { id, at: now, what: What::Scheduled { cached } });
             let chunk = budget.min(target - cached);
             budget -= chunk;
-            self.compute(seat, chunk);
+            self.compute(slot, chunk);
         }
     }
 
     /// Puts tokens of a prompt into the step.
-    fn compute(&mut self, seat: Seat, chunk: u32) {
+    fn compute(&mut self, slot: Slot, chunk: u32) {
         let block = self.settings.block_tokens;
-        let blocks = self.blocks_for(self.roster.get(seat), chunk);
+        let blocks = self.blocks_for(self.roster.get(slot), chunk);
         self.pool.take(blocks);
-        let member = self.roster.get_mut(seat);
+        let member = self.roster.get_mut(slot);
         let (before, tokens) = (f64::from(member.computed), f64::from(chunk));
         self.batch.prefill += tokens;
         self.batch.pairs += tokens * before + tokens * (tokens + 1.0) / 2.0;
@@ -366,22 +366,22 @@ impl Scheduler {
             member.holding.name(&mut self.pool, member.computed, member.prompt, block);
         }
         if member.computed == member.target() {
-            self.completing.push(seat);
+            self.completing.push(slot);
             self.partial = None;
         } else {
-            self.partial = Some(seat);
+            self.partial = Some(slot);
         }
     }
 
     /// The prompt is computed: a token comes out, and the request decodes from now on.
-    fn hand_out(&mut self, seat: Seat, now: Seconds, sink: &mut impl FnMut(Event)) {
-        let member = self.roster.get_mut(seat);
+    fn hand_out(&mut self, slot: Slot, now: Seconds, sink: &mut impl FnMut(Event)) {
+        let member = self.roster.get_mut(slot);
         member.emitted += 1;
         if member.emitted == 1 {
             sink(Event { id: member.id, at: now, what: What::FirstToken });
         }
         if member.emitted == member.output {
-            self.finish(seat, now, sink);
+            self.finish(slot, now, sink);
             return;
         }
         member.state = State::Decoding;
@@ -395,22 +395,22 @@ impl Scheduler {
         self.cached += u64::from(computed);
         let phase = self.phase(computed, self.step);
         self.needs[phase] += 1;
-        self.ends.push(Reverse((end, turn, seat)));
+        self.ends.push(Reverse((end, turn, slot)));
     }
 
-    fn finish(&mut self, seat: Seat, now: Seconds, sink: &mut impl FnMut(Event)) {
-        self.stop(seat);
-        self.roster.get_mut(seat).state = State::Leaving;
-        self.roster.strike(seat);
-        self.leaving.push(seat);
-        sink(Event { id: self.roster.get(seat).id, at: now, what: What::Finished });
+    fn finish(&mut self, slot: Slot, now: Seconds, sink: &mut impl FnMut(Event)) {
+        self.stop(slot);
+        self.roster.get_mut(slot).state = State::Leaving;
+        self.roster.strike(slot);
+        self.leaving.push(slot);
+        sink(Event { id: self.roster.get(slot).id, at: now, what: What::Finished });
     }
 
     /// A running request gives its blocks back and waits, before all others.
-    fn preempt(&mut self, seat: Seat, now: Seconds, sink: &mut impl FnMut(Event)) {
-        self.stop(seat);
+    fn preempt(&mut self, slot: Slot, now: Seconds, sink: &mut impl FnMut(Event)) {
+        self.stop(slot);
         let block = self.settings.block_tokens;
-        let member = self.roster.get_mut(seat);
+        let member = self.roster.get_mut(slot);
         if self.settings.prefix_caching {
             member.holding.park(&mut self.pool, member.computed, block);
         } else {
@@ -422,14 +422,14 @@ impl Scheduler {
         self.waiting_count += 1;
         self.tally.preemptions += 1;
         sink(Event { id: member.id, at: now, what: What::Preempted });
-        self.remove(seat);
-        self.waiting.push_front(seat);
+        self.remove(slot);
+        self.waiting.push_front(slot);
     }
 
     /// Takes a request out of the sums.
-    fn stop(&mut self, seat: Seat) {
+    fn stop(&mut self, slot: Slot) {
         let step = self.step;
-        let member = self.roster.get_mut(seat);
+        let member = self.roster.get_mut(slot);
         let computed = member.computed_at(step);
         if member.state == State::Decoding {
             member.emitted += (step - member.since) as u32;
@@ -440,22 +440,22 @@ impl Scheduler {
             let phase = self.phase(computed, step);
             self.needs[phase] -= 1;
         }
-        if self.partial == Some(seat) {
+        if self.partial == Some(slot) {
             self.partial = None;
         }
     }
 
     /// A running request is gone, and so are its blocks.
-    fn unseat(&mut self, seat: Seat) {
+    fn unseat(&mut self, slot: Slot) {
         let block = self.settings.block_tokens;
-        let member = self.roster.get_mut(seat);
+        let member = self.roster.get_mut(slot);
         member.holding.release(&mut self.pool, member.computed, block);
-        self.remove(seat);
-        self.roster.leave(seat);
+        self.remove(slot);
+        self.roster.leave(slot);
     }
 
-    fn remove(&mut self, seat: Seat) {
-        if let Some(place) = self.running.iter().rposition(|&other| other == seat) {
+    fn remove(&mut self, slot: Slot) {
+        if let Some(place) = self.running.iter().rposition(|&other| other == slot) {
             self.running.remove(place);
         }
     }
@@ -473,8 +473,8 @@ impl Scheduler {
 impl Scheduler {
     /// Free blocks, blocks in held groups, and own blocks of all who run.
     pub(super) fn blocks_by_kind(&self) -> (u32, u32, u32) {
-        let own = |&seat: &Seat| {
-            let member = self.roster.get(seat);
+        let own = |&slot: &Slot| {
+            let member = self.roster.get(slot);
             member.holding.own(member.computed_at(self.step), self.settings.block_tokens)
         };
         assert_eq!(self.pool.free(), self.pool.queued());

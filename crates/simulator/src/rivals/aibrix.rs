@@ -25,9 +25,9 @@ pub struct AibrixSettings {
     pub up_rate: f64,
     /// Which part it may drop at once.
     pub down_rate: f64,
-    /// Over how long the smallest wish counts on the way up.
+    /// Over how long the smallest recommendation counts on the way up.
     pub up_cooldown: Seconds,
-    /// Over how long the largest wish counts on the way down.
+    /// Over how long the largest recommendation counts on the way down.
     pub down_cooldown: Seconds,
     /// Whether it looks ahead along a straight line.
     pub forecast: Option<Forecast>,
@@ -113,17 +113,17 @@ impl AibrixSettings {
     }
 
     /// The same with replicas that start: at zero on the way up, at the target on the way down.
-    fn guarded(&self, wish: u32, current: u32, mean: f64, reading: &Reading) -> u32 {
+    fn guarded(&self, recommendation: u32, current: u32, mean: f64, reading: &Reading) -> u32 {
         let ready = reading.ready.min(current);
         let pending = current - ready;
-        if pending == 0 || wish == current {
-            return wish;
+        if pending == 0 || recommendation == current {
+            return recommendation;
         }
         let busy = mean * f64::from(ready) / self.target;
-        if wish > current {
-            ceil(busy).clamp(current, wish)
+        if recommendation > current {
+            ceil(busy).clamp(current, recommendation)
         } else {
-            ceil(busy + f64::from(pending)).clamp(wish, current)
+            ceil(busy + f64::from(pending)).clamp(recommendation, current)
         }
     }
 }
@@ -155,17 +155,18 @@ impl RivalLaw for Apa {
         let AibrixSettings { metric, forecast, min, max, .. } = self.settings;
         let Some(mean) = metric.mean(reading) else { return current.clamp(min, max) };
         self.seen.push(now, mean);
-        let mut wish = self.settings.replicas(current, mean);
+        let mut recommendation = self.settings.replicas(current, mean);
         if let Some(ahead) = forecast.and_then(|forecast| forecast.ahead(&self.seen)) {
             // A forecast may only ask for more; tolerance and rates do not apply to it.
-            wish = wish.max(ceil(f64::from(current) * ahead / self.settings.target));
+            recommendation =
+                recommendation.max(ceil(f64::from(current) * ahead / self.settings.target));
         }
-        let wish = self.settings.guarded(wish, current, mean, reading);
-        let wish = wish.clamp(min, max);
-        self.up.push(now, f64::from(wish));
-        self.down.push(now, f64::from(wish));
-        let upward = self.up.smallest().map_or(wish, |least| least as u32);
-        let downward = self.down.largest().map_or(wish, |most| most as u32);
+        let recommendation = self.settings.guarded(recommendation, current, mean, reading);
+        let recommendation = recommendation.clamp(min, max);
+        self.up.push(now, f64::from(recommendation));
+        self.down.push(now, f64::from(recommendation));
+        let upward = self.up.smallest().map_or(recommendation, |least| least as u32);
+        let downward = self.down.largest().map_or(recommendation, |most| most as u32);
         current.max(upward).min(downward).clamp(min, max)
     }
 

@@ -225,8 +225,8 @@ impl RivalLaw for Planner {
         if reading.ready != current {
             return current;
         }
-        let wish = self.load(reading, current);
-        wish.max(self.floor).clamp(min, max)
+        let recommendation = self.load(reading, current);
+        recommendation.max(self.floor).clamp(min, max)
     }
 
     fn interval(&self) -> Seconds {

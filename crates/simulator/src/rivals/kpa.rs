@@ -31,7 +31,7 @@ pub struct KpaSettings {
     pub up_rate: f64,
     /// Which part it may drop at once: `max-scale-down-rate`.
     pub down_rate: f64,
-    /// How long the largest wish is kept: `scale-down-delay`.
+    /// How long the largest recommendation is kept: `scale-down-delay`.
     pub down_delay: Seconds,
     /// How long the last replica stays once nothing is wanted: `scale-to-zero-grace-period`.
     pub grace: Seconds,
@@ -65,7 +65,7 @@ impl Default for KpaSettings {
 pub struct Kpa {
     settings: KpaSettings,
     seen: Window,
-    wished: Window,
+    recommended: Window,
     begun: bool,
     panicked: Option<Seconds>,
     most_in_panic: u32,
@@ -75,11 +75,11 @@ pub struct Kpa {
 impl Kpa {
     /// One that has decided nothing yet.
     pub fn new(settings: KpaSettings) -> Self {
-        let (seen, wished) = (Window::new(settings.stable), Window::new(settings.down_delay));
+        let (seen, recommended) = (Window::new(settings.stable), Window::new(settings.down_delay));
         Self {
             settings,
             seen,
-            wished,
+            recommended,
             begun: false,
             panicked: None,
             most_in_panic: 0,
@@ -88,7 +88,7 @@ impl Kpa {
     }
 
     /// What the two means ask for, before anything is remembered.
-    fn wish(&mut self, now: Seconds, ready: f64) -> Option<u32> {
+    fn recommendation(&mut self, now: Seconds, ready: f64) -> Option<u32> {
         let KpaSettings {
             stable, panic, limit, utilisation, up_rate, down_rate, threshold, ..
         } = self.settings;
@@ -128,11 +128,13 @@ impl RivalLaw for Kpa {
             None => self.seen.forget(now),
         }
         let ready = f64::from(reading.ready.max(1));
-        let Some(wish) = self.wish(now, ready) else { return current.max(self.settings.min) };
-        let mut desired = wish;
+        let Some(recommendation) = self.recommendation(now, ready) else {
+            return current.max(self.settings.min);
+        };
+        let mut desired = recommendation;
         if self.settings.down_delay > Seconds::ZERO {
-            self.wished.push(now, f64::from(wish));
-            desired = self.wished.largest().map_or(wish, |most| most as u32);
+            self.recommended.push(now, f64::from(recommendation));
+            desired = self.recommended.largest().map_or(recommendation, |most| most as u32);
         }
         if desired > 0 {
             self.idle_since = None;
@@ -164,7 +166,7 @@ mod tests {
         Kpa::new(KpaSettings { limit: 10.0, utilisation: 1.0, ..KpaSettings::default() })
     }
 
-    /// Shows it the same for so long, and returns its last wish.
+    /// Shows it the same for so long, and returns its last recommendation.
     fn hold(kpa: &mut Kpa, from: f64, seconds: u32, reading: &Reading, current: u32) -> u32 {
         let times = (0..=seconds / 2).map(|tick| Seconds(from + f64::from(tick) * 2.0));
         times.fold(current, |current, now| kpa.desired(now, reading, current))

@@ -42,7 +42,7 @@ pub trait RivalLaw: Send {
 /// One law per model, as a policy.
 pub struct RivalFleet {
     name: String,
-    seats: Vec<Seat>,
+    slots: Vec<Slot>,
 }
 
 impl RivalFleet {
@@ -50,8 +50,8 @@ impl RivalFleet {
     ///
     /// A model beyond the last law keeps the replicas it has.
     pub fn new(name: impl Into<String>, laws: Vec<Box<dyn RivalLaw>>) -> Self {
-        let seats = laws.into_iter().map(|law| Seat { law, ordered: None, due: None }).collect();
-        Self { name: name.into(), seats }
+        let slots = laws.into_iter().map(|law| Slot { law, ordered: None, due: None }).collect();
+        Self { name: name.into(), slots }
     }
 
     /// The same settings for so many models.
@@ -66,14 +66,14 @@ impl ScalingPolicy for RivalFleet {
     }
 
     fn interval(&self) -> Seconds {
-        let shortest = self.seats.iter().map(|seat| seat.law.interval()).min();
+        let shortest = self.slots.iter().map(|slot| slot.law.interval()).min();
         shortest.unwrap_or(Seconds::MINUTE)
     }
 
     fn decide(&mut self, sight: &PolicyView<'_>) -> ScaleOrder {
         let ask = |(index, reading): (usize, &Reading)| {
-            let replicas = match self.seats.get_mut(index) {
-                Some(seat) => seat.ask(sight.now, reading),
+            let replicas = match self.slots.get_mut(index) {
+                Some(slot) => slot.ask(sight.now, reading),
                 None => reading.ready + reading.starting,
             };
             Replicas::new(replicas)
@@ -83,13 +83,13 @@ impl ScalingPolicy for RivalFleet {
 }
 
 /// One model's law and what it last ordered.
-struct Seat {
+struct Slot {
     law: Box<dyn RivalLaw>,
     ordered: Option<u32>,
     due: Option<Seconds>,
 }
 
-impl Seat {
+impl Slot {
     /// Asks the law when its turn has come. Laws with different cadences share one policy, so each
     /// keeps its own clock; a clock that jumped back makes it due at once.
     fn ask(&mut self, now: Seconds, reading: &Reading) -> u32 {

@@ -1,6 +1,6 @@
 //! Ray Serve's autoscaling on requests in flight.
 //!
-//! A wish must persist for a delay before it is followed; factors soften each step. Sources:
+//! A recommendation must persist for a delay before it is followed; factors soften each step. Sources:
 //! `python/ray/serve/autoscaling_policy.py` and `AutoscalingConfig` of ray-project/ray.
 //!
 //! It sees requests and not tokens, cache or latency.
@@ -15,9 +15,9 @@ use crate::seconds::Seconds;
 pub struct RaySettings {
     /// Requests in flight per replica: `target_ongoing_requests`.
     pub target: f64,
-    /// How long a wish for more must persist: `upscale_delay_s`.
+    /// How long a recommendation for more must persist: `upscale_delay_s`.
     pub up_delay: Seconds,
-    /// How long a wish for fewer must persist: `downscale_delay_s`.
+    /// How long a recommendation for fewer must persist: `downscale_delay_s`.
     pub down_delay: Seconds,
     /// The same for the last replica, if it differs: `downscale_to_zero_delay_s`.
     pub zero_delay: Option<Seconds>,
@@ -56,12 +56,12 @@ impl RaySettings {
         let here = f64::from(running);
         let change = in_flight / self.target - here;
         let factor = if change > 0.0 { self.up_factor } else { self.down_factor };
-        let mut wish = (here + factor * change - 5e-7).ceil();
+        let mut recommendation = (here + factor * change - 5e-7).ceil();
         // A factor must not keep a step down from ever being taken.
-        if (here + change).ceil() < here && wish >= here {
-            wish = here - 1.0;
+        if (here + change).ceil() < here && recommendation >= here {
+            recommendation = here - 1.0;
         }
-        (wish.max(0.0) as u32).clamp(self.min, self.max)
+        (recommendation.max(0.0) as u32).clamp(self.min, self.max)
     }
 }
 
@@ -70,7 +70,7 @@ impl RaySettings {
 pub struct Ray {
     settings: RaySettings,
     seen: Window,
-    // Which way the wish points and since when.
+    // Which way the recommendation points and since when.
     leaning: Option<(Lean, Seconds)>,
 }
 
@@ -86,9 +86,9 @@ impl Ray {
         Self { seen: Window::new(settings.look_back), settings, leaning: None }
     }
 
-    /// Follows a wish once it has pointed the same way for long enough.
-    fn delayed(&mut self, now: Seconds, wish: u32, current: u32) -> u32 {
-        let lean = match wish.cmp(&current) {
+    /// Follows a recommendation once it has pointed the same way for long enough.
+    fn delayed(&mut self, now: Seconds, recommendation: u32, current: u32) -> u32 {
+        let lean = match recommendation.cmp(&current) {
             std::cmp::Ordering::Greater => Lean::Up,
             std::cmp::Ordering::Less => Lean::Down,
             std::cmp::Ordering::Equal => {
@@ -103,16 +103,16 @@ impl Ray {
         self.leaning = Some((lean, since));
         let RaySettings { up_delay, down_delay, zero_delay, .. } = self.settings;
         // Only the last replica may go to zero, so a larger fleet stops at one first.
-        let (delay, wish) = match lean {
-            Lean::Up => (up_delay, wish),
-            Lean::Down if current == 1 => (zero_delay.unwrap_or(down_delay), wish),
-            Lean::Down => (down_delay, wish.max(1)),
+        let (delay, recommendation) = match lean {
+            Lean::Up => (up_delay, recommendation),
+            Lean::Down if current == 1 => (zero_delay.unwrap_or(down_delay), recommendation),
+            Lean::Down => (down_delay, recommendation.max(1)),
         };
         if now - since < delay {
             return current;
         }
         self.leaning = None;
-        wish
+        recommendation
     }
 }
 
@@ -126,8 +126,8 @@ impl RivalLaw for Ray {
             let first = if in_flight > 0.0 { self.settings.up_factor.ceil() as u32 } else { 0 };
             return current.max(first).max(self.settings.min);
         }
-        let wish = self.settings.replicas(mean, reading.ready);
-        self.delayed(now, wish, current)
+        let recommendation = self.settings.replicas(mean, reading.ready);
+        self.delayed(now, recommendation, current)
     }
 
     fn interval(&self) -> Seconds {

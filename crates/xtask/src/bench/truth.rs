@@ -246,37 +246,38 @@ impl Setup {
     /// Copies of the attention around shared experts: each has its own requests, and all of them
     /// take every step together.
     fn together(&self, served: &[Served], note: &mut impl FnMut(Event)) {
-        let mut lanes = vec![Scheduler::new(self.settings); self.copies as usize];
+        let mut engines = vec![Scheduler::new(self.settings); self.copies as usize];
         let mut coming = served.iter().enumerate().peekable();
         let (mut began, mut now) = (0.0, 0.0);
         loop {
-            if lanes.iter().all(Scheduler::is_empty) {
+            if engines.iter().all(Scheduler::is_empty) {
                 let Some((_, next)) = coming.peek() else { break };
                 now = next.at.max(now);
                 began = now;
             }
             while let Some((id, one)) = coming.next_if(|(_, one)| one.at <= began) {
                 // vLLM's balance: waiting requests count four times.
-                let weight = |lane: &&mut Scheduler| {
-                    let load = lane.load(1);
+                let weight = |engine: &&mut Scheduler| {
+                    let load = engine.load(1);
                     4 * load.waiting + load.running
                 };
-                if let Some(lane) = lanes.iter_mut().min_by_key(weight) {
-                    lane.queue(id as u64, &Arrival::plain(Seconds(one.at), one.prompt, one.output));
+                if let Some(engine) = engines.iter_mut().min_by_key(weight) {
+                    engine
+                        .queue(id as u64, &Arrival::plain(Seconds(one.at), one.prompt, one.output));
                 }
             }
             let mut batches = Vec::new();
-            for lane in &mut lanes {
-                batches.extend(lane.compose(Seconds(now), note));
-                lane.release_leaving();
+            for engine in &mut engines {
+                batches.extend(engine.compose(Seconds(now), note));
+                engine.release_leaving();
             }
             began = now;
             if batches.is_empty() {
                 continue;
             }
             now += self.joint_seconds(&batches);
-            for lane in &mut lanes {
-                lane.complete(1, Seconds(now), note);
+            for engine in &mut engines {
+                engine.complete(1, Seconds(now), note);
             }
         }
     }

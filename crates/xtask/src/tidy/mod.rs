@@ -40,6 +40,8 @@ const RULES: &[Rule] = &[
     sizes::files,
     sizes::functions_in_limits,
     names::heap_names,
+    names::private_words,
+    names::one_meaning,
     names::module_docs,
     names::simulation_switch,
     snapshots::built,

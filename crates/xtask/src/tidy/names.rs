@@ -3,6 +3,7 @@
 use super::Finding;
 use super::source::{code_only, line_of, words};
 use super::tree::Tree;
+use std::collections::BTreeMap;
 
 /// Names that say nothing, and so end up holding everything.
 const HEAPS: &[&str] = &["util", "utils", "common", "helpers", "misc"];
@@ -30,6 +31,54 @@ pub(super) fn heap_names(tree: &Tree) -> Vec<Finding> {
         }
     }
     found
+}
+
+/// Words for which the field has others; `docs/glossary.md` says which.
+const PRIVATE: &[&str] = &["seat", "seats", "lane", "lanes", "wish", "wishes", "wished"];
+
+/// Rule: code speaks the words of the glossary.
+pub(super) fn private_words(tree: &Tree) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (path, text) in tree.texts_ending(".rs") {
+        let code = code_only(text);
+        let is_private = |word: &str| {
+            let lower = word.to_ascii_lowercase();
+            lower.split('_').any(|part| PRIVATE.contains(&part))
+        };
+        for (at, word) in words(&code).filter(|(_, word)| is_private(word)) {
+            let wrong = format!("`{word}` is not a word of the field");
+            let mend = "take the word of docs/glossary.md";
+            found.push(Finding::new(path, Some(line_of(&code, at)), wrong, mend));
+        }
+    }
+    found
+}
+
+/// Rule: a public type name has one meaning in the workspace.
+pub(super) fn one_meaning(tree: &Tree) -> Vec<Finding> {
+    let mut places: BTreeMap<String, Vec<(&str, usize)>> = BTreeMap::new();
+    for (path, text) in tree.texts_ending(".rs") {
+        if !path.starts_with("crates/") || !path.contains("/src/") {
+            continue;
+        }
+        let code = code_only(text);
+        let all: Vec<(usize, &str)> = words(&code).collect();
+        for three in all.windows(3) {
+            let [(at, first), (_, kind), (_, name)] = three else { continue };
+            // `pub(crate)` has a bracket behind it, and is nobody else's business.
+            let is_public = *first == "pub" && code[at + 3..].starts_with(' ');
+            if is_public && matches!(*kind, "struct" | "enum" | "trait" | "type") {
+                places.entry((*name).to_owned()).or_default().push((path, line_of(&code, *at)));
+            }
+        }
+    }
+    let doubled = places.into_iter().filter(|(_, places)| places.len() > 1);
+    let finding = |(name, places): (String, Vec<(&str, usize)>)| {
+        let others: Vec<&str> = places[1..].iter().map(|(path, _)| *path).collect();
+        let wrong = format!("`{name}` is also a type of {}", others.join(" and "));
+        Finding::new(places[0].0, Some(places[0].1), wrong, "say in each name what it is of")
+    };
+    doubled.map(finding).collect()
 }
 
 /// Rule: each `lib.rs`, `mod.rs` and `main.rs` opens with a `//!` comment.
@@ -87,6 +136,36 @@ mod tests {
         assert_eq!(heap_names(&inline)[0].line, Some(3));
         let mended = [("crates/perf/src/utilisation.rs", "mod kv_cache;\n")];
         assert_eq!(heap_names(&made_up(&mended)), []);
+    }
+
+    #[test]
+    fn a_private_word_fails_in_code_and_not_in_text() {
+        for text in ["struct Seat;", "fn a(lane: u8) {}", "let main_lane = 1;"] {
+            assert_eq!(private_words(&made_up(&[("a.rs", text)])).len(), 1, "{text}");
+        }
+        let mended = "// a seat\nlet plane = \"lane\";";
+        assert_eq!(private_words(&made_up(&[("a.rs", mended)])), []);
+    }
+
+    #[test]
+    fn two_public_types_of_one_name_fail_and_private_ones_do_not() {
+        let of = |second: &str| {
+            one_meaning(&made_up(&[
+                ("crates/a/src/lib.rs", "pub struct Engine;\n"),
+                ("crates/b/src/lib.rs", second),
+            ]))
+        };
+        let found = of("pub enum Engine {}\n");
+        assert_eq!((found.len(), found[0].line), (1, Some(1)));
+        assert!(found[0].wrong.contains("crates/b/src/lib.rs"), "{}", found[0].wrong);
+        for fine in [
+            "pub(crate) struct Engine;",
+            "struct Engine;",
+            "// pub struct Engine;",
+            "pub fn engine() {}",
+        ] {
+            assert_eq!(of(fine), [], "{fine}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ struct RandomModel {
     may_sleep: bool,
     capacity_known: bool,
     freshness: usize,
-    wish: [u32; 2],
+    recommendation: [u32; 2],
 }
 
 fn random_model() -> impl Strategy<Value = RandomModel> {
@@ -29,7 +29,7 @@ fn random_model() -> impl Strategy<Value = RandomModel> {
             (pinned, frozen, may_sleep),
             capacity_known,
             freshness,
-            wish,
+            recommendation,
         )| {
             let bounds = (min, min + more);
             RandomModel {
@@ -41,7 +41,7 @@ fn random_model() -> impl Strategy<Value = RandomModel> {
                 may_sleep,
                 capacity_known,
                 freshness,
-                wish,
+                recommendation,
             }
         },
     )
@@ -78,8 +78,8 @@ fn random_world(models: &[RandomModel], gpus: u32, limit: Option<u32>) -> Snapsh
     world.build()
 }
 
-/// The simplest lawful decider: takes wishes and gives way to every rule in turn.
-fn lawful(snapshot: &Snapshot, wishes: &[RandomModel], run: u32) -> Decision {
+/// The simplest lawful decider: takes recommendations and gives way to every rule in turn.
+fn lawful(snapshot: &Snapshot, recommendations: &[RandomModel], run: u32) -> Decision {
     let mut decision = hold(snapshot, &Previous::none());
     // Training only gives back here, and what it gives back is free for models at once.
     let before = decision.runs[0].gpus;
@@ -87,7 +87,7 @@ fn lawful(snapshot: &Snapshot, wishes: &[RandomModel], run: u32) -> Decision {
     decision.runs[0].action = RunAction::between(before, decision.runs[0].gpus);
     let shared = "shared".parse().unwrap();
     let room = &snapshot.pools[&shared];
-    for (index, wish) in wishes.iter().enumerate() {
+    for (index, recommendation) in recommendations.iter().enumerate() {
         let id = decision.models[index].model.clone();
         let model = &snapshot.models[&id];
         if model.frozen {
@@ -95,16 +95,17 @@ fn lawful(snapshot: &Snapshot, wishes: &[RandomModel], run: u32) -> Decision {
         }
         let held: Vec<u32> =
             decision.models[index].targets.iter().map(|t| t.replicas.get()).collect();
-        let (floor, ceiling) = wish.pinned.map_or(wish.bounds, |pin| (pin, pin));
+        let (floor, ceiling) =
+            recommendation.pinned.map_or(recommendation.bounds, |pin| (pin, pin));
         let over = held.iter().sum::<u32>() > ceiling;
-        let blind = model.demand.freshness() != Freshness::Fresh || !wish.capacity_known;
-        // What each variant cannot go below, then as much of the wish as the ceiling leaves.
+        let blind = model.demand.freshness() != Freshness::Fresh || !recommendation.capacity_known;
+        // What each variant cannot go below, then as much of the recommendation as the ceiling leaves.
         let mut give: Vec<u32> = match (blind, over) {
             (true, false) => held.clone(),
             (true, true) => vec![0, ceiling],
             (false, _) => vec![0, 0],
         };
-        for (v, wanted) in wish.wish.into_iter().enumerate() {
+        for (v, wanted) in recommendation.recommendation.into_iter().enumerate() {
             let left = ceiling - give.iter().sum::<u32>();
             give[v] += wanted.saturating_sub(give[v]).min(left);
         }

@@ -19,7 +19,7 @@ pub(super) use so_far::{Came, SoFar};
 use super::attempt::{Failed, Prepared, Stream, attempt, is_alive};
 use super::{Job, Trail, flight, note};
 use crate::accept::Worker;
-use crate::choose::{Chosen, Wish};
+use crate::choose::{Chosen, RoutingQuery};
 use crate::fleet::{FleetEndpoint, Flight};
 use crate::surface::Surface;
 use bytes::Bytes;
@@ -118,11 +118,11 @@ impl Kept {
         // Engines may have come since.
         let model = worker.shared.fleet().model(&model.name).cloned()?;
         let policy = worker.shared.live().policy(&model.name);
-        let wish = Wish::new(&model, policy, scanned, worker.next_number());
+        let query = RoutingQuery::new(&model, policy, scanned, worker.next_number());
         let asked = body::Asked::read(self.surface, pieces)?;
         for _ in 0..TRIES {
             let now = worker.shared.time();
-            let chosen = wish.choose(&tried, now, None)?;
+            let chosen = query.choose(&tried, now, None)?;
             self.trail.goes_on();
             tried.push(chosen.endpoint.slot);
             let body = asked.rest(text, tokens, chosen.endpoint.engine)?;

@@ -29,7 +29,7 @@ fn free() -> HpaRules {
 }
 
 /// What it orders when its target is shown to be met by exactly so many.
-fn wish(hpa: &mut Hpa, now: f64, wanted: f64, current: u32) -> u32 {
+fn recommendation(hpa: &mut Hpa, now: f64, wanted: f64, current: u32) -> u32 {
     let reading = Reading { ready: current, running: Some(wanted), ..Reading::default() };
     hpa.desired(Seconds(now), &reading, current)
 }
@@ -144,41 +144,41 @@ fn the_largest_proposal_counts_and_an_unreadable_one_forbids_going_down() {
 #[test]
 fn down_waits_for_the_largest_proposal_of_five_minutes() {
     let mut hpa = hpa(1.0, Behaviour::default());
-    assert_eq!(wish(&mut hpa, 0.0, 10.0, 10), 10);
-    assert_eq!(wish(&mut hpa, 60.0, 8.0, 10), 10);
-    assert_eq!(wish(&mut hpa, 120.0, 4.0, 10), 10);
+    assert_eq!(recommendation(&mut hpa, 0.0, 10.0, 10), 10);
+    assert_eq!(recommendation(&mut hpa, 60.0, 8.0, 10), 10);
+    assert_eq!(recommendation(&mut hpa, 120.0, 4.0, 10), 10);
     // At 300 s the first ten is five minutes old and the eight is the largest left.
-    assert_eq!(wish(&mut hpa, 300.0, 4.0, 10), 8);
-    assert_eq!(wish(&mut hpa, 359.0, 4.0, 8), 8);
-    assert_eq!(wish(&mut hpa, 360.0, 4.0, 8), 4);
+    assert_eq!(recommendation(&mut hpa, 300.0, 4.0, 10), 8);
+    assert_eq!(recommendation(&mut hpa, 359.0, 4.0, 8), 8);
+    assert_eq!(recommendation(&mut hpa, 360.0, 4.0, 8), 4);
 }
 
 #[test]
 fn a_controller_that_starts_keeps_what_it_finds_for_five_minutes() {
     let mut hpa = hpa(1.0, Behaviour::default());
-    assert_eq!(wish(&mut hpa, 0.0, 1.0, 10), 10);
-    assert_eq!(wish(&mut hpa, 285.0, 1.0, 10), 10);
-    assert_eq!(wish(&mut hpa, 300.0, 1.0, 10), 1);
+    assert_eq!(recommendation(&mut hpa, 0.0, 1.0, 10), 10);
+    assert_eq!(recommendation(&mut hpa, 285.0, 1.0, 10), 10);
+    assert_eq!(recommendation(&mut hpa, 300.0, 1.0, 10), 1);
 }
 
 #[test]
 fn up_stabilisation_follows_the_smallest_recent_proposal() {
     let up = HpaRules::new(Seconds(60.0), Vec::new());
     let mut hpa = hpa(1.0, Behaviour { up, down: free() });
-    assert_eq!(wish(&mut hpa, 0.0, 4.0, 4), 4);
-    assert_eq!(wish(&mut hpa, 15.0, 20.0, 4), 4);
-    assert_eq!(wish(&mut hpa, 30.0, 9.0, 4), 4);
-    assert_eq!(wish(&mut hpa, 60.0, 20.0, 4), 9);
+    assert_eq!(recommendation(&mut hpa, 0.0, 4.0, 4), 4);
+    assert_eq!(recommendation(&mut hpa, 15.0, 20.0, 4), 4);
+    assert_eq!(recommendation(&mut hpa, 30.0, 9.0, 4), 4);
+    assert_eq!(recommendation(&mut hpa, 60.0, 20.0, 4), 9);
 }
 
 #[test]
 fn the_default_pace_up_is_the_larger_of_double_and_four_more() {
     let mut small = hpa(1.0, Behaviour::default());
-    assert_eq!(wish(&mut small, 0.0, 100.0, 1), 5);
+    assert_eq!(recommendation(&mut small, 0.0, 100.0, 1), 5);
     // What was added in the last 15 s counts against them.
-    assert_eq!(wish(&mut small, 10.0, 100.0, 5), 5);
-    assert_eq!(wish(&mut small, 15.0, 100.0, 5), 10);
-    assert_eq!(wish(&mut small, 30.0, 100.0, 10), 20);
+    assert_eq!(recommendation(&mut small, 10.0, 100.0, 5), 5);
+    assert_eq!(recommendation(&mut small, 15.0, 100.0, 5), 10);
+    assert_eq!(recommendation(&mut small, 30.0, 100.0, 10), 20);
 }
 
 #[test]
@@ -187,9 +187,9 @@ fn percent_down_is_counted_from_the_start_of_its_period() {
     let down = HpaRules::new(Seconds::ZERO, vec![rate]);
     let mut hpa = hpa(1.0, Behaviour { up: free(), down });
     // The documented case: 80 replicas lose 8, then 10 % of 72 is 7.2, which keeps 64.
-    assert_eq!(wish(&mut hpa, 0.0, 10.0, 80), 72);
-    assert_eq!(wish(&mut hpa, 30.0, 10.0, 72), 72);
-    assert_eq!(wish(&mut hpa, 60.0, 10.0, 72), 64);
+    assert_eq!(recommendation(&mut hpa, 0.0, 10.0, 80), 72);
+    assert_eq!(recommendation(&mut hpa, 30.0, 10.0, 72), 72);
+    assert_eq!(recommendation(&mut hpa, 60.0, 10.0, 72), 64);
 }
 
 #[test]
@@ -206,13 +206,13 @@ fn of_two_rates_max_allows_the_larger_change_and_min_the_smaller() {
         (Select::Disabled, 80, 80),
     ] {
         let mut hpa = hpa(1.0, Behaviour { up: free(), down: with(select) });
-        assert_eq!(wish(&mut hpa, 0.0, 1.0, from), to, "{select:?} from {from}");
+        assert_eq!(recommendation(&mut hpa, 0.0, 1.0, from), to, "{select:?} from {from}");
     }
     for (select, from, to) in
         [(Select::Max, 80, 88), (Select::Min, 80, 84), (Select::Disabled, 80, 80)]
     {
         let mut hpa = hpa(1.0, Behaviour { up: with(select), down: free() });
-        assert_eq!(wish(&mut hpa, 0.0, 1000.0, from), to, "{select:?} from {from}");
+        assert_eq!(recommendation(&mut hpa, 0.0, 1000.0, from), to, "{select:?} from {from}");
     }
 }
 

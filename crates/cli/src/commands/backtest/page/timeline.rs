@@ -19,13 +19,13 @@ const TOP: f64 = 24.0;
 /// Heights of the parts of a panel, from top to bottom.
 const CAPACITY: f64 = 92.0;
 const MARKS: f64 = 14.0;
-const LANE: f64 = 20.0;
+const STRIP: f64 = 20.0;
 const BETWEEN: f64 = 4.0;
 /// Capacity is drawn in half pixels: whole ones make stairs of a slope.
 const FINE: f64 = 2.0;
 /// The axis ends at so many times the demand.
 const WILD: f64 = 2.5;
-const PANEL: f64 = CAPACITY + MARKS + 2.0 * (LANE + BETWEEN) + 22.0;
+const PANEL: f64 = CAPACITY + MARKS + 2.0 * (STRIP + BETWEEN) + 22.0;
 /// What a reason may take in the page; the document has it whole.
 const REASON_LETTERS: usize = 180;
 /// Decisions that the page has room for: some 80 bytes each. The document has all of them.
@@ -213,23 +213,23 @@ impl<'a> Figure<'a> {
         );
         let marks = self.marks(policy, timeline);
         let _ = writeln!(out, "<g transform=\"translate(0 {})\">{marks}</g>", CAPACITY);
-        let mut lane = |number: f64, class: &str, heights: Vec<Option<f64>>, most: f64| {
-            let y = CAPACITY + MARKS + number * (LANE + BETWEEN);
+        let mut strip = |number: f64, class: &str, heights: Vec<Option<f64>>, most: f64| {
+            let y = CAPACITY + MARKS + number * (STRIP + BETWEEN);
             let rooted: Vec<Option<f64>> = heights.iter().map(|one| one.map(f64::sqrt)).collect();
-            let path = paths::area(&rooted, LANE, most.sqrt());
+            let path = paths::area(&rooted, STRIP, most.sqrt());
             let _ = writeln!(
                 out,
-                "<g transform=\"translate(0 {y})\"><path class=\"base\" d=\"M0 {LANE}H{}\"/>\
+                "<g transform=\"translate(0 {y})\"><path class=\"base\" d=\"M0 {STRIP}H{}\"/>\
                  <path class=\"{class}\" d=\"{path}\"/></g>",
                 heights.len()
             );
         };
-        lane(0.0, "waits", timeline.waiting.clone(), self.waiting);
-        lane(1.0, "misses", shares(timeline), self.missed);
+        strip(0.0, "waits", timeline.waiting.clone(), self.waiting);
+        strip(1.0, "misses", shares(timeline), self.missed);
         out.push_str("</g></g>\n");
     }
 
-    /// Who it is, and what its two lanes are. Their heights grow with the root, so that a little
+    /// Who it is, and what its two strips are. Their heights grow with the root, so that a little
     /// is seen beside a lot.
     fn words(&self, out: &mut String, policy: &PolicyView) {
         let came = &policy.models[self.model];
@@ -264,7 +264,7 @@ impl<'a> Figure<'a> {
         for (number, said) in
             [(0.0, format!("waiting, most {waiting}")), (1.0, format!("missed, most {missed}"))]
         {
-            let y = CAPACITY + MARKS + number * (LANE + BETWEEN) + LANE - 4.0;
+            let y = CAPACITY + MARKS + number * (STRIP + BETWEEN) + STRIP - 4.0;
             let _ = writeln!(
                 out,
                 "<text class=\"tick soft\" x=\"{}\" y=\"{y}\">{said}</text>",
