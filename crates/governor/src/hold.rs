@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_for_fewer_must_last() {
+    fn a_lower_recommendation_must_last() {
         let mut held = HeldPool::default();
         held.settle(at(0), &sum(30, 30.0, [0.0; 3]), 300.0, u32::MAX);
         held.settle(at(15), &sum(20, 20.0, [0.0; 3]), 300.0, u32::MAX);

@@ -395,7 +395,7 @@ mod tests {
     use flyball_core::testing::at;
 
     #[test]
-    fn after_a_long_blindness_a_wish_for_fewer_must_last_anew() {
+    fn after_a_long_blindness_a_lower_recommendation_must_last_anew() {
         let mut recommendations = Recommendations::default();
         let mut recommendation =
             |now: u64, recommendation: u32| recommendations.most(at(now), recommendation, 70.0);
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn wishes_are_handed_on_and_those_that_cannot_be_are_refused() {
+    fn recommendations_are_handed_on_and_those_that_cannot_be_are_refused() {
         let mut recommendations = Recommendations { last: (4, 5), ..Recommendations::default() };
         for (second, count) in [(1_000, 9), (1_015, 7), (1_030, 3), (1_045, 4)] {
             recommendations.most(at(second), count, 70.0);

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn down_waits_until_every_wish_of_five_minutes_agrees() {
+    fn down_waits_until_every_recommendation_of_five_minutes_agrees() {
         let mut apa = Apa::new(AibrixSettings::default());
         assert_eq!(apa.desired(Seconds(0.0), &cache(8, 0, 0.5), 8), 8);
         for tick in 1..30 {

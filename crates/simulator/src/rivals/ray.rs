@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_that_turns_begins_anew() {
+    fn a_recommendation_that_turns_begins_anew() {
         let settings = RaySettings { look_back: Seconds(10.0), ..RaySettings::default() };
         let mut ray = Ray::new(settings);
         for tick in 0..50 {

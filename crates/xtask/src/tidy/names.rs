@@ -67,7 +67,9 @@ pub(super) fn one_meaning(tree: &Tree) -> Vec<Finding> {
             let [(at, first), (_, kind), (_, name)] = three else { continue };
             // `pub(crate)` has a bracket behind it, and is nobody else's business.
             let is_public = *first == "pub" && code[at + 3..].starts_with(' ');
-            if is_public && matches!(*kind, "struct" | "enum" | "trait" | "type") {
+            // `$type` of a macro is not a name.
+            let is_name = name.starts_with(|first: char| first.is_ascii_uppercase());
+            if is_public && is_name && matches!(*kind, "struct" | "enum" | "trait" | "type") {
                 places.entry((*name).to_owned()).or_default().push((path, line_of(&code, *at)));
             }
         }

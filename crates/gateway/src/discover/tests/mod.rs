@@ -328,7 +328,7 @@ fn a_gateway_that_begins_waits_for_all_models_but_not_for_ever() {
 }
 
 #[test]
-fn who_was_ready_stays_so_whatever_the_settings_wish_for() {
+fn who_was_ready_stays_so_whatever_the_settings_ask_for() {
     let (began, standing) = (Instant::now(), DiscoveryStatus::default());
     let readiness = Readiness::since(began);
     let judge = |models: &[ModelSettings]| readiness.judge(&listing(&[]), models, &standing, began);
