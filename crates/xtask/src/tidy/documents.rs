@@ -20,6 +20,53 @@ pub(super) fn links(tree: &Tree) -> Vec<Finding> {
     found
 }
 
+/// Folders of the root that documents speak of.
+const FOLDERS: &[&str] =
+    &["catalog/", "charts/", "cluster/", "crates/", "docs/", "scenarios/", "validation/"];
+
+/// Words that stand for any name.
+const PLACEHOLDERS: &[&str] = &["CODE", "NAME", "nnn"];
+
+/// Rule: a path between backticks exists. Patterns and placeholders are not paths.
+pub(super) fn paths(tree: &Tree) -> Vec<Finding> {
+    let mut found = Vec::new();
+    // What was decided or changed once may speak of what is gone since.
+    let is_history = |path: &str| path.starts_with("docs/decisions/") || path == "CHANGELOG.md";
+    for (path, text) in tree.texts_ending(".md").filter(|(path, _)| !is_history(path)) {
+        for (line, quoted) in quoted(text) {
+            let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"./_-".contains(&byte);
+            let is_path = FOLDERS.iter().any(|folder| quoted.starts_with(folder))
+                && quoted.bytes().all(plain)
+                && !PLACEHOLDERS.iter().any(|one| quoted.contains(one));
+            if is_path && !tree.exists(quoted.trim_end_matches('/')) {
+                let wrong = format!("`{quoted}` does not exist");
+                found.push(Finding::new(
+                    path,
+                    Some(line),
+                    wrong,
+                    "correct the path, or say \"not yet\"",
+                ));
+            }
+        }
+    }
+    found
+}
+
+/// Line and text of what stands between backticks, outside of blocks.
+fn quoted(text: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    let mut fenced = false;
+    for (index, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+        }
+        if !fenced && !line.contains("not yet") {
+            found.extend(line.split('`').skip(1).step_by(2).map(|piece| (index + 1, piece)));
+        }
+    }
+    found
+}
+
 /// Line and target of each link that is not a web address, outside code.
 fn relative_links(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
@@ -92,6 +139,17 @@ pub(super) fn decisions(tree: &Tree) -> Vec<Finding> {
 mod tests {
     use super::super::tree::made_up;
     use super::*;
+
+    #[test]
+    fn a_path_between_backticks_must_exist() {
+        let of = |text: &str| paths(&made_up(&[("README.md", text), ("crates/a/src/lib.rs", "")]));
+        assert_eq!(of("see\n`crates/b/src`")[0].line, Some(2));
+        let fine = ["`crates/a/src/lib.rs`", "`crates/a`", "`crates/<name>`", "`docs/NAME.json`"];
+        let more = ["```\n`crates/b`\n```", "`crates/b` (not yet)", "`src/b.rs`"];
+        for text in fine.into_iter().chain(more) {
+            assert_eq!(of(text), [], "{text}");
+        }
+    }
 
     #[test]
     fn a_link_that_leads_nowhere_fails() {

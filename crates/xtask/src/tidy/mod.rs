@@ -46,6 +46,7 @@ const RULES: &[Rule] = &[
     names::simulation_switch,
     snapshots::built,
     documents::links,
+    documents::paths,
     documents::decisions,
     clocks::quicker_than,
     machine::paths,
