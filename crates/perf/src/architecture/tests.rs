@@ -96,7 +96,7 @@ fn what_is_not_known_is_refused_by_name() {
     assert_eq!(refusal(mamba), "Mamba layers are not modelled yet");
     assert_eq!(
         refusal(r#"{"model_type": "mamba2"}"#),
-        "`mamba2` is not a family of models that this version knows"
+        "model family `mamba2` is not supported by this version"
     );
 }
 
@@ -114,5 +114,5 @@ fn a_recipe_that_is_not_understood_is_refused() {
     let text = r#"{"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4,
         "num_hidden_layers": 2, "vocab_size": 100, "intermediate_size": 128,
         "quantization_config": {"quant_method": "aqlm"}}"#;
-    assert_eq!(refusal(text), "weights stored as `aqlm` are not understood");
+    assert_eq!(refusal(text), "weight format `aqlm` is not supported");
 }

@@ -103,7 +103,7 @@ fn an_unknown_name_comes_with_near_misses() {
     assert_eq!(near("zzz"), "");
     assert_eq!(near(""), "");
     let unknown = catalog.accelerator("zzz").unwrap_err();
-    assert_eq!(unknown.to_string(), "no accelerator is called `zzz`");
+    assert_eq!(unknown.to_string(), "unknown accelerator `zzz`");
 }
 
 #[test]
@@ -235,7 +235,7 @@ as_of = '2026-02-30'
         "13: aliases is not a list: write aliases = [\"one\", \"two\"]",
         "16: like is `h10`, which no part is called: write one of h100-sxm-80gb, h100-nvl-94gb, \
          h100-pcie-80gb, h100-96gb-hbm2e",
-        "18: no accelerator is called `h100x`: write h100-sxm-80gb, or add it as [[accelerator]]",
+        "18: unknown accelerator `h100x`: write h100-sxm-80gb, or add it as [[accelerator]]",
         "20: purchase is `ondemand`: write one of on-demand, spot, reserved-1y, reserved-3y, \
          short-reservation",
         "21: usd_per_gpu_hour is `-2`: write US dollars for one GPU and hour, as in 2.10, above \

@@ -161,7 +161,7 @@ fn nothing_known_is_shown_as_unknown() {
     bare["conditions"] = json!([]);
     let why = Why::of(&model(json!({}), Some(bare)), now());
     let text = shown(&why);
-    assert!(text.contains("mode") && text.contains("decision not applied"), "{text}");
+    assert!(text.contains("mode") && text.contains("not carried out"), "{text}");
     insta::assert_snapshot!("signals_missing", text);
 }
 

@@ -193,7 +193,7 @@ fn signals(decision: &ReceiptStatus) -> Node {
     let all: Vec<String> = decision.signals.iter().map(|seen| seen.signal.to_lowercase()).collect();
     match doubtful.as_slice() {
         [] => Node::new("signals", "all fresh", all.join(", ")),
-        doubtful => Node::new("signals", doubtful.join(", "), "nothing is given back on these"),
+        doubtful => Node::new("signals", doubtful.join(", "), "scale-down is paused"),
     }
 }
 
