@@ -349,7 +349,8 @@ impl VariantMemory {
 
     /// What a request takes that is alone on a replica, as far as it is known.
     fn alone(&self) -> Option<Alone> {
-        let predicted = self.prior.as_ref().map(|prior| prior.alone);
+        let slowed = self.learned.slowed_times();
+        let predicted = self.prior.as_ref().map(|prior| prior.alone.slowed(slowed));
         let measured = self.learned.idle_pace();
         (predicted.is_some() || measured.is_some())
             .then(|| Alone { measured_pace: measured, ..predicted.unwrap_or_default() })

@@ -22,6 +22,12 @@ const PREDICTED_OVER: f64 = 1.25;
 const LONG_PROMPTS: f64 = 0.05;
 
 impl Alone {
+    /// The same on engines that take so many times as long as predicted, for everything.
+    pub(crate) fn slowed(self, times: f64) -> Self {
+        let first_token = self.first_token.map(|(mean, long)| (mean * times, long * times));
+        Self { pace: self.pace.map(|pace| pace * times), first_token, ..self }
+    }
+
     /// The objective that it misses, the time between tokens first: that cannot be told from the prompt.
     pub(crate) fn unreachable(&self, objectives: &Objectives) -> Option<Unreachable> {
         let pace = match self.measured_pace {
@@ -124,6 +130,15 @@ mod tests {
         assert_eq!(missed(measured, &CHAT), None);
         let near = Alone { pace: Some(0.048), ..Alone::default() };
         assert_eq!(missed(near, &CHAT), None, "predictions are off by as much");
+    }
+
+    #[test]
+    fn engines_that_became_slower_than_predicted_may_miss_what_they_met() {
+        let first_token = Some((0.2, 0.4));
+        let predicted = Alone { pace: Some(0.02), first_token, ..Alone::default() };
+        assert_eq!(missed(predicted, &CHAT), None);
+        assert_eq!(missed(predicted.slowed(2.0), &CHAT), Some(Objective::FirstToken));
+        assert_eq!(missed(predicted.slowed(4.0), &CHAT), Some(Objective::BetweenTokens));
     }
 
     #[test]

@@ -237,8 +237,10 @@ impl Learned {
         self.least_pace = Some(pace);
         self.fitted = self.fitted.map(|known| known * times);
         self.line = Line::default();
-        let Some(now) = Self::longest(idle * times, moment) else { return false };
-        let left = of_all(idle * times, now) / of_all(idle, longest) / times;
+        // Engines too slow for the objective have no load at which they keep it: they do what is left of what they did.
+        let left = Self::longest(idle * times, moment)
+            .map_or(1.0, |now| of_all(idle * times, now) / of_all(idle, longest))
+            / times;
         let since = Sums {
             counted: factor * left * ENOUGH * seconds,
             shown: ENOUGH * seconds,
@@ -350,6 +352,11 @@ impl Learned {
 
     fn is_stated(&self) -> bool {
         self.baseline.is_some_and(|baseline| baseline.stated)
+    }
+
+    /// How many times as long everything takes as it did at first.
+    pub(crate) const fn slowed_times(&self) -> f64 {
+        self.slowed.times
     }
 
     /// Time per token of an engine with next to nothing to do, if it was measured.
