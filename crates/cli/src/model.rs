@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flyball_perf::architecture::{Architecture, Stored};
-use flyball_perf::engine::Engine;
+use flyball_perf::engine::{Engine, PREDICTED};
 use flyball_perf::models;
 use flyball_perf::precision::Dtype;
 use schemars::JsonSchema;
@@ -28,7 +28,7 @@ pub(crate) struct FormatArgs {
 
 /// A flag that names an engine.
 pub(crate) fn engines() -> impl TypedValueParser<Value = Engine> {
-    PossibleValuesParser::new(Engine::ALL.map(Engine::name))
+    PossibleValuesParser::new(PREDICTED.map(Engine::name))
         .map(|name| Engine::named(&name).expect("only names of engines come through"))
 }
 
@@ -95,7 +95,7 @@ impl Model {
         let stored = &self.architecture.stored;
         let open = formats.cache_dtype.is_none() && stored.cache.is_none();
         let narrow = matches!(stored.narrowest(), Dtype::Fp8 | Dtype::Nvfp4 | Dtype::Mxfp4);
-        let assumed = open && narrow && engine == Engine::TensorRtLlm;
+        let assumed = open && narrow && engine.facts().narrows_cache;
         if assumed {
             self.cache = Dtype::Fp8;
         }

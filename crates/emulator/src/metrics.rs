@@ -1,10 +1,12 @@
-//! The metrics page, under vLLM's names.
+//! The metrics page, under the names of the engine that is emulated.
 //!
-//! The names are vLLM's and not ours, so they are here and not in `telemetry`: what reads a real
-//! engine must be able to read this one. Written by hand in the older text form, which vLLM serves
-//! too; the newer one does not allow its names of counters.
+//! The names are the engine's and not ours, so they are not in `telemetry`: what reads a real engine must
+//! be able to read this one. vLLM's page is written as vLLM writes it; of others, the series that their table
+//! names. In the older text form, which vLLM serves too; the newer one does not allow its names of counters.
 
 use crate::engine::{Counts, EmulatedState, Histogram};
+use flyball_engines::{Engine, Series};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// What `Content-Type` the page has.
@@ -12,13 +14,60 @@ pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8"
 
 /// The page.
 pub(crate) fn page(
+    engine: Engine,
     model: &str,
-    block_tokens: u32,
-    blocks: u32,
+    (block_tokens, blocks): (u32, u32),
     at: &EmulatedState,
     sums: &Counts,
 ) -> String {
     let model = model.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', " ");
+    match engine {
+        Engine::Vllm => of_vllm(model, (block_tokens, blocks), at, sums),
+        other => {
+            let tokens = u64::from(block_tokens) * u64::from(blocks);
+            by_table(other, &model, tokens, at, sums)
+        }
+    }
+}
+
+/// The series of an engine's table, each under its newest name.
+fn by_table(
+    engine: Engine,
+    model: &str,
+    cache_tokens: u64,
+    at: &EmulatedState,
+    sums: &Counts,
+) -> String {
+    let (mut text, mut written) = (String::new(), BTreeSet::new());
+    let between = &sums.between_tokens;
+    for (name, series) in engine.facts().series {
+        let value = match series {
+            Series::PromptTokens => sums.prompt_tokens as f64,
+            Series::CachedTokens => sums.hit_tokens as f64,
+            Series::OutputTokens => sums.generated_tokens as f64,
+            Series::Answered => (sums.stopped + sums.full) as f64,
+            Series::PacedTokens => between.buckets.iter().sum::<u64>() as f64,
+            Series::PacedSeconds => between.sum,
+            Series::Running => f64::from(at.running),
+            Series::Waiting => f64::from(at.waiting),
+            Series::CacheUsed if engine.facts().shows_cache => at.used_share,
+            Series::CacheTokens => cache_tokens as f64,
+            Series::CacheUsed | Series::CacheBlocks => continue,
+        };
+        if written.insert(*series) {
+            let _ =
+                writeln!(text, "# TYPE {name} untyped\n{name}{{model_name=\"{model}\"}} {value}");
+        }
+    }
+    text
+}
+
+fn of_vllm(
+    model: String,
+    (block_tokens, blocks): (u32, u32),
+    at: &EmulatedState,
+    sums: &Counts,
+) -> String {
     let mut page = Page { text: String::with_capacity(16 * 1024), model };
     let p = &mut page;
     p.gauge("num_requests_running", "Requests in the batch.", f64::from(at.running));

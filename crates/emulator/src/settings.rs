@@ -2,6 +2,7 @@
 
 use crate::faults::Faults;
 use crate::kv_events::EventShape;
+use flyball_engines::Engine;
 use flyball_simulator::cluster::{LinearEngine, Speed, StepSpeed};
 use flyball_simulator::engine;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,6 +12,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 pub struct EmulatorSettings {
     /// Where it listens; port 0 for any that is free.
     pub listen: SocketAddr,
+    /// Whose metrics it shows, under whose path.
+    pub engine: Engine,
     /// The names that it answers to; the first is its own. A request for another gets 404.
     pub models: Vec<String>,
     /// What a step costs, and what fits. [`crate::speed::predicted`] has it for real parts.
@@ -52,6 +55,7 @@ impl EmulatorSettings {
     pub fn new(speed: Speed) -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            engine: Engine::default(),
             models: vec!["emulated".to_owned()],
             speed,
             speed_up: 1.0,

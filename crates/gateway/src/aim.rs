@@ -128,7 +128,7 @@ impl Aim<'_> {
     }
 
     /// By the settings; engines themselves are asked where those say nothing.
-    fn engine_of(self, model: &FleetModel) -> crate::settings::GatewayEngine {
+    fn engine_of(self, model: &FleetModel) -> flyball_engines::Engine {
         let said = self.live.models.get(&*model.name).map(|model| model.engine);
         said.or_else(|| model.endpoints.first().map(|found| found.engine)).unwrap_or_default()
     }

@@ -5,8 +5,9 @@
 //! different salts; each caller, or each group of callers that wants to share, gets its own. A salt that a
 //! client says is mixed in and never passed on as it is: no caller can name another's.
 
-use crate::settings::{GatewayEngine, Key};
+use crate::settings::Key;
 use crate::surface::Surface;
+use flyball_engines::Engine;
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -46,20 +47,8 @@ impl Salt {
 }
 
 /// Whether an engine takes a `cache_salt` on this interface.
-///
-/// vLLM: chat (its pull request 17045), completions and responses (20981), messages (49498; older ones
-/// pass over it). SGLang: chat, completions and responses (10718). llama.cpp: nowhere.
-pub(crate) const fn is_taken(engine: GatewayEngine, surface: Surface) -> bool {
-    match (engine, surface) {
-        (
-            GatewayEngine::Vllm | GatewayEngine::Sglang,
-            Surface::Chat | Surface::Completions | Surface::Responses,
-        )
-        | (GatewayEngine::Vllm, Surface::Messages) => true,
-        (GatewayEngine::Sglang, Surface::Messages)
-        | (GatewayEngine::Vllm | GatewayEngine::Sglang, Surface::Embeddings)
-        | (GatewayEngine::LlamaCpp, _) => false,
-    }
+pub(crate) fn is_taken(engine: Engine, surface: Surface) -> bool {
+    engine.facts().salts.contains(&surface.interface())
 }
 
 /// Of all parts, each with its length before it, so that no two lists of parts read the same.

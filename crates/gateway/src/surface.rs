@@ -1,5 +1,7 @@
 //! Which of the known interfaces a path belongs to. Nothing else of an engine is reachable.
 
+use flyball_engines::Interface;
+
 /// An interface that clients may use.
 ///
 /// Engines answer on many more paths, some of which change weights without asking for a key
@@ -36,6 +38,17 @@ impl Surface {
             Self::Embeddings => "/v1/embeddings",
             Self::Responses => "/v1/responses",
             Self::Messages => "/v1/messages",
+        }
+    }
+
+    /// As tables of engines call it.
+    pub(crate) const fn interface(self) -> Interface {
+        match self {
+            Self::Chat => Interface::Chat,
+            Self::Completions => Interface::Completions,
+            Self::Embeddings => Interface::Embeddings,
+            Self::Responses => Interface::Responses,
+            Self::Messages => Interface::Messages,
         }
     }
 

@@ -1,35 +1,6 @@
-//! The serving engines that the model knows.
+//! The serving engines whose speed the model predicts.
 
-use std::fmt;
+pub use flyball_engines::Engine;
 
-/// A serving engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Engine {
-    Vllm,
-    Sglang,
-    TensorRtLlm,
-}
-
-impl Engine {
-    pub const ALL: [Self; 3] = [Self::Vllm, Self::Sglang, Self::TensorRtLlm];
-
-    /// The word used on the command line and in files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Vllm => "vllm",
-            Self::Sglang => "sglang",
-            Self::TensorRtLlm => "trtllm",
-        }
-    }
-
-    /// The engine of that name, if there is one.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|engine| engine.name() == name)
-    }
-}
-
-impl fmt::Display for Engine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+/// Those whose coefficients were fitted to published measurements.
+pub const PREDICTED: [Engine; 3] = [Engine::Vllm, Engine::Sglang, Engine::TensorRtLlm];

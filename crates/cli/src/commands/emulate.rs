@@ -3,11 +3,12 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use clap::Args;
-use clap::builder::BoolishValueParser;
+use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser as _};
 use flyball_emulator::speed::{self, EmulatorLimits, Parts};
 use flyball_emulator::{
     Emulator, EmulatorSettings, EventShape, Faults, RunningEmulator, StartError,
 };
+use flyball_engines::Engine;
 use flyball_simulator::cluster::Speed;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -34,6 +35,12 @@ pub(crate) struct EmulateArgs {
     #[arg(long, value_name = "NAME", value_delimiter = ',', env = "FLYBALL_EMULATE_SERVED_NAME")]
     #[arg(hide_env_values = true)]
     served_name: Vec<String>,
+
+    /// Engine whose metrics are shown; the timing is vLLM's
+    #[arg(long, value_name = "NAME", env = "FLYBALL_EMULATE_ENGINE", hide_env_values = true)]
+    #[arg(default_value = Engine::Vllm.name())]
+    #[arg(value_parser = PossibleValuesParser::new(Engine::NAMES).map(named))]
+    engine: Engine,
 
     /// Accelerator whose timing is predicted
     #[arg(long, value_name = "NAME", env = "FLYBALL_EMULATE_GPU", hide_env_values = true)]
@@ -121,6 +128,10 @@ pub(crate) struct EmulateArgs {
 
     #[command(flatten)]
     catalog: CatalogArgs,
+}
+
+fn named(name: String) -> Engine {
+    Engine::named(&name).expect("only names of engines come through")
 }
 
 /// What goes wrong from the start.
@@ -286,6 +297,7 @@ fn start(
         })?;
         let settings = EmulatorSettings {
             listen: SocketAddr::new(args.host, port),
+            engine: args.engine,
             models: models.to_vec(),
             speed_up: args.speed_up,
             stream_interval: args.stream_interval,

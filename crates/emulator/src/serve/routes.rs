@@ -64,12 +64,13 @@ async fn look(shared: &Shared, path: &str) -> Response<AnswerBody> {
     match path {
         "/health" | "/ping" if shared.is_up() => reply(StatusCode::OK, "text/plain", Bytes::new()),
         "/health" | "/ping" => starting(Form::Chat),
-        "/metrics" => {
+        path if path == shared.settings.engine.facts().metrics => {
             let (core, settings) = (&shared.core, &shared.settings);
             let model = settings.models.first().map_or("", String::as_str);
             let (state, counts) = (core.state(), core.counts());
             let blocks = settings.speed.settings.blocks;
-            let page = metrics::page(model, core.block_tokens(), blocks, &state, &counts);
+            let cache = (core.block_tokens(), blocks);
+            let page = metrics::page(settings.engine, model, cache, &state, &counts);
             reply(StatusCode::OK, metrics::CONTENT_TYPE, page.into())
         }
         "/v1/models" => {

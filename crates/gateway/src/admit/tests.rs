@@ -2,8 +2,8 @@ use super::gate::{Ask, Entered, Gate};
 use super::prompt::Prompt;
 use crate::answer::Problem;
 use crate::fleet::{FleetEndpoint, Flight, FoundEngines};
-use crate::settings::GatewayEngine;
 use crate::sse::Usage;
+use flyball_engines::Engine;
 use flyball_routing::fair::Class;
 use std::sync::Arc;
 use std::task::Poll;
@@ -15,7 +15,7 @@ fn endpoint(number: u16) -> Arc<FleetEndpoint> {
         address: ([127, 0, 0, 1], number).into(),
         uid: None,
         draining: false,
-        engine: GatewayEngine::Vllm,
+        engine: Engine::Vllm,
     }))
 }
 

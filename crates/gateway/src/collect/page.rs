@@ -3,7 +3,7 @@
 //! The page is not parsed as a whole: vLLM's has thousands of lines of histograms, and four names
 //! are wanted. Everything here comes from outside and is taken with care.
 
-use crate::settings::GatewayEngine;
+use flyball_engines::{Engine, Series};
 use memchr::{memchr, memrchr};
 
 /// More than any engine has at once. A larger figure is nonsense and is cut.
@@ -30,23 +30,29 @@ impl ReportedLoad {
 
 /// What the page says; none if it lacks what runs or what waits. Several series of one name are
 /// ranks of one engine: their requests are added up, of their caches the fullest counts.
-pub fn read(engine: GatewayEngine, page: &[u8]) -> Option<ReportedLoad> {
-    let names = names(engine);
+pub fn read(engine: Engine, page: &[u8]) -> Option<ReportedLoad> {
+    let facts = engine.facts();
+    let wanted: Vec<(&[u8], Series)> = facts
+        .series
+        .iter()
+        .filter(|(_, series)| WANTED.contains(series))
+        .map(|(name, series)| (name.as_bytes(), *series))
+        .collect();
     let (mut running, mut waiting, mut kv) = (None, None, None::<f64>);
     let mut rest = page;
     while !rest.is_empty() {
         let end = memchr(b'\n', rest).unwrap_or(rest.len());
         let line = &rest[..end];
         rest = rest.get(end + 1..).unwrap_or_default();
-        if !line.starts_with(names.prefix) {
+        if !line.starts_with(facts.prefix.as_bytes()) {
             continue;
         }
-        if let Some(value) = value(line, names.running) {
-            running = Some(running.unwrap_or(0.0) + value);
-        } else if let Some(value) = value(line, names.waiting) {
-            waiting = Some(waiting.unwrap_or(0.0) + value);
-        } else if let Some(value) = names.kv.and_then(|name| self::value(line, name)) {
-            kv = Some(kv.unwrap_or(0.0).max(value));
+        let found = wanted.iter().find_map(|(name, series)| Some((value(line, name)?, *series)));
+        match found {
+            Some((value, Series::Running)) => running = Some(running.unwrap_or(0.0) + value),
+            Some((value, Series::Waiting)) => waiting = Some(waiting.unwrap_or(0.0) + value),
+            Some((value, _)) => kv = Some(kv.unwrap_or(0.0).max(value)),
+            None => {}
         }
     }
     Some(ReportedLoad {
@@ -56,36 +62,8 @@ pub fn read(engine: GatewayEngine, page: &[u8]) -> Option<ReportedLoad> {
     })
 }
 
-struct Names {
-    prefix: &'static [u8],
-    running: &'static [u8],
-    waiting: &'static [u8],
-    kv: Option<&'static [u8]>,
-}
-
-const fn names(engine: GatewayEngine) -> Names {
-    match engine {
-        GatewayEngine::Vllm => Names {
-            prefix: b"vllm:",
-            running: b"vllm:num_requests_running",
-            waiting: b"vllm:num_requests_waiting",
-            kv: Some(b"vllm:kv_cache_usage_perc"),
-        },
-        GatewayEngine::Sglang => Names {
-            prefix: b"sglang:",
-            running: b"sglang:num_running_reqs",
-            waiting: b"sglang:num_queue_reqs",
-            kv: Some(b"sglang:token_usage"),
-        },
-        // It tells nothing of its cache.
-        GatewayEngine::LlamaCpp => Names {
-            prefix: b"llamacpp:",
-            running: b"llamacpp:requests_processing",
-            waiting: b"llamacpp:requests_deferred",
-            kv: None,
-        },
-    }
-}
+/// What is looked for.
+const WANTED: [Series; 3] = [Series::Running, Series::Waiting, Series::CacheUsed];
 
 /// The value of a line if it is of exactly this name. Labels are skipped, whatever is in them.
 fn value(line: &[u8], name: &[u8]) -> Option<f64> {
@@ -129,8 +107,8 @@ mod tests {
             vllm:kv_cache_usage_perc{engine=\"0\"} 0.25\n\
             vllm:kv_cache_usage_perc{engine=\"1\"} 0.984\n\
             vllm:e2e_request_latency_seconds_bucket{le=\"0.3\"} 0.0\n";
-        assert_eq!(read(GatewayEngine::Vllm, page), load(5, 1, Some(984)));
-        assert_eq!(read(GatewayEngine::Sglang, page), None);
+        assert_eq!(read(Engine::Vllm, page), load(5, 1, Some(984)));
+        assert_eq!(read(Engine::Sglang, page), None);
     }
 
     #[test]
@@ -139,29 +117,42 @@ mod tests {
             sglang:num_running_reqs_offline_batch{model_name=\"m\"} 9.0\n\
             sglang:num_queue_reqs{model_name=\"m\"} 0.0\n\
             sglang:token_usage{model_name=\"m\"} 0.5";
-        assert_eq!(read(GatewayEngine::Sglang, sglang), load(4, 0, Some(500)));
+        assert_eq!(read(Engine::Sglang, sglang), load(4, 0, Some(500)));
         let llama = b"llamacpp:requests_processing 8\r\nllamacpp:requests_deferred 24 1700000000\n";
-        assert_eq!(read(GatewayEngine::LlamaCpp, llama), load(8, 24, None));
+        assert_eq!(read(Engine::LlamaCpp, llama), load(8, 24, None));
+    }
+
+    #[test]
+    fn the_names_of_every_engine_are_read() {
+        for engine in Engine::ALL {
+            let name = |series| engine.facts().names(series).next();
+            let (running, waiting) = (name(Series::Running), name(Series::Waiting));
+            let mut page = format!("{} 3\n{} 2\n", running.unwrap(), waiting.unwrap());
+            let used = name(Series::CacheUsed);
+            page.extend(used.map(|used| format!("{used}{{a=\"b\"}} 0.5\n")));
+            let kv = used.map(|_| 500);
+            assert_eq!(read(engine, page.as_bytes()), load(3, 2, kv), "{engine}");
+        }
     }
 
     #[test]
     fn what_is_missing_or_nonsense_is_not_zero() {
-        assert_eq!(read(GatewayEngine::LlamaCpp, b"llamacpp:requests_processing 8\n"), None);
+        assert_eq!(read(Engine::LlamaCpp, b"llamacpp:requests_processing 8\n"), None);
         for value in ["NaN", "-1", "+Inf", "x", ""] {
             let page =
                 format!("llamacpp:requests_processing {value}\nllamacpp:requests_deferred 0\n");
-            assert_eq!(read(GatewayEngine::LlamaCpp, page.as_bytes()), None, "{value}");
+            assert_eq!(read(Engine::LlamaCpp, page.as_bytes()), None, "{value}");
         }
         let huge = b"llamacpp:requests_processing 1e300\nllamacpp:requests_deferred 0\n";
-        assert_eq!(read(GatewayEngine::LlamaCpp, huge), load(1_000_000, 0, None));
+        assert_eq!(read(Engine::LlamaCpp, huge), load(1_000_000, 0, None));
     }
 
     proptest! {
         #[test]
         fn no_page_makes_it_panic(page in prop::collection::vec(any::<u8>(), 0..400)) {
-            read(GatewayEngine::Vllm, &page);
+            read(Engine::Vllm, &page);
             let line = [b"vllm:num_requests_running".as_slice(), &page].concat();
-            read(GatewayEngine::Vllm, &line);
+            read(Engine::Vllm, &line);
         }
     }
 }

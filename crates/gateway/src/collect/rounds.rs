@@ -5,9 +5,9 @@
 //! [`Office`] says whom to ask and takes what they say.
 
 use super::page::{self, ReportedLoad};
-use crate::settings::GatewayEngine;
 use crate::wire::{Question, Wire, WireError};
 use bytes::Bytes;
+use flyball_engines::Engine;
 use futures::future::FutureExt as _;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use http::Method;
@@ -65,7 +65,7 @@ pub(super) struct Answer {
 /// Who wants to know.
 pub(super) trait Office {
     /// All engines, if they are others than at the last call.
-    fn targets(&mut self) -> Option<BTreeMap<SocketAddr, GatewayEngine>>;
+    fn targets(&mut self) -> Option<BTreeMap<SocketAddr, Engine>>;
     /// Engines that are to be asked in a hurry.
     fn hurried(&mut self) -> Vec<SocketAddr>;
     /// A question is about to be sent.
@@ -139,7 +139,7 @@ pub(super) async fn rounds(office: &mut impl Office, pace: Pace) -> Infallible {
 /// One engine.
 #[derive(Debug)]
 struct Line {
-    engine: GatewayEngine,
+    engine: Engine,
     /// None while a question is under way.
     wire: Option<Wire>,
     due: Option<Instant>,
@@ -149,7 +149,7 @@ struct Line {
 }
 
 impl Line {
-    fn new(address: SocketAddr, engine: GatewayEngine, now: Instant, pace: Pace) -> Self {
+    fn new(address: SocketAddr, engine: Engine, now: Instant, pace: Pace) -> Self {
         let spread = pace.interval.mul_f64(chance(address, 0));
         let due = Some(now + spread);
         Self { engine, wire: None, due, asked: None, failures: 0, round: 0 }
@@ -174,12 +174,12 @@ impl Line {
 async fn ask(
     mut wire: Wire,
     address: SocketAddr,
-    engine: GatewayEngine,
+    engine: Engine,
     timeout: Duration,
 ) -> (Wire, Answer) {
     let question = Question {
         method: Method::GET,
-        path: "/metrics".into(),
+        path: engine.facts().metrics.into(),
         body: Bytes::new(),
         limit: PAGE_BYTES,
         timeout,

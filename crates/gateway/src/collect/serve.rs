@@ -7,8 +7,9 @@ use super::rounds::{Answer, Office, Pace, rounds};
 use super::table::Table;
 use super::talk::{BYTES, Hello, PATH};
 use crate::discover::{self, Listing, Readiness};
-use crate::settings::{GatewayEngine, GatewaySettingsFile};
+use crate::settings::GatewaySettingsFile;
 use bytes::Bytes;
+use flyball_engines::Engine;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -105,7 +106,7 @@ struct Desk<'a> {
 }
 
 impl Office for Desk<'_> {
-    fn targets(&mut self) -> Option<BTreeMap<SocketAddr, GatewayEngine>> {
+    fn targets(&mut self) -> Option<BTreeMap<SocketAddr, Engine>> {
         if !self.listing.has_changed().unwrap_or(false) {
             return None;
         }

@@ -7,9 +7,9 @@ use super::talk::{Hello, PATH, Reply};
 use super::within::Within;
 use super::{CollectionStatus, Verifier, VerifierEvent};
 use crate::fleet::{Fleet, Flight, FoundEngines, Listing};
-use crate::settings::GatewayEngine;
 use crate::wire::{Question, Wire, WireError};
 use bytes::Bytes;
+use flyball_engines::Engine;
 use http::{Method, Request, Response};
 use http_body_util::Full;
 use hyper::service::service_fn;
@@ -108,7 +108,7 @@ fn fleet(addresses: &[SocketAddr]) -> Arc<Fleet> {
         name: address.to_string(),
         address: *address,
         draining: false,
-        engine: GatewayEngine::Vllm,
+        engine: Engine::Vllm,
         uid: None,
     });
     let models = BTreeMap::from([("m".to_owned(), found.collect())]);
@@ -271,7 +271,7 @@ async fn what_two_models_have_at_one_engine_is_added_up() {
         name: "e".to_owned(),
         address,
         draining: false,
-        engine: GatewayEngine::Vllm,
+        engine: Engine::Vllm,
         uid: None,
     };
     let models = ["a", "b"].map(|model| (model.to_owned(), vec![found.clone()]));
@@ -319,7 +319,7 @@ async fn one_collector_adds_up_what_all_gateways_have() {
         name: engine.to_string(),
         address: engine,
         draining: false,
-        engine: GatewayEngine::Vllm,
+        engine: Engine::Vllm,
         uid: None,
     };
     let models = BTreeMap::from([("m".to_owned(), vec![found])]);

@@ -5,8 +5,8 @@ use super::verifier::Verifier;
 use super::verify::VerifiedEngine;
 use super::{CollectionStatus, LoadSource};
 use crate::fleet::{Fleet, FleetEndpoint, FleetModel, FleetReport};
-use crate::settings::GatewayEngine;
 use crate::wire::WireError;
+use flyball_engines::Engine;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl<'a> Within<'a> {
 }
 
 impl Office for Within<'_> {
-    fn targets(&mut self) -> Option<BTreeMap<SocketAddr, GatewayEngine>> {
+    fn targets(&mut self) -> Option<BTreeMap<SocketAddr, Engine>> {
         self.crew.renew(self.fleet).then(|| self.crew.engines())
     }
 
@@ -137,7 +137,7 @@ impl Crew {
         true
     }
 
-    pub(super) fn engines(&self) -> BTreeMap<SocketAddr, GatewayEngine> {
+    pub(super) fn engines(&self) -> BTreeMap<SocketAddr, Engine> {
         let engine = |member: &Member| Some(member.endpoints.first()?.engine);
         self.engines.iter().filter_map(|(a, member)| Some((*a, engine(member)?))).collect()
     }

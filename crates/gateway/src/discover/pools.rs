@@ -1,7 +1,7 @@
 //! An `InferencePool` and its pods to engines.
 
 use crate::fleet::FoundEngines;
-use crate::settings::GatewayEngine;
+use flyball_engines::Engine;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
 use serde::Deserialize;
@@ -84,7 +84,7 @@ pub(super) fn member(from: &Pod) -> Option<Member> {
 pub(super) fn found<'a>(
     pool: &Chosen,
     pods: impl Iterator<Item = &'a Member>,
-    engine: GatewayEngine,
+    engine: Engine,
 ) -> Vec<FoundEngines> {
     let mine = pods.filter(|pod| pool.chooses(pod));
     let engines = mine.flat_map(|pod| {

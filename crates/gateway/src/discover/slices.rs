@@ -2,7 +2,7 @@
 
 use super::place::Port;
 use crate::fleet::FoundEngines;
-use crate::settings::GatewayEngine;
+use flyball_engines::Engine;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -52,7 +52,7 @@ pub(super) fn slice(from: &EndpointSlice) -> Option<Slice> {
 pub(super) fn found<'a>(
     slices: impl Iterator<Item = &'a Slice>,
     port: &Port,
-    engine: GatewayEngine,
+    engine: Engine,
 ) -> Vec<FoundEngines> {
     let mut all: BTreeMap<String, FoundEngines> = BTreeMap::new();
     for slice in slices {

@@ -8,7 +8,7 @@ use super::slices::{self, SERVICE_NAME, Slice};
 use super::standing::Noted;
 use super::watch::Asked;
 use super::{DiscoveryProblem, DiscoveryStatus, Failing, FoundEngines};
-use crate::settings::GatewayEngine;
+use flyball_engines::Engine;
 use futures::stream::{BoxStream, StreamExt as _};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -144,7 +144,7 @@ pub(super) async fn pools(
 pub(super) async fn ask(
     client: &Client,
     place: &DiscoveryPlace,
-    engine: GatewayEngine,
+    engine: Engine,
 ) -> Result<Vec<FoundEngines>, kube::Error> {
     match place {
         DiscoveryPlace::Static(_) => Ok(Vec::new()),

@@ -5,7 +5,8 @@ use super::settle::{ENGINES, settle};
 use super::sources::{self, Change};
 use super::world::World;
 use super::{DiscoveryProblem, DiscoveryStatus, Failing, FoundEngines, Listing};
-use crate::settings::{GatewayEngine, ModelSettings};
+use crate::settings::ModelSettings;
+use flyball_engines::Engine;
 use futures::future::{BoxFuture, FutureExt as _};
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use kube::Client;
@@ -111,7 +112,7 @@ pub(super) struct Asked {
 
 fn start<'a>(
     client: &Client,
-    places: &BTreeMap<String, (DiscoveryPlace, GatewayEngine)>,
+    places: &BTreeMap<String, (DiscoveryPlace, Engine)>,
     to: &mpsc::Sender<Change>,
     standing: &'a DiscoveryStatus,
 ) -> FuturesUnordered<BoxFuture<'a, ()>> {
@@ -143,7 +144,7 @@ async fn confirm(
     client: Client,
     model: String,
     place: DiscoveryPlace,
-    engine: GatewayEngine,
+    engine: Engine,
 ) -> (String, bool) {
     match sources::ask(&client, &place, engine).await {
         Ok(found) if found.is_empty() => return (model, true),

@@ -6,14 +6,14 @@ use super::pools::{self, Chosen};
 use super::slices::{self, Slice};
 use super::sources::Change;
 use crate::fleet::FoundEngines;
-use crate::settings::GatewayEngine;
+use flyball_engines::Engine;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 /// Everything that the watches told.
 #[derive(Debug, Default)]
 pub(super) struct World {
-    pub(super) places: BTreeMap<String, (DiscoveryPlace, GatewayEngine)>,
+    pub(super) places: BTreeMap<String, (DiscoveryPlace, Engine)>,
     slices: BTreeMap<String, Mirror<Slice>>,
     pools: BTreeMap<String, Mirror<Chosen>>,
     pods: BTreeMap<String, Mirror<pools::Member>>,
@@ -21,7 +21,7 @@ pub(super) struct World {
 
 impl World {
     /// Nothing told yet.
-    pub(super) fn new(places: BTreeMap<String, (DiscoveryPlace, GatewayEngine)>) -> Self {
+    pub(super) fn new(places: BTreeMap<String, (DiscoveryPlace, Engine)>) -> Self {
         Self { places, ..Self::default() }
     }
 
@@ -81,7 +81,7 @@ impl World {
     }
 }
 
-fn static_engines(addresses: &[SocketAddr], engine: GatewayEngine) -> Vec<FoundEngines> {
+fn static_engines(addresses: &[SocketAddr], engine: Engine) -> Vec<FoundEngines> {
     let unique: BTreeSet<_> = addresses.iter().copied().collect();
     let found = |address: SocketAddr| {
         let name = address.to_string();

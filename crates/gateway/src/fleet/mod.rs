@@ -21,8 +21,8 @@ use crate::admit::{Gate, Prompt};
 use crate::invariants::GatewayInvariant;
 use crate::meter::{EngineNow, EngineState};
 use crate::scan::Scanned;
-use crate::settings::GatewayEngine;
 use breaker::Breaker;
+use flyball_engines::Engine;
 use flyball_routing::fair::Reported;
 use flyball_routing::{ObservedEndpoints, ObservedMoment, Ring, RoutingPolicy};
 use pace::Pace;
@@ -98,7 +98,7 @@ pub struct FoundEngines {
     /// Whether it is to finish what it has and get nothing new (a pod that is being deleted).
     pub draining: bool,
     /// What it is.
-    pub engine: GatewayEngine,
+    pub engine: Engine,
 }
 
 /// What an engine reports about itself.
@@ -154,7 +154,7 @@ pub struct FleetEndpoint {
     /// Its pod's own id, if it is a pod.
     pub uid: Option<Arc<str>>,
     /// What it is.
-    pub engine: GatewayEngine,
+    pub engine: Engine,
     /// A number of its own in this process: connections are kept by it.
     pub(crate) slot: u32,
     /// The `host` header for it.

@@ -1,4 +1,5 @@
 use super::*;
+use flyball_engines::Engine;
 use proptest::prelude::*;
 
 fn found(name: &str, uid: u8) -> FoundEngines {
@@ -7,7 +8,7 @@ fn found(name: &str, uid: u8) -> FoundEngines {
         address: ([10, 0, 0, 1], 8_000).into(),
         uid: Some(uid.to_string()),
         draining: false,
-        engine: GatewayEngine::Vllm,
+        engine: Engine::Vllm,
     }
 }
 

@@ -133,7 +133,7 @@ async fn connected(
 pub(super) async fn is_alive(endpoint: &FleetEndpoint, within: Duration) -> bool {
     let question = Question {
         method: Method::GET,
-        path: "/health".into(),
+        path: endpoint.engine.facts().health.into(),
         body: Bytes::new(),
         limit: HELD_BYTES,
         timeout: within,

@@ -187,14 +187,14 @@ impl Drop for Heard {
 mod tests {
     use super::*;
     use crate::fleet::FoundEngines;
-    use crate::settings::GatewayEngine;
+    use flyball_engines::Engine;
 
     fn ear() -> Ear {
         let found = FoundEngines {
             name: "e".into(),
             address: ([127, 0, 0, 1], 1).into(),
             draining: false,
-            engine: GatewayEngine::Vllm,
+            engine: Engine::Vllm,
             uid: None,
         };
         let endpoint = Arc::new(FleetEndpoint::new(&found));

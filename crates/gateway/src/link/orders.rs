@@ -142,10 +142,11 @@ fn weights(orders: &Orders) -> BTreeMap<&str, BTreeMap<&str, u32>> {
 mod tests {
     use super::*;
     use crate::fleet::{FoundEngines, Listing};
-    use crate::settings::{GatewayEngine, GatewaySettingsFile, ModelSettings};
+    use crate::settings::{GatewaySettingsFile, ModelSettings};
+    use flyball_engines::Engine;
 
     fn found(name: &str, port: u16) -> FoundEngines {
-        let (address, engine) = (([10, 0, 0, 1], port).into(), GatewayEngine::Vllm);
+        let (address, engine) = (([10, 0, 0, 1], port).into(), Engine::Vllm);
         FoundEngines { name: name.to_owned(), address, draining: false, engine, uid: None }
     }
 

@@ -4,7 +4,8 @@ use super::*;
 use crate::fleet::{FleetEndpoint, Flight, FoundEngines, Listing};
 use crate::meter::Finished;
 use crate::serve::{self, Listener};
-use crate::settings::{GatewayEngine, GatewaySettingsFile};
+use crate::settings::GatewaySettingsFile;
+use flyball_engines::Engine;
 use flyball_resources::stream::{
     DrainMark, EndpointLoad, EndpointState, MAJOR, ModelOrders, Orders, PATH, Welcome,
 };
@@ -36,7 +37,7 @@ fn found(port: u16) -> FoundEngines {
         address: ([10, 0, 0, 1], port).into(),
         uid: None,
         draining: false,
-        engine: GatewayEngine::Vllm,
+        engine: Engine::Vllm,
     }
 }
 

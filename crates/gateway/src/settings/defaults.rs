@@ -1,9 +1,10 @@
 //! What holds where a file says nothing.
 
 use super::{
-    GatewayEngine, GatewaySettingsFile, Key, ModelSettings, Priority, Recovery, RequestLimits,
-    ResponseCache, RoutingSetting, Telemetry, Timeouts, WakerSettings,
+    GatewaySettingsFile, Key, ModelSettings, Priority, Recovery, RequestLimits, ResponseCache,
+    RoutingSetting, Telemetry, Timeouts, WakerSettings,
 };
+use flyball_engines::Engine;
 use std::net::SocketAddr;
 
 impl Default for GatewaySettingsFile {
@@ -98,7 +99,7 @@ impl Default for ModelSettings {
             endpoints: Vec::new(),
             service: None,
             pool: None,
-            engine: GatewayEngine::default(),
+            engine: Engine::default(),
             queue_ms: 10_000,
             hold_ms: 300_000,
             policy: RoutingSetting::default(),

@@ -22,6 +22,7 @@ pub use problem::{Code, SettingProblem};
 pub use split::{Arm, Mirror, Split, SplitRule, Sticky};
 
 use flyball_admin::Askers;
+use flyball_engines::Engine;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -122,7 +123,7 @@ pub struct ModelSettings {
     /// `namespace/name` of an `InferencePool`; its pods are watched.
     pub pool: Option<String>,
     /// What the engines are.
-    pub engine: GatewayEngine,
+    pub engine: Engine,
     /// The longest wait for a turn. Whoever would wait longer is told so at once.
     pub queue_ms: u64,
     /// The longest wait for a model that is being woken.
@@ -230,19 +231,6 @@ pub struct ResponseCache {
     pub bytes: usize,
     /// How long one is kept.
     pub ttl_s: u64,
-}
-
-/// A kind of engine: how its load is read and how it is told to stop.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq, PartialOrd, Ord)]
-#[serde(rename_all = "kebab-case")]
-pub enum GatewayEngine {
-    /// vLLM, and everything with its metric names.
-    #[default]
-    Vllm,
-    /// SGLang.
-    Sglang,
-    /// llama.cpp's server.
-    LlamaCpp,
 }
 
 /// What requests may cost.

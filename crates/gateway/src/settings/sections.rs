@@ -3,6 +3,7 @@
 
 use super::fields::{Kind, Section, field, required, time};
 use crate::scan::STEERING;
+use flyball_engines::Engine;
 
 const GIB: u64 = 1 << 30;
 
@@ -155,7 +156,7 @@ const MODEL: Section = Section {
         field("pool", Kind::Pool, "`namespace/name` of an `InferencePool`; its pods are watched."),
         field(
             "engine",
-            Kind::Word(&["vllm", "sglang", "llama-cpp"]),
+            Kind::Word(&Engine::NAMES),
             "What the engines are: how their load is read.",
         ),
         time(

@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::fleet::{FleetEndpoint, FoundEngines, Listing};
-use crate::settings::{GatewayEngine, ModelSettings, RoutingSetting as Set};
+use crate::settings::{ModelSettings, RoutingSetting as Set};
 use flyball_core::units::Tokens;
+use flyball_engines::Engine;
 use flyball_telemetry::metrics::{Metric, Metrics};
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ fn fleet(models: &[&str], engines: u16) -> Arc<Fleet> {
         address: ([127, 0, 0, 1], port).into(),
         uid: None,
         draining: false,
-        engine: GatewayEngine::Vllm,
+        engine: Engine::Vllm,
     };
     let all = |name: &&str| ((*name).to_owned(), (1..=engines).map(found).collect());
     Arc::new(Fleet::default().after(&Listing { models: models.iter().map(all).collect() }))

@@ -1,10 +1,11 @@
 //! A gateway in front of some engines, and a client that speaks plain HTTP/1.1.
 
 use crate::engine::Engine;
+use flyball_engines::Engine as Kind;
 use flyball_gateway::fleet::{FleetEndpoint, FoundEngines, Listing};
 use flyball_gateway::meter::{Finished, RequestOutcome};
 use flyball_gateway::serve::{self, Listener, RunningGateway};
-use flyball_gateway::settings::{GatewayEngine as Kind, GatewaySettingsFile, Key};
+use flyball_gateway::settings::{GatewaySettingsFile, Key};
 use sha2::{Digest as _, Sha256};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

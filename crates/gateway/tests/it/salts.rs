@@ -2,7 +2,8 @@
 
 use crate::engine::{Does, Engine};
 use crate::rig::{PLAIN, Rig, body_of, chat, chat_of, key, post};
-use flyball_gateway::settings::{GatewayEngine as Kind, ModelSettings};
+use flyball_engines::Engine as Kind;
+use flyball_gateway::settings::ModelSettings;
 use serde_json::Value;
 
 /// The salts that an engine was told, and the bodies without them.

@@ -2,29 +2,21 @@
 
 use super::facts::Workload;
 use crate::validate::kind_of;
+use flyball_engines::Engine;
 use flyball_perf::memory::serving::Budget;
 use flyball_perf::serving::capacity::{self, CapacityQuestion};
 use flyball_perf::serving::chunk;
 use flyball_perf::serving::steady::RequestShape;
-use flyball_resources::model_service::{EngineKind, EngineSpec, VariantSpec};
+use flyball_resources::model_service::{EngineSpec, VariantSpec};
 use flyball_resources::{ModelService, Pool};
-
-/// The flag that sets it, if the engine has one.
-pub(crate) const fn flag(kind: EngineKind) -> Option<&'static str> {
-    match kind {
-        EngineKind::Vllm => Some("--max-num-batched-tokens"),
-        EngineKind::Sglang => Some("--chunked-prefill-size"),
-        EngineKind::LlamaCpp => None,
-    }
-}
 
 /// What the owner sets it to, if he does.
 pub(crate) fn stated(engine: &EngineSpec) -> Option<u32> {
     of_args(engine.kind, &engine.args)
 }
 
-fn of_args(kind: EngineKind, args: &[String]) -> Option<u32> {
-    let flag = flag(kind)?;
+fn of_args(kind: Engine, args: &[String]) -> Option<u32> {
+    let flag = kind.facts().launch.step_tokens?;
     let mut words = args.iter();
     let word = words.find_map(|word| word.strip_prefix(flag).map(str::to_owned))?;
     match word.strip_prefix('=') {
@@ -54,7 +46,7 @@ pub(crate) fn chosen(
     pool: Option<&Pool>,
 ) -> Option<u32> {
     let engine = variant.engine.as_ref()?;
-    flag(engine.kind)?;
+    engine.kind.facts().launch.step_tokens?;
     if !engine.command.is_empty() || stated(engine).is_some() {
         return None;
     }

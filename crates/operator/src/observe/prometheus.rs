@@ -8,6 +8,7 @@
 use super::demand::Signals;
 use super::in_flight::InFlightCounts;
 use flyball_core::units::Timestamp;
+use flyball_engines::{Engine, Series};
 use flyball_estimator::reading::{CacheUsed, EngineCounts, EngineReading};
 use http::{Request, Uri};
 use kube::{Client, Config};
@@ -36,82 +37,16 @@ pub struct Prometheus {
     client: Client,
 }
 
-/// What a series counts or shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Series {
-    /// Tokens of prompts.
-    PromptTokens,
-    /// Those of them that its cache had.
-    CachedTokens,
-    /// Tokens written.
-    OutputTokens,
-    /// Requests answered.
-    Answered,
-    /// Tokens after a first one.
-    PacedTokens,
-    /// Seconds that these took.
-    PacedSeconds,
-    /// Requests worked on.
-    Running,
-    /// Requests that wait.
-    Waiting,
-    /// Share of the cache in use.
-    CacheUsed,
-    /// Tokens that the cache holds.
-    CacheTokens,
-    /// The same in labels: blocks, and tokens of each.
-    CacheBlocks,
-}
-
-/// The names of series in vLLM, SGLang and llama.cpp, and what they are.
-///
-/// vLLM has called the time between tokens `time_per_output_token` until 0.10, and its cache `gpu_cache_usage_perc`
-/// until 0.9. llama.cpp counts no requests, shows its cache in old versions only, and counts the prompt tokens that it
-/// had to read instead of all.
-const NAMES: [(&str, Series); 23] = [
-    ("vllm:prompt_tokens_total", Series::PromptTokens),
-    ("sglang:prompt_tokens_total", Series::PromptTokens),
-    ("llamacpp:prompt_tokens_total", Series::PromptTokens),
-    ("vllm:generation_tokens_total", Series::OutputTokens),
-    ("sglang:generation_tokens_total", Series::OutputTokens),
-    ("llamacpp:tokens_predicted_total", Series::OutputTokens),
-    ("vllm:request_success_total", Series::Answered),
-    ("sglang:num_requests_total", Series::Answered),
-    ("vllm:inter_token_latency_seconds_count", Series::PacedTokens),
-    ("vllm:time_per_output_token_seconds_count", Series::PacedTokens),
-    ("sglang:inter_token_latency_seconds_count", Series::PacedTokens),
-    ("vllm:inter_token_latency_seconds_sum", Series::PacedSeconds),
-    ("vllm:time_per_output_token_seconds_sum", Series::PacedSeconds),
-    ("sglang:inter_token_latency_seconds_sum", Series::PacedSeconds),
-    ("llamacpp:tokens_predicted_seconds_total", Series::PacedSeconds),
-    ("vllm:num_requests_running", Series::Running),
-    ("sglang:num_running_reqs", Series::Running),
-    ("llamacpp:requests_processing", Series::Running),
-    ("vllm:num_requests_waiting", Series::Waiting),
-    ("sglang:num_queue_reqs", Series::Waiting),
-    ("llamacpp:requests_deferred", Series::Waiting),
-    ("vllm:kv_cache_usage_perc", Series::CacheUsed),
-    ("sglang:token_usage", Series::CacheUsed),
-];
-const MORE_NAMES: [(&str, Series); 6] = [
-    ("vllm:prefix_cache_hits_total", Series::CachedTokens),
-    ("sglang:cached_tokens_total", Series::CachedTokens),
-    ("vllm:gpu_cache_usage_perc", Series::CacheUsed),
-    ("llamacpp:kv_cache_usage_ratio", Series::CacheUsed),
-    ("sglang:max_total_num_tokens", Series::CacheTokens),
-    ("vllm:cache_config_info", Series::CacheBlocks),
-];
-
 /// Two scrapes and more, where targets are scraped every minute.
 const LOOKED_BACK: &str = "2m";
 
-fn names() -> impl Iterator<Item = &'static (&'static str, Series)> {
-    NAMES.iter().chain(&MORE_NAMES)
+fn names() -> impl Iterator<Item = &'static str> {
+    Engine::ALL.into_iter().flat_map(|engine| engine.facts().series).map(|(name, _)| *name)
 }
 
 /// The one question.
 fn query() -> String {
-    let names: Vec<&str> = names().map(|(name, _)| *name).collect();
+    let names: Vec<&str> = names().collect();
     format!("{{__name__=~\"{}\"}}[{LOOKED_BACK}]", names.join("|"))
 }
 
@@ -135,11 +70,10 @@ impl Prometheus {
             let (Some(namespace), Some(pod)) = (&row.metric.namespace, &row.metric.pod) else {
                 continue;
             };
-            let known = names().find(|(name, _)| *name == row.metric.name);
-            if let Some((name, series)) = known {
+            if let Some((engine, series)) = Engine::of_series(&row.metric.name) {
                 let samples = pods.entry((namespace.clone(), pod.clone())).or_default();
-                samples.llama |= name.starts_with("llamacpp:");
-                samples.add(*series, &row);
+                samples.kind = engine;
+                samples.add(series, &row);
             }
         }
         let engines = pods.into_iter().filter_map(|(pod, samples)| Some((pod, samples.engine()?)));
@@ -183,7 +117,7 @@ struct Samples {
     waiting: Gauge,
     cache_used: Gauge,
     cache_tokens: Option<f64>,
-    llama: bool,
+    kind: Engine,
 }
 
 /// A gauge at the last scrape: the sum of its series, and how many there are.
@@ -247,8 +181,7 @@ impl Samples {
     fn engine(self) -> Option<EngineReading> {
         let mut engine: Option<EngineReading> = None;
         for (at, mut counts) in self.counts {
-            if self.llama {
-                // It counts the time of all tokens, and the tokens once.
+            if self.kind.facts().paces_all_tokens {
                 counts.paced_tokens = counts.output_tokens;
             }
             match &mut engine {
@@ -264,7 +197,7 @@ impl Samples {
             waiting: self.waiting.sum(),
             cache_used: match self.cache_used.mean() {
                 Some(share) => CacheUsed::Share(share),
-                None if self.llama => CacheUsed::Untold,
+                None if !self.kind.facts().shows_cache => CacheUsed::Untold,
                 None => CacheUsed::Missing,
             },
             cache_tokens: self.cache_tokens,
@@ -340,9 +273,9 @@ mod tests {
         let mut samples = Samples::default();
         for row in rows {
             let row: Row = serde_json::from_value(row.clone()).unwrap();
-            let (name, series) = names().find(|(name, _)| *name == row.metric.name).unwrap();
-            samples.llama |= name.starts_with("llamacpp:");
-            samples.add(*series, &row);
+            let (kind, series) = Engine::of_series(&row.metric.name).unwrap();
+            samples.kind = kind;
+            samples.add(series, &row);
         }
         samples.engine()
     }
@@ -399,7 +332,7 @@ mod tests {
     #[test]
     fn one_question_asks_for_everything_once() {
         let query = query();
-        for (name, _) in names() {
+        for name in names() {
             assert_eq!(query.matches(name).count(), 1, "{name}");
         }
     }

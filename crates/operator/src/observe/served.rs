@@ -3,31 +3,21 @@
 use super::facts::Workload;
 use crate::validate::kind_of;
 use flyball_perf::models;
-use flyball_resources::model_service::EngineKind;
-
-/// What makes an engine take another time for its steps than is predicted of a model as it was published.
-const OTHERWISE: [&str; 4] =
-    ["--quantization", "--speculative", "--kv-cache-dtype", "--enable-lora"];
-
-/// Accelerators that one engine is spread over.
-const TENSOR: [&str; 4] = ["--tensor-parallel-size", "-tp", "--tp-size", "--tp"];
 
 /// The known model that a workload of others serves on so many accelerators. Nothing where its arguments do not say
 /// it, or say that it is served otherwise than it was published.
 pub(super) fn model(workload: &Workload, gpus: u32) -> Option<String> {
-    let named: &[&str] = match kind_of(workload)? {
-        EngineKind::Vllm => &["serve", "--model"],
-        EngineKind::Sglang => &["--model-path", "--model"],
-        // It names a file.
-        EngineKind::LlamaCpp => return None,
-    };
-    // Of `sh -c "vllm serve ..."` the words are in one argument.
-    let words: Vec<&str> = workload.args.iter().flat_map(|arg| arg.split_whitespace()).collect();
-    if words.iter().any(|word| OTHERWISE.iter().any(|flag| word.starts_with(flag))) {
+    let launch = &kind_of(workload)?.facts().launch;
+    if !launch.takes_names {
         return None;
     }
-    let tensor = after(&words, &TENSOR).map_or(Some(1), |count| count.parse().ok())?;
-    let name = after(&words, named).filter(|name| models::config(name).is_some())?;
+    // Of `sh -c "vllm serve ..."` the words are in one argument.
+    let words: Vec<&str> = workload.args.iter().flat_map(|arg| arg.split_whitespace()).collect();
+    if words.iter().any(|word| launch.alters.iter().any(|flag| word.starts_with(flag))) {
+        return None;
+    }
+    let tensor = after(&words, launch.tensor).map_or(Some(1), |count| count.parse().ok())?;
+    let name = after(&words, launch.model).filter(|name| models::config(name).is_some())?;
     (tensor == gpus.max(1)).then(|| name.to_owned())
 }
 

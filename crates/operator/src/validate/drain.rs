@@ -5,7 +5,7 @@
 //! at its default; llama-server cuts them at once; SGLang finishes them, if it is given the time.
 
 use crate::observe::Workload;
-use flyball_resources::model_service::EngineKind;
+use flyball_engines::{Engine, Shutdown};
 
 /// Answers that take longer than this are rare; where nothing is set, this is what is advised.
 const ADVISED_SECONDS: i64 = 60;
@@ -38,26 +38,12 @@ pub fn drain(workload: &Workload) -> Drain {
 }
 
 /// The engine that a workload runs, by its image and arguments.
-pub(crate) fn kind_of(workload: &Workload) -> Option<EngineKind> {
-    let names = |word: &str| {
-        let image = workload.image.rsplit('/').next().unwrap_or_default();
-        workload.image.contains(&format!("{word}/"))
-            || image.contains(word)
-            || workload.args.iter().any(|arg| arg.contains(word))
-    };
-    if names("vllm") {
-        Some(EngineKind::Vllm)
-    } else if names("llama-server") || names("llama.cpp") {
-        Some(EngineKind::LlamaCpp)
-    } else if names("sglang") {
-        Some(EngineKind::Sglang)
-    } else {
-        None
-    }
+pub(crate) fn kind_of(workload: &Workload) -> Option<Engine> {
+    Engine::of_container(&workload.image, &workload.args)
 }
 
 /// Looks at a workload that runs this engine, whose requests may take so many seconds.
-pub fn drain_of(kind: EngineKind, seconds: i64, workload: &Workload) -> Drain {
+pub fn drain_of(kind: Engine, seconds: i64, workload: &Workload) -> Drain {
     Time::of(workload).judge(kind, &workload.args, Some(seconds))
 }
 
@@ -75,33 +61,34 @@ impl Time {
         }
     }
 
-    fn judge(&self, kind: EngineKind, args: &[String], needs: Option<i64>) -> Drain {
-        match kind {
-            EngineKind::Vllm => self.vllm(args, needs),
-            EngineKind::Sglang => self.sglang(needs),
-            EngineKind::LlamaCpp => self.llama(needs),
+    fn judge(&self, kind: Engine, args: &[String], needs: Option<i64>) -> Drain {
+        let title = kind.facts().title;
+        match kind.facts().shutdown {
+            Shutdown::Flag(flag) => self.with_flag(title, flag, args, needs),
+            Shutdown::Finishes => self.finishes(title, needs),
+            Shutdown::Cuts => self.cuts(title, needs),
         }
     }
 
-    fn vllm(&self, args: &[String], needs: Option<i64>) -> Drain {
+    fn with_flag(&self, title: &str, flag: &str, args: &[String], needs: Option<i64>) -> Drain {
         let Self { grace, pause } = *self;
         let advised = needs.unwrap_or(ADVISED_SECONDS);
-        match value(args, "--shutdown-timeout").unwrap_or(0) {
+        match value(args, flag).unwrap_or(0) {
             ..=0 => {
                 let least = pause + advised + END_SECONDS;
                 Drain::Cuts(format!(
-                    "vLLM without --shutdown-timeout stalls the streams of a pod that ends: add \
-                     --shutdown-timeout {advised} and set terminationGracePeriodSeconds to {} or more",
+                    "{title} without {flag} stalls the streams of a pod that ends: add {flag} \
+                     {advised} and set terminationGracePeriodSeconds to {} or more",
                     least.max(grace)
                 ))
             }
             timeout if needs.is_some_and(|needs| timeout < needs) => Drain::Cuts(format!(
-                "--shutdown-timeout {timeout} ends before the {advised} s that a request may take: \
+                "{flag} {timeout} ends before the {advised} s that a request may take: \
                  remove it, or lower drainSeconds"
             )),
             timeout if pause + timeout >= grace => Drain::Cuts(format!(
-                "a grace period of {grace} s ends before a pause of {pause} s and --shutdown-timeout \
-                 {timeout} have passed: set terminationGracePeriodSeconds to {} or more",
+                "a grace period of {grace} s ends before a pause of {pause} s and {flag} {timeout} \
+                 have passed: set terminationGracePeriodSeconds to {} or more",
                 pause + timeout + END_SECONDS
             )),
             _ => Drain::Finishes,
@@ -109,25 +96,25 @@ impl Time {
     }
 
     /// It answers what it has, however long that takes.
-    fn sglang(&self, needs: Option<i64>) -> Drain {
+    fn finishes(&self, title: &str, needs: Option<i64>) -> Drain {
         let Self { grace, pause } = *self;
         if grace - pause >= needs.unwrap_or(SHORTEST_SECONDS) + END_SECONDS {
             return Drain::Finishes;
         }
         Drain::Cuts(format!(
-            "SGLang finishes its requests, but a grace period of {grace} s with a pause of {pause} s ends \
+            "{title} finishes its requests, but a grace period of {grace} s with a pause of {pause} s ends \
              before: set terminationGracePeriodSeconds to {} or more",
             pause + needs.unwrap_or(ADVISED_SECONDS) + END_SECONDS
         ))
     }
 
-    fn llama(&self, needs: Option<i64>) -> Drain {
+    fn cuts(&self, title: &str, needs: Option<i64>) -> Drain {
         if self.pause >= needs.unwrap_or(SHORTEST_SECONDS) && self.pause < self.grace {
             return Drain::Finishes;
         }
         let advised = needs.unwrap_or(ADVISED_SECONDS);
         Drain::Cuts(format!(
-            "llama-server cuts its streams when it is told to end: set lifecycle.preStop.sleep.seconds to \
+            "{title} cuts its streams when it is told to end: set lifecycle.preStop.sleep.seconds to \
              as long as an answer takes, such as {advised}, and terminationGracePeriodSeconds to {} or more",
             advised + END_SECONDS
         ))
@@ -179,7 +166,7 @@ mod tests {
                 "without --shutdown-timeout",
             ),
             ("ghcr.io/ggml-org/llama.cpp:server", &[], 30, None, "preStop.sleep.seconds"),
-            ("r/own:1", &["/bin/llama-server", "-m", "x"], 30, Some(30), "llama-server cuts"),
+            ("r/own:1", &["/bin/llama-server", "-m", "x"], 30, Some(30), "llama.cpp cuts"),
             ("ggml-org/llama.cpp:server", &[], 140, Some(5), "as long as an answer takes"),
             ("lmsysorg/sglang:v0.5.23", &[], 30, None, "PeriodSeconds to 75 or more"),
             (vllm, &["--shutdown-timeout", "60", "--shutdown-timeout=0"], 90, None, "stalls"),
@@ -212,17 +199,17 @@ mod tests {
         };
         let short = "--shutdown-timeout 60 ends before the 120 s";
         for (found, words) in [
-            (told(EngineKind::Vllm, &["--shutdown-timeout", "60"], 300, None), short),
-            (told(EngineKind::LlamaCpp, &[], 140, Some(60)), "such as 120"),
-            (told(EngineKind::Sglang, &[], 120, None), "PeriodSeconds to 135 or more"),
+            (told(Engine::Vllm, &["--shutdown-timeout", "60"], 300, None), short),
+            (told(Engine::LlamaCpp, &[], 140, Some(60)), "such as 120"),
+            (told(Engine::Sglang, &[], 120, None), "PeriodSeconds to 135 or more"),
         ] {
             let Drain::Cuts(said) = found else { panic!("{words}") };
             assert!(said.contains(words), "{said}");
         }
         for fine in [
-            told(EngineKind::Vllm, &["--shutdown-timeout", "120"], 140, Some(5)),
-            told(EngineKind::LlamaCpp, &[], 140, Some(125)),
-            told(EngineKind::Sglang, &[], 140, Some(5)),
+            told(Engine::Vllm, &["--shutdown-timeout", "120"], 140, Some(5)),
+            told(Engine::LlamaCpp, &[], 140, Some(125)),
+            told(Engine::Sglang, &[], 140, Some(5)),
         ] {
             assert_eq!(fine, Drain::Finishes);
         }

@@ -1,13 +1,13 @@
 //! What an engine that Flyball starts would stumble over. Pure.
 
-use flyball_resources::model_service::EngineKind;
+use flyball_engines::Engine;
 use flyball_resources::{ConversionProblem, ModelService};
 
 /// Words that an engine's parser would take for something else.
 pub(super) fn problems(model: &ModelService) -> Vec<ConversionProblem> {
     let engines = model.spec.variants.iter().filter_map(|variant| variant.engine.as_ref());
     // Who names a program gives all of its arguments.
-    let kinds: Vec<EngineKind> =
+    let kinds: Vec<Engine> =
         engines.filter(|engine| engine.command.is_empty()).map(|engine| engine.kind).collect();
     let mut problems = Vec::new();
     let mut wrong = |field: &str, what: &str| {
@@ -22,8 +22,10 @@ pub(super) fn problems(model: &ModelService) -> Vec<ConversionProblem> {
             wrong("spec.model", "must not begin with a dash: an engine takes that for an option");
         }
     }
-    if kinds.contains(&EngineKind::Sglang) && names[0].contains(':') {
-        wrong("spec.names", "must begin with a name without a colon: SGLang refuses it");
+    let refuses = kinds.iter().map(|kind| kind.facts()).find(|facts| !facts.launch.takes_colons);
+    if let Some(facts) = refuses.filter(|_| names[0].contains(':')) {
+        let what = format!("must begin with a name without a colon: {} refuses it", facts.title);
+        wrong("spec.names", &what);
     }
     problems
 }

@@ -1,10 +1,11 @@
 //! Engines that break off in the middle, and clients that do not notice.
 
 use flyball_emulator::{Emulator, EmulatorSettings as Emulated, Faults};
+use flyball_engines::Engine as Kind;
 use flyball_gateway::fleet::{FleetEndpoint, FoundEngines, Listing};
 use flyball_gateway::meter::{Finished, RequestOutcome};
 use flyball_gateway::serve::{self, Listener};
-use flyball_gateway::settings::{GatewayEngine as Kind, GatewaySettingsFile};
+use flyball_gateway::settings::GatewaySettingsFile;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

@@ -1,11 +1,12 @@
 //! Clients hang up; engines let go, or are found out.
 
 use flyball_emulator::{Emulator, EmulatorSettings as Emulated, Faults, RunningEmulator as Engine};
+use flyball_engines::Engine as Kind;
 use flyball_gateway::collect::{self, CollectionStatus, Verifier, VerifierEvent};
 use flyball_gateway::fleet::{FleetEndpoint, FoundEngines, Listing};
 use flyball_gateway::meter::Finished;
 use flyball_gateway::serve::{self, Listener, RunningGateway};
-use flyball_gateway::settings::{GatewayEngine as Kind, GatewaySettingsFile};
+use flyball_gateway::settings::GatewaySettingsFile;
 use serde_json::json;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -37,6 +38,10 @@ struct Rig {
 
 impl Rig {
     fn start(engines: &[&Engine]) -> Self {
+        Self::before(Kind::Vllm, engines)
+    }
+
+    fn before(kind: Kind, engines: &[&Engine]) -> Self {
         let told = Arc::new(Mutex::new(Vec::new()));
         let notes = Arc::clone(&told);
         let verifier = Arc::new(Verifier::new(move |one| notes.lock().unwrap().push(one)));
@@ -48,7 +53,7 @@ impl Rig {
             name: engine.address.to_string(),
             address: engine.address,
             draining: false,
-            engine: Kind::Vllm,
+            engine: kind,
             uid: None,
         });
         gateway.list(&Listing { models: [("emulated".to_owned(), found.collect())].into() });
@@ -115,6 +120,23 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
         }
     };
     assert!(timeout(LONG, waiting).await.is_ok(), "{what}");
+}
+
+#[tokio::test]
+async fn every_engine_is_read_by_its_own_names_at_its_own_path() {
+    for kind in Kind::ALL {
+        let engine = Emulator::start(Emulated { engine: kind, ..Emulated::quick() }).unwrap();
+        let rig = Rig::before(kind, &[&engine]);
+        let cancels = 5;
+        rig.during(async {
+            let _other = stream(rig.gateway.address(), 0).await;
+            for number in 0..cancels {
+                drop(stream(rig.gateway.address(), 1 + number).await);
+            }
+            until(kind.name(), || rig.freed().len() == cancels).await;
+        })
+        .await;
+    }
 }
 
 #[tokio::test]

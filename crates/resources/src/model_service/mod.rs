@@ -12,7 +12,7 @@ pub use status::{
     Band, CandidateStatus, CapacityStatus, ChosenLawStatus, ModelServiceStatus, ReceiptStatus,
     SignalSeen, SpanStatus, TriedLawStatus, VariantStatus,
 };
-pub use variant::{CapacityPrior, EngineKind, EngineSpec, TargetKind, TargetRef, VariantSpec};
+pub use variant::{CapacityPrior, EngineSpec, TargetKind, TargetRef, VariantSpec};
 
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;

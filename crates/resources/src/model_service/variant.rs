@@ -1,5 +1,6 @@
 //! The ways to run a model.
 
+use flyball_engines::Engine;
 use kube::KubeSchema;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -78,7 +79,9 @@ pub enum TargetKind {
 pub struct EngineSpec {
     /// Which engine; it decides arguments, metric names and how it is drained. vLLM from 0.18 on, which
     /// is the first to take `--shutdown-timeout`.
-    pub kind: EngineKind,
+    #[serde(with = "kind")]
+    #[schemars(schema_with = "kind::schema")]
+    pub kind: Engine,
     /// The image.
     #[schemars(length(min = 1, max = 512))]
     pub image: String,
@@ -110,17 +113,27 @@ pub struct EngineSpec {
     pub pod_overlay: Option<Map<String, Value>>,
 }
 
-/// Engines that Flyball knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum EngineKind {
-    /// vLLM, and `flyball emulate`, which speaks like it.
-    #[serde(rename = "VLLM")]
-    Vllm,
-    /// SGLang.
-    #[serde(rename = "SGLang")]
-    Sglang,
-    /// llama.cpp's llama-server.
-    LlamaCpp,
+/// An engine by its word in resources.
+mod kind {
+    use flyball_engines::Engine;
+    use schemars::{Schema, SchemaGenerator, json_schema};
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(engine: &Engine, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(engine.facts().kind)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Engine, D::Error> {
+        let word = String::deserialize(from)?;
+        Engine::of_kind(&word).ok_or_else(|| {
+            let kinds = Engine::ALL.map(|engine| engine.facts().kind).join(", ");
+            serde::de::Error::custom(format!("unknown engine {word}; known are {kinds}"))
+        })
+    }
+
+    pub(super) fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "enum": Engine::ALL.map(|engine| engine.facts().kind) })
+    }
 }
 
 /// What one replica can do within the objectives.

@@ -9,20 +9,31 @@ use super::tree::{Manifest, Tree};
 /// Each crate and the crates it may use. Anything else fails.
 const ARROWS: &[(&str, &[&str])] = &[
     ("core", &[]),
-    ("perf", &["core"]),
+    ("engines", &[]),
+    ("perf", &["core", "engines"]),
     ("estimator", &["core", "perf"]),
     ("governor", &["core", "perf"]),
     ("routing", &["core"]),
     ("simulator", &["core", "perf", "estimator", "governor", "routing"]),
     ("tuner", &["core", "estimator", "governor", "simulator"]),
-    ("resources", &["core"]),
+    ("resources", &["core", "engines"]),
     ("telemetry", &["core"]),
     ("admin", &[]),
-    ("emulator", &["core", "perf", "simulator", "telemetry"]),
-    ("gateway", &["core", "routing", "resources", "telemetry", "admin"]),
+    ("emulator", &["core", "engines", "perf", "simulator", "telemetry"]),
+    ("gateway", &["core", "engines", "routing", "resources", "telemetry", "admin"]),
     (
         "operator",
-        &["core", "perf", "estimator", "governor", "tuner", "resources", "telemetry", "admin"],
+        &[
+            "core",
+            "engines",
+            "perf",
+            "estimator",
+            "governor",
+            "tuner",
+            "resources",
+            "telemetry",
+            "admin",
+        ],
     ),
     ("ledger", &["core", "resources", "telemetry", "admin"]),
     ("console", &["core", "resources", "telemetry", "admin", "ledger"]),
@@ -31,6 +42,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         // The one shipped binary starts every service, so it may use each of them.
         &[
             "core",
+            "engines",
             "perf",
             "estimator",
             "governor",
@@ -49,7 +61,19 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     // It puts the real gateway in front of emulated engines, under load and faults, and lets it talk to
     // the real operator: neither of the two may know the other, so that only a third can try both.
-    ("proving", &["core", "routing", "simulator", "telemetry", "emulator", "gateway", "operator"]),
+    (
+        "proving",
+        &[
+            "core",
+            "engines",
+            "routing",
+            "simulator",
+            "telemetry",
+            "emulator",
+            "gateway",
+            "operator",
+        ],
+    ),
     ("e2e", &["resources"]),
     // `cargo xtask accuracy` scores the very model that `plan` uses, and `cargo xtask bench` the
     // very governor that the operator runs.
@@ -57,7 +81,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that only compute.
-const PURE: &[&str] = &["core", "perf", "estimator", "governor", "routing"];
+const PURE: &[&str] = &["core", "engines", "perf", "estimator", "governor", "routing"];
 
 /// External packages that some crates must not use, and why.
 struct Ban {

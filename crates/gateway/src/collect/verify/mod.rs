@@ -17,7 +17,7 @@
 //! [`Case`] is a pure state machine: reports in, verdicts out, time as an argument. It does not know
 //! who asks engines. Start there.
 
-use crate::settings::GatewayEngine;
+use flyball_engines::Engine;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -27,13 +27,6 @@ pub const GRACE: Duration = Duration::from_secs(1);
 /// A question must be sent this long after a cancel to say anything about it: whoever cancels tells
 /// us first and takes the request out of its counts then.
 const TOLD_FIRST: Duration = Duration::from_millis(1);
-
-/// Zombies that last so long put the engine into quarantine.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// SGLang's gauges are renewed with every logged step, and when idle only 30 s after the last time.
-/// A cancel that empties the engine can look unheard for that long.
-const PATIENCE_SGLANG: Duration = Duration::from_secs(40);
 
 /// An engine without zombies for so long may have requests again.
 pub const RELEASE: Duration = Duration::from_secs(10);
@@ -99,7 +92,7 @@ pub struct Case {
 
 impl Case {
     /// One without cancels.
-    pub const fn new(engine: GatewayEngine) -> Self {
+    pub const fn new(engine: Engine) -> Self {
         Self {
             patience: patience(engine),
             cancels: VecDeque::new(),
@@ -218,11 +211,8 @@ impl Case {
 }
 
 /// How long zombies may last before the engine gets nothing new.
-pub const fn patience(engine: GatewayEngine) -> Duration {
-    match engine {
-        GatewayEngine::Vllm | GatewayEngine::LlamaCpp => PATIENCE,
-        GatewayEngine::Sglang => PATIENCE_SGLANG,
-    }
+pub const fn patience(engine: Engine) -> Duration {
+    Duration::from_secs(engine.facts().cancel_seconds as u64)
 }
 
 /// What others had at the engine, least and most, over the last one or two spans of [`OTHERS`].

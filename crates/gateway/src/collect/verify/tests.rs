@@ -1,4 +1,5 @@
 use super::*;
+use flyball_engines::Engine;
 use proptest::prelude::*;
 
 const TICK: Duration = Duration::from_millis(50);
@@ -13,7 +14,7 @@ fn seen(at: Instant, has: u32, known: u32) -> VerifiedEngine {
 }
 
 fn case() -> Case {
-    Case::new(GatewayEngine::Vllm)
+    Case::new(Engine::Vllm)
 }
 
 fn report(case: &mut Case, at: Instant, has: u32, known: u32) -> CancelVerdict {
@@ -178,7 +179,7 @@ fn the_last_who_could_serve_are_spared_and_that_is_said_once() {
 #[test]
 fn sglang_has_the_time_that_its_gauges_need() {
     let t = Instant::now();
-    let mut case = Case::new(GatewayEngine::Sglang);
+    let mut case = Case::new(Engine::Sglang);
     case.cancelled(t);
     assert_eq!(report(&mut case, t + ms(31_000), 1, 0).change, None);
     assert_eq!(report(&mut case, t + ms(40_000), 1, 0).change, Some(VerifyEvent::Quarantined));

@@ -12,7 +12,8 @@ use super::sources::Change;
 use super::standing::{DiscoveryStatus, Failing};
 use super::world::World;
 use super::{FoundEngines, Listing, pools, slices};
-use crate::settings::{GatewayEngine, ModelSettings};
+use crate::settings::ModelSettings;
+use flyball_engines::Engine;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::DynamicObject;
@@ -58,13 +59,7 @@ fn slice(endpoints: &[Value]) -> slices::Slice {
 
 fn found(name: &str, address: &str, draining: bool) -> FoundEngines {
     let address = address.parse().unwrap();
-    FoundEngines {
-        name: name.to_owned(),
-        address,
-        draining,
-        engine: GatewayEngine::Vllm,
-        uid: None,
-    }
+    FoundEngines { name: name.to_owned(), address, draining, engine: Engine::Vllm, uid: None }
 }
 
 fn pod(name: &str, labels: Value, ready: &str, deleted: bool) -> Option<pools::Member> {
@@ -113,7 +108,7 @@ fn readiness_and_draining_follow_the_conditions() {
     ];
     for (conditions, draining) in conditions {
         let slice = slice(&[endpoint("p", "10.0.0.1", conditions.clone())]);
-        let all = slices::found([&slice].into_iter(), &Port::Number(8000), GatewayEngine::Vllm);
+        let all = slices::found([&slice].into_iter(), &Port::Number(8000), Engine::Vllm);
         let expected = draining.map(|draining| found("team/p", "10.0.0.1:8000", draining));
         assert_eq!(all, Vec::from_iter(expected), "{conditions}");
     }
@@ -123,7 +118,7 @@ fn readiness_and_draining_follow_the_conditions() {
 fn ports_are_found_by_number_and_by_name_and_only_tcp_counts() {
     let slice = slice(&[endpoint("p", "10.0.0.1", json!({}))]);
     let port = |port: &Port| {
-        let all = slices::found([&slice].into_iter(), port, GatewayEngine::Vllm);
+        let all = slices::found([&slice].into_iter(), port, Engine::Vllm);
         all.first().map(|found| found.address.port())
     };
     assert_eq!(port(&Port::Number(9000)), Some(9000));
@@ -146,10 +141,7 @@ fn one_engine_in_two_slices_is_one_engine() {
         found("team/q", "[fd00::2]:8000", false),
     ];
     for order in [[&v6, &v4, &leaving], [&leaving, &v4, &v6], [&v4, &leaving, &v6]] {
-        assert_eq!(
-            slices::found(order.into_iter(), &Port::Number(8000), GatewayEngine::Vllm),
-            expected
-        );
+        assert_eq!(slices::found(order.into_iter(), &Port::Number(8000), Engine::Vllm), expected);
     }
 }
 
@@ -159,7 +151,7 @@ fn what_is_no_pod_is_named_by_its_address_and_what_has_none_is_left_out() {
     let named = json!({"addresses": ["engine.example"]});
     let all = [slice(&[bare, named])];
     assert_eq!(
-        slices::found(all.iter(), &Port::Number(8000), GatewayEngine::Vllm),
+        slices::found(all.iter(), &Port::Number(8000), Engine::Vllm),
         [found("10.0.0.1:8000", "10.0.0.1:8000", false)]
     );
 }
@@ -183,7 +175,7 @@ fn pools_choose_ready_pods_by_all_their_labels() {
     .flatten()
     .collect();
     assert_eq!(
-        pools::found(&chosen, pods.iter(), GatewayEngine::Vllm),
+        pools::found(&chosen, pods.iter(), Engine::Vllm),
         [found("team/leaving", "10.0.0.7:8000", true), found("team/open", "10.0.0.7:8000", false)]
     );
     assert_eq!(pools::selector(&chosen.labels), "app=llama,tier=gpu");
@@ -196,7 +188,7 @@ fn each_port_of_a_pool_is_an_engine() {
         "targetPorts": [{"number": 8000}, {"number": 8001}],
     });
     let pods: Vec<_> = pod("p", json!({"app": "llama"}), "True", false).into_iter().collect();
-    let names: Vec<_> = pools::found(&pool(spec).unwrap(), pods.iter(), GatewayEngine::Vllm)
+    let names: Vec<_> = pools::found(&pool(spec).unwrap(), pods.iter(), Engine::Vllm)
         .into_iter()
         .map(|found| (found.name, found.address.port()))
         .collect();
@@ -207,7 +199,7 @@ fn each_port_of_a_pool_is_an_engine() {
 fn a_pool_that_says_too_little_chooses_nothing() {
     let everything = pool(json!({"selector": {}, "targetPorts": [{"number": 1}]})).unwrap();
     let pods: Vec<_> = pod("p", json!({"app": "x"}), "True", false).into_iter().collect();
-    assert_eq!(pools::found(&everything, pods.iter(), GatewayEngine::Vllm), []);
+    assert_eq!(pools::found(&everything, pods.iter(), Engine::Vllm), []);
     assert_eq!(pool(json!({"targetPorts": [{"number": 1}]})), None);
     assert_eq!(pool(json!({"selector": {}, "targetPorts": [{"number": 70_000}]})), None);
 }
@@ -257,7 +249,7 @@ fn a_model_is_listed_once_its_namespace_is() {
         name: "llama".to_owned(),
         port: Port::Number(8000),
     });
-    let places = BTreeMap::from([("m".to_owned(), (place, GatewayEngine::Vllm))]);
+    let places = BTreeMap::from([("m".to_owned(), (place, Engine::Vllm))]);
     let mut world = World::new(places);
     let change = |step| Change::Slices("team".to_owned(), step);
     assert_eq!(world.findings()["m"], None);

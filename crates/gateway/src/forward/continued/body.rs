@@ -1,8 +1,8 @@
 //! The request for the rest of an answer.
 
-use crate::settings::GatewayEngine;
 use crate::surface::Surface;
 use bytes::Bytes;
+use flyball_engines::{Continue, Engine};
 use serde_json::{Map, Value, json};
 
 /// A request whose answer broke off, read as a tree. That is slow, and rare.
@@ -22,7 +22,7 @@ impl Asked {
 
     /// What makes an engine of this kind go on after a text of so many tokens; `None` if nothing
     /// does.
-    pub(super) fn rest(&self, text: &str, tokens: u64, engine: GatewayEngine) -> Option<Bytes> {
+    pub(super) fn rest(&self, text: &str, tokens: u64, engine: Engine) -> Option<Bytes> {
         let mut fields = self.fields.clone();
         if self.is_near_a_stop(text) || self.counts_its_own_words() {
             return None;
@@ -70,28 +70,21 @@ impl Asked {
     }
 }
 
-/// vLLM and SGLang are told to go on with the last message. llama.cpp's server does so by itself if
-/// that is the assistant's (`--no-prefill-assistant` turns it off; it then says something else).
-fn go_on_with_message(
-    fields: &mut Map<String, Value>,
-    text: &str,
-    engine: GatewayEngine,
-) -> Option<()> {
+/// As its table says. llama.cpp's server does so by itself (`--no-prefill-assistant` turns it off; it then says
+/// something else).
+fn go_on_with_message(fields: &mut Map<String, Value>, text: &str, engine: Engine) -> Option<()> {
     let messages = fields.get_mut("messages")?.as_array_mut()?;
     // A beginning of the caller's own. Engines differ in what they make of two in a row.
     if messages.last()?.get("role")? == "assistant" {
         return None;
     }
     messages.push(json!({"role": "assistant", "content": text}));
-    match engine {
-        GatewayEngine::Vllm => {
-            fields.insert("continue_final_message".into(), true.into());
-            fields.insert("add_generation_prompt".into(), false.into());
+    match engine.facts().continues {
+        Continue::Fields(more) => {
+            fields.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())));
         }
-        GatewayEngine::Sglang => {
-            fields.insert("continue_final_message".into(), true.into());
-        }
-        GatewayEngine::LlamaCpp => {}
+        Continue::ByItself => {}
+        Continue::Never => return None,
     }
     Some(())
 }
@@ -107,7 +100,7 @@ fn go_on_with_prompt(fields: &mut Map<String, Value>, text: &str) -> Option<()> 
 mod tests {
     use super::*;
 
-    fn rest(surface: Surface, body: &Value, text: &str, engine: GatewayEngine) -> Option<Value> {
+    fn rest(surface: Surface, body: &Value, text: &str, engine: Engine) -> Option<Value> {
         let pieces = [Bytes::from(body.to_string())];
         let rest = Asked::read(surface, &pieces)?.rest(text, 3, engine)?;
         serde_json::from_slice(&rest).ok()
@@ -125,7 +118,7 @@ mod tests {
     fn each_kind_of_engine_is_asked_in_its_own_words() {
         let body = chat(json!({"max_tokens": 10, "max_completion_tokens": 8, "min_tokens": 2}));
         let of = |engine| rest(Surface::Chat, &body, "so far", engine).unwrap();
-        let vllm = of(GatewayEngine::Vllm);
+        let vllm = of(Engine::Vllm);
         assert_eq!(vllm["messages"][1], json!({"role": "assistant", "content": "so far"}));
         assert_eq!((&vllm["max_tokens"], &vllm["max_completion_tokens"]), (&json!(7), &json!(5)));
         assert_eq!((&vllm["min_tokens"], &vllm["seed"]), (&json!(0), &json!(5)));
@@ -133,19 +126,19 @@ mod tests {
             ["continue_final_message", "add_generation_prompt"].map(|name| body[name].clone())
         };
         assert_eq!(flags(&vllm), [json!(true), json!(false)]);
-        assert_eq!(flags(&of(GatewayEngine::Sglang)), [json!(true), Value::Null]);
-        assert_eq!(flags(&of(GatewayEngine::LlamaCpp)), [Value::Null, Value::Null]);
+        assert_eq!(flags(&of(Engine::Sglang)), [json!(true), Value::Null]);
+        assert_eq!(flags(&of(Engine::LlamaCpp)), [Value::Null, Value::Null]);
     }
 
     #[test]
     fn a_prompt_grows_if_it_is_one_text() {
         let body = json!({"model": "m", "prompt": "once"});
-        let longer = rest(Surface::Completions, &body, " upon", GatewayEngine::Vllm).unwrap();
+        let longer = rest(Surface::Completions, &body, " upon", Engine::Vllm).unwrap();
         assert_eq!(longer["prompt"], "once upon");
         let list = json!({"model": "m", "prompt": ["once"]});
-        assert_eq!(rest(Surface::Completions, &list, " upon", GatewayEngine::Vllm), None);
+        assert_eq!(rest(Surface::Completions, &list, " upon", Engine::Vllm), None);
         // Nothing came yet, so it is asked again as it was.
-        assert_eq!(rest(Surface::Completions, &list, "", GatewayEngine::Vllm), Some(list));
+        assert_eq!(rest(Surface::Completions, &list, "", Engine::Vllm), Some(list));
     }
 
     #[test]
@@ -159,13 +152,13 @@ mod tests {
             json!({"messages": []}),
         ] {
             assert_eq!(
-                rest(Surface::Chat, &chat(more.clone()), "so far", GatewayEngine::Vllm),
+                rest(Surface::Chat, &chat(more.clone()), "so far", Engine::Vllm),
                 None,
                 "{more}"
             );
         }
         for more in [json!({"stop": ["o f", "End"]}), json!({"frequency_penalty": 0})] {
-            assert!(rest(Surface::Chat, &chat(more), "so far", GatewayEngine::Vllm).is_some());
+            assert!(rest(Surface::Chat, &chat(more), "so far", Engine::Vllm).is_some());
         }
     }
 }

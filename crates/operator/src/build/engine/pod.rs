@@ -4,7 +4,8 @@ use super::merge::merge;
 use super::{args, probes};
 use crate::observe::GPU;
 use crate::validate::ENGINE;
-use flyball_resources::model_service::{EngineKind, EngineSpec, VariantSpec};
+use flyball_engines::Shutdown;
+use flyball_resources::model_service::{EngineSpec, VariantSpec};
 use flyball_resources::{ModelService, Pool, labels};
 use kube::ResourceExt as _;
 use serde_json::{Map, Value, json};
@@ -46,9 +47,13 @@ pub(super) fn template(
             "containers": [container(service, variant, engine, pool)],
         },
     });
-    if matches!(engine.kind, EngineKind::Vllm | EngineKind::Sglang) {
+    if engine.kind.facts().shares_memory {
         let memory = json!({ "medium": "Memory", "sizeLimit": SHARED_MEMORY });
         template["spec"]["volumes"] = json!([{ "name": "shm", "emptyDir": memory }]);
+    }
+    let metrics = engine.kind.facts().metrics;
+    if metrics != "/metrics" {
+        template["metadata"]["annotations"]["prometheus.io/path"] = json!(metrics);
     }
     if let Some(overlay) = &engine.pod_overlay {
         merge(&mut template, &Value::Object(overlay.clone()));
@@ -101,7 +106,7 @@ fn container(
                 .collect();
         container["resources"] = json!({ "limits": limits });
     }
-    if matches!(engine.kind, EngineKind::Vllm | EngineKind::Sglang) {
+    if engine.kind.facts().shares_memory {
         container["volumeMounts"] = json!([{ "name": "shm", "mountPath": "/dev/shm" }]);
     }
     container
@@ -109,10 +114,9 @@ fn container(
 
 /// How long a pod goes on as if nothing were before its engine is told to end.
 const fn pause_seconds(engine: &EngineSpec) -> i32 {
-    match engine.kind {
-        // They finish what they have.
-        EngineKind::Vllm | EngineKind::Sglang => LEAVE_SECONDS,
+    match engine.kind.facts().shutdown {
+        Shutdown::Flag(_) | Shutdown::Finishes => LEAVE_SECONDS,
         // It cuts what it has, or hangs.
-        EngineKind::LlamaCpp => LEAVE_SECONDS + engine.drain_seconds,
+        Shutdown::Cuts => LEAVE_SECONDS + engine.drain_seconds,
     }
 }

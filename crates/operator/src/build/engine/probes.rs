@@ -1,6 +1,6 @@
 //! When an engine has started, serves, and must be started again.
 //!
-//! All three ask `/health`. vLLM's is answered by its API server: 503 once its engine is dead, and 200 when
+//! All three ask the path that its table names, `/health` so far. vLLM's is answered by its API server: 503 once its engine is dead, and 200 when
 //! that hangs, which only gateways see. SGLang's writes a token and never answers in less than a second, so
 //! that Kubernetes' own timeout of one second fails it always. llama-server says 503 until its model is
 //! loaded. A busy engine of any kind may be slow to answer: nothing here acts on a few slow answers.
@@ -31,7 +31,7 @@ const END_SECONDS: i32 = 15;
 /// The length of a start is the stated one: the learnt one moves with every start, and would move the pod
 /// template with it, which starts every engine anew.
 pub(super) fn probes(variant: &VariantSpec, engine: &EngineSpec) -> Value {
-    let ask = json!({ "path": "/health", "port": engine.port });
+    let ask = json!({ "path": engine.kind.facts().health, "port": engine.port });
     let stated = variant.cold_start_seconds.map(|stated| stated.saturating_mul(PATIENCE));
     let patience = stated.unwrap_or(UNSTATED_SECONDS).max(SHORTEST_SECONDS);
     json!({

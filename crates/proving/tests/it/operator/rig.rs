@@ -1,10 +1,11 @@
 //! An operator's link, a gateway that talks to it, and clients.
 
+use flyball_engines::Engine;
 use flyball_gateway::fleet::{FleetEndpoint, FoundEngines, Listing};
 use flyball_gateway::link::{LinkNow, OperatorLink};
 use flyball_gateway::meter::{Finished, RequestOutcome};
 use flyball_gateway::serve::{self, Listener, RunningGateway};
-use flyball_gateway::settings::{GatewayEngine, GatewaySettingsFile, Operator};
+use flyball_gateway::settings::{GatewaySettingsFile, Operator};
 use flyball_gateway::wake::{self, Bell, OperatorOrHook};
 use flyball_operator::link::{self as operator, Auth, GatewayReport};
 use flyball_proving::upstream::{Upstream, serve as serve_upstream};
@@ -146,7 +147,7 @@ impl Gateway {
             name: address.to_string(),
             address: *address,
             draining: false,
-            engine: GatewayEngine::Vllm,
+            engine: Engine::Vllm,
             uid: None,
         });
         self.running.list(&Listing { models: [("mock".to_owned(), found.collect())].into() });

@@ -1,10 +1,11 @@
 //! A gateway in this process, and a client that speaks plain HTTP/1.1.
 
 use super::process::Engine;
+use flyball_engines::Engine as Kind;
 use flyball_gateway::fleet::{FleetEndpoint, FoundEngines, Listing};
 use flyball_gateway::meter::{Finished, RequestOutcome};
 use flyball_gateway::serve::{self, Listener, RunningGateway};
-use flyball_gateway::settings::{GatewayEngine as Kind, GatewaySettingsFile};
+use flyball_gateway::settings::GatewaySettingsFile;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

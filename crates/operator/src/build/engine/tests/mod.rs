@@ -7,6 +7,7 @@ use super::args::command_line;
 use super::*;
 use crate::observe::of_deployment;
 use crate::validate::{Drain, drain_of};
+use flyball_engines::Engine;
 use k8s_openapi::api::apps::v1::Deployment;
 use proptest::prelude::*;
 
@@ -101,6 +102,20 @@ fn who_names_a_program_gives_all_of_its_arguments() {
     );
 }
 
+#[test]
+fn an_engine_whose_metrics_are_elsewhere_is_scraped_there() {
+    let of =
+        |kind: &str| deployment(&service(&["chat"], "org/m", json!({"kind": kind, "image": "i"})));
+    let annotations = |made: &Value| made["spec"]["template"]["metadata"]["annotations"].clone();
+    let made = of("TensorRTLLM");
+    assert_eq!(annotations(&made)["prometheus.io/path"], "/prometheus/metrics");
+    let container = &made["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["command"], json!(["trtllm-serve"]));
+    let args = ["org/m", "--served_model_name", "chat", "--host", "0.0.0.0", "--port", "8000"];
+    assert_eq!(container["args"].as_array().unwrap()[..7], args.map(|arg| json!(arg)));
+    assert_eq!(annotations(&of("VLLM"))["prometheus.io/path"], Value::Null, "no pod starts anew");
+}
+
 fn deployment(service: &ModelService) -> Value {
     let variant = &service.spec.variants[0];
     let made = objects(service, variant, variant.engine.as_ref().unwrap(), None, Some(1));
@@ -111,7 +126,7 @@ proptest! {
     /// llama-server once got a pause of five seconds, whatever its answers took.
     #[test]
     fn whatever_flyball_makes_gets_the_time_to_finish_its_requests(
-        kind in prop::sample::select(vec!["VLLM", "SGLang", "LlamaCpp"]),
+        kind in prop::sample::select(Engine::ALL.map(|engine| engine.facts().kind).to_vec()),
         seconds in 1..=3_600_i32,
         port in 1..=65_535_i32,
         names in prop::collection::vec("[a-z/.]{1,9}", 0..4),

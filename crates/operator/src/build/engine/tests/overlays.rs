@@ -193,7 +193,7 @@ proptest! {
 
     #[test]
     fn inv_15_no_overlay_makes_a_pod_beyond_the_standard(
-        kind in any_of(&["VLLM", "SGLang", "LlamaCpp"]),
+        kind in any_of(&["VLLM", "SGLang", "LlamaCpp", "TensorRTLLM"]),
         overlay in overlay(),
     ) {
         let (service, template) = made(kind, &overlay);
