@@ -251,7 +251,10 @@ impl ModelMemory {
         if self.judged.are_met(objectives) {
             return None;
         }
-        let alone: Option<Vec<Alone>> = self.variants.values().map(VariantMemory::alone).collect();
+        let each = self.variants.iter().map(|(name, memory)| {
+            memory.alone(reading.variants.get(name).and_then(|variant| variant.paces))
+        });
+        let alone: Option<Vec<Alone>> = each.collect();
         let of_each = alone?.into_iter().map(|alone| alone.unreachable(objectives));
         let of_each: Option<Vec<Unreachable>> = of_each.collect();
         of_each?.into_iter().min_by_key(|one| one.takes)
@@ -348,9 +351,13 @@ impl VariantMemory {
     }
 
     /// What a request takes that is alone on a replica, as far as it is known.
-    fn alone(&self) -> Option<Alone> {
+    fn alone(&self, stated: Option<Paces>) -> Option<Alone> {
         let slowed = self.learned.slowed_times();
-        let predicted = self.prior.as_ref().map(|prior| prior.alone.slowed(slowed));
+        let predicted = self.prior.as_ref().map(|prior| prior.alone);
+        // What is stated may be wrong; how many times as slow as they were engines became is measured.
+        let stated = stated.filter(|_| slowed > 1.0);
+        let stated = || stated.map(|paces| Alone { pace: Some(paces.idle), ..Alone::default() });
+        let predicted = predicted.or_else(stated).map(|alone| alone.slowed(slowed));
         let measured = self.learned.idle_pace();
         (predicted.is_some() || measured.is_some())
             .then(|| Alone { measured_pace: measured, ..predicted.unwrap_or_default() })

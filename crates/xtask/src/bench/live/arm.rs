@@ -1,5 +1,6 @@
 //! One model under one ruler: its pods, its gateway, its traffic.
 
+use super::operators::Operator;
 use super::series::{Got, Look, Series};
 use super::simulated;
 use super::stage::{Pod, Stage};
@@ -67,6 +68,7 @@ pub(super) struct Arm {
     pub(super) ruler: Ruler,
     name: String,
     pub(super) namespace: String,
+    phase: Phase,
     traffic: Option<Running>,
     pub(super) looks: Vec<Look>,
     /// How long its pods took from being made to being ready, by name: those that were made after the first request.
@@ -75,6 +77,27 @@ pub(super) struct Arm {
     slowed: BTreeSet<String>,
     is_kept: bool,
 }
+
+/// How far an arm is.
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    /// Another scenario goes first.
+    Waiting,
+    /// Its engines and its gateway start.
+    Built,
+    /// Whoever decides has it, and everybody has looked once before the first request.
+    Ruled(Instant),
+    /// Since its first request, also in seconds since 1970.
+    Sent(Instant, f64),
+    /// The same, and it is back at its floor.
+    Over(f64),
+}
+
+/// Before the first request, as in the scenarios.
+const QUIET: Duration = Duration::from_secs(20);
+
+/// The longest that it is looked at after the last request: who is not back at its floor then is scored up to there.
+const AFTERWARDS: Duration = Duration::from_secs(180);
 
 /// The longest that a request may take.
 const DEADLINE_SECONDS: u32 = 900;
@@ -90,6 +113,7 @@ impl Arm {
             ruler,
             name,
             namespace,
+            phase: Phase::Waiting,
             traffic: None,
             looks: Vec::new(),
             starts: BTreeMap::new(),
@@ -103,8 +127,73 @@ impl Arm {
         &self.name
     }
 
+    pub(super) const fn is_waiting(&self) -> bool {
+        matches!(self.phase, Phase::Waiting)
+    }
+
+    pub(super) const fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Over(_))
+    }
+
+    pub(super) const fn is_sent(&self) -> bool {
+        self.date().is_some()
+    }
+
+    /// Whether Kubernetes' autoscaler has engines to decide about.
+    pub(super) const fn is_built_for_hpa(&self) -> bool {
+        self.ruler.is_hpa() && !self.is_waiting()
+    }
+
+    /// When its first request was sent, in seconds since 1970.
+    pub(super) const fn date(&self) -> Option<f64> {
+        match self.phase {
+            Phase::Sent(_, date) | Phase::Over(date) => Some(date),
+            _ => None,
+        }
+    }
+
+    /// How it stands, if it is being played.
+    pub(super) fn stand(&self) -> Option<String> {
+        let look = self.looks.last().filter(|_| !self.is_over())?;
+        Some(format!("{} {}+{}-{}", self.name, look.ready, look.starting, look.draining))
+    }
+
+    /// Does what is next, if its time has come.
+    pub(super) fn go_on(
+        &mut self,
+        stage: &Stage,
+        operator: Option<&mut Operator>,
+        folder: &Path,
+    ) -> Result<()> {
+        match self.phase {
+            Phase::Waiting | Phase::Over(_) => {}
+            Phase::Built if self.is_ready(stage)? => {
+                operator.map_or(Ok(()), |operator| operator.ensure_started(stage))?;
+                self.rule(stage)?;
+                self.phase = Phase::Ruled(Instant::now());
+            }
+            Phase::Ruled(since) if since.elapsed() >= QUIET => {
+                let (begun, date) = (Instant::now(), jiff::Timestamp::now());
+                self.send(stage)?;
+                self.phase = Phase::Sent(begun, date.as_millisecond() as f64 / 1e3);
+                eprintln!("live: {} begins", self.name);
+            }
+            Phase::Built | Phase::Ruled(_) => {}
+            Phase::Sent(begun, date) => {
+                let now = begun.elapsed();
+                operator.map_or(Ok(()), |operator| operator.act(stage, now.as_secs_f64()))?;
+                let last = Duration::from_secs_f64(self.world.last_request());
+                if self.look(stage, begun)? || now > last + AFTERWARDS {
+                    self.keep(stage, folder)?;
+                    self.phase = Phase::Over(date);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Engines and gateway. `link` is where the operator listens.
-    pub(super) fn build(&self, stage: &Stage, link: u16) -> Result<()> {
+    pub(super) fn build(&mut self, stage: &Stage, link: u16) -> Result<()> {
         let initial = match self.ruler {
             Ruler::Static => self.world.max,
             _ => self.world.initial,
@@ -120,18 +209,18 @@ impl Arm {
             .replace("INITIAL", &initial.to_string())
             .replace("PRE_STOP", &self.ruler.pre_stop().to_string())
             .replace("LINK", &link);
+        self.phase = Phase::Built;
         stage.apply(&text).with_context(|| format!("building {}", self.namespace))
     }
 
-    /// Waits until its engines and its gateway are ready.
-    pub(super) fn ready(&self, stage: &Stage) -> Result<()> {
-        let most = Duration::from_secs(u64::from(self.world.warm_up_seconds) + 180);
-        stage.rolled_out(&self.namespace, "gateway", most)?;
-        stage.rolled_out(&self.namespace, "model", most)
+    /// Whether its engines and its gateway are ready.
+    fn is_ready(&self, stage: &Stage) -> Result<bool> {
+        Ok(stage.is_rolled_out(&self.namespace, "gateway")?
+            && stage.is_rolled_out(&self.namespace, "model")?)
     }
 
     /// Hands it to its ruler.
-    pub(super) fn rule(&self, stage: &Stage) -> Result<()> {
+    fn rule(&self, stage: &Stage) -> Result<()> {
         let world = &self.world;
         let text = match self.ruler {
             Ruler::Static => return Ok(()),
@@ -173,7 +262,7 @@ impl Arm {
     }
 
     /// Sends the first request; the others follow as the scenario says.
-    pub(super) fn send(&mut self, stage: &Stage) -> Result<()> {
+    fn send(&mut self, stage: &Stage) -> Result<()> {
         let trace = stage.folder.join(format!("{}.jsonl", self.namespace));
         let traffic = Traffic::Trace((*self.world.setup.models[0].trace).clone());
         let part = LoadedPart { model: None, traffic, lengths: None };
@@ -190,7 +279,7 @@ impl Arm {
 
     /// Looks at its pods. Whether it is over: all is answered, and it is back at its floor, if it is
     /// one that gives back.
-    pub(super) fn look(&mut self, stage: &Stage, begun: Instant) -> Result<bool> {
+    fn look(&mut self, stage: &Stage, begun: Instant) -> Result<bool> {
         let (look, pods) = stage.look(&self.namespace, begun)?;
         self.looks.push(look);
         self.slow_down(stage, &pods, look.at)?;

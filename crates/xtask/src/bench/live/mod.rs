@@ -1,11 +1,12 @@
 //! `cargo xtask bench live`: the governor on a real cluster in real time, beside rivals, and beside
 //! the simulator.
 //!
-//! All arms run at once, each in a namespace of its own: llm-d's published ramp and shorter scenarios, each under the
-//! governor and under Kubernetes' own autoscaler. What was seen is kept in `docs/live`, and everything that
+//! Each arm has a namespace of its own: llm-d's published ramp and, beside it, shorter scenarios one after another, each
+//! under the governor and under Kubernetes' own autoscaler. All at once they were too many for two cores: pods took 79
+//! seconds to start instead of one, and every arm lost 10 to 20 points. What was seen is kept in `docs/live`, and everything that
 //! is said about it can be made again from there with `--redraw`.
 //!
-//! In order: `world` reads a scenario, `stage` is the cluster, `arm` one model under one ruler, `operators` are Flyball's,
+//! In order: `world` reads a scenario, `stage` is the cluster, `operators` are Flyball's, `arm` is one model under one ruler,
 //! `series` what was seen and its score, `measured` what the cluster itself was seen to do, `simulated` the same in the
 //! simulator, `identical` one stream of readings on both ways, `report` tables and figures, `picture` draws.
 
@@ -87,11 +88,12 @@ const ARMS: [(&str, Ruler); 15] = [
     (TOLD, Ruler::Knew),
 ];
 
+/// Scenarios that wait until all arms of another are over. The ramp takes about an hour; so do the others beside it.
+const AFTER: [(&str, &str); 3] =
+    [("live-slow", "live-step"), ("live-no-gateway", "live-slow"), ("live-restart", "live-wave")];
+
 /// Time between two looks at the pods.
 const EVERY: Duration = Duration::from_secs(5);
-
-/// The longest that arms are looked at after the last request: who is not back at its floor then is scored up to there.
-const AFTERWARDS: Duration = Duration::from_secs(180);
 
 /// Makes a section of the page from what was kept.
 type Section = fn(&Path) -> Result<super::Measured>;
@@ -132,51 +134,34 @@ fn play(root: &Path, args: &Args) -> Result<()> {
     let mut arms = arms(root, args.only.as_deref(), &args.tag)?;
     let namespaces = arms.iter().map(|arm| arm.namespace.clone()).collect();
     let mut stage = Stage::new(root, programs, namespaces, args.tag.is_empty())?;
-    let mut operators = operators::all(&mut stage, &arms)?;
-    for arm in &arms {
-        let link = operators.iter().find(|one| one.rules(arm)).map_or(0, |one| one.link);
-        arm.build(&stage, link)?;
-    }
-    for arm in &arms {
-        arm.ready(&stage)?;
-        eprintln!("live: {} is ready", arm.name());
-    }
-    operators.iter_mut().try_for_each(|operator| operator.start(&stage))?;
-    let _adapter = adapter(&mut stage, &arms)?;
-    arms.iter().try_for_each(|arm| arm.rule(&stage))?;
-    // The same quiet seconds as before a scenario's first request: everybody has looked once.
-    std::thread::sleep(QUIET);
-    let (begun, date) = (Instant::now(), jiff::Timestamp::now().as_millisecond() as f64 / 1e3);
-    for arm in &mut arms {
-        arm.send(&stage)?;
-    }
+    let ours = arms.iter().filter(|arm| arm.ruler.is_ours());
+    let ours = ours.map(|arm| (arm.namespace.as_str(), arm.world.restarts()));
+    let mut operators = operators::all(&mut stage, ours)?;
     let folder = match args.only.is_some() || args.minutes.is_some() {
         true => stage.folder.clone(),
         false => root.join(report::KEPT),
     };
-    let idle = watch(&stage, (&mut arms, &mut operators), begun, (args.minutes, &folder))?;
-    for arm in arms.iter_mut().filter(|_| args.minutes.is_none()) {
+    let idle = watch(&mut stage, (&mut arms, &mut operators), (args.minutes, &folder))?;
+    for arm in arms.iter_mut().filter(|arm| args.minutes.is_none() && arm.is_sent()) {
         arm.keep(&stage, &folder)?;
     }
-    let measured = measured(&stage, &arms, &operators, (date, idle))?;
+    let measured = measured(&stage, &arms, &operators, idle)?;
     eprintln!("live: {measured:?}, in {}", folder.display());
     measured.keep(&folder)
 }
-
-/// Before the first request.
-const QUIET: Duration = Duration::from_secs(20);
 
 fn measured(
     stage: &Stage,
     arms: &[Arm],
     operators: &[Operator],
-    (begun, (idle_percent, least_idle_percent)): (f64, (f64, f64)),
+    (idle_percent, least_idle_percent): (f64, f64),
 ) -> Result<Measured> {
     let mut looks = Looks::default();
     operators.iter().try_for_each(|operator| operator.looks(stage, &mut looks))?;
     let ours = arms.iter().filter(|arm| arm.ruler.is_ours());
-    let first = ours
-        .filter_map(|arm| Some((arm.name().to_owned(), looks.first_after(begun, &arm.namespace)?)));
+    let first = ours.filter_map(|arm| {
+        Some((arm.name().to_owned(), looks.first_after(arm.date()?, &arm.namespace)?))
+    });
     let starts = || {
         let each = arms.iter().map(|arm| (f64::from(arm.world.warm_up_seconds), &arm.starts));
         each.flat_map(|(warm_up, all)| all.values().map(move |took| took - warm_up))
@@ -208,14 +193,13 @@ fn arms(root: &Path, only: Option<&str>, tag: &str) -> Result<Vec<Arm>> {
 
 /// Who serves the metrics of Kubernetes' autoscaler for all arms that it rules.
 fn adapter(stage: &mut Stage, arms: &[Arm]) -> Result<Option<Running>> {
-    let ruled: Vec<&Arm> = arms.iter().filter(|arm| arm.ruler.is_hpa()).collect();
-    let Some(first) = ruled.first() else { return Ok(None) };
+    let Some(first) = arms.iter().find(|arm| arm.is_built_for_hpa()) else { return Ok(None) };
     let port = stage.ports.next()?.port();
     let mut command = Command::new(stage.program("proving-external"));
     command.args(["--listen", &format!("{}:{port}", cluster::HOST)]);
     command.args(["slo", "--prometheus", &stage.prometheus.to_string()]);
     command.args(["--api", &stage.api.to_string(), "--deployment", "model"]);
-    for Arm { namespace, world, .. } in &ruled {
+    for Arm { namespace, world, .. } in arms.iter().filter(|arm| arm.ruler.is_hpa()) {
         let (first, between) = (world.first_token_ms, world.between_tokens_ms);
         command.args(["--objectives", &format!("{namespace}={first}/{between}")]);
     }
@@ -228,50 +212,56 @@ fn adapter(stage: &mut Stage, arms: &[Arm]) -> Result<Option<Running>> {
     Ok(Some(running))
 }
 
-/// Looks at all arms until they are over, and says each minute how they stand. The share of the machine's time in which
+/// Plays all arms until they are over, and says each minute how they stand. The share of the machine's time in which
 /// nothing ran, in percent: over all of it, and in the busiest minute.
 fn watch(
-    stage: &Stage,
+    stage: &mut Stage,
     (arms, operators): (&mut [Arm], &mut [Operator]),
-    begun: Instant,
     (minutes, folder): (Option<f64>, &Path),
 ) -> Result<(f64, f64)> {
-    let last = arms.iter().map(|arm| arm.world.last_request()).fold(0.0, f64::max);
-    let most = Duration::from_secs_f64(minutes.map_or(last, |minutes| minutes * 60.0));
-    let most = if minutes.is_some() { most } else { most + AFTERWARDS };
-    let (mut said, mut least) = (0, 100.0_f64);
+    let begun = Instant::now();
+    let (mut minute, mut least, mut external) = (0, 100.0_f64, None);
     let first = Cores::now();
     let mut before = first;
     loop {
-        let mut over = true;
-        for operator in operators.iter_mut() {
-            operator.act(stage, begun.elapsed().as_secs_f64())?;
+        for place in ready_to_begin(arms) {
+            let operator = operators.iter_mut().find(|one| one.rules(&arms[place].namespace));
+            arms[place].build(stage, operator.map_or(0, |one| one.link))?;
+        }
+        if external.is_none() {
+            external = adapter(stage, arms)?;
         }
         for arm in arms.iter_mut() {
+            let operator = operators.iter_mut().find(|one| one.rules(&arm.namespace));
             // A look that fails is a gap in the series, not the end of an hour's work.
-            match arm.look(stage, begun) {
-                Ok(true) => arm.keep(stage, folder)?,
-                Ok(false) => over = false,
-                Err(error) => eprintln!("live: {}: {error:#}", arm.name()),
+            if let Err(error) = arm.go_on(stage, operator, folder) {
+                eprintln!("live: {}: {error:#}", arm.name());
             }
         }
-        let minute = begun.elapsed().as_secs() / 60;
-        if minute > said {
-            said = minute;
+        if begun.elapsed().as_secs() / 60 > minute {
+            minute = begun.elapsed().as_secs() / 60;
             let now = Cores::now();
             let idle = now.zip(before).map_or(0.0, |(now, before)| now.idle_since(before));
             (before, least) = (now, least.min(idle));
-            let stand = arms.iter().filter_map(|arm| {
-                let look = arm.looks.last()?;
-                Some(format!("{} {}+{}-{}", arm.name(), look.ready, look.starting, look.draining))
-            });
-            let stand: Vec<String> = stand.collect();
+            let stand: Vec<String> = arms.iter().filter_map(Arm::stand).collect();
             eprintln!("live: minute {minute}, {idle:.0} % idle: {}", stand.join(", "));
         }
-        if over || begun.elapsed() > most {
+        let late = minutes.is_some_and(|most| begun.elapsed().as_secs_f64() > most * 60.0);
+        if late || arms.iter().all(Arm::is_over) {
             let idle = Cores::now().zip(first).map_or(0.0, |(now, first)| now.idle_since(first));
             return Ok((idle, least));
         }
         std::thread::sleep(EVERY);
     }
+}
+
+/// Arms that have not begun, and whose scenario waits for no other any more.
+fn ready_to_begin(arms: &[Arm]) -> Vec<usize> {
+    let over =
+        |scenario: &str| arms.iter().filter(|arm| arm.world.name == scenario).all(Arm::is_over);
+    let free = |arm: &Arm| {
+        let before = AFTER.iter().find(|(scenario, _)| *scenario == arm.world.name);
+        arm.is_waiting() && before.is_none_or(|(_, before)| over(before))
+    };
+    (0..arms.len()).filter(|place| free(&arms[*place])).collect()
 }

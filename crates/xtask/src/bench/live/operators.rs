@@ -1,7 +1,6 @@
 //! The operators of a run, on this machine: one for all arms that Flyball rules, and one of its own for each whose
 //! operator is replaced.
 
-use super::arm::Arm;
 use super::measured::Looks;
 use super::stage::Stage;
 use crate::bench::programs::running::Running;
@@ -26,17 +25,20 @@ pub(super) struct Operator {
     running: Option<Running>,
 }
 
-/// All operators that these arms need; none runs yet.
-pub(super) fn all(stage: &mut Stage, arms: &[Arm]) -> Result<Vec<Operator>> {
+/// All operators that arms in these namespaces need; none runs yet. Some are replaced, so many seconds after the first
+/// request.
+pub(super) fn all<'a>(
+    stage: &mut Stage,
+    arms: impl Iterator<Item = (&'a str, Option<f64>)>,
+) -> Result<Vec<Operator>> {
     let mut operators: Vec<Operator> = Vec::new();
-    for arm in arms.iter().filter(|arm| arm.ruler.is_ours()) {
-        let restarts = arm.world.restarts();
+    for (namespace, restarts) in arms {
         let shared = operators.iter_mut().find(|one| one.restarts.is_none() && restarts.is_none());
         match shared {
-            Some(operator) => operator.namespaces.push(arm.namespace.clone()),
+            Some(operator) => operator.namespaces.push(namespace.to_owned()),
             None => operators.push(Operator {
                 name: format!("operator-{}", operators.len()),
-                namespaces: vec![arm.namespace.clone()],
+                namespaces: vec![namespace.to_owned()],
                 admin: stage.ports.next()?,
                 link: stage.ports.next()?.port(),
                 restarts,
@@ -49,13 +51,18 @@ pub(super) fn all(stage: &mut Stage, arms: &[Arm]) -> Result<Vec<Operator>> {
 }
 
 impl Operator {
-    /// Whether it rules an arm.
-    pub(super) fn rules(&self, arm: &Arm) -> bool {
-        self.namespaces.contains(&arm.namespace)
+    /// Whether it rules the arm in this namespace.
+    pub(super) fn rules(&self, namespace: &str) -> bool {
+        self.namespaces.iter().any(|one| one == namespace)
+    }
+
+    /// Starts it if it does not run yet.
+    pub(super) fn ensure_started(&mut self, stage: &Stage) -> Result<()> {
+        if self.begun == 0 { self.start(stage) } else { Ok(()) }
     }
 
     /// Starts it, and waits until it looks after its models.
-    pub(super) fn start(&mut self, stage: &Stage) -> Result<()> {
+    fn start(&mut self, stage: &Stage) -> Result<()> {
         let all: Vec<String> = self.namespaces.iter().map(|name| format!("\"{name}\"")).collect();
         let settings = format!(
             "admin = \"{admin}\"\nlink = \"{host}:{link}\"\nnamespaces = [{all}]\n\n\

@@ -138,10 +138,12 @@ impl Stage {
         text.trim().parse().with_context(|| format!("service {namespace}/{name} at {text:?}"))
     }
 
-    /// Waits until all pods of a Deployment are ready.
-    pub(super) fn rolled_out(&self, namespace: &str, name: &str, most: Duration) -> Result<()> {
-        let (what, most) = (format!("deployment/{name}"), format!("--timeout={}s", most.as_secs()));
-        self.kubectl(&["--namespace", namespace, "rollout", "status", &what, &most]).map(drop)
+    /// Whether all pods of a Deployment are ready.
+    pub(super) fn is_rolled_out(&self, namespace: &str, name: &str) -> Result<bool> {
+        let of = "jsonpath={.status.readyReplicas}/{.spec.replicas}";
+        let text =
+            self.kubectl(&["--namespace", namespace, "get", "deployment", name, "--output", of])?;
+        Ok(text.trim().split_once('/').is_some_and(|(ready, all)| ready == all))
     }
 
     /// The pods of an arm, `begun` being when its first request was sent.
