@@ -72,7 +72,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         Task::Image { for_tests: true, .. } => image::build_for_tests(&root).map(drop)?,
         Task::Image { figure, .. } => image::build(&root, figure).map(drop)?,
         Task::Engines(args) => engines::run(&root, &args)?,
-        Task::E2e(args) => e2e::run(&root, &args)?,
+        Task::E2e(args) => e2e::run(&root, &args).map(drop)?,
         Task::Fuzz(args) => fuzz::run(&root, &args)?,
         Task::Trust(command) => trust::run(&root, &command)?,
     }

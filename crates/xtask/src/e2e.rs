@@ -2,7 +2,8 @@
 //!
 //! A story that needs llama-server has `llama` in its name: where there is none, those are left out.
 
-use crate::{cluster, compile, engines, figures, image, process, tools};
+use crate::compile::TimedTest;
+use crate::{cluster, compile, engines, figures, image, tools};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -43,7 +44,7 @@ impl Args {
     }
 }
 
-pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
+pub(crate) fn run(root: &Path, args: &Args) -> Result<Vec<TimedTest>> {
     let built = image::build_for_tests(root)?;
     let mut stories = match &args.kubeconfig {
         Some(kubeconfig) => elsewhere(root, kubeconfig)?,
@@ -59,7 +60,7 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
         // Whoever measures is alone.
         stories.args(["--test-threads", "1"]).env("FLYBALL_E2E_FIGURES", &noted);
     }
-    let ended = process::run(&mut stories);
+    let ended = compile::all_pass(&mut stories);
     // A story that failed has measured too.
     if let Ok(text) = std::fs::read_to_string(&noted) {
         std::fs::remove_file(&noted)?;

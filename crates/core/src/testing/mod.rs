@@ -1,6 +1,6 @@
 //! Test objects with readable steps, for this crate and every crate that tests against it.
 //!
-//! ```
+//! ```text
 //! use flyball_core::testing::{model, pool, snapshot, variant};
 //!
 //! let snapshot = snapshot()

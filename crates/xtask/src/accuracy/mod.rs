@@ -17,7 +17,7 @@ mod speed;
 mod training;
 
 use crate::figures;
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use flyball_perf::catalog::Catalog;
 use section::Section;
 use sha2::{Digest, Sha256};
@@ -72,7 +72,7 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
     sections.push(memory::section(&texts, &catalog)?);
     timed("memory", began);
     let began = Instant::now();
-    let (section, serving) = serving::section()?;
+    let (section, serving, unlike) = serving::section()?;
     sections.insert(0, section);
     timed("serving", began);
     sections.push(speed::section(&catalog)?);
@@ -80,6 +80,9 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
     print!("{}", summary(&sections));
     let committed = root.join("docs/accuracy.json");
     if args.check {
+        if let Some(unlike) = unlike {
+            bail!("{unlike}\n\nhint: cargo xtask accuracy --fit");
+        }
         return gate::check(&committed, &sections);
     }
     if args.fit {

@@ -40,7 +40,7 @@ impl Caches {
     /// What a run may take, if nobody says: as much as is promised.
     pub(super) const fn budget(&self) -> Minutes {
         match self {
-            Self::Warm => Minutes(15.0),
+            Self::Warm => Minutes(12.0),
             Self::Cold | Self::Partly => Minutes(55.0),
         }
     }

@@ -12,6 +12,7 @@ mod caches;
 mod repeat;
 mod steps;
 
+use crate::compile::TimedTest;
 use crate::errors;
 use anyhow::{Result, bail};
 use budget::{Cost, Minutes, Verdict};
@@ -30,7 +31,7 @@ pub(crate) struct Args {
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Minutes that the run may take; what does not fit and is not needed by every commit is skipped.
-    /// 15 with full caches and 55 without, unless it is said
+    /// 12 with full caches and 55 without, unless it is said
     #[arg(long, env = "FLYBALL_CI_BUDGET_MINUTES")]
     budget_minutes: Option<f64>,
     /// Write `ci.cold_minutes` or `ci.warm_minutes`, whichever this run was
@@ -142,7 +143,7 @@ fn summarise(results: &[Finished]) {
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     for step in results {
         let (word, remark) = match &step.outcome {
-            Ok(Outcome::Done) => ("ok", String::new()),
+            Ok(Outcome::Done | Outcome::Ran(_)) => ("ok", String::new()),
             Ok(Outcome::Skipped(why)) => ("skip", why.clone()),
             Err(error) => ("FAIL", error.to_string().lines().next().unwrap_or_default().to_owned()),
         };
@@ -154,7 +155,20 @@ fn summarise(results: &[Finished]) {
         let minutes = step.took.as_secs_f64() / 60.0;
         println!("{word:<5} {minutes:>5.1} min  {:<18} {remark}", step.name);
     }
+    for step in results {
+        if let Ok(Outcome::Ran(tests)) = &step.outcome {
+            println!("the longest of {} in {}:", tests.len(), step.name);
+            longest(tests).for_each(|test| println!("{:>9.1} s  {}", test.seconds, test.name));
+        }
+    }
     println!("steps: {passed} passed, {failed} failed, {skipped} skipped");
+}
+
+/// The five that took longest.
+fn longest(tests: &[TimedTest]) -> impl Iterator<Item = &TimedTest> {
+    let mut all: Vec<&TimedTest> = tests.iter().collect();
+    all.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
+    all.into_iter().take(5)
 }
 
 /// Counts from when `.ci/run` began, installs included; from our own start when it was not `.ci/run`

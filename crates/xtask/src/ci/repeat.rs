@@ -1,16 +1,14 @@
 //! The tests again and again, beside noise: a test that depends on how fast a machine is fails sooner or
 //! later, and is named.
 
+use crate::compile;
 use crate::figures::{self, Op, Target};
-use crate::{compile, process};
 use anyhow::{Context as _, Result, ensure};
-use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hint::spin_loop;
-use std::io::{BufRead, BufReader};
 use std::num::NonZeroU32;
 use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -70,10 +68,9 @@ pub(super) fn run(root: &Path, args: &Args, rounds: u32) -> Result<ExitCode> {
 
 /// One round: the tests that failed.
 fn once(root: &Path) -> Result<BTreeSet<String>> {
-    let mut tests = compile::tests(root)?;
-    // What a test said when it failed goes to standard error, for people.
-    tests.args(["--message-format", "libtest-json"]).env("NEXTEST_EXPERIMENTAL_LIBTEST_JSON", "1");
-    let (failed, success) = read(&mut tests)?;
+    let (tests, success) = compile::timed(&mut compile::tests(root)?)?;
+    let failed: BTreeSet<String> =
+        tests.into_iter().filter(|test| test.failed).map(|test| test.name).collect();
     agree(&failed, success)?;
     Ok(failed)
 }
@@ -83,33 +80,6 @@ fn agree(failed: &BTreeSet<String>, success: bool) -> Result<()> {
     ensure!(success || !failed.is_empty(), "the tests ended badly, and none of them says so");
     ensure!(!success || failed.is_empty(), "the tests ended well, and some of them failed");
     Ok(())
-}
-
-/// The tests that it says failed, and whether it ended well.
-fn read(tests: &mut Command) -> Result<(BTreeSet<String>, bool)> {
-    let tests = process::apart(tests).stdout(Stdio::piped());
-    let mut child = tests.spawn().context("could not start the tests")?;
-    let said = child.stdout.take().context("standard output was not piped")?;
-    let mut failed = BTreeSet::new();
-    for line in BufReader::new(said).lines() {
-        failed.extend(failure(&line?));
-    }
-    Ok((failed, child.wait()?.success()))
-}
-
-/// What nextest says of one test, in the form of libtest.
-#[derive(Deserialize)]
-struct Event {
-    #[serde(rename = "type")]
-    of: String,
-    event: String,
-    name: Option<String>,
-}
-
-/// The test that a line says failed.
-fn failure(line: &str) -> Option<String> {
-    let said: Event = serde_json::from_str(line).ok()?;
-    (said.of == "test" && said.event == "failed").then_some(said.name)?
 }
 
 /// Threads that never rest, until this is dropped. They end with this process in any case.
@@ -149,20 +119,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tests_that_failed_are_named_and_nothing_else_is() {
-        let said = [
-            r#"{"type":"suite","event":"started","test_count":2}"#,
-            r#"{"type":"test","event":"started","name":"flyball-core::flyball_core$units::adds"}"#,
-            r#"{"type":"test","event":"ok","name":"flyball-core::flyball_core$units::adds","exec_time":0.1}"#,
-            r#"{"type":"test","event":"failed","name":"flyball-cli::it$check::waits","exec_time":9.9}"#,
-            r#"{"type":"suite","event":"failed","passed":1,"failed":1}"#,
-            "not JSON",
-        ];
-        let failed: Vec<String> = said.iter().filter_map(|line| failure(line)).collect();
-        assert_eq!(failed, ["flyball-cli::it$check::waits"]);
-    }
-
-    #[test]
     fn noise_ends_when_it_is_dropped_also_by_a_panic() {
         let mut over = None;
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -175,14 +131,9 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_ends_badly_without_a_word_is_no_green_round() {
-        let (failed, success) = read(Command::new("false").arg("x")).unwrap();
-        assert!(failed.is_empty() && !success && agree(&failed, success).is_err());
-        let mut says = Command::new("echo");
-        says.arg(r#"{"type":"test","event":"failed","name":"a"}"#);
-        let (failed, success) = read(&mut says).unwrap();
-        assert_eq!((&failed, success), (&BTreeSet::from(["a".to_owned()]), true));
-        assert!(agree(&failed, success).is_err() && agree(&failed, false).is_ok());
-        assert!(agree(&BTreeSet::new(), true).is_ok(), "a green round");
+    fn a_round_that_ends_otherwise_than_its_tests_say_is_none() {
+        let (none, one) = (BTreeSet::new(), BTreeSet::from(["a".to_owned()]));
+        assert!(agree(&none, true).is_ok() && agree(&one, false).is_ok());
+        assert!(agree(&none, false).is_err() && agree(&one, true).is_err());
     }
 }

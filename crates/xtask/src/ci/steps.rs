@@ -3,6 +3,7 @@
 use super::Context;
 use super::budget::{Cost, Estimate, Need};
 use crate::cluster::{self, Command as Cluster};
+use crate::compile::TimedTest;
 use crate::{
     accuracy, bench, charts, compile, dashboards, e2e, engines, fuzz, image, known, process, tidy,
     tools,
@@ -36,6 +37,8 @@ pub(super) enum Where {
 /// How a step ended, if it did not fail.
 pub(super) enum Outcome {
     Done,
+    /// It did, and these ran in it.
+    Ran(Vec<TimedTest>),
     /// Why.
     Skipped(String),
 }
@@ -135,16 +138,7 @@ fn clippy(ctx: &Context<'_>) -> Result<Outcome> {
 }
 
 fn tests(ctx: &Context<'_>) -> Result<Outcome> {
-    process::run(&mut compile::tests(ctx.root)?)?;
-    // nextest does not run the examples in the documentation.
-    done(process::run(cargo(ctx).args([
-        "test",
-        "--doc",
-        "--workspace",
-        "--all-features",
-        "--locked",
-        "--quiet",
-    ])))
+    compile::all_pass(&mut compile::tests(ctx.root)?).map(Outcome::Ran)
 }
 
 fn score(ctx: &Context<'_>) -> Result<Outcome> {
@@ -186,25 +180,25 @@ fn real(ctx: &Context<'_>) -> Result<Outcome> {
 }
 
 /// Without parts each of these steps would try to build them again.
-fn on_a_cluster(ctx: &Context<'_>, run: impl FnOnce() -> Result<()>) -> Result<Outcome> {
+fn on_a_cluster(ctx: &Context<'_>, run: impl FnOnce() -> Result<Outcome>) -> Result<Outcome> {
     if !cluster::parts_are_cached(ctx.root)? {
         return Ok(Outcome::Skipped("the cluster's parts did not build".into()));
     }
-    done(run())
+    run()
 }
 
 fn leftovers(ctx: &Context<'_>) -> Result<Outcome> {
     let command = Cluster::Leftovers { figure: ctx.figure };
-    on_a_cluster(ctx, || cluster::main(ctx.root, command))
+    on_a_cluster(ctx, || done(cluster::main(ctx.root, command)))
 }
 
 fn stories(ctx: &Context<'_>) -> Result<Outcome> {
-    on_a_cluster(ctx, || e2e::run(ctx.root, &e2e::Args::in_ci()))
+    on_a_cluster(ctx, || e2e::run(ctx.root, &e2e::Args::in_ci()).map(Outcome::Ran))
 }
 
 fn thousand_nodes(ctx: &Context<'_>) -> Result<Outcome> {
     let command = Cluster::Scale { nodes: 1000, figure: ctx.figure };
-    on_a_cluster(ctx, || cluster::main(ctx.root, command))
+    on_a_cluster(ctx, || done(cluster::main(ctx.root, command)))
 }
 
 fn down(ctx: &Context<'_>) -> Result<Outcome> {

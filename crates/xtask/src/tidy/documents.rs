@@ -52,6 +52,28 @@ pub(super) fn paths(tree: &Tree) -> Vec<Finding> {
     found
 }
 
+/// Rule: no code in documentation comments that only `cargo test --doc` would run: it takes a minute and a half to build
+/// for it, and there was one.
+pub(super) fn examples(tree: &Tree) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (path, text) in tree.texts_ending(".rs") {
+        let mut fenced = false;
+        for (index, line) in text.lines().enumerate() {
+            let line = line.trim_start();
+            let comment = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
+            let Some(fence) = comment.and_then(|text| text.trim().strip_prefix("```")) else {
+                continue;
+            };
+            fenced = !fenced;
+            if fenced && matches!(fence, "" | "rust" | "no_run" | "should_panic") {
+                let mend = "write ```text, and let a test show it";
+                found.push(Finding::new(path, Some(index + 1), "nobody runs this example", mend));
+            }
+        }
+    }
+    found
+}
+
 /// Line and text of what stands between backticks, outside of blocks.
 fn quoted(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
@@ -184,5 +206,13 @@ mod tests {
     fn a_record_that_is_not_listed_fails() {
         let tree = made_up(&[("docs/decisions/0001-a.md", ""), ("docs/decisions/README.md", "")]);
         assert!(decisions(&tree)[0].wrong.contains("not listed"));
+    }
+
+    #[test]
+    fn an_example_that_nobody_runs_is_found() {
+        let of = |text: &str| examples(&made_up(&[("crates/a/src/lib.rs", text)])).len();
+        assert_eq!(of("//! A.\n//!\n//! ```\n//! a();\n//! ```\n"), 1);
+        assert_eq!(of("/// ```rust\n/// a();\n/// ```\nfn a() {}\n/// ```no_run\n/// ```\n"), 2);
+        assert_eq!(of("/// ```text\n/// a();\n/// ```\n// ```\n"), 0);
     }
 }

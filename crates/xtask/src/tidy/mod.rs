@@ -47,6 +47,7 @@ const RULES: &[Rule] = &[
     snapshots::built,
     documents::links,
     documents::paths,
+    documents::examples,
     documents::decisions,
     clocks::quicker_than,
     machine::paths,

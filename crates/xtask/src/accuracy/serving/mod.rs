@@ -29,15 +29,29 @@ use super::section::Section;
 use anyhow::Result;
 use flyball_perf::coefficients::Coefficients;
 use scored::Scored;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// What the report says about serving, and the two files that a fit writes, by their name in
 /// `catalog/coefficients`.
-pub(super) fn section() -> Result<(Section, [(&'static str, String); 2])> {
+pub(super) fn section() -> Result<(Section, [(&'static str, String); 2], Option<String>)> {
     let scored = Scored::new()?;
     let intervals = intervals::text(&scored, &intervals::measure(&scored));
     let files = [("serving.toml", text(&scored.fitted)), ("intervals.toml", intervals)];
-    Ok((report::section(&scored)?, files))
+    Ok((report::section(&scored)?, files, unlike_shipped(&scored.fitted)))
+}
+
+/// What the coefficients that ship differ in from those that were fitted just now.
+fn unlike_shipped(fitted: &Coefficients) -> Option<String> {
+    let shipped: BTreeMap<String, f64> = Coefficients::serving().named().collect();
+    let fitted: BTreeMap<String, f64> = fitted.named().collect();
+    if !shipped.keys().eq(fitted.keys()) {
+        return Some("the coefficients that ship have other names than the fitted ones".to_owned());
+    }
+    // A fit stops a little earlier or later on another machine.
+    let (name, fitted) =
+        fitted.iter().find(|(name, fitted)| (shipped[*name] / *fitted - 1.0).abs() >= 0.01)?;
+    Some(format!("{name} ships as {} and is fitted as {fitted}", shipped[name]))
 }
 
 /// Coefficients as they stand in the catalogue: six digits, because the seventh is noise.
