@@ -35,6 +35,7 @@ mod choose;
 pub mod collect;
 pub mod discover;
 mod edit;
+mod finished;
 pub mod fleet;
 mod forward;
 mod identify;

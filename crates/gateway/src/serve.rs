@@ -1,13 +1,13 @@
 //! Runs a gateway: threads, what they share, and how it ends.
 
 use crate::accept::{self, Worker};
-use crate::admit::{AdmittedDemand, Room};
-use crate::fleet::{Fleet, FleetEndpoint, Flight, Listing, Millis, Time};
-use crate::forward::{Recovered, Suspects};
+use crate::admit::{AdmittedDemand, ModelNow, Room};
+use crate::finished::Finished;
+use crate::fleet::{Engines, Fleet, FleetEndpoint, Flight, Listing, Millis, Time};
+use crate::forward::{Recovered, Recoveries, Suspected, Suspects};
 use crate::identify::Keys;
 use crate::kept::Kept;
 use crate::link::Ordered;
-use crate::meter::{Engines, Finished, ModelNow, Recoveries, Suspected};
 use crate::settings::{
     GatewaySettingsFile, ModelSettings, Recovery, RequestLimits, Timeouts, WakerSettings,
 };
@@ -277,12 +277,7 @@ impl RunningGateway {
 
     /// What was done about slow and broken answers so far.
     pub fn recoveries(&self) -> Recoveries {
-        let recovered = &self.shared.recovered;
-        Recoveries {
-            hedges: recovered.hedges.load(Ordering::Relaxed),
-            hedges_won: recovered.hedges_won.load(Ordering::Relaxed),
-            continued: recovered.continued.load(Ordering::Relaxed),
-        }
+        self.shared.recovered.now()
     }
 
     /// Prompts that engines died over.

@@ -23,7 +23,7 @@ mod tests;
 mod turn;
 mod wake;
 
-pub use demand::AdmittedDemand;
+pub use demand::{AdmittedDemand, ModelNow};
 pub(crate) use gate::{Ask, Entered, Gate};
 pub(crate) use judge::Objectives;
 pub(crate) use prompt::{BYTES_PER_TOKEN, Prompt};

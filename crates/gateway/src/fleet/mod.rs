@@ -9,6 +9,7 @@
 
 mod breaker;
 mod flight;
+mod now;
 mod pace;
 mod reading;
 #[cfg(test)]
@@ -16,10 +17,10 @@ mod tests;
 mod window;
 
 pub(crate) use flight::Flight;
+pub use now::{EngineNow, EngineState, Engines};
 
 use crate::admit::{Gate, Prompt};
 use crate::invariants::GatewayInvariant;
-use crate::meter::{EngineNow, EngineState};
 use crate::scan::Scanned;
 use breaker::Breaker;
 use flyball_engines::Engine;

@@ -1,7 +1,7 @@
 //! Sends a request on and brings its answer back.
 //!
 //! A try that fails before the first byte has reached the client is made again elsewhere, unseen:
-//! `attempt` is one try, `hedge` asks a second engine where the first is slow, `relay` is what follows
+//! `attempt` is one try, `hedge` asks a second engine where the first is slow (`recovered` says how often), `relay` is what follows
 //! when one has begun, `continued` goes on elsewhere with what broke off. `connection` keeps connections to
 //! engines and cuts them when a client hangs up. `outgoing` is the request as the engine gets it. `trail` and
 //! `suspects` see to it that a prompt which kills engines kills two and not all.
@@ -12,14 +12,17 @@ mod continued;
 mod hedge;
 mod outgoing;
 mod record;
+mod recovered;
 mod relay;
 mod suspects;
 mod trail;
 
 pub(crate) use connection::Pool;
-pub(crate) use hedge::Recovered;
 pub(crate) use record::Record;
+pub(crate) use recovered::Recovered;
+pub use recovered::Recoveries;
 pub(crate) use relay::Relay;
+pub use suspects::Suspected;
 pub(crate) use suspects::{Key, Suspects};
 pub(crate) use trail::Trail;
 

@@ -14,9 +14,9 @@ pub(crate) use gather::Gather;
 pub(crate) use key::{Key, may_be};
 
 use crate::answer::Payload;
+use crate::finished::RequestOutcome;
 use crate::fleet::Millis;
 use crate::forward::{Job, Record};
-use crate::meter::RequestOutcome;
 use crate::serve::Shared;
 use crate::settings::ResponseCache;
 use bytes::Bytes;
