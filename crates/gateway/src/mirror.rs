@@ -7,7 +7,7 @@ use crate::accept::Worker;
 use crate::admit::Place;
 use crate::forward::{Job, Record, forward};
 use crate::settings::RequestLimits;
-use http_body_util::BodyExt as _;
+use std::future::poll_fn;
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -30,8 +30,8 @@ pub(crate) fn send(worker: &Arc<Worker>, job: Job, of: &Record) {
         match forward(&worker, job, record).await {
             Ok(response) => {
                 // Its end is in the record, whatever it was.
-                let mut body = response.into_body();
-                while let Some(Ok(_)) = body.frame().await {}
+                let mut relay = response.into_body();
+                while let Some(Ok(_)) = poll_fn(|cx| relay.poll_next(cx)).await {}
             }
             Err((problem, mut record)) => record.refuse(&problem),
         }

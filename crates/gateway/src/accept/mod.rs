@@ -2,14 +2,17 @@
 //!
 //! Each thread has a listener, connections and a pool of its own; the kernel spreads new connections
 //! over them. `io` is the clock of a connection, `reader` that of a stream of HTTP/2, `tls` encryption,
-//! `request` what happens to one request, `turn` its wait for a turn, `held` what a stream hears meanwhile.
+//! `request` what happens to one request, `turn` whether it must wait for a turn, `wait` the wait, `held` what a
+//! stream hears meanwhile, `payload` the body of its answer.
 
 mod held;
 mod io;
+mod payload;
 mod reader;
 mod request;
 mod tls;
 mod turn;
+mod wait;
 
 pub(crate) use held::Held;
 pub(crate) use io::Busy;

@@ -1,9 +1,10 @@
 //! What happens to one request, phase by phase.
 
+use super::payload::Payload;
 use super::{Busy, Reader, Worker, turn};
 use crate::admit::Place;
 use crate::aim::{Aim, Aimed, Read};
-use crate::answer::{Dialect, Payload, Problem, json};
+use crate::answer::{Dialect, Problem, json};
 use crate::forward::{Key, Record, Trail};
 use crate::identify::Left;
 use crate::names::{REQUEST_ID, TRACEPARENT};
@@ -45,8 +46,8 @@ pub(crate) async fn answer(
         Some(surface) if request.method() == Method::POST => {
             ask(&worker, request, surface, request_id.clone()).await
         }
-        Some(_) => refuse(&worker, &Problem::NoSuchMethod, dialect),
-        None => other(&worker, &request, dialect),
+        Some(_) => refuse(&worker, &Problem::NoSuchMethod, dialect).map(Payload::whole),
+        None => other(&worker, &request, dialect).map(Payload::whole),
     };
     if !response.headers().contains_key(&REQUEST_ID) {
         response.headers_mut().insert(REQUEST_ID.clone(), request_id);
@@ -59,7 +60,7 @@ pub(crate) async fn answer(
 }
 
 /// What is not for an engine: the list of models.
-fn other(worker: &Worker, request: &Request<Incoming>, dialect: Dialect) -> Response<Payload> {
+fn other(worker: &Worker, request: &Request<Incoming>, dialect: Dialect) -> Response<Bytes> {
     let Some(rest) = request.uri().path().strip_prefix("/v1/models") else {
         return refuse(worker, &Problem::NoSuchPath, dialect);
     };
@@ -88,7 +89,7 @@ fn other(worker: &Worker, request: &Request<Incoming>, dialect: Dialect) -> Resp
 }
 
 /// Refuses what never becomes a request.
-fn refuse(worker: &Worker, problem: &Problem, dialect: Dialect) -> Response<Payload> {
+fn refuse(worker: &Worker, problem: &Problem, dialect: Dialect) -> Response<Bytes> {
     worker.shared.listener.refused(problem.code());
     problem.answer(dialect)
 }
@@ -108,7 +109,7 @@ async fn ask(
     };
     let mut response = answered.unwrap_or_else(|(problem, mut record)| {
         record.refuse(&problem);
-        problem.answer(Dialect::of(surface.path()))
+        problem.answer(Dialect::of(surface.path())).map(Payload::whole)
     });
     if let Some(left) = left {
         rate_headers(response.headers_mut(), left);
@@ -124,7 +125,7 @@ async fn answered(
 ) -> Result<Response<Payload>, (Problem, Box<Record>)> {
     let Aimed { job, copy, .. } = aimed;
     if let Some(answer) = kept::look(&worker.shared, &job, &mut record) {
-        return Ok(answer);
+        return Ok(answer.map(Payload::whole));
     }
     if let Some(copy) = copy {
         mirror::send(worker, copy, &record);

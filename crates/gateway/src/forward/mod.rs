@@ -27,7 +27,7 @@ pub(crate) use suspects::{Key, Suspects};
 pub(crate) use trail::Trail;
 
 use crate::accept::Worker;
-use crate::answer::{Payload, Problem};
+use crate::answer::Problem;
 use crate::choose::{Chosen, RoutingQuery};
 use crate::fleet::{FleetEndpoint, FleetModel, Flight};
 use crate::kept;
@@ -62,7 +62,7 @@ pub(crate) async fn forward(
     worker: &Arc<Worker>,
     job: Job,
     mut record: Box<Record>,
-) -> Result<Response<Payload>, (Problem, Box<Record>)> {
+) -> Result<Response<Box<Relay>>, (Problem, Box<Record>)> {
     let (timeouts, recovery, policy) = {
         let live = worker.shared.live();
         (live.timeouts, live.recovery, live.policy(&job.model.name))
@@ -172,7 +172,7 @@ fn answer(
     mut record: Box<Record>,
     idle: Duration,
     kept: Option<Kept>,
-) -> Response<Payload> {
+) -> Response<Box<Relay>> {
     let Began { mut head, stream } = began;
     outgoing::clean(&mut head.headers);
     if let Some(keep) = &mut record.keep {
@@ -188,7 +188,7 @@ fn answer(
         place.let_go();
     }
     let relay = Relay::new(Arc::clone(worker), stream, flight, record, idle, kept);
-    Response::from_parts(head, Payload::relay(relay))
+    Response::from_parts(head, Box::new(relay))
 }
 
 /// What is kept of a request in case its stream breaks off. Bodies that are kept count as held; if

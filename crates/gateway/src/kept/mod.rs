@@ -13,7 +13,6 @@ mod store;
 pub(crate) use gather::Gather;
 pub(crate) use key::{Key, may_be};
 
-use crate::answer::Payload;
 use crate::finished::RequestOutcome;
 use crate::fleet::Millis;
 use crate::forward::{Job, Record};
@@ -89,7 +88,7 @@ pub(crate) fn look(
     shared: &Arc<Shared>,
     job: &Job,
     record: &mut Record,
-) -> Option<Response<Payload>> {
+) -> Option<Response<Bytes>> {
     let key = job.kept?;
     let asked_anew = key::says(&job.headers, "no-cache");
     let found = if asked_anew { None } else { shared.kept.find(&key, shared.now()) };
@@ -97,7 +96,7 @@ pub(crate) fn look(
         record.keep = Some(Gather::new(Arc::clone(shared), key));
         return None;
     };
-    let mut response = Response::new(Payload::whole(answer.body.clone()));
+    let mut response = Response::new(answer.body.clone());
     *response.status_mut() = answer.status;
     *response.headers_mut() = answer.headers.clone();
     response.headers_mut().insert("x-flyball-cache", HeaderValue::from_static("hit"));
