@@ -16,8 +16,8 @@
 //!
 //! Beside them: `settings` (what a gateway is told), `discover` (where engines are), `collect` (what
 //! they report), `kv_events` (what they forget), `wake` (who is told that a model is wanted), `link`
-//! (what the operator is told and says), `answer`
-//! (error bodies), `admin` (health, metrics), `state` (one look at all of it), `audit` (what was done to
+//! (what the operator is told and says), `orders` (how what it said last is carried out), `answer`
+//! (error bodies), `finished` (a request that is over, as it is told), `admin` (health, metrics), `state` (one look at all of it), `audit` (what was done to
 //! it), `shadow` (which policy would have been better), `invariants` (what must hold).
 //!
 //! It writes nothing to Kubernetes and knows nothing of the governor. Start at [`process`], which runs
@@ -46,6 +46,7 @@ pub mod link;
 pub mod meter;
 mod mirror;
 mod names;
+mod orders;
 pub mod process;
 mod salt;
 pub mod scan;

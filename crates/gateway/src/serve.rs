@@ -7,7 +7,7 @@ use crate::fleet::{Engines, Fleet, FleetEndpoint, Flight, Listing, Millis, Time}
 use crate::forward::{Recovered, Recoveries, Suspected, Suspects};
 use crate::identify::Keys;
 use crate::kept::Kept;
-use crate::link::Ordered;
+use crate::orders::Ordered;
 use crate::settings::{
     GatewaySettingsFile, ModelSettings, Recovery, RequestLimits, Timeouts, WakerSettings,
 };
