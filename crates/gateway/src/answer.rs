@@ -1,6 +1,5 @@
 //! What the gateway itself answers: errors in the words of the interface that was asked.
 
-use crate::admit::NoRoom;
 use crate::scan::ScanError;
 use crate::sse::write_event;
 use crate::surface::Surface;
@@ -270,15 +269,6 @@ impl Problem {
             headers.insert("x-should-retry", HeaderValue::from_static("false"));
         }
         response
-    }
-}
-
-impl From<NoRoom> for Problem {
-    fn from(why: NoRoom) -> Self {
-        match why {
-            NoRoom::Gateway => Self::Full,
-            NoRoom::Caller => Self::CallerFull,
-        }
     }
 }
 

@@ -6,7 +6,7 @@
 //! 1. `accept` takes the connection, holds its limits, and reads head and body. `scan` reads the
 //!    few keys it needs out of the body while that arrives, and hashes the prompt block by block.
 //! 2. `identify` says who asks.
-//! 3. `admit` says whether there is room.
+//! 3. `room` says whether there is room inside the gateway, `admit` whose turn it is at the engines.
 //! 4. `aim` finds the model behind a name (`split`) and makes the request as its engines get it
 //!    (`salt`, `edit`). `kept` may have its answer, and `mirror` may send a copy.
 //! 5. `choose` asks `flyball-routing` for an engine of the `fleet`.
@@ -48,6 +48,7 @@ mod mirror;
 mod names;
 mod orders;
 pub mod process;
+mod room;
 mod salt;
 pub mod scan;
 pub mod serve;

@@ -4,8 +4,8 @@
 //! are the first that there is no room for, and those are dropped and counted.
 
 use crate::accept::Worker;
-use crate::admit::Place;
 use crate::forward::{Job, Record, forward};
+use crate::room::Place;
 use crate::settings::RequestLimits;
 use std::future::poll_fn;
 use std::sync::Arc;

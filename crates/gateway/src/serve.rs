@@ -1,13 +1,14 @@
 //! Runs a gateway: threads, what they share, and how it ends.
 
 use crate::accept::{self, Worker};
-use crate::admit::{AdmittedDemand, ModelNow, Room};
+use crate::admit::{AdmittedDemand, ModelNow};
 use crate::finished::Finished;
 use crate::fleet::{Engines, Fleet, FleetEndpoint, Flight, Listing, Millis, Time};
 use crate::forward::{Recovered, Recoveries, Suspected, Suspects};
 use crate::identify::Keys;
 use crate::kept::Kept;
 use crate::orders::Ordered;
+use crate::room::Room;
 use crate::settings::{
     GatewaySettingsFile, ModelSettings, Recovery, RequestLimits, Timeouts, WakerSettings,
 };

@@ -2,12 +2,12 @@
 
 use super::payload::Payload;
 use super::{Busy, Reader, Worker, turn};
-use crate::admit::Place;
 use crate::aim::{Aim, Aimed, Read};
 use crate::answer::{Dialect, Problem, json};
 use crate::forward::{Key, Record, Trail};
 use crate::identify::Left;
 use crate::names::{REQUEST_ID, TRACEPARENT};
+use crate::room::Place;
 use crate::scan::Scanner;
 use crate::settings::Timeouts;
 use crate::surface::Surface;

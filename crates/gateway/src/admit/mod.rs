@@ -1,12 +1,11 @@
-//! Says whether there is room, and whose turn it is.
+//! Says whose turn it is. Whether there is room inside the gateway itself is said before, by `room`.
 //!
-//! 1. [`Place`] is room inside the gateway itself, and in the [`Share`] that a caller may have of it.
-//! 2. [`Gate`] is the one queue of a model. A request that finds an engine with room and nobody
+//! 1. [`Gate`] is the one queue of a model. A request that finds an engine with room and nobody
 //!    waiting passes without a stop; others stand in line until it is their [`Turn`], until they have
 //!    waited long enough, or until their client hangs up. Whoever would wait too long is told so at
 //!    once. If the model has no engine at all, requests are held while somebody wakes it.
-//! 3. [`Prompt`] is how long a prompt is and how much of it is work, before an engine has counted it.
-//! 4. [`Demand`] is the queue's state: what callers feel, and what scaling goes by; `judge` counts who
+//! 2. [`Prompt`] is how long a prompt is and how much of it is work, before an engine has counted it.
+//! 3. [`AdmittedDemand`] is the queue's state: what callers feel, and what scaling goes by; `judge` counts who
 //!    felt too much.
 //!
 //! Who is next is decided by `flyball_routing::fair`, which is pure; here are locks, clocks and tasks.
@@ -17,7 +16,6 @@ mod judge;
 mod line;
 mod pace;
 mod prompt;
-mod room;
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -27,5 +25,4 @@ pub use demand::{AdmittedDemand, ModelNow};
 pub(crate) use gate::{Ask, Entered, Gate};
 pub(crate) use judge::Objectives;
 pub(crate) use prompt::{BYTES_PER_TOKEN, Prompt};
-pub(crate) use room::{NoRoom, Place, Room, Share};
 pub(crate) use turn::{InLine, Turn};

@@ -2,13 +2,14 @@
 
 use super::{Job, Trail};
 use crate::accept::Reader;
-use crate::admit::{Place, Turn};
+use crate::admit::Turn;
 use crate::answer::Problem;
 use crate::choose::Chosen;
 use crate::finished::{Finished, RequestOutcome, Try};
 use crate::fleet::{FleetEndpoint, FleetModel};
 use crate::identify::Caller;
 use crate::kept::Gather;
+use crate::room::Place;
 use crate::serve::Shared;
 use crate::shadow::Followed;
 use crate::sse::{Finish, Usage};
