@@ -4,12 +4,11 @@
 use crate::answer::Problem;
 use crate::edit::Edits;
 use crate::fleet::{Fleet, FleetModel};
-use crate::forward::Job;
 use crate::identify::Caller;
 use crate::kept;
+use crate::live::Live;
 use crate::salt;
 use crate::scan::{Blocks, ScanError, Scanned};
-use crate::serve::Live;
 use crate::split::{Asks, Dealt};
 use crate::surface::Surface;
 use bytes::Bytes;
@@ -23,6 +22,16 @@ pub(crate) struct Read {
     pub(crate) scanned: Scanned,
     pub(crate) blocks: Blocks,
     pub(crate) pieces: Arc<[Bytes]>,
+}
+
+/// A request as the engines of its model get it.
+pub(crate) struct Job {
+    pub(crate) headers: HeaderMap,
+    pub(crate) scanned: Scanned,
+    pub(crate) pieces: Arc<[Bytes]>,
+    pub(crate) model: Arc<FleetModel>,
+    /// By what its answer is kept, if it is.
+    pub(crate) kept: Option<kept::Key>,
 }
 
 /// A request that knows where it goes.

@@ -14,7 +14,7 @@
 //!    `sse` watches it, and carries a hang-up to the engine.
 //! 7. `meter` counts what was used, once per request, however it ended.
 //!
-//! Beside them: `settings` (what a gateway is told), `discover` (where engines are), `collect` (what
+//! Beside them: `settings` (what a gateway is told), `live` (what of it may change while it runs), `discover` (where engines are), `collect` (what
 //! they report), `kv_events` (what they forget), `wake` (who is told that a model is wanted), `link`
 //! (what the operator is told and says), `orders` (how what it said last is carried out), `answer`
 //! (error bodies), `finished` (a request that is over, as it is told), `admin` (health, metrics), `state` (one look at all of it), `audit` (what was done to
@@ -43,6 +43,7 @@ pub mod invariants;
 mod kept;
 pub mod kv_events;
 pub mod link;
+mod live;
 pub mod meter;
 mod mirror;
 mod names;

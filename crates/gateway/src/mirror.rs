@@ -4,7 +4,8 @@
 //! are the first that there is no room for, and those are dropped and counted.
 
 use crate::accept::Worker;
-use crate::forward::{Job, Record, forward};
+use crate::aim::Job;
+use crate::forward::{Record, forward};
 use crate::room::Place;
 use crate::settings::RequestLimits;
 use std::future::poll_fn;

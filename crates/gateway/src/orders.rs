@@ -5,7 +5,7 @@
 
 use crate::admit::Objectives;
 use crate::fleet::{Fleet, FleetEndpoint};
-use crate::serve::Live;
+use crate::live::Live;
 use flyball_resources::stream::{DrainMark, ModelOrders, Orders};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};

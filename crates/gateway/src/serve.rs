@@ -5,18 +5,14 @@ use crate::admit::{AdmittedDemand, ModelNow};
 use crate::finished::Finished;
 use crate::fleet::{Engines, Fleet, FleetEndpoint, Flight, Listing, Millis, Time};
 use crate::forward::{Recovered, Recoveries, Suspected, Suspects};
-use crate::identify::Keys;
 use crate::kept::Kept;
+use crate::live::Live;
 use crate::orders::Ordered;
 use crate::room::Room;
-use crate::settings::{
-    GatewaySettingsFile, ModelSettings, Recovery, RequestLimits, Timeouts, WakerSettings,
-};
+use crate::settings::{GatewaySettingsFile, RequestLimits, Timeouts};
 use crate::shadow::Shadows;
-use crate::split::Splits;
 use arc_swap::{ArcSwap, Guard};
 use flyball_resources::stream::Orders;
-use flyball_routing::RoutingPolicy;
 use http::HeaderValue;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -113,20 +109,6 @@ pub(crate) struct Shared {
     began: Instant,
     closing: watch::Sender<bool>,
     cut: AtomicBool,
-}
-
-/// What may change while it runs.
-#[derive(Debug)]
-pub(crate) struct Live {
-    pub(crate) limits: RequestLimits,
-    pub(crate) timeouts: Timeouts,
-    pub(crate) recovery: Recovery,
-    pub(crate) keys: Keys,
-    pub(crate) splits: Splits,
-    /// Before a model that does not come is called again; `None` if nobody can call it.
-    pub(crate) again: Option<Duration>,
-    /// By name.
-    pub(crate) models: BTreeMap<String, ModelSettings>,
 }
 
 /// An open connection of a client.
@@ -332,32 +314,6 @@ impl RunningGateway {
     }
 }
 
-impl Live {
-    /// Of these settings; what goes on counting does so.
-    pub(crate) fn new(settings: &GatewaySettingsFile, before: Option<&Self>) -> Self {
-        let models = settings.models.iter().map(|model| (model.name.clone(), model.clone()));
-        Self {
-            limits: settings.limits,
-            timeouts: settings.timeouts,
-            recovery: settings.recovery,
-            keys: Keys::new(&settings.keys, before.map(|before| &before.keys)),
-            again: again(settings),
-            splits: Splits::new(&settings.splits, before.map(|before| &before.splits)),
-            models: models.collect(),
-        }
-    }
-
-    /// The namespace of a model's engines.
-    pub(crate) fn namespace(&self, model: &str) -> Option<&str> {
-        self.models.get(model).and_then(ModelSettings::namespace)
-    }
-
-    /// How engines of a model are chosen.
-    pub(crate) fn policy(&self, model: &str) -> RoutingPolicy {
-        self.models.get(model).map_or_else(RoutingPolicy::default, |model| model.policy.into())
-    }
-}
-
 impl Shared {
     /// What may change, for a look. Not to be kept while something is awaited: a thread has room for
     /// eight such looks, and every further one goes a slower way.
@@ -453,13 +409,6 @@ impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shared").field("room", &self.room).finish_non_exhaustive()
     }
-}
-
-/// Before a model that does not come is called again; `None` if there is nobody to call.
-fn again(settings: &GatewaySettingsFile) -> Option<Duration> {
-    let hook = settings.waker.as_ref().map(|waker| waker.again_ms);
-    let operator = settings.operator.as_ref().map(|_| WakerSettings::default().again_ms);
-    hook.or(operator).map(Duration::from_millis)
 }
 
 /// Looks after those who wait: who has waited long enough, and for whom there is room now. What

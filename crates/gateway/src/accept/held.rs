@@ -6,8 +6,9 @@
 use super::Worker;
 use super::wait::wait;
 use crate::admit::{Gate, InLine};
+use crate::aim::Job;
 use crate::answer::{Dialect, Problem};
-use crate::forward::{Job, Record, Relay};
+use crate::forward::{Record, Relay};
 use bytes::{Bytes, BytesMut};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Response};

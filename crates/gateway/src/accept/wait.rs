@@ -2,8 +2,9 @@
 
 use super::Worker;
 use crate::admit::InLine;
+use crate::aim::Job;
 use crate::answer::Problem;
-use crate::forward::{Job, Record, Relay, forward};
+use crate::forward::{Record, Relay, forward};
 use http::Response;
 use std::sync::Arc;
 use std::time::Instant;

@@ -27,34 +27,22 @@ pub(crate) use suspects::{Key, Suspects};
 pub(crate) use trail::Trail;
 
 use crate::accept::Worker;
+use crate::aim::Job;
 use crate::answer::Problem;
 use crate::choose::{Chosen, RoutingQuery};
-use crate::fleet::{FleetEndpoint, FleetModel, Flight};
-use crate::kept;
+use crate::fleet::{FleetEndpoint, Flight};
 use crate::names::REQUEST_ID;
-use crate::scan::Scanned;
 use crate::settings::Recovery;
 use crate::surface::Surface;
 use attempt::{Began, Failed, Prepared};
-use bytes::Bytes;
 use continued::Kept;
 use hedge::{Ended, Race};
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http::{HeaderValue, Response, StatusCode};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Tries after the first. A third engine rarely knows more than the second.
 const RETRIES: u32 = 2;
-
-/// A request that was admitted.
-pub(crate) struct Job {
-    pub(crate) headers: HeaderMap,
-    pub(crate) scanned: Scanned,
-    pub(crate) pieces: Arc<[Bytes]>,
-    pub(crate) model: Arc<FleetModel>,
-    /// By what its answer is kept, if it is.
-    pub(crate) kept: Option<kept::Key>,
-}
 
 /// Gets an answer, from the best engine that gives one. The record is kept by the answer's body;
 /// with a problem it is over.

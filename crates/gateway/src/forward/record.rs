@@ -1,8 +1,9 @@
 //! What is known of a request so far, handed to the meter once, however it ends.
 
-use super::{Job, Trail};
+use super::Trail;
 use crate::accept::Reader;
 use crate::admit::Turn;
+use crate::aim::Job;
 use crate::answer::Problem;
 use crate::choose::Chosen;
 use crate::finished::{Finished, RequestOutcome, Try};

@@ -13,9 +13,10 @@ mod store;
 pub(crate) use gather::Gather;
 pub(crate) use key::{Key, may_be};
 
+use crate::aim::Job;
 use crate::finished::RequestOutcome;
 use crate::fleet::Millis;
-use crate::forward::{Job, Record};
+use crate::forward::Record;
 use crate::serve::Shared;
 use crate::settings::ResponseCache;
 use bytes::Bytes;

@@ -17,8 +17,9 @@ pub(super) use joined::Joined;
 pub(super) use so_far::{Came, SoFar};
 
 use super::attempt::{Failed, Prepared, Stream, attempt, is_alive};
-use super::{Job, Trail, flight, note};
+use super::{Trail, flight, note};
 use crate::accept::Worker;
+use crate::aim::Job;
 use crate::choose::{Chosen, RoutingQuery};
 use crate::fleet::{FleetEndpoint, Flight};
 use crate::surface::Surface;
