@@ -23,7 +23,7 @@ pub(crate) fn send(worker: &Arc<Worker>, job: Job, of: &Record) {
         return;
     };
     let mut record = of.copy();
-    record.model = Some(Arc::clone(&job.model.name));
+    record.model = Some(Arc::clone(job.model.name()));
     record.place = Some(place);
     let worker = Arc::clone(worker);
     tokio::spawn(async move {

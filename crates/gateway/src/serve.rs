@@ -1,7 +1,7 @@
 //! Runs a gateway: threads, what they share, and how it ends.
 
 use crate::accept::{self, Worker};
-use crate::admit::{AdmittedDemand, ModelNow};
+use crate::admit::{AdmittedDemand, ModelNow, Served};
 use crate::finished::Finished;
 use crate::fleet::{Engines, Fleet, FleetEndpoint, Flight, Listing, Millis, Time};
 use crate::forward::{Recovered, Recoveries, Suspected, Suspects};
@@ -14,7 +14,6 @@ use crate::shadow::Shadows;
 use arc_swap::{ArcSwap, Guard};
 use flyball_resources::stream::Orders;
 use http::HeaderValue;
-use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::net::SocketAddr;
@@ -94,7 +93,7 @@ pub struct Inside {
 /// What all threads share.
 pub(crate) struct Shared {
     live: ArcSwap<Live>,
-    fleet: ArcSwap<Fleet>,
+    served: ArcSwap<Served>,
     pub(crate) room: Arc<Room>,
     pub(crate) kept: Kept,
     pub(crate) shadows: Arc<Shadows>,
@@ -124,7 +123,7 @@ pub fn start(
 ) -> io::Result<RunningGateway> {
     let shared = Arc::new(Shared {
         live: ArcSwap::from_pointee(Live::new(settings, None)),
-        fleet: ArcSwap::from_pointee(Fleet::default()),
+        served: ArcSwap::from_pointee(Served::default()),
         room: Arc::default(),
         kept: Kept::new(&settings.response_cache),
         shadows: Arc::new(Shadows::new(settings)),
@@ -180,13 +179,14 @@ impl RunningGateway {
 
     /// Takes in where engines are.
     pub fn list(&self, listing: &Listing) {
-        let before = self.shared.fleet.load();
-        let after = Arc::new(before.after(listing));
+        let before = self.shared.served();
+        let fleet = Arc::new(before.fleet().after(listing));
+        let after = Arc::new(before.after(fleet));
         // Before anybody can choose an engine that should get nothing.
         self.shared.ordered.hold(&after, &self.shared.live());
-        self.shared.shadows.list(&after);
-        self.shared.fleet.store(Arc::clone(&after));
-        // Orders that came between the two were laid over the fleet before.
+        self.shared.shadows.list(after.fleet());
+        self.shared.served.store(Arc::clone(&after));
+        // Orders that came between the two were laid over what was served before.
         self.shared.ordered.hold(&after, &self.shared.live());
         after.open();
     }
@@ -198,7 +198,7 @@ impl RunningGateway {
 
     /// The engines that it knows.
     pub fn fleet(&self) -> Arc<Fleet> {
-        self.shared.fleet.load_full()
+        Arc::clone(self.shared.served().fleet())
     }
 
     /// What is known of policies that were not chosen by.
@@ -212,7 +212,7 @@ impl RunningGateway {
         let before = self.shared.live.load();
         let after = Arc::new(Live::new(settings, Some(&before)));
         self.shared.live.store(Arc::clone(&after));
-        self.shared.ordered.hold(&self.shared.fleet(), &after);
+        self.shared.ordered.hold(&self.shared.served(), &after);
         self.shared.kept.follow(&settings.response_cache);
         self.shared.shadows.follow(settings);
     }
@@ -227,8 +227,8 @@ impl RunningGateway {
 
     /// What is wanted of each model.
     pub fn demand(&self) -> Vec<AdmittedDemand> {
-        let fleet = self.shared.fleet();
-        let now = self.glance(fleet.models().map(|model| &*model.name));
+        let served = self.shared.served();
+        let now = served.glance(self.shared.now(), served.models().map(|model| &**model.name()));
         now.into_iter().map(|model| model.queue).collect()
     }
 
@@ -236,21 +236,21 @@ impl RunningGateway {
     pub fn order(&self, orders: Orders) {
         let shared = &self.shared;
         shared.ordered.replace(orders, Instant::now());
-        shared.ordered.hold(&shared.fleet(), &shared.live());
+        shared.ordered.hold(&shared.served(), &shared.live());
     }
 
     /// Lets requests come again to engines that the operator had drained. How many there were.
     pub fn forget_drains(&self) -> usize {
         let (shared, drained) = (&self.shared, self.drained());
         shared.ordered.forget_drains();
-        shared.ordered.hold(&shared.fleet(), &shared.live());
+        shared.ordered.hold(&shared.served(), &shared.live());
         drained
     }
 
     /// Engines to which the operator lets no new requests come.
     pub fn drained(&self) -> usize {
-        let fleet = self.shared.fleet();
-        fleet.endpoints().filter(|endpoint| endpoint.is_told_to_drain()).count()
+        let served = self.shared.served();
+        served.fleet().endpoints().filter(|endpoint| endpoint.is_told_to_drain()).count()
     }
 
     /// The namespace of a model's engines; `None` where the settings do not say it.
@@ -272,7 +272,8 @@ impl RunningGateway {
     pub(crate) fn engines(&self) -> Engines {
         let now = self.shared.now();
         let mut engines = Engines::default();
-        let fleet = self.shared.fleet.load();
+        let served = self.shared.served();
+        let fleet = served.fleet();
         fleet.endpoints().for_each(|endpoint| engines.add(endpoint.state(now)));
         fleet.gone().for_each(|(_, endpoint)| engines.add(endpoint.state(now)));
         engines
@@ -280,19 +281,7 @@ impl RunningGateway {
 
     /// What is known of the engines of these models, and who waits for them.
     pub(crate) fn glance<'a>(&self, models: impl Iterator<Item = &'a str>) -> Vec<ModelNow> {
-        let (now, fleet) = (self.shared.now(), self.shared.fleet.load());
-        let mut gone: BTreeMap<&str, Vec<Arc<FleetEndpoint>>> = BTreeMap::new();
-        fleet.gone().for_each(|(model, endpoint)| gone.entry(model).or_default().push(endpoint));
-        models
-            .map(|name| {
-                let listed = fleet.model(name).into_iter().flat_map(|model| &model.endpoints);
-                let gone = gone.get(name).map_or(&[][..], |gone| gone);
-                let mut queue = fleet.model(name).map(|m| m.gate.demand(name)).unwrap_or_default();
-                queue.in_flight += gone.iter().map(|one| u64::from(one.in_flight())).sum::<u64>();
-                let engines = listed.chain(gone).map(|endpoint| endpoint.glance(now)).collect();
-                ModelNow { name: name.into(), engines, queue, trouble: None }
-            })
-            .collect()
+        self.shared.served().glance(self.shared.now(), models)
     }
 
     /// Takes no new connections, lets requests finish for so long, ends the rest with an error that
@@ -327,8 +316,9 @@ impl Shared {
         (live.limits, live.timeouts)
     }
 
-    pub(crate) fn fleet(&self) -> Guard<Arc<Fleet>> {
-        self.fleet.load()
+    /// All models with engines and queues, for a look as short.
+    pub(crate) fn served(&self) -> Guard<Arc<Served>> {
+        self.served.load()
     }
 
     pub(crate) fn now(&self) -> Millis {
@@ -355,8 +345,8 @@ impl Shared {
 
     /// A request is over; whether it was fast enough is for its model's objectives to say.
     pub(crate) fn judge(&self, finished: &Finished<'_>) {
-        let fleet = self.fleet();
-        if let Some(model) = finished.model.and_then(|name| fleet.model(name)) {
+        let served = self.served();
+        if let Some(model) = finished.model.and_then(|name| served.model(name)) {
             model.gate.judge.finished(finished);
         }
     }
@@ -418,10 +408,10 @@ async fn pulse(worker: Arc<Worker>) {
         tokio::time::sleep(PULSE).await;
         let shared = &worker.shared;
         let (again, ending) = (shared.live().again, shared.is_cut());
-        for model in shared.fleet().models().filter(|model| model.gate.waiting() > 0) {
-            model.endpoints.iter().for_each(|endpoint| endpoint.trust());
+        for model in shared.served().models().filter(|model| model.gate.waiting() > 0) {
+            model.engines.endpoints.iter().for_each(|endpoint| endpoint.trust());
             if model.gate.pulse(again, ending) {
-                shared.listener.wake(&model.name);
+                shared.listener.wake(model.name());
             }
         }
     }

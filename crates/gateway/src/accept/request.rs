@@ -71,16 +71,16 @@ fn other(worker: &Worker, request: &Request<Incoming>, dialect: Dialect) -> Resp
     if live.keys.identify(request.headers()).is_none() {
         return refuse(worker, &Problem::NoKey, dialect);
     }
-    let fleet = worker.shared.fleet();
+    let served = worker.shared.served();
     let model = |name: &str| serde_json::json!({"id": name, "object": "model", "created": 0, "owned_by": "flyball"});
     match rest.strip_prefix('/') {
         None if rest.is_empty() => {
-            let names = fleet.models().map(|m| &*m.name).chain(live.splits.names());
+            let names = served.models().map(|m| &**m.name()).chain(live.splits.names());
             let data: Vec<_> = names.map(model).collect();
             let list = serde_json::json!({"object": "list", "data": data});
             json(StatusCode::OK, list.to_string())
         }
-        Some(name) if fleet.model(name).is_some() || live.splits.get(name).is_some() => {
+        Some(name) if served.model(name).is_some() || live.splits.get(name).is_some() => {
             json(StatusCode::OK, model(name).to_string())
         }
         Some(name) => refuse(worker, &Problem::NoModel { model: name.to_owned() }, dialect),
@@ -162,11 +162,11 @@ async fn admitted(
     let read = read(worker, body, record, &mut place).await?;
     record.read = Some(record.age());
     record.stream = read.scanned.stream;
-    let (live, fleet) = (worker.shared.live(), worker.shared.fleet());
-    let aim = Aim { live: &live, fleet: &fleet, caller: &caller, surface: record.surface };
+    let (live, served) = (worker.shared.live(), worker.shared.served());
+    let aim = Aim { live: &live, served: &served, caller: &caller, surface: record.surface };
     let aimed = aim.at(head.headers, read)?;
     record.split = aimed.split.clone();
-    record.model = Some(Arc::clone(&aimed.job.model.name));
+    record.model = Some(Arc::clone(aimed.job.model.name()));
     record.place = Some(place);
     let key = Key { caller: caller.number, prompt: aimed.job.scanned.whole };
     let trail = Trail::new(key, worker.next_number());

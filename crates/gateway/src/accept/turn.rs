@@ -35,7 +35,7 @@ pub(super) async fn turn(
         Err(problem) => return Err((problem, record)),
     };
     if call {
-        worker.shared.listener.wake(&job.model.name);
+        worker.shared.listener.wake(job.model.name());
     }
     match entered {
         Entered::Now(turn) => {
@@ -54,7 +54,7 @@ pub(super) async fn turn(
 }
 
 fn ask(live: &Live, job: &Job, record: &Record) -> Ask {
-    let of = live.models.get(&*job.model.name);
+    let of = live.models.get(&**job.model.name());
     let millis = |time: fn(&ModelSettings) -> u64| {
         Duration::from_millis(of.map_or_else(|| time(&ModelSettings::default()), time))
     };
@@ -67,7 +67,7 @@ fn ask(live: &Live, job: &Job, record: &Record) -> Ask {
         caller: number,
         weight,
         class: class(&job.headers, priority),
-        prompt: job.model.prompt_of(&job.scanned, live.policy(&job.model.name)),
+        prompt: job.model.prompt_of(&job.scanned, live.policy(job.model.name())),
         most_output: job.scanned.max_tokens,
         wait: wanted_wait(&job.headers).map_or(queue, |wanted| wanted.min(queue)),
         hold: live.again.is_some().then_some(hold),

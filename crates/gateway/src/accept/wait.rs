@@ -25,7 +25,7 @@ pub(super) async fn wait(
         Err(problem) => return Err((problem, record)),
     }
     // Engines may have come and gone meanwhile.
-    if let Some(model) = worker.shared.fleet().model(&job.model.name) {
+    if let Some(model) = worker.shared.served().model(job.model.name()) {
         job.model = Arc::clone(model);
     }
     forward(worker, job, record).await

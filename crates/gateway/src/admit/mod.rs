@@ -4,9 +4,10 @@
 //!    waiting passes without a stop; others stand in line until it is their [`Turn`], until they have
 //!    waited long enough, or until their client hangs up. Whoever would wait too long is told so at
 //!    once. If the model has no engine at all, requests are held while somebody wakes it.
-//! 2. [`Prompt`] is how long a prompt is and how much of it is work, before an engine has counted it.
+//! 2. `Prompt` is how long a prompt is and how much of it is work, before an engine has counted it.
 //! 3. [`AdmittedDemand`] is the queue's state: what callers feel, and what scaling goes by; `judge` counts who
 //!    felt too much.
+//! 4. [`Served`] has all models, each with its engines and its queue.
 //!
 //! Who is next is decided by `flyball_routing::fair`, which is pure; here are locks, clocks and tasks.
 
@@ -16,6 +17,7 @@ mod judge;
 mod line;
 mod pace;
 mod prompt;
+mod served;
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -24,5 +26,6 @@ mod wake;
 pub use demand::{AdmittedDemand, ModelNow};
 pub(crate) use gate::{Ask, Entered, Gate};
 pub(crate) use judge::Objectives;
-pub(crate) use prompt::{BYTES_PER_TOKEN, Prompt};
+pub(crate) use prompt::{BYTES_PER_TOKEN, Scale};
+pub(crate) use served::{Served, ServedModel};
 pub(crate) use turn::{InLine, Turn};

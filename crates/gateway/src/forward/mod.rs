@@ -53,9 +53,10 @@ pub(crate) async fn forward(
 ) -> Result<Response<Box<Relay>>, (Problem, Box<Record>)> {
     let (timeouts, recovery, policy) = {
         let live = worker.shared.live();
-        (live.timeouts, live.recovery, live.policy(&job.model.name))
+        (live.timeouts, live.recovery, live.policy(job.model.name()))
     };
-    let query = RoutingQuery::new(&job.model, policy, &job.scanned, worker.next_number());
+    let (engines, scale) = (&*job.model.engines, &job.model.gate.scale);
+    let query = RoutingQuery::new(engines, scale, policy, &job.scanned, worker.next_number());
     worker.shared.recovered.budget.earn(query.prompt(), recovery.hedge_per_thousand);
     let traceparent = record.traceparent_onward();
     let trail = Arc::clone(record.trail.get_or_insert_default());
@@ -69,7 +70,7 @@ pub(crate) async fn forward(
             return Err((problem, record));
         };
         if record.chosen.is_none() {
-            let (name, engine) = (&job.model.name, chosen.endpoint.key);
+            let (name, engine) = (job.model.name(), chosen.endpoint.key);
             record.followed = worker.shared.shadows.arrived(name, &query.arrival(), engine);
         }
         trail.goes_on();
@@ -88,7 +89,7 @@ pub(crate) async fn forward(
         };
         let race = Race {
             worker,
-            model: &job.model,
+            model: engines,
             query: &query,
             prepared: &prepared,
             stream: job.scanned.stream,

@@ -144,7 +144,7 @@ impl Record {
     /// that is when the answer ends.
     pub(crate) fn remember(&mut self, job: &Job) {
         if self.endpoint.as_ref().is_some_and(|endpoint| endpoint.forgot().is_some()) {
-            self.used = Some((Arc::clone(&job.model), job.scanned.prefixes.clone()));
+            self.used = Some((Arc::clone(&job.model.engines), job.scanned.prefixes.clone()));
         }
     }
 

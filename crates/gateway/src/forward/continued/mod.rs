@@ -117,9 +117,15 @@ impl Kept {
         let _retry = worker.shared.retry().filter(|_| self.trail.may_go_on(&worker.shared))?;
         let Job { headers, scanned, pieces, model, .. } = &*self.job;
         // Engines may have come since.
-        let model = worker.shared.fleet().model(&model.name).cloned()?;
-        let policy = worker.shared.live().policy(&model.name);
-        let query = RoutingQuery::new(&model, policy, scanned, worker.next_number());
+        let model = worker.shared.served().model(model.name()).cloned()?;
+        let policy = worker.shared.live().policy(model.name());
+        let query = RoutingQuery::new(
+            &model.engines,
+            &model.gate.scale,
+            policy,
+            scanned,
+            worker.next_number(),
+        );
         let asked = body::Asked::read(self.surface, pieces)?;
         for _ in 0..TRIES {
             let now = worker.shared.time();
