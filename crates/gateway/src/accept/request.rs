@@ -4,14 +4,16 @@ use super::payload::Payload;
 use super::{Busy, Reader, Worker, turn};
 use crate::aim::{Aim, Aimed, Read};
 use crate::answer::{Dialect, Problem, json};
+use crate::finished::RequestOutcome;
 use crate::forward::{Key, Record, Trail};
 use crate::identify::Left;
+use crate::kept::{Answer, Gather};
 use crate::names::{REQUEST_ID, TRACEPARENT};
 use crate::room::Place;
 use crate::scan::Scanner;
 use crate::settings::Timeouts;
 use crate::surface::Surface;
-use crate::{kept, mirror, scan};
+use crate::{mirror, scan};
 use futures::FutureExt as _;
 use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
@@ -124,13 +126,30 @@ async fn answered(
     mut record: Box<Record>,
 ) -> Result<Response<Payload>, (Problem, Box<Record>)> {
     let Aimed { job, copy, .. } = aimed;
-    if let Some(answer) = kept::look(&worker.shared, &job, &mut record) {
-        return Ok(answer.map(Payload::whole));
+    if let Some(key) = job.kept {
+        let (kept, now) = (&worker.shared.kept, worker.shared.now());
+        if let Some(answer) = kept.find(&key, &job.headers, now) {
+            return Ok(again(&answer, &mut record).map(Payload::whole));
+        }
+        record.keep = Some(Gather::new(Arc::clone(kept), key));
     }
     if let Some(copy) = copy {
         mirror::send(worker, copy, &record);
     }
     turn::turn(worker, job, record).await
+}
+
+/// Gives a kept answer again, which ends the request.
+fn again(answer: &Answer, record: &mut Record) -> Response<Bytes> {
+    let response = answer.response();
+    record.cached = true;
+    record.status = response.status().as_u16();
+    record.first = Some(record.age());
+    record.bytes_out = response.body().len() as u64;
+    // No engine used a token.
+    record.estimated = false;
+    record.finish(RequestOutcome::Answered, None);
+    response
 }
 
 /// Identifies, admits, reads and aims.

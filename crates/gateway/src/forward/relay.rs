@@ -281,7 +281,7 @@ impl Relay {
     fn keep(&mut self, erred: bool) {
         let Some(keep) = self.record.keep.take() else { return };
         if !erred && self.record.continued == 0 {
-            keep.keep();
+            keep.keep(self.worker.shared.now());
         }
     }
 
