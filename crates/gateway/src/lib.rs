@@ -55,6 +55,7 @@ pub mod scan;
 pub mod serve;
 pub mod settings;
 pub mod shadow;
+mod shared;
 mod split;
 pub mod sse;
 pub mod state;

@@ -3,12 +3,11 @@
 //!
 //! The status has gone out by then. What goes wrong later is said as an event.
 
-use super::Worker;
 use super::wait::wait;
 use crate::admit::{Gate, InLine};
 use crate::aim::Job;
 use crate::answer::{Dialect, Problem};
-use crate::forward::{Record, Relay};
+use crate::forward::{Record, Relay, Worker};
 use bytes::{Bytes, BytesMut};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Response};

@@ -5,6 +5,7 @@
 //! `request` what happens to one request, `turn` whether it must wait for a turn, `wait` the wait, `held` what a
 //! stream hears meanwhile, `payload` the body of its answer.
 
+mod door;
 mod held;
 mod io;
 mod payload;
@@ -14,14 +15,15 @@ mod tls;
 mod turn;
 mod wait;
 
+pub(crate) use door::Door;
 pub(crate) use held::Held;
 pub(crate) use io::Busy;
 pub(crate) use reader::{PIECE_BYTES, Reader};
 pub(crate) use tls::acceptor;
 
-use crate::forward::Pool;
+use crate::forward;
+use crate::kept::Kept;
 use crate::mirror;
-use crate::serve::Shared;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -30,7 +32,6 @@ use reader::Streams;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -46,23 +47,16 @@ const PREFACE: &[u8; 4] = b"PRI ";
 /// What one thread has of its own.
 #[derive(Debug)]
 pub(crate) struct Worker {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) pool: Pool,
+    pub(crate) forward: Arc<forward::Worker>,
+    pub(crate) kept: Arc<Kept>,
     /// Room for copies.
     pub(crate) copies: Arc<Semaphore>,
-    numbers: AtomicU64,
 }
 
 impl Worker {
-    pub(crate) fn new(shared: Arc<Shared>, seed: u64) -> Self {
+    pub(crate) fn new(forward: Arc<forward::Worker>, kept: Arc<Kept>) -> Self {
         let copies = Arc::new(Semaphore::new(mirror::COPIES));
-        Self { shared, pool: Pool::default(), copies, numbers: AtomicU64::new(seed) }
-    }
-
-    /// A number that no other request of this thread has, and hardly any other of all gateways.
-    pub(crate) fn next_number(&self) -> u64 {
-        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
-        xxhash_rust::xxh3::xxh3_64(&number.to_le_bytes())
+        Self { forward, kept, copies }
     }
 }
 
@@ -90,12 +84,8 @@ fn bound(address: SocketAddr, shared: bool) -> std::io::Result<TcpListener> {
 }
 
 /// Takes connections until told to stop, then what is still in the queue.
-pub(crate) async fn accept(
-    worker: Arc<Worker>,
-    listener: TcpListener,
-    tls: Option<TlsAcceptor>,
-    mut closing: watch::Receiver<bool>,
-) {
+pub(crate) async fn accept(worker: Arc<Worker>, listener: TcpListener, tls: Option<TlsAcceptor>) {
+    let mut closing = worker.forward.shared.door.closing();
     loop {
         let accepted = tokio::select! {
             biased;
@@ -114,7 +104,7 @@ pub(crate) async fn accept(
 }
 
 fn take(worker: &Arc<Worker>, stream: TcpStream, tls: Option<TlsAcceptor>) {
-    let Some(open) = worker.shared.connection() else { return };
+    let Some(open) = worker.forward.shared.door.connection() else { return };
     let worker = Arc::clone(worker);
     tokio::spawn(async move {
         let _open = open;
@@ -130,7 +120,7 @@ fn take(worker: &Arc<Worker>, stream: TcpStream, tls: Option<TlsAcceptor>) {
 }
 
 async fn plain(worker: Arc<Worker>, stream: TcpStream) {
-    let timeouts = worker.shared.live().timeouts;
+    let (_, timeouts) = worker.forward.shared.door.bounds();
     let mut start = [0; PREFACE.len()];
     let within = Duration::from_millis(timeouts.keep_alive_ms);
     let Ok(Ok(_)) = tokio::time::timeout(within, stream.peek(&mut start)).await else { return };
@@ -142,7 +132,7 @@ async fn plain(worker: Arc<Worker>, stream: TcpStream) {
 }
 
 async fn encrypted(worker: Arc<Worker>, stream: TcpStream, tls: TlsAcceptor) {
-    let timeouts = worker.shared.live().timeouts;
+    let (_, timeouts) = worker.forward.shared.door.bounds();
     let within = Duration::from_millis(timeouts.head_ms);
     let Ok(Ok(stream)) = tokio::time::timeout(within, tls.accept(stream)).await else { return };
     let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
@@ -154,10 +144,10 @@ async fn encrypted(worker: Arc<Worker>, stream: TcpStream, tls: TlsAcceptor) {
 }
 
 async fn http1<S: AsyncRead + AsyncWrite + Unpin>(worker: Arc<Worker>, stream: S) {
-    let (limits, timeouts) = worker.shared.bounds();
+    let (limits, timeouts) = worker.forward.shared.door.bounds();
     let clock = Arc::new(Clock::new());
     let io = TokioIo::new(ClientIo::new(stream, Arc::clone(&clock), &timeouts));
-    let closing = worker.shared.closing();
+    let closing = worker.forward.shared.door.closing();
     let service = service_fn(move |request| {
         let busy = Busy::begin(&clock);
         request::answer(Arc::clone(&worker), request, Some(busy))
@@ -171,12 +161,12 @@ async fn http1<S: AsyncRead + AsyncWrite + Unpin>(worker: Arc<Worker>, stream: S
 }
 
 async fn http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(worker: Arc<Worker>, stream: S) {
-    let (limits, timeouts) = worker.shared.bounds();
+    let (limits, timeouts) = worker.forward.shared.door.bounds();
     let clock = Arc::new(Clock::new());
     // Many streams share it: pings find out whether anybody is there, not silence.
     clock.stay_busy();
     let io = TokioIo::new(ClientIo::new(stream, clock, &timeouts));
-    let closing = worker.shared.closing();
+    let closing = worker.forward.shared.door.closing();
     let service = service_fn(move |request| request::answer(Arc::clone(&worker), request, None));
     let streams = Streams { idle: Duration::from_millis(timeouts.client_idle_ms) };
     let connection = http2::Builder::new(streams)

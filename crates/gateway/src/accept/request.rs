@@ -69,11 +69,11 @@ fn other(worker: &Worker, request: &Request<Incoming>, dialect: Dialect) -> Resp
     if request.method() != Method::GET {
         return refuse(worker, &Problem::NoSuchMethod, dialect);
     }
-    let live = worker.shared.live();
+    let live = worker.forward.shared.live();
     if live.keys.identify(request.headers()).is_none() {
         return refuse(worker, &Problem::NoKey, dialect);
     }
-    let served = worker.shared.served();
+    let served = worker.forward.shared.served();
     let model = |name: &str| serde_json::json!({"id": name, "object": "model", "created": 0, "owned_by": "flyball"});
     match rest.strip_prefix('/') {
         None if rest.is_empty() => {
@@ -92,7 +92,7 @@ fn other(worker: &Worker, request: &Request<Incoming>, dialect: Dialect) -> Resp
 
 /// Refuses what never becomes a request.
 fn refuse(worker: &Worker, problem: &Problem, dialect: Dialect) -> Response<Bytes> {
-    worker.shared.listener.refused(problem.code());
+    worker.forward.shared.listener.refused(problem.code());
     problem.answer(dialect)
 }
 
@@ -102,7 +102,7 @@ async fn ask(
     surface: Surface,
     request_id: HeaderValue,
 ) -> Response<Payload> {
-    let mut record = Record::new(Arc::clone(&worker.shared), surface, request_id);
+    let mut record = Record::new(Arc::clone(&worker.forward.shared), surface, request_id);
     record.traceparent = request.headers().get(&TRACEPARENT).cloned();
     let mut left = None;
     let answered = match admitted(worker, request, &mut record, &mut left).await {
@@ -127,16 +127,16 @@ async fn answered(
 ) -> Result<Response<Payload>, (Problem, Box<Record>)> {
     let Aimed { job, copy, .. } = aimed;
     if let Some(key) = job.kept {
-        let (kept, now) = (&worker.shared.kept, worker.shared.now());
+        let (kept, now) = (&worker.kept, worker.forward.shared.now());
         if let Some(answer) = kept.find(&key, &job.headers, now) {
             return Ok(again(&answer, &mut record).map(Payload::whole));
         }
         record.keep = Some(Gather::new(Arc::clone(kept), key));
     }
     if let Some(copy) = copy {
-        mirror::send(worker, copy, &record);
+        mirror::send(&worker.forward, &worker.copies, copy, &record);
     }
-    turn::turn(worker, job, record).await
+    turn::turn(&worker.forward, job, record).await
 }
 
 /// Gives a kept answer again, which ends the request.
@@ -159,9 +159,9 @@ async fn admitted(
     record: &mut Record,
     left: &mut Option<Left>,
 ) -> Result<Aimed, Problem> {
-    let (limits, _) = worker.shared.bounds();
+    let (limits, _) = worker.forward.shared.bounds();
     let caller = {
-        let live = worker.shared.live();
+        let live = worker.forward.shared.live();
         Arc::clone(live.keys.identify(request.headers()).ok_or(Problem::NoKey)?)
     };
     record.caller = Some(Arc::clone(&caller));
@@ -175,21 +175,21 @@ async fn admitted(
             return Err(Problem::TooFast { retry_after_s: wait.as_secs() + 1 });
         }
     }
-    let room = Arc::clone(&worker.shared.room);
+    let room = Arc::clone(&worker.forward.shared.room);
     let mut place = Place::take(room, caller.share.clone(), &limits).map_err(Problem::from)?;
     let (head, body) = request.into_parts();
     let read = read(worker, body, record, &mut place).await?;
     record.read = Some(record.age());
     record.stream = read.scanned.stream;
-    let (live, served) = (worker.shared.live(), worker.shared.served());
+    let (live, served) = (worker.forward.shared.live(), worker.forward.shared.served());
     let aim = Aim { live: &live, served: &served, caller: &caller, surface: record.surface };
     let aimed = aim.at(head.headers, read)?;
     record.split = aimed.split.clone();
     record.model = Some(Arc::clone(aimed.job.model.name()));
     record.place = Some(place);
     let key = Key { caller: caller.number, prompt: aimed.job.scanned.whole };
-    let trail = Trail::new(key, worker.next_number());
-    let refusal = trail.refusal(&worker.shared);
+    let trail = Trail::new(key, worker.forward.next_number());
+    let refusal = trail.refusal(&worker.forward);
     record.trail = Some(Arc::new(trail));
     if let Some(refusal) = refusal {
         return Err(refusal);
@@ -204,7 +204,7 @@ async fn read(
     record: &mut Record,
     place: &mut Place,
 ) -> Result<Read, Problem> {
-    let (bounds, timeouts) = worker.shared.bounds();
+    let (bounds, timeouts) = worker.forward.shared.bounds();
     let limit = bounds.body_bytes;
     let limits = scan::ScanLimits { body_bytes: limit, ..scan::ScanLimits::DEFAULT };
     if body.size_hint().lower() > limit as u64 {
@@ -246,7 +246,7 @@ async fn next(worker: &Worker, body: &mut Incoming, patience: Duration) -> Resul
         let look = until.min(Instant::now() + LOOK);
         match tokio::time::timeout_at(look.into(), body.frame()).await {
             Ok(frame) => return Ok(frame),
-            Err(_) if worker.shared.is_cut() => return Err(Problem::Draining),
+            Err(_) if worker.forward.shared.is_cut() => return Err(Problem::Draining),
             Err(_) if Instant::now() >= until => return Err(Problem::BodyTimeout),
             Err(_) => {}
         }
@@ -272,7 +272,7 @@ fn request_id(worker: &Worker, headers: &HeaderMap) -> HeaderValue {
     if let Some(given) = headers.get(&REQUEST_ID).filter(plain) {
         return given.clone();
     }
-    let (high, low) = (worker.next_number(), worker.next_number());
+    let (high, low) = (worker.forward.next_number(), worker.forward.next_number());
     HeaderValue::from_str(&format!("{high:016x}{low:016x}")).expect("digits are plain")
 }
 

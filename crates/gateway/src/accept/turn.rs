@@ -1,13 +1,12 @@
 //! Between what was read and what is sent: the wait for a turn.
 
-use super::Worker;
 use super::held::Held;
 use super::payload::Payload;
 use super::wait::wait;
 use crate::admit::{Ask, Entered};
 use crate::aim::Job;
 use crate::answer::Problem;
-use crate::forward::{Record, forward};
+use crate::forward::{Record, Worker, forward};
 use crate::live::Live;
 use crate::settings::{ModelSettings, Priority};
 use flyball_routing::fair::Class;

@@ -1,10 +1,9 @@
 //! Stands in line, then goes on.
 
-use super::Worker;
 use crate::admit::InLine;
 use crate::aim::Job;
 use crate::answer::Problem;
-use crate::forward::{Record, Relay, forward};
+use crate::forward::{Record, Relay, Worker, forward};
 use http::Response;
 use std::sync::Arc;
 use std::time::Instant;

@@ -7,8 +7,8 @@
 
 use super::attempt::{Began, Failed, Prepared, attempt};
 use super::trail::Trail;
+use super::worker::Worker;
 use super::{Waiting, flight, note};
-use crate::accept::Worker;
 use crate::admit::Turn;
 use crate::choose::{Chosen, RoutingQuery};
 use crate::fleet::{FleetModel, Flight};
@@ -75,7 +75,7 @@ impl<'a> Race<'a> {
         let Some(second) = self.second(chosen) else {
             return Ended::alone(self.over(first, chosen, asked.await));
         };
-        self.worker.shared.recovered.hedges.fetch_add(1, Relaxed);
+        self.worker.tried.recovered.hedges.fetch_add(1, Relaxed);
         let other = self.runner(&second, Instant::now());
         let to = Arc::clone(&second.endpoint);
         // In a box, so that not every request carries the room of a second one.
@@ -122,7 +122,7 @@ impl<'a> Race<'a> {
     /// Another engine, paid for.
     fn second(&self, chosen: &Chosen) -> Option<Chosen> {
         let second = self.query.second(chosen, self.worker.shared.time())?;
-        self.worker.shared.recovered.budget.spend(self.query.prompt()).then_some(second)
+        self.worker.tried.recovered.budget.spend(self.query.prompt()).then_some(second)
     }
 
     /// One of them has begun or failed.
@@ -144,7 +144,7 @@ impl<'a> Race<'a> {
                 runner.waiting.failed(failed);
                 note(&chosen.endpoint, failed, self.worker);
                 if failed == Failed::Died {
-                    self.trail.died(&self.worker.shared, &chosen.endpoint, runner.since);
+                    self.trail.died(self.worker, &chosen.endpoint, runner.since);
                 }
                 Err(failed)
             }
@@ -159,7 +159,7 @@ impl<'a> Race<'a> {
     ) -> Ended {
         let won = second_answers && answer.is_ok();
         if won {
-            self.worker.shared.recovered.hedges_won.fetch_add(1, Relaxed);
+            self.worker.tried.recovered.hedges_won.fetch_add(1, Relaxed);
         }
         Ended { answer, second: Some(second), second_won: won }
     }

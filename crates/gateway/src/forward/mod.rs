@@ -3,7 +3,7 @@
 //! A try that fails before the first byte has reached the client is made again elsewhere, unseen:
 //! `attempt` is one try, `hedge` asks a second engine where the first is slow (`recovered` says how often), `relay` is what follows
 //! when one has begun, `continued` goes on elsewhere with what broke off. `connection` keeps connections to
-//! engines and cuts them when a client hangs up. `outgoing` is the request as the engine gets it. `trail` and
+//! engines and cuts them when a client hangs up, `worker` has those of one thread. `outgoing` is the request as the engine gets it. `trail` and
 //! `suspects` see to it that a prompt which kills engines kills two and not all.
 
 mod attempt;
@@ -16,17 +16,16 @@ mod recovered;
 mod relay;
 mod suspects;
 mod trail;
+mod worker;
 
-pub(crate) use connection::Pool;
 pub(crate) use record::Record;
-pub(crate) use recovered::Recovered;
 pub use recovered::Recoveries;
 pub(crate) use relay::Relay;
+pub(crate) use suspects::Key;
 pub use suspects::Suspected;
-pub(crate) use suspects::{Key, Suspects};
 pub(crate) use trail::Trail;
+pub(crate) use worker::{Tried, Worker};
 
-use crate::accept::Worker;
 use crate::aim::Job;
 use crate::answer::Problem;
 use crate::choose::{Chosen, RoutingQuery};
@@ -57,7 +56,7 @@ pub(crate) async fn forward(
     };
     let (engines, scale) = (&*job.model.engines, &job.model.gate.scale);
     let query = RoutingQuery::new(engines, scale, policy, &job.scanned, worker.next_number());
-    worker.shared.recovered.budget.earn(query.prompt(), recovery.hedge_per_thousand);
+    worker.tried.recovered.budget.earn(query.prompt(), recovery.hedge_per_thousand);
     let traceparent = record.traceparent_onward();
     let trail = Arc::clone(record.trail.get_or_insert_default());
     let may_hedge = may_hedge(worker, &record, &trail, recovery);
@@ -71,7 +70,7 @@ pub(crate) async fn forward(
         };
         if record.chosen.is_none() {
             let (name, engine) = (job.model.name(), chosen.endpoint.key);
-            record.followed = worker.shared.shadows.arrived(name, &query.arrival(), engine);
+            record.followed = worker.tried.shadows.arrived(name, &query.arrival(), engine);
         }
         trail.goes_on();
         record.chosen = record.chosen.or_else(|| Some(record.age_at(now.at)));
@@ -116,11 +115,11 @@ pub(crate) async fn forward(
             Err(failed) => failed,
         };
         record.tried(&chosen.endpoint, now.at, failed.name());
-        problem = trail.refusal(&worker.shared).unwrap_or_else(|| problem_of(failed));
-        retry = retry.or_else(|| worker.shared.retry());
+        problem = trail.refusal(worker).unwrap_or_else(|| problem_of(failed));
+        retry = retry.or_else(|| worker.retry());
         // A copy must not take a retry from a client.
         let is_last = record.mirrored || record.retries >= retries_after(failed);
-        if is_last || retry.is_none() || !trail.may_go_on(&worker.shared) {
+        if is_last || retry.is_none() || !trail.may_go_on(worker) {
             return Err((problem, record));
         }
         record.retries += 1;
@@ -134,7 +133,7 @@ fn may_hedge(worker: &Worker, record: &Record, trail: &Trail, recovery: Recovery
     recovery.hedge_per_thousand > 0
         && record.surface != Surface::Embeddings
         && !record.mirrored
-        && !trail.is_suspect(&worker.shared)
+        && !trail.is_suspect(worker)
 }
 
 const fn problem_of(failed: Failed) -> Problem {

@@ -11,8 +11,8 @@ use crate::fleet::{FleetEndpoint, FleetModel};
 use crate::identify::Caller;
 use crate::kept::Gather;
 use crate::room::Place;
-use crate::serve::Shared;
 use crate::shadow::Followed;
+use crate::shared::Shared;
 use crate::sse::{Finish, Usage};
 use crate::surface::Surface;
 use http::HeaderValue;
@@ -168,7 +168,7 @@ impl Record {
     /// Its answer begins. What policies that only watch learn from is streams at the first try.
     pub(crate) fn begin_in_shadow(&self) {
         if self.stream && self.status == 200 && self.retries == 0 {
-            self.followed.iter().for_each(|followed| self.shared.shadows.first(followed));
+            self.followed.iter().for_each(Followed::first);
         }
     }
 
@@ -193,7 +193,7 @@ impl Record {
         }
         if let Some(followed) = self.followed.take() {
             let whole = self.stream && outcome == RequestOutcome::Answered && self.usage.output > 0;
-            self.shared.shadows.end(&followed, whole.then_some(self.usage.output));
+            followed.end(whole.then_some(self.usage.output));
         }
         if let (Some((model, prefixes)), Some(endpoint)) = (self.used.take(), &self.endpoint) {
             model.used(&prefixes, endpoint, self.shared.now());
