@@ -9,6 +9,7 @@ use crate::forward::{Recoveries, Suspected, Tried, Worker};
 use crate::kept::Kept;
 use crate::live::Live;
 use crate::orders::Ordered;
+use crate::request;
 use crate::settings::GatewaySettingsFile;
 use crate::shadow::Shadows;
 use crate::shared::Shared;
@@ -76,7 +77,7 @@ pub fn start(
         drop(entered);
         let seed = RandomState::new().hash_one(number);
         let forward = Worker::new(Arc::clone(&shared), Arc::clone(&tried), seed);
-        let worker = Arc::new(accept::Worker::new(Arc::new(forward), Arc::clone(&kept)));
+        let worker = Arc::new(request::Worker::new(Arc::new(forward), Arc::clone(&kept)));
         let (tls, shared) = (tls.clone(), Arc::clone(&shared));
         let work = move || {
             runtime.block_on(async move {
@@ -84,7 +85,7 @@ pub fn start(
                 if number == 0 {
                     tokio::spawn(pulse(Arc::clone(&shared)));
                 }
-                accept::accept(worker, listener, tls).await;
+                accept::accept(Arc::clone(&shared.door), worker, listener, tls).await;
                 shared.door.emptied().await;
             });
         };

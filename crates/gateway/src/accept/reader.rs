@@ -111,7 +111,7 @@ async fn watched(work: impl Future<Output = ()>, idle: Duration) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::accept::payload::Payload;
+    use crate::request::Payload;
     use bytes::Bytes;
     use http::{Request, Response};
     use http_body_util::{BodyExt as _, Empty};

@@ -1,6 +1,7 @@
 //! The body of every answer: one that is there, one that an engine gives, one that waits for a model.
 
-use super::{Busy, Held, PIECE_BYTES, Reader};
+use super::held::Held;
+use crate::accept::{Busy, PIECE_BYTES, Reader};
 use crate::forward::Relay;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};

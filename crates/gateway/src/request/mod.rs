@@ -1,43 +1,53 @@
-//! What happens to one request, phase by phase.
+//! What happens to one request, phase by phase: the one place that knows all phases.
+//!
+//! `read` reads its body, `turn` says whether it must wait for a turn, `wait` is the wait, `held` what a
+//! stream hears meanwhile, `payload` the body of its answer. `worker` is what one thread has for it.
 
-use super::payload::Payload;
-use super::{Busy, Reader, Worker, turn};
-use crate::aim::{Aim, Aimed, Read};
+mod held;
+mod payload;
+mod read;
+mod turn;
+mod wait;
+mod worker;
+
+pub(crate) use payload::Payload;
+pub(crate) use worker::Worker;
+
+use crate::accept::{Answers, Busy, Reader};
+use crate::aim::{Aim, Aimed};
 use crate::answer::{Dialect, Problem, json};
 use crate::finished::RequestOutcome;
 use crate::forward::{Key, Record, Trail};
 use crate::identify::Left;
 use crate::kept::{Answer, Gather};
+use crate::mirror;
 use crate::names::{REQUEST_ID, TRACEPARENT};
 use crate::room::Place;
-use crate::scan::Scanner;
-use crate::settings::Timeouts;
 use crate::surface::Surface;
-use crate::{mirror, scan};
-use futures::FutureExt as _;
 use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
-use http_body_util::BodyExt as _;
-use hyper::body::{Body as _, Bytes, Frame, Incoming};
+use hyper::body::{Bytes, Incoming};
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// How often a request whose body is slow looks whether the gateway goes away.
-const LOOK: Duration = Duration::from_millis(250);
-
-/// A part of a body, its end, or what went wrong.
-type Came = Option<hyper::Result<Frame<Bytes>>>;
+use std::time::Instant;
 
 /// Characters of a request id that a caller may choose.
 const ID_BYTES: usize = 128;
 
-/// Bytes of a body by which each millisecond of its time is earned: 8 KB per second, less than the
-/// slowest line that anybody sends prompts over.
-const BYTES_PER_MS: u64 = 8;
+impl Answers for Arc<Worker> {
+    type Body = Payload;
+
+    fn answer(
+        self,
+        request: Request<Incoming>,
+        busy: Option<Busy>,
+    ) -> impl Future<Output = Result<Response<Payload>, Infallible>> + Send + 'static {
+        answer(self, request, busy)
+    }
+}
 
 /// Answers a request, whatever it is.
-pub(crate) async fn answer(
+async fn answer(
     worker: Arc<Worker>,
     request: Request<Incoming>,
     busy: Option<Busy>,
@@ -178,7 +188,7 @@ async fn admitted(
     let room = Arc::clone(&worker.forward.shared.room);
     let mut place = Place::take(room, caller.share.clone(), &limits).map_err(Problem::from)?;
     let (head, body) = request.into_parts();
-    let read = read(worker, body, record, &mut place).await?;
+    let read = read::read(&worker.forward.shared, body, record, &mut place).await?;
     record.read = Some(record.age());
     record.stream = read.scanned.stream;
     let (live, served) = (worker.forward.shared.live(), worker.forward.shared.served());
@@ -195,71 +205,6 @@ async fn admitted(
         return Err(refusal);
     }
     Ok(aimed)
-}
-
-/// Reads a body and what it says.
-async fn read(
-    worker: &Worker,
-    mut body: Incoming,
-    record: &mut Record,
-    place: &mut Place,
-) -> Result<Read, Problem> {
-    let (bounds, timeouts) = worker.forward.shared.bounds();
-    let limit = bounds.body_bytes;
-    let limits = scan::ScanLimits { body_bytes: limit, ..scan::ScanLimits::DEFAULT };
-    if body.size_hint().lower() > limit as u64 {
-        return Err(Problem::Body(scan::ScanError::TooLong { limit }));
-    }
-    let mut scanner = Scanner::new(record.surface, limits);
-    let mut pieces = Vec::new();
-    let began = Instant::now();
-    loop {
-        // A short body has come with its head: no timer for what is there.
-        let frame = match body.frame().now_or_never() {
-            Some(frame) => frame,
-            None => {
-                let patience = patience(&timeouts, began.elapsed(), record.bytes_in);
-                next(worker, &mut body, patience).await?
-            }
-        };
-        let Some(frame) = frame else { break };
-        let Ok(piece) = frame.map_err(|_| Problem::BodyBroken)?.into_data() else { continue };
-        place.hold(piece.len(), &bounds).map_err(Problem::from)?;
-        record.bytes_in += piece.len() as u64;
-        scanner.feed(&piece).map_err(Problem::Body)?;
-        if !piece.is_empty() {
-            pieces.push(piece);
-        }
-    }
-    let (scanned, blocks) = scanner.end().map_err(Problem::Body)?;
-    if scanned.answers.is_some_and(|answers| answers > bounds.answers) {
-        let wanted = "no more than the gateway allows";
-        return Err(Problem::Body(scan::ScanError::Wrong { key: "n", wanted }));
-    }
-    Ok(Read { scanned, blocks, pieces: pieces.into() })
-}
-
-/// The next of a body that is slow to come. Whoever still sends when the gateway ends is told so.
-async fn next(worker: &Worker, body: &mut Incoming, patience: Duration) -> Result<Came, Problem> {
-    let until = Instant::now() + patience;
-    loop {
-        let look = until.min(Instant::now() + LOOK);
-        match tokio::time::timeout_at(look.into(), body.frame()).await {
-            Ok(frame) => return Ok(frame),
-            Err(_) if worker.forward.shared.is_cut() => return Err(Problem::Draining),
-            Err(_) if Instant::now() >= until => return Err(Problem::BodyTimeout),
-            Err(_) => {}
-        }
-    }
-}
-
-/// How long to wait for the next piece of a body of which so much came in so long: not beyond the time
-/// between pieces, nor beyond the time for all of it, which grows with what came. Who sends a byte now
-/// and then is late in the end.
-fn patience(timeouts: &Timeouts, elapsed: Duration, bytes: u64) -> Duration {
-    let idle = Duration::from_millis(timeouts.body_idle_ms);
-    let whole = Duration::from_millis(timeouts.body_ms.saturating_add(bytes / BYTES_PER_MS));
-    idle.min(whole.saturating_sub(elapsed))
 }
 
 /// The caller's own id, if it is plain; one of ours otherwise.
@@ -283,25 +228,5 @@ fn rate_headers(headers: &mut HeaderMap, left: Left) {
     let reset = format!("{}ms", left.reset.as_millis());
     if let Ok(reset) = HeaderValue::from_str(&reset) {
         headers.insert("x-ratelimit-reset-requests", reset);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_body_has_time_for_each_piece_and_for_all_of_it() {
-        let timeouts = Timeouts { body_idle_ms: 100, body_ms: 1_000, ..Timeouts::default() };
-        let left =
-            |elapsed, bytes| patience(&timeouts, Duration::from_millis(elapsed), bytes).as_millis();
-        assert_eq!(left(0, 0), 100);
-        assert_eq!(left(950, 5), 50);
-        assert_eq!(left(1_000, 7), 0, "a byte now and then");
-        // Who sends 8 KB per second is never late.
-        for second in 1..100 {
-            assert_eq!(left(second * 1_000, second * 8_000), 100);
-        }
-        assert_eq!(left(4_000, 16_000), 0, "half of that");
     }
 }
