@@ -12,6 +12,7 @@
 //! Who is next is decided by `flyball_routing::fair`, which is pure; here are locks, clocks and tasks.
 
 mod demand;
+mod enter;
 mod gate;
 mod judge;
 mod line;
@@ -24,7 +25,8 @@ mod turn;
 mod wake;
 
 pub use demand::{AdmittedDemand, ModelNow};
-pub(crate) use gate::{Ask, Entered, Gate};
+pub(crate) use enter::{Ask, Entered};
+pub(crate) use gate::Gate;
 pub(crate) use judge::Objectives;
 pub(crate) use prompt::{BYTES_PER_TOKEN, Scale};
 pub(crate) use served::{Served, ServedModel};
