@@ -26,9 +26,23 @@
 //! all of it), `audit` (what was done to it), `shadow` (which policy would have been better),
 //! `invariants` (what must hold).
 //!
-//! No module uses one that comes after it: `fleet`, `scan`, `sse`; `answer`, `finished`, `settings`;
-//! `accept`, `kept`, `room`, `split`; `admit`, `identify`; `choose`, `live`; `aim`, `orders`, `shadow`,
-//! `shared`; `forward`; `mirror`; `request`; `serve`; `link`; `meter`, `wake`; `admin`; `process`.
+//! No module uses one that comes after it or stands beside it here:
+//!
+//! - `invariants`, `names`, `state`, `surface`, `wire`
+//! - `fleet`, `scan`, `sse`
+//! - `answer`, `edit`, `finished`, `kv_events`, `settings`
+//! - `accept`, `admit`, `audit`, `discover`, `kept`, `room`, `salt`, `split`
+//! - `choose`, `collect`, `identify`
+//! - `live`, `shadow`
+//! - `aim`, `orders`, `shared`
+//! - `forward`
+//! - `mirror`
+//! - `request`
+//! - `serve`
+//! - `link`
+//! - `meter`, `wake`
+//! - `admin`
+//! - `process`
 //!
 //! It writes nothing to Kubernetes and knows nothing of the governor. Start at [`process`], which runs
 //! everything, or at [`serve`], the data plane.
