@@ -18,9 +18,6 @@ use super::tree::{Tree, under_crates};
 use code::{Crate, Edge};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Crates that still have circles. Not yet: the gateway's phases share one record and one state.
-const NOT_YET: &[&str] = &["gateway"];
-
 const MEND: &str = "move what is named the wrong way to where it is filled, to a module of its own beneath both, or to \
                     the parent's own file; or pass the value and not its owner";
 
@@ -29,35 +26,14 @@ type Arrows<'a> = BTreeMap<(&'a str, &'a str), Edge<'a>>;
 
 /// Rule: no child of a module depends on itself by way of others.
 pub(super) fn modules(tree: &Tree) -> Vec<Finding> {
-    modules_with(tree, NOT_YET)
-}
-
-fn modules_with(tree: &Tree, not_yet: &[&str]) -> Vec<Finding> {
     let of_crate =
         |path: &str| under_crates(path).is_some_and(|(_, file)| file.starts_with("src/"));
     let texts = tree.texts_ending(".rs").filter(|(path, _)| of_crate(path));
     let sources: BTreeMap<&str, String> =
         texts.map(|(path, text)| (path, code_only(text))).collect();
-    let (mut found, mut with_circles) = (Vec::new(), BTreeSet::new());
-    for path in sources.keys() {
-        let Some((folder, _)) = under_crates(path).filter(|(_, file)| is_root(file)) else {
-            continue;
-        };
-        let circles = circles(&Crate::read(&sources, path));
-        if not_yet.contains(&folder) && !circles.is_empty() {
-            with_circles.insert(folder);
-        } else {
-            found.extend(circles);
-        }
-    }
-    for folder in not_yet.iter().filter(|folder| tree.exists(&format!("crates/{folder}"))) {
-        if !with_circles.contains(folder) {
-            let wrong = format!("`{folder}` may have circles and has none");
-            let path = "crates/xtask/src/tidy/circles.rs";
-            found.push(Finding::new(path, None, wrong, "remove it from NOT_YET"));
-        }
-    }
-    found
+    let roots =
+        sources.keys().filter(|path| under_crates(path).is_some_and(|(_, file)| is_root(file)));
+    roots.flat_map(|path| circles(&Crate::read(&sources, path))).collect()
 }
 
 /// Whether a file is where a program or a library begins.
