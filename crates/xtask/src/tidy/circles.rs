@@ -63,7 +63,7 @@ fn circles(code: &Crate<'_>) -> Vec<Finding> {
             if told.contains(start) || tied.len() < 2 {
                 continue;
             }
-            let shortest = tied.iter().filter_map(|one| shortest(arrows, *one));
+            let shortest = tied.iter().filter_map(|one| shortest(arrows, one));
             if let Some(circle) = shortest.min_by_key(Vec::len) {
                 found.push(finding(code, parent, arrows, &circle, tied.len()));
             }
