@@ -54,15 +54,13 @@ pub(crate) async fn forward(
         let live = worker.shared.live();
         (live.timeouts, live.recovery, live.policy(job.model.name()))
     };
-    let (engines, scale) = (&*job.model.engines, &job.model.gate.scale);
-    let query = RoutingQuery::new(engines, scale, policy, &job.scanned, worker.next_number());
+    let (engines, number) = (&*job.model.engines, worker.next_number());
+    let query = RoutingQuery::new(engines, &job.model.gate.scale, policy, &job.scanned, number);
     worker.tried.recovered.budget.earn(query.prompt(), recovery.hedge_per_thousand);
     let traceparent = record.traceparent_onward();
     let trail = Arc::clone(record.trail.get_or_insert_default());
     let may_hedge = may_hedge(worker, &record, &trail, recovery);
-    let mut tried = Vec::new();
-    let mut retry = None;
-    let mut problem = Problem::NoEndpoint;
+    let (mut tried, mut retry, mut problem) = (Vec::new(), None, Problem::NoEndpoint);
     loop {
         let now = worker.shared.time();
         let Some(chosen) = query.choose(&tried, now, record.turn.as_ref()) else {
