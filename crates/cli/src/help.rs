@@ -7,9 +7,8 @@ mod examples;
 mod topics;
 
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Command, CommandFactory};
+use clap::{Arg, ArgMatches, Command};
 
-use crate::args::Cli;
 pub(crate) use topics::TOPICS;
 
 /// Commands that talk to a cluster.
@@ -88,9 +87,8 @@ pub(crate) enum Length {
     Long,
 }
 
-/// The command line with all that its help shows.
-pub(crate) fn command(length: Length) -> Command {
-    let mut root = Cli::command();
+/// The command line, as `args` has it, with all that its help shows.
+pub(crate) fn command(mut root: Command, length: Length) -> Command {
     root.build();
     dress(root, "", false, length)
 }

@@ -8,6 +8,7 @@
 
 mod args;
 mod catalog;
+mod charset;
 mod chart;
 mod cluster;
 mod commands;
@@ -22,6 +23,7 @@ mod reach;
 mod reference;
 mod run;
 mod served;
+mod text;
 
 /// The image is linked with musl, whose own allocator takes one lock for all threads.
 #[global_allocator]

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use clap::{FromArgMatches, error::ErrorKind};
+use clap::{CommandFactory as _, FromArgMatches, error::ErrorKind};
 
 use crate::args::{Cli, Command};
 use crate::commands::{
@@ -52,9 +52,9 @@ fn execute(cli: Cli, printer: Printer) -> Result<Exit, Failure> {
         Command::Prices(args) => prices::run(&args, &printer),
         Command::Top(args) => until_interrupted(top::run(&args, cluster, &printer)),
         Command::Trace(args) => until_interrupted(trace::run(&args, cluster, &printer)),
-        Command::Help(args) => help::run(&args, &printer),
-        Command::Completions(args) => install::completions(&args),
-        Command::Man(args) => install::man(&args, &printer),
+        Command::Help(args) => help::run(&args, &Cli::command(), &printer),
+        Command::Completions(args) => install::completions(&args, Cli::command()),
+        Command::Man(args) => install::man(&args, Cli::command(), &printer),
         Command::Version => Ok(version::run(&printer)),
     }
 }
@@ -80,7 +80,8 @@ fn until_interrupted(
 
 fn parse(args: &[OsString]) -> Result<Cli, clap::Error> {
     let short = args.iter().any(|arg| arg == "-h");
-    let mut command = dressed::command(if short { Length::Short } else { Length::Long });
+    let length = if short { Length::Short } else { Length::Long };
+    let mut command = dressed::command(Cli::command(), length);
     // A link named kubectl-flyball makes this a kubectl plugin; its help should say so.
     let called = args.first().map(Path::new).and_then(Path::file_stem);
     if called.is_some_and(|name| name == "kubectl-flyball") {

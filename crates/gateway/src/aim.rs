@@ -1,15 +1,15 @@
 //! Finds the model behind the name that was asked for, and makes the request as its engines get it:
 //! with the salt of its caller, and with the name that they know the model by.
 
+use crate::admit::{Served, ServedModel};
 use crate::answer::Problem;
 use crate::edit::Edits;
-use crate::fleet::{Fleet, FleetModel};
-use crate::forward::Job;
+use crate::fleet::FleetModel;
 use crate::identify::Caller;
 use crate::kept;
+use crate::live::Live;
 use crate::salt;
 use crate::scan::{Blocks, ScanError, Scanned};
-use crate::serve::Live;
 use crate::split::{Asks, Dealt};
 use crate::surface::Surface;
 use bytes::Bytes;
@@ -25,6 +25,16 @@ pub(crate) struct Read {
     pub(crate) pieces: Arc<[Bytes]>,
 }
 
+/// A request as the engines of its model get it.
+pub(crate) struct Job {
+    pub(crate) headers: HeaderMap,
+    pub(crate) scanned: Scanned,
+    pub(crate) pieces: Arc<[Bytes]>,
+    pub(crate) model: Arc<ServedModel>,
+    /// By what its answer is kept, if it is.
+    pub(crate) kept: Option<kept::Key>,
+}
+
 /// A request that knows where it goes.
 pub(crate) struct Aimed {
     pub(crate) job: Job,
@@ -38,7 +48,7 @@ pub(crate) struct Aimed {
 #[derive(Clone, Copy)]
 pub(crate) struct Aim<'a> {
     pub(crate) live: &'a Live,
-    pub(crate) fleet: &'a Fleet,
+    pub(crate) served: &'a Served,
     pub(crate) caller: &'a Caller,
     pub(crate) surface: Surface,
 }
@@ -54,20 +64,20 @@ impl Aim<'_> {
             Some(Dealt { arm, .. }) => (&arm.model, arm.known_as.as_deref()),
             None => (&read.scanned.model, None),
         };
-        let Some(model) = self.fleet.model(name) else {
+        let Some(model) = self.served.model(name) else {
             // In the settings, but its engines could not be looked for yet: worth trying again.
             let configured = self.live.models.contains_key(name);
             let unknown = Problem::NoModel { model: read.scanned.model };
             return Err(if configured { Problem::NoEndpoint } else { unknown });
         };
-        if let Some(key) = read.scanned.steers.beyond(self.engine_keys(model)) {
+        if let Some(key) = read.scanned.steers.beyond(self.engine_keys(&model.engines)) {
             return Err(Problem::Body(ScanError::Steers { key }));
         }
         let mirror = dealt.and_then(|dealt| dealt.copy);
         let copy = mirror.and_then(|mirror| {
-            let model = self.fleet.model(&mirror.model)?;
+            let model = self.served.model(&mirror.model)?;
             // What this model does not take is not sent to it behind everybody's back.
-            if read.scanned.steers.beyond(self.engine_keys(model)).is_some() {
+            if read.scanned.steers.beyond(self.engine_keys(&model.engines)).is_some() {
                 return None;
             }
             let known_as = mirror.known_as.as_deref();
@@ -79,16 +89,16 @@ impl Aim<'_> {
 
     fn job(
         self,
-        model: &Arc<FleetModel>,
+        model: &Arc<ServedModel>,
         known_as: Option<&str>,
         headers: HeaderMap,
         read: Read,
     ) -> Job {
         let Read { mut scanned, blocks, pieces } = read;
-        let kept = self.kept(model, known_as, &headers, &scanned, &pieces);
+        let kept = self.kept(&model.engines, known_as, &headers, &scanned, &pieces);
         let clients = scanned.cache_salt.as_deref();
         let salt = self.caller.salt.as_ref();
-        let salt = salt.filter(|_| salt::is_taken(self.engine_of(model), self.surface));
+        let salt = salt.filter(|_| salt::is_taken(self.engine_of(&model.engines), self.surface));
         let salt = salt.map(|salt| salt.with(clients));
         let mut edits = Edits::new(&scanned.marks);
         if let Some(salt) = &salt {
@@ -100,7 +110,7 @@ impl Aim<'_> {
         let pieces = edits.on(&pieces);
         // By the arm and not by the name that was asked for, so that all ways to an engine agree on
         // what it has cached.
-        (scanned.prefixes, scanned.whole) = blocks.chain(&model.name, salt.as_deref().or(clients));
+        (scanned.prefixes, scanned.whole) = blocks.chain(model.name(), salt.as_deref().or(clients));
         Job { headers, scanned, pieces, model: Arc::clone(model), kept }
     }
 

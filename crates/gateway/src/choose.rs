@@ -1,6 +1,6 @@
 //! Asks routing for an engine, with what this gateway knows.
 
-use crate::admit::{BYTES_PER_TOKEN, Turn};
+use crate::admit::{BYTES_PER_TOKEN, Scale, Turn};
 use crate::fleet::{FleetEndpoint, FleetModel, Millis, Time};
 use crate::scan::{BLOCK_BYTES, Scanned};
 use flyball_core::units::Tokens;
@@ -47,6 +47,7 @@ impl<'a> RoutingQuery<'a> {
     /// Of this request; it is remembered as seen.
     pub(crate) fn new(
         model: &'a FleetModel,
+        scale: &Scale,
         policy: RoutingPolicy,
         scanned: &'a Scanned,
         key: u64,
@@ -54,7 +55,6 @@ impl<'a> RoutingQuery<'a> {
         let prefixes = &scanned.prefixes;
         let forgot = |place: usize| model.endpoints[place].forgot();
         let past = model.seen().look_at(prefixes, &model.ring, forgot);
-        let scale = &model.gate.scale;
         let prompt = scale.prompt(scanned, 0).tokens;
         let block_tokens = scale.block_tokens(scanned);
         let usual_prompt = model.prompt(prompt);

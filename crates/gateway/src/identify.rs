@@ -1,6 +1,6 @@
 //! Says who asks: a key's hash is looked up, and nothing else is ever done with a key.
 
-use crate::admit::Share;
+use crate::room::Share;
 use crate::salt::Salt;
 use crate::settings::{Key, Priority};
 use http::HeaderMap;

@@ -3,22 +3,46 @@
 //!
 //! A request goes through the phases in this order, and each phase is a module:
 //!
-//! 1. `accept` takes the connection, holds its limits, and reads head and body. `scan` reads the
-//!    few keys it needs out of the body while that arrives, and hashes the prompt block by block.
+//! 1. `accept` takes the connection and holds its limits.
 //! 2. `identify` says who asks.
-//! 3. `admit` says whether there is room.
+//! 3. `room` says whether there is room inside the gateway, for the request and for its body. `scan`
+//!    reads the few keys it needs out of the body while that arrives, and hashes the prompt block by
+//!    block.
 //! 4. `aim` finds the model behind a name (`split`) and makes the request as its engines get it
 //!    (`salt`, `edit`). `kept` may have its answer, and `mirror` may send a copy.
-//! 5. `choose` asks `flyball-routing` for an engine of the `fleet`.
-//! 6. `forward` sends the bytes on, tries again where that is safe, relays the answer while
+//! 5. `admit` says whose turn it is at the engines.
+//! 6. `choose` asks `flyball-routing` for an engine of the `fleet`.
+//! 7. `forward` sends the bytes on, tries again where that is safe, relays the answer while
 //!    `sse` watches it, and carries a hang-up to the engine.
-//! 7. `meter` counts what was used, once per request, however it ended.
+//! 8. `meter` counts what was used, once per request, however it ended (`finished`).
 //!
-//! Beside them: `settings` (what a gateway is told), `discover` (where engines are), `collect` (what
-//! they report), `kv_events` (what they forget), `wake` (who is told that a model is wanted), `link`
-//! (what the operator is told and says), `answer`
-//! (error bodies), `admin` (health, metrics), `state` (one look at all of it), `audit` (what was done to
-//! it), `shadow` (which policy would have been better), `invariants` (what must hold).
+//! `request` takes it from phase to phase and is the one that knows all of them; `shared` is what every
+//! phase may look at. `serve` runs threads that do this.
+//!
+//! Beside them: `settings` (what a gateway is told), `live` (what of it may change while it runs),
+//! `discover` (where engines are), `collect` (what they report), `kv_events` (what they forget), `wake`
+//! (who is told that a model is wanted), `link` (what the operator is told and says), `orders` (how what
+//! it said last is carried out), `answer` (error bodies), `admin` (health, metrics), `state` (one look at
+//! all of it), `audit` (what was done to it), `shadow` (which policy would have been better),
+//! `invariants` (what must hold).
+//!
+//! No module uses one that comes after it or stands beside it here:
+//!
+//! - `invariants`, `names`, `state`, `surface`, `wire`
+//! - `fleet`, `scan`, `sse`
+//! - `answer`, `edit`, `finished`, `kv_events`, `settings`
+//! - `accept`, `admit`, `audit`, `discover`, `kept`, `room`, `salt`, `split`
+//! - `choose`, `collect`, `identify`
+//! - `live`, `shadow`
+//! - `aim`, `orders`, `shared`
+//! - `forward`
+//! - `mirror`
+//! - `request`
+//! - `serve`
+//! - `link`
+//! - `meter`, `wake`
+//! - `admin`
+//! - `process`
 //!
 //! It writes nothing to Kubernetes and knows nothing of the governor. Start at [`process`], which runs
 //! everything, or at [`serve`], the data plane.
@@ -35,6 +59,7 @@ mod choose;
 pub mod collect;
 pub mod discover;
 mod edit;
+mod finished;
 pub mod fleet;
 mod forward;
 mod identify;
@@ -42,15 +67,20 @@ pub mod invariants;
 mod kept;
 pub mod kv_events;
 pub mod link;
+mod live;
 pub mod meter;
 mod mirror;
 mod names;
+mod orders;
 pub mod process;
+mod request;
+mod room;
 mod salt;
 pub mod scan;
 pub mod serve;
 pub mod settings;
 pub mod shadow;
+mod shared;
 mod split;
 pub mod sse;
 pub mod state;

@@ -3,26 +3,26 @@
 //! A copy goes its own way: no client waits for it or fails with it. It takes room of its own, so copies
 //! are the first that there is no room for, and those are dropped and counted.
 
-use crate::accept::Worker;
-use crate::admit::Place;
-use crate::forward::{Job, Record, forward};
+use crate::aim::Job;
+use crate::forward::{Record, Worker, forward};
+use crate::room::Place;
 use crate::settings::RequestLimits;
-use http_body_util::BodyExt as _;
+use std::future::poll_fn;
 use std::sync::Arc;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Copies under way on one thread. At 10 s each these are 6 a second: enough to judge a model by,
 /// and not enough to be felt.
 pub(crate) const COPIES: usize = 64;
 
-/// Sends a copy of a request, if there is room.
-pub(crate) fn send(worker: &Arc<Worker>, job: Job, of: &Record) {
-    let Some((permit, place)) = room(worker, &job) else {
+/// Sends a copy of a request, if there is room among the copies of this thread and inside.
+pub(crate) fn send(worker: &Arc<Worker>, copies: &Arc<Semaphore>, job: Job, of: &Record) {
+    let Some((permit, place)) = room(worker, copies, &job) else {
         worker.shared.listener.copy_dropped();
         return;
     };
     let mut record = of.copy();
-    record.model = Some(Arc::clone(&job.model.name));
+    record.model = Some(Arc::clone(job.model.name()));
     record.place = Some(place);
     let worker = Arc::clone(worker);
     tokio::spawn(async move {
@@ -30,8 +30,8 @@ pub(crate) fn send(worker: &Arc<Worker>, job: Job, of: &Record) {
         match forward(&worker, job, record).await {
             Ok(response) => {
                 // Its end is in the record, whatever it was.
-                let mut body = response.into_body();
-                while let Some(Ok(_)) = body.frame().await {}
+                let mut relay = response.into_body();
+                while let Some(Ok(_)) = poll_fn(|cx| relay.poll_next(cx)).await {}
             }
             Err((problem, mut record)) => record.refuse(&problem),
         }
@@ -39,8 +39,12 @@ pub(crate) fn send(worker: &Arc<Worker>, job: Job, of: &Record) {
 }
 
 /// Half of all that may be held is for clients alone.
-fn room(worker: &Worker, job: &Job) -> Option<(OwnedSemaphorePermit, Place)> {
-    let permit = Arc::clone(&worker.copies).try_acquire_owned().ok()?;
+fn room(
+    worker: &Worker,
+    copies: &Arc<Semaphore>,
+    job: &Job,
+) -> Option<(OwnedSemaphorePermit, Place)> {
+    let permit = Arc::clone(copies).try_acquire_owned().ok()?;
     let all = worker.shared.live().limits;
     let half = RequestLimits {
         in_flight: all.in_flight.div_ceil(2),

@@ -1,31 +1,25 @@
 //! Runs a gateway: threads, what they share, and how it ends.
 
-use crate::accept::{self, Worker};
-use crate::admit::{AdmittedDemand, Room};
-use crate::fleet::{Fleet, FleetEndpoint, Flight, Listing, Millis, Time};
-use crate::forward::{Recovered, Suspects};
-use crate::identify::Keys;
+pub use crate::shared::Listener;
+
+use crate::accept;
+use crate::admit::{AdmittedDemand, ModelNow};
+use crate::fleet::{Engines, Fleet, Listing};
+use crate::forward::{Recoveries, Suspected, Tried, Worker};
 use crate::kept::Kept;
-use crate::link::Ordered;
-use crate::meter::{Engines, Finished, ModelNow, Recoveries, Suspected};
-use crate::settings::{
-    GatewaySettingsFile, ModelSettings, Recovery, RequestLimits, Timeouts, WakerSettings,
-};
+use crate::live::Live;
+use crate::orders::Ordered;
+use crate::request;
+use crate::settings::GatewaySettingsFile;
 use crate::shadow::Shadows;
-use crate::split::Splits;
-use arc_swap::{ArcSwap, Guard};
+use crate::shared::Shared;
 use flyball_resources::stream::Orders;
-use flyball_routing::RoutingPolicy;
-use http::HeaderValue;
-use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime};
-use tokio::sync::watch;
+use std::time::{Duration, Instant};
 
 /// Between two looks for idle connections.
 const SWEEP: Duration = Duration::from_secs(2);
@@ -33,50 +27,14 @@ const SWEEP: Duration = Duration::from_secs(2);
 /// Between two looks at those who wait.
 const PULSE: Duration = Duration::from_millis(25);
 
-/// Requests that may be tried again at once, beyond a fifth of those under way: a brown-out must
-/// not double its own load.
-const FREE_RETRIES: usize = 20;
-
-/// Whoever is told what happens. Called by every thread; must not wait.
-pub trait Listener: Send + Sync {
-    /// A request is over.
-    fn finished(&self, finished: &Finished<'_>);
-
-    /// Something was refused that never became a request; the code is one that answers have.
-    fn refused(&self, code: &'static str) {
-        let _ = code;
-    }
-
-    /// A model is wanted that has no engine.
-    fn wake(&self, model: &Arc<str>) {
-        let _ = model;
-    }
-
-    /// A copy for a mirror was not sent, because there was no room.
-    fn copy_dropped(&self) {}
-
-    /// An engine's breaker opened.
-    fn breaker_opened(&self) {}
-
-    /// The `traceparent` that an engine gets; the caller's own if `None`.
-    fn traceparent(
-        &self,
-        callers: Option<&str>,
-        request_id: &str,
-        started: SystemTime,
-    ) -> Option<HeaderValue> {
-        let _ = (callers, request_id, started);
-        None
-    }
-
-    /// A request was cut off at an engine, which should now be free of it.
-    fn cancelled(&self, endpoint: &Arc<FleetEndpoint>);
-}
-
 /// A gateway that runs.
 #[derive(Debug)]
 pub struct RunningGateway {
     shared: Arc<Shared>,
+    tried: Arc<Tried>,
+    kept: Arc<Kept>,
+    /// What the operator said last.
+    ordered: Ordered,
     threads: Vec<JoinHandle<()>>,
     address: SocketAddr,
 }
@@ -94,67 +52,14 @@ pub struct Inside {
     pub kept_bytes: usize,
 }
 
-/// What all threads share.
-pub(crate) struct Shared {
-    live: ArcSwap<Live>,
-    fleet: ArcSwap<Fleet>,
-    pub(crate) room: Arc<Room>,
-    pub(crate) kept: Kept,
-    pub(crate) shadows: Arc<Shadows>,
-    connections: AtomicUsize,
-    retries: AtomicUsize,
-    pub(crate) recovered: Recovered,
-    /// Prompts that engines died over.
-    pub(crate) suspects: Suspects,
-    /// What the operator said last.
-    ordered: Ordered,
-    pub(crate) listener: Arc<dyn Listener>,
-    began: Instant,
-    closing: watch::Sender<bool>,
-    cut: AtomicBool,
-}
-
-/// What may change while it runs.
-#[derive(Debug)]
-pub(crate) struct Live {
-    pub(crate) limits: RequestLimits,
-    pub(crate) timeouts: Timeouts,
-    pub(crate) recovery: Recovery,
-    pub(crate) keys: Keys,
-    pub(crate) splits: Splits,
-    /// Before a model that does not come is called again; `None` if nobody can call it.
-    pub(crate) again: Option<Duration>,
-    /// By name.
-    pub(crate) models: BTreeMap<String, ModelSettings>,
-}
-
-/// An open connection of a client.
-pub(crate) struct Open(Arc<Shared>);
-
-/// A try after a failed one, until its answer begins.
-pub(crate) struct Retry<'a>(&'a Shared);
-
 /// Starts a gateway with nothing to serve yet; [`Running::list`] tells it where engines are.
 pub fn start(
     settings: &GatewaySettingsFile,
     listener: Arc<dyn Listener>,
 ) -> io::Result<RunningGateway> {
-    let shared = Arc::new(Shared {
-        live: ArcSwap::from_pointee(Live::new(settings, None)),
-        fleet: ArcSwap::from_pointee(Fleet::default()),
-        room: Arc::default(),
-        kept: Kept::new(&settings.response_cache),
-        shadows: Arc::new(Shadows::new(settings)),
-        connections: AtomicUsize::new(0),
-        retries: AtomicUsize::new(0),
-        recovered: Recovered::default(),
-        suspects: Suspects::default(),
-        ordered: Ordered::default(),
-        listener,
-        began: Instant::now(),
-        closing: watch::Sender::new(false),
-        cut: AtomicBool::new(false),
-    });
+    let shared = Arc::new(Shared::new(settings, listener));
+    let tried = Arc::new(Tried::new(settings));
+    let kept = Arc::new(Kept::new(&settings.response_cache));
     let tls = settings.tls.as_ref().map(accept::acceptor).transpose()?;
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let count = if settings.threads == 0 { cores } else { settings.threads };
@@ -171,22 +76,23 @@ pub fn start(
         address = listener.local_addr()?;
         drop(entered);
         let seed = RandomState::new().hash_one(number);
-        let worker = Arc::new(Worker::new(Arc::clone(&shared), seed));
+        let forward = Worker::new(Arc::clone(&shared), Arc::clone(&tried), seed);
+        let worker = Arc::new(request::Worker::new(Arc::new(forward), Arc::clone(&kept)));
         let (tls, shared) = (tls.clone(), Arc::clone(&shared));
         let work = move || {
             runtime.block_on(async move {
-                tokio::spawn(sweep(Arc::clone(&worker)));
+                tokio::spawn(sweep(Arc::clone(&worker.forward)));
                 if number == 0 {
-                    tokio::spawn(pulse(Arc::clone(&worker)));
+                    tokio::spawn(pulse(Arc::clone(&shared)));
                 }
-                accept::accept(worker, listener, tls, shared.closing()).await;
-                shared.emptied().await;
+                accept::accept(Arc::clone(&shared.door), worker, listener, tls).await;
+                shared.door.emptied().await;
             });
         };
         let name = format!("gateway-{number}");
         threads.push(std::thread::Builder::new().name(name).spawn(work)?);
     }
-    Ok(RunningGateway { shared, threads, address })
+    Ok(RunningGateway { shared, tried, kept, ordered: Ordered::default(), threads, address })
 }
 
 impl RunningGateway {
@@ -197,14 +103,15 @@ impl RunningGateway {
 
     /// Takes in where engines are.
     pub fn list(&self, listing: &Listing) {
-        let before = self.shared.fleet.load();
-        let after = Arc::new(before.after(listing));
+        let before = self.shared.served();
+        let fleet = Arc::new(before.fleet().after(listing));
+        let after = Arc::new(before.after(fleet));
         // Before anybody can choose an engine that should get nothing.
-        self.shared.ordered.hold(&after, &self.shared.live());
-        self.shared.shadows.list(&after);
-        self.shared.fleet.store(Arc::clone(&after));
-        // Orders that came between the two were laid over the fleet before.
-        self.shared.ordered.hold(&after, &self.shared.live());
+        self.ordered.hold(&after, &self.shared.live());
+        self.tried.shadows.list(after.fleet());
+        self.shared.serve(Arc::clone(&after));
+        // Orders that came between the two were laid over what was served before.
+        self.ordered.hold(&after, &self.shared.live());
         after.open();
     }
 
@@ -215,59 +122,59 @@ impl RunningGateway {
 
     /// The engines that it knows.
     pub fn fleet(&self) -> Arc<Fleet> {
-        self.shared.fleet.load_full()
+        Arc::clone(self.shared.served().fleet())
     }
 
     /// What is known of policies that were not chosen by.
     pub fn shadows(&self) -> Arc<Shadows> {
-        Arc::clone(&self.shared.shadows)
+        Arc::clone(&self.tried.shadows)
     }
 
     /// Takes in other limits, timeouts, keys, splits and settings of models. Connections keep what they
     /// began with.
     pub fn change(&self, settings: &GatewaySettingsFile) {
-        let before = self.shared.live.load();
+        let before = self.shared.live();
         let after = Arc::new(Live::new(settings, Some(&before)));
-        self.shared.live.store(Arc::clone(&after));
-        self.shared.ordered.hold(&self.shared.fleet(), &after);
-        self.shared.kept.follow(&settings.response_cache);
-        self.shared.shadows.follow(settings);
+        self.shared.follow(Arc::clone(&after));
+        self.ordered.hold(&self.shared.served(), &after);
+        self.kept.follow(&settings.response_cache);
+        self.tried.shadows.follow(settings);
     }
 
     /// What is inside right now.
     pub fn inside(&self) -> Inside {
         let room = &self.shared.room;
-        let connections = self.shared.connections.load(Ordering::Relaxed);
-        let kept_bytes = self.shared.kept.bytes();
+        let connections = self.shared.door.connections();
+        let kept_bytes = self.kept.bytes();
         Inside { requests: room.requests(), bytes: room.bytes(), connections, kept_bytes }
     }
 
     /// What is wanted of each model.
     pub fn demand(&self) -> Vec<AdmittedDemand> {
-        let fleet = self.shared.fleet();
-        let now = self.glance(fleet.models().map(|model| &*model.name));
+        let served = self.shared.served();
+        let now = served.glance(self.shared.now(), served.models().map(|model| &**model.name()));
         now.into_iter().map(|model| model.queue).collect()
     }
 
     /// Takes in what the operator says; all that it said before is forgotten.
     pub fn order(&self, orders: Orders) {
         let shared = &self.shared;
-        shared.ordered.replace(orders, Instant::now());
-        shared.ordered.hold(&shared.fleet(), &shared.live());
+        self.ordered.replace(orders, Instant::now());
+        self.ordered.hold(&shared.served(), &shared.live());
     }
 
     /// Lets requests come again to engines that the operator had drained. How many there were.
     pub fn forget_drains(&self) -> usize {
         let (shared, drained) = (&self.shared, self.drained());
-        shared.ordered.forget_drains();
-        shared.ordered.hold(&shared.fleet(), &shared.live());
+        self.ordered.forget_drains();
+        self.ordered.hold(&shared.served(), &shared.live());
         drained
     }
 
     /// Engines to which the operator lets no new requests come.
     pub fn drained(&self) -> usize {
-        let fleet = self.shared.fleet();
-        fleet.endpoints().filter(|endpoint| endpoint.is_told_to_drain()).count()
+        let served = self.shared.served();
+        served.fleet().endpoints().filter(|endpoint| endpoint.is_told_to_drain()).count()
     }
 
     /// The namespace of a model's engines; `None` where the settings do not say it.
@@ -277,24 +184,20 @@ impl RunningGateway {
 
     /// What was done about slow and broken answers so far.
     pub fn recoveries(&self) -> Recoveries {
-        let recovered = &self.shared.recovered;
-        Recoveries {
-            hedges: recovered.hedges.load(Ordering::Relaxed),
-            hedges_won: recovered.hedges_won.load(Ordering::Relaxed),
-            continued: recovered.continued.load(Ordering::Relaxed),
-        }
+        self.tried.recovered.now()
     }
 
     /// Prompts that engines died over.
     pub fn suspects(&self) -> Suspected {
-        self.shared.suspects.counts(self.shared.now())
+        self.tried.suspects.counts(self.shared.now())
     }
 
     /// How many engines are in which state.
     pub(crate) fn engines(&self) -> Engines {
         let now = self.shared.now();
         let mut engines = Engines::default();
-        let fleet = self.shared.fleet.load();
+        let served = self.shared.served();
+        let fleet = served.fleet();
         fleet.endpoints().for_each(|endpoint| engines.add(endpoint.state(now)));
         fleet.gone().for_each(|(_, endpoint)| engines.add(endpoint.state(now)));
         engines
@@ -302,31 +205,19 @@ impl RunningGateway {
 
     /// What is known of the engines of these models, and who waits for them.
     pub(crate) fn glance<'a>(&self, models: impl Iterator<Item = &'a str>) -> Vec<ModelNow> {
-        let (now, fleet) = (self.shared.now(), self.shared.fleet.load());
-        let mut gone: BTreeMap<&str, Vec<Arc<FleetEndpoint>>> = BTreeMap::new();
-        fleet.gone().for_each(|(model, endpoint)| gone.entry(model).or_default().push(endpoint));
-        models
-            .map(|name| {
-                let listed = fleet.model(name).into_iter().flat_map(|model| &model.endpoints);
-                let gone = gone.get(name).map_or(&[][..], |gone| gone);
-                let mut queue = fleet.model(name).map(|m| m.gate.demand(name)).unwrap_or_default();
-                queue.in_flight += gone.iter().map(|one| u64::from(one.in_flight())).sum::<u64>();
-                let engines = listed.chain(gone).map(|endpoint| endpoint.glance(now)).collect();
-                ModelNow { name: name.into(), engines, queue, trouble: None }
-            })
-            .collect()
+        self.shared.served().glance(self.shared.now(), models)
     }
 
     /// Takes no new connections, lets requests finish for so long, ends the rest with an error that
     /// says so, and returns when all is done, with how many had to be ended.
     pub fn drain(&self, within: Duration) -> usize {
-        self.shared.closing.send_replace(true);
+        self.shared.door.close();
         let until = Instant::now() + within;
         while Instant::now() < until && !self.threads.iter().all(JoinHandle::is_finished) {
             std::thread::sleep(Duration::from_millis(20));
         }
         let left = self.shared.room.requests();
-        self.shared.cut.store(true, Ordering::Relaxed);
+        self.shared.door.cut();
         // Streams look once a second, and hang up with an event.
         let until = Instant::now() + Duration::from_secs(2);
         while Instant::now() < until && !self.threads.iter().all(JoinHandle::is_finished) {
@@ -336,147 +227,16 @@ impl RunningGateway {
     }
 }
 
-impl Live {
-    /// Of these settings; what goes on counting does so.
-    pub(crate) fn new(settings: &GatewaySettingsFile, before: Option<&Self>) -> Self {
-        let models = settings.models.iter().map(|model| (model.name.clone(), model.clone()));
-        Self {
-            limits: settings.limits,
-            timeouts: settings.timeouts,
-            recovery: settings.recovery,
-            keys: Keys::new(&settings.keys, before.map(|before| &before.keys)),
-            again: again(settings),
-            splits: Splits::new(&settings.splits, before.map(|before| &before.splits)),
-            models: models.collect(),
-        }
-    }
-
-    /// The namespace of a model's engines.
-    pub(crate) fn namespace(&self, model: &str) -> Option<&str> {
-        self.models.get(model).and_then(ModelSettings::namespace)
-    }
-
-    /// How engines of a model are chosen.
-    pub(crate) fn policy(&self, model: &str) -> RoutingPolicy {
-        self.models.get(model).map_or_else(RoutingPolicy::default, |model| model.policy.into())
-    }
-}
-
-impl Shared {
-    /// What may change, for a look. Not to be kept while something is awaited: a thread has room for
-    /// eight such looks, and every further one goes a slower way.
-    pub(crate) fn live(&self) -> Guard<Arc<Live>> {
-        self.live.load()
-    }
-
-    /// The limits and timeouts of now, to be kept.
-    pub(crate) fn bounds(&self) -> (RequestLimits, Timeouts) {
-        let live = self.live();
-        (live.limits, live.timeouts)
-    }
-
-    pub(crate) fn fleet(&self) -> Guard<Arc<Fleet>> {
-        self.fleet.load()
-    }
-
-    pub(crate) fn now(&self) -> Millis {
-        self.millis(Instant::now())
-    }
-
-    pub(crate) fn millis(&self, at: Instant) -> Millis {
-        Millis(at.saturating_duration_since(self.began).as_millis() as u64)
-    }
-
-    /// Both of now.
-    pub(crate) fn time(&self) -> Time {
-        let at = Instant::now();
-        Time { at, millis: self.millis(at) }
-    }
-
-    /// Ends a flight whose connection was cut, and says so. It is counted out first: what an engine
-    /// runs beyond our count is a zombie.
-    pub(crate) fn cancelled(&self, flight: Flight) {
-        let endpoint = Arc::clone(flight.endpoint());
-        drop(flight);
-        self.listener.cancelled(&endpoint);
-    }
-
-    /// A request is over; whether it was fast enough is for its model's objectives to say.
-    pub(crate) fn judge(&self, finished: &Finished<'_>) {
-        let fleet = self.fleet();
-        if let Some(model) = finished.model.and_then(|name| fleet.model(name)) {
-            model.gate.judge.finished(finished);
-        }
-    }
-
-    /// Tells when no new requests are taken.
-    pub(crate) fn closing(&self) -> watch::Receiver<bool> {
-        self.closing.subscribe()
-    }
-
-    /// Whether the time to finish is over.
-    pub(crate) fn is_cut(&self) -> bool {
-        self.cut.load(Ordering::Relaxed)
-    }
-
-    /// A failed try may be made again, unless too many are.
-    pub(crate) fn retry(&self) -> Option<Retry<'_>> {
-        let before = self.retries.fetch_add(1, Ordering::Relaxed);
-        let retry = Retry(self);
-        (before < FREE_RETRIES + self.room.requests() / 5).then_some(retry)
-    }
-
-    /// Counts a connection, unless there are too many.
-    pub(crate) fn connection(self: &Arc<Self>) -> Option<Open> {
-        let open = Open(Arc::clone(self));
-        let before = self.connections.fetch_add(1, Ordering::Relaxed);
-        (before < self.live().limits.connections).then_some(open)
-    }
-
-    /// Waits until no connection is open.
-    async fn emptied(&self) {
-        while self.connections.load(Ordering::Relaxed) > 0 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl Drop for Retry<'_> {
-    fn drop(&mut self) {
-        self.0.retries.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl std::fmt::Debug for Shared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("room", &self.room).finish_non_exhaustive()
-    }
-}
-
-/// Before a model that does not come is called again; `None` if there is nobody to call.
-fn again(settings: &GatewaySettingsFile) -> Option<Duration> {
-    let hook = settings.waker.as_ref().map(|waker| waker.again_ms);
-    let operator = settings.operator.as_ref().map(|_| WakerSettings::default().again_ms);
-    hook.or(operator).map(Duration::from_millis)
-}
-
 /// Looks after those who wait: who has waited long enough, and for whom there is room now. What
 /// happens at an engine is seen at once; this is for what happens by the clock.
-async fn pulse(worker: Arc<Worker>) {
+async fn pulse(shared: Arc<Shared>) {
     loop {
         tokio::time::sleep(PULSE).await;
-        let shared = &worker.shared;
         let (again, ending) = (shared.live().again, shared.is_cut());
-        for model in shared.fleet().models().filter(|model| model.gate.waiting() > 0) {
-            model.endpoints.iter().for_each(|endpoint| endpoint.trust());
+        for model in shared.served().models().filter(|model| model.gate.waiting() > 0) {
+            model.engines.endpoints.iter().for_each(|endpoint| endpoint.trust());
             if model.gate.pulse(again, ending) {
-                shared.listener.wake(&model.name);
+                shared.listener.wake(model.name());
             }
         }
     }

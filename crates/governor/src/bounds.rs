@@ -103,7 +103,7 @@ fn unproven(state: &mut ModelState<'_>, memory: &ModelMemory) {
     let at_least =
         |variant: &VariantState<'_>| variant.is_used() && variant.observed.capacity.is_at_least();
     let unproven = state.variants.iter().any(at_least);
-    let fine = !waits(state) && memory.feedback.overdrawn(state) <= 0.0;
+    let fine = !waits(state) && memory.feedback.overdrawn(state.allowed()) <= 0.0;
     if unproven && fine && state.target() > state.baseline().max(state.floor()) {
         hold(state);
         (state.bound, state.reason) = (Bound::Staleness, Reason::CapacityUnknown);

@@ -3,8 +3,7 @@
 //! Where the owner names a share, the worth of a miss is what holds it: it is raised while more
 //! miss and lowered while fewer do, so that the share comes out right although no forecast is.
 
-use crate::model_state::ModelState;
-use crate::policy::{Aim, Law};
+use crate::policy::{Aim, Law, ModelPolicy};
 use flyball_core::snapshot::Misses;
 use flyball_core::units::Timestamp;
 
@@ -65,11 +64,19 @@ const LEAST_TRUE: f64 = 0.2;
 const HOUR: f64 = 3_600.0;
 
 impl Feedback {
-    /// Learns from the requests since the last look.
-    pub(crate) fn learn(&mut self, missed: Option<&Misses>, work: f64, state: &ModelState<'_>) {
-        let before = self.seen_at.replace(state.now);
+    /// Learns from the requests since the last look, of which a share is `allowed` to miss; `unreachable` where the
+    /// objective is out of reach of any number of replicas.
+    pub(crate) fn learn(
+        &mut self,
+        missed: Option<&Misses>,
+        work: f64,
+        now: Timestamp,
+        allowed: f64,
+        unreachable: bool,
+    ) {
+        let before = self.seen_at.replace(now);
         let (Some(count), Some(before)) = (missed, before) else { return };
-        let seconds = state.now.since(before).map_or(0.0, |time| time.get() as f64 / 1e6);
+        let seconds = now.since(before).map_or(0.0, |time| time.get() as f64 / 1e6);
         if seconds <= 0.0 {
             return;
         }
@@ -80,11 +87,11 @@ impl Feedback {
         self.seen_s = (self.seen_s + seconds).min(HOUR);
         self.hourly += (seconds / self.seen_s).min(1.0) * (hour - self.hourly);
         if work > 0.05 {
-            let now = requests / seconds / work;
-            let known = self.requests_per_work.unwrap_or(now);
-            self.requests_per_work = Some(known + (seconds / HOUR).min(1.0) * (now - known));
+            let rate = requests / seconds / work;
+            let known = self.requests_per_work.unwrap_or(rate);
+            self.requests_per_work = Some(known + (seconds / HOUR).min(1.0) * (rate - known));
         }
-        if state.observed.unreachable.is_some() {
+        if unreachable {
             // No replica helps those that miss, and who of them would have missed anyhow is not known.
             let (excess, lesson, expected, missed) = (0.0, 0.0, 0.0, 0.0);
             *self = Self { excess, lesson, expected, missed, ..*self };
@@ -94,8 +101,8 @@ impl Feedback {
         let expected = self.expects * self.requests_per_work.unwrap_or(0.0) * seconds;
         self.expected = self.expected * fades + expected;
         self.missed = self.missed * fades + missed;
-        let beyond = missed - AIM_BELOW * allowed(state) * requests;
-        let allowance = self.allowance(state);
+        let beyond = missed - AIM_BELOW * allowed * requests;
+        let allowance = self.allowance(allowed);
         let (least, most) = (-SAVED_HOURS * allowance, OVERDRAWN_HOURS * allowance);
         self.excess = (self.excess + beyond).clamp(least, most);
         // One bad minute teaches no more than a bad hour does.
@@ -109,13 +116,13 @@ impl Feedback {
     }
 
     /// Of requests that are expected to miss, the part that does, as far as it is believed.
-    fn comes_true(&self, state: &ModelState<'_>) -> f64 {
-        self.missed_of_expected(state).clamp(LEAST_TRUE, 1.0)
+    fn comes_true(&self, allowed: f64) -> f64 {
+        self.missed_of_expected(allowed).clamp(LEAST_TRUE, 1.0)
     }
 
     /// Requests that missed over those that were expected to, lately.
-    pub(crate) fn missed_of_expected(&self, state: &ModelState<'_>) -> f64 {
-        let doubt = DOUBT_HOURS * self.allowance(state);
+    pub(crate) fn missed_of_expected(&self, allowed: f64) -> f64 {
+        let doubt = DOUBT_HOURS * self.allowance(allowed);
         (self.missed + doubt) / (self.expected + doubt)
     }
 
@@ -148,8 +155,8 @@ impl Feedback {
     }
 
     /// Requests that may miss in an hour.
-    fn allowance(&self, state: &ModelState<'_>) -> f64 {
-        AIM_BELOW * allowed(state) * self.hourly.max(1.0)
+    fn allowance(&self, allowed: f64) -> f64 {
+        AIM_BELOW * allowed * self.hourly.max(1.0)
     }
 
     /// Requests per second that one replica's work is, where requests are counted.
@@ -162,42 +169,36 @@ impl Feedback {
     /// From money: requests in that work, times their price, over the price of a replica. From a
     /// share: inversely to it, since the chance of a miss at the optimum is about price over
     /// worth, and as much more as too many missed so far.
-    pub(crate) fn worth(&self, state: &ModelState<'_>) -> f64 {
-        if let Aim::MissCosts(money) = state.policy.aim {
-            let hourly =
-                state.variants.get(state.main).map_or(0.0, |variant| variant.price_of_work());
+    pub(crate) fn worth(&self, allowed: f64, policy: &ModelPolicy, price_of_work: f64) -> f64 {
+        if let Aim::MissCosts(money) = policy.aim {
             let requests = self.requests_per_work.unwrap_or(1.0) * HOUR;
-            if hourly > 0.0 {
-                return (money.micros().max(0) as f64 * requests / hourly).clamp(1.0, 1e6);
+            if price_of_work > 0.0 {
+                return (money.micros().max(0) as f64 * requests / price_of_work).clamp(1.0, 1e6);
             }
         }
-        let hours = self.excess / self.allowance(state);
+        let hours = self.excess / self.allowance(allowed);
         let hours = hours.clamp(-SAVED_HOURS, OVERDRAWN_HOURS);
-        let care = match state.policy.law {
+        let care = match policy.law {
             Law::Forecast { care } => care,
             Law::Stated(_) => 1.0,
         };
-        let worth = care * WORTH_AT_ONE_PERCENT * (0.01 / allowed(state));
-        worth * self.comes_true(state) * (GAIN * hours + self.lesson).exp()
+        let worth = care * WORTH_AT_ONE_PERCENT * (0.01 / allowed);
+        worth * self.comes_true(allowed) * (GAIN * hours + self.lesson).exp()
     }
 }
 
 impl Feedback {
     /// From 0 to 1, where much more than what is allowed missed in the last hour.
-    pub(crate) fn overdrawn(&self, state: &ModelState<'_>) -> f64 {
-        let hours = self.excess / self.allowance(state);
+    pub(crate) fn overdrawn(&self, allowed: f64) -> f64 {
+        let hours = self.excess / self.allowance(allowed);
         ((hours - OVERDRAWN_FROM) / OVERDRAWN_OVER).clamp(0.0, 1.0)
     }
 
     /// The share of requests that is aimed at.
-    pub(crate) fn aim(state: &ModelState<'_>) -> f64 {
-        AIM_BELOW * allowed(state)
+    pub(crate) fn aim(allowed: f64) -> f64 {
+        AIM_BELOW * allowed
     }
 }
 
 /// How many numbers it is.
 pub(crate) const NUMBERS: usize = 9;
-
-fn allowed(state: &ModelState<'_>) -> f64 {
-    state.policy.may_miss(&state.observed.objectives)
-}

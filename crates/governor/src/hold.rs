@@ -7,31 +7,15 @@
 //! That is what makes a shared pool cheaper than pools apart.
 
 use crate::fleet::Fleet;
-use crate::forecast::Forecaster;
+use crate::memory::{Ahead, HeldPool};
 use crate::model_state::ModelState;
-use crate::scale::{Answers, Recommendations, patience_s, weigh};
+use crate::recommendations::{patience_s, weigh};
 use crate::starts::seconds;
 use flyball_core::decision::PoolDecision;
-use flyball_core::ids::{ModelId, PoolId};
+use flyball_core::ids::PoolId;
 use flyball_core::snapshot::Snapshot;
 use flyball_core::units::{Gpus, Timestamp};
 use std::collections::BTreeMap;
-
-/// What is remembered of one pool.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct HeldPool {
-    models: BTreeMap<ModelId, Ahead>,
-    recommendations: Recommendations,
-    hold: u32,
-    seen_at: Option<Timestamp>,
-}
-
-/// One model as the pool sees it: as far ahead as a purchase takes.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Ahead {
-    forecaster: Forecaster,
-    last: Answers,
-}
 
 /// What each pool should hold.
 pub(crate) fn hold(
@@ -71,11 +55,6 @@ struct Sum {
 }
 
 impl HeldPool {
-    /// Forgets what was seen of a model.
-    pub(crate) fn forget(&mut self, id: &ModelId) {
-        self.models.remove(id);
-    }
-
     fn add(
         &mut self,
         sum: &mut Sum,

@@ -7,7 +7,7 @@ use crate::demand::Unit;
 use crate::feedback::{self, Feedback};
 use crate::forecast::{self, Forecaster};
 use crate::memory::Memory;
-use crate::scale::Recommendations;
+use crate::recommendations::Recommendations;
 use crate::zero::Idle;
 use flyball_core::ids::ModelId;
 use flyball_core::snapshot::Misses;

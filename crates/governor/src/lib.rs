@@ -4,9 +4,10 @@
 //! learnt. The operator calls it with a real cluster's snapshot and the simulator with a virtual
 //! one's; nothing here can tell which.
 //!
-//! The modules are its steps, in order: look ([`memory`], `variant`, `state`), learn (`starts`, `absent`, `demand`,
-//! `forecast`, `feedback`), recommendation (`scale`, `mix`, `zero`), hold back (`bounds`, `pool`, `share`), hold ahead (`hold`), carry out (`steps`), account (`receipt`, [`explain`]). [`policy`] is
-//! what owners set, and [`Learnt`] what outlives a process.
+//! The modules are its steps, in order: look ([`memory`], `variant_state`, `model_state`), learn (`starts`, `absent`,
+//! `demand`, `forecast`, `feedback`), recommendation (`recommendations`, `scale`, `mix`, `zero`), hold back (`bounds`,
+//! `pool`, `share`), hold ahead (`hold`), carry out (`steps`), account (`receipt`, [`explain`]). [`policy`] is what owners
+//! set, and [`GovernorMemory`] what outlives a process.
 //!
 //! It does no I/O and knows no clock, no randomness and no serialised form. Start at [`decide`].
 
@@ -27,6 +28,7 @@ mod model_state;
 pub mod policy;
 mod pool;
 mod receipt;
+mod recommendations;
 mod scale;
 mod share;
 mod starts;

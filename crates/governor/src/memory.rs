@@ -7,8 +7,7 @@ use crate::absent::Absent;
 use crate::demand::{Load, Unit};
 use crate::feedback::Feedback;
 use crate::forecast::Forecaster;
-use crate::hold::HeldPool;
-use crate::scale::Recommendations;
+use crate::recommendations::{Answers, Recommendations};
 use crate::starts::Starts;
 use crate::zero::Idle;
 use flyball_core::ids::{ModelId, PoolId, ReplicaId, VariantName};
@@ -51,6 +50,29 @@ pub(crate) struct VariantMemory {
     pub(crate) absent: Absent,
     /// Replicas that were told to go and may still look as if they were not.
     pub(crate) leaving: Vec<ReplicaId>,
+}
+
+/// What is remembered of one pool.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct HeldPool {
+    pub(crate) models: BTreeMap<ModelId, Ahead>,
+    pub(crate) recommendations: Recommendations,
+    pub(crate) hold: u32,
+    pub(crate) seen_at: Option<Timestamp>,
+}
+
+impl HeldPool {
+    /// Forgets what was seen of a model.
+    pub(crate) fn forget(&mut self, id: &ModelId) {
+        self.models.remove(id);
+    }
+}
+
+/// One model as the pool sees it: as far ahead as a purchase takes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Ahead {
+    pub(crate) forecaster: Forecaster,
+    pub(crate) last: Answers,
 }
 
 impl Memory {

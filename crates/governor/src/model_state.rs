@@ -117,7 +117,9 @@ impl<'a> ModelState<'a> {
             let burst = work * self.load.burst * self.smoothed();
             let cold_s = self.variants[self.main].cold_s;
             memory.forecaster.learn(work, work.max(burst), self.now, cold_s, self.slack_s());
-            memory.feedback.learn(missed.as_ref(), work, self);
+            let unreachable = self.observed.unreachable.is_some();
+            let allowed = self.allowed();
+            memory.feedback.learn(missed.as_ref(), work, self.now, allowed, unreachable);
             memory.idle.learn(self.load.is_idle(), self.now);
         }
     }
@@ -166,6 +168,11 @@ impl<'a> ModelState<'a> {
     /// What they carry together.
     pub(crate) fn together(&self, alone: f64) -> f64 {
         self.variants.get(self.main).map_or(alone, |main| main.fleet().carries(alone / main.size))
+    }
+
+    /// The share of its requests that may miss.
+    pub(crate) fn allowed(&self) -> f64 {
+        self.policy.may_miss(&self.observed.objectives)
     }
 
     /// The wait that misses the objective of the first token.

@@ -7,7 +7,7 @@
 
 use crate::model_state::ModelState;
 use crate::policy::Lending;
-use crate::share::{Place, Table};
+use crate::share::{Place, Table, gpus};
 use crate::variant_state::VariantState;
 use flyball_core::decision::{Bound, Previous, RunAction, RunDecision};
 use flyball_core::ids::{PoolId, RunId};
@@ -197,17 +197,4 @@ fn places<'a>(states: &[ModelState<'a>]) -> BTreeMap<&'a PoolId, Vec<Place>> {
         }
     }
     places
-}
-
-/// Accelerators of variants, by how many replicas of each are counted.
-pub(crate) fn gpus<'s>(
-    states: &[ModelState<'s>],
-    places: &[Place],
-    of: impl Fn(&ModelState<'s>, &VariantState<'s>) -> u32,
-) -> u32 {
-    let each = places.iter().map(|(s, l)| {
-        let variant = &states[*s].variants[*l];
-        of(&states[*s], variant).saturating_mul(variant.gpus())
-    });
-    each.fold(0, u32::saturating_add)
 }

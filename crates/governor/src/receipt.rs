@@ -4,7 +4,7 @@ use crate::forecast::horizon_s;
 use crate::memory::ModelMemory;
 use crate::mix::whole;
 use crate::model_state::ModelState;
-use crate::scale::length;
+use crate::starts::length;
 use crate::steps::{self, Scene};
 use crate::variant_state::replicas;
 use flyball_core::decision::{Expected, ModelDecision, Receipt, Work};
@@ -100,7 +100,7 @@ fn expected(state: &ModelState<'_>, memory: &ModelMemory) -> Expected {
         let capacity = state.together(state.alone(|variant| variant.target));
         let requests = outlook.misses(capacity) * memory.feedback.requests_per_work()? * 3_600.0;
         // What is said is held against what came: a queue that is thought of takes no turns.
-        let requests = requests * memory.feedback.missed_of_expected(state);
+        let requests = requests * memory.feedback.missed_of_expected(state.allowed());
         // A model of a queue is right to a factor of about three in its tail.
         let [low, point, high] =
             [requests / 3.0, requests, requests * 3.0].map(Requests::from_sample);

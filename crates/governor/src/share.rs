@@ -13,7 +13,6 @@
 //! Nothing is taken for a variant whose replicas do not come when they are asked for.
 
 use crate::model_state::ModelState;
-use crate::pool::gpus;
 use crate::variant_state::VariantState;
 use flyball_core::decision::Bound;
 use flyball_core::ids::Namespace;
@@ -255,6 +254,19 @@ fn kept(state: &ModelState<'_>, variant: &VariantState<'_>) -> u32 {
         return variant.baseline;
     }
     if state.observed.acts() { variant.baseline.min(variant.live()) } else { variant.live() }
+}
+
+/// Accelerators of variants, by how many replicas of each are counted.
+pub(crate) fn gpus<'s>(
+    states: &[ModelState<'s>],
+    places: &[Place],
+    of: impl Fn(&ModelState<'s>, &VariantState<'s>) -> u32,
+) -> u32 {
+    let each = places.iter().map(|(s, l)| {
+        let variant = &states[*s].variants[*l];
+        of(&states[*s], variant).saturating_mul(variant.gpus())
+    });
+    each.fold(0, u32::saturating_add)
 }
 
 fn variant<'a, 'b>(states: &'b [ModelState<'a>], place: Place) -> &'b VariantState<'a> {

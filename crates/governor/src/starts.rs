@@ -192,6 +192,10 @@ pub(crate) fn seconds(time: Micros) -> f64 {
     time.get() as f64 / 1e6
 }
 
+pub(crate) fn length(seconds: f64) -> Micros {
+    Micros::from_millis((seconds * 1000.0).clamp(0.0, 1e15) as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

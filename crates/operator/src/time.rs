@@ -1,6 +1,7 @@
 //! Moments as `core` counts them, from the clocks of others and back.
 
 use flyball_core::units::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// From the machine's clock.
@@ -12,6 +13,11 @@ pub(crate) fn of_system(at: SystemTime) -> Timestamp {
 /// From a date of the API. Before 1970 is 1970.
 pub(crate) fn of_date(at: jiff::Timestamp) -> Timestamp {
     Timestamp::from_micros(u64::try_from(at.as_microsecond()).unwrap_or(0))
+}
+
+/// From a time of an object of the API.
+pub(crate) fn moment(time: &Time) -> Timestamp {
+    of_date(time.0)
 }
 
 /// As a date of the API.

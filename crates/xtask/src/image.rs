@@ -7,7 +7,6 @@ use crate::{cluster, compile, process};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
 /// The name that test pods ask for.
 pub(crate) const NAME: &str = "flyball.test/flyball:dev";
@@ -53,7 +52,7 @@ fn libraries(linked: &str) -> impl Iterator<Item = &str> {
 
 /// True when the static binary was built before, so that only what changed is built again.
 pub(crate) fn release_is_cached(root: &Path) -> Result<bool> {
-    Ok(target_folder(root)?.join(TARGET).join("release/flyball").exists())
+    Ok(compile::target_folder(root)?.join(TARGET).join("release/flyball").exists())
 }
 
 /// Builds the static binary and the image that ships, and records its size.
@@ -68,7 +67,7 @@ pub(crate) fn build(root: &Path, figure: bool) -> Result<Built> {
         "flyball-cli",
     ]))
     .context("the static binary did not build\n\nhint: `rustup target list --installed` must name the musl target, and Debian's musl-tools be installed")?;
-    let program = target_folder(root)?.join(TARGET).join("release/flyball");
+    let program = compile::target_folder(root)?.join(TARGET).join("release/flyball");
 
     let folder = cluster::Layout::new()?.cache().join("image");
     let context = folder.join("context");
@@ -113,23 +112,6 @@ pub(crate) fn build(root: &Path, figure: bool) -> Result<Built> {
         );
     }
     Ok(Built { program, archive })
-}
-
-/// Where cargo builds. Asked once: it does not change, and there is one checkout.
-pub(crate) fn target_folder(root: &Path) -> Result<PathBuf> {
-    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    if let Some(folder) = FOLDER.get() {
-        return Ok(folder.clone());
-    }
-    let text = process::read(Command::new("cargo").current_dir(root).args([
-        "metadata",
-        "--format-version=1",
-        "--no-deps",
-        "--offline",
-    ]))?;
-    let metadata: serde_json::Value = serde_json::from_str(&text)?;
-    let folder = metadata["target_directory"].as_str().context("cargo metadata has no target")?;
-    Ok(FOLDER.get_or_init(|| PathBuf::from(folder)).clone())
 }
 
 #[cfg(test)]

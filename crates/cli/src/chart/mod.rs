@@ -1,21 +1,21 @@
 //! A picture of choices that are weighed by two numbers, both better when smaller.
 //!
-//! A command makes a [`Chart`] from its answer; `terminal`, `svg` and `html` draw it. They all
-//! take ticks and units from `scale` and sentences from `words`, so that the three agree. Nothing
-//! here knows what the numbers mean: cost and latency are only two axes.
+//! A command makes a [`Chart`] from its answer; `terminal` and `svg` draw it, and a page of HTML
+//! (`output::document::html`) has it with its numbers. They all take ticks and units from `scale` and
+//! sentences from `words`, so that the three agree. Nothing here knows what the numbers mean: cost and
+//! latency are only two axes.
 //!
 //! Colour is never the only carrier: a series is also a letter or a shape, a rejected point is a
 //! cross, and the chosen one is a star or ringed and named. Start reading at [`Chart::new`].
 
 mod escape;
 mod frontier;
-pub(crate) mod html;
 mod scale;
 pub(crate) mod svg;
 pub(crate) mod terminal;
 #[cfg(test)]
 mod tests;
-mod words;
+pub(crate) mod words;
 
 pub(crate) use escape::escape;
 pub(crate) use frontier::frontier;

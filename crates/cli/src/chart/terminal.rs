@@ -4,8 +4,8 @@ use anstyle::Style;
 
 use super::scale::Scale;
 use super::{Chart, Which, words};
-use crate::output::Charset;
-use crate::output::text::{BOLD, GREEN, Text, WIDTH, plural, width};
+use crate::charset::Charset;
+use crate::text::{BOLD, GREEN, Text, WIDTH, plural, width};
 
 /// The field inside the axes has about this many characters: a whole number between two ticks, so
 /// that equal steps look equal. With the numbers beside it a picture is about 72 columns wide.

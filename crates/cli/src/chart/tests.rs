@@ -1,6 +1,6 @@
 use super::*;
-use crate::output::Charset;
-use crate::output::document::{Block, Document, tests::example as document};
+use crate::charset::Charset;
+use crate::output::document::{Block, Document, html, tests::example as document};
 
 fn point(label: &str, x: f64, y: f64) -> Point {
     let series = label.split(' ').next().unwrap_or_default().to_owned();

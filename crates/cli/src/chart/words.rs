@@ -2,10 +2,10 @@
 
 use super::scale::Scale;
 use super::{Chart, Point, Which};
-use crate::output::plural;
+use crate::text::plural;
 
 /// The whole picture in one line.
-pub(super) fn summary(chart: &Chart) -> String {
+pub(crate) fn summary(chart: &Chart) -> String {
     let drawn = chart.drawn().count();
     if drawn == 0 {
         return "Nothing to draw.".to_owned();
@@ -42,8 +42,17 @@ pub(super) fn point(chart: &Chart, index: usize, x: &Scale, y: &Scale) -> String
     parts.join("; ")
 }
 
+/// Each point that is drawn, with its values on both axes and its state.
+pub(crate) fn numbers(chart: &Chart) -> impl Iterator<Item = (&Point, [String; 3])> {
+    let (x, y) = (chart.scale(Which::X, 5), chart.scale(Which::Y, 5));
+    chart.drawn().map(move |(index, point)| {
+        let (x, y) = (value(point, Which::X, &x), value(point, Which::Y, &y));
+        (point, [x, y, state(chart, index).to_owned()])
+    })
+}
+
 /// The value with its interval, if it has one.
-pub(super) fn value(point: &Point, which: Which, scale: &Scale) -> String {
+fn value(point: &Point, which: Which, scale: &Scale) -> String {
     let (value, interval) = point.on(which);
     match interval.filter(|(low, high)| low.is_finite() && high.is_finite()) {
         Some((low, high)) => {
@@ -54,7 +63,7 @@ pub(super) fn value(point: &Point, which: Which, scale: &Scale) -> String {
 }
 
 /// What became of a point.
-pub(super) fn state(chart: &Chart, index: usize) -> &'static str {
+fn state(chart: &Chart, index: usize) -> &'static str {
     let point = &chart.points[index];
     if point.chosen {
         "chosen"

@@ -35,30 +35,30 @@ impl Answer for HelpAnswer {
     }
 }
 
-pub(crate) fn run(args: &HelpArgs, printer: &Printer) -> Result<Exit, Failure> {
-    answer(&args.words).map(|answer| printer.answer(&answer))
+pub(crate) fn run(args: &HelpArgs, root: &Command, printer: &Printer) -> Result<Exit, Failure> {
+    answer(&args.words, root).map(|answer| printer.answer(&answer))
 }
 
-fn answer(words: &[String]) -> Result<HelpAnswer, Failure> {
+fn answer(words: &[String], root: &Command) -> Result<HelpAnswer, Failure> {
     let topic = words.join(" ");
     if let Some(page) = TOPICS.iter().find(|page| page.name == topic) {
         return Ok(HelpAnswer { topic, text: page.text.to_owned() });
     }
-    let mut root = help::command(Length::Long);
-    let mut found = Some(&mut root);
+    let mut dressed = help::command(root.clone(), Length::Long);
+    let mut found = Some(&mut dressed);
     for word in words {
         found = found.and_then(|command| command.find_subcommand_mut(word));
     }
     match found {
         Some(command) => Ok(HelpAnswer { topic, text: command.render_long_help().to_string() }),
-        None => Err(unknown(&topic)),
+        None => Err(unknown(&topic, root)),
     }
 }
 
-fn unknown(topic: &str) -> Failure {
+fn unknown(topic: &str, root: &Command) -> Failure {
     let failure = Failure::new(Exit::Usage, format!("there is no help about {topic:?}"));
     let mut names: Vec<String> = TOPICS.iter().map(|page| page.name.to_owned()).collect();
-    paths(&help::command(Length::Short), "", &mut names);
+    paths(&help::command(root.clone(), Length::Short), "", &mut names);
     let likeness = |name: &String| strsim::jaro_winkler(name, topic);
     let near = names.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
     match near.filter(|near| likeness(near) > 0.75) {
@@ -78,7 +78,13 @@ fn paths(command: &Command, before: &str, names: &mut Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::Cli;
     use crate::output::{answer_json, conforms};
+    use clap::CommandFactory as _;
+
+    fn asked(text: &str) -> Result<HelpAnswer, Failure> {
+        answer(&words(text), &Cli::command())
+    }
 
     fn words(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()
@@ -86,12 +92,12 @@ mod tests {
 
     #[test]
     fn commands_and_pages_are_found_and_others_are_guessed() {
-        assert!(answer(&words("plan serve")).unwrap().text.contains("Usage: flyball plan serve"));
-        assert!(answer(&[]).unwrap().text.contains("Usage: flyball"));
-        let units = answer(&words("units")).unwrap();
+        assert!(asked("plan serve").unwrap().text.contains("Usage: flyball plan serve"));
+        assert!(asked("").unwrap().text.contains("Usage: flyball"));
+        let units = asked("units").unwrap();
         assert!(units.text.starts_with("# Units"));
         conforms("help", &answer_json(&units));
-        let wrong = |text: &str| format!("{:?}", answer(&words(text)).unwrap_err());
+        let wrong = |text: &str| format!("{:?}", asked(text).unwrap_err());
         assert!(wrong("plan sreve").contains("plan serve"));
         assert!(wrong("unit").contains("flyball help units"));
         assert!(wrong("zzz").contains("lists the commands"));

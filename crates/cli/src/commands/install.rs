@@ -3,12 +3,10 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Command};
 
-use crate::args::Cli;
 use crate::help::{self, Length};
 use crate::output::{Exit, Failure, Printer};
-use clap::CommandFactory;
 
 /// Write completions of this command for a shell
 #[derive(Debug, Args)]
@@ -26,9 +24,9 @@ pub(crate) struct ManArgs {
     folder: PathBuf,
 }
 
-pub(crate) fn completions(args: &CompletionsArgs) -> Result<Exit, Failure> {
+pub(crate) fn completions(args: &CompletionsArgs, mut root: Command) -> Result<Exit, Failure> {
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "flyball", &mut text);
+    clap_complete::generate(args.shell, &mut root, "flyball", &mut text);
     match io::stdout().write_all(&text) {
         Ok(()) => Ok(Exit::Yes),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Yes),
@@ -37,9 +35,9 @@ pub(crate) fn completions(args: &CompletionsArgs) -> Result<Exit, Failure> {
     }
 }
 
-pub(crate) fn man(args: &ManArgs, printer: &Printer) -> Result<Exit, Failure> {
+pub(crate) fn man(args: &ManArgs, root: Command, printer: &Printer) -> Result<Exit, Failure> {
     let folder = args.folder.display().to_string();
-    clap_mangen::generate_to(help::command(Length::Long), &args.folder).map_err(|error| {
+    clap_mangen::generate_to(help::command(root, Length::Long), &args.folder).map_err(|error| {
         Failure::new(Exit::Usage, "the manual pages cannot be written")
             .at(&folder)
             .because(error.to_string())

@@ -1,4 +1,10 @@
 use super::*;
+use crate::args::Cli;
+use clap::CommandFactory as _;
+
+fn dressed(length: Length) -> Command {
+    command(Cli::command(), length)
+}
 
 fn walk(command: &Command, path: &str, each: &mut impl FnMut(&Command, &str)) {
     each(command, path);
@@ -23,7 +29,7 @@ fn words(line: &str) -> Vec<String> {
 
 #[test]
 fn every_command_has_two_examples_that_can_be_typed() {
-    walk(&command(Length::Long), "", &mut |_, path| {
+    walk(&dressed(Length::Long), "", &mut |_, path| {
         let examples = examples::of(path);
         assert_eq!(examples.len(), 2, "flyball {path}");
         for line in examples {
@@ -32,7 +38,7 @@ fn every_command_has_two_examples_that_can_be_typed() {
                 "{line}"
             );
             assert!(line.chars().count() <= 98, "{line}");
-            let matches = command(Length::Long).try_get_matches_from(words(line));
+            let matches = dressed(Length::Long).try_get_matches_from(words(line));
             let matches = matches.unwrap_or_else(|error| panic!("{line}: {error}"));
             assert_eq!(out_of_place(&matches), None, "{line}");
         }
@@ -42,7 +48,7 @@ fn every_command_has_two_examples_that_can_be_typed() {
 #[test]
 fn flags_of_the_cluster_are_shown_where_they_do_something_and_refused_elsewhere() {
     let help = |path: &[&str]| {
-        let mut root = command(Length::Long);
+        let mut root = dressed(Length::Long);
         let mut found = &mut root;
         for word in path {
             found = found.find_subcommand_mut(word).expect("a command");
@@ -55,7 +61,7 @@ fn flags_of_the_cluster_are_shown_where_they_do_something_and_refused_elsewhere(
         assert!(!help(path).contains("--kubeconfig"), "{path:?}");
     }
     let typed = |line: &str| {
-        let matches = command(Length::Long).try_get_matches_from(words(line)).expect("a line");
+        let matches = dressed(Length::Long).try_get_matches_from(words(line)).expect("a line");
         out_of_place(&matches)
     };
     assert_eq!(typed("flyball gpus --context a"), Some(("gpus".to_owned(), "context")));
@@ -67,7 +73,7 @@ fn flags_of_the_cluster_are_shown_where_they_do_something_and_refused_elsewhere(
 #[test]
 fn short_help_fits_on_a_screen() {
     // A terminal of 80 by 50.
-    walk(&command(Length::Short), "", &mut |one, path| {
+    walk(&dressed(Length::Short), "", &mut |one, path| {
         let help = one.clone().term_width(80).render_help().to_string();
         assert!(help.lines().count() <= 50, "flyball {path} -h has {} lines", help.lines().count());
     });
@@ -77,7 +83,7 @@ fn short_help_fits_on_a_screen() {
 fn every_help_at_three_widths() {
     for columns in [60, 80, 120] {
         let mut all = String::new();
-        walk(&command(Length::Short), "", &mut |one, path| {
+        walk(&dressed(Length::Short), "", &mut |one, path| {
             let help = one.clone().term_width(columns.min(100)).render_help().to_string();
             // Examples and usage are lines to paste, and stay whole.
             let (before, after) = help.split_once("\nUsage").expect("a usage");
@@ -94,7 +100,7 @@ fn every_help_at_three_widths() {
 
 #[test]
 fn what_a_short_help_leaves_out_exists() {
-    let root = command(Length::Long);
+    let root = dressed(Length::Long);
     for (name, flags) in RARE {
         let mut known = Vec::new();
         walk(root.find_subcommand(name).expect("a command"), name, &mut |one, _| {

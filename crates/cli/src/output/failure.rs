@@ -198,7 +198,7 @@ impl Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::text::WIDTH;
+    use crate::text::WIDTH;
 
     #[test]
     fn people_read_what_where_why_hint() {

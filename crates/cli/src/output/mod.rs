@@ -12,21 +12,19 @@
 //!
 //! Not here: what a command decides. Start reading at [`Printer::answer`].
 
-mod charset;
 pub(crate) mod document;
 mod exit;
 mod failure;
 mod progress;
 #[cfg(test)]
 mod schema;
-pub(crate) mod text;
 
-pub(crate) use charset::Charset;
+pub(crate) use crate::charset::Charset;
+pub(crate) use crate::text::{BOLD, RED, Text, age, duration, plural};
 pub(crate) use document::Document;
 pub(crate) use exit::Exit;
 pub(crate) use failure::{Failure, FailureCode};
 pub(crate) use progress::Progress;
-pub(crate) use text::{BOLD, RED, Text, age, duration, plural};
 
 use std::io::{self, Write};
 
@@ -34,6 +32,8 @@ use anstream::stream::{AsLockedWrite, RawStream};
 use anstream::{AutoStream, ColorChoice};
 use schemars::JsonSchema;
 use serde::Serialize;
+
+use crate::text;
 
 /// The version of the documents that all commands print.
 pub(crate) const API_VERSION: &str = "cli.flyball.dev/v1";

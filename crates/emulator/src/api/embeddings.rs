@@ -1,7 +1,7 @@
 //! Vectors instead of words.
 
-use super::ask;
 use super::errors::Problem;
+use super::fields;
 use super::{Answer, Usage};
 use crate::prompt::Reader;
 use crate::words;
@@ -28,7 +28,7 @@ pub(crate) struct EmbeddingOptions {
 
 impl EmbeddingOptions {
     pub(super) fn read(value: &Value) -> Result<Self, Problem> {
-        let dimensions = ask::number(value, "dimensions")?.unwrap_or(DIMENSIONS);
+        let dimensions = fields::number(value, "dimensions")?.unwrap_or(DIMENSIONS);
         if !(1..=MOST_DIMENSIONS).contains(&dimensions) {
             let message = format!("dimensions must lie between 1 and {MOST_DIMENSIONS}");
             return Err(Problem::field("dimensions", message));
@@ -41,7 +41,7 @@ impl EmbeddingOptions {
 pub(super) fn inputs(value: &Value, block_tokens: u32) -> Result<Vec<Input>, Problem> {
     let one = |value: &Value| {
         let mut reader = Reader::new(block_tokens, "");
-        ask::push(value, &mut reader);
+        fields::push(value, &mut reader);
         reader.finish().hash
     };
     match value {

@@ -1,6 +1,6 @@
 //! The forms of requests and answers: OpenAI's and Anthropic's.
 //!
-//! [`ask`] reads a body into an [`Asked`], whatever its form. [`chat`], [`responses`] and
+//! [`ask`] reads a body into an [`Asked`], whatever its form, with what `fields` hold. [`chat`], [`responses`] and
 //! [`messages`] write answers, whole or token by token; [`embeddings`] writes vectors; [`errors`]
 //! writes what went wrong in the form that the path's clients expect.
 //!
@@ -10,6 +10,7 @@ pub(crate) mod ask;
 mod chat;
 pub(crate) mod embeddings;
 pub(crate) mod errors;
+mod fields;
 mod messages;
 mod responses;
 

@@ -1,37 +1,36 @@
-//! Takes connections, holds their limits, and reads requests.
+//! Takes connections and holds their limits. What a request gets for an answer is for others to say.
 //!
-//! Each thread has a listener, connections and a pool of its own; the kernel spreads new connections
-//! over them. `io` is the clock of a connection, `reader` that of a stream of HTTP/2, `tls` encryption,
-//! `request` what happens to one request, `turn` its wait for a turn, `held` what a stream hears meanwhile.
+//! Each thread has a listener and connections of its own; the kernel spreads new connections over
+//! them. `door` says who may come in, `io` is the clock of a connection, `reader` that of a stream of
+//! HTTP/2, `tls` encryption.
 
-mod held;
+mod door;
 mod io;
 mod reader;
-mod request;
 mod tls;
-mod turn;
 
-pub(crate) use held::Held;
+pub(crate) use door::Door;
 pub(crate) use io::Busy;
 pub(crate) use reader::{PIECE_BYTES, Reader};
 pub(crate) use tls::acceptor;
 
-use crate::forward::Pool;
-use crate::mirror;
-use crate::serve::Shared;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use io::{ClientIo, Clock};
 use reader::Streams;
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 /// Headers of one request.
@@ -40,27 +39,17 @@ const HEADERS: usize = 64;
 /// How an HTTP/2 connection begins.
 const PREFACE: &[u8; 4] = b"PRI ";
 
-/// What one thread has of its own.
-#[derive(Debug)]
-pub(crate) struct Worker {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) pool: Pool,
-    /// Room for copies.
-    pub(crate) copies: Arc<Semaphore>,
-    numbers: AtomicU64,
-}
+/// Whoever answers requests. A handle: there is one for each request.
+pub(crate) trait Answers: Clone + Send + 'static {
+    /// The body of an answer.
+    type Body: Body<Data = Bytes, Error = std::io::Error> + Send + 'static;
 
-impl Worker {
-    pub(crate) fn new(shared: Arc<Shared>, seed: u64) -> Self {
-        let copies = Arc::new(Semaphore::new(mirror::COPIES));
-        Self { shared, pool: Pool::default(), copies, numbers: AtomicU64::new(seed) }
-    }
-
-    /// A number that no other request of this thread has, and hardly any other of all gateways.
-    pub(crate) fn next_number(&self) -> u64 {
-        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
-        xxhash_rust::xxh3::xxh3_64(&number.to_le_bytes())
-    }
+    /// Answers a request, whatever it is. Its connection is busy until the answer is gone.
+    fn answer(
+        self,
+        request: Request<Incoming>,
+        busy: Option<Busy>,
+    ) -> impl Future<Output = Result<Response<Self::Body>, Infallible>> + Send + 'static;
 }
 
 /// A listener that nobody else has.
@@ -88,11 +77,12 @@ fn bound(address: SocketAddr, shared: bool) -> std::io::Result<TcpListener> {
 
 /// Takes connections until told to stop, then what is still in the queue.
 pub(crate) async fn accept(
-    worker: Arc<Worker>,
+    door: Arc<Door>,
+    answers: impl Answers,
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
-    mut closing: watch::Receiver<bool>,
 ) {
+    let mut closing = door.closing();
     loop {
         let accepted = tokio::select! {
             biased;
@@ -100,19 +90,19 @@ pub(crate) async fn accept(
             _ = closing.wait_for(|closing| *closing) => break,
         };
         match accepted {
-            Ok((stream, _)) => take(&worker, stream, tls.clone()),
+            Ok((stream, _)) => take(&door, &answers, stream, tls.clone()),
             // Out of file descriptors, or a connection that died in the queue.
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
         }
     }
     while let Some(Ok((stream, _))) = futures::FutureExt::now_or_never(listener.accept()) {
-        take(&worker, stream, tls.clone());
+        take(&door, &answers, stream, tls.clone());
     }
 }
 
-fn take(worker: &Arc<Worker>, stream: TcpStream, tls: Option<TlsAcceptor>) {
-    let Some(open) = worker.shared.connection() else { return };
-    let worker = Arc::clone(worker);
+fn take(door: &Arc<Door>, answers: &impl Answers, stream: TcpStream, tls: Option<TlsAcceptor>) {
+    let Some(open) = door.connection() else { return };
+    let (door, answers) = (Arc::clone(door), answers.clone());
     tokio::spawn(async move {
         let _open = open;
         if stream.set_nodelay(true).is_err() {
@@ -120,44 +110,44 @@ fn take(worker: &Arc<Worker>, stream: TcpStream, tls: Option<TlsAcceptor>) {
         }
         // In boxes, so that a plain connection does not carry the room of an encrypted one.
         match tls {
-            None => plain(worker, stream).await,
-            Some(tls) => Box::pin(encrypted(worker, stream, tls)).await,
+            None => plain(&door, answers, stream).await,
+            Some(tls) => Box::pin(encrypted(&door, answers, stream, tls)).await,
         }
     });
 }
 
-async fn plain(worker: Arc<Worker>, stream: TcpStream) {
-    let timeouts = worker.shared.live().timeouts;
+async fn plain(door: &Door, answers: impl Answers, stream: TcpStream) {
+    let (_, timeouts) = door.bounds();
     let mut start = [0; PREFACE.len()];
     let within = Duration::from_millis(timeouts.keep_alive_ms);
     let Ok(Ok(_)) = tokio::time::timeout(within, stream.peek(&mut start)).await else { return };
     if start == *PREFACE {
-        Box::pin(http2(worker, stream)).await;
+        Box::pin(http2(door, answers, stream)).await;
     } else {
-        Box::pin(http1(worker, stream)).await;
+        Box::pin(http1(door, answers, stream)).await;
     }
 }
 
-async fn encrypted(worker: Arc<Worker>, stream: TcpStream, tls: TlsAcceptor) {
-    let timeouts = worker.shared.live().timeouts;
+async fn encrypted(door: &Door, answers: impl Answers, stream: TcpStream, tls: TlsAcceptor) {
+    let (_, timeouts) = door.bounds();
     let within = Duration::from_millis(timeouts.head_ms);
     let Ok(Ok(stream)) = tokio::time::timeout(within, tls.accept(stream)).await else { return };
     let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     if is_http2 {
-        Box::pin(http2(worker, stream)).await;
+        Box::pin(http2(door, answers, stream)).await;
     } else {
-        Box::pin(http1(worker, stream)).await;
+        Box::pin(http1(door, answers, stream)).await;
     }
 }
 
-async fn http1<S: AsyncRead + AsyncWrite + Unpin>(worker: Arc<Worker>, stream: S) {
-    let (limits, timeouts) = worker.shared.bounds();
+async fn http1(door: &Door, answers: impl Answers, stream: impl AsyncRead + AsyncWrite + Unpin) {
+    let (limits, timeouts) = door.bounds();
     let clock = Arc::new(Clock::new());
     let io = TokioIo::new(ClientIo::new(stream, Arc::clone(&clock), &timeouts));
-    let closing = worker.shared.closing();
+    let closing = door.closing();
     let service = service_fn(move |request| {
         let busy = Busy::begin(&clock);
-        request::answer(Arc::clone(&worker), request, Some(busy))
+        answers.clone().answer(request, Some(busy))
     });
     let connection = http1::Builder::new()
         .max_headers(HEADERS)
@@ -167,14 +157,18 @@ async fn http1<S: AsyncRead + AsyncWrite + Unpin>(worker: Arc<Worker>, stream: S
     until_closing(connection, http1::Connection::graceful_shutdown, closing).await;
 }
 
-async fn http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(worker: Arc<Worker>, stream: S) {
-    let (limits, timeouts) = worker.shared.bounds();
+async fn http2(
+    door: &Door,
+    answers: impl Answers,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+) {
+    let (limits, timeouts) = door.bounds();
     let clock = Arc::new(Clock::new());
     // Many streams share it: pings find out whether anybody is there, not silence.
     clock.stay_busy();
     let io = TokioIo::new(ClientIo::new(stream, clock, &timeouts));
-    let closing = worker.shared.closing();
-    let service = service_fn(move |request| request::answer(Arc::clone(&worker), request, None));
+    let closing = door.closing();
+    let service = service_fn(move |request| answers.clone().answer(request, None));
     let streams = Streams { idle: Duration::from_millis(timeouts.client_idle_ms) };
     let connection = http2::Builder::new(streams)
         .timer(TokioTimer::new())

@@ -111,7 +111,7 @@ async fn watched(work: impl Future<Output = ()>, idle: Duration) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answer::Payload;
+    use crate::request::Payload;
     use bytes::Bytes;
     use http::{Request, Response};
     use http_body_util::{BodyExt as _, Empty};
@@ -128,7 +128,7 @@ mod tests {
     async fn answer(window: u32, bytes: usize) -> Response<Incoming> {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let service = service_fn(move |_: Request<Incoming>| async move {
-            let payload = Payload::whole(vec![b'x'; bytes]);
+            let payload = Payload::whole(Bytes::from(vec![b'x'; bytes]));
             let reader = Reader::current().expect("a stream has one");
             Ok::<_, Infallible>(Response::new(payload.for_reader(reader)))
         });

@@ -1,6 +1,8 @@
 //! The state of a queue: what callers feel, and what scaling goes by.
 
+use crate::fleet::{EngineNow, Engines};
 use serde::Serialize;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -65,6 +67,28 @@ pub struct AdmittedDemand {
     pub missed_first_token: u64,
     /// Those that missed the objective between tokens, on the mean of the answer.
     pub missed_between_tokens: u64,
+}
+
+/// One model: its engines and its queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModelNow {
+    /// The name that clients say.
+    pub name: Arc<str>,
+    /// Its engines.
+    pub engines: Vec<EngineNow>,
+    /// Who waits for it.
+    pub queue: AdmittedDemand,
+    /// Why its engines cannot be looked for, and what to do, if they cannot.
+    pub trouble: Option<String>,
+}
+
+impl ModelNow {
+    /// Its engines by state.
+    pub fn by_state(&self) -> Engines {
+        let mut engines = Engines::default();
+        self.engines.iter().for_each(|engine| engines.add(engine.state));
+        engines
+    }
 }
 
 /// Sums of one queue.

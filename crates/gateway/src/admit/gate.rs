@@ -2,23 +2,17 @@
 
 use super::demand::{AdmittedDemand, Sums, millis};
 use super::judge::Judge;
-use super::line::{Line, Shard, Told, Waiter};
+use super::line::{Line, Told};
 use super::prompt::{Prompt, Scale, Took};
-use super::turn::{InLine, Turn};
 use crate::answer::Problem;
 use crate::fleet::FleetEndpoint;
 use crate::invariants::{GatewayInvariant, give_back};
 use arc_swap::ArcSwap;
 use flyball_core::units::Tokens;
-use flyball_routing::fair::{Class, Cost, QueuedRequest};
+use flyball_routing::fair::{Cost, QueuedRequest};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
-
-/// Part of the longest wait that a guess may reach, in tenths. A guess is off by a tenth or two, and
-/// to be turned away late is worse than at once.
-const GUESS_TENTHS: u32 = 8;
 
 /// Tokens of an answer before any came.
 const FIRST_OUTPUT: u64 = 256;
@@ -28,45 +22,17 @@ const FIRST_OUTPUT: u64 = 256;
 pub(crate) struct Gate {
     line: Mutex<Line>,
     /// As many as stand in line; read without the lock.
-    waiting: AtomicUsize,
+    pub(super) waiting: AtomicUsize,
     /// Turns that were granted and have not begun at an engine.
-    granted: AtomicUsize,
-    endpoints: ArcSwap<Vec<Arc<FleetEndpoint>>>,
-    sums: Sums,
+    pub(super) granted: AtomicUsize,
+    pub(super) endpoints: ArcSwap<Vec<Arc<FleetEndpoint>>>,
+    pub(super) sums: Sums,
     /// Who felt too much.
     pub(crate) judge: Judge,
     /// Mean tokens of answers of late.
-    usual_output: AtomicU64,
+    pub(super) usual_output: AtomicU64,
     /// How many tokens prompts have.
     pub(crate) scale: Scale,
-}
-
-/// A request at the gate.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ask {
-    pub(crate) caller: u64,
-    pub(crate) weight: u32,
-    pub(crate) class: Class,
-    pub(crate) prompt: Prompt,
-    /// The most that it may write, if it says so.
-    pub(crate) most_output: Option<u64>,
-    /// The longest wait for a turn.
-    pub(crate) wait: Duration,
-    /// The longest wait for a model that is woken; `None` if nobody can wake it.
-    pub(crate) hold: Option<Duration>,
-    /// Before it is called again.
-    pub(crate) again: Duration,
-    /// How many may wait.
-    pub(crate) most_waiting: usize,
-}
-
-/// What became of a request at the gate.
-#[derive(Debug)]
-pub(crate) enum Entered {
-    /// It may go on.
-    Now(Turn),
-    /// It stands in line.
-    Waits(InLine),
 }
 
 impl Gate {
@@ -81,63 +47,6 @@ impl Gate {
             usual_output: AtomicU64::new(FIRST_OUTPUT),
             scale: Scale::default(),
         }
-    }
-
-    /// Asks for a turn. The second is whether the model is to be called.
-    pub(crate) fn enter(self: &Arc<Self>, ask: &Ask) -> Result<(Entered, bool), Problem> {
-        let now = Instant::now();
-        self.sums.arrive(ask.prompt.tokens);
-        let endpoints = self.endpoints.load();
-        let mut line = self.lock();
-        line.fade(now);
-        line.uncached.arrive(&ask.prompt);
-        let asked = self.asked(ask, line.shares.read(ask.caller));
-        line.shares.wants(asked.caller, asked.weight, asked.cost);
-        let is_up = endpoints.iter().any(|endpoint| endpoint.is_open());
-        if is_up && line.queue.is_empty() {
-            let shard = line.shard(asked.caller, &endpoints);
-            let granted = self.granted.load(Relaxed);
-            // In a caller's own engines the grants of others are not counted: one too many at most.
-            let spoken_for = if shard == Shard::All { granted } else { 0 };
-            if line.rooms(&endpoints, shard, spoken_for + 1, now) > spoken_for {
-                drop(line);
-                return Ok((Entered::Now(self.grant(asked, ask.prompt, shard)), false));
-            }
-        }
-        let refused = self.refusal(&line, ask, &asked, is_up, now);
-        if let Some(problem) = refused {
-            drop(line);
-            self.sums.shed();
-            return Err(problem);
-        }
-        let (told, hears) = oneshot::channel();
-        let wait = if is_up { ask.wait } else { ask.hold.unwrap_or(ask.wait) };
-        let waiter = Waiter {
-            told,
-            since: now,
-            until: now + wait,
-            held: !is_up,
-            prompt_tokens: ask.prompt.tokens,
-        };
-        let ticket = line.queue.push(&asked, waiter);
-        self.waiting.store(line.queue.len(), Relaxed);
-        let call = !is_up && line.wake.wanted(now, ask.again);
-        if call {
-            self.sums.called();
-        }
-        let eta = if is_up { None } else { line.wake.eta(now) };
-        self.advance(&mut line, &endpoints, now);
-        drop(line);
-        let waits = InLine {
-            gate: Arc::clone(self),
-            asked,
-            prompt: ask.prompt,
-            ticket,
-            hears: Some(hears),
-            held: !is_up,
-            eta,
-        };
-        Ok((Entered::Waits(waits), call))
     }
 
     /// The model's engines are these now.
@@ -271,42 +180,8 @@ impl Gate {
         was_there
     }
 
-    fn grant(self: &Arc<Self>, asked: QueuedRequest, prompt: Prompt, shard: Shard) -> Turn {
-        self.granted.fetch_add(1, Relaxed);
-        Turn::new(Arc::clone(self), asked, prompt, shard)
-    }
-
-    fn asked(&self, ask: &Ask, read_per_thousand: u64) -> QueuedRequest {
-        let usual = self.usual_output.load(Relaxed);
-        let output = ask.most_output.map_or(usual, |most| most.min(usual.saturating_mul(2)));
-        let read = ask.prompt.tokens.saturating_mul(read_per_thousand) / 1_000;
-        let cost = Cost::of(Tokens::new(read), Tokens::new(output), Tokens::new(0), 0);
-        QueuedRequest { class: ask.class, caller: ask.caller, weight: ask.weight, cost }
-    }
-
-    fn refusal(
-        &self,
-        line: &Line,
-        ask: &Ask,
-        asked: &QueuedRequest,
-        is_up: bool,
-        now: Instant,
-    ) -> Option<Problem> {
-        let seconds = |time: Duration| time.as_secs().max(1);
-        if !is_up && ask.hold.is_none() {
-            return Some(Problem::NoEndpoint);
-        }
-        let wait = line.pace.time_of(line.queue.ahead(asked)).unwrap_or_default();
-        if line.queue.len() >= ask.most_waiting {
-            let eta = if is_up { wait } else { line.wake.eta(now).unwrap_or_default() };
-            return Some(Problem::QueueFull { retry_after_s: seconds(eta) });
-        }
-        (is_up && wait > ask.wait * GUESS_TENTHS / 10)
-            .then(|| Problem::Overloaded { retry_after_s: seconds(wait.saturating_sub(ask.wait)) })
-    }
-
     /// Lets go all that can.
-    fn advance(&self, line: &mut Line, endpoints: &[Arc<FleetEndpoint>], now: Instant) {
+    pub(super) fn advance(&self, line: &mut Line, endpoints: &[Arc<FleetEndpoint>], now: Instant) {
         if endpoints.iter().any(|endpoint| endpoint.is_open()) {
             line.wake.came(now);
         }
@@ -333,7 +208,7 @@ impl Gate {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Line> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Line> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

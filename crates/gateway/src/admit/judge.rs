@@ -6,7 +6,7 @@
 //! Copies, kept answers, and requests that were wrong say nothing about engines.
 
 use super::demand::AdmittedDemand;
-use crate::meter::{Finished, RequestOutcome};
+use crate::finished::{Finished, RequestOutcome};
 use crate::surface::Surface;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};

@@ -1,31 +1,33 @@
-//! Says whether there is room, and whose turn it is.
+//! Says whose turn it is. Whether there is room inside the gateway itself is said before, by `room`.
 //!
-//! 1. [`Place`] is room inside the gateway itself, and in the [`Share`] that a caller may have of it.
-//! 2. [`Gate`] is the one queue of a model. A request that finds an engine with room and nobody
+//! 1. [`Gate`] is the one queue of a model. A request that finds an engine with room and nobody
 //!    waiting passes without a stop; others stand in line until it is their [`Turn`], until they have
 //!    waited long enough, or until their client hangs up. Whoever would wait too long is told so at
 //!    once. If the model has no engine at all, requests are held while somebody wakes it.
-//! 3. [`Prompt`] is how long a prompt is and how much of it is work, before an engine has counted it.
-//! 4. [`Demand`] is the queue's state: what callers feel, and what scaling goes by; `judge` counts who
+//! 2. `Prompt` is how long a prompt is and how much of it is work, before an engine has counted it.
+//! 3. [`AdmittedDemand`] is the queue's state: what callers feel, and what scaling goes by; `judge` counts who
 //!    felt too much.
+//! 4. [`Served`] has all models, each with its engines and its queue.
 //!
 //! Who is next is decided by `flyball_routing::fair`, which is pure; here are locks, clocks and tasks.
 
 mod demand;
+mod enter;
 mod gate;
 mod judge;
 mod line;
 mod pace;
 mod prompt;
-mod room;
+mod served;
 #[cfg(test)]
 mod tests;
 mod turn;
 mod wake;
 
-pub use demand::AdmittedDemand;
-pub(crate) use gate::{Ask, Entered, Gate};
+pub use demand::{AdmittedDemand, ModelNow};
+pub(crate) use enter::{Ask, Entered};
+pub(crate) use gate::Gate;
 pub(crate) use judge::Objectives;
-pub(crate) use prompt::{BYTES_PER_TOKEN, Prompt};
-pub(crate) use room::{NoRoom, Place, Room, Share};
+pub(crate) use prompt::{BYTES_PER_TOKEN, Scale};
+pub(crate) use served::{Served, ServedModel};
 pub(crate) use turn::{InLine, Turn};

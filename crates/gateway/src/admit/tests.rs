@@ -1,4 +1,5 @@
-use super::gate::{Ask, Entered, Gate};
+use super::enter::{Ask, Entered};
+use super::gate::Gate;
 use super::prompt::Prompt;
 use crate::answer::Problem;
 use crate::fleet::{FleetEndpoint, Flight, FoundEngines};

@@ -6,7 +6,6 @@ use super::place::{DiscoveryPlace, InferencePoolPlace, ServicePlace};
 use super::pools::{self, Chosen};
 use super::slices::{self, SERVICE_NAME, Slice};
 use super::standing::Noted;
-use super::watch::Asked;
 use super::{DiscoveryProblem, DiscoveryStatus, Failing, FoundEngines};
 use flyball_engines::Engine;
 use futures::stream::{BoxStream, StreamExt as _};
@@ -33,6 +32,15 @@ const RECOVERED: Duration = Duration::from_secs(90);
 /// Up to so many names are told to the API server; a longer list would not fit into an address,
 /// and the filter here sees to the rest. 32 names of 63 bytes are 2 KB.
 const NAMES: usize = 32;
+
+/// Who looks at one kind of object in one namespace.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    /// Names of Services or pools.
+    pub(super) names: BTreeSet<String>,
+    /// The models that they are for.
+    pub(super) models: BTreeSet<String>,
+}
 
 /// What the watches tell.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use super::place::DiscoveryPlace;
 use super::settle::{ENGINES, settle};
-use super::sources::{self, Change};
+use super::sources::{self, Asked, Change};
 use super::world::World;
 use super::{DiscoveryProblem, DiscoveryStatus, Failing, FoundEngines, Listing};
 use crate::settings::ModelSettings;
@@ -99,15 +99,6 @@ fn misplaced(model: &ModelSettings, problem: &DiscoveryProblem) -> Failing {
     tracing::error!(model = model.name, error = %problem, "engine discovery is not possible for this model");
     let models = Arc::new(BTreeSet::from([model.name.clone()]));
     Failing { models, error: problem.to_string(), hint: "mend its place in the settings" }
-}
-
-/// Who looks at one kind of object in one namespace.
-#[derive(Debug, Default)]
-pub(super) struct Asked {
-    /// Names of Services or pools.
-    pub(super) names: BTreeSet<String>,
-    /// The models that they are for.
-    pub(super) models: BTreeSet<String>,
 }
 
 fn start<'a>(

@@ -9,6 +9,7 @@
 
 mod breaker;
 mod flight;
+mod now;
 mod pace;
 mod reading;
 #[cfg(test)]
@@ -16,11 +17,9 @@ mod tests;
 mod window;
 
 pub(crate) use flight::Flight;
+pub use now::{EngineNow, EngineState, Engines};
 
-use crate::admit::{Gate, Prompt};
 use crate::invariants::GatewayInvariant;
-use crate::meter::{EngineNow, EngineState};
-use crate::scan::Scanned;
 use breaker::Breaker;
 use flyball_engines::Engine;
 use flyball_routing::fair::Reported;
@@ -62,8 +61,6 @@ pub struct FleetModel {
     seen: Arc<Mutex<ObservedEndpoints>>,
     /// The mean prompt of late, in tokens.
     usual_prompt: Arc<AtomicU64>,
-    /// Where requests wait for a turn.
-    pub(crate) gate: Arc<Gate>,
     /// Requests that had a turn, where engines take turns.
     turns: Arc<AtomicU64>,
     /// How long answers take to begin.
@@ -209,13 +206,11 @@ impl Fleet {
                 || Arc::new(AtomicU64::new(FIRST_PROMPT)),
                 |before| Arc::clone(&before.usual_prompt),
             );
-            let gate =
-                before.map_or_else(|| Arc::new(Gate::new()), |before| Arc::clone(&before.gate));
             let turns = before.map_or_else(Arc::default, |before| Arc::clone(&before.turns));
             let pace = before.map(|before| Arc::clone(&before.pace)).unwrap_or_default();
             let label = name.as_str().into();
             let model =
-                FleetModel { name: label, endpoints, ring, seen, usual_prompt, gate, turns, pace };
+                FleetModel { name: label, endpoints, ring, seen, usual_prompt, turns, pace };
             (name.clone(), Arc::new(model))
         });
         let mut after = Self { models: models.collect(), gone: Vec::new() };
@@ -251,12 +246,6 @@ impl Fleet {
             Gone { model: Arc::clone(model), endpoint: Arc::downgrade(endpoint) }
         })
         .collect()
-    }
-
-    /// Tells every queue where its engines are. To be called once the fleet is in use: whoever is let
-    /// go by it looks for an engine there.
-    pub(crate) fn open(&self) {
-        self.models.values().for_each(|model| model.gate.list(model.endpoints.clone()));
     }
 
     /// The model of this name.
@@ -295,15 +284,14 @@ impl FleetModel {
         after
     }
 
-    /// A prompt that came, before an engine has counted it. Where engines are not chosen by what they
-    /// have cached, none is hoped to have any of it.
-    pub(crate) fn prompt_of(&self, scanned: &Scanned, policy: RoutingPolicy) -> Prompt {
+    /// Leading blocks of a prompt that an engine hopefully has cached. Where engines are not chosen by
+    /// what they have cached, none is hoped to have any of it.
+    pub(crate) fn known_blocks(&self, prefixes: &[u64], policy: RoutingPolicy) -> u32 {
         let forgot = |place: usize| self.endpoints[place].forgot();
-        let known = match policy {
-            RoutingPolicy::Prefix => self.seen().known_at(&scanned.prefixes, &self.ring, forgot),
+        match policy {
+            RoutingPolicy::Prefix => self.seen().known_at(prefixes, &self.ring, forgot),
             RoutingPolicy::LeastLoad | RoutingPolicy::RoundRobin => 0,
-        };
-        self.gate.scale.prompt(scanned, known)
+        }
     }
 
     /// The next turn.

@@ -3,7 +3,7 @@
 use super::connection::{Connection, Pool};
 use super::outgoing;
 use crate::fleet::FleetEndpoint;
-use crate::serve::Shared;
+use crate::shared::Shared;
 use crate::sse::Watcher;
 use crate::surface::Surface;
 use crate::wire::{self, Question, Wire};

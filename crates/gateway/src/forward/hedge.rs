@@ -7,56 +7,15 @@
 
 use super::attempt::{Began, Failed, Prepared, attempt};
 use super::trail::Trail;
+use super::worker::Worker;
 use super::{Waiting, flight, note};
-use crate::accept::Worker;
 use crate::admit::Turn;
 use crate::choose::{Chosen, RoutingQuery};
 use crate::fleet::{FleetModel, Flight};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
-
-/// What was done about slow and broken answers, by all threads.
-#[derive(Debug, Default)]
-pub(crate) struct Recovered {
-    pub(crate) budget: Budget,
-    /// Requests for which a second engine was asked.
-    pub(crate) hedges: AtomicU64,
-    /// Of those, whose answer came from the second one.
-    pub(crate) hedges_won: AtomicU64,
-    /// Times that another engine went on with what one had begun.
-    pub(crate) continued: AtomicU64,
-}
-
-/// The most that is saved up: two of the longest prompts, so that a quiet hour does not pay for a
-/// storm.
-const MOST_TOKENS: u64 = 256 << 10;
-
-/// Prompt tokens that may be sent a second time, by all threads. Begins with nothing, so that at no
-/// time more was spent than the share of what was sent.
-#[derive(Debug, Default)]
-pub(crate) struct Budget {
-    /// In thousandths of a token.
-    saved: AtomicU64,
-}
-
-impl Budget {
-    /// A prompt of so many tokens is sent; the share of it is saved.
-    pub(crate) fn earn(&self, tokens: u64, per_thousand: u32) {
-        let more = tokens.saturating_mul(u64::from(per_thousand));
-        let add = |saved: u64| Some(saved.saturating_add(more).min(MOST_TOKENS * 1_000));
-        if more > 0 {
-            let _ = self.saved.fetch_update(Relaxed, Relaxed, add);
-        }
-    }
-
-    /// Takes as much as a prompt of so many tokens costs, if it is there.
-    pub(crate) fn spend(&self, tokens: u64) -> bool {
-        let take = |saved: u64| saved.checked_sub(tokens.saturating_mul(1_000));
-        self.saved.fetch_update(Relaxed, Relaxed, take).is_ok()
-    }
-}
 
 /// What a race needs beside the two engines.
 pub(super) struct Race<'a> {
@@ -116,7 +75,7 @@ impl<'a> Race<'a> {
         let Some(second) = self.second(chosen) else {
             return Ended::alone(self.over(first, chosen, asked.await));
         };
-        self.worker.shared.recovered.hedges.fetch_add(1, Relaxed);
+        self.worker.tried.recovered.hedges.fetch_add(1, Relaxed);
         let other = self.runner(&second, Instant::now());
         let to = Arc::clone(&second.endpoint);
         // In a box, so that not every request carries the room of a second one.
@@ -163,7 +122,7 @@ impl<'a> Race<'a> {
     /// Another engine, paid for.
     fn second(&self, chosen: &Chosen) -> Option<Chosen> {
         let second = self.query.second(chosen, self.worker.shared.time())?;
-        self.worker.shared.recovered.budget.spend(self.query.prompt()).then_some(second)
+        self.worker.tried.recovered.budget.spend(self.query.prompt()).then_some(second)
     }
 
     /// One of them has begun or failed.
@@ -185,7 +144,7 @@ impl<'a> Race<'a> {
                 runner.waiting.failed(failed);
                 note(&chosen.endpoint, failed, self.worker);
                 if failed == Failed::Died {
-                    self.trail.died(&self.worker.shared, &chosen.endpoint, runner.since);
+                    self.trail.died(self.worker, &chosen.endpoint, runner.since);
                 }
                 Err(failed)
             }
@@ -200,41 +159,8 @@ impl<'a> Race<'a> {
     ) -> Ended {
         let won = second_answers && answer.is_ok();
         if won {
-            self.worker.shared.recovered.hedges_won.fetch_add(1, Relaxed);
+            self.worker.tried.recovered.hedges_won.fetch_add(1, Relaxed);
         }
         Ended { answer, second: Some(second), second_won: won }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn never_more_than_the_share_of_what_was_sent_goes_twice(
-            prompts in prop::collection::vec((1_u64..200_000, any::<bool>()), 1..200),
-            per_thousand in 0_u32..1_001,
-        ) {
-            let budget = Budget::default();
-            let (mut sent, mut again) = (0, 0);
-            for (tokens, slow) in prompts {
-                sent += tokens;
-                budget.earn(tokens, per_thousand);
-                if slow && budget.spend(tokens) {
-                    again += tokens;
-                }
-                prop_assert!(again * 1_000 <= sent * u64::from(per_thousand));
-            }
-        }
-    }
-
-    #[test]
-    fn a_quiet_hour_saves_only_so_much() {
-        let budget = Budget::default();
-        (0..100).for_each(|_| budget.earn(1_000_000, 1_000));
-        assert!(budget.spend(MOST_TOKENS));
-        assert!(!budget.spend(1));
     }
 }

@@ -1,9 +1,9 @@
 //! Sends a request on and brings its answer back.
 //!
 //! A try that fails before the first byte has reached the client is made again elsewhere, unseen:
-//! `attempt` is one try, `hedge` asks a second engine where the first is slow, `relay` is what follows
+//! `attempt` is one try, `hedge` asks a second engine where the first is slow (`recovered` says how often), `relay` is what follows
 //! when one has begun, `continued` goes on elsewhere with what broke off. `connection` keeps connections to
-//! engines and cuts them when a client hangs up. `outgoing` is the request as the engine gets it. `trail` and
+//! engines and cuts them when a client hangs up, `worker` has those of one thread. `outgoing` is the request as the engine gets it. `trail` and
 //! `suspects` see to it that a prompt which kills engines kills two and not all.
 
 mod attempt;
@@ -12,46 +12,36 @@ mod continued;
 mod hedge;
 mod outgoing;
 mod record;
+mod recovered;
 mod relay;
 mod suspects;
 mod trail;
+mod worker;
 
-pub(crate) use connection::Pool;
-pub(crate) use hedge::Recovered;
 pub(crate) use record::Record;
+pub use recovered::Recoveries;
 pub(crate) use relay::Relay;
-pub(crate) use suspects::{Key, Suspects};
+pub(crate) use suspects::Key;
+pub use suspects::Suspected;
 pub(crate) use trail::Trail;
+pub(crate) use worker::{Tried, Worker};
 
-use crate::accept::Worker;
-use crate::answer::{Payload, Problem};
+use crate::aim::Job;
+use crate::answer::Problem;
 use crate::choose::{Chosen, RoutingQuery};
-use crate::fleet::{FleetEndpoint, FleetModel, Flight};
-use crate::kept;
+use crate::fleet::{FleetEndpoint, Flight};
 use crate::names::REQUEST_ID;
-use crate::scan::Scanned;
 use crate::settings::Recovery;
 use crate::surface::Surface;
 use attempt::{Began, Failed, Prepared};
-use bytes::Bytes;
 use continued::Kept;
 use hedge::{Ended, Race};
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http::{HeaderValue, Response, StatusCode};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Tries after the first. A third engine rarely knows more than the second.
 const RETRIES: u32 = 2;
-
-/// A request that was admitted.
-pub(crate) struct Job {
-    pub(crate) headers: HeaderMap,
-    pub(crate) scanned: Scanned,
-    pub(crate) pieces: Arc<[Bytes]>,
-    pub(crate) model: Arc<FleetModel>,
-    /// By what its answer is kept, if it is.
-    pub(crate) kept: Option<kept::Key>,
-}
 
 /// Gets an answer, from the best engine that gives one. The record is kept by the answer's body;
 /// with a problem it is over.
@@ -59,27 +49,26 @@ pub(crate) async fn forward(
     worker: &Arc<Worker>,
     job: Job,
     mut record: Box<Record>,
-) -> Result<Response<Payload>, (Problem, Box<Record>)> {
+) -> Result<Response<Box<Relay>>, (Problem, Box<Record>)> {
     let (timeouts, recovery, policy) = {
         let live = worker.shared.live();
-        (live.timeouts, live.recovery, live.policy(&job.model.name))
+        (live.timeouts, live.recovery, live.policy(job.model.name()))
     };
-    let query = RoutingQuery::new(&job.model, policy, &job.scanned, worker.next_number());
-    worker.shared.recovered.budget.earn(query.prompt(), recovery.hedge_per_thousand);
+    let (engines, number) = (&*job.model.engines, worker.next_number());
+    let query = RoutingQuery::new(engines, &job.model.gate.scale, policy, &job.scanned, number);
+    worker.tried.recovered.budget.earn(query.prompt(), recovery.hedge_per_thousand);
     let traceparent = record.traceparent_onward();
     let trail = Arc::clone(record.trail.get_or_insert_default());
     let may_hedge = may_hedge(worker, &record, &trail, recovery);
-    let mut tried = Vec::new();
-    let mut retry = None;
-    let mut problem = Problem::NoEndpoint;
+    let (mut tried, mut retry, mut problem) = (Vec::new(), None, Problem::NoEndpoint);
     loop {
         let now = worker.shared.time();
         let Some(chosen) = query.choose(&tried, now, record.turn.as_ref()) else {
             return Err((problem, record));
         };
         if record.chosen.is_none() {
-            let (name, engine) = (&job.model.name, chosen.endpoint.key);
-            record.followed = worker.shared.shadows.arrived(name, &query.arrival(), engine);
+            let (name, engine) = (job.model.name(), chosen.endpoint.key);
+            record.followed = worker.tried.shadows.arrived(name, &query.arrival(), engine);
         }
         trail.goes_on();
         record.chosen = record.chosen.or_else(|| Some(record.age_at(now.at)));
@@ -97,7 +86,7 @@ pub(crate) async fn forward(
         };
         let race = Race {
             worker,
-            model: &job.model,
+            model: engines,
             query: &query,
             prepared: &prepared,
             stream: job.scanned.stream,
@@ -124,11 +113,11 @@ pub(crate) async fn forward(
             Err(failed) => failed,
         };
         record.tried(&chosen.endpoint, now.at, failed.name());
-        problem = trail.refusal(&worker.shared).unwrap_or_else(|| problem_of(failed));
-        retry = retry.or_else(|| worker.shared.retry());
+        problem = trail.refusal(worker).unwrap_or_else(|| problem_of(failed));
+        retry = retry.or_else(|| worker.retry());
         // A copy must not take a retry from a client.
         let is_last = record.mirrored || record.retries >= retries_after(failed);
-        if is_last || retry.is_none() || !trail.may_go_on(&worker.shared) {
+        if is_last || retry.is_none() || !trail.may_go_on(worker) {
             return Err((problem, record));
         }
         record.retries += 1;
@@ -142,7 +131,7 @@ fn may_hedge(worker: &Worker, record: &Record, trail: &Trail, recovery: Recovery
     recovery.hedge_per_thousand > 0
         && record.surface != Surface::Embeddings
         && !record.mirrored
-        && !trail.is_suspect(&worker.shared)
+        && !trail.is_suspect(worker)
 }
 
 const fn problem_of(failed: Failed) -> Problem {
@@ -169,7 +158,7 @@ fn answer(
     mut record: Box<Record>,
     idle: Duration,
     kept: Option<Kept>,
-) -> Response<Payload> {
+) -> Response<Box<Relay>> {
     let Began { mut head, stream } = began;
     outgoing::clean(&mut head.headers);
     if let Some(keep) = &mut record.keep {
@@ -185,7 +174,7 @@ fn answer(
         place.let_go();
     }
     let relay = Relay::new(Arc::clone(worker), stream, flight, record, idle, kept);
-    Response::from_parts(head, Payload::relay(relay))
+    Response::from_parts(head, Box::new(relay))
 }
 
 /// What is kept of a request in case its stream breaks off. Bodies that are kept count as held; if

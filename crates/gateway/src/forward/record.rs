@@ -1,16 +1,18 @@
 //! What is known of a request so far, handed to the meter once, however it ends.
 
-use super::{Job, Trail};
+use super::Trail;
 use crate::accept::Reader;
-use crate::admit::{Place, Turn};
+use crate::admit::Turn;
+use crate::aim::Job;
 use crate::answer::Problem;
 use crate::choose::Chosen;
+use crate::finished::{Finished, RequestOutcome, Try};
 use crate::fleet::{FleetEndpoint, FleetModel};
 use crate::identify::Caller;
 use crate::kept::Gather;
-use crate::meter::{Finished, RequestOutcome, Try};
-use crate::serve::Shared;
+use crate::room::Place;
 use crate::shadow::Followed;
+use crate::shared::Shared;
 use crate::sse::{Finish, Usage};
 use crate::surface::Surface;
 use http::HeaderValue;
@@ -142,7 +144,7 @@ impl Record {
     /// that is when the answer ends.
     pub(crate) fn remember(&mut self, job: &Job) {
         if self.endpoint.as_ref().is_some_and(|endpoint| endpoint.forgot().is_some()) {
-            self.used = Some((Arc::clone(&job.model), job.scanned.prefixes.clone()));
+            self.used = Some((Arc::clone(&job.model.engines), job.scanned.prefixes.clone()));
         }
     }
 
@@ -166,7 +168,7 @@ impl Record {
     /// Its answer begins. What policies that only watch learn from is streams at the first try.
     pub(crate) fn begin_in_shadow(&self) {
         if self.stream && self.status == 200 && self.retries == 0 {
-            self.followed.iter().for_each(|followed| self.shared.shadows.first(followed));
+            self.followed.iter().for_each(Followed::first);
         }
     }
 
@@ -191,7 +193,7 @@ impl Record {
         }
         if let Some(followed) = self.followed.take() {
             let whole = self.stream && outcome == RequestOutcome::Answered && self.usage.output > 0;
-            self.shared.shadows.end(&followed, whole.then_some(self.usage.output));
+            followed.end(whole.then_some(self.usage.output));
         }
         if let (Some((model, prefixes)), Some(endpoint)) = (self.used.take(), &self.endpoint) {
             model.used(&prefixes, endpoint, self.shared.now());

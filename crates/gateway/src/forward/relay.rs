@@ -10,10 +10,10 @@ use super::attempt::Stream;
 use super::connection::Connection;
 use super::continued::{Joined, Kept};
 use super::record::Record;
-use crate::accept::Worker;
+use super::worker::Worker;
 use crate::answer::{Dialect, Problem};
+use crate::finished::RequestOutcome;
 use crate::fleet::Flight;
-use crate::meter::RequestOutcome;
 use crate::sse::{Usage, Watcher, finish_of, usage_of};
 use bytes::{Bytes, BytesMut};
 use http_body::{Body as _, SizeHint};
@@ -270,7 +270,7 @@ impl Relay {
         }
         let erred = self.watcher.as_ref().is_some_and(|watcher| watcher.seen().error);
         if let Some(trail) = self.record.trail.as_ref().filter(|_| !erred) {
-            trail.answered(&self.worker.shared);
+            trail.answered(&self.worker);
         }
         self.account();
         self.keep(erred);
@@ -281,14 +281,14 @@ impl Relay {
     fn keep(&mut self, erred: bool) {
         let Some(keep) = self.record.keep.take() else { return };
         if !erred && self.record.continued == 0 {
-            keep.keep();
+            keep.keep(self.worker.shared.now());
         }
     }
 
     /// The engine is gone in the middle of its answer.
     fn end_early(&mut self) -> io::Result<()> {
         if let (Some(trail), Some(flight)) = (&self.record.trail, &self.flight) {
-            trail.died(&self.worker.shared, flight.endpoint(), flight.began());
+            trail.died(&self.worker, flight.endpoint(), flight.began());
         }
         self.give_up(&Problem::BrokenStream)
     }
@@ -307,7 +307,7 @@ impl Relay {
     /// The answer cannot be finished: an event says so in a stream, and a cut connection otherwise.
     fn fail(&mut self, problem: &Problem) -> io::Result<()> {
         let trail = self.record.trail.as_ref();
-        let refusal = trail.and_then(|trail| trail.refusal(&self.worker.shared));
+        let refusal = trail.and_then(|trail| trail.refusal(&self.worker));
         if refusal.is_some() {
             // What the engine said would be tried again.
             self.failure = None;

@@ -10,7 +10,6 @@
 //! remembers for itself (`docs/decisions/0038`).
 
 use crate::fleet::Millis;
-use crate::meter::Suspected;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -43,6 +42,15 @@ pub(crate) struct Key {
     pub(crate) caller: u64,
     /// A hash of the prompt, with its model and its salt.
     pub(crate) prompt: u64,
+}
+
+/// How many prompts that engines died over are remembered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Suspected {
+    /// An engine died over them, and they may be tried again.
+    pub suspected: usize,
+    /// They are not sent any more.
+    pub refused: usize,
 }
 
 /// An engine died with a request under way.

@@ -1,10 +1,10 @@
 //! What became of the engines that one request was sent to.
 
 use super::suspects::{Death, Key, MOST_DEATHS};
+use super::worker::Worker;
 use crate::answer::Problem;
 use crate::fleet::FleetEndpoint;
 use crate::invariants::GatewayInvariant;
-use crate::serve::Shared;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Instant;
 
@@ -24,15 +24,15 @@ impl Trail {
     }
 
     /// An engine that got the request at this time died with it. One that was told to go dies of that.
-    pub(super) fn died(&self, shared: &Shared, endpoint: &FleetEndpoint, sent: Instant) {
+    pub(super) fn died(&self, worker: &Worker, endpoint: &FleetEndpoint, sent: Instant) {
         if endpoint.is_leaving() {
             return;
         }
         self.deaths.fetch_add(1, Relaxed);
         let Some(key) = self.key else { return };
-        let (sent, now) = (shared.millis(sent), shared.now());
+        let (sent, now) = (worker.shared.millis(sent), worker.shared.now());
         let death = Death { engine: endpoint.key, request: self.request, sent, now };
-        if shared.suspects.died(key, death) {
+        if worker.tried.suspects.died(key, death) {
             let engine = &*endpoint.name;
             tracing::warn!(
                 engine,
@@ -43,8 +43,8 @@ impl Trail {
 
     /// Whether another engine may get the request: not the third after two have died, and none if the
     /// prompt is refused.
-    pub(super) fn may_go_on(&self, shared: &Shared) -> bool {
-        self.deaths.load(Relaxed) < MOST_DEATHS && self.refusal(shared).is_none()
+    pub(super) fn may_go_on(&self, worker: &Worker) -> bool {
+        self.deaths.load(Relaxed) < MOST_DEATHS && self.refusal(worker).is_none()
     }
 
     /// An engine is about to get it.
@@ -53,20 +53,20 @@ impl Trail {
     }
 
     /// Whether engines died over its prompt before, and none has answered it since.
-    pub(super) fn is_suspect(&self, shared: &Shared) -> bool {
-        self.key.is_some_and(|key| shared.suspects.suspects(key))
+    pub(super) fn is_suspect(&self, worker: &Worker) -> bool {
+        self.key.is_some_and(|key| worker.tried.suspects.suspects(key))
     }
 
     /// An engine has answered.
-    pub(super) fn answered(&self, shared: &Shared) {
+    pub(super) fn answered(&self, worker: &Worker) {
         if let Some(key) = self.key {
-            shared.suspects.answered(key);
+            worker.tried.suspects.answered(key);
         }
     }
 
     /// Why its prompt is not sent to any engine; `None` if it is.
-    pub(crate) fn refusal(&self, shared: &Shared) -> Option<Problem> {
+    pub(crate) fn refusal(&self, worker: &Worker) -> Option<Problem> {
         let key = self.key?;
-        shared.suspects.refuses(key, shared.now()).then_some(Problem::KillsEngines)
+        worker.tried.suspects.refuses(key, worker.shared.now()).then_some(Problem::KillsEngines)
     }
 }

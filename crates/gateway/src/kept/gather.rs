@@ -1,7 +1,7 @@
 //! Collects an answer while it goes to its client.
 
-use super::{ANSWER_BYTES, Answer, Key};
-use crate::serve::Shared;
+use super::{ANSWER_BYTES, Answer, Kept, Key};
+use crate::fleet::Millis;
 use bytes::BytesMut;
 use http::{HeaderMap, StatusCode};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// An answer that is to be kept if it ends well. Dropped before, nothing is kept.
 pub(crate) struct Gather {
-    shared: Arc<Shared>,
+    kept: Arc<Kept>,
     key: Key,
     head: Option<(StatusCode, HeaderMap)>,
     /// Copied, because a piece keeps the whole buffer alive into which it was read.
@@ -19,8 +19,8 @@ pub(crate) struct Gather {
 }
 
 impl Gather {
-    pub(super) fn new(shared: Arc<Shared>, key: Key) -> Self {
-        Self { shared, key, head: None, body: BytesMut::new(), spilled: false }
+    pub(crate) fn new(kept: Arc<Kept>, key: Key) -> Self {
+        Self { kept, key, head: None, body: BytesMut::new(), spilled: false }
     }
 
     /// The answer's head, without what belongs to one request only.
@@ -33,7 +33,7 @@ impl Gather {
         if self.spilled || self.head.is_none() {
             return;
         }
-        let kept = &self.shared.kept;
+        let kept = &self.kept;
         let gathered = kept.gathered.fetch_add(piece.len(), Relaxed) + piece.len();
         self.body.extend_from_slice(piece);
         if self.body.len() > ANSWER_BYTES || gathered > kept.most_bytes.load(Relaxed) {
@@ -42,17 +42,17 @@ impl Gather {
         }
     }
 
-    /// The answer has ended well: it is kept.
-    pub(crate) fn keep(mut self) {
+    /// The answer has ended well at this time: it is kept.
+    pub(crate) fn keep(mut self, now: Millis) {
         let Some((status, headers)) = self.head.take().filter(|_| !self.spilled) else { return };
         // In a buffer of its own length, which is what is counted.
         let body = bytes::Bytes::copy_from_slice(&self.body);
-        self.shared.kept.put(self.key, Answer { status, headers, body }, self.shared.now());
+        self.kept.put(self.key, Answer { status, headers, body }, now);
     }
 
     fn let_go(&mut self) {
         let body = std::mem::take(&mut self.body);
-        self.shared.kept.gathered.fetch_sub(body.len(), Relaxed);
+        self.kept.gathered.fetch_sub(body.len(), Relaxed);
     }
 }
 

@@ -4,7 +4,7 @@
 //! one answer, the very same bytes. `key` says what is the same, `gather` collects an answer while it
 //! goes to its client, `store` keeps it within its bytes and its time.
 //!
-//! Start at [`look`].
+//! Start at [`Kept`].
 
 mod gather;
 mod key;
@@ -13,11 +13,7 @@ mod store;
 pub(crate) use gather::Gather;
 pub(crate) use key::{Key, may_be};
 
-use crate::answer::Payload;
 use crate::fleet::Millis;
-use crate::forward::{Job, Record};
-use crate::meter::RequestOutcome;
-use crate::serve::Shared;
 use crate::settings::ResponseCache;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
@@ -46,6 +42,17 @@ pub(crate) struct Answer {
     body: Bytes,
 }
 
+impl Answer {
+    /// It is given again.
+    pub(crate) fn response(&self) -> Response<Bytes> {
+        let mut response = Response::new(self.body.clone());
+        *response.status_mut() = self.status;
+        *response.headers_mut() = self.headers.clone();
+        response.headers_mut().insert("x-flyball-cache", HeaderValue::from_static("hit"));
+        response
+    }
+}
+
 impl Kept {
     pub(crate) fn new(settings: &ResponseCache) -> Self {
         let kept = Self {
@@ -70,7 +77,11 @@ impl Kept {
         self.store().bytes()
     }
 
-    fn find(&self, key: &Key, now: Millis) -> Option<Arc<Answer>> {
+    /// The kept answer to a request with these headers, unless that asks for a new one.
+    pub(crate) fn find(&self, key: &Key, headers: &HeaderMap, now: Millis) -> Option<Arc<Answer>> {
+        if key::says(headers, "no-cache") {
+            return None;
+        }
         self.store().find(key, now, self.ttl_ms.load(Relaxed))
     }
 
@@ -82,31 +93,4 @@ impl Kept {
     fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The kept answer to a request. If there is none and its answer may be kept, the record gathers it.
-pub(crate) fn look(
-    shared: &Arc<Shared>,
-    job: &Job,
-    record: &mut Record,
-) -> Option<Response<Payload>> {
-    let key = job.kept?;
-    let asked_anew = key::says(&job.headers, "no-cache");
-    let found = if asked_anew { None } else { shared.kept.find(&key, shared.now()) };
-    let Some(answer) = found else {
-        record.keep = Some(Gather::new(Arc::clone(shared), key));
-        return None;
-    };
-    let mut response = Response::new(Payload::whole(answer.body.clone()));
-    *response.status_mut() = answer.status;
-    *response.headers_mut() = answer.headers.clone();
-    response.headers_mut().insert("x-flyball-cache", HeaderValue::from_static("hit"));
-    record.cached = true;
-    record.status = answer.status.as_u16();
-    record.first = Some(record.age());
-    record.bytes_out = answer.body.len() as u64;
-    // No engine used a token.
-    record.estimated = false;
-    record.finish(RequestOutcome::Answered, None);
-    Some(response)
 }

@@ -2,7 +2,7 @@
 //! comes down.
 //!
 //! Nothing on a request's way waits for it. While the operator is away, the gateway goes on by what it
-//! said last (`orders`), tries again (`backoff`) and says so in its state; only drain marks lapse,
+//! said last (module `orders`), tries again (`backoff`) and says so in its state; only drain marks lapse,
 //! because a pod that was not deleted for so long should serve again. `connect` opens connections,
 //! `conversation` is one talk, `report` writes what goes up, `past` what went up lately.
 //!
@@ -12,14 +12,12 @@ mod backoff;
 mod connect;
 mod conversation;
 mod now;
-mod orders;
 mod past;
 mod report;
 #[cfg(test)]
 mod tests;
 
 pub use now::{Came, LinkNow};
-pub(crate) use orders::Ordered;
 
 use crate::audit::Audit;
 use crate::serve::RunningGateway;
@@ -130,7 +128,7 @@ impl OperatorLink {
             let began = Instant::now();
             let (came, ended) = self.converse().await;
             self.hush();
-            self.standing.tried(came, &ended);
+            self.standing.tried(came, ended.is_usual());
             if came == Came::Welcomed {
                 known = None;
                 // Whoever is sent away again and again comes less and less often.

@@ -1,6 +1,5 @@
 //! How the talk with the operator goes, for the page of metrics and the state.
 
-use super::conversation::Ended;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// How the talk with the operator goes. All zero where the settings name none.
@@ -72,14 +71,14 @@ impl Standing {
         }
     }
 
-    /// A try is over.
-    pub(super) fn tried(&self, came: Came, ended: &Ended) {
+    /// A try is over; whether it ended as talks usually do.
+    pub(super) fn tried(&self, came: Came, usual: bool) {
         // A talk that was welcomed was counted when it began.
         if came != Came::Welcomed {
             self.tries[came.index()].fetch_add(1, Relaxed);
         }
         // Whoever asks to come again is not away.
-        if !ended.is_usual() {
+        if !usual {
             self.here.store(false, Relaxed);
         }
     }

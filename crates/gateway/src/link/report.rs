@@ -1,7 +1,7 @@
 //! What goes up each second.
 
-use crate::admit::AdmittedDemand;
-use crate::meter::{EngineNow, EngineState, ModelNow};
+use crate::admit::{AdmittedDemand, ModelNow};
+use crate::fleet::{EngineNow, EngineState};
 use crate::serve::RunningGateway;
 use flyball_resources::stream::{
     self, EndpointLoad, EndpointState, MAX_ENDPOINTS, MAX_MODELS, ModelDemand,

@@ -8,7 +8,8 @@
 //! is cut and its control characters are escaped, so that no client writes lines or terminal codes
 //! into somebody's log (reliability.md T-23).
 
-use super::{Finish, Finished};
+use super::Finished;
+use crate::sse::Finish;
 use std::cell::Cell;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};

@@ -1,10 +1,11 @@
 //! What the meter has for the page of metrics.
 
 use super::series::{CLASSES, Model, OPERATIONS, Operation, TOKEN_TYPES};
-use super::{EngineState, Finish, Meter, MeterNow, ModelNow, RequestOutcome};
+use super::{EngineState, Meter, MeterNow, ModelNow, RequestOutcome};
 use crate::admit::AdmittedDemand;
 use crate::invariants::GatewayInvariant;
 use crate::link::Came;
+use crate::sse::Finish;
 use flyball_telemetry::metrics::{Metric, MetricsSource, Page, Sizes};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

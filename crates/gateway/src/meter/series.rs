@@ -6,8 +6,9 @@
 
 use super::histogram::{DURATION, FIRST, Histogram, PER_TOKEN, TOKENS, WAIT};
 use super::recent::Recent;
-use super::{Finish, Finished, RequestOutcome};
+use super::{Finished, RequestOutcome};
 use crate::settings::GatewaySettingsFile;
+use crate::sse::Finish;
 use crate::surface::Surface;
 use std::collections::BTreeMap;
 use std::sync::Arc;

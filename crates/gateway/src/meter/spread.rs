@@ -48,20 +48,6 @@ pub(super) fn filled(counts: &[u64; BUCKETS]) -> Vec<(u64, u64)> {
     with_ends.map(|(bucket, count)| (upper(bucket), *count)).collect()
 }
 
-/// The time below which this many of a thousand are, from buckets by rising upper ends; `None` of
-/// nothing. Within a bucket the truth is anywhere, so its upper end is said: at most a quarter too
-/// much, never too little.
-pub fn quantile(buckets: &[(u64, u64)], per_thousand: u64) -> Option<Duration> {
-    let all: u64 = buckets.iter().map(|(_, count)| count).sum();
-    let rank = (all * per_thousand).div_ceil(1_000).max(1);
-    let mut so_far = 0;
-    let found = buckets.iter().find(|(_, count)| {
-        so_far += count;
-        so_far >= rank
-    });
-    found.map(|(upper, _)| Duration::from_micros(*upper))
-}
-
 const fn bucket(micros: u64) -> usize {
     if micros <= 1 << LEAST_BITS {
         return 0;
@@ -91,6 +77,7 @@ const fn upper(bucket: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::quantile;
     use proptest::prelude::*;
 
     #[test]
@@ -101,11 +88,6 @@ mod tests {
             assert_eq!(bucket(upper(at) + 1), at + 1);
         }
         assert_eq!(bucket(u64::MAX), BUCKETS - 1);
-    }
-
-    #[test]
-    fn a_quantile_of_nothing_is_unknown() {
-        assert_eq!(quantile(&[], 500), None);
     }
 
     proptest! {

@@ -1,6 +1,8 @@
 use super::*;
 use crate::AdmittedDemand;
 use crate::settings::{Arm, Key, ModelSettings, Split};
+use crate::sse::{Finish, Usage};
+use crate::surface::Surface;
 use flyball_telemetry::metrics::{Metric, MetricPart, Metrics};
 use std::collections::BTreeSet;
 use std::io;

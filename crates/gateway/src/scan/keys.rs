@@ -1,6 +1,5 @@
 //! The guarded keys and what their values must be.
 
-use super::scanner::Sink;
 use super::{Marks, ScanError, Scanned, Steers};
 use serde::Deserialize;
 use serde::de::{self, Deserializer as _, IgnoredAny, MapAccess, Visitor};
@@ -82,14 +81,6 @@ impl Guarded {
             Self::PromptCacheKey => "prompt_cache_key",
             Self::Temperature => "temperature",
             Self::Seed => "seed",
-        }
-    }
-
-    /// Where its value goes.
-    pub(super) const fn sink(self) -> Sink {
-        match self {
-            Self::User | Self::PromptCacheKey | Self::Temperature | Self::Seed => Sink::Loose(self),
-            _ => Sink::Value(self),
         }
     }
 

@@ -179,7 +179,7 @@ impl Scanner {
         }
         let prompt_keys = self.surface.prompt_keys();
         let (bit, name, sink) = if let Some(key) = Guarded::named(name) {
-            (key as u32, key.name(), key.sink())
+            (key as u32, key.name(), sink_of(key))
         } else if let Some(part) = prompt_keys.iter().position(|key| key.as_bytes() == name) {
             self.shaped |= prompt_keys[part] == "tools";
             (16 + part as u32, prompt_keys[part], Sink::Prompt(part))
@@ -332,7 +332,7 @@ impl State {
 
 /// Where a value's bytes go.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Sink {
+enum Sink {
     Nothing,
     Value(Guarded),
     /// It may be of any kind and length, and what is beyond the limit is left out.
@@ -340,6 +340,16 @@ pub(super) enum Sink {
     /// Only whether it says anything.
     Steers(usize),
     Prompt(usize),
+}
+
+/// Where the value of a guarded key goes.
+const fn sink_of(key: Guarded) -> Sink {
+    match key {
+        Guarded::User | Guarded::PromptCacheKey | Guarded::Temperature | Guarded::Seed => {
+            Sink::Loose(key)
+        }
+        _ => Sink::Value(key),
+    }
 }
 
 /// The key that is being read.

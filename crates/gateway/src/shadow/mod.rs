@@ -69,6 +69,7 @@ struct Line {
 /// A request that is followed.
 #[derive(Debug)]
 pub(crate) struct Followed {
+    shadows: Arc<Shadows>,
     model: Arc<str>,
     number: u64,
 }
@@ -112,7 +113,7 @@ impl Shadows {
 
     /// A request was given to the engine with this key. `None` unless its model is scored.
     pub(crate) fn arrived(
-        &self,
+        self: &Arc<Self>,
         model: &Arc<str>,
         arrival: &ShadowArrival<'_>,
         engine: u64,
@@ -122,8 +123,8 @@ impl Shadows {
         if wanted.is_empty() || !wanted.contains_key(model) {
             return None;
         }
-        let followed =
-            Followed { model: Arc::clone(model), number: self.next.fetch_add(1, Relaxed) };
+        let (shadows, number) = (Arc::clone(self), self.next.fetch_add(1, Relaxed));
+        let followed = Followed { shadows, model: Arc::clone(model), number };
         let blocks = arrival.prefixes.len().min(MOST_BLOCKS);
         let what = What::Arrived {
             prefixes: arrival.prefixes[..blocks].into(),
@@ -133,23 +134,10 @@ impl Shadows {
             key: arrival.key,
             engine,
         };
-        self.send(&followed, what).then_some(followed)
+        followed.tell(what).then_some(followed)
     }
 
-    /// Its first token came.
-    pub(crate) fn first(&self, followed: &Followed) {
-        self.send(followed, What::First);
-    }
-
-    /// It is over, with so many tokens if it got all of its answer.
-    pub(crate) fn end(&self, followed: &Followed, output: Option<u64>) {
-        self.send(followed, What::End { output });
-    }
-
-    fn send(&self, followed: &Followed, what: What) -> bool {
-        let Followed { model, number } = followed;
-        let message =
-            Message { at: Instant::now(), model: Arc::clone(model), number: *number, what };
+    fn send(&self, message: Message) -> bool {
         let sent = self.queue.get().is_some_and(|queue| queue.try_send(message).is_ok());
         if !sent {
             self.known.dropped.fetch_add(1, Relaxed);
@@ -167,6 +155,24 @@ impl Shadows {
             Ok(_) => drop(self.queue.set(sender)),
             Err(error) => tracing::error!(%error, "cannot start the thread for shadow policies"),
         }
+    }
+}
+
+impl Followed {
+    /// Its first token came.
+    pub(crate) fn first(&self) {
+        self.tell(What::First);
+    }
+
+    /// It is over, with so many tokens if it got all of its answer.
+    pub(crate) fn end(&self, output: Option<u64>) {
+        self.tell(What::End { output });
+    }
+
+    fn tell(&self, what: What) -> bool {
+        let Self { shadows, model, number } = self;
+        let (at, model) = (Instant::now(), Arc::clone(model));
+        shadows.send(Message { at, model, number: *number, what })
     }
 }
 

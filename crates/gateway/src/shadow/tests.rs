@@ -74,11 +74,11 @@ fn live(desk: &mut Desk, fleet: &Fleet, began: Instant) {
 
 #[test]
 fn only_models_that_want_it_are_followed_and_no_more_than_a_few() {
-    let nobody = Shadows::new(&settings(&["m"], Set::Prefix, &[]));
+    let nobody = Arc::new(Shadows::new(&settings(&["m"], Set::Prefix, &[])));
     assert!(nobody.queue.get().is_none(), "no thread");
     assert!(nobody.arrived(&"m".into(), &arrival(&[1], 1), 5).is_none());
     let many = ["a", "b", "c", "d", "e"];
-    let some = Shadows::new(&settings(&many, Set::Prefix, &[Set::LeastLoad]));
+    let some = Arc::new(Shadows::new(&settings(&many, Set::Prefix, &[Set::LeastLoad])));
     assert!(some.arrived(&"d".into(), &arrival(&[1], 1), 5).is_some());
     assert!(some.arrived(&"e".into(), &arrival(&[1], 1), 5).is_none());
     some.follow(&settings(&many, Set::Prefix, &[]));
@@ -147,7 +147,7 @@ fn other_policies_are_another_trial_and_the_same_ones_are_not() {
 
 #[test]
 fn what_finds_the_queue_full_is_counted_and_nobody_waits() {
-    let shadows = Shadows::new(&settings(&["m"], Set::Prefix, &[]));
+    let shadows = Arc::new(Shadows::new(&settings(&["m"], Set::Prefix, &[])));
     let (sender, _receiver) = sync_channel(1);
     shadows.queue.set(sender).unwrap();
     let line = Line { live: RoutingPolicy::Prefix, others: vec![RoutingPolicy::LeastLoad] };

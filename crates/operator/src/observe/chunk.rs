@@ -1,7 +1,7 @@
 //! How many prompt tokens a step of an engine holds.
 
+use super::drain::kind_of;
 use super::facts::Workload;
-use crate::validate::kind_of;
 use flyball_engines::Engine;
 use flyball_perf::memory::serving::Budget;
 use flyball_perf::serving::capacity::{self, CapacityQuestion};

@@ -1,6 +1,7 @@
 //! What the API server said, as far as it matters, at one moment.
 
 use super::nodes::{Outlook, outlook};
+use crate::time::moment;
 use crate::validate::ValidationRules;
 use flyball_core::units::Timestamp;
 use flyball_resources::model_service::TargetKind;
@@ -325,9 +326,4 @@ fn whole<'a>(all: impl Iterator<Item = (&'a String, &'a Quantity)>) -> BTreeMap<
         name.contains('/').then(|| Some((name.clone(), quantity.0.parse().ok()?))).flatten()
     };
     all.filter_map(counted).collect()
-}
-
-/// A moment as `core` counts it.
-pub(super) fn moment(time: &Time) -> Timestamp {
-    crate::time::of_date(time.0)
 }

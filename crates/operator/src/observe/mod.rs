@@ -1,11 +1,14 @@
 //! Looks at the cluster: what people want, what runs, what is asked of it.
 //!
 //! `watch` mirrors the API server, `prometheus` asks for series; both only read. `facts` holds what they
-//! found at one moment; `in_flight`, `replicas`, `gateways` and `snapshot` turn it into readings, of which the
-//! estimator makes `core`'s Snapshot, and are pure; `record` keeps those readings. When the API server is gone, the mirror stays as it was.
+//! found at one moment, and `drain` holds the settings of workloads against what draining needs; `in_flight`, `replicas`,
+//! `gateways` and `snapshot` turn it into readings, of which the estimator makes `core`'s Snapshot, and are pure; `seen` is
+//! what is needed of a model beside that. `record` keeps those readings. When the API server is gone, the mirror stays as
+//! it was.
 
 pub(crate) mod chunk;
 pub mod demand;
+mod drain;
 mod facts;
 mod failures;
 mod gateways;
@@ -18,6 +21,7 @@ mod others;
 pub mod prometheus;
 pub mod record;
 mod replicas;
+mod seen;
 mod served;
 mod snapshot;
 #[cfg(test)]
@@ -27,6 +31,7 @@ mod tests;
 mod watch;
 mod witnesses;
 
+pub use drain::{Drain, drain, drain_of};
 pub(crate) use facts::GPU;
 pub use facts::{Facts, NodeFacts, PodFacts, Workload, WorkloadKey};
 pub use failures::Failures;
@@ -36,8 +41,9 @@ pub use names::{Names, SharedName};
 pub use nodes::Outlook;
 pub use replicas::ReplicaTrouble;
 pub(crate) use replicas::purchase;
-pub(crate) use snapshot::workload_key;
-pub use snapshot::{ObservedCluster, ObservedMemory, SeenModel, look, look_and_note};
+pub use seen::SeenModel;
+pub(crate) use seen::workload_key;
+pub use snapshot::{ObservedCluster, ObservedMemory, look, look_and_note};
 pub(crate) use watch::MADE_FROM;
 #[cfg(test)]
 pub(crate) use watch::of_deployment;

@@ -3,6 +3,7 @@
 //! Every autoscaler has its own word for "this node goes". A cordon alone says nothing of the kind: people use
 //! it to look at a node in peace.
 
+use crate::time::moment;
 use flyball_core::units::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Taint};
 
@@ -60,9 +61,9 @@ pub(super) fn outlook(node: &Node) -> Outlook {
     let ready = conditions.into_iter().flatten().find(|one| one.type_ == "Ready");
     let taints = || node.spec.iter().filter_map(|spec| spec.taints.as_ref()).flatten();
     let found = |keys: &[&str]| taints().find(|taint| keys.contains(&&*taint.key));
-    let added = |taint: &Taint| taint.time_added.as_ref().map(super::facts::moment);
+    let added = |taint: &Taint| taint.time_added.as_ref().map(moment);
     if let Some(ready) = ready.filter(|ready| ready.status != "True") {
-        let since = ready.last_transition_time.as_ref().map(super::facts::moment);
+        let since = ready.last_transition_time.as_ref().map(moment);
         return Outlook::Lost { since };
     }
     if let Some(taint) = found(&LOST) {

@@ -4,7 +4,7 @@
 //! Only pods that are on a node count. One that waits holds nothing, and may never come.
 
 use super::facts::{Facts, PodFacts};
-use super::snapshot::{SeenModel, workload_key};
+use super::seen::{SeenModel, workload_key};
 use flyball_core::ids::{ModelId, PoolId};
 use flyball_core::units::Gpus;
 use flyball_resources::model_service::TargetKind;

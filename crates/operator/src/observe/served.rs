@@ -1,7 +1,7 @@
 //! Which model a workload serves, by the arguments of its engine.
 
+use super::drain::kind_of;
 use super::facts::Workload;
-use crate::validate::kind_of;
 use flyball_perf::models;
 
 /// The known model that a workload of others serves on so many accelerators. Nothing where its arguments do not say

@@ -2,29 +2,28 @@
 
 use super::chunk;
 use super::demand::Signals;
-use super::facts::{Facts, PodFacts, Workload, WorkloadKey};
+use super::drain::{Drain, drain, drain_of};
+use super::facts::{Facts, PodFacts, Workload};
 use super::failures::Failures;
-use super::names::{Names, SharedName};
+use super::names::Names;
 use super::nodes::Outlook;
 use super::others::held_by_others;
 use super::replicas::{self, ReplicaTrouble};
+use super::seen::{SeenModel, workload_key};
 use super::served;
 use crate::persist;
 use crate::time;
-use crate::validate::{Drain, ValidatedSpec, drain, drain_of, validate};
+use crate::validate::{ValidatedSpec, validate};
 use flyball_core::ids::{AcceleratorId, ModelId, PoolId, ReplicaId, VariantId, VariantName};
 use flyball_core::interval::{Interval, Origin};
-use flyball_core::invariants::Holding;
 use flyball_core::reason::Reason;
 use flyball_core::snapshot::{Capacity, Observed, Pool, Purchase, Snapshot};
 use flyball_core::units::{Gpus, Micros, Timestamp};
 use flyball_estimator::reading::{EngineReading, ModelReading, PredictedReplica, VariantReading};
 use flyball_estimator::{Estimator, KnownModel, Readings};
 use flyball_governor::Policy;
-use flyball_resources::model_service::{
-    ModelServiceStatus, TargetKind, VariantSpec, VariantStatus,
-};
-use flyball_resources::{ConversionProblem, ModelService};
+use flyball_resources::ModelService;
+use flyball_resources::model_service::{ModelServiceStatus, VariantSpec, VariantStatus};
 use kube::ResourceExt as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -41,39 +40,6 @@ pub struct ObservedCluster {
     pub policy: Policy,
     /// Every model, also those that nothing can be decided about.
     pub models: BTreeMap<ModelId, SeenModel>,
-}
-
-/// One model.
-#[derive(Clone, Debug)]
-pub struct SeenModel {
-    /// As it is stored.
-    pub service: Arc<ModelService>,
-    /// What is wrong with its spec.
-    pub problems: Vec<ConversionProblem>,
-    /// The workload of each variant, by the variant's name.
-    pub workloads: BTreeMap<String, WorkloadKey>,
-    /// Workloads that it names and that do not exist.
-    pub absent: Vec<WorkloadKey>,
-    /// Who else sets replicas of one of its workloads.
-    pub rival: Option<String>,
-    /// Whether nobody can tell who else does.
-    pub owners_unseen: bool,
-    /// Gateways and engines that should tell of it and do not, the first few.
-    pub silent: Vec<String>,
-    /// Public names of it that other models have too.
-    pub shared_names: Vec<SharedName>,
-    /// Whether pods of its workloads get the time to finish.
-    pub drains: Vec<(WorkloadKey, Drain)>,
-    /// Whether each of its pods may be taken away, by name.
-    pub holds: BTreeMap<String, Holding>,
-    /// What a pod waits for that drains for long.
-    pub waits: Option<String>,
-    /// What is wrong with its pods.
-    pub troubles: Vec<ReplicaTrouble>,
-    /// Pods whose node is lost or will be taken away.
-    pub gone: BTreeSet<String>,
-    /// Starts that were measured, by variant.
-    pub starts: BTreeMap<VariantName, usize>,
 }
 
 /// What is remembered from look to look.
@@ -374,18 +340,6 @@ fn measured_start(status: &VariantStatus) -> Option<(Interval<Micros>, usize)> {
     let [low, point, high] = [span.low, span.point, span.high]
         .map(|seconds| Micros::from_seconds(u64::try_from(seconds).unwrap_or(0)));
     Some((Interval::new(low, point, high, Origin::Measured).ok()?, count))
-}
-
-/// The workload that a variant is, or will be once Flyball has made it.
-pub(crate) fn workload_key(service: &ModelService, variant: &VariantSpec) -> WorkloadKey {
-    let namespace = service.namespace().unwrap_or_default();
-    match &variant.target_ref {
-        Some(to) => (namespace, to.kind, to.name.clone()),
-        None => {
-            let name = format!("{}-{}", service.name_any(), variant.name);
-            (namespace, TargetKind::Deployment, name)
-        }
-    }
 }
 
 /// Whether pods of a variant's workload get the time to finish. Who names a program of their own is not

@@ -19,5 +19,31 @@ pub use attained::Attained;
 pub use changed::{is_worth_writing, turned_bad};
 pub use history::History;
 pub use metrics::{Board, Shown};
-pub use status::{StatusContext, status};
+pub use status::status;
 pub use tell::{TellError, Teller};
+
+use crate::observe::SeenModel;
+use flyball_core::decision::{Decision, ModelDecision};
+use flyball_core::invariants::Violation;
+use flyball_core::snapshot::{Model, Snapshot};
+
+/// What a status is made of.
+#[derive(Clone, Debug)]
+pub struct StatusContext<'a> {
+    /// The picture that was decided on.
+    pub snapshot: &'a Snapshot,
+    /// What was decided about everything.
+    pub decision: &'a Decision,
+    /// Which rules it, or its writes, would have broken.
+    pub broken: &'a [Violation],
+    /// The model as it is stored, and what is wrong with it.
+    pub seen: &'a SeenModel,
+    /// The model in the picture, if it is there.
+    pub model: Option<&'a Model>,
+    /// What was decided about it.
+    pub decided: Option<&'a ModelDecision>,
+    /// Requests of the last hour that met the objectives, of a million.
+    pub attained_per_million: Option<u32>,
+    /// What was learnt and is to stand there from now on; otherwise what stands there stays.
+    pub learnt: Option<String>,
+}

@@ -1,7 +1,7 @@
 //! Conditions: what is so about a model, and why. Pure.
 
-use super::status::StatusContext;
-use crate::validate::Drain;
+use super::StatusContext;
+use crate::observe::Drain;
 use flyball_core::decision::Bound;
 use flyball_core::ids::ModelId;
 use flyball_core::reason::Reason;

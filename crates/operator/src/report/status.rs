@@ -1,11 +1,9 @@
 //! The status of a model. Pure.
 
+use super::StatusContext;
 use super::said::{said, serving};
-use crate::observe::SeenModel;
 use crate::time;
-use flyball_core::decision::{Decision, ModelDecision};
 use flyball_core::ids::{ModelId, VariantId};
-use flyball_core::invariants::Violation;
 use flyball_core::snapshot::{Model, Pool, ReplicaState, Snapshot};
 use flyball_core::units::{Micros, Money};
 use flyball_governor::explain::explain;
@@ -15,27 +13,6 @@ use flyball_resources::model_service::{
 };
 use flyball_resources::{decimal, labels, rfc3339};
 use kube::ResourceExt as _;
-
-/// What a status is made of.
-#[derive(Clone, Debug)]
-pub struct StatusContext<'a> {
-    /// The picture that was decided on.
-    pub snapshot: &'a Snapshot,
-    /// What was decided about everything.
-    pub decision: &'a Decision,
-    /// Which rules it, or its writes, would have broken.
-    pub broken: &'a [Violation],
-    /// The model as it is stored, and what is wrong with it.
-    pub seen: &'a SeenModel,
-    /// The model in the picture, if it is there.
-    pub model: Option<&'a Model>,
-    /// What was decided about it.
-    pub decided: Option<&'a ModelDecision>,
-    /// Requests of the last hour that met the objectives, of a million.
-    pub attained_per_million: Option<u32>,
-    /// What was learnt and is to stand there from now on; otherwise what stands there stays.
-    pub learnt: Option<String>,
-}
 
 /// The status of the model of this name.
 pub fn status(id: &ModelId, context: &StatusContext<'_>) -> ModelServiceStatus {

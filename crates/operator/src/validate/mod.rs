@@ -2,18 +2,14 @@
 //!
 //! The schema refused most mistakes already. A model with a problem left is not decided about, and its
 //! condition says why. `engine` knows what the parsers of engines refuse, `overlay` which fields of a
-//! pod owners may set, `standard` what no pod may be; `drain` holds the settings of workloads
-//! against what draining needs. Pure.
+//! pod owners may set, `standard` what no pod may be. Pure.
 
-mod drain;
 mod engine;
 mod overlay;
 mod standard;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use drain::kind_of;
-pub use drain::{Drain, drain, drain_of};
 pub(crate) use overlay::ENGINE;
 pub(crate) use standard::beyond;
 

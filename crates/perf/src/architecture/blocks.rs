@@ -1,6 +1,6 @@
 //! Reading what is in each layer besides attention: feed-forward blocks and layers with a state.
 
-use super::config::{ConfigError, Reader};
+use super::reader::{ConfigError, Reader};
 use super::{Experts, FeedForward, Layers, LinearLayers};
 use serde_json::Value;
 

@@ -1,7 +1,8 @@
 //! Reading `config.json`.
 
 use super::encoder;
-use super::families::{FAMILIES, Family, Form, QueryKeyNorm, Window, family};
+use super::families::{FAMILIES, Form, QueryKeyNorm, Window, family};
+use super::reader::{ConfigError, Reader};
 use super::{Architecture, Attention, Indexer, Layers, Norms, Stored};
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -11,29 +12,6 @@ use thiserror::Error;
 #[error("{}", .problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
 pub struct ArchitectureError {
     pub problems: Vec<ConfigError>,
-}
-
-/// One fact that is missing or not understood.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum ConfigError {
-    #[error("it is not JSON: {0}")]
-    NotJson(String),
-    #[error("it is not a JSON object")]
-    NotAnObject,
-    #[error("`model_type` is missing")]
-    NoFamily,
-    #[error("model family `{0}` is not supported by this version")]
-    UnknownFamily(String),
-    #[error("`{0}` is missing or not a whole number")]
-    Missing(String),
-    #[error("`{0}` is missing or not a text")]
-    MissingText(String),
-    #[error("`{key}` is {value}, which does not go with `{with}`")]
-    Contradiction { key: String, value: u64, with: String },
-    #[error("{0} are not modelled yet")]
-    NotModelled(String),
-    #[error("weight format `{0}` is not supported")]
-    UnknownFormat(String),
 }
 
 impl Architecture {
@@ -79,14 +57,6 @@ fn object(text: &str) -> Result<Map<String, Value>, ConfigError> {
         Ok(_) => Err(ConfigError::NotAnObject),
         Err(error) => Err(ConfigError::NotJson(error.to_string())),
     }
-}
-
-/// Reads keys and remembers what was wrong, so that all of it is reported at once.
-pub(super) struct Reader<'a> {
-    pub(super) family: &'static Family,
-    pub(super) text: &'a Map<String, Value>,
-    pub(super) whole: &'a Map<String, Value>,
-    pub(super) problems: Vec<ConfigError>,
 }
 
 impl Reader<'_> {
@@ -223,23 +193,5 @@ impl Reader<'_> {
             _ => 0,
         };
         Norms { per_layer: self.family.norms_per_layer, query_key, bias: self.family.norm_bias }
-    }
-
-    /// The first of these keys that holds a number.
-    pub(super) fn number(&self, keys: &[&str]) -> Option<u32> {
-        keys.iter()
-            .find_map(|key| self.text.get(*key).and_then(Value::as_u64))
-            .and_then(|number| u32::try_from(number).ok())
-    }
-
-    /// The same for a key that the family needs; its absence is remembered.
-    pub(super) fn needed(&mut self, keys: &[&str]) -> u32 {
-        self.number(keys).unwrap_or_else(|| {
-            let missing = ConfigError::Missing(keys.join("` or `"));
-            if !self.problems.contains(&missing) {
-                self.problems.push(missing);
-            }
-            0
-        })
     }
 }

@@ -11,12 +11,14 @@ mod families;
 mod parameters;
 #[cfg(test)]
 mod published;
+mod reader;
 mod stored;
 #[cfg(test)]
 mod tests;
 
-pub use config::{ArchitectureError, ConfigError};
+pub use config::ArchitectureError;
 pub use parameters::Parameters;
+pub use reader::ConfigError;
 pub use stored::Stored;
 
 use crate::precision::Dtype;

@@ -1,6 +1,6 @@
 //! In which number formats a checkpoint keeps the parts of a model.
 
-use super::config::{ConfigError, Reader};
+use super::reader::{ConfigError, Reader};
 use crate::precision::{Dtype, Math};
 use serde_json::{Map, Value};
 

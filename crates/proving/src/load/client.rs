@@ -3,7 +3,7 @@
 use super::bodies::Message;
 use super::histogram::Histogram;
 use super::named::Named;
-use super::plan::LoadPlan;
+use super::plan::{Habit, LoadPlan};
 use crate::history::End;
 use crate::http::{BodyReader, Finder, HEAD_BYTES, Head, answer_head, header_of};
 use crate::sockets;
@@ -14,39 +14,6 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout_at};
-
-/// How a client behaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Habit {
-    /// As it should.
-    Plain,
-    /// Hangs up after so many events; after none: once it has asked.
-    Cancels {
-        /// How many.
-        after_events: u64,
-    },
-    /// Hangs up so long after it began to ask, unless it was answered by then.
-    Leaves {
-        /// How long.
-        after: Duration,
-    },
-    /// Waits between small reads.
-    Slow,
-    /// Closes its sending side once it has asked.
-    HalfCloses,
-}
-
-impl Habit {
-    /// As histories say it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Plain => "plain",
-            Self::Cancels { .. } | Self::Leaves { .. } => "cancels",
-            Self::Slow => "slow",
-            Self::HalfCloses => "half-closes",
-        }
-    }
-}
 
 /// How a request went.
 #[derive(Clone, Debug)]

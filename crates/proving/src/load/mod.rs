@@ -14,9 +14,9 @@ mod open;
 mod plan;
 
 pub use bodies::{Bodies, Message};
-pub use client::{Client, ClientOutcome, Habit};
+pub use client::{Client, ClientOutcome};
 pub use histogram::{Histogram, Summary};
-pub use plan::LoadPlan;
+pub use plan::{Habit, LoadPlan};
 
 use crate::history::{End, HistoryRecord, Writer};
 use serde::Serialize;

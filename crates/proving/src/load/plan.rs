@@ -1,6 +1,5 @@
 //! What a run is told.
 
-use super::client::Habit;
 use clap::Parser;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -59,6 +58,39 @@ pub struct LoadPlan {
     /// Clients of a hundred that close their sending side once they have asked
     #[arg(long, default_value_t = 0)]
     pub half_close_percent: u64,
+}
+
+/// How a client behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Habit {
+    /// As it should.
+    Plain,
+    /// Hangs up after so many events; after none: once it has asked.
+    Cancels {
+        /// How many.
+        after_events: u64,
+    },
+    /// Hangs up so long after it began to ask, unless it was answered by then.
+    Leaves {
+        /// How long.
+        after: Duration,
+    },
+    /// Waits between small reads.
+    Slow,
+    /// Closes its sending side once it has asked.
+    HalfCloses,
+}
+
+impl Habit {
+    /// As histories say it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Cancels { .. } | Self::Leaves { .. } => "cancels",
+            Self::Slow => "slow",
+            Self::HalfCloses => "half-closes",
+        }
+    }
 }
 
 impl LoadPlan {

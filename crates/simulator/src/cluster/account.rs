@@ -1,11 +1,11 @@
 //! What came of it: every answer, how many replicas there were when, and the score.
 
+use super::World;
 use super::checks::BrokenInvariant;
 use super::observe::LogEntry;
 use super::replicas::{Replica, State};
-use super::requests::{Request, Stage};
+use super::requests::{AnsweredBy, Request, Stage};
 use super::setup::ModelSetup;
-use super::world::World;
 use crate::score::{ModelOutcome, Outcome, TimelineMoment};
 use crate::seconds::Seconds;
 
@@ -52,24 +52,6 @@ pub struct ReplicaCounts {
     pub ready: u32,
     /// Finishing what they have.
     pub draining: u32,
-}
-
-/// What a request got.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum AnsweredBy {
-    /// All of its answer.
-    Finished {
-        /// When the first token came.
-        first: Seconds,
-        /// Mean time between tokens.
-        between: Seconds,
-    },
-    /// Its replica went with it inside.
-    Killed,
-    /// It waited too long before any replica, or fits none.
-    Refused,
-    /// Its client hung up.
-    HungUp,
 }
 
 impl ReplicaHistory {

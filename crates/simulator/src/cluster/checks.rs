@@ -3,7 +3,7 @@
 //! Rules about decisions are `core`'s invariants and are checked with each decision. Those here are
 //! about the world itself: if one breaks, the simulator is wrong, and no score of it can be trusted.
 
-use super::world::World;
+use super::World;
 use crate::seconds::Seconds;
 use std::fmt;
 

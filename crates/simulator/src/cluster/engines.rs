@@ -1,6 +1,6 @@
 //! What the engine of one replica counts, as a Prometheus that scrapes it reads it.
 
-use super::world::World;
+use super::World;
 use flyball_core::units::Timestamp;
 use flyball_estimator::CounterWindow;
 use flyball_estimator::reading::{CacheUsed, EngineCounts, EngineReading};

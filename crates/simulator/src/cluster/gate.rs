@@ -1,6 +1,6 @@
 //! How many requests a gateway gives to an engine, and how many it keeps back: the same rules as the gateway's own.
 
-use super::world::World;
+use super::World;
 use crate::seconds::Seconds;
 use flyball_core::snapshot::ReplicaState;
 use flyball_routing::fair::{AdmissionWindow, Reported};

@@ -3,11 +3,10 @@
 //! A world counts tokens and knows of an answer only its first token and its end, so that a break
 //! behind the first token shows at the end.
 
-use super::account::AnsweredBy;
+use super::World;
 use super::faults::Fault;
 use super::queue::Event;
-use super::requests::Stage;
-use super::world::World;
+use super::requests::{AnsweredBy, Stage};
 use crate::network::{Felt, NetworkShape};
 use crate::seconds::Seconds;
 use crate::traffic;

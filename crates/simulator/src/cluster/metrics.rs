@@ -1,9 +1,9 @@
 //! The way of a number from the world to whoever decides: counted, scraped, delayed, and sometimes
 //! stale, missing or not a number.
 
+use super::World;
 use super::faults::Fault;
 use super::histogram::{FIRST, Histogram, PER_TOKEN};
-use super::world::World;
 use crate::seconds::Seconds;
 use crate::traffic::Request;
 use flyball_core::snapshot::ReplicaState;

@@ -1,9 +1,9 @@
 //! Accelerators: the nodes they are on, who has them, and where more come from.
 
+use super::World;
 use super::faults::Fault;
 use super::queue::Event;
 use super::replicas::State;
-use super::world::World;
 use crate::chance::{Purpose, stream};
 use crate::seconds::Seconds;
 use flyball_core::snapshot::Purchase;

@@ -1,9 +1,9 @@
 //! What a policy gets to see: the snapshot that an operator would take, and readings of metrics.
 
+use super::World;
 use super::faults::Fault;
 use super::metrics::Scrape;
 use super::replicas::{Replica, State};
-use super::world::World;
 use crate::policy::Reading;
 use crate::seconds::Seconds;
 use flyball_core::decision::ModelDecision;

@@ -1,9 +1,9 @@
 //! Carrying out what a policy orders, as Kubernetes would.
 
+use super::World;
 use super::observe::LogEntry;
 use super::replicas::{Replica, State};
 use super::setup::Victim;
-use super::world::World;
 use crate::policy::{PolicyView, Reading, ScaleOrder, ScalingPolicy};
 use crate::seconds::Seconds;
 use flyball_core::decision::{Action, Decision, ModelDecision, Target};

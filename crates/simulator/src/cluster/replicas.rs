@@ -1,11 +1,11 @@
 //! The life of a replica: asked for, placed, started, serving, ending, gone.
 
+use super::World;
 use super::engine::ReplicaEngine;
 use super::engines::Counted;
 use super::faults::Fault;
 use super::gate::Gate;
 use super::queue::Event;
-use super::world::World;
 use crate::chance::{Purpose, stream};
 use crate::seconds::Seconds;
 use flyball_core::ids::ReplicaId;

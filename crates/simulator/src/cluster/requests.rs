@@ -1,10 +1,9 @@
 //! A request from its arrival to its end.
 
-use super::account::AnsweredBy;
+use super::World;
 use super::engine::{EngineWork, Happening};
 use super::queue::Event;
 use super::replicas::State;
-use super::world::World;
 use crate::network::Felt;
 use crate::seconds::Seconds;
 use flyball_core::units::Tokens;
@@ -39,6 +38,24 @@ pub(super) enum Stage {
     Leaving(usize),
     /// It has ended, one way or another.
     Ended,
+}
+
+/// What a request got.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum AnsweredBy {
+    /// All of its answer.
+    Finished {
+        /// When the first token came.
+        first: Seconds,
+        /// Mean time between tokens.
+        between: Seconds,
+    },
+    /// Its replica went with it inside.
+    Killed,
+    /// It waited too long before any replica, or fits none.
+    Refused,
+    /// Its client hung up.
+    HungUp,
 }
 
 /// Requests that no replica has taken, in order of arrival, and their prompt tokens.

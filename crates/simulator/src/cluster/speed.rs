@@ -1,8 +1,8 @@
 //! Engines that compute faster or slower than they were built to.
 
+use super::World;
 use super::faults::Fault;
 use super::replicas::State;
-use super::world::World;
 
 impl World<'_> {
     /// Notes which replicas are meant by a fault that slows some of them.

@@ -1,8 +1,8 @@
 //! What policies are told that a replica can do.
 
+use super::World;
 use super::faults::{Fault, StatedCapacity};
 use super::setup::VariantSetup;
-use super::world::World;
 use crate::seconds::Seconds;
 use flyball_core::interval::{Interval, Origin};
 use flyball_core::snapshot::{Capacity, Objectives};

@@ -2,7 +2,7 @@
 
 use super::FluidModel;
 use super::pool::Accelerators;
-use super::sight::ModelView;
+use super::sight::{Counts, ModelView};
 use crate::chance::Chance;
 use crate::cold_start::ColdStart;
 use crate::seconds::Seconds;
@@ -32,13 +32,6 @@ struct Member {
     leaves: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    starting: u32,
-    ready: u32,
-    draining: u32,
-}
-
 impl Fleet {
     pub(super) fn new(model: &FluidModel, chance: Chance) -> Self {
         let mut fleet = Self {
@@ -54,6 +47,10 @@ impl Fleet {
             fleet.join(id, ReplicaState::Ready, Seconds::ZERO);
         }
         fleet
+    }
+
+    pub(super) const fn counts(&self) -> Counts {
+        self.counts
     }
 
     pub(super) const fn ready(&self) -> u32 {

@@ -184,7 +184,7 @@ impl<'a> Replay<'a> {
         let held = sites.iter().map(|site| site.fleet.held()).sum();
         Self {
             accelerators: Accelerators::new(world.pool.as_ref(), held),
-            view: View::new(world, sites.iter().map(|site| &site.fleet)),
+            view: View::new(world, sites.iter().map(|site| site.fleet.members())),
             sites,
             world,
             gpu_seconds: 0.0,
@@ -206,7 +206,7 @@ impl<'a> Replay<'a> {
     /// Asks the policy and carries out what it orders.
     fn ask(&mut self, now: Seconds, policy: &mut dyn ScalingPolicy) {
         for (site, view) in self.sites.iter_mut().zip(&mut self.view.models) {
-            view.scrape(site.model, &mut site.queue, &site.fleet, now);
+            view.scrape(site.model, &mut site.queue, site.fleet.counts(), now);
         }
         let order = self.view.show(now, &self.accelerators, |sight| policy.decide(&sight));
         match order {

@@ -1,6 +1,5 @@
 //! What a policy sees of a fluid world: a snapshot as the operator would take it, and readings.
 
-use super::fleet::Fleet;
 use super::pool::Accelerators;
 use super::queue::Queue;
 use super::{FluidModel, FluidWorld};
@@ -28,6 +27,14 @@ pub(super) struct View {
     runs: BTreeMap<RunId, TrainingRun>,
     pub(super) models: Vec<ModelView>,
     readings: Vec<Reading>,
+}
+
+/// How many replicas of a model there are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) starting: u32,
+    pub(super) ready: u32,
+    pub(super) draining: u32,
 }
 
 /// What is read of one model.
@@ -61,7 +68,11 @@ struct Counted {
 }
 
 impl View {
-    pub(super) fn new<'a>(world: &FluidWorld, fleets: impl Iterator<Item = &'a Fleet>) -> Self {
+    /// With the replicas that each model has at first.
+    pub(super) fn new<'a>(
+        world: &FluidWorld,
+        members: impl Iterator<Item = impl Iterator<Item = (&'a ReplicaId, ReplicaState)>>,
+    ) -> Self {
         let pool: PoolId = "pool".parse().expect("a word is a name");
         let kind = "gpu".parse().expect("a word is a name");
         let prices = world.price.map(|price| (Purchase::OnDemand, price)).into_iter().collect();
@@ -92,8 +103,8 @@ impl View {
                 },
             );
         }
-        let models = world.models.iter().zip(fleets);
-        let models = models.map(|(model, fleet)| ModelView::new(model, fleet, &pool, world));
+        let models = world.models.iter().zip(members);
+        let models = models.map(|(model, there)| ModelView::new(model, there, &pool, world));
         let models = models.collect();
         Self {
             start: world.start,
@@ -149,7 +160,12 @@ impl View {
 const MAX_AGE: Micros = Micros::from_seconds(60);
 
 impl ModelView {
-    fn new(model: &FluidModel, fleet: &Fleet, pool: &PoolId, world: &FluidWorld) -> Self {
+    fn new<'a>(
+        model: &FluidModel,
+        members: impl Iterator<Item = (&'a ReplicaId, ReplicaState)>,
+        pool: &PoolId,
+        world: &FluidWorld,
+    ) -> Self {
         let mut view = Self {
             id: model.id.clone(),
             start: world.start,
@@ -162,7 +178,7 @@ impl ModelView {
             counted: Counted::default(),
             reading: Reading::default(),
         };
-        for (id, state) in fleet.members() {
+        for (id, state) in members {
             view.join(id, state, Seconds::ZERO);
         }
         view
@@ -232,15 +248,15 @@ impl ModelView {
         &mut self,
         model: &FluidModel,
         queue: &mut Queue,
-        fleet: &Fleet,
+        counts: Counts,
         now: Seconds,
     ) {
         let since = queue.scrape();
         self.reading = Reading {
             at: now,
-            ready: fleet.ready(),
-            starting: fleet.starting(),
-            draining: fleet.draining(),
+            ready: counts.ready,
+            starting: counts.starting,
+            draining: counts.draining,
             ..Reading::default()
         };
         self.counted.requests += since.requests;
@@ -254,7 +270,7 @@ impl ModelView {
         let rate = |sum: f64| sum / since.seconds;
         let (prompt, output) = model.tokens;
         let running = rate(since.done) * model.service.get();
-        let capacity = model.per_replica * model.pooling.carries(f64::from(fleet.ready()));
+        let capacity = model.per_replica * model.pooling.carries(f64::from(counts.ready));
         let busy = if capacity > 0.0 { (rate(since.done) / capacity).min(1.0) } else { 0.0 };
         let reading = &mut self.reading;
         reading.arrivals_per_second = Some(rate(since.requests));
@@ -263,13 +279,13 @@ impl ModelView {
         reading.waiting = Some(queue.waiting());
         reading.waiting_tokens = Some(queue.waiting() * prompt);
         reading.running = Some(running);
-        reading.cache_used = (fleet.ready() > 0).then_some(busy);
+        reading.cache_used = (counts.ready > 0).then_some(busy);
         reading.first_token_p90 = Some(model.first_token + Seconds(since.wait));
         reading.between_tokens_p90 = Some(long_between_tokens(model, busy));
         let at = now.after(self.start);
         self.counted.paced_seconds += since.done * output * between_tokens(model, busy).get();
-        self.gateway = Some(self.counted.told(model, queue.waiting(), running, fleet.ready(), at));
-        let each = if fleet.ready() > 0 { running / f64::from(fleet.ready()) } else { 0.0 };
+        self.gateway = Some(self.counted.told(model, queue.waiting(), running, counts.ready, at));
+        let each = if counts.ready > 0 { running / f64::from(counts.ready) } else { 0.0 };
         let busy = seen(Requests::from_sample(each), at);
         for replica in self.replicas.values_mut() {
             if replica.state == ReplicaState::Ready {

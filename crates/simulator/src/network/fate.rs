@@ -1,8 +1,10 @@
 //! What is in store for one connection.
 
 use super::line::Line;
-use super::script::{Direction, NetworkAction, NetworkRule};
+use super::script::{Direction, NetworkAction, NetworkRule, Script};
+use crate::chance::{Purpose, stream};
 use crate::seconds::Seconds;
+use rand::RngExt;
 
 /// The rules that hit one connection.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,11 +87,22 @@ impl NetworkShape {
     }
 }
 
-impl Fate {
-    pub(super) fn new(rules: Vec<NetworkRule>, seed: u64, connection: u64) -> Self {
-        Self { rules, seed, connection }
+impl Script {
+    /// What is in store for the n-th connection, if it begins at this time.
+    pub fn fate(&self, connection: u64, at: Seconds) -> Fate {
+        let rules = self.rules.iter().enumerate().filter(|(index, rule)| {
+            // Each rule draws for itself, so that adding one leaves the others' victims as they are.
+            let purpose = self.seed.wrapping_add((*index as u64) << 32);
+            let drawn: f64 = stream(purpose, Purpose::Faults, connection).random();
+            let in_time = rule.during.as_ref().is_none_or(|during| during.contains(&at));
+            in_time && drawn < rule.share
+        });
+        let rules = rules.map(|(_, rule)| rule.clone()).collect();
+        Fate { rules, seed: self.seed, connection }
     }
+}
 
+impl Fate {
     /// Nothing goes wrong.
     pub fn is_harmless(&self) -> bool {
         self.rules.is_empty()

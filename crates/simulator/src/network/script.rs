@@ -1,9 +1,6 @@
 //! The script: rules, and whom they hit.
 
-use super::fate::Fate;
-use crate::chance::{Purpose, stream};
 use crate::seconds::Seconds;
-use rand::RngExt;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -132,19 +129,6 @@ impl Script {
             toml::from_str(text).map_err(|error| BadScript::Form(error.to_string()))?;
         script.check()?;
         Ok(script)
-    }
-
-    /// What is in store for the n-th connection, if it begins at this time.
-    pub fn fate(&self, connection: u64, at: Seconds) -> Fate {
-        let rules = self.rules.iter().enumerate().filter(|(index, rule)| {
-            // Each rule draws for itself, so that adding one leaves the others' victims as they are.
-            let purpose = self.seed.wrapping_add((*index as u64) << 32);
-            let drawn: f64 = stream(purpose, Purpose::Faults, connection).random();
-            let in_time = rule.during.as_ref().is_none_or(|during| during.contains(&at));
-            in_time && drawn < rule.share
-        });
-        let rules = rules.map(|(_, rule)| rule.clone()).collect();
-        Fate::new(rules, self.seed, connection)
     }
 
     fn check(&self) -> Result<(), BadScript> {

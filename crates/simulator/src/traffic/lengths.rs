@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rand::RngExt;
 
-use super::load::LoadError;
+use super::load_error::LoadError;
 use crate::chance::Chance;
 
 /// Tokens of prompts and answers.

@@ -12,6 +12,8 @@ pub mod gaps;
 pub mod generate;
 pub mod lengths;
 pub mod load;
+mod load_error;
+mod loaded;
 pub mod prometheus;
 #[cfg(test)]
 pub(crate) mod real;

@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::lengths::{LengthQuantiles, Lengths};
-use super::load::{Form, LoadError, LoadTally, Loaded};
+use super::load_error::{LoadError, LoadTally};
+use super::loaded::{Form, Loaded};
 use super::windows::{self, Point};
 
 /// All answers about one model, as one file.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::gaps;
 use super::lengths::{LengthQuantiles, Lengths};
-use super::load::{LoadError, LoadedPart, Traffic};
+use super::load_error::LoadError;
+use super::loaded::{LoadedPart, Traffic};
 use super::{TrafficRates, TrafficWindow};
 use crate::seconds::Seconds;
 

@@ -13,7 +13,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
-use super::load::{LoadedPart, Traffic};
+use super::loaded::{LoadedPart, Traffic};
 use super::{Trace, TrafficRates};
 
 /// CSV with a header: one row per request, or per window and client. `start` is when the traffic

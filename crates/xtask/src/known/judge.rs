@@ -1,6 +1,7 @@
 //! Whether an answer agrees with what was published.
 
-use super::reads::{Answer, Found};
+use super::answer::Answer;
+use super::reads::Found;
 use super::rows::Row;
 
 /// So far apart two sizes of memory or two counts may lie where the answer states no interval.

@@ -1,9 +1,10 @@
 //! `cargo xtask known-answers`: what Flyball answers to questions whose answers others have published.
 //!
-//! `rows` reads the sealed questions, `ask` types them, `reads` and `serving` take out of the JSON what
-//! is compared, `judge` compares, `score` counts, `before` keeps what was answered earlier, `questions` asks twelve more and `page`
+//! `rows` reads the sealed questions, `ask` types them, `reads` and `serving` take an `answer` out of the JSON,
+//! which is what is compared, `judge` compares, `score` counts, `before` keeps what was answered earlier, `questions` asks twelve more and `page`
 //! writes docs/known-answers.md. Nothing here knows how an answer is made: it only sees a program.
 
+mod answer;
 mod ask;
 mod before;
 mod judge;

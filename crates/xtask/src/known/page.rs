@@ -107,7 +107,8 @@ pub(super) fn page(
 
 #[cfg(test)]
 mod tests {
-    use super::super::reads::{Answer, Found};
+    use super::super::answer::Answer;
+    use super::super::reads::Found;
     use super::super::tests::row;
     use super::*;
 

@@ -3,23 +3,12 @@
 //! A word that is not known, and a field that is not there, are errors: the row then counts as missed and
 //! is never left out.
 
+use super::answer::{Answer, Range, between, exactly, number, range};
 use super::rows::Row;
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
-
-/// What an answer says.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Answer {
-    Number {
-        low: f64,
-        point: f64,
-        high: f64,
-    },
-    /// A verdict, or everything that a list says.
-    Words(Vec<String>),
-}
 
 /// What an answer says, and what it warns of.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,9 +16,6 @@ pub(super) struct Found {
     pub(super) answer: Answer,
     pub(super) warnings: Vec<String>,
 }
-
-/// Low, point and high.
-type Range = [f64; 3];
 
 pub(super) fn read(row: &Row, json: &Value) -> Result<Found> {
     let answer = match json["kind"].as_str() {
@@ -141,22 +127,4 @@ fn warnings(json: &Value) -> Vec<String> {
         found.push("rests on a datasheet".to_owned());
     }
     found
-}
-
-pub(super) fn number(value: &Value) -> Result<f64> {
-    let number = value.as_f64().with_context(|| format!("{value} is no number"))?;
-    ensure!(number.is_finite(), "{number} is no number");
-    Ok(number)
-}
-
-pub(super) fn range(value: &Value) -> Result<Range> {
-    Ok([number(&value["low"])?, number(&value["point"])?, number(&value["high"])?])
-}
-
-pub(super) fn exactly(point: f64) -> Answer {
-    Answer::Number { low: point, point, high: point }
-}
-
-pub(super) fn between([low, point, high]: Range) -> Answer {
-    Answer::Number { low, point, high }
 }

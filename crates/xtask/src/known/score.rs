@@ -1,7 +1,8 @@
 //! Rows with their answers, and how many hold.
 
+use super::answer::Answer;
 use super::judge::{Judged, judge};
-use super::reads::{Answer, Found};
+use super::reads::Found;
 use super::rows::Row;
 
 /// A row, what came back and how it is judged.

@@ -1,6 +1,6 @@
 //! What is read of a plan for serving.
 
-use super::reads::{Answer, between, exactly, number, range};
+use super::answer::{Answer, between, exactly, number, range};
 use super::rows::Row;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;

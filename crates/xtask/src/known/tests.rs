@@ -1,6 +1,7 @@
 //! What of an answer is read, and what happens if it is not there.
 
-use super::reads::{Answer, read};
+use super::answer::Answer;
+use super::reads::read;
 use super::rows::Row;
 use serde_json::{Value, json};
 

@@ -7,6 +7,7 @@
 //! Start reading at [`RULES`]; each function named there has tests beside it that show the rule
 //! failing on a made-up tree and passing once the tree is mended.
 
+mod circles;
 mod clocks;
 mod dependencies;
 mod documents;
@@ -36,6 +37,7 @@ const RULES: &[Rule] = &[
     dependencies::bans,
     layout::manifests,
     layout::integration_tests,
+    circles::modules,
     map::code_map,
     sizes::files,
     sizes::functions_in_limits,

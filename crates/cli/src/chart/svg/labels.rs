@@ -1,6 +1,6 @@
 //! Where names go, so that none covers a mark, a line's name or another name.
 
-use crate::output::text::width;
+use crate::text::width;
 
 pub(super) const LINE: f64 = 16.0;
 

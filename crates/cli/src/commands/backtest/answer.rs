@@ -6,7 +6,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::clock::Clock;
-use super::gate::GateView;
 
 /// What each policy would have cost and missed on this traffic.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -200,6 +199,18 @@ pub(crate) struct HullView {
     pub(in crate::commands) gpu_hours: f64,
     /// Share of requests, 0 to 1.
     pub(in crate::commands) missed: f64,
+}
+
+/// What came of one rule.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct GateView {
+    /// The rule as typed.
+    pub(super) rule: String,
+    /// Whether the command fails because of it.
+    pub(super) broken: bool,
+    /// Which policies broke it, and with what.
+    pub(super) because: Vec<String>,
 }
 
 /// One policy against another, seed by seed.

@@ -1,63 +1,16 @@
-//! What can be typed after `flyball backtest`.
+//! What can be typed to say what is replayed, whatever is then asked about it.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use flyball_perf::engine::Engine;
 use flyball_simulator::cold_start::ColdStart;
 use flyball_simulator::seconds::Seconds;
 
-use super::gate::Gate;
-use super::{tune, why};
 use crate::catalog::CatalogArgs;
 use crate::commands::plan::quantities;
 use crate::flags::{time, time_above_zero};
 use crate::model::{FormatArgs, engines};
-
-/// Whom the governor is held against unless somebody says: the settings of others that do best where they are
-/// published, and at the end the one that people copy.
-const DEFAULT: &str = "governor,hpa-running,llm-d-slo,keda-running,hpa";
-
-/// Replay traffic against scaling policies
-///
-/// They are scored against a clairvoyant. Needs no cluster. Every policy sees what its metrics would have shown it, and pays for every
-/// replica from its order on. The same seeds give the same answer, byte for byte.
-#[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub(crate) struct BacktestArgs {
-    #[command(subcommand)]
-    pub(super) what: Option<What>,
-
-    #[command(flatten)]
-    pub(super) replay: ReplayArgs,
-
-    /// What decides: governor, a rival by name (hpa, keda@8, static ...) or a file with a
-    /// HorizontalPodAutoscaler or ScaledObject; may be given more than once
-    #[arg(long, value_name = "POLICY", env = "FLYBALL_BACKTEST_POLICY", value_delimiter = ',')]
-    #[arg(hide_env_values = true, default_value = DEFAULT)]
-    pub(super) policy: Vec<String>,
-
-    /// The policy that the others are held against; the first other than the governor if not set
-    #[arg(long, value_name = "POLICY", env = "FLYBALL_BACKTEST_AGAINST", hide_env_values = true)]
-    pub(super) against: Option<String>,
-
-    /// What must not come out, as in 'missed>1%', 'cost>100', 'x-optimum>1.3', 'killed>0' or
-    /// 'hpa:ttft-p99>3s'; exit status 1 if it does; may be given more than once
-    #[arg(long, value_name = "RULE", env = "FLYBALL_BACKTEST_FAIL_IF", hide_env_values = true)]
-    #[arg(value_parser = Gate::read)]
-    pub(super) fail_if: Vec<Gate>,
-
-    /// Also write all of it as one page of HTML
-    #[arg(long, value_name = "FILE", env = "FLYBALL_BACKTEST_REPORT", hide_env_values = true)]
-    pub(super) report: Option<PathBuf>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum What {
-    Tune(tune::TuneArgs),
-    Why(why::WhyArgs),
-}
 
 /// What is replayed, whatever is then asked about it.
 #[derive(Debug, Args)]

@@ -3,10 +3,7 @@
 //! A rule is `[POLICY:]FIGURE>LIMIT`. Without a name it holds for every policy but the
 //! clairvoyant and the one that `--against` names, because those are there to compare with.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use super::answer::PolicyView;
+use super::answer::{GateView, PolicyView};
 use super::words;
 
 /// One rule, as typed and as understood.
@@ -19,18 +16,6 @@ pub(super) struct Gate {
     over: bool,
     or_equal: bool,
     limit: f64,
-}
-
-/// What came of one rule.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct GateView {
-    /// The rule as typed.
-    pub(super) rule: String,
-    /// Whether the command fails because of it.
-    pub(super) broken: bool,
-    /// Which policies broke it, and with what.
-    pub(super) because: Vec<String>,
 }
 
 /// A column of the table.

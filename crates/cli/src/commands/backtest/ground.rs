@@ -15,7 +15,7 @@ use flyball_simulator::traffic::{FlowLoad, Trace};
 use super::args::{Method, ReplayArgs};
 use super::capacity::{self, Capacity};
 use super::clock::Clock;
-use super::{requests, words};
+use super::words;
 use crate::output::{Exit, Failure, FailureCode};
 
 /// The flow is reckoned in steps of this length.
@@ -27,6 +27,9 @@ const PATIENCE: f64 = 10.0;
 const SWAP_SHARE: f64 = 0.5;
 /// Tokens of a request about which nobody says anything.
 const TOKENS: (f64, f64) = (1_000.0, 200.0);
+/// More requests than this are replayed as a flow unless somebody insists: at some 100,000
+/// requests per second and core, with several policies and seeds, it is a matter of seconds.
+const SHORT: usize = 200_000;
 
 /// All that a replay needs beside a policy and a seed.
 pub(super) struct Ground {
@@ -136,9 +139,9 @@ impl Ground {
     /// Whether single requests are replayed: as asked, or if it is possible and quick.
     fn method(&self, args: &ReplayArgs) -> Result<bool, Failure> {
         match args.method {
-            Method::Auto => Ok(requests::possible(self) && requests::short(self)),
+            Method::Auto => Ok(possible(self) && short(self)),
             Method::Rates => Ok(false),
-            Method::Requests if requests::possible(self) => Ok(true),
+            Method::Requests if possible(self) => Ok(true),
             Method::Requests => {
                 Err(Failure::new(Exit::Usage, "single requests cannot be replayed here")
                     .because("that needs traffic with single requests, and --gpu for the engine")
@@ -174,7 +177,7 @@ impl Ground {
             subject.source.cut(from, to);
             if let Some(trace) = &mut subject.trace {
                 let (from, to) = (STEP * from as f64, STEP * to as f64);
-                *trace = Arc::new(requests::part(trace, from, to));
+                *trace = Arc::new(part(trace, from, to));
             }
         }
         let offset = jiff::SignedDuration::from_secs_f64(from as f64 * STEP.get());
@@ -318,6 +321,17 @@ impl Source {
     }
 }
 
+/// Whether all that is needed is there: single requests of every model, and its engine's steps.
+fn possible(ground: &Ground) -> bool {
+    ground.subjects.iter().all(|one| one.trace.is_some() && one.capacity.speed.is_some())
+}
+
+/// Whether it is also quick.
+fn short(ground: &Ground) -> bool {
+    let count = |subject: &Subject| subject.trace.as_ref().map_or(0, |trace| trace.requests.len());
+    ground.subjects.iter().map(count).sum::<usize>() <= SHORT
+}
+
 /// Each traffic has its model, and each model what a replica carries.
 fn paired(args: &ReplayArgs) -> Result<(), Failure> {
     let (files, models, rates) = (args.traffic.len(), args.model.len(), args.per_replica.len());
@@ -441,6 +455,26 @@ fn identity(name: &str, others: &[Subject]) -> Result<ModelId, Failure> {
     }
 }
 
+/// The requests between two moments, counted from the first.
+fn part(trace: &Trace, from: Seconds, to: Seconds) -> Trace {
+    let requests = trace.requests.iter().filter(|one| one.at >= from && one.at < to);
+    let gaps = trace.gaps.iter().filter(|gap| gap.end > from && gap.start < to);
+    Trace {
+        requests: requests
+            .cloned()
+            .map(|mut one| {
+                one.at = one.at - from;
+                one
+            })
+            .collect(),
+        blocks: trace.blocks.clone(),
+        block_tokens: trace.block_tokens,
+        gaps: gaps
+            .map(|gap| (gap.start - from).max(Seconds::ZERO)..gap.end.min(to) - from)
+            .collect(),
+    }
+}
+
 fn nothing_said(model: &str) -> Failure {
     Failure::new(Exit::Usage, format!("the capacity of a replica of {model} is unknown"))
         .hint("add --per-replica 1.4rps if you measured it, or --gpu h100 --tp 4 to predict it")
@@ -461,4 +495,19 @@ fn stem(file: &str) -> String {
 
 fn words_of(steps: usize) -> String {
     super::words::span(steps as f64 * STEP.get())
+}
+
+#[cfg(test)]
+#[test]
+fn a_part_of_a_trace_begins_at_zero() {
+    use flyball_simulator::traffic::Request;
+    let one = |at| Request { at: Seconds(at), prompt: 1, output: 1, blocks: 0..0, patience: None };
+    let trace = Trace {
+        requests: [0.0, 10.0, 20.0, 30.0].map(one).to_vec(),
+        gaps: std::iter::once(Seconds(5.0)..Seconds(15.0)).collect(),
+        ..Trace::default()
+    };
+    let cut = part(&trace, Seconds(10.0), Seconds(30.0));
+    assert_eq!(cut.requests, [one(0.0), one(10.0)]);
+    assert_eq!(cut.gaps.first(), Some(&(Seconds(0.0)..Seconds(5.0))));
 }

@@ -1,6 +1,6 @@
 //! `flyball backtest`: what each policy would have cost and missed on real traffic.
 //!
-//! `args` says what can be typed, `ground` makes worlds of it (with `capacity`: what a replica
+//! [`BacktestArgs`] and `args` say what can be typed, `ground` makes worlds of it (with `capacity`: what a replica
 //! carries), `policies` makes policies of names and files, `replay` runs them in the simulator (as a flow, or by
 //! `requests`) and `optimum` asks the clairvoyant. `collect` turns scores into an `answer` with a table (`view`)
 //! and a page (`page`); `caps` says which limits held, `gate` judges `--fail-if`. `tune` and `why` are the subcommands.
@@ -30,22 +30,68 @@ mod view;
 mod why;
 pub(super) mod words;
 
+use std::path::PathBuf;
 use std::time::Instant;
 
+use clap::{Args, Subcommand};
 use flyball_core::pooling::Pooling;
 
 use crate::output::{Exit, Failure, FailureCode, Printer};
 use answer::ModelView;
-use args::{ReplayArgs, What};
+use args::ReplayArgs;
 use collect::Played;
+use gate::Gate;
 use ground::Ground;
 use policies::Named;
 use replay::Replayed;
 
 pub(crate) use answer::Backtest;
-pub(crate) use args::BacktestArgs;
 #[cfg(test)]
 pub(crate) use {tune::TuneAnswer, why::WhyAnswer};
+
+/// Whom the governor is held against unless somebody says: the settings of others that do best where they are
+/// published, and at the end the one that people copy.
+const DEFAULT: &str = "governor,hpa-running,llm-d-slo,keda-running,hpa";
+
+/// Replay traffic against scaling policies
+///
+/// They are scored against a clairvoyant. Needs no cluster. Every policy sees what its metrics would have shown it, and pays for every
+/// replica from its order on. The same seeds give the same answer, byte for byte.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct BacktestArgs {
+    #[command(subcommand)]
+    what: Option<What>,
+
+    #[command(flatten)]
+    replay: ReplayArgs,
+
+    /// What decides: governor, a rival by name (hpa, keda@8, static ...) or a file with a
+    /// HorizontalPodAutoscaler or ScaledObject; may be given more than once
+    #[arg(long, value_name = "POLICY", env = "FLYBALL_BACKTEST_POLICY", value_delimiter = ',')]
+    #[arg(hide_env_values = true, default_value = DEFAULT)]
+    policy: Vec<String>,
+
+    /// The policy that the others are held against; the first other than the governor if not set
+    #[arg(long, value_name = "POLICY", env = "FLYBALL_BACKTEST_AGAINST", hide_env_values = true)]
+    against: Option<String>,
+
+    /// What must not come out, as in 'missed>1%', 'cost>100', 'x-optimum>1.3', 'killed>0' or
+    /// 'hpa:ttft-p99>3s'; exit status 1 if it does; may be given more than once
+    #[arg(long, value_name = "RULE", env = "FLYBALL_BACKTEST_FAIL_IF", hide_env_values = true)]
+    #[arg(value_parser = Gate::read)]
+    fail_if: Vec<Gate>,
+
+    /// Also write all of it as one page of HTML
+    #[arg(long, value_name = "FILE", env = "FLYBALL_BACKTEST_REPORT", hide_env_values = true)]
+    report: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    Tune(tune::TuneArgs),
+    Why(why::WhyArgs),
+}
 
 pub(crate) fn run(args: &BacktestArgs, printer: &Printer) -> Result<Exit, Failure> {
     match &args.what {

@@ -18,27 +18,12 @@ use flyball_simulator::fluid::{FluidModel, FluidWorld};
 use flyball_simulator::policy::ScalingPolicy;
 use flyball_simulator::score::Outcome;
 use flyball_simulator::seconds::Seconds;
-use flyball_simulator::traffic::Trace;
 
 use super::args::ReplayArgs;
 use super::ground::{Ground, Subject};
 
-/// More requests than this are replayed as a flow unless somebody insists: at some 100,000
-/// requests per second and core, with several policies and seeds, it is a matter of seconds.
-const SHORT: usize = 200_000;
 /// What Kubernetes gives a pod that is told to end, if nobody sets another time.
 const GRACE: Seconds = Seconds(30.0);
-
-/// Whether all that is needed is there: single requests of every model, and its engine's steps.
-pub(super) fn possible(ground: &Ground) -> bool {
-    ground.subjects.iter().all(|one| one.trace.is_some() && one.capacity.speed.is_some())
-}
-
-/// Whether it is also quick.
-pub(super) fn short(ground: &Ground) -> bool {
-    let count = |subject: &Subject| subject.trace.as_ref().map_or(0, |trace| trace.requests.len());
-    ground.subjects.iter().map(count).sum::<usize>() <= SHORT
-}
 
 /// Replays one policy. The world is the flow's: the same models, bounds and seed.
 pub(super) fn play(
@@ -137,39 +122,4 @@ fn pool(args: &ReplayArgs, world: &FluidWorld, initial: u32) -> PoolSetup {
         idle_node: Seconds::ZERO,
         prices: world.price.map(|price| (Purchase::OnDemand, price)).into_iter().collect(),
     }
-}
-
-/// The requests between two moments, counted from the first.
-pub(super) fn part(trace: &Trace, from: Seconds, to: Seconds) -> Trace {
-    let requests = trace.requests.iter().filter(|one| one.at >= from && one.at < to);
-    let gaps = trace.gaps.iter().filter(|gap| gap.end > from && gap.start < to);
-    Trace {
-        requests: requests
-            .cloned()
-            .map(|mut one| {
-                one.at = one.at - from;
-                one
-            })
-            .collect(),
-        blocks: trace.blocks.clone(),
-        block_tokens: trace.block_tokens,
-        gaps: gaps
-            .map(|gap| (gap.start - from).max(Seconds::ZERO)..gap.end.min(to) - from)
-            .collect(),
-    }
-}
-
-#[cfg(test)]
-#[test]
-fn a_part_of_a_trace_begins_at_zero() {
-    use flyball_simulator::traffic::Request;
-    let one = |at| Request { at: Seconds(at), prompt: 1, output: 1, blocks: 0..0, patience: None };
-    let trace = Trace {
-        requests: [0.0, 10.0, 20.0, 30.0].map(one).to_vec(),
-        gaps: std::iter::once(Seconds(5.0)..Seconds(15.0)).collect(),
-        ..Trace::default()
-    };
-    let cut = part(&trace, Seconds(10.0), Seconds(30.0));
-    assert_eq!(cut.requests, [one(0.0), one(10.0)]);
-    assert_eq!(cut.gaps.first(), Some(&(Seconds(0.0)..Seconds(5.0))));
 }

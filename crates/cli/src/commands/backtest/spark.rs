@@ -1,6 +1,6 @@
 //! A series in one line of characters.
 
-/// From the lowest to the highest; a terminal without them gets ASCII (`output::charset`).
+/// From the lowest to the highest; a terminal without them gets ASCII (`charset`).
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Columns of a line. With a name before it and a number behind it, a row stays inside 100.

@@ -1,12 +1,11 @@
 //! What a freeze or its end does.
 
-use flyball_resources::labels;
+use flyball_resources::{ModelService, labels};
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::write::Target;
 use crate::moment::{clock, since};
 use crate::output::document::Block;
 use crate::output::{Answer, Detail, Document, age};
@@ -38,6 +37,16 @@ pub(crate) struct Brake {
     pub(super) done: bool,
     #[serde(skip)]
     pub(super) now: Timestamp,
+}
+
+/// What is frozen.
+pub(super) enum Target {
+    Model(Box<ModelService>),
+    /// Everything, by a ConfigMap in this namespace, and what it says if it is there.
+    All {
+        namespace: String,
+        now: Option<String>,
+    },
 }
 
 impl Brake {

@@ -20,6 +20,7 @@ use crate::output::{Exit, Failure, Printer};
 use crate::reach;
 use crate::served::find;
 pub(crate) use answer::Brake;
+use answer::Target;
 
 /// Stop all changes to a model for some time
 ///
@@ -120,14 +121,14 @@ async fn carry_out(
     let cluster = connect(global).await?;
     let mut brake = brake(jiff::Timestamp::now());
     let target = match model {
-        Some(name) => write::Target::Model(Box::new(find(&cluster, global, name).await?)),
+        Some(name) => Target::Model(Box::new(find(&cluster, global, name).await?)),
         None => {
             let namespace = match &care.operator_namespace {
                 Some(namespace) => namespace.clone(),
                 None => operator_namespace(&cluster, global).await?,
             };
             let now = write::switch(&cluster, &namespace, global.timeout).await?;
-            write::Target::All { namespace, now }
+            Target::All { namespace, now }
         }
     };
     brake.of(&target);

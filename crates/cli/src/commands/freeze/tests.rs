@@ -1,7 +1,8 @@
 use flyball_resources::ModelService;
 use serde_json::json;
 
-use super::write::{Target, annotations};
+use super::answer::Target;
+use super::write::annotations;
 use super::*;
 use crate::output::{Detail, answer_json, answer_table, conforms};
 

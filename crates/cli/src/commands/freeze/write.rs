@@ -8,7 +8,7 @@ use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
-use super::answer::Brake;
+use super::answer::{Brake, Target};
 use crate::cluster::{Cluster, innermost};
 use crate::output::{Exit, Failure, duration};
 
@@ -17,16 +17,6 @@ const MANAGER: &str = "flyball-cli";
 
 /// In the ConfigMap: why.
 const BECAUSE: &str = "because";
-
-/// What is frozen.
-pub(super) enum Target {
-    Model(Box<ModelService>),
-    /// Everything, by a ConfigMap in this namespace, and what it says if it is there.
-    All {
-        namespace: String,
-        now: Option<String>,
-    },
-}
 
 /// What the ConfigMap that freezes everything says, if it is there.
 pub(super) async fn switch(

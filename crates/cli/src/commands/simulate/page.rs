@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use super::answer::Simulation;
 use super::backtest::page;
-use crate::chart::{escape, html};
-use crate::output::document::Block;
+use crate::chart::escape;
+use crate::output::document::{Block, html};
 
 /// The whole page.
 pub(super) fn page(simulation: &Simulation) -> String {

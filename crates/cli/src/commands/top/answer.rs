@@ -4,9 +4,6 @@ use flyball_gateway::state::{self, GatewayStateView};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::view;
-use crate::output::{Answer, Detail, Document, Exit};
-
 /// Callers that are shown, of each kind.
 const CALLERS: usize = 10;
 
@@ -191,19 +188,6 @@ impl Top {
     /// Gateways that did not answer.
     pub(super) fn silent(&self) -> impl Iterator<Item = (&str, &str)> {
         self.gateways.iter().filter_map(|one| Some((one.url.as_str(), one.problem.as_deref()?)))
-    }
-}
-
-impl Answer for Top {
-    const KIND: &'static str = "Top";
-
-    fn view(&self, detail: Detail) -> Document {
-        view::document(self, detail)
-    }
-
-    /// What one of them did not tell is not known.
-    fn exit(&self) -> Exit {
-        if self.silent().next().is_some() { Exit::Unknown } else { Exit::Yes }
     }
 }
 

@@ -11,7 +11,7 @@ use super::answer::Top;
 use super::view;
 use crate::output::Failure;
 use crate::output::document::{Align, Row, Table, Tone};
-use crate::output::text::width;
+use crate::text::width;
 
 /// The last column that is drawn on; wider lines are hard to follow with the eyes.
 const WIDEST: u16 = 110;

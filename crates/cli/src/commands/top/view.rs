@@ -2,12 +2,25 @@
 
 use super::answer::{Caller, Engine, Minute, Model, Top};
 use crate::output::document::{Block, Cell, Column, Row, Table, Tone};
-use crate::output::{Detail, Document, plural};
+use crate::output::{Answer, Detail, Document, Exit, plural};
 
 /// Names are cut so that a table stays within its width: a model may be called as a path.
 const NAME: usize = 28;
 
-pub(super) fn document(top: &Top, detail: Detail) -> Document {
+impl Answer for Top {
+    const KIND: &'static str = "Top";
+
+    fn view(&self, detail: Detail) -> Document {
+        document(self, detail)
+    }
+
+    /// What one of them did not tell is not known.
+    fn exit(&self) -> Exit {
+        if self.silent().next().is_some() { Exit::Unknown } else { Exit::Yes }
+    }
+}
+
+fn document(top: &Top, detail: Detail) -> Document {
     let mut document = Document::new();
     let quiet = detail == Detail::Problems;
     document.push(Block::Line(headline(top)));

@@ -1,8 +1,8 @@
 use flyball_resources::asked::{Imagined, VariantCount, WhatIfOutcome, WhatIfSide};
 
 use super::*;
-use crate::output::text::width;
 use crate::output::{Answer as _, Detail, answer_json, answer_table, conforms};
+use crate::text::width;
 
 fn side(replicas: i32, cost: Option<&str>, variants: &[(&str, i32)]) -> WhatIfSide {
     WhatIfSide {

@@ -9,8 +9,6 @@ use kube::ResourceExt as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::tree;
-use crate::output::{Answer, Detail, Document};
 use crate::served::full_name;
 
 /// Why a model has the replicas it has, and why others are wanted. What is absent is unknown.
@@ -146,14 +144,6 @@ impl Why {
     pub(super) fn is_in_motion(&self) -> bool {
         let moving = |one: &VariantStatus| one.pending + one.starting + one.draining > 0;
         self.variants.iter().any(moving)
-    }
-}
-
-impl Answer for Why {
-    const KIND: &'static str = "Why";
-
-    fn view(&self, _: Detail) -> Document {
-        tree::view(self)
     }
 }
 

@@ -3,8 +3,8 @@ use serde_json::{Value, json};
 
 use super::answer::Waiting;
 use super::*;
-use crate::output::text::width;
 use crate::output::{Answer as _, Charset, Detail, answer_json, answer_table, conforms};
+use crate::text::width;
 
 const NOW: &str = "2026-11-15T14:05:30Z";
 
@@ -123,10 +123,8 @@ fn a_model_that_waits_for_capacity() {
     insta::assert_snapshot!("growing", shown(&growing()));
     insta::assert_snapshot!("growing_json", answer_json(&growing()));
     insta::assert_snapshot!("growing_markdown", growing().view(Detail::Full).markdown());
-    let ascii = growing()
-        .view(Detail::Full)
-        .terminal(Charset::Ascii, crate::output::text::WIDTH)
-        .into_string();
+    let ascii =
+        growing().view(Detail::Full).terminal(Charset::Ascii, crate::text::WIDTH).into_string();
     assert!(ascii.is_ascii(), "{ascii}");
     let flat = Why { flat: true, ..growing() };
     insta::assert_snapshot!("growing_flat", answer_table(&flat, Detail::Full));

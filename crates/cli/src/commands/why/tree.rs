@@ -10,12 +10,20 @@ use crate::commands::decisions::past;
 use crate::moment::{ago, clock_and_age, clock_of};
 use crate::output::document::tree::flat;
 use crate::output::document::{Block, Node};
-use crate::output::{Document, age, plural};
+use crate::output::{Answer, Detail, Document, age, plural};
 
 /// What is not known.
 const UNKNOWN: &str = "unknown";
 
-pub(super) fn view(why: &Why) -> Document {
+impl Answer for Why {
+    const KIND: &'static str = "Why";
+
+    fn view(&self, _: Detail) -> Document {
+        view(self)
+    }
+}
+
+fn view(why: &Why) -> Document {
     let now = why.asked_at.parse().unwrap_or(jiff::Timestamp::MAX);
     let nodes = nodes(why, now);
     let mut document = Document::new();

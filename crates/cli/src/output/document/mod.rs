@@ -1,12 +1,13 @@
 //! What a command shows to people, described once.
 //!
 //! A command builds a [`Document`] from its answer; the terminal, Markdown and a page of HTML
-//! (`chart::html`) are renderings of it. Nothing here knows a command, a width in characters or a
+//! (`html`) are renderings of it. Nothing here knows a command, a width in characters or a
 //! colour: a [`Tone`] says what a cell means, and the rendering decides how that looks. Colour is
 //! never the only carrier, so a tone always goes with a word and a chosen row with a mark.
 //!
 //! Start reading at [`Block`].
 
+pub(crate) mod html;
 mod markdown;
 mod terminal;
 #[cfg(test)]

@@ -5,7 +5,7 @@ use anstyle::Style;
 use super::{Align, Below, Block, Cell, Document, Overflow, Row, Table, Tone, parts, shown, tree};
 use crate::chart;
 use crate::output::Charset;
-use crate::output::text::{BOLD, GREEN, RED, Text, WIDTH, YELLOW, width, wrap};
+use crate::text::{BOLD, GREEN, RED, Text, WIDTH, YELLOW, width, wrap};
 
 /// In place of what has no other form than a wide one.
 const LEFT_OUT: &str = "(a picture is left out: the terminal is too narrow)";

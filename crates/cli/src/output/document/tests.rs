@@ -1,6 +1,6 @@
 use super::*;
 use crate::output::Charset;
-use crate::output::text::{WIDTH, width};
+use crate::text::{WIDTH, width};
 
 /// A plan as `plan` may show it; the numbers are invented.
 pub(crate) fn example() -> Document {

@@ -2,7 +2,7 @@
 
 use super::shown;
 use crate::output::Charset;
-use crate::output::text::{Text, width, wrap};
+use crate::text::{Text, width, wrap};
 
 /// Between name, value and note.
 const GAP: usize = 2;

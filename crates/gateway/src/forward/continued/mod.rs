@@ -17,8 +17,8 @@ pub(super) use joined::Joined;
 pub(super) use so_far::{Came, SoFar};
 
 use super::attempt::{Failed, Prepared, Stream, attempt, is_alive};
-use super::{Job, Trail, flight, note};
-use crate::accept::Worker;
+use super::{Trail, Worker, flight, note};
+use crate::aim::Job;
 use crate::choose::{Chosen, RoutingQuery};
 use crate::fleet::{FleetEndpoint, Flight};
 use crate::surface::Surface;
@@ -102,7 +102,7 @@ impl Kept {
         let Some(Failing { endpoint, sent }) = failing else { return };
         let within = Duration::from_millis(worker.shared.live().timeouts.connect_ms);
         if !is_alive(&endpoint, within).await {
-            self.trail.died(&worker.shared, &endpoint, sent);
+            self.trail.died(worker, &endpoint, sent);
         }
     }
 
@@ -113,12 +113,18 @@ impl Kept {
         tokens: u64,
         mut tried: Vec<u32>,
     ) -> Option<Next> {
-        let _retry = worker.shared.retry().filter(|_| self.trail.may_go_on(&worker.shared))?;
+        let _retry = worker.retry().filter(|_| self.trail.may_go_on(worker))?;
         let Job { headers, scanned, pieces, model, .. } = &*self.job;
         // Engines may have come since.
-        let model = worker.shared.fleet().model(&model.name).cloned()?;
-        let policy = worker.shared.live().policy(&model.name);
-        let query = RoutingQuery::new(&model, policy, scanned, worker.next_number());
+        let model = worker.shared.served().model(model.name()).cloned()?;
+        let policy = worker.shared.live().policy(model.name());
+        let query = RoutingQuery::new(
+            &model.engines,
+            &model.gate.scale,
+            policy,
+            scanned,
+            worker.next_number(),
+        );
         let asked = body::Asked::read(self.surface, pieces)?;
         for _ in 0..TRIES {
             let now = worker.shared.time();
@@ -140,9 +146,9 @@ impl Kept {
                     waiting.failed(failed);
                     note(&chosen.endpoint, failed, worker);
                     if failed == Failed::Died {
-                        self.trail.died(&worker.shared, &chosen.endpoint, now.at);
+                        self.trail.died(worker, &chosen.endpoint, now.at);
                     }
-                    if !self.trail.may_go_on(&worker.shared) {
+                    if !self.trail.may_go_on(worker) {
                         return None;
                     }
                 }

@@ -112,7 +112,7 @@ impl Relay {
         self.failure = None;
         self.record.continued += 1;
         self.record.sent_to(&next.chosen);
-        self.worker.shared.recovered.continued.fetch_add(1, Relaxed);
+        self.worker.tried.recovered.continued.fetch_add(1, Relaxed);
         self.last_event = Instant::now();
         self.follow(next.stream, next.flight);
     }

@@ -3,7 +3,7 @@
 //! What draining needs is set here, because its absence cuts requests: vLLM's `--shutdown-timeout` (0 by
 //! default, at which streams stall), a grace period above it, and a preStop pause in which the pod leaves
 //! its Service before the engine hears that it must go. llama-server finishes nothing once it hears that, so
-//! that its pause is as long as a request may take. `validate::drain` is what proves it.
+//! that its pause is as long as a request may take. `observe::drain` is what proves it.
 
 mod args;
 mod merge;

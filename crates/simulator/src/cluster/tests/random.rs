@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::chance::{Chance, Purpose, stream};
-use crate::cluster::world::World;
 use rand::RngExt;
 
 /// Asks for any number of replicas at any time.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::seconds::Seconds;
+use crate::traffic::{Trace, TrafficRates};
 
 fn trace(loaded: &Loaded) -> &Trace {
     let [LoadedPart { traffic: Traffic::Trace(trace), .. }] = &loaded.parts[..] else {

@@ -1,6 +1,6 @@
 //! The same scenario in the simulator, as a series that is scored alike.
 
-use super::arm::Ruler;
+use super::arm::{Ruler, running_target};
 use super::measured::Measured;
 use super::series::{Got, Look, Series};
 use super::world::World;
@@ -11,7 +11,6 @@ use flyball_simulator::cluster::{AnsweredBy, Habits, ReplicaHistory, Setup, Star
 use flyball_simulator::policy::{PolicyView, ScaleOrder, ScalingPolicy};
 use flyball_simulator::rivals::hpa::{self, HpaSource};
 use flyball_simulator::rivals::{RivalFacts, RivalFleet, RivalMetric, RivalSettings, named};
-use flyball_simulator::scenario;
 use flyball_simulator::seconds::Seconds;
 
 /// What the simulator is told of the cluster: nothing, or some of it. Each can be left out to see what it is worth.
@@ -106,13 +105,6 @@ pub(super) fn follow(world: &World, live: &Series) -> Result<Series> {
     let run = run(&setup, &mut Follows { live, before: world.before });
     let history = run.histories.first().context("a world without a model")?;
     Ok(Series { looks: looks(history), got: got(history) }.from(world.before))
-}
-
-/// Requests that each engine should work on, for an autoscaler on that.
-pub(super) fn running_target(world: &World) -> f64 {
-    // GKE's best practices name the batch for low latencies; four fifths of what a replica bears is ours to choose, as
-    // in the simulator's rival of this name.
-    (0.8 * scenario::facts(&world.setup, 0).max_running).round()
 }
 
 /// Wants what served on the cluster.

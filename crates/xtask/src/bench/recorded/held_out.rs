@@ -6,12 +6,11 @@ use super::play::{Answered, Came, MOST, Player, Question, everybody};
 use super::table;
 use super::verdict::contenders;
 use super::world::{COLD_STARTS, Engines, MODELS};
+use super::written;
 use anyhow::{Context, Result, bail};
-use flyball_simulator::traffic::load::{self, LoadedPart, Traffic};
-use flyball_simulator::traffic::{Trace, write};
+use flyball_simulator::traffic::Trace;
+use flyball_simulator::traffic::load::{self, Traffic};
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 /// Orders of bursts.
@@ -165,12 +164,4 @@ pub(super) fn trace(path: &Path) -> Result<Trace> {
         Some(Traffic::Trace(trace)) => Ok(trace),
         _ => bail!("{} has no single requests", path.display()),
     }
-}
-
-/// A trace as a file that `flyball backtest` reads.
-pub(super) fn written(folder: &Path, name: &str, trace: Trace) -> Result<PathBuf> {
-    let path = folder.join(format!("{name}.jsonl"));
-    let part = LoadedPart { model: None, traffic: Traffic::Trace(trace), lengths: None };
-    write::jsonl(&[part], None, &mut BufWriter::new(File::create(&path)?))?;
-    Ok(path)
 }

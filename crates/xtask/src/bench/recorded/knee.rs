@@ -1,9 +1,9 @@
 //! What a replica is said to carry, against what it carries when `flyball backtest` puts requests through it.
 
-use super::held_out::written;
 use super::orders;
 use super::play::{Player, Question};
 use super::world::{Engines, Recorded};
+use super::written;
 use anyhow::Result;
 use flyball_simulator::traffic::Trace;
 use std::path::Path;

@@ -18,8 +18,12 @@ use super::{Measured, Page, measure, programs, sources};
 use crate::figures::Op;
 use anyhow::{Result, ensure};
 use clap::{Args as ClapArgs, ValueEnum};
+use flyball_simulator::traffic::load::{LoadedPart, Traffic};
+use flyball_simulator::traffic::{Trace, write};
 use knee::Knee;
 use play::Player;
+use std::fs::File;
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use verdict::{Verdict, all};
 use world::{Engines, MODELS, TRACES, World};
@@ -151,4 +155,12 @@ fn capacity(player: &Player, args: &Args) -> Result<Measured> {
 
 fn traced(args: &Args, name: &str) -> bool {
     args.traces.is_empty() || args.traces.iter().any(|one| one == name)
+}
+
+/// A trace as a file that `flyball backtest` reads.
+fn written(folder: &Path, name: &str, trace: Trace) -> Result<PathBuf> {
+    let path = folder.join(format!("{name}.jsonl"));
+    let part = LoadedPart { model: None, traffic: Traffic::Trace(trace), lengths: None };
+    write::jsonl(&[part], None, &mut BufWriter::new(File::create(&path)?))?;
+    Ok(path)
 }

@@ -15,8 +15,8 @@ use std::path::Path;
 
 use super::answer::Backtest;
 use super::board::Board;
-use crate::chart::{escape, html};
-use crate::output::document::Block;
+use crate::chart::escape;
+use crate::output::document::{Block, html};
 use crate::output::{Exit, Failure};
 
 const STYLE: &str = include_str!("report.css");

@@ -19,8 +19,8 @@ use super::parts::PartsArgs;
 use super::quantities;
 use super::service::ServiceArgs;
 use super::trace;
-use crate::chart;
 use crate::model::{FormatArgs, Model};
+use crate::output::document::html;
 use crate::output::{Answer, Detail, Exit, Failure, Printer};
 use answer::{LoadView, ServeAnswer};
 use emit::EngineCommand;
@@ -126,7 +126,7 @@ pub(super) fn run(args: &ServeArgs, printer: &Printer) -> Result<Exit, Failure> 
         Outcome::Plan(answer) => {
             if let Some(file) = &args.html {
                 let title = format!("Plan for {}", answer.model.name());
-                write_page(file, &chart::html::page(&title, &answer.view(Detail::Full), &[]))?;
+                write_page(file, &html::page(&title, &answer.view(Detail::Full), &[]))?;
             }
             Ok(printer.answer(&*answer))
         }

@@ -21,8 +21,8 @@ use flyball_perf::training::{Framework, TrainingCoefficients};
 
 use super::parts::PartsArgs;
 use super::{quantities, serve};
-use crate::chart;
 use crate::model::{FormatArgs, Model};
+use crate::output::document::html;
 use crate::output::{Answer, Detail, Exit, Failure, Printer};
 use answer::TrainAnswer;
 use emit::TrainingCommand;
@@ -180,7 +180,7 @@ pub(super) fn run(args: &TrainArgs, printer: &Printer) -> Result<Exit, Failure> 
         Outcome::Plan(answer) => {
             if let Some(file) = &args.html {
                 let title = format!("Training plan for {}", answer.model.name());
-                let page = chart::html::page(&title, &answer.view(Detail::Full), &[]);
+                let page = html::page(&title, &answer.view(Detail::Full), &[]);
                 serve::write_page(file, &page)?;
             }
             Ok(printer.answer(&*answer))

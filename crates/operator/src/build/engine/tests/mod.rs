@@ -6,7 +6,7 @@ mod overlays;
 use super::args::command_line;
 use super::*;
 use crate::observe::of_deployment;
-use crate::validate::{Drain, drain_of};
+use crate::observe::{Drain, drain_of};
 use flyball_engines::Engine;
 use k8s_openapi::api::apps::v1::Deployment;
 use proptest::prelude::*;

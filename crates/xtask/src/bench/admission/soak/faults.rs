@@ -1,9 +1,5 @@
 //! What breaks in which minute.
 
-use super::world::World;
-use crate::bench::admission::rig::Rig;
-use crate::bench::programs::running::post;
-use anyhow::{Result, ensure};
 use std::fmt::Write;
 use std::ops::Range;
 
@@ -40,28 +36,6 @@ impl Fault {
     pub(super) fn of(minute: u64) -> Self {
         FAULTS[minute as usize % FAULTS.len()]
     }
-
-    pub(super) fn begin(self, world: &mut World, engine: usize) -> Result<()> {
-        match self {
-            Self::Kill => world.kill(engine),
-            Self::Told(faults) => tell(world, engine, faults),
-            Self::Network(_) => Ok(()),
-        }
-    }
-
-    pub(super) fn end(self, rig: &Rig, world: &mut World, engine: usize) -> Result<()> {
-        match self {
-            Self::Kill => world.restart(rig, engine),
-            Self::Told(_) => tell(world, engine, "{}"),
-            Self::Network(_) => Ok(()),
-        }
-    }
-}
-
-fn tell(world: &World, engine: usize, faults: &str) -> Result<()> {
-    let answer = post(world.engine(engine), "/emulator/faults", faults)?;
-    ensure!(answer.starts_with("HTTP/1.1 200"), "an engine does not take {faults}: {answer}");
-    Ok(())
 }
 
 /// The proxies' script for a run of so many seconds.

@@ -4,8 +4,8 @@
 use super::faults::{DURING, Fault, script};
 use crate::bench::admission::rig::{Gateway, Kind, Rig, keys, model};
 use crate::bench::programs::page::json;
-use crate::bench::programs::running::{Cores, Running};
-use anyhow::{Context, Result};
+use crate::bench::programs::running::{Cores, Running, post};
+use anyhow::{Context, Result, ensure};
 use std::net::SocketAddr;
 use std::process::Command;
 use std::time::Duration;
@@ -100,16 +100,16 @@ impl World {
         }
     }
 
-    pub(super) fn engine(&self, engine: usize) -> SocketAddr {
+    fn engine(&self, engine: usize) -> SocketAddr {
         self.engines[engine].0
     }
 
-    pub(super) fn kill(&mut self, engine: usize) -> Result<()> {
+    fn kill(&mut self, engine: usize) -> Result<()> {
         let running = self.engines[engine].1.take().context("that engine does not run")?;
         running.signal("KILL")
     }
 
-    pub(super) fn restart(&mut self, rig: &Rig, engine: usize) -> Result<()> {
+    fn restart(&mut self, rig: &Rig, engine: usize) -> Result<()> {
         let address = self.engine(engine);
         self.engines[engine].1 = Some(rig.start_engines(&KIND, "chat", &[address])?);
         Ok(())
@@ -152,4 +152,28 @@ fn settings(chat: &[SocketAddr], canary: &[SocketAddr], copy: &[SocketAddr]) -> 
         + &model("copy", copy, "")
         + split
         + waits
+}
+
+impl Fault {
+    fn begin(self, world: &mut World, engine: usize) -> Result<()> {
+        match self {
+            Self::Kill => world.kill(engine),
+            Self::Told(faults) => tell(world, engine, faults),
+            Self::Network(_) => Ok(()),
+        }
+    }
+
+    fn end(self, rig: &Rig, world: &mut World, engine: usize) -> Result<()> {
+        match self {
+            Self::Kill => world.restart(rig, engine),
+            Self::Told(_) => tell(world, engine, "{}"),
+            Self::Network(_) => Ok(()),
+        }
+    }
+}
+
+fn tell(world: &World, engine: usize, faults: &str) -> Result<()> {
+    let answer = post(world.engine(engine), "/emulator/faults", faults)?;
+    ensure!(answer.starts_with("HTTP/1.1 200"), "an engine does not take {faults}: {answer}");
+    Ok(())
 }

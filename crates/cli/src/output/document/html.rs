@@ -2,11 +2,8 @@
 
 use std::fmt::Write;
 
-use super::escape::escape;
-use super::{Chart, Which, svg, words};
-use crate::output::document::{
-    Align, Below, Block, Cell, Column, Document, Node, Row, Table, Tone, parts, shown,
-};
+use super::{Align, Below, Block, Cell, Column, Document, Node, Row, Table, Tone, parts, shown};
+use crate::chart::{Chart, escape, svg, words};
 
 /// The look of every page.
 pub(crate) const STYLE: &str = include_str!("page.css");
@@ -151,17 +148,10 @@ impl Page {
 
 /// What the picture shows, for readers who want the numbers or cannot see it.
 fn numbers(chart: &Chart) -> Table {
-    let (x, y) = (chart.scale(Which::X, 5), chart.scale(Which::Y, 5));
-    let rows = chart.drawn().map(|(index, point)| Row {
+    let rows = words::numbers(chart).map(|(point, [x, y, state])| Row {
         mark: point.chosen.then_some('*'),
         muted: point.rejected,
-        ..Row::new([
-            point.label.clone(),
-            point.series.clone(),
-            words::value(point, Which::X, &x),
-            words::value(point, Which::Y, &y),
-            words::state(chart, index).to_owned(),
-        ])
+        ..Row::new([point.label.clone(), point.series.clone(), x, y, state])
     });
     let columns = vec![
         Column::left("Choice"),

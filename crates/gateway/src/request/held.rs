@@ -3,15 +3,14 @@
 //!
 //! The status has gone out by then. What goes wrong later is said as an event.
 
-use super::Worker;
-use super::turn::wait;
+use super::wait::wait;
 use crate::admit::{Gate, InLine};
-use crate::answer::{Dialect, Payload, Problem};
-use crate::forward::{Job, Record};
+use crate::aim::Job;
+use crate::answer::{Dialect, Problem};
+use crate::forward::{Record, Relay, Worker};
 use bytes::{Bytes, BytesMut};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Response};
-use http_body::Body as _;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,7 +22,10 @@ use tokio::time::Sleep;
 /// more.
 const COMMENT: Duration = Duration::from_secs(5);
 
-type Work = Pin<Box<dyn Future<Output = Result<Response<Payload>, (Problem, Box<Record>)>> + Send>>;
+/// What comes of the wait.
+type Answered = Result<Response<Box<Relay>>, (Problem, Box<Record>)>;
+
+type Work = Pin<Box<dyn Future<Output = Answered> + Send>>;
 
 /// A body that waits.
 pub(crate) struct Held {
@@ -39,9 +41,9 @@ enum State {
     /// The model wakes.
     Waits(Work),
     /// An engine answers with events.
-    Events(Box<Payload>),
+    Events(Box<Relay>),
     /// An engine answers with something else, which becomes one event.
-    Whole(Box<Payload>, BytesMut),
+    Whole(Box<Relay>, BytesMut),
     Over,
 }
 
@@ -54,7 +56,7 @@ impl Held {
         line: InLine,
         job: Job,
         record: Box<Record>,
-    ) -> Response<Payload> {
+    ) -> Response<Self> {
         let (eta, dialect) = (line.eta, Dialect::of(record.surface.path()));
         let (worker, gate) = (Arc::clone(worker), line.gate());
         let work: Work = Box::pin(async move { wait(&worker, line, job, record).await });
@@ -67,7 +69,7 @@ impl Held {
             // The first one goes out with the head.
             comment: Box::pin(tokio::time::sleep(Duration::ZERO)),
         };
-        let mut response = Response::new(Payload::held(held));
+        let mut response = Response::new(held);
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -89,19 +91,17 @@ impl Held {
                         }
                     }
                 },
-                State::Events(payload) => {
-                    let next = std::task::ready!(Pin::new(payload.as_mut()).poll_frame(cx));
-                    let next = next.map(|frame| frame.map(|f| f.into_data().unwrap_or_default()));
+                State::Events(relay) => {
+                    let next = std::task::ready!(relay.poll_next(cx));
                     if next.is_none() {
                         self.state = State::Over;
                     }
                     return Poll::Ready(next);
                 }
-                State::Whole(payload, text) => {
-                    let next = std::task::ready!(Pin::new(payload.as_mut()).poll_frame(cx));
+                State::Whole(relay, text) => {
+                    let next = std::task::ready!(relay.poll_next(cx));
                     match next {
-                        Some(Ok(frame)) => {
-                            let piece = frame.into_data().unwrap_or_default();
+                        Some(Ok(piece)) => {
                             let left = WHOLE_BYTES.saturating_sub(text.len());
                             text.extend_from_slice(&piece[..piece.len().min(left)]);
                         }
@@ -123,18 +123,15 @@ impl Held {
     }
 
     /// Goes on with what came of the wait. An event, if nothing else comes.
-    fn answered(
-        &mut self,
-        answered: Result<Response<Payload>, (Problem, Box<Record>)>,
-    ) -> Option<Bytes> {
+    fn answered(&mut self, answered: Answered) -> Option<Bytes> {
         match answered {
             Ok(response) => {
                 let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
                 let events = kind.is_some_and(|kind| kind.starts_with(b"text/event-stream"));
-                let payload = Box::new(response.into_body());
+                let relay = response.into_body();
                 self.state = match events {
-                    true => State::Events(payload),
-                    false => State::Whole(payload, BytesMut::new()),
+                    true => State::Events(relay),
+                    false => State::Whole(relay, BytesMut::new()),
                 };
                 None
             }

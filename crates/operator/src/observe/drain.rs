@@ -4,7 +4,7 @@
 //! without asking. Then what counts is what the engine does when it is told to end. vLLM stalls streams
 //! at its default; llama-server cuts them at once; SGLang finishes them, if it is given the time.
 
-use crate::observe::Workload;
+use super::facts::Workload;
 use flyball_engines::{Engine, Shutdown};
 
 /// Answers that take longer than this are rare; where nothing is set, this is what is advised.

@@ -3,9 +3,9 @@
 //! It is kept as a whole and laid over the fleet anew whenever either of the two changes, so that an
 //! engine that is listed again, or a model that comes later, goes by it too.
 
-use crate::admit::Objectives;
-use crate::fleet::{Fleet, FleetEndpoint};
-use crate::serve::Live;
+use crate::admit::{Objectives, Served};
+use crate::fleet::FleetEndpoint;
+use crate::live::Live;
 use flyball_resources::stream::{DrainMark, ModelOrders, Orders};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -49,23 +49,24 @@ impl Ordered {
     ///
     /// A model goes by the order for its namespace. Where an order for more than one would fit it goes by
     /// none: the objectives of another must not judge its requests.
-    pub(crate) fn hold(&self, fleet: &Fleet, live: &Live) {
+    pub(crate) fn hold(&self, served: &Served, live: &Live) {
         let mut held = self.lock();
         let Some(Held { orders, came, unclear }) = held.as_mut() else { return };
         let marks = Marks::of(&orders.drains);
-        fleet.endpoints().for_each(|endpoint| endpoint.drain(marks.has(endpoint)));
+        let endpoints = served.fleet().endpoints();
+        endpoints.for_each(|endpoint| endpoint.drain(marks.has(endpoint)));
         let mut models: BTreeMap<&str, Vec<&ModelOrders>> = BTreeMap::new();
         for model in &orders.models {
             models.entry(&model.model).or_default().push(model);
         }
         let mut of_several = BTreeSet::new();
-        for model in fleet.models() {
-            let all = models.get(&*model.name).into_iter().flatten().copied();
-            let mut said = all.filter(|said| is_for(said, live.namespace(&model.name)));
+        for model in served.models() {
+            let all = models.get(&**model.name()).into_iter().flatten().copied();
+            let mut said = all.filter(|said| is_for(said, live.namespace(model.name())));
             let mut one = said.next();
             if said.next().is_some() {
                 one = None;
-                of_several.insert(model.name.to_string());
+                of_several.insert(model.name().to_string());
             }
             model.gate.judge.go_by(one.map(objectives).unwrap_or_default());
             let eta = one.and_then(|said| said.wake_eta_ms).map(Duration::from_millis);
@@ -144,6 +145,7 @@ mod tests {
     use crate::fleet::{FoundEngines, Listing};
     use crate::settings::{GatewaySettingsFile, ModelSettings};
     use flyball_engines::Engine;
+    use std::sync::Arc;
 
     fn found(name: &str, port: u16) -> FoundEngines {
         let (address, engine) = (([10, 0, 0, 1], port).into(), Engine::Vllm);
@@ -169,28 +171,33 @@ mod tests {
         DrainMark { name: name.to_owned(), address: address.to_owned(), since_ms: 1 }
     }
 
-    fn drained(fleet: &Fleet) -> Vec<&str> {
-        let drained = fleet.endpoints().filter(|endpoint| endpoint.is_told_to_drain());
+    /// What is served once these engines are listed.
+    fn after(before: &Served, engines: &[(&str, u16)]) -> Served {
+        before.after(Arc::new(before.fleet().after(&listing(engines))))
+    }
+
+    fn drained(served: &Served) -> Vec<&str> {
+        let drained = served.fleet().endpoints().filter(|endpoint| endpoint.is_told_to_drain());
         drained.map(|endpoint| &*endpoint.name).collect()
     }
 
     #[test]
     fn marks_outlive_listings_and_meet_engines_that_come_later() {
         let (ordered, live) = (Ordered::default(), live(None));
-        let first = Fleet::default().after(&listing(&[("a", 1), ("b", 2)]));
+        let first = after(&Served::default(), &[("a", 1), ("b", 2)]);
         ordered.hold(&first, &live);
         assert!(drained(&first).is_empty());
         let drains = vec![mark("a", ""), mark("", "10.0.0.1:3"), mark("b", "10.0.0.9:2")];
         ordered.replace(Orders { drains, ..Orders::default() }, Instant::now());
         ordered.hold(&first, &live);
         assert_eq!(drained(&first), ["a"], "b is meant elsewhere");
-        assert!(!first.endpoints().next().unwrap().is_open());
-        let second = first.after(&listing(&[("a", 1), ("b", 2), ("c", 3)]));
+        assert!(!first.fleet().endpoints().next().unwrap().is_open());
+        let second = after(&first, &[("a", 1), ("b", 2), ("c", 3)]);
         assert_eq!(drained(&second), ["a"], "a listing does not touch it");
         ordered.hold(&second, &live);
         assert_eq!(drained(&second), ["a", "c"]);
         // Gone and back: it is another endpoint, and the mark still holds.
-        let third = second.after(&listing(&[("b", 2)])).after(&listing(&[("a", 1), ("b", 2)]));
+        let third = after(&after(&second, &[("b", 2)]), &[("a", 1), ("b", 2)]);
         ordered.hold(&third, &live);
         assert_eq!(drained(&third), ["a"]);
         ordered.forget_drains();
@@ -201,7 +208,7 @@ mod tests {
     #[test]
     fn promises_and_objectives_reach_models_and_leave_them() {
         let (ordered, live) = (Ordered::default(), live(None));
-        let fleet = Fleet::default().after(&listing(&[]));
+        let served = after(&Served::default(), &[]);
         let model = ModelOrders {
             model: "m".to_owned(),
             first_token_ms: Some(500),
@@ -211,13 +218,13 @@ mod tests {
         let orders = Orders { models: vec![model], ..Orders::default() };
         let came = Instant::now();
         ordered.replace(orders, came);
-        ordered.hold(&fleet, &live);
-        let gate = &fleet.model("m").unwrap().gate;
+        ordered.hold(&served, &live);
+        let gate = &served.model("m").unwrap().gate;
         let eta = gate.promised().unwrap();
         let promised = Duration::from_secs(40);
         assert!(eta <= promised && eta + came.elapsed() >= promised, "{eta:?}");
         ordered.replace(Orders::default(), Instant::now());
-        ordered.hold(&fleet, &live);
+        ordered.hold(&served, &live);
         assert_eq!(gate.promised(), None);
     }
 
@@ -231,11 +238,11 @@ mod tests {
         };
         let promised = |service: Option<&str>, models: Vec<ModelOrders>| {
             let ordered = Ordered::default();
-            let fleet = Fleet::default().after(&listing(&[]));
+            let served = after(&Served::default(), &[]);
             ordered.replace(Orders { models, ..Orders::default() }, Instant::now());
-            ordered.hold(&fleet, &live(service));
+            ordered.hold(&served, &live(service));
             // In thousands of seconds: it does not matter how long this takes.
-            let left = fleet.model("m").unwrap().gate.promised();
+            let left = served.model("m").unwrap().gate.promised();
             left.map(|left| left.as_secs().div_ceil(1_000))
         };
         let (prod, staging) = (order("prod", 1_000), order("staging", 3_000));

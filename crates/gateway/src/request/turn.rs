@@ -1,16 +1,18 @@
 //! Between what was read and what is sent: the wait for a turn.
 
-use super::Worker;
 use super::held::Held;
-use crate::admit::{Ask, Entered, InLine};
-use crate::answer::{Payload, Problem};
-use crate::forward::{Job, Record, forward};
-use crate::serve::Live;
+use super::payload::Payload;
+use super::wait::wait;
+use crate::admit::{Ask, Entered};
+use crate::aim::Job;
+use crate::answer::Problem;
+use crate::forward::{Record, Worker, forward};
+use crate::live::Live;
 use crate::settings::{ModelSettings, Priority};
 use flyball_routing::fair::Class;
 use http::{HeaderMap, HeaderName, Response};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Headers in which a request says how long it would wait for a turn, in milliseconds; the second is
 /// llm-d's.
@@ -32,44 +34,26 @@ pub(super) async fn turn(
         Err(problem) => return Err((problem, record)),
     };
     if call {
-        worker.shared.listener.wake(&job.model.name);
+        worker.shared.listener.wake(job.model.name());
     }
     match entered {
         Entered::Now(turn) => {
             record.turn = Some(turn);
-            forward(worker, job, record).await
+            let answer = forward(worker, job, record).await?;
+            Ok(answer.map(Payload::relay))
         }
         Entered::Waits(line) if line.held && job.scanned.stream => {
-            Ok(Held::answer(worker, line, job, record))
+            Ok(Held::answer(worker, line, job, record).map(Payload::held))
         }
-        Entered::Waits(line) => wait(worker, line, job, record).await,
+        Entered::Waits(line) => {
+            let answer = wait(worker, line, job, record).await?;
+            Ok(answer.map(Payload::relay))
+        }
     }
-}
-
-/// Stands in line, then goes on.
-pub(super) async fn wait(
-    worker: &Arc<Worker>,
-    line: InLine,
-    mut job: Job,
-    mut record: Box<Record>,
-) -> Result<Response<Payload>, (Problem, Box<Record>)> {
-    let since = Instant::now();
-    record.held = line.held;
-    let told = line.turn().await;
-    record.queued = since.elapsed();
-    match told {
-        Ok(turn) => record.turn = Some(turn),
-        Err(problem) => return Err((problem, record)),
-    }
-    // Engines may have come and gone meanwhile.
-    if let Some(model) = worker.shared.fleet().model(&job.model.name) {
-        job.model = Arc::clone(model);
-    }
-    forward(worker, job, record).await
 }
 
 fn ask(live: &Live, job: &Job, record: &Record) -> Ask {
-    let of = live.models.get(&*job.model.name);
+    let of = live.models.get(&**job.model.name());
     let millis = |time: fn(&ModelSettings) -> u64| {
         Duration::from_millis(of.map_or_else(|| time(&ModelSettings::default()), time))
     };
@@ -82,7 +66,7 @@ fn ask(live: &Live, job: &Job, record: &Record) -> Ask {
         caller: number,
         weight,
         class: class(&job.headers, priority),
-        prompt: job.model.prompt_of(&job.scanned, live.policy(&job.model.name)),
+        prompt: job.model.prompt_of(&job.scanned, live.policy(job.model.name())),
         most_output: job.scanned.max_tokens,
         wait: wanted_wait(&job.headers).map_or(queue, |wanted| wanted.min(queue)),
         hold: live.again.is_some().then_some(hold),

@@ -6,6 +6,7 @@
 //! thresholds, 1998, as switches share their buffers: nothing to set, and nothing lies idle while few
 //! ask.) It comes before the fair queue, which shares engines and sees only requests that have been read.
 
+use crate::answer::Problem;
 use crate::invariants::{GatewayInvariant, give_back};
 use crate::settings::RequestLimits;
 use std::sync::Arc;
@@ -40,6 +41,15 @@ pub(crate) enum NoRoom {
     Gateway,
     /// The caller holds as much as is left for others.
     Caller,
+}
+
+impl From<NoRoom> for Problem {
+    fn from(why: NoRoom) -> Self {
+        match why {
+            NoRoom::Gateway => Self::Full,
+            NoRoom::Caller => Self::CallerFull,
+        }
+    }
 }
 
 impl Room {

@@ -1,0 +1,138 @@
+//! A request comes to the gate: it may go on, it stands in line, or it is told that it would be in vain.
+
+use super::gate::Gate;
+use super::line::{Line, Shard, Waiter};
+use super::prompt::Prompt;
+use super::turn::{InLine, Turn};
+use crate::answer::Problem;
+use flyball_core::units::Tokens;
+use flyball_routing::fair::{Class, Cost, QueuedRequest};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// Part of the longest wait that a guess may reach, in tenths. A guess is off by a tenth or two, and
+/// to be turned away late is worse than at once.
+const GUESS_TENTHS: u32 = 8;
+
+/// A request at the gate.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask {
+    pub(crate) caller: u64,
+    pub(crate) weight: u32,
+    pub(crate) class: Class,
+    pub(crate) prompt: Prompt,
+    /// The most that it may write, if it says so.
+    pub(crate) most_output: Option<u64>,
+    /// The longest wait for a turn.
+    pub(crate) wait: Duration,
+    /// The longest wait for a model that is woken; `None` if nobody can wake it.
+    pub(crate) hold: Option<Duration>,
+    /// Before it is called again.
+    pub(crate) again: Duration,
+    /// How many may wait.
+    pub(crate) most_waiting: usize,
+}
+
+/// What became of a request at the gate.
+#[derive(Debug)]
+pub(crate) enum Entered {
+    /// It may go on.
+    Now(Turn),
+    /// It stands in line.
+    Waits(InLine),
+}
+
+impl Gate {
+    /// Asks for a turn. The second is whether the model is to be called.
+    pub(crate) fn enter(self: &Arc<Self>, ask: &Ask) -> Result<(Entered, bool), Problem> {
+        let now = Instant::now();
+        self.sums.arrive(ask.prompt.tokens);
+        let endpoints = self.endpoints.load();
+        let mut line = self.lock();
+        line.fade(now);
+        line.uncached.arrive(&ask.prompt);
+        let asked = self.asked(ask, line.shares.read(ask.caller));
+        line.shares.wants(asked.caller, asked.weight, asked.cost);
+        let is_up = endpoints.iter().any(|endpoint| endpoint.is_open());
+        if is_up && line.queue.is_empty() {
+            let shard = line.shard(asked.caller, &endpoints);
+            let granted = self.granted.load(Relaxed);
+            // In a caller's own engines the grants of others are not counted: one too many at most.
+            let spoken_for = if shard == Shard::All { granted } else { 0 };
+            if line.rooms(&endpoints, shard, spoken_for + 1, now) > spoken_for {
+                drop(line);
+                return Ok((Entered::Now(self.grant(asked, ask.prompt, shard)), false));
+            }
+        }
+        let refused = self.refusal(&line, ask, &asked, is_up, now);
+        if let Some(problem) = refused {
+            drop(line);
+            self.sums.shed();
+            return Err(problem);
+        }
+        let (told, hears) = oneshot::channel();
+        let wait = if is_up { ask.wait } else { ask.hold.unwrap_or(ask.wait) };
+        let waiter = Waiter {
+            told,
+            since: now,
+            until: now + wait,
+            held: !is_up,
+            prompt_tokens: ask.prompt.tokens,
+        };
+        let ticket = line.queue.push(&asked, waiter);
+        self.waiting.store(line.queue.len(), Relaxed);
+        let call = !is_up && line.wake.wanted(now, ask.again);
+        if call {
+            self.sums.called();
+        }
+        let eta = if is_up { None } else { line.wake.eta(now) };
+        self.advance(&mut line, &endpoints, now);
+        drop(line);
+        let waits = InLine {
+            gate: Arc::clone(self),
+            asked,
+            prompt: ask.prompt,
+            ticket,
+            hears: Some(hears),
+            held: !is_up,
+            eta,
+        };
+        Ok((Entered::Waits(waits), call))
+    }
+
+    fn grant(self: &Arc<Self>, asked: QueuedRequest, prompt: Prompt, shard: Shard) -> Turn {
+        self.granted.fetch_add(1, Relaxed);
+        Turn::new(Arc::clone(self), asked, prompt, shard)
+    }
+
+    fn asked(&self, ask: &Ask, read_per_thousand: u64) -> QueuedRequest {
+        let usual = self.usual_output.load(Relaxed);
+        let output = ask.most_output.map_or(usual, |most| most.min(usual.saturating_mul(2)));
+        let read = ask.prompt.tokens.saturating_mul(read_per_thousand) / 1_000;
+        let cost = Cost::of(Tokens::new(read), Tokens::new(output), Tokens::new(0), 0);
+        QueuedRequest { class: ask.class, caller: ask.caller, weight: ask.weight, cost }
+    }
+
+    fn refusal(
+        &self,
+        line: &Line,
+        ask: &Ask,
+        asked: &QueuedRequest,
+        is_up: bool,
+        now: Instant,
+    ) -> Option<Problem> {
+        let seconds = |time: Duration| time.as_secs().max(1);
+        if !is_up && ask.hold.is_none() {
+            return Some(Problem::NoEndpoint);
+        }
+        let wait = line.pace.time_of(line.queue.ahead(asked)).unwrap_or_default();
+        if line.queue.len() >= ask.most_waiting {
+            let eta = if is_up { wait } else { line.wake.eta(now).unwrap_or_default() };
+            return Some(Problem::QueueFull { retry_after_s: seconds(eta) });
+        }
+        (is_up && wait > ask.wait * GUESS_TENTHS / 10)
+            .then(|| Problem::Overloaded { retry_after_s: seconds(wait.saturating_sub(ask.wait)) })
+    }
+}

@@ -1,0 +1,142 @@
+//! What every phase may look at: settings, models, room, the clock, the door, and whoever is told.
+
+use crate::accept::Door;
+use crate::admit::Served;
+use crate::finished::Finished;
+use crate::fleet::{FleetEndpoint, Flight, Millis, Time};
+use crate::live::Live;
+use crate::room::Room;
+use crate::settings::{GatewaySettingsFile, RequestLimits, Timeouts};
+use arc_swap::{ArcSwap, Guard};
+use http::HeaderValue;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+/// Whoever is told what happens. Called by every thread; must not wait.
+pub trait Listener: Send + Sync {
+    /// A request is over.
+    fn finished(&self, finished: &Finished<'_>);
+
+    /// Something was refused that never became a request; the code is one that answers have.
+    fn refused(&self, code: &'static str) {
+        let _ = code;
+    }
+
+    /// A model is wanted that has no engine.
+    fn wake(&self, model: &Arc<str>) {
+        let _ = model;
+    }
+
+    /// A copy for a mirror was not sent, because there was no room.
+    fn copy_dropped(&self) {}
+
+    /// An engine's breaker opened.
+    fn breaker_opened(&self) {}
+
+    /// The `traceparent` that an engine gets; the caller's own if `None`.
+    fn traceparent(
+        &self,
+        callers: Option<&str>,
+        request_id: &str,
+        started: SystemTime,
+    ) -> Option<HeaderValue> {
+        let _ = (callers, request_id, started);
+        None
+    }
+
+    /// A request was cut off at an engine, which should now be free of it.
+    fn cancelled(&self, endpoint: &Arc<FleetEndpoint>);
+}
+
+/// What every phase may look at. One for all threads.
+pub(crate) struct Shared {
+    live: ArcSwap<Live>,
+    served: ArcSwap<Served>,
+    pub(crate) room: Arc<Room>,
+    pub(crate) door: Arc<Door>,
+    pub(crate) listener: Arc<dyn Listener>,
+    pub(crate) began: Instant,
+}
+
+impl Shared {
+    /// Of these settings, with nothing to serve yet.
+    pub(crate) fn new(settings: &GatewaySettingsFile, listener: Arc<dyn Listener>) -> Self {
+        Self {
+            live: ArcSwap::from_pointee(Live::new(settings, None)),
+            served: ArcSwap::from_pointee(Served::default()),
+            room: Arc::default(),
+            door: Arc::new(Door::new(settings.limits, settings.timeouts)),
+            listener,
+            began: Instant::now(),
+        }
+    }
+
+    /// Takes in other settings.
+    pub(crate) fn follow(&self, live: Arc<Live>) {
+        self.door.follow(live.limits, live.timeouts);
+        self.live.store(live);
+    }
+
+    /// Takes in other engines.
+    pub(crate) fn serve(&self, served: Arc<Served>) {
+        self.served.store(served);
+    }
+
+    /// What may change, for a look. Not to be kept while something is awaited: a thread has room for
+    /// eight such looks, and every further one goes a slower way.
+    pub(crate) fn live(&self) -> Guard<Arc<Live>> {
+        self.live.load()
+    }
+
+    /// The limits and timeouts of now, to be kept.
+    pub(crate) fn bounds(&self) -> (RequestLimits, Timeouts) {
+        let live = self.live();
+        (live.limits, live.timeouts)
+    }
+
+    /// All models with engines and queues, for a look as short.
+    pub(crate) fn served(&self) -> Guard<Arc<Served>> {
+        self.served.load()
+    }
+
+    pub(crate) fn now(&self) -> Millis {
+        self.millis(Instant::now())
+    }
+
+    pub(crate) fn millis(&self, at: Instant) -> Millis {
+        Millis(at.saturating_duration_since(self.began).as_millis() as u64)
+    }
+
+    /// Both of now.
+    pub(crate) fn time(&self) -> Time {
+        let at = Instant::now();
+        Time { at, millis: self.millis(at) }
+    }
+
+    /// Ends a flight whose connection was cut, and says so. It is counted out first: what an engine
+    /// runs beyond our count is a zombie.
+    pub(crate) fn cancelled(&self, flight: Flight) {
+        let endpoint = Arc::clone(flight.endpoint());
+        drop(flight);
+        self.listener.cancelled(&endpoint);
+    }
+
+    /// A request is over; whether it was fast enough is for its model's objectives to say.
+    pub(crate) fn judge(&self, finished: &Finished<'_>) {
+        let served = self.served();
+        if let Some(model) = finished.model.and_then(|name| served.model(name)) {
+            model.gate.judge.finished(finished);
+        }
+    }
+
+    /// Whether the time to finish is over.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.door.is_cut()
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("room", &self.room).finish_non_exhaustive()
+    }
+}
