@@ -44,11 +44,11 @@ impl LeaseCounts {
 
 /// One lease at its gateway.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Account {
+pub struct LeaseAccount {
     counts: LeaseCounts,
 }
 
-impl Account {
+impl LeaseAccount {
     /// One that goes on from what a journal says. Requests that ran when it was written run no more; how much of what they
     /// had paid ahead was sent nobody knows, so all of it was.
     pub fn of_journal(counts: LeaseCounts) -> Self {
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn what_is_paid_ahead_is_spent_or_there_again() {
-        let mut account = Account::default();
+        let mut account = LeaseAccount::default();
         assert_eq!(account.reserve(of(10)), Err(of(10)));
         account.grant(of(100));
         account.grant(of(60));
@@ -130,10 +130,10 @@ mod tests {
 
     #[test]
     fn what_requests_had_paid_when_the_process_died_is_spent() {
-        let mut account = Account::default();
+        let mut account = LeaseAccount::default();
         account.grant(of(9));
         account.reserve(of(4)).unwrap();
-        let again = Account::of_journal(account.counts());
+        let again = LeaseAccount::of_journal(account.counts());
         assert_eq!((again.counts().idle(), again.counts().spent), (of(5), of(4)));
     }
 }

@@ -5,7 +5,7 @@ use std::ops::{Add, AddAssign};
 
 /// What an amount counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Unit {
+pub enum BudgetUnit {
     /// Pico-dollars: at 0.05 dollars for a million tokens, one costs 50,000 of them and 0.05 micro-dollars.
     Money,
     /// Tokens.
@@ -104,10 +104,10 @@ pub struct TokenUsage {
 
 impl TokenUsage {
     /// What it comes to.
-    pub fn amount(&self, unit: Unit, prices: &TokenPrices) -> Amount {
+    pub fn amount(&self, unit: BudgetUnit, prices: &TokenPrices) -> Amount {
         match unit {
-            Unit::Tokens => Amount::new(u128::from(self.input) + u128::from(self.output)),
-            Unit::Money => {
+            BudgetUnit::Tokens => Amount::new(u128::from(self.input) + u128::from(self.output)),
+            BudgetUnit::Money => {
                 let cached = self.cached_input.min(self.input);
                 let of = |price: u64, tokens: u64| Amount::new(u128::from(price)).times(tokens);
                 of(prices.input, self.input - cached)
@@ -127,9 +127,9 @@ mod tests {
         // 0.05 dollars for a million tokens of input, a tenth of that if cached.
         let prices = TokenPrices { input: 50_000, cached_input: 5_000, output: 400_000 };
         let usage = TokenUsage { input: 1_000, cached_input: 600, output: 10 };
-        let amount = usage.amount(Unit::Money, &prices);
+        let amount = usage.amount(BudgetUnit::Money, &prices);
         assert_eq!(amount, Amount::new(400 * 50_000 + 600 * 5_000 + 10 * 400_000));
-        assert_eq!(usage.amount(Unit::Tokens, &prices), Amount::new(1_010));
+        assert_eq!(usage.amount(BudgetUnit::Tokens, &prices), Amount::new(1_010));
         assert_eq!(Amount::from_cents(1_234_56).to_string(), "1234.56");
     }
 
@@ -137,6 +137,6 @@ mod tests {
     fn an_engine_that_reports_more_cached_tokens_than_there_are_is_not_paid_for_it() {
         let prices = TokenPrices { input: 10, cached_input: 1, output: 0 };
         let usage = TokenUsage { input: 5, cached_input: 9, output: 0 };
-        assert_eq!(usage.amount(Unit::Money, &prices), Amount::new(5));
+        assert_eq!(usage.amount(BudgetUnit::Money, &prices), Amount::new(5));
     }
 }

@@ -8,7 +8,7 @@
 //! to the mark may be with one that has not: so much counts as committed.
 
 use crate::account::LeaseCounts;
-use crate::amount::{Amount, Unit};
+use crate::amount::{Amount, BudgetUnit};
 use crate::period::{Period, PeriodId};
 use crate::record::{BankRecord, BudgetRecord};
 use crate::scope::{BudgetKey, GatewayId, LeaseKey};
@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BudgetSpec {
     pub key: BudgetKey,
-    pub unit: Unit,
+    pub unit: BudgetUnit,
     pub limit: Amount,
     pub period: Period,
 }
@@ -326,7 +326,7 @@ impl Bank {
         self.spent_below(&balance.spec.key, balance.spec.unit) + balance.state.gone
     }
 
-    fn spent_below(&self, key: &BudgetKey, unit: Unit) -> Amount {
+    fn spent_below(&self, key: &BudgetKey, unit: BudgetUnit) -> Amount {
         let below = |lease: &LeaseKey| lease.unit == unit && key.scope.covers(&lease.scope);
         let leases = self.leases.iter().filter(|((_, lease), _)| below(lease));
         leases.map(|(_, counts)| counts.spent).sum()

@@ -15,8 +15,8 @@ mod period;
 mod record;
 mod scope;
 
-pub use account::{Account, LeaseCounts};
-pub use amount::{Amount, TokenPrices, TokenUsage, Unit};
+pub use account::{LeaseAccount, LeaseCounts};
+pub use amount::{Amount, BudgetUnit, TokenPrices, TokenUsage};
 pub use bank::{Answer, Ask, Bank, BudgetSpec, BudgetStatus};
 pub use period::{Period, PeriodId};
 pub use record::{BankRecord, BudgetRecord};

@@ -1,6 +1,6 @@
 //! Who uses: organisation, team and key as one path.
 
-use super::amount::Unit;
+use super::amount::BudgetUnit;
 use std::fmt;
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub struct BudgetKey {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseKey {
     pub scope: Scope,
-    pub unit: Unit,
+    pub unit: BudgetUnit,
 }
 
 /// A gateway, as its journal names it: the same after a restart that finds the journal, another one after one that does

@@ -5,9 +5,10 @@ mod world;
 use world::{Tally, World};
 
 /// So many worlds, unless `FLYBALL_QUOTA_SEEDS` says otherwise.
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 60;
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "how many worlds there are is no decision")]
 fn budgets_hold_and_nobody_is_refused_with_money_left() {
     let asked = std::env::var("FLYBALL_QUOTA_SEEDS").ok().and_then(|text| text.parse().ok());
     let seeds = asked.unwrap_or(SEEDS);
@@ -19,7 +20,7 @@ fn budgets_hold_and_nobody_is_refused_with_money_left() {
         }
         all.add(&world.tally);
     }
-    println!("{seeds} worlds: {all:?}");
+    eprintln!("{seeds} worlds: {all:?}");
     // A world in which nothing happens shows nothing.
     for (what, count) in all.counts() {
         assert!(count > 0, "{what} never happened");

@@ -2,8 +2,8 @@
 
 use flyball_core::units::Timestamp;
 use flyball_quota::{
-    Account, Amount, Answer, Ask, Bank, BankRecord, BudgetKey, BudgetSpec, GatewayId, LeaseCounts,
-    LeaseKey, Period, Scope, Unit,
+    Amount, Answer, Ask, Bank, BankRecord, BudgetKey, BudgetSpec, BudgetUnit, GatewayId,
+    LeaseAccount, LeaseCounts, LeaseKey, Period, Scope,
 };
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
@@ -80,7 +80,7 @@ struct Stream {
 
 struct Gateway {
     id: GatewayId,
-    accounts: BTreeMap<LeaseKey, Account>,
+    accounts: BTreeMap<LeaseKey, LeaseAccount>,
     streams: Vec<Stream>,
     /// When it is there again.
     down_until: u64,
@@ -156,7 +156,7 @@ impl World {
         let mut rng = Pcg64Mcg::seed_from_u64(seed);
         let budget = |path: &str, limit: u128, period| BudgetSpec {
             key: BudgetKey { scope: Scope::new(path), name: "b".into() },
-            unit: Unit::Tokens,
+            unit: BudgetUnit::Tokens,
             limit: Amount::new(limit),
             period,
         };
@@ -170,7 +170,7 @@ impl World {
             }
         }
         specs.push(budget("org/a/1", rng.random_range(1_000..limit), Period::Once));
-        let leaf = |path: &str| LeaseKey { scope: Scope::new(path), unit: Unit::Tokens };
+        let leaf = |path: &str| LeaseKey { scope: Scope::new(path), unit: BudgetUnit::Tokens };
         let leaves = ["org/a/1", "org/a/2", "org/b/1", "org/b/2"].map(leaf).to_vec();
         let count = rng.random_range(1..=8_u32);
         let mut world = Self {
@@ -271,7 +271,7 @@ impl World {
         if !dies {
             gateway.down_until = back;
             for account in gateway.accounts.values_mut() {
-                *account = Account::of_journal(account.counts());
+                *account = LeaseAccount::of_journal(account.counts());
             }
             return;
         }
@@ -279,10 +279,9 @@ impl World {
         let mut next = self.new_gateway();
         next.down_until = back;
         let old = std::mem::replace(&mut self.gateways[place], next);
-        let counts = old
-            .accounts
-            .iter()
-            .map(|(key, account)| (key.clone(), Account::of_journal(account.counts()).counts()));
+        let counts = old.accounts.iter().map(|(key, account)| {
+            (key.clone(), LeaseAccount::of_journal(account.counts()).counts())
+        });
         self.lost_journals.push((old.id.clone(), counts.collect()));
         self.gone.push((self.now + self.rng.random_range(100..8_000), old.id));
     }
@@ -394,7 +393,7 @@ impl World {
                     ask.0 = wanted.less(idle);
                 }
             }
-            if asks.is_empty() && now % 240 != 0 {
+            if asks.is_empty() && !now.is_multiple_of(240) {
                 continue;
             }
             out.push(

@@ -14,6 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("estimator", &["core", "perf"]),
     ("governor", &["core", "perf"]),
     ("routing", &["core"]),
+    ("quota", &["core"]),
     ("simulator", &["core", "perf", "estimator", "governor", "routing"]),
     ("tuner", &["core", "estimator", "governor", "simulator"]),
     ("resources", &["core", "engines"]),
@@ -81,7 +82,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that only compute.
-const PURE: &[&str] = &["core", "engines", "perf", "estimator", "governor", "routing"];
+const PURE: &[&str] = &["core", "engines", "perf", "estimator", "governor", "routing", "quota"];
 
 /// External packages that some crates must not use, and why.
 struct Ban {
