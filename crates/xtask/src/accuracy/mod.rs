@@ -72,22 +72,22 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
     sections.push(memory::section(&texts, &catalog)?);
     timed("memory", began);
     let began = Instant::now();
-    let (section, serving, unlike) = serving::section()?;
-    sections.insert(0, section);
+    let serving = serving::section()?;
+    sections.insert(0, serving.section);
     timed("serving", began);
     sections.push(speed::section(&catalog)?);
 
     print!("{}", summary(&sections));
     let committed = root.join("docs/accuracy.json");
     if args.check {
-        if let Some(unlike) = unlike {
+        if let Some(unlike) = serving.unlike {
             bail!("{unlike}\n\nhint: cargo xtask accuracy --fit");
         }
         return gate::check(&committed, &sections);
     }
     if args.fit {
         write(root, "catalog/coefficients/training.toml", &coefficients(&training)?)?;
-        for (name, content) in &serving {
+        for (name, content) in &serving.files {
             write(root, &format!("catalog/coefficients/{name}"), content)?;
         }
         println!("fitted again: run it once more without --fit to score what was written");

@@ -32,13 +32,23 @@ use scored::Scored;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+/// What came of scoring.
+pub(super) struct ServingScore {
+    pub(super) section: Section,
+    /// Files of the catalogue as this fit would write them.
+    pub(super) files: [(&'static str, String); 2],
+    /// What the coefficients that ship differ in.
+    pub(super) unlike: Option<String>,
+}
+
 /// What the report says about serving, and the two files that a fit writes, by their name in
 /// `catalog/coefficients`.
-pub(super) fn section() -> Result<(Section, [(&'static str, String); 2], Option<String>)> {
+pub(super) fn section() -> Result<ServingScore> {
     let scored = Scored::new()?;
     let intervals = intervals::text(&scored, &intervals::measure(&scored));
     let files = [("serving.toml", text(&scored.fitted)), ("intervals.toml", intervals)];
-    Ok((report::section(&scored)?, files, unlike_shipped(&scored.fitted)))
+    let section = report::section(&scored)?;
+    Ok(ServingScore { section, files, unlike: unlike_shipped(&scored.fitted) })
 }
 
 /// What the coefficients that ship differ in from those that were fitted just now.
