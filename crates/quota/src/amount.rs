@@ -130,7 +130,7 @@ mod tests {
         let amount = usage.amount(BudgetUnit::Money, &prices);
         assert_eq!(amount, Amount::new(400 * 50_000 + 600 * 5_000 + 10 * 400_000));
         assert_eq!(usage.amount(BudgetUnit::Tokens, &prices), Amount::new(1_010));
-        assert_eq!(Amount::from_cents(1_234_56).to_string(), "1234.56");
+        assert_eq!(Amount::from_cents(123_456).to_string(), "1234.56");
     }
 
     #[test]
