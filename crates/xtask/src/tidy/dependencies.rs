@@ -82,7 +82,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that only compute.
-const PURE: &[&str] = &["core", "engines", "perf", "estimator", "governor", "routing", "quota"];
+const PURE: &[&str] = &["core", "engines", "perf", "estimator", "governor", "routing"];
 
 /// External packages that some crates must not use, and why.
 struct Ban {
