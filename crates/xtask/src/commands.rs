@@ -1,8 +1,8 @@
 //! The command line: one variant per command.
 
 use crate::{
-    accuracy, bench, charts, checkout, ci, cluster, dashboards, e2e, engines, figures, fuzz, image,
-    known, tidy, trust,
+    accuracy, bench, charts, checkout, ci, cluster, dashboards, e2e, engines, figures_table, fuzz,
+    image, known, tidy, trust,
 };
 use anyhow::Result;
 use clap::Parser;
@@ -27,7 +27,7 @@ enum Task {
     /// Write the Grafana boards, and hold boards and alert rules against the metrics that exist
     Dashboards(dashboards::Args),
     /// Show the measured figures against their targets, or record one
-    Figures(figures::Args),
+    Figures(figures_table::Args),
     /// A real Kubernetes on this machine, for tests
     #[command(subcommand)]
     Cluster(cluster::Command),
@@ -61,7 +61,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         Task::Tidy => return tidy::run(&root),
         Task::Charts(args) => return charts::run(&root, &args),
         Task::Dashboards(args) => return dashboards::run(&root, &args),
-        Task::Figures(args) => return figures::run(&root, args),
+        Task::Figures(args) => return figures_table::run(&root, args),
         Task::Accuracy(args) => accuracy::run(&root, &args)?,
         Task::Models(args) => accuracy::shapes::run(&args)?,
         Task::KnownAnswers(args) => known::run(&root, &args)?,

@@ -4,13 +4,13 @@
 //! and the whole workspace get three different tokio, and three times all that stands on it. So whatever
 //! is built here is built as `--workspace --all-targets`, and what is wanted of it is chosen afterwards.
 
+use crate::checkout::target_folder;
 use crate::{process, tools};
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 
 /// Builds all programs and tests, and returns the folder of the programs.
 pub(crate) fn everything(root: &Path) -> Result<PathBuf> {
@@ -94,23 +94,6 @@ fn ended(line: &str) -> Option<TimedTest> {
 /// True when the documentation was built before.
 pub(crate) fn documents_are_cached(root: &Path) -> Result<bool> {
     Ok(target_folder(root)?.join("doc/flyball_core/index.html").exists())
-}
-
-/// Where cargo builds. Asked once: it does not change, and there is one checkout.
-pub(crate) fn target_folder(root: &Path) -> Result<PathBuf> {
-    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    if let Some(folder) = FOLDER.get() {
-        return Ok(folder.clone());
-    }
-    let text = process::read(Command::new("cargo").current_dir(root).args([
-        "metadata",
-        "--format-version=1",
-        "--no-deps",
-        "--offline",
-    ]))?;
-    let metadata: serde_json::Value = serde_json::from_str(&text)?;
-    let folder = metadata["target_directory"].as_str().context("cargo metadata has no target")?;
-    Ok(FOLDER.get_or_init(|| PathBuf::from(folder)).clone())
 }
 
 #[cfg(test)]

@@ -5,9 +5,8 @@
 //! run starts from. An input that broke a target stands in `fuzz/regressions/TARGET` under a name
 //! that says what was wrong, and is tried first in every run.
 
-use crate::cluster::Layout;
-use crate::figures::{self, Op, Target};
-use crate::{parallel, process};
+use crate::figures::{self, Op, FigureTarget};
+use crate::{checkout, parallel, process};
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,7 +43,7 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
     if !nightly() {
         bail!("fuzzing needs a nightly compiler\n\nhint: rustup toolchain install nightly");
     }
-    let fuzz = Fuzz { source: root.join("fuzz"), cache: Layout::new()?.cache().join("fuzz") };
+    let fuzz = Fuzz { source: root.join("fuzz"), cache: checkout::cache()?.join("fuzz") };
     fuzz.build()?;
     let limit = match args.executions {
         Some(executions) => format!("-runs={executions}"),
@@ -69,7 +68,7 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
         targets.iter().try_for_each(|target| fuzz.keep(target))?;
     }
     if args.figure && args.target.is_none() {
-        let target = Target { op: Op::AtLeast, value: 1e7 };
+        let target = FigureTarget { op: Op::AtLeast, value: 1e7 };
         let command = "cargo xtask fuzz --executions 10000000 --figure";
         figures::write("gateway.fuzz_executions", fewest as f64, "executions", target, command)?;
     }
@@ -79,7 +78,7 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
 
 /// True when the targets were built before, so that only what changed is built again.
 pub(crate) fn is_cached() -> Result<bool> {
-    Ok(Layout::new()?.cache().join("fuzz/release").join(TARGETS[0]).exists())
+    Ok(checkout::cache()?.join("fuzz/release").join(TARGETS[0]).exists())
 }
 
 /// A minute of each, as CI does it. Says why if it cannot.

@@ -1,9 +1,9 @@
 //! The image: a static binary, the Containerfile, no daemon. And one for test clusters, made of the
 //! program that is built beside the tests.
 
-use crate::figures::{self, Op, Target};
+use crate::figures::{self, Op, FigureTarget};
 use crate::oci::{self, Image};
-use crate::{cluster, compile, process};
+use crate::{checkout, compile, process};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -28,7 +28,7 @@ pub(crate) fn build_for_tests(root: &Path) -> Result<Built> {
 
 /// An image for test clusters of a program that was built for this machine, with the libraries that it is linked to.
 pub(crate) fn of_program(program: PathBuf) -> Result<Built> {
-    let folder = cluster::Layout::new()?.cache().join("image");
+    let folder = checkout::cache()?.join("image");
     std::fs::create_dir_all(&folder)?;
     let (stripped, archive) =
         (folder.join("flyball-for-tests"), folder.join("flyball-for-tests.tar"));
@@ -52,7 +52,7 @@ fn libraries(linked: &str) -> impl Iterator<Item = &str> {
 
 /// True when the static binary was built before, so that only what changed is built again.
 pub(crate) fn release_is_cached(root: &Path) -> Result<bool> {
-    Ok(compile::target_folder(root)?.join(TARGET).join("release/flyball").exists())
+    Ok(checkout::target_folder(root)?.join(TARGET).join("release/flyball").exists())
 }
 
 /// Builds the static binary and the image that ships, and records its size.
@@ -67,9 +67,9 @@ pub(crate) fn build(root: &Path, figure: bool) -> Result<Built> {
         "flyball-cli",
     ]))
     .context("the static binary did not build\n\nhint: `rustup target list --installed` must name the musl target, and Debian's musl-tools be installed")?;
-    let program = compile::target_folder(root)?.join(TARGET).join("release/flyball");
+    let program = checkout::target_folder(root)?.join(TARGET).join("release/flyball");
 
-    let folder = cluster::Layout::new()?.cache().join("image");
+    let folder = checkout::cache()?.join("image");
     let context = folder.join("context");
     std::fs::create_dir_all(&context)?;
     std::fs::copy(&program, context.join("flyball"))?;
@@ -102,7 +102,7 @@ pub(crate) fn build(root: &Path, figure: bool) -> Result<Built> {
     println!("image: {NAME}, {megabytes:.1} MB unpacked, {packed:.1} MB packed");
     println!("image: {}", archive.display());
     if figure {
-        let target = Target { op: Op::AtMost, value: LIMIT_MEGABYTES };
+        let target = FigureTarget { op: Op::AtMost, value: LIMIT_MEGABYTES };
         let command = "cargo xtask image --figure";
         figures::write("image.megabytes", megabytes, "MB unpacked", target, command)?;
     }

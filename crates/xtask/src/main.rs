@@ -6,7 +6,6 @@
 mod accuracy;
 mod bench;
 mod charts;
-mod checkout;
 mod ci;
 mod cluster;
 mod commands;
@@ -14,18 +13,16 @@ mod compile;
 mod dashboards;
 mod e2e;
 mod engines;
-mod errors;
-mod figures;
+mod figures_table;
 mod fuzz;
 mod image;
 mod known;
 mod oci;
-mod parallel;
-mod process;
 mod tidy;
 mod tools;
 mod trust;
 
+use flyball_figures::{checkout, errors, figures, parallel, process};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -4,7 +4,7 @@
 //! All are made from source: no registry that a build may use has them ready made in these versions
 //! (docs/decisions/0034), so they are made as cheaply as can be.
 
-use crate::{cluster, process};
+use crate::{checkout, process};
 use anyhow::{Context, Result};
 use std::path::PathBuf;
 use std::process::Command;
@@ -69,7 +69,7 @@ const DENY: Tool = ("cargo-deny", "0.20.2");
 const HELM: Tool = ("helm", "v3.19.0");
 
 fn folder_of((name, version): Tool) -> Result<PathBuf> {
-    Ok(cluster::Layout::new()?.cache().join("tools").join(format!("{name}-{version}")))
+    Ok(checkout::cache()?.join("tools").join(format!("{name}-{version}")))
 }
 
 fn program_of(tool: Tool) -> Result<PathBuf> {

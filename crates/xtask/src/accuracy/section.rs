@@ -1,7 +1,7 @@
 //! What one part of the scoring hands to the report.
 
 use super::score::Score;
-use crate::figures::{Op, Target};
+use crate::figures::{Op, FigureTarget};
 
 /// One quantity that was scored: serving speed, training speed, memory.
 pub(super) struct Section {
@@ -59,7 +59,7 @@ pub(super) struct Figure {
 }
 
 impl Figure {
-    pub(super) fn promised(&self) -> Target {
-        Target { op: self.op, value: self.target }
+    pub(super) fn promised(&self) -> FigureTarget {
+        FigureTarget { op: self.op, value: self.target }
     }
 }

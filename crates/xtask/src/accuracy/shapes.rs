@@ -7,7 +7,7 @@ use flyball_perf::architecture::{Architecture, Stored};
 use flyball_perf::models;
 use flyball_perf::precision::Dtype;
 
-use crate::figures::{self, Op, Target};
+use crate::figures::{self, Op, FigureTarget};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let aliases: usize = models::all().iter().map(|known| known.aliases.len()).sum();
     println!("{} shapes of {} families, {aliases} more ids", shapes.len(), families.len());
     if args.figure {
-        let target = Target { op: Op::AtLeast, value: 120.0 };
+        let target = FigureTarget { op: Op::AtLeast, value: 120.0 };
         let command = "cargo xtask models --figure";
         figures::write("plan.models", shapes.len() as f64, "shapes", target, command)?;
     }

@@ -27,7 +27,7 @@ mod worlds;
 mod wrong_capacity;
 mod yardstick;
 
-use crate::figures::{self, Op, Target};
+use crate::figures::{self, Op, FigureTarget};
 use anyhow::{Result, ensure};
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use document::{Document, Section};
@@ -106,7 +106,7 @@ struct Measure {
     name: &'static str,
     value: f64,
     unit: &'static str,
-    target: Target,
+    target: FigureTarget,
 }
 
 /// One figure that should be at most, or at least, its target.
@@ -117,7 +117,7 @@ const fn measure(
     op: Op,
     target: f64,
 ) -> Measure {
-    Measure { name, value, unit, target: Target { op, value: target } }
+    Measure { name, value, unit, target: FigureTarget { op, value: target } }
 }
 
 /// A page of sections, and the command that measures them.

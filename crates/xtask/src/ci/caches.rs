@@ -1,7 +1,7 @@
 //! What stood in the caches before a run began: it decides which of two promises its minutes are.
 
 use super::budget::Minutes;
-use crate::figures::{self, Op, Target};
+use crate::figures::{self, Op, FigureTarget};
 use crate::{cluster, tools};
 use anyhow::Result;
 use std::path::Path;
@@ -48,7 +48,7 @@ impl Caches {
     /// Writes the figure of this kind of run.
     pub(super) fn record(&self, minutes: Minutes) -> Result<()> {
         let Some(name) = self.figure() else { return Ok(()) };
-        let target = Target { op: Op::AtMost, value: self.budget().0 };
+        let target = FigureTarget { op: Op::AtMost, value: self.budget().0 };
         figures::write(name, minutes.0, "min", target, "FLYBALL_CI_FIGURE=true .ci/run").map(drop)
     }
 

@@ -2,7 +2,7 @@
 //! later, and is named.
 
 use crate::compile;
-use crate::figures::{self, Op, Target};
+use crate::figures::{self, Op, FigureTarget};
 use anyhow::{Context as _, Result, ensure};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hint::spin_loop;
@@ -60,7 +60,7 @@ pub(super) fn run(root: &Path, args: &Args, rounds: u32) -> Result<ExitCode> {
     if args.figure {
         let noise = if args.noise { " --noise" } else { "" };
         let command = format!("cargo xtask check --repeat {rounds}{noise} --figure");
-        let target = Target { op: Op::AtLeast, value: PROMISED };
+        let target = FigureTarget { op: Op::AtLeast, value: PROMISED };
         figures::write("ci.repeat_green", f64::from(green), "rounds", target, &command)?;
     }
     Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

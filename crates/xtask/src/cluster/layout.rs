@@ -1,6 +1,7 @@
 //! Names, addresses and folders of the test cluster, stated once.
 
-use anyhow::{Context, Result};
+use crate::checkout;
+use anyhow::Result;
 use std::path::PathBuf;
 
 /// The bridge that joins the three network namespaces; the host has an address on it too.
@@ -60,21 +61,10 @@ pub(crate) struct Layout {
 
 impl Layout {
     pub(crate) fn new() -> Result<Self> {
-        let cache = match std::env::var_os("FLYBALL_CACHE") {
-            Some(folder) => PathBuf::from(folder),
-            None => match std::env::var_os("XDG_CACHE_HOME") {
-                Some(folder) => PathBuf::from(folder).join("flyball"),
-                None => PathBuf::from(
-                    std::env::var_os("HOME")
-                        .context("neither FLYBALL_CACHE, XDG_CACHE_HOME nor HOME is set")?,
-                )
-                .join(".cache/flyball"),
-            },
-        };
-        Ok(Self { cache })
+        Ok(Self { cache: checkout::cache()? })
     }
 
-    pub(crate) fn cache(&self) -> PathBuf {
+    pub(super) fn cache(&self) -> PathBuf {
         self.cache.clone()
     }
 

@@ -2,7 +2,7 @@
 
 use super::layout::{CNI_STATE, DEVICE_PLUGINS, Layout};
 use super::{lock, teardown, up};
-use crate::figures::{self, Op, Target};
+use crate::figures::{self, Op, FigureTarget};
 use crate::process;
 use anyhow::{Result, ensure};
 use std::collections::BTreeSet;
@@ -41,9 +41,9 @@ pub(super) fn measure(root: &Path, layout: &Layout, figure: bool) -> Result<()> 
     println!("{} traces while up, {} left after down (twice)", seen.len(), left.len());
     if figure {
         let command = "cargo xtask cluster leftovers --figure";
-        let zero = Target { op: Op::AtMost, value: 0.0 };
+        let zero = FigureTarget { op: Op::AtMost, value: 0.0 };
         figures::write("cluster.leftovers", left.len() as f64, "items", zero, command)?;
-        let limit = Target { op: Op::AtMost, value: LIMIT_SECONDS };
+        let limit = FigureTarget { op: Op::AtMost, value: LIMIT_SECONDS };
         figures::write("cluster.up_warm_seconds", seconds, "s", limit, command)?;
     }
     // A busy machine is slower, and no less right: the figure is what holds `up` to its time.

@@ -2,7 +2,7 @@
 
 use super::fleet::{self, Args};
 use super::kubectl::Kubectl;
-use crate::figures::{self, Op, Target};
+use crate::figures::{self, Op, FigureTarget};
 use anyhow::{Result, bail};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ pub(super) fn measure(root: &Path, kubectl: &Kubectl, nodes: u32, figure: bool) 
     let ready = measured?;
     removed?;
     if figure {
-        let target = Target { op: Op::AtLeast, value: 1000.0 };
+        let target = FigureTarget { op: Op::AtLeast, value: 1000.0 };
         let command = format!("cargo xtask cluster scale --nodes {nodes} --figure");
         figures::write("kwok.nodes_ready", ready as f64, "nodes", target, &command)?;
     }

@@ -69,7 +69,7 @@ fn build(root: &Path) -> Result<PathBuf> {
         "--package",
         "flyball-cli",
     ]))?;
-    Ok(crate::compile::target_folder(root)?.join("debug/flyball"))
+    Ok(crate::checkout::target_folder(root)?.join("debug/flyball"))
 }
 
 /// Two engines and a gateway; all ended when dropped.

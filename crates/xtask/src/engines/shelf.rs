@@ -1,6 +1,6 @@
 //! The engines' place in the cache: each part in a folder under a key of what it is made from.
 
-use crate::cluster::Layout;
+use crate::checkout;
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 use std::fs::File;
@@ -20,7 +20,7 @@ pub(super) struct Part<'a> {
 
 impl Shelf {
     pub(super) fn open() -> Result<Self> {
-        Ok(Self { folder: Layout::new()?.cache().join("engines") })
+        Ok(Self { folder: checkout::cache()?.join("engines") })
     }
 
     /// The part's folder, filled by `make` if it never was. One process fills at a time.

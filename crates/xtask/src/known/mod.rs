@@ -17,7 +17,7 @@ mod serving;
 #[cfg(test)]
 mod tests;
 
-use crate::figures::{self, Op, Target};
+use crate::figures::{self, Op, FigureTarget};
 use crate::parallel;
 use anyhow::{Context as _, Result, ensure};
 use rows::Row;
@@ -144,10 +144,10 @@ fn hold(root: &Path, independent: &Tally, unwarned: usize) -> Result<()> {
 
 fn record(independent: &Tally, unwarned: usize) -> Result<()> {
     let command = "cargo xtask known-answers --figure";
-    let least = |value: f64| Target { op: Op::AtLeast, value };
+    let least = |value: f64| FigureTarget { op: Op::AtLeast, value };
     figures::write("plan.known_answers", independent.rows as f64, "rows", least(40.0), command)?;
     figures::write("plan.known_inside_pct", independent.inside_pct(), "%", least(85.0), command)?;
-    let none = Target { op: Op::Exactly, value: 0.0 };
+    let none = FigureTarget { op: Op::Exactly, value: 0.0 };
     figures::write("plan.known_off_2x", unwarned as f64, "rows", none, command)?;
     Ok(())
 }

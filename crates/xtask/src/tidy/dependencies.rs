@@ -76,9 +76,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("e2e", &["resources"]),
+    ("figures", &[]),
     // `cargo xtask accuracy` scores the very model that `plan` uses, and `cargo xtask bench` the
     // very governor that the operator runs.
-    ("xtask", &["core", "perf", "governor", "routing", "simulator", "tuner", "resources"]),
+    ("xtask", &["figures", "core", "perf", "governor", "routing", "simulator", "tuner"]),
 ];
 
 /// Crates that only compute.

@@ -2,7 +2,7 @@
 
 use super::list::{self, Finding, Mutation, TestTarget};
 use super::scratch::Scratch;
-use crate::figures::{self, Op, Target};
+use crate::figures::{self, Op, FigureTarget};
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
 use std::fs;
@@ -55,7 +55,7 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
     println!("mutations: {caught} of {} caught", rows.len());
     if args.figure {
         let percent = 100.0 * caught as f64 / rows.len() as f64;
-        let target = Target { op: Op::AtLeast, value: 100.0 };
+        let target = FigureTarget { op: Op::AtLeast, value: 100.0 };
         let command = "cargo xtask trust mutations --figure";
         figures::write("trust.mutations_caught_pct", percent, "%", target, command)?;
     }

@@ -1,7 +1,7 @@
 //! `docs/trust.md`: every finding in a line, written from the list.
 
 use super::list::{self, Finding, Severity};
-use crate::figures::{self, Op, Target};
+use crate::figures::{self, Op, FigureTarget};
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -30,7 +30,7 @@ pub(super) fn run(root: &Path, figure: bool) -> Result<()> {
     }
     println!("findings: {}, {} open; {PAGE} is written", findings.len(), open.len());
     if figure {
-        let target = Target { op: Op::Exactly, value: 0.0 };
+        let target = FigureTarget { op: Op::Exactly, value: 0.0 };
         let command = "cargo xtask trust findings --figure";
         figures::write("trust.findings_open", open.len() as f64, "findings", target, command)?;
     }

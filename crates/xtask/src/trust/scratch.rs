@@ -1,7 +1,6 @@
 //! A copy of the checkout in which code may be broken, and test programs built from it.
 
-use crate::cluster::Layout;
-use crate::process;
+use crate::{checkout, process};
 use crate::trust::list::{Mutation, TestTarget};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
@@ -25,7 +24,7 @@ pub(super) struct Scratch {
 impl Scratch {
     /// A copy of the files that git tracks or would track, as they are now.
     pub(super) fn of(root: &Path) -> Result<Self> {
-        let cache = Layout::new()?.cache().join("trust");
+        let cache = checkout::cache()?.join("trust");
         let scratch = Self { tree: cache.join("tree"), target: cache.join("target") };
         let list = process::read(Command::new("git").current_dir(root).args([
             "ls-files",

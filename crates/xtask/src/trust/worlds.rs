@@ -1,7 +1,7 @@
 //! Random worlds under the operator's own code, by the thousand.
 
 use crate::compile;
-use crate::figures::{self, Op, Target};
+use crate::figures::{self, Op, FigureTarget};
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 
@@ -29,7 +29,7 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
         bail!("the worlds did not run:\n{}", String::from_utf8_lossy(&output.stderr));
     };
     if args.figure {
-        let target = Target { op: Op::AtLeast, value: 1_000.0 };
+        let target = FigureTarget { op: Op::AtLeast, value: 1_000.0 };
         let command = "cargo xtask trust worlds --figure";
         figures::write("trust.fault_seeds", (tried - broken) as f64, "worlds", target, command)?;
     }

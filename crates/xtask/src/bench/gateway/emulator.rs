@@ -5,7 +5,7 @@
 
 use crate::bench::{Measured, measure, sources};
 use crate::figures::Op;
-use crate::{compile, process};
+use crate::{checkout, process};
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ pub(super) fn run(root: &Path, quick: bool) -> Result<Measured> {
     let mut build = Command::new(env!("CARGO"));
     build.current_dir(root).args(["build", "--release", "--quiet"]);
     process::run(build.args(["-p", "flyball-emulator", "--example", "agreement"]))?;
-    let program = compile::target_folder(root)?.join("release/examples/agreement");
+    let program = checkout::target_folder(root)?.join("release/examples/agreement");
     let mut command = first_in_line(&program);
     let minutes = if quick { QUICK_MINUTES } else { MINUTES };
     command.args(["--minutes", &minutes.to_string()]);

@@ -8,7 +8,7 @@ pub(super) mod page;
 pub(super) mod peers;
 pub(super) mod running;
 
-use crate::{compile, process};
+use crate::{checkout, process};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,7 +27,7 @@ pub(super) fn flyball(root: &Path, given: Option<&Path>) -> Result<PathBuf> {
         return folder.canonicalize().with_context(|| format!("no folder {}", folder.display()));
     }
     build(root, &["--package", "flyball-cli"])?;
-    Ok(compile::target_folder(root)?.join("release"))
+    Ok(checkout::target_folder(root)?.join("release"))
 }
 
 /// A new folder for logs and settings of one run. It stays, because what went wrong is in there.

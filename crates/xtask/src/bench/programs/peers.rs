@@ -1,7 +1,7 @@
 //! The peers, installed by package name into the cache folder. Nothing is installed into the system
 //! and no service is started: Debian's packages are only unpacked.
 
-use crate::{cluster, process};
+use crate::{checkout, process};
 use anyhow::{Context, Result, ensure};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ const PACKAGES: [(&str, &[&str]); 2] = [
 
 impl Peers {
     pub(in crate::bench) fn new() -> Result<Self> {
-        Ok(Self { folder: cluster::Layout::new()?.cache().join("peers") })
+        Ok(Self { folder: checkout::cache()?.join("peers") })
     }
 
     /// Installs what is missing and says how that went.

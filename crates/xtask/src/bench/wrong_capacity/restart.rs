@@ -3,7 +3,7 @@
 
 use super::worlds::{CASES, WORLDS};
 use crate::bench::programs;
-use crate::{compile, process};
+use crate::{checkout, process};
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::fs;
@@ -63,7 +63,7 @@ fn built(root: &Path) -> Result<PathBuf> {
     let mut cargo = Command::new("cargo");
     cargo.current_dir(root).args(["build", "--locked", "--quiet", "--package", "flyball-cli"]);
     process::run(&mut cargo)?;
-    Ok(compile::target_folder(root)?.join("debug/flyball"))
+    Ok(checkout::target_folder(root)?.join("debug/flyball"))
 }
 
 /// What the governor did, as `flyball simulate -o json` tells it.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Runs `work` for every item, each in a thread of its own, and returns the first error by order of
 /// the items once all have ended.
-pub(crate) fn for_each<T: Send>(
+pub fn for_each<T: Send>(
     items: impl IntoIterator<Item = T>,
     work: impl Fn(T) -> Result<()> + Sync,
 ) -> Result<()> {
@@ -22,7 +22,7 @@ pub(crate) fn for_each<T: Send>(
 
 /// The answers of `work` for every item, in the order of the items, worked out on all cores: each
 /// takes the next item as soon as it is free.
-pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let worker = || {
         let mut done = Vec::new();

@@ -1,99 +1,71 @@
-//! `cargo xtask figures`: what was measured, against what was promised.
+//! What was measured, against what was promised.
 //!
 //! Each figure is one file `docs/figures/NAME.json`, written by the command that measured it and
-//! committed with the change. A missed target is shown and is not an error: the table tells the
-//! truth, and the command that measures decides whether to fail. A malformed file is an error.
+//! committed with the change. A missed target is not an error here: the command that measures decides
+//! whether to fail. A malformed file is one.
 
+use crate::checkout;
+use crate::day::Day;
+use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::str::FromStr;
 
-use anyhow::{Context, Result, bail, ensure};
-use serde::{Deserialize, Serialize, Serializer};
-
 const FOLDER: &str = "docs/figures";
-
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    action: Option<Action>,
-}
-
-#[derive(clap::Subcommand)]
-enum Action {
-    /// Write one measured figure to docs/figures.
-    Record {
-        /// Dotted name, such as `cluster.up_warm_seconds`.
-        name: String,
-        value: f64,
-        #[arg(long)]
-        unit: String,
-        /// What was promised, such as `<=60`.
-        #[arg(long)]
-        target: Target,
-        /// The command that measured it, so that anybody can repeat it.
-        #[arg(long)]
-        command: String,
-    },
-}
 
 /// What was promised.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Target {
-    pub(crate) op: Op,
+pub struct FigureTarget {
+    /// Which side of the value is good.
+    pub op: Op,
+    /// The bound, in the figure's unit.
     #[serde(serialize_with = "whole_if_possible")]
-    pub(crate) value: f64,
+    pub value: f64,
 }
 
+/// On which side of its value a target is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Op {
+pub enum Op {
+    /// Less is better.
     #[serde(rename = "<=")]
     AtMost,
+    /// More is better.
     #[serde(rename = ">=")]
     AtLeast,
+    /// Nothing else is right.
     #[serde(rename = "=")]
     Exactly,
 }
 
+/// One figure, as its file has it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Figure {
-    name: String,
+pub struct Figure {
+    /// Dotted, such as `cluster.up_warm_seconds`.
+    pub name: String,
+    /// What was measured.
     #[serde(serialize_with = "whole_if_possible")]
-    value: f64,
-    unit: String,
-    target: Target,
-    command: String,
-    date: jiff::civil::Date,
-}
-
-/// Prints the table, or records one figure.
-pub(crate) fn run(root: &Path, args: Args) -> Result<ExitCode> {
-    if let Some(Action::Record { name, value, unit, target, command }) = args.action {
-        let path = write(&name, value, &unit, target, &command)?;
-        println!("{}", path.display());
-        return Ok(ExitCode::SUCCESS);
-    }
-    let (figures, malformed) = read_all(&root.join(FOLDER))?;
-    print!("{}", table(&figures));
-    for problem in &malformed {
-        eprintln!("error: {problem}");
-    }
-    let missed = figures.iter().filter(|figure| !figure.is_met()).count();
-    println!("figures: {}, {missed} missed, {} malformed", figures.len(), malformed.len());
-    Ok(if malformed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    pub value: f64,
+    /// Of the value and of its target.
+    pub unit: String,
+    /// What was promised.
+    pub target: FigureTarget,
+    /// What measured it, so that anybody can repeat it.
+    pub command: String,
+    /// When it was measured.
+    pub date: Day,
 }
 
 /// Writes one figure, dated today (UTC), over what was there; returns the file. The value is rounded:
 /// what a repeated run changes beyond that is noise, and would show in every diff.
-pub(crate) fn write(
+pub fn write(
     name: &str,
     value: f64,
     unit: &str,
-    target: Target,
+    target: FigureTarget,
     command: &str,
 ) -> Result<PathBuf> {
     let figure = Figure {
@@ -102,9 +74,19 @@ pub(crate) fn write(
         unit: unit.to_owned(),
         target,
         command: command.to_owned(),
-        date: jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date(),
+        date: Day::today(),
     };
-    write_in(&crate::checkout::root()?.join(FOLDER), &figure)
+    write_in(&checkout::root()?.join(FOLDER), &figure)
+}
+
+/// The value that is on record, if there is one.
+pub fn recorded(root: &Path, name: &str) -> Option<f64> {
+    read(&root.join(FOLDER).join(format!("{name}.json"))).ok().map(|figure| figure.value)
+}
+
+/// The figures by name, and a sentence for each file that is not one.
+pub fn all(root: &Path) -> Result<(Vec<Figure>, Vec<String>)> {
+    read_all(&root.join(FOLDER))
 }
 
 /// Rounded to hundredths, or to two digits where that would leave nothing.
@@ -124,12 +106,6 @@ fn write_in(folder: &Path, figure: &Figure) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// The value that is on record, if there is one.
-pub(crate) fn recorded(root: &Path, name: &str) -> Option<f64> {
-    read(&root.join(FOLDER).join(format!("{name}.json"))).ok().map(|figure| figure.value)
-}
-
-/// The figures by name, and a sentence for each file that is not one.
 fn read_all(folder: &Path) -> Result<(Vec<Figure>, Vec<String>)> {
     let mut paths = Vec::new();
     if folder.exists() {
@@ -161,6 +137,11 @@ fn read(path: &Path) -> Result<Figure> {
 }
 
 impl Figure {
+    /// Whether what was promised was reached.
+    pub fn is_met(&self) -> bool {
+        self.target.is_met(self.value)
+    }
+
     fn validate(&self) -> Result<()> {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c);
         let starts_well = self.name.starts_with(|c: char| c.is_ascii_lowercase());
@@ -172,14 +153,11 @@ impl Figure {
         ensure!(!self.command.is_empty(), "the command that measured it is empty");
         Ok(())
     }
-
-    fn is_met(&self) -> bool {
-        self.target.is_met(self.value)
-    }
 }
 
-impl Target {
-    pub(crate) fn is_met(&self, value: f64) -> bool {
+impl FigureTarget {
+    /// Whether this value is as good as was promised.
+    pub fn is_met(&self, value: f64) -> bool {
         match self.op {
             Op::AtMost => value <= self.value,
             Op::AtLeast => value >= self.value,
@@ -194,14 +172,14 @@ impl Op {
         [(Self::AtMost, "<="), (Self::AtLeast, ">="), (Self::Exactly, "=")];
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for FigureTarget {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = Op::ALL.iter().find(|(op, _)| *op == self.op).map_or("?", |(_, sign)| sign);
         write!(out, "{sign} {}", self.value)
     }
 }
 
-impl FromStr for Target {
+impl FromStr for FigureTarget {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> Result<Self> {
@@ -223,29 +201,6 @@ fn whole_if_possible<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok,
     }
 }
 
-fn table(figures: &[Figure]) -> String {
-    let mut rows =
-        vec![["NAME", "VALUE", "UNIT", "TARGET", "MET", "DATE", "COMMAND"].map(str::to_owned)];
-    rows.extend(figures.iter().map(|figure| {
-        [
-            figure.name.clone(),
-            figure.value.to_string(),
-            figure.unit.clone(),
-            figure.target.to_string(),
-            if figure.is_met() { "met" } else { "missed" }.to_owned(),
-            figure.date.to_string(),
-            figure.command.clone(),
-        ]
-    }));
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    let widths: Vec<usize> = (0..rows[0].len()).filter_map(width).collect();
-    let line = |row: &[String; 7]| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
-    };
-    rows.iter().map(line).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -257,7 +212,7 @@ mod tests {
             unit: "s".to_owned(),
             target: target.parse().unwrap(),
             command: "cargo xtask cluster up".to_owned(),
-            date: jiff::civil::date(2026, 9, 30),
+            date: "2026-09-30".parse().unwrap(),
         }
     }
 
@@ -273,19 +228,6 @@ mod tests {
         let (figures, malformed) = read_all(folder.path()).unwrap();
         assert_eq!((figures.len(), malformed.len()), (1, 0));
         assert!(figures[0].is_met());
-    }
-
-    #[test]
-    fn the_table_shows_missed_targets_as_missed() {
-        let figures =
-            [figure("a.b", 12.0, "<=10"), figure("c", 0.0, "=0"), figure("d", 9.0, ">=9")];
-        let expected = "\
-NAME  VALUE  UNIT  TARGET  MET     DATE        COMMAND
-a.b   12     s     <= 10   missed  2026-09-30  cargo xtask cluster up
-c     0      s     = 0     met     2026-09-30  cargo xtask cluster up
-d     9      s     >= 9    met     2026-09-30  cargo xtask cluster up
-";
-        assert_eq!(table(&figures), expected);
     }
 
     #[test]

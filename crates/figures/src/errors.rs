@@ -1,7 +1,7 @@
 //! An error in words: what happened, because of what, and last what to do about it.
 
 /// Joins the causes and moves every `hint:` behind them; a hint in the middle would be overlooked.
-pub(crate) fn in_words(error: &anyhow::Error) -> String {
+pub fn in_words(error: &anyhow::Error) -> String {
     let (mut causes, mut hints) = (Vec::new(), Vec::new());
     for cause in error.chain() {
         let text = cause.to_string();

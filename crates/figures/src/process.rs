@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
 /// Runs to the end with the caller's output streams; an error names the command line.
-pub(crate) fn run(command: &mut Command) -> Result<()> {
+pub fn run(command: &mut Command) -> Result<()> {
     let line = line_of(command);
     let status = apart(command).status().with_context(|| format!("could not start `{line}`"))?;
     if !status.success() {
@@ -15,7 +15,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 }
 
 /// Runs to the end and returns standard output; an error carries the end of standard error.
-pub(crate) fn read(command: &mut Command) -> Result<String> {
+pub fn read(command: &mut Command) -> Result<String> {
     let line = line_of(command);
     let output = apart(command)
         .stdin(Stdio::null())
@@ -25,7 +25,7 @@ pub(crate) fn read(command: &mut Command) -> Result<String> {
 }
 
 /// Runs with `input` on standard input and returns standard output.
-pub(crate) fn feed(command: &mut Command, input: &str) -> Result<String> {
+pub fn feed(command: &mut Command, input: &str) -> Result<String> {
     let line = line_of(command);
     let mut child = apart(command)
         .stdin(Stdio::piped())
@@ -46,7 +46,7 @@ pub(crate) fn feed(command: &mut Command, input: &str) -> Result<String> {
 /// Without what cargo says about xtask's own package to whom it runs: `ring`'s build script looks at
 /// `CARGO_PKG_NAME`, so that a cargo that hears of it builds ring, TLS and the Kubernetes client anew, and
 /// the next one that does not hear of it once more.
-pub(crate) fn apart(command: &mut Command) -> &mut Command {
+pub fn apart(command: &mut Command) -> &mut Command {
     std::env::vars_os()
         .filter(|(name, _)| name.to_str().is_some_and(is_of_a_package))
         .fold(command, |command, (name, _)| command.env_remove(name))
