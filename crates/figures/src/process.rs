@@ -1,6 +1,7 @@
 //! Running other programs: one place that waits, captures and says what failed.
 
 use anyhow::{Context, Result, bail};
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
@@ -46,9 +47,12 @@ pub fn feed(command: &mut Command, input: &str) -> Result<String> {
 /// Without what cargo says about xtask's own package to whom it runs: `ring`'s build script looks at
 /// `CARGO_PKG_NAME`, so that a cargo that hears of it builds ring, TLS and the Kubernetes client anew, and
 /// the next one that does not hear of it once more.
+///
+/// What the caller says of a package stays: [`crate::checkout::root`] of who is run looks at it.
 pub fn apart(command: &mut Command) -> &mut Command {
+    let said: Vec<OsString> = command.get_envs().map(|(name, _)| name.to_owned()).collect();
     std::env::vars_os()
-        .filter(|(name, _)| name.to_str().is_some_and(is_of_a_package))
+        .filter(|(name, _)| name.to_str().is_some_and(is_of_a_package) && !said.contains(name))
         .fold(command, |command, (name, _)| command.env_remove(name))
 }
 
@@ -92,6 +96,15 @@ mod tests {
         let text = String::from_utf8(output.stdout).unwrap();
         let left: Vec<&str> = text.lines().filter(|line| is_of_a_package(line)).collect();
         assert!(left.is_empty(), "{left:?}");
+    }
+
+    #[test]
+    fn children_hear_of_the_package_that_they_are_told_of() {
+        let mut env = Command::new("env");
+        env.env("CARGO_MANIFEST_DIR", "crates/other");
+        let text = super::read(&mut env).unwrap();
+        let left: Vec<&str> = text.lines().filter(|line| is_of_a_package(line)).collect();
+        assert_eq!(left, ["CARGO_MANIFEST_DIR=crates/other"]);
     }
 
     #[test]

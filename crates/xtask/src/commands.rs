@@ -1,11 +1,13 @@
 //! The command line: one variant per command.
 
+use crate::programs::{self, ACCURACY};
 use crate::{
-    accuracy, bench, charts, checkout, ci, cluster, dashboards, e2e, engines, figures_table, fuzz,
-    image, known, tidy, trust,
+    bench, charts, checkout, ci, cluster, dashboards, e2e, engines, figures_table, fuzz, image,
+    tidy, trust,
 };
 use anyhow::Result;
 use clap::Parser;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 #[derive(Parser)]
@@ -14,11 +16,14 @@ enum Task {
     /// Check the coding guidelines: arrows between crates, sizes, names, documents
     Tidy,
     /// Score the performance model against published measurements
-    Accuracy(accuracy::Args),
+    #[command(disable_help_flag = true)]
+    Accuracy(Rest),
     /// Count the models whose shapes come with the program
-    Models(accuracy::shapes::Args),
+    #[command(disable_help_flag = true)]
+    Models(Rest),
     /// Ask what others have published the answers to, and hold Flyball's against them
-    KnownAnswers(known::Args),
+    #[command(disable_help_flag = true)]
+    KnownAnswers(Rest),
     /// Measure the simulator and the governor
     #[command(subcommand)]
     Bench(bench::Command),
@@ -55,16 +60,31 @@ enum Task {
     Ci(ci::Args),
 }
 
+/// Arguments that another program reads, `--help` too.
+#[derive(clap::Args)]
+struct Rest {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    args: Vec<OsString>,
+}
+
+impl Rest {
+    /// Behind the name of their command.
+    fn of(self, command: &str) -> Vec<OsString> {
+        [OsString::from(command)].into_iter().chain(self.args).collect()
+    }
+}
+
 pub(crate) fn run() -> Result<ExitCode> {
     let root = checkout::root()?;
+    let accuracy = |command, rest: Rest| programs::run(&root, ACCURACY, &rest.of(command));
     match Task::parse() {
         Task::Tidy => return tidy::run(&root),
         Task::Charts(args) => return charts::run(&root, &args),
         Task::Dashboards(args) => return dashboards::run(&root, &args),
         Task::Figures(args) => return figures_table::run(&root, args),
-        Task::Accuracy(args) => accuracy::run(&root, &args)?,
-        Task::Models(args) => accuracy::shapes::run(&args)?,
-        Task::KnownAnswers(args) => known::run(&root, &args)?,
+        Task::Accuracy(rest) => return accuracy("accuracy", rest),
+        Task::Models(rest) => return accuracy("models", rest),
+        Task::KnownAnswers(rest) => return accuracy("known-answers", rest),
         Task::Bench(command) => bench::run(&root, &command)?,
         Task::Cluster(command) => cluster::main(&root, command)?,
         Task::Check(args) => return ci::check(&root, &args),

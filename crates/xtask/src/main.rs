@@ -3,7 +3,6 @@
 //! One module per command: start reading at the one whose command you typed. Nothing here knows what Flyball decides.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer's tool")]
 
-mod accuracy;
 mod bench;
 mod charts;
 mod ci;
@@ -16,8 +15,8 @@ mod engines;
 mod figures_table;
 mod fuzz;
 mod image;
-mod known;
 mod oci;
+mod programs;
 mod tidy;
 mod tools;
 mod trust;

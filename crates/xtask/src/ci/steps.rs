@@ -5,8 +5,7 @@ use super::budget::{Cost, Estimate, Need};
 use crate::cluster::{self, Command as Cluster};
 use crate::compile::TimedTest;
 use crate::{
-    accuracy, bench, charts, compile, dashboards, e2e, engines, fuzz, image, known, process, tidy,
-    tools,
+    bench, charts, compile, dashboards, e2e, engines, fuzz, image, process, programs, tidy, tools,
 };
 use Need::{Always, IfTime};
 use Where::{Anywhere, OnACluster};
@@ -142,8 +141,8 @@ fn tests(ctx: &Context<'_>) -> Result<Outcome> {
 }
 
 fn score(ctx: &Context<'_>) -> Result<Outcome> {
-    accuracy::check(ctx.root)?;
-    done(known::check(ctx.root))
+    programs::check(ctx.root, programs::ACCURACY, &["accuracy", "--check"])?;
+    done(programs::check(ctx.root, programs::ACCURACY, &["known-answers", "--check"]))
 }
 
 fn replays(ctx: &Context<'_>) -> Result<Outcome> {

@@ -77,8 +77,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("e2e", &["resources"]),
     ("figures", &[]),
-    // `cargo xtask accuracy` scores the very model that `plan` uses, and `cargo xtask bench` the
-    // very governor that the operator runs.
+    // It scores the very model that `plan` uses.
+    ("accuracy", &["figures", "core", "perf"]),
+    // `cargo xtask bench` scores the very governor that the operator runs.
     ("xtask", &["figures", "core", "perf", "governor", "routing", "simulator", "tuner"]),
 ];
 

@@ -3,18 +3,18 @@
 use super::fits::{self, Failed, RanAnswers};
 use super::models::Names;
 use super::rows::{self, Group, Row};
-use crate::accuracy::score::Score;
-use crate::accuracy::section::{Figure, Miss, Section, Split, Table};
+use crate::score::Score;
+use crate::section::{Figure, Miss, Section, Split, Table};
 use crate::figures::Op;
 use anyhow::{Context, Result};
 use flyball_perf::catalog::Catalog;
 use flyball_perf::memory::Fit;
 
 /// The texts of the files that memory is scored against.
-pub(in crate::accuracy) struct Texts<'a> {
-    pub(in crate::accuracy) memory_points: &'a str,
-    pub(in crate::accuracy) inference_points: &'a str,
-    pub(in crate::accuracy) models: &'a str,
+pub(crate) struct Texts<'a> {
+    pub(crate) memory_points: &'a str,
+    pub(crate) inference_points: &'a str,
+    pub(crate) models: &'a str,
 }
 
 struct Scored {
@@ -24,7 +24,7 @@ struct Scored {
 }
 
 /// Scores the memory model.
-pub(in crate::accuracy) fn section(texts: &Texts<'_>, catalog: &Catalog) -> Result<Section> {
+pub(crate) fn section(texts: &Texts<'_>, catalog: &Catalog) -> Result<Section> {
     let names = Names::read(texts.models)?;
     let mut scored = Vec::new();
     let points = rows::read(texts.memory_points)?;

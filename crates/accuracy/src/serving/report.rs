@@ -1,7 +1,7 @@
 //! The section of the report: splits, figures, and the text around them.
 
-use super::super::score::Score;
-use super::super::section::{Figure, Section, Split};
+use crate::score::Score;
+use crate::section::{Figure, Section, Split};
 use super::calibrate::Asked;
 use super::holdouts::Left;
 use super::picks::Ranked;

@@ -1,7 +1,7 @@
 //! The port against the numbers of the prototype that the form was found with.
 
 use super::rows::{self, Points};
-use crate::accuracy::training::rows::Point;
+use crate::training::rows::Point;
 use flyball_perf::catalog::Catalog;
 use flyball_perf::coefficients::Coefficients;
 use flyball_perf::training::{TrainingCoefficients, TrainingHardware};

@@ -1,7 +1,7 @@
 //! From a row of memory_points.csv to a prediction in the row's own unit.
 
 use super::models::Names;
-use crate::accuracy::training::shapes::Plain;
+use crate::training::shapes::Plain;
 use anyhow::{Context, Result, bail};
 use flyball_perf::architecture::Architecture;
 use flyball_perf::catalog::Catalog;

@@ -1,9 +1,9 @@
 //! How wide predictions are, from errors on rows that were held out.
 
-use super::super::score::quantile;
 use super::calibrate::Asked;
 use super::holdouts::Left;
 use super::scored::Scored;
+use flyball_figures::quantile::quantile;
 use flyball_perf::evidence::{Evidence, Intervals, shape_key};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

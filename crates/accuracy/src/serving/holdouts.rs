@@ -1,8 +1,8 @@
 //! Predicting rows from the others.
 
-use super::super::score::quantile;
 use super::calibrate::{Asked, calibrate};
 use super::rows::Row;
+use flyball_figures::quantile::quantile;
 use flyball_perf::coefficients::Coefficients;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -4,7 +4,7 @@
 //! second know what large batches reach. A series of many rows must not outvote one of few, so a row
 //! weighs one over the root of the rows in its series.
 
-use super::super::fit::{Unknown, fit_weighted};
+use crate::fit::{Unknown, fit_weighted};
 use super::predict::Question;
 use super::rows::Row;
 use flyball_perf::coefficients::Coefficients;

@@ -2,7 +2,7 @@
 
 use super::rows::Point;
 use super::unknowns::fitted;
-use crate::accuracy::score::Score;
+use crate::score::Score;
 use anyhow::Result;
 use flyball_perf::training::TrainingCoefficients;
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 //! Everything that the report needs, computed once.
 
-use super::super::score::Score;
+use crate::score::Score;
 use super::calibrate::Asked;
 use super::holdouts::{Left, Quarantined, Sorted, quarantine};
 use super::rows::Load;

@@ -42,6 +42,6 @@ fn the_formula_says_what_it_said_when_it_was_frozen() {
 fn freeze() {
     let lines = golden_now().into_iter().map(|(id, _, now)| format!("{id},{now:.9e}\n"));
     let text = format!("id,predicted\n{}", lines.collect::<String>());
-    let path = "crates/xtask/src/accuracy/serving/golden.csv";
+    let path = "crates/accuracy/src/serving/golden.csv";
     std::fs::write(checkout::root().unwrap().join(path), text).unwrap();
 }

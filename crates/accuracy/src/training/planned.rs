@@ -8,9 +8,9 @@
 use super::folds;
 use super::rows::Point;
 use super::unknowns::fitted;
-use crate::accuracy::score::quantile;
-use crate::accuracy::section::Table;
+use crate::section::Table;
 use anyhow::Result;
+use flyball_figures::quantile::quantile;
 use flyball_perf::catalog::Catalog;
 use flyball_perf::evidence::Intervals;
 use flyball_perf::search::part::OfferedPart;

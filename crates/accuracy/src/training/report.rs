@@ -6,10 +6,11 @@ use super::planned;
 use super::rows::{self, Point, Points};
 use super::rules::RULES;
 use super::unknowns::{GLOBAL, Meant, OWN, fitted};
-use crate::accuracy::score::{Score, quantile};
-use crate::accuracy::section::{Figure, Section, Split, Table};
+use crate::score::Score;
+use crate::section::{Figure, Section, Split, Table};
 use crate::figures::Op;
 use anyhow::Result;
+use flyball_figures::quantile::quantile;
 use flyball_perf::catalog::Catalog;
 use flyball_perf::coefficients::Coefficients;
 use flyball_perf::training::TrainingCoefficients;
@@ -22,7 +23,7 @@ const WORST: usize = 15;
 
 /// Scores the training model against the text of training_points.csv. The coefficients that were
 /// found on all development rows come along, for `--fit` to write.
-pub(in crate::accuracy) fn section(
+pub(crate) fn section(
     text: &str,
     catalog: &Catalog,
 ) -> Result<(Section, Coefficients)> {

@@ -1,5 +1,7 @@
 //! From pairs of predicted and measured to the numbers that are reported.
 
+use flyball_figures::quantile::quantile;
+
 /// How far predictions were from measurements, and how many there were none for.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Score {
@@ -63,16 +65,6 @@ impl Score {
     }
 }
 
-/// The quantile by linear interpolation between neighbours; NaN of nothing.
-pub(super) fn quantile(values: &mut [f64], share: f64) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let Some(last) = values.len().checked_sub(1) else { return f64::NAN };
-    let place = share * last as f64;
-    let below = place.floor() as usize;
-    let above = (below + 1).min(last);
-    values[below] + (values[above] - values[below]) * (place - below as f64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,11 +78,5 @@ mod tests {
         assert_eq!((score.rows(), score.refused()), (3, 1));
         assert!((score.median_pct() - 10.0).abs() < 1e-9);
         assert!((score.p90_pct() - 82.0).abs() < 1e-9, "{}", score.p90_pct());
-    }
-
-    #[test]
-    fn quantiles_lie_between_neighbours() {
-        assert_eq!(quantile(&mut [4.0, 1.0, 3.0, 2.0], 0.5), 2.5);
-        assert!(quantile(&mut [], 0.5).is_nan());
     }
 }

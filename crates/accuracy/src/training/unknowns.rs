@@ -1,7 +1,7 @@
 //! The coefficients to find: where to start, how far to go, and what each one means.
 
 use super::rows::Point;
-use crate::accuracy::fit::{Prior, Unknown, fit};
+use crate::fit::{Prior, Unknown, fit};
 use anyhow::Result;
 use flyball_perf::coefficients::Coefficients;
 use flyball_perf::training::{Framework, TrainingCoefficients};

@@ -1,6 +1,6 @@
 //! Where the targets were not reached, why, and what was tried.
 
-use crate::accuracy::section::Miss;
+use crate::section::Miss;
 
 pub(super) fn misses() -> Vec<Miss> {
     vec![

@@ -1,25 +1,13 @@
 //! `cargo xtask accuracy`: the performance model against what others have measured.
 //!
-//! Each quantity is scored in a folder of its own and hands over a [`section::Section`]; `report`
+//! Each quantity is scored in a folder of its own and hands over a [`Section`]; `report`
 //! writes them into docs/accuracy.md with what was missed first, `gate` holds a run against the one
 //! that was committed, and `speed` times the model itself. `fit` and `score` are what they share.
-//! `shapes` counts the models whose shapes come with the program, for `cargo xtask models`.
 
-mod fit;
-mod gate;
-mod memory;
-mod report;
-mod score;
-mod section;
-mod serving;
-pub(crate) mod shapes;
-mod speed;
-mod training;
-
-use crate::figures;
+use crate::section::Section;
+use crate::{figures, gate, memory, report, serving, speed, training};
 use anyhow::{Context as _, Result, bail, ensure};
 use flyball_perf::catalog::Catalog;
-use section::Section;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::fs;
@@ -45,11 +33,6 @@ struct Points {
     training: String,
     memory: String,
     models: String,
-}
-
-/// What CI runs: scores everything, writes nothing, and fails if anything got worse.
-pub(crate) fn check(root: &Path) -> Result<()> {
-    run(root, &Args { check: true, fit: false, figure: false })
 }
 
 pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Targets that were not reached, why, and what was tried.
 
-use super::super::section::Miss;
+use crate::section::Miss;
 
 /// Numbers are median / p90 in per cent without quarantined families, in the order series held out,
 /// GPU left out, model left out. The first five lists start from 7.04/23.4, 8.9/24.8 and 8.9/28.3,

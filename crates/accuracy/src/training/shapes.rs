@@ -40,19 +40,19 @@ const NEMOTRON: [(&str, Plain); 2] = [
 
 /// A transformer with the same dense layer throughout.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::accuracy) struct Plain {
-    pub(in crate::accuracy) layers: u32,
-    pub(in crate::accuracy) hidden: u32,
-    pub(in crate::accuracy) heads: u32,
-    pub(in crate::accuracy) kv_heads: u32,
-    pub(in crate::accuracy) ffn: u32,
-    pub(in crate::accuracy) vocab: u32,
-    pub(in crate::accuracy) gated: bool,
-    pub(in crate::accuracy) tied: bool,
+pub(crate) struct Plain {
+    pub(crate) layers: u32,
+    pub(crate) hidden: u32,
+    pub(crate) heads: u32,
+    pub(crate) kv_heads: u32,
+    pub(crate) ffn: u32,
+    pub(crate) vocab: u32,
+    pub(crate) gated: bool,
+    pub(crate) tied: bool,
 }
 
 impl Plain {
-    pub(in crate::accuracy) fn architecture(&self) -> Architecture {
+    pub(crate) fn architecture(&self) -> Architecture {
         Architecture {
             family: if self.gated { "llama" } else { "gpt" }.to_owned(),
             hidden: self.hidden,

@@ -47,12 +47,6 @@ pub(crate) struct Args {
     check: bool,
 }
 
-/// What CI runs.
-pub(crate) fn check(root: &Path) -> Result<()> {
-    let args = Args { bin: None, before: None, figure: false, only: None, check: true };
-    run(root, &args)
-}
-
 pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
     let folder = root.join(FOLDER);
     let all = rows::read(&folder)?;

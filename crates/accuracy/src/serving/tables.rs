@@ -1,7 +1,7 @@
 //! Tables beside the scores.
 
-use super::super::score::Score;
-use super::super::section::Table;
+use crate::score::Score;
+use crate::section::Table;
 use super::calibrate::{ACCELERATOR, ENGINE, GLOBAL, Meaning};
 use super::holdouts::{FAR, Left};
 use super::intervals::{Measured, Widths};
