@@ -8,6 +8,7 @@ use crate::{
 use anyhow::Result;
 use clap::Parser;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Parser)]
@@ -44,6 +45,9 @@ enum Task {
         /// For test clusters: of the program that is built beside the tests, which takes seconds
         #[arg(long, conflicts_with = "figure")]
         for_tests: bool,
+        /// For tests, of this program, which was built for this machine; print only the path of the archive
+        #[arg(long, requires = "for_tests", value_name = "PATH")]
+        program: Option<PathBuf>,
     },
     /// Get and build real inference engines and their models, for tests
     Engines(engines::Args),
@@ -89,6 +93,9 @@ pub(crate) fn run() -> Result<ExitCode> {
         Task::Cluster(command) => cluster::main(&root, command)?,
         Task::Check(args) => return ci::check(&root, &args),
         Task::Ci(args) => return ci::run(&root, &args),
+        Task::Image { program: Some(program), .. } => {
+            println!("{}", image::of_program(program)?.archive.display());
+        }
         Task::Image { for_tests: true, .. } => image::build_for_tests(&root).map(drop)?,
         Task::Image { figure, .. } => image::build(&root, figure).map(drop)?,
         Task::Engines(args) => engines::run(&root, &args)?,

@@ -41,7 +41,7 @@ pub(crate) fn of_program(program: PathBuf) -> Result<Built> {
     let image = Image { name: NAME.into(), files, entrypoint: vec!["/flyball".into()] };
     oci::write_archive(&image, &archive)?;
     let megabytes = std::fs::metadata(&archive)?.len() as f64 / 1e6;
-    println!("image: {NAME} for tests, {megabytes:.1} MB, {}", archive.display());
+    eprintln!("image: {NAME} for tests, {megabytes:.1} MB, {}", archive.display());
     Ok(Built { program, archive })
 }
 

@@ -33,6 +33,10 @@ impl Kubectl {
         Ok(Self { program, kubeconfig })
     }
 
+    pub(super) fn program(&self) -> &Path {
+        &self.program
+    }
+
     pub(super) fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.arg("--kubeconfig").arg(&self.kubeconfig);

@@ -46,6 +46,10 @@ pub(crate) enum Command {
     Status,
     /// Print the path of the kubeconfig
     Kubeconfig,
+    /// Print the path of kubectl
+    Kubectl,
+    /// Print this machine's address, as pods and the API server reach it
+    Host,
     /// Build and cache the parts, start nothing
     Parts,
     /// Install JobSet, Kueue, metrics-server and Prometheus on another cluster
@@ -89,6 +93,14 @@ pub(crate) fn main(root: &Path, command: Command) -> Result<()> {
             println!("{}", layout.kubeconfig().display());
             Ok(())
         }
+        Command::Kubectl => {
+            println!("{}", Kubectl::for_tests(root, &layout, None)?.program().display());
+            Ok(())
+        }
+        Command::Host => {
+            println!("{HOST}");
+            Ok(())
+        }
         Command::Parts => build_parts(root),
         Command::Addons { kubeconfig, fake_gpus } => {
             build_parts(root)?;
@@ -124,11 +136,6 @@ pub(crate) fn ensure_up(root: &Path) -> Result<Layout> {
 
 pub(crate) fn load_image(layout: &Layout, archive: &Path) -> Result<()> {
     node::load_everywhere(layout, archive)
-}
-
-/// kubectl, pointed at our cluster.
-pub(crate) fn kubectl(root: &Path, layout: &Layout) -> Result<std::process::Command> {
-    Ok(Kubectl::for_tests(root, layout, None)?.command())
 }
 
 /// This machine's address, as pods and the API server reach it.

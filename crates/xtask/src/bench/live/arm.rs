@@ -1,11 +1,11 @@
 //! One model under one ruler: its pods, its gateway, its traffic.
 
+use super::cluster::IMAGE;
 use super::operators::Operator;
 use super::series::{Got, Look, Series};
 use super::stage::{Pod, Stage};
 use super::world::World;
 use crate::bench::programs::running::Running;
-use crate::{cluster, image};
 use anyhow::{Context, Result};
 use flyball_core::interval::Interval;
 use flyball_core::snapshot::Capacity;
@@ -200,7 +200,7 @@ impl Arm {
         };
         let link = match self.ruler.is_ours() && !self.world.is_unheard() {
             true => {
-                format!("\n    [operator]\n    address = \"http://{}:{link}\"\n", cluster::HOST)
+                format!("\n    [operator]\n    address = \"http://{}:{link}\"\n", stage.host())
             }
             false => String::new(),
         };
@@ -337,7 +337,7 @@ impl Arm {
         ];
         let text = template
             .replace("NAMESPACE", &self.namespace)
-            .replace("FLYBALL_IMAGE", image::NAME)
+            .replace("FLYBALL_IMAGE", IMAGE)
             .replace("HOLD_MS", &self.world.hold_ms.to_string())
             .replace("MODEL", model)
             .replace("ACCELERATOR", accelerator);

@@ -6,11 +6,12 @@
 //! seconds to start instead of one, and every arm lost 10 to 20 points. What was seen is kept in `docs/live`, and everything that
 //! is said about it can be made again from there with `--redraw`.
 //!
-//! In order: `world` reads a scenario, `stage` is the cluster, `operators` are Flyball's, `arm` is one model under one ruler,
+//! In order: `world` reads a scenario, `cluster` asks xtask for one, `stage` is what is done on it, `operators` are Flyball's, `arm` is one model under one ruler,
 //! `series` what was seen and its score, `measured` what the cluster itself was seen to do, `simulated` the same in the
 //! simulator, `identical` one stream of readings on both ways, `report` tables and figures, `picture` draws.
 
 mod arm;
+mod cluster;
 mod identical;
 mod measured;
 mod operators;
@@ -23,10 +24,10 @@ mod world;
 
 use super::programs::running::Running;
 use super::{Page, document, programs};
-use crate::{cluster, image};
 use anyhow::{Result, ensure};
 use arm::{Arm, Ruler};
 use clap::Args as ClapArgs;
+use cluster::Cluster;
 use measured::{Cores, Looks, Measured, median};
 use operators::Operator;
 use stage::Stage;
@@ -127,13 +128,13 @@ fn play(root: &Path, args: &Args) -> Result<()> {
         let file = programs.join(name);
         ensure!(file.exists(), "{} is not there", file.display());
     }
+    let cluster = Cluster::up(root)?;
     if !args.loaded {
-        let built = image::of_program(programs.join("flyball"))?;
-        cluster::load_image(&cluster::ensure_up(root)?, &built.archive)?;
+        cluster.load(&programs.join("flyball"))?;
     }
     let mut arms = arms(root, args.only.as_deref(), &args.tag)?;
     let namespaces = arms.iter().map(|arm| arm.namespace.clone()).collect();
-    let mut stage = Stage::new(root, programs, namespaces, args.tag.is_empty())?;
+    let mut stage = Stage::new(root, cluster, programs, namespaces, args.tag.is_empty())?;
     let ours = arms.iter().filter(|arm| arm.ruler.is_ours());
     let ours = ours.map(|arm| (arm.namespace.as_str(), arm.world.restarts()));
     let mut operators = operators::all(&mut stage, ours)?;
@@ -196,7 +197,7 @@ fn adapter(stage: &mut Stage, arms: &[Arm]) -> Result<Option<Running>> {
     let Some(first) = arms.iter().find(|arm| arm.is_built_for_hpa()) else { return Ok(None) };
     let port = stage.ports.next()?.port();
     let mut command = Command::new(stage.program("proving-external"));
-    command.args(["--listen", &format!("{}:{port}", cluster::HOST)]);
+    command.args(["--listen", &format!("{}:{port}", stage.host())]);
     command.args(["slo", "--prometheus", &stage.prometheus.to_string()]);
     command.args(["--api", &stage.api.to_string(), "--deployment", "model"]);
     for Arm { namespace, world, .. } in arms.iter().filter(|arm| arm.ruler.is_hpa()) {
@@ -207,7 +208,7 @@ fn adapter(stage: &mut Stage, arms: &[Arm]) -> Result<Option<Running>> {
     let text = include_str!("templates/adapter.yaml")
         .replace("NAMESPACE", &first.namespace)
         .replace("ADAPTER_PORT", &port.to_string())
-        .replace("ADAPTER_ADDRESS", cluster::HOST);
+        .replace("ADAPTER_ADDRESS", stage.host());
     stage.apply(&text)?;
     Ok(Some(running))
 }

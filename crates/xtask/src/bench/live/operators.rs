@@ -4,7 +4,6 @@
 use super::measured::Looks;
 use super::stage::Stage;
 use crate::bench::programs::running::Running;
-use crate::cluster;
 use anyhow::{Context, Result};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -70,7 +69,7 @@ impl Operator {
              [readings]\nfile = \"{readings}\"\nmost_megabytes = 256\n\n\
              [lease]\nnamespace = {first}\n",
             admin = self.admin,
-            host = cluster::HOST,
+            host = stage.host(),
             link = self.link,
             first = all[0],
             all = all.join(", "),

@@ -1,10 +1,11 @@
 //! The cluster as the bench uses it: manifests in, looks at pods out, everything gone at the end.
 
+use super::cluster::Cluster;
 use super::series::Look;
 use crate::bench::programs;
 use crate::bench::programs::page::json;
 use crate::bench::programs::running::{Cores, Ports, Running, post};
-use crate::{cluster, process};
+use crate::process;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -51,8 +52,7 @@ impl Pod {
 
 /// A cluster that is up, and a way to its API without certificates.
 pub(super) struct Stage {
-    root: PathBuf,
-    layout: cluster::Layout,
+    cluster: Cluster,
     pub(super) folder: PathBuf,
     pub(super) ports: Ports,
     programs: PathBuf,
@@ -70,23 +70,21 @@ impl Stage {
     /// A stage for arms in these namespaces.
     pub(super) fn new(
         root: &Path,
+        cluster: Cluster,
         programs: PathBuf,
         namespaces: Vec<String>,
         alone: bool,
     ) -> Result<Self> {
-        let layout = cluster::ensure_up(root)?;
         let folder = programs::scratch("live")?;
         let mut ports = Ports::new();
         let api = ports.next()?;
-        let mut proxy = cluster::kubectl(root, &layout)?;
+        let mut proxy = cluster.kubectl();
         proxy.args(["proxy", "--address=127.0.0.1", &format!("--port={}", api.port())]);
         let mut running = Running::start("proxy", &proxy, Cores::All, &folder)?;
         running.ready(api, "/healthz", Duration::from_secs(30))?;
-        let root = root.to_owned();
         let prometheus = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut stage = Self {
-            root,
-            layout,
+            cluster,
             folder,
             ports,
             programs,
@@ -98,7 +96,7 @@ impl Stage {
         };
         stage.clear();
         stage.prometheus = stage.service("monitoring", "prometheus")?;
-        let charts = stage.root.join("charts/flyball-crds/templates");
+        let charts = root.join("charts/flyball-crds/templates");
         let charts = charts.to_str().context("a path that is no text")?;
         stage.kubectl(&["apply", "--server-side", "--force-conflicts", "--filename", charts])?;
         for node in ["node-a", "node-b"] {
@@ -115,17 +113,22 @@ impl Stage {
     }
 
     /// What the operator is pointed at.
-    pub(super) fn kubeconfig(&self) -> PathBuf {
-        self.layout.kubeconfig()
+    pub(super) fn kubeconfig(&self) -> &Path {
+        &self.cluster.kubeconfig
+    }
+
+    /// This machine's address, as pods and the API server reach it.
+    pub(super) fn host(&self) -> &str {
+        &self.cluster.host
     }
 
     /// Runs kubectl and returns what it prints.
     pub(super) fn kubectl(&self, args: &[&str]) -> Result<String> {
-        process::read(cluster::kubectl(&self.root, &self.layout)?.args(args))
+        process::read(self.cluster.kubectl().args(args))
     }
 
     pub(super) fn apply(&self, manifest: &str) -> Result<()> {
-        let mut apply = cluster::kubectl(&self.root, &self.layout)?;
+        let mut apply = self.cluster.kubectl();
         apply.args(["apply", "--server-side", "--force-conflicts", "--filename", "-"]);
         process::feed(&mut apply, manifest).map(drop)
     }
