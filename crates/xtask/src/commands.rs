@@ -1,8 +1,8 @@
 //! The command line: one variant per command.
 
-use crate::programs::{self, ACCURACY};
+use crate::programs::{self, ACCURACY, BENCH};
 use crate::{
-    bench, charts, checkout, ci, cluster, dashboards, e2e, engines, figures_table, fuzz, image,
+    charts, checkout, ci, cluster, dashboards, e2e, engines, figures_table, fuzz, image,
     tidy, trust,
 };
 use anyhow::Result;
@@ -25,9 +25,9 @@ enum Task {
     /// Ask what others have published the answers to, and hold Flyball's against them
     #[command(disable_help_flag = true)]
     KnownAnswers(Rest),
-    /// Measure the simulator and the governor
-    #[command(subcommand)]
-    Bench(bench::Command),
+    /// Measure the simulator, the governor and the gateway
+    #[command(disable_help_flag = true)]
+    Bench(Rest),
     /// Lint and render the Helm charts, and hold them against what they are made from
     Charts(charts::Args),
     /// Write the Grafana boards, and hold boards and alert rules against the metrics that exist
@@ -89,7 +89,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         Task::Accuracy(rest) => return accuracy("accuracy", rest),
         Task::Models(rest) => return accuracy("models", rest),
         Task::KnownAnswers(rest) => return accuracy("known-answers", rest),
-        Task::Bench(command) => bench::run(&root, &command)?,
+        Task::Bench(rest) => return programs::run(&root, BENCH, &rest.args),
         Task::Cluster(command) => cluster::main(&root, command)?,
         Task::Check(args) => return ci::check(&root, &args),
         Task::Ci(args) => return ci::run(&root, &args),

@@ -3,7 +3,6 @@
 //! One module per command: start reading at the one whose command you typed. Nothing here knows what Flyball decides.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer's tool")]
 
-mod bench;
 mod charts;
 mod ci;
 mod cluster;

@@ -11,6 +11,9 @@ use std::process::{Command, ExitCode};
 /// The performance model and the program itself against what others have published: `crates/accuracy`.
 pub(crate) const ACCURACY: &str = "flyball-accuracy";
 
+/// The simulator, the governor and the gateway in numbers: `crates/bench`.
+pub(crate) const BENCH: &str = "flyball-bench";
+
 /// Runs one of them as a person asks for it, and ends as it does.
 pub(crate) fn run(root: &Path, name: &str, args: &[OsString]) -> Result<ExitCode> {
     let mut command = match in_the_one_build(name)? {

@@ -5,7 +5,7 @@ use super::budget::{Cost, Estimate, Need};
 use crate::cluster::{self, Command as Cluster};
 use crate::compile::TimedTest;
 use crate::{
-    bench, charts, compile, dashboards, e2e, engines, fuzz, image, process, programs, tidy, tools,
+    charts, compile, dashboards, e2e, engines, fuzz, image, process, programs, tidy, tools,
 };
 use Need::{Always, IfTime};
 use Where::{Anywhere, OnACluster};
@@ -146,7 +146,7 @@ fn score(ctx: &Context<'_>) -> Result<Outcome> {
 }
 
 fn replays(ctx: &Context<'_>) -> Result<Outcome> {
-    done(bench::quick(ctx.root))
+    done(programs::check(ctx.root, programs::BENCH, &["backtest", "--quick"]))
 }
 
 fn boards(ctx: &Context<'_>) -> Result<Outcome> {

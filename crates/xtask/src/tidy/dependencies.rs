@@ -79,8 +79,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("figures", &[]),
     // It scores the very model that `plan` uses.
     ("accuracy", &["figures", "core", "perf"]),
-    // `cargo xtask bench` scores the very governor that the operator runs.
-    ("xtask", &["figures", "core", "perf", "governor", "routing", "simulator", "tuner"]),
+    // It scores the very governor that the operator runs.
+    ("bench", &["figures", "core", "perf", "governor", "routing", "simulator", "tuner"]),
+    // It starts the two above as programs, so that whoever compiles it compiles none of what they measure.
+    ("xtask", &["figures"]),
 ];
 
 /// Crates that only compute.

@@ -1,0 +1,34 @@
+//! The command line: one variant per bench, as `cargo xtask bench` passes them on.
+
+use crate::{admission, backtest, checkout, gateway, live, recorded, wrong_capacity};
+use anyhow::Result;
+use clap::Parser;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask bench", bin_name = "cargo xtask bench")]
+enum Bench {
+    /// Replays: truth, speed, cells, pool, ramp, drills
+    Backtest(backtest::Args),
+    /// Recorded hours request by request, under the governor and under every rival
+    Recorded(recorded::Args),
+    /// The gateway beside nginx, `HAProxy` and other routers, and under faults
+    Gateway(gateway::Args),
+    /// Admission: fairness, overload, splits, and an hour of everything at once
+    Admission(admission::Args),
+    /// The operator on a real cluster in real time: a published ramp, and the simulator's truth
+    Live(live::Args),
+    /// A governor that was told a wrong capacity or none, engines that slow down, longer prompts, restarts
+    WrongCapacity(wrong_capacity::Args),
+}
+
+pub(crate) fn run() -> Result<()> {
+    let root = checkout::root()?;
+    match Bench::parse() {
+        Bench::Backtest(args) => backtest::run(&root, &args),
+        Bench::Recorded(args) => recorded::run(&root, &args),
+        Bench::Gateway(args) => gateway::run(&root, &args),
+        Bench::Admission(args) => admission::run(&root, &args),
+        Bench::Live(args) => live::run(&root, &args),
+        Bench::WrongCapacity(args) => wrong_capacity::run(&root, &args),
+    }
+}

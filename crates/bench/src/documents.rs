@@ -1,0 +1,56 @@
+//! The pages that benches write. How sections are kept in them says [`crate::page`].
+
+use crate::page::Document;
+
+pub(crate) const BACKTEST: Document = Document {
+    kept: "docs/benchmarks.json",
+    page: "docs/benchmarks.md",
+    head: "# Benchmarks of the simulator and the governor
+
+Written by `cargo xtask bench backtest --figure`; do not edit. Each section says what was measured,
+on what, and when. Figures against their targets: `cargo xtask figures`.
+",
+};
+
+pub(crate) const RECORDED: Document = Document {
+    kept: "docs/benchmarks-recorded.json",
+    page: "docs/benchmarks-recorded.md",
+    head: "# The governor on recorded traffic
+
+Written by `cargo xtask bench recorded --figure`; do not edit. Figures against their targets:
+`cargo xtask figures`.
+",
+};
+
+pub(crate) const GATEWAY: Document = Document {
+    kept: "docs/benchmarks-gateway.json",
+    page: "docs/benchmarks-gateway.md",
+    head: "# Benchmarks of the gateway
+
+Written by `cargo xtask bench gateway --figure`; do not edit. Everything runs on one machine, over
+loopback, in one run: the gateway with everything on, and the others at their fastest reasonable
+settings (`crates/bench/src/gateway/templates`). Figures against their targets:
+`cargo xtask figures`.
+",
+};
+
+pub(crate) const ADMISSION: Document = Document {
+    kept: "docs/benchmarks-admission.json",
+    page: "docs/benchmarks-admission.md",
+    head: "# Benchmarks of admission
+
+Written by `cargo xtask bench admission --figure`; do not edit. Callers, gateways and emulated
+engines share one machine and its loopback; peers get the same load in the same run. Figures against
+their targets: `cargo xtask figures`.
+",
+};
+
+pub(crate) const LIVE: Document = Document {
+    kept: "docs/benchmarks-live.json",
+    page: "docs/benchmarks-live.md",
+    head: "# Benchmarks on a live cluster
+
+Written by `cargo xtask bench live --figure`; do not edit. `--redraw` makes it again from the series
+in `docs/live`. Figures against their targets: `cargo xtask figures`.
+",
+};

@@ -1,0 +1,38 @@
+//! `flyball-bench`: what the simulator, the governor and the gateway are worth, in numbers.
+//!
+//! A program of its own and not a part of xtask, because it builds the governor and the simulator; `cargo xtask bench`
+//! starts it, and it asks xtask for the test cluster. One module per bench; `programs` has what several of them start.
+//! Traces are read in place, beside the checkout, and never copied. Start reading at the bench that you typed.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer's tool")]
+
+mod admission;
+mod backtest;
+mod cells;
+mod choice;
+mod commands;
+mod contenders;
+mod documents;
+mod drills;
+mod gateway;
+mod live;
+mod pace;
+mod pool;
+mod programs;
+mod recorded;
+mod sources;
+mod speed;
+mod spread;
+mod truth;
+mod worlds;
+mod wrong_capacity;
+mod yardstick;
+
+use flyball_figures::{checkout, errors, figures, page, parallel, process};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let Err(error) = commands::run() else { return ExitCode::SUCCESS };
+    // One chain of causes; a backtrace would bury the sentence that says what to do.
+    eprintln!("error: {}", errors::in_words(&error));
+    ExitCode::from(2)
+}
