@@ -5,7 +5,7 @@
 //! that was committed, and `speed` times the model itself. `fit` and `score` are what they share.
 
 use crate::section::Section;
-use crate::{figures, gate, memory, report, serving, speed, training};
+use crate::{gate, memory, report, serving, speed, training};
 use anyhow::{Context as _, Result, bail, ensure};
 use flyball_perf::catalog::Catalog;
 use sha2::{Digest, Sha256};
@@ -80,9 +80,7 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
     write(root, "docs/accuracy.md", &report::page(&sections))?;
     if args.figure {
         for figure in sections.iter().flat_map(|section| &section.figures) {
-            let target = figure.promised();
-            let command = "cargo xtask accuracy --figure";
-            figures::write(figure.name, figure.value, figure.unit, target, command)?;
+            figure.write("cargo xtask accuracy --figure")?;
         }
     }
     Ok(())
@@ -138,7 +136,7 @@ fn coefficients(fitted: &flyball_perf::coefficients::Coefficients) -> Result<Str
 fn summary(sections: &[Section]) -> String {
     let mut lines = String::new();
     for figure in sections.iter().flat_map(|section| &section.figures) {
-        let target = figure.promised();
+        let target = figure.target;
         let verdict = if target.is_met(figure.value) { "met" } else { "MISSED" };
         // Writing to a String cannot fail.
         let _ = writeln!(

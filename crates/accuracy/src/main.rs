@@ -19,7 +19,7 @@ mod shapes;
 mod speed;
 mod training;
 
-use flyball_figures::{checkout, errors, figures, parallel, process};
+use flyball_figures::{checkout, errors, figures, page, parallel, process};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

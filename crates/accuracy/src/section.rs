@@ -1,7 +1,7 @@
 //! What one part of the scoring hands to the report.
 
 use super::score::Score;
-use crate::figures::{Op, FigureTarget};
+use crate::page::Measure;
 
 /// One quantity that was scored: serving speed, training speed, memory.
 pub(super) struct Section {
@@ -14,7 +14,7 @@ pub(super) struct Section {
     pub(super) tables: Vec<Table>,
     /// Targets that were not reached: the cause and what was tried.
     pub(super) misses: Vec<Miss>,
-    pub(super) figures: Vec<Figure>,
+    pub(super) figures: Vec<Measure>,
 }
 
 /// A score over some rows, beside what simpler ways give on the same rows.
@@ -47,19 +47,5 @@ impl Miss {
             cause: cause.to_owned(),
             tried: tried.iter().map(|&one| one.to_owned()).collect(),
         }
-    }
-}
-
-pub(super) struct Figure {
-    pub(super) name: &'static str,
-    pub(super) value: f64,
-    pub(super) unit: &'static str,
-    pub(super) op: Op,
-    pub(super) target: f64,
-}
-
-impl Figure {
-    pub(super) fn promised(&self) -> FigureTarget {
-        FigureTarget { op: self.op, value: self.target }
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! The machine is shared, and noise only ever adds: the best of many short runs is the time.
 
-use super::section::{Figure, Section};
+use super::section::Section;
 use crate::figures::Op;
+use crate::page::measure;
 use anyhow::{Context, Result};
 use flyball_perf::architecture::Architecture;
 use flyball_perf::catalog::{Catalog, PriceKind};
@@ -31,7 +32,7 @@ H200, prompt tokens beside decoding ones), and a ranking of at least 10,000 layo
 scaled to 10,000. One core; the best of 30 runs.";
 
 pub(super) fn section(catalog: &Catalog) -> Result<Section> {
-    let figure = |name, value, unit, target| Figure { name, value, unit, op: Op::AtMost, target };
+    let figure = |name, value, unit, target| measure(name, value, unit, Op::AtMost, target);
     Ok(Section {
         title: "Speed of the model itself",
         intro: INTRO.to_owned(),

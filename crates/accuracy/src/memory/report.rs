@@ -4,7 +4,8 @@ use super::fits::{self, Failed, RanAnswers};
 use super::models::Names;
 use super::rows::{self, Group, Row};
 use crate::score::Score;
-use crate::section::{Figure, Miss, Section, Split, Table};
+use crate::page::{Measure, measure};
+use crate::section::{Miss, Section, Split, Table};
 use crate::figures::Op;
 use anyhow::{Context, Result};
 use flyball_perf::catalog::Catalog;
@@ -46,13 +47,7 @@ pub(crate) fn section(texts: &Texts<'_>, catalog: &Catalog) -> Result<Section> {
         percent("plan.kv_dense_p90_pct", dense.p90_pct(), 3.0),
         percent("plan.kv_moe_median_pct", experts.median_pct(), 5.0),
         percent("plan.kv_moe_p90_pct", experts.p90_pct(), 10.0),
-        Figure {
-            name: "plan.false_fits",
-            value: false_fits as f64,
-            unit: "answers",
-            op: Op::Exactly,
-            target: 0.0,
-        },
+        measure("plan.false_fits", false_fits as f64, "answers", Op::Exactly, 0.0),
         percent("plan.false_oom_pct", ran.false_oom_pct(), 1.0),
     ];
     let split = |key: &str, groups: &[Group]| Split {
@@ -94,8 +89,8 @@ fn score(scored: &[Scored], groups: &[Group]) -> Score {
     score
 }
 
-fn percent(name: &'static str, value: f64, target: f64) -> Figure {
-    Figure { name, value, unit: "%", op: Op::AtMost, target }
+fn percent(name: &'static str, value: f64, target: f64) -> Measure {
+    measure(name, value, "%", Op::AtMost, target)
 }
 
 fn words<const N: usize>(columns: [&str; N]) -> Vec<String> {
@@ -225,7 +220,7 @@ mod tests {
             println!("{} {:.2} ({})", figure.name, figure.value, figure.target);
             // The one that is missed, and says why in `misses`.
             if figure.name != "plan.kv_moe_median_pct" {
-                assert!(figure.value <= figure.target, "{} {}", figure.name, figure.value);
+                assert!(figure.target.is_met(figure.value), "{} {}", figure.name, figure.value);
             }
         }
     }

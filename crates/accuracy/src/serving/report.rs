@@ -1,7 +1,8 @@
 //! The section of the report: splits, figures, and the text around them.
 
 use crate::score::Score;
-use crate::section::{Figure, Section, Split};
+use crate::page::{Measure, measure};
+use crate::section::{Section, Split};
 use super::calibrate::Asked;
 use super::holdouts::Left;
 use super::picks::Ranked;
@@ -128,14 +129,14 @@ fn figures(
     scored: &Scored,
     coverage: &BTreeMap<String, (usize, usize)>,
     picks: &Ranked,
-) -> Vec<Figure> {
+) -> Vec<Measure> {
     let seen = scored.latency(Left::Series, |one| scored.clean(one));
     let mut unseen = scored.latency(Left::Accelerator, |one| scored.clean(one));
     unseen.merge(&scored.latency(Left::Model, |one| scored.clean(one)));
     let mut saturation = scored.final_score(&scored.sorted.older, |_| true);
     saturation.merge(&scored.final_score(&scored.sorted.sealed, |one| one.row.saturated()));
     let (all, inside) = coverage.values().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    let figure = |name, value, op, target| Figure { name, value, unit: "%", op, target };
+    let figure = |name, value, op, target| measure(name, value, "%", op, target);
     let most = |name, value, target| figure(name, value, Op::AtMost, target);
     vec![
         most("plan.tpot_calibrated_median_pct", seen.median_pct(), 7.0),

@@ -7,7 +7,8 @@ use super::rows::{self, Point, Points};
 use super::rules::RULES;
 use super::unknowns::{GLOBAL, Meant, OWN, fitted};
 use crate::score::Score;
-use crate::section::{Figure, Section, Split, Table};
+use crate::page::{Measure, measure};
+use crate::section::{Section, Split, Table};
 use crate::figures::Op;
 use anyhow::Result;
 use flyball_figures::quantile::quantile;
@@ -122,8 +123,8 @@ fn by_fold(predicted: &[Predicted<'_>], prefix: &str) -> Vec<Split> {
         .collect()
 }
 
-fn figure(name: &'static str, value: f64, target: f64) -> Figure {
-    Figure { name, value, unit: "%", op: Op::AtMost, target }
+fn figure(name: &'static str, value: f64, target: f64) -> Measure {
+    measure(name, value, "%", Op::AtMost, target)
 }
 
 fn words<const N: usize>(columns: [&str; N]) -> Vec<String> {
@@ -302,8 +303,8 @@ mod tests {
         }
         println!("{}", toml::to_string(&found).unwrap());
         for figure in &section.figures {
-            println!("{} {:.2} (<= {})", figure.name, figure.value, figure.target);
-            assert!(figure.value <= figure.target, "{} {}", figure.name, figure.value);
+            println!("{} {:.2} ({})", figure.name, figure.value, figure.target);
+            assert!(figure.target.is_met(figure.value), "{} {}", figure.name, figure.value);
         }
     }
 }
