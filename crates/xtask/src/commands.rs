@@ -2,7 +2,7 @@
 
 use crate::programs::{self, ACCURACY, BENCH};
 use crate::{
-    charts, checkout, ci, cluster, dashboards, e2e, engines, figures_table, fuzz, image,
+    charts, checkout, ci, cluster, e2e, engines, figures_table, fuzz, image,
     tidy, trust,
 };
 use anyhow::Result;
@@ -30,8 +30,6 @@ enum Task {
     Bench(Rest),
     /// Lint and render the Helm charts, and hold them against what they are made from
     Charts(charts::Args),
-    /// Write the Grafana boards, and hold boards and alert rules against the metrics that exist
-    Dashboards(dashboards::Args),
     /// Show the measured figures against their targets, or record one
     Figures(figures_table::Args),
     /// A real Kubernetes on this machine, for tests
@@ -84,7 +82,6 @@ pub(crate) fn run() -> Result<ExitCode> {
     match Task::parse() {
         Task::Tidy => return tidy::run(&root),
         Task::Charts(args) => return charts::run(&root, &args),
-        Task::Dashboards(args) => return dashboards::run(&root, &args),
         Task::Figures(args) => return figures_table::run(&root, args),
         Task::Accuracy(rest) => return accuracy("accuracy", rest),
         Task::Models(rest) => return accuracy("models", rest),

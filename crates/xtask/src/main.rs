@@ -8,7 +8,6 @@ mod ci;
 mod cluster;
 mod commands;
 mod compile;
-mod dashboards;
 mod e2e;
 mod engines;
 mod figures_table;

@@ -5,7 +5,7 @@ use super::budget::{Cost, Estimate, Need};
 use crate::cluster::{self, Command as Cluster};
 use crate::compile::TimedTest;
 use crate::{
-    charts, compile, dashboards, e2e, engines, fuzz, image, process, programs, tidy, tools,
+    charts, compile, e2e, engines, fuzz, image, process, programs, tidy, tools,
 };
 use Need::{Always, IfTime};
 use Where::{Anywhere, OnACluster};
@@ -44,7 +44,7 @@ pub(super) enum Outcome {
 
 /// An optional step stands behind those that are needed, unless one of these is better for it: so it
 /// cannot take their time. What the minutes are made of stands in docs/decisions/0034.
-pub(super) const STEPS: [Step; 21] = [
+pub(super) const STEPS: [Step; 20] = [
     Step::new("format", Always, Anywhere, Estimate::seen(0.1, 0.1), format),
     Step::new("tidy", Always, Anywhere, Estimate::seen(0.1, 0.1), rules),
     Step::new("clippy", Always, Anywhere, Estimate::seen(4.0, 1.0), clippy),
@@ -52,7 +52,6 @@ pub(super) const STEPS: [Step; 21] = [
         .cached_if(|_| tools::nextest_is_cached()),
     Step::new("accuracy", Always, Anywhere, Estimate::seen(0.5, 0.5), score),
     Step::new("bench", Always, Anywhere, Estimate::seen(0.5, 0.5), replays),
-    Step::new("dashboards", Always, Anywhere, Estimate::seen(0.1, 0.1), boards),
     Step::new("charts", Always, Anywhere, Estimate::seen(2.0, 0.2), helm_charts)
         .cached_if(|_| tools::helm_is_cached()),
     Step::new("cluster-parts", Always, OnACluster, Estimate::seen(11.0, 0.0), parts)
@@ -147,11 +146,6 @@ fn score(ctx: &Context<'_>) -> Result<Outcome> {
 
 fn replays(ctx: &Context<'_>) -> Result<Outcome> {
     done(programs::check(ctx.root, programs::BENCH, &["backtest", "--quick"]))
-}
-
-fn boards(ctx: &Context<'_>) -> Result<Outcome> {
-    println!("{}", dashboards::check(ctx.root)?);
-    Ok(Outcome::Done)
 }
 
 fn helm_charts(ctx: &Context<'_>) -> Result<Outcome> {

@@ -1,6 +1,5 @@
 //! Alert rules, their tests and their pages.
 
-use anyhow::{Context as _, Result};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs;
@@ -51,7 +50,7 @@ struct Case {
 }
 
 impl Rules {
-    pub(super) fn read(path: &Path) -> Result<Self> {
+    pub(super) fn read(path: &Path) -> Self {
         read(path)
     }
 
@@ -109,7 +108,7 @@ impl Rules {
 }
 
 impl Tests {
-    pub(super) fn read(path: &Path) -> Result<Self> {
+    pub(super) fn read(path: &Path) -> Self {
         read(path)
     }
 
@@ -136,32 +135,26 @@ pub(super) fn as_rules(queries: &[(String, String)]) -> String {
     serde_json::json!({ "groups": groups }).to_string()
 }
 
-fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
-    let place = || format!("{}", path.display());
-    let text = fs::read_to_string(path).with_context(place)?;
-    serde_saphyr::from_str(&text).with_context(place)
+fn read<T: serde::de::DeserializeOwned>(path: &Path) -> T {
+    let text = fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    serde_saphyr::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_alert_without_page_words_and_cases_is_told_of() {
-        let rules: Rules = serde_saphyr::from_str(
-            "groups: [{name: g, rules: [{alert: A, expr: a}, {record: 'r:a', expr: a}]}]",
-        )
-        .unwrap();
-        let tests: Tests = serde_saphyr::from_str(
-            "tests: [{alert_rule_test: [{alertname: A, exp_alerts: [{exp_labels: {}}]}]}]",
-        )
-        .unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let problems = rules.problems(folder.path(), &tests).join("\n");
-        for part in ["severity", "no summary", "runbook_url", "## Meaning", "stays silent"] {
-            assert!(problems.contains(part), "{part} not in {problems}");
-        }
-        assert!(!problems.contains("in which it fires"), "{problems}");
-        assert_eq!(rules.recorded().collect::<Vec<_>>(), ["r:a"]);
+#[test]
+fn an_alert_without_page_words_and_cases_is_told_of() {
+    let rules: Rules = serde_saphyr::from_str(
+        "groups: [{name: g, rules: [{alert: A, expr: a}, {record: 'r:a', expr: a}]}]",
+    )
+    .unwrap();
+    let tests: Tests = serde_saphyr::from_str(
+        "tests: [{alert_rule_test: [{alertname: A, exp_alerts: [{exp_labels: {}}]}]}]",
+    )
+    .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let problems = rules.problems(folder.path(), &tests).join("\n");
+    for part in ["severity", "no summary", "runbook_url", "## Meaning", "stays silent"] {
+        assert!(problems.contains(part), "{part} not in {problems}");
     }
+    assert!(!problems.contains("in which it fires"), "{problems}");
+    assert_eq!(rules.recorded().collect::<Vec<_>>(), ["r:a"]);
 }

@@ -3,7 +3,6 @@
 //! Not a parser: whether a query is well formed is for promtool to say. What is needed here is only
 //! which names stand in it, and those can be told apart by the letters around them.
 
-use anyhow::{Result, bail};
 use std::collections::BTreeSet;
 
 /// What a query speaks of.
@@ -29,7 +28,7 @@ enum Token {
 }
 
 /// Reads a query. Grafana's variables are taken for what they stand for.
-pub(super) fn parse(text: &str) -> Result<Query> {
+pub(super) fn parse(text: &str) -> Result<Query, String> {
     let tokens = tokens(text)?;
     let mut query = Query::default();
     let mut at = 0;
@@ -50,7 +49,7 @@ pub(super) fn parse(text: &str) -> Result<Query> {
         }
     }
     if query.series.is_empty() && !text.contains("vector(") {
-        bail!("reads no series");
+        return Err("reads no series".to_owned());
     }
     Ok(query)
 }
@@ -71,12 +70,12 @@ fn is_plain(word: &str) -> bool {
 }
 
 /// The words up to the closing sign that name labels: those before an operator or a comma.
-fn list(tokens: &[Token], at: &mut usize, close: char) -> Result<BTreeSet<String>> {
+fn list(tokens: &[Token], at: &mut usize, close: char) -> Result<BTreeSet<String>, String> {
     let mut found = BTreeSet::new();
     *at += 1;
     loop {
         match tokens.get(*at) {
-            None => bail!("a {close} is missing"),
+            None => return Err(format!("a {close} is missing")),
             Some(Token::Sign(sign)) if *sign == close => break,
             Some(Token::Word(word)) => drop(found.insert(word.clone())),
             Some(Token::Text | Token::Sign(_)) => {}
@@ -87,7 +86,7 @@ fn list(tokens: &[Token], at: &mut usize, close: char) -> Result<BTreeSet<String
     Ok(found)
 }
 
-fn tokens(text: &str) -> Result<Vec<Token>> {
+fn tokens(text: &str) -> Result<Vec<Token>, String> {
     let mut tokens = Vec::new();
     let mut rest = text.char_indices().peekable();
     while let Some((start, c)) = rest.next() {
@@ -99,7 +98,7 @@ fn tokens(text: &str) -> Result<Vec<Token>> {
                 ends
             });
             if end.is_none() {
-                bail!("a text has no end");
+                return Err("a text has no end".to_owned());
             }
             tokens.push(Token::Text);
         } else if is_word(c) {
@@ -119,38 +118,33 @@ fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | ':' | '.' | '$')
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn series(text: &str) -> Vec<(String, Vec<String>)> {
+    let query = parse(text).unwrap();
+    query
+        .series
+        .into_iter()
+        .map(|(name, labels)| (name, labels.into_iter().collect()))
+        .collect()
+}
 
-    fn series(text: &str) -> Vec<(String, Vec<String>)> {
-        let query = parse(text).unwrap();
-        query
-            .series
-            .into_iter()
-            .map(|(name, labels)| (name, labels.into_iter().collect()))
-            .collect()
-    }
+#[test]
+fn series_and_labels_are_found_and_nothing_else_is() {
+    let text = r#"histogram_quantile(.95, sum by (le, model) (rate(a_bucket{model=~"$m", x!="by (y)"}[$__rate_interval])))
+        / on (model) group_left () (b:c offset 5m > bool 0.5) unless vector(1)"#;
+    assert_eq!(
+        series(text),
+        [
+            ("a_bucket".to_owned(), vec!["model".to_owned(), "x".to_owned()]),
+            ("b:c".to_owned(), vec![]),
+        ]
+    );
+    let labels: Vec<_> = parse(text).unwrap().labels.into_iter().collect();
+    assert_eq!(labels, ["le", "model"]);
+}
 
-    #[test]
-    fn series_and_labels_are_found_and_nothing_else_is() {
-        let text = r#"histogram_quantile(.95, sum by (le, model) (rate(a_bucket{model=~"$m", x!="by (y)"}[$__rate_interval])))
-            / on (model) group_left () (b:c offset 5m > bool 0.5) unless vector(1)"#;
-        assert_eq!(
-            series(text),
-            [
-                ("a_bucket".to_owned(), vec!["model".to_owned(), "x".to_owned()]),
-                ("b:c".to_owned(), vec![]),
-            ]
-        );
-        let labels: Vec<_> = parse(text).unwrap().labels.into_iter().collect();
-        assert_eq!(labels, ["le", "model"]);
-    }
-
-    #[test]
-    fn what_ends_in_the_middle_is_refused() {
-        for text in ["a{b=\"c", "a{b=\"c\"", "sum by (a", "1 + 2", ""] {
-            assert!(parse(text).is_err(), "{text}");
-        }
+#[test]
+fn what_ends_in_the_middle_is_refused() {
+    for text in ["a{b=\"c", "a{b=\"c\"", "sum by (a", "1 + 2", ""] {
+        assert!(parse(text).is_err(), "{text}");
     }
 }
