@@ -81,7 +81,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     let accuracy = |command, rest: Rest| programs::run(&root, ACCURACY, &rest.of(command));
     match Task::parse() {
         Task::Tidy => return tidy::run(&root),
-        Task::Charts(args) => return charts::run(&root, &args),
+        Task::Charts(args) => charts::run(&root, &args)?,
         Task::Figures(args) => return figures_table::run(&root, args),
         Task::Accuracy(rest) => return accuracy("accuracy", rest),
         Task::Models(rest) => return accuracy("models", rest),

@@ -152,8 +152,7 @@ fn helm_charts(ctx: &Context<'_>) -> Result<Outcome> {
     if !tools::helm_can_be_had()? {
         return Ok(Outcome::Skipped("helm is made with Go, which is not here".into()));
     }
-    println!("{}", charts::check(ctx.root)?);
-    Ok(Outcome::Done)
+    done(charts::check(ctx.root))
 }
 
 fn parts(ctx: &Context<'_>) -> Result<Outcome> {

@@ -1,8 +1,6 @@
 //! Renders sets of values and compares; gives helm values that it must refuse.
 
 use super::{Desk, judge};
-use crate::process;
-use anyhow::{Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,10 +18,10 @@ pub(super) struct Helm {
 }
 
 impl Helm {
-    pub(super) fn new(program: PathBuf, root: &Path) -> Result<Self> {
+    pub(super) fn new(program: PathBuf, root: &Path) -> Self {
         let home = std::env::temp_dir().join(format!("flyball-helm-{}", std::process::id()));
-        fs::create_dir_all(&home)?;
-        Ok(Self { program, root: root.to_path_buf(), home })
+        fs::create_dir_all(&home).unwrap();
+        Self { program, root: root.to_path_buf(), home }
     }
 
     fn command(&self) -> Command {
@@ -55,54 +53,56 @@ impl Drop for Helm {
 }
 
 /// Lints and renders every set of values. Returns how many there are.
-pub(super) fn sets(desk: &mut Desk<'_>, helm: &Helm) -> Result<usize> {
-    process::read(helm.command().args(["lint", "--strict", "--quiet", CHARTS[0], KUBERNETES]))?;
-    let sets = desk.files("charts/tests/values", ".yaml")?;
+pub(super) fn sets(desk: &mut Desk, helm: &Helm) -> usize {
+    let mut lint = helm.command();
+    if let Err(said) = read(lint.args(["lint", "--strict", "--quiet", CHARTS[0], KUBERNETES])) {
+        desk.wrong(format!("{}: {said}", CHARTS[0]));
+    }
+    let sets = desk.files("charts/tests/values", ".yaml");
     for (name, path) in &sets {
-        let values = values_of(desk, &format!("charts/tests/values/{name}.yaml"))?;
+        let values = values_of(desk, &format!("charts/tests/values/{name}.yaml"));
         let mut lint = helm.command();
         lint.args(["lint", "--strict", "--quiet", CHARTS[1], KUBERNETES]);
         for file in &values {
             lint.args(["--values", file]);
         }
         // One that does not even lint does not stop the others.
-        let rendered =
-            process::read(&mut lint).and_then(|_| process::read(&mut helm.template(&values)));
+        let rendered = read(&mut lint).and_then(|_| read(&mut helm.template(&values)));
         let text = match rendered {
             Ok(text) => text,
-            Err(error) => {
-                desk.wrong(format!("{}: {error:#}", path.display()));
+            Err(said) => {
+                desk.wrong(format!("{}: {said}", path.display()));
                 continue;
             }
         };
-        for problem in judge::judge(&text)? {
+        for problem in judge::judge(&text) {
             desk.wrong(format!("charts/tests/values/{name}.yaml: {problem}"));
         }
-        let text = without_carried(desk, &text)?;
-        desk.current(&format!("charts/tests/rendered/{name}.yaml"), &text)?;
+        let text = without_carried(desk, &text);
+        desk.current(&format!("charts/tests/rendered/{name}.yaml"), &text);
     }
-    for (name, _) in desk.files("charts/tests/rendered", ".yaml")? {
+    for (name, _) in desk.files("charts/tests/rendered", ".yaml") {
         if !sets.iter().any(|(set, _)| *set == name) {
             desk.wrong(format!("charts/tests/rendered/{name}.yaml has no values: remove it"));
         }
     }
-    Ok(sets.len())
+    sets.len()
 }
 
 /// The file itself, and below it the one that its first line names: `# over: charts/…`.
-fn values_of(desk: &Desk<'_>, file: &str) -> Result<Vec<String>> {
-    let text = desk.read(file)?;
+fn values_of(desk: &Desk, file: &str) -> Vec<String> {
+    let text = desk.read(file);
     let under = text.lines().next().and_then(|line| line.strip_prefix("# over: "));
-    Ok(under.map(str::to_owned).into_iter().chain([file.to_owned()]).collect())
+    under.map(str::to_owned).into_iter().chain([file.to_owned()]).collect()
 }
 
 /// Boards and rules are held elsewhere; in here each of them is a line.
-fn without_carried(desk: &Desk<'_>, text: &str) -> Result<String> {
+fn without_carried(desk: &Desk, text: &str) -> String {
     let mut text = text.to_owned();
     for (folder, ending, indent) in [("boards", ".json", 4), ("rules", ".yaml", 2)] {
         let folder = format!("charts/flyball/files/{folder}");
-        for (name, path) in desk.files(&folder, ending)? {
-            let content = fs::read_to_string(path)?;
+        for (name, path) in desk.files(&folder, ending) {
+            let content = fs::read_to_string(path).unwrap();
             let lines: Vec<String> = content
                 .trim_end()
                 .lines()
@@ -113,27 +113,34 @@ fn without_carried(desk: &Desk<'_>, text: &str) -> Result<String> {
         }
     }
     let clean: Vec<&str> = text.lines().map(str::trim_end).collect();
-    Ok(clean.join("\n") + "\n")
+    clean.join("\n") + "\n"
 }
 
 /// Values that helm must refuse, each with what it must say. Returns how many there are.
-pub(super) fn refused(desk: &mut Desk<'_>, helm: &Helm) -> Result<usize> {
-    let sets = desk.files("charts/tests/refused", ".yaml")?;
+pub(super) fn refused(desk: &mut Desk, helm: &Helm) -> usize {
+    let sets = desk.files("charts/tests/refused", ".yaml");
     for (name, _) in &sets {
         let file = format!("charts/tests/refused/{name}.yaml");
-        let text = desk.read(&file)?;
+        let text = desk.read(&file);
         let Some(says) = text.lines().next().and_then(|line| line.strip_prefix("# says: ")) else {
-            bail!("{file} must begin with `# says: …`");
+            desk.wrong(format!("{file} must begin with `# says: …`"));
+            continue;
         };
-        match process::read(&mut helm.template(std::slice::from_ref(&file))) {
+        match read(&mut helm.template(std::slice::from_ref(&file))) {
             Ok(_) => desk.wrong(format!("{file}: helm took it")),
-            Err(error) => {
-                let said = format!("{error:#}");
-                if !said.contains(says) {
-                    desk.wrong(format!("{file}: helm should say `{says}`, and said {said}"));
-                }
-            }
+            Err(said) if said.contains(says) => {}
+            Err(said) => desk.wrong(format!("{file}: helm should say `{says}`, and said {said}")),
         }
     }
-    Ok(sets.len())
+    sets.len()
+}
+
+/// What helm prints, or what it says is wrong.
+fn read(command: &mut Command) -> Result<String, String> {
+    let output = command.output().map_err(|error| format!("helm did not start: {error}"))?;
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match output.status.success() {
+        true => Ok(said(&output.stdout)),
+        false => Err(said(&output.stderr)),
+    }
 }

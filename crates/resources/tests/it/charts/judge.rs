@@ -1,6 +1,5 @@
 //! What must be true of everything that the charts render.
 
-use anyhow::{Context as _, Result};
 use serde_json::Value;
 
 /// Rights that nothing of ours may have: each is a way to all others.
@@ -17,9 +16,9 @@ const NEVER: [&str; 9] = [
 ];
 
 /// All that is wrong with these manifests.
-pub(super) fn judge(text: &str) -> Result<Vec<String>> {
+pub(super) fn judge(text: &str) -> Vec<String> {
     let mut problems = reasons(text);
-    for document in documents(text)? {
+    for document in documents(text) {
         let name = format!(
             "{} {}",
             document["kind"].as_str().unwrap_or_default(),
@@ -41,19 +40,19 @@ pub(super) fn judge(text: &str) -> Result<Vec<String>> {
         };
         restricted(pod).into_iter().for_each(wrong);
     }
-    Ok(problems)
+    problems
 }
 
-fn documents(text: &str) -> Result<Vec<Value>> {
+fn documents(text: &str) -> Vec<Value> {
     let mut found = Vec::new();
     for part in format!("\n{text}").split("\n---\n") {
         // A template that renders to nothing but a comment.
         if part.lines().all(|line| line.trim().is_empty() || line.starts_with('#')) {
             continue;
         }
-        found.push(serde_saphyr::from_str(part).with_context(|| part.to_owned())?);
+        found.push(serde_saphyr::from_str(part).unwrap_or_else(|error| panic!("{error} in {part}")));
     }
-    Ok(found)
+    found
 }
 
 /// Every verb in a role stands, with a colon and why, in the comment above its rule.
@@ -161,63 +160,58 @@ fn restricted(pod: &Value) -> Vec<String> {
     wrong
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+const ROLE: &str = "---\n# Source: a.yaml\nkind: Role\nmetadata: {name: a}\nrules:\n  \
+    # get: one; list, watch: all.\n  - apiGroups: [\"\"]\n    resources: [pods]\n    \
+    verbs: [get, list, watch]\n";
 
-    const ROLE: &str = "---\n# Source: a.yaml\nkind: Role\nmetadata: {name: a}\nrules:\n  \
-        # get: one; list, watch: all.\n  - apiGroups: [\"\"]\n    resources: [pods]\n    \
-        verbs: [get, list, watch]\n";
+#[test]
+fn a_verb_without_a_reason_is_found() {
+    assert_eq!(judge(ROLE), [""; 0]);
+    let silent = ROLE.replace("list, watch:", "watch:");
+    assert!(judge(&silent)[0].contains("`list`"));
+    // What is said about one rule does not count for the next.
+    let second = format!("{ROLE}  - apiGroups: [apps]\n    resources: [a]\n    verbs: [get]\n");
+    assert!(judge(&second)[0].contains("`get`"));
+}
 
-    #[test]
-    fn a_verb_without_a_reason_is_found() {
-        assert_eq!(judge(ROLE).unwrap(), [""; 0]);
-        let silent = ROLE.replace("list, watch:", "watch:");
-        assert!(judge(&silent).unwrap()[0].contains("`list`"));
-        // What is said about one rule does not count for the next.
-        let second = format!("{ROLE}  - apiGroups: [apps]\n    resources: [a]\n    verbs: [get]\n");
-        assert!(judge(&second).unwrap()[0].contains("`get`"));
+#[test]
+fn a_right_that_opens_all_others_is_found() {
+    for (from, to) in [("pods", "secrets"), ("[\"\"]", "[\"*\"]")] {
+        let problems = judge(&ROLE.replace(from, to));
+        assert!(problems[0].contains("gives"), "{problems:?}");
     }
+}
 
-    #[test]
-    fn a_right_that_opens_all_others_is_found() {
-        for (from, to) in [("pods", "secrets"), ("[\"\"]", "[\"*\"]")] {
-            let problems = judge(&ROLE.replace(from, to)).unwrap();
-            assert!(problems[0].contains("gives"), "{problems:?}");
-        }
+#[test]
+fn tokens_may_be_made_only_of_accounts_that_ask() {
+    let role = |names: &str| {
+        format!(
+            "kind: Role\nmetadata: {{name: a}}\nrules:\n  # create: why.\n  - apiGroups: [\"\"]\n    \
+             resources: [serviceaccounts/token]\n{names}    verbs: [create]\n"
+        )
+    };
+    assert_eq!(judge(&role("    resourceNames: [a-asker]\n")), [""; 0]);
+    for names in ["", "    resourceNames: []\n", "    resourceNames: [a-asker, b]\n"] {
+        assert!(judge(&role(names))[0].contains("gives"), "{names}");
     }
+}
 
-    #[test]
-    fn tokens_may_be_made_only_of_accounts_that_ask() {
-        let role = |names: &str| {
-            format!(
-                "kind: Role\nmetadata: {{name: a}}\nrules:\n  # create: why.\n  - apiGroups: [\"\"]\n    \
-                 resources: [serviceaccounts/token]\n{names}    verbs: [create]\n"
-            )
-        };
-        assert_eq!(judge(&role("    resourceNames: [a-asker]\n")).unwrap(), [""; 0]);
-        for names in ["", "    resourceNames: []\n", "    resourceNames: [a-asker, b]\n"] {
-            assert!(judge(&role(names)).unwrap()[0].contains("gives"), "{names}");
-        }
+#[test]
+fn a_pod_that_is_not_restricted_is_found() {
+    let bare =
+        "kind: Pod\nmetadata: {name: a}\nspec: {hostNetwork: true, containers: [{name: a}]}\n";
+    let problems = judge(bare).join("\n");
+    for part in ["runAsNonRoot", "seccomp", "hostNetwork", "drop ALL", "Escalation"] {
+        assert!(problems.contains(part), "{part} not in {problems}");
     }
+}
 
-    #[test]
-    fn a_pod_that_is_not_restricted_is_found() {
-        let bare =
-            "kind: Pod\nmetadata: {name: a}\nspec: {hostNetwork: true, containers: [{name: a}]}\n";
-        let problems = judge(bare).unwrap().join("\n");
-        for part in ["runAsNonRoot", "seccomp", "hostNetwork", "drop ALL", "Escalation"] {
-            assert!(problems.contains(part), "{part} not in {problems}");
-        }
-    }
-
-    #[test]
-    fn settings_that_are_not_toml_are_found() {
-        let map = |text: &str| {
-            format!("kind: ConfigMap\nmetadata: {{name: a}}\ndata:\n  a.toml: |\n    {text}\n")
-        };
-        assert_eq!(judge(&map("a = 1")).unwrap(), [""; 0]);
-        assert!(judge(&map("a = 1.0")).unwrap()[0].contains("whole"));
-        assert!(judge(&map("a = ")).unwrap()[0].contains("TOML"));
-    }
+#[test]
+fn settings_that_are_not_toml_are_found() {
+    let map = |text: &str| {
+        format!("kind: ConfigMap\nmetadata: {{name: a}}\ndata:\n  a.toml: |\n    {text}\n")
+    };
+    assert_eq!(judge(&map("a = 1")), [""; 0]);
+    assert!(judge(&map("a = 1.0"))[0].contains("whole"));
+    assert!(judge(&map("a = "))[0].contains("TOML"));
 }

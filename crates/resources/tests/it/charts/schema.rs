@@ -4,7 +4,6 @@
 //! from the code.
 
 use super::Desk;
-use anyhow::{Context as _, Result, bail};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -13,24 +12,27 @@ const REFERENCE: &str = "docs/reference/gateway-settings.md";
 const TOP: &str = "At the top";
 
 /// Returns how many settings were found.
-pub(super) fn hold(desk: &mut Desk<'_>) -> Result<usize> {
-    let sections = sections(&desk.read(REFERENCE)?);
-    let settings = object(TOP, &sections).context(REFERENCE)?;
-    let mut schema: Value = serde_json::from_str(&desk.read(SCHEMA)?).context(SCHEMA)?;
-    schema["$defs"]["gatewaySettings"] = settings;
-    let mut open = Vec::new();
-    doors("", &schema, &mut open);
-    for place in open {
-        desk.wrong(format!("{SCHEMA}: {place} takes keys that nobody knows"));
+pub(super) fn hold(desk: &mut Desk) -> usize {
+    let sections = sections(&desk.read(REFERENCE));
+    let mut schema: Value = serde_json::from_str(&desk.read(SCHEMA)).unwrap();
+    match object(TOP, &sections) {
+        Ok(settings) => schema["$defs"]["gatewaySettings"] = settings,
+        Err(why) => desk.wrong(format!("{REFERENCE}: {why}")),
     }
-    desk.current(SCHEMA, &format!("{schema:#}\n"))?;
+    closed(desk, SCHEMA, &schema);
+    desk.current(SCHEMA, &format!("{schema:#}\n"));
     let crds = "charts/flyball-crds/values.schema.json";
+    let schema = serde_json::from_str(&desk.read(crds)).unwrap();
+    closed(desk, crds, &schema);
+    sections.values().map(Vec::len).sum()
+}
+
+fn closed(desk: &mut Desk, file: &str, schema: &Value) {
     let mut open = Vec::new();
-    doors("", &serde_json::from_str(&desk.read(crds)?).context(crds)?, &mut open);
+    doors("", schema, &mut open);
     for place in open {
-        desk.wrong(format!("{crds}: {place} takes keys that nobody knows"));
+        desk.wrong(format!("{file}: {place} takes keys that nobody knows"));
     }
-    Ok(sections.values().map(Vec::len).sum())
 }
 
 /// Objects that take any key, but for forms of Kubernetes, which the API server checks.
@@ -98,12 +100,12 @@ fn heading_of(text: &str) -> String {
     text.split('`').nth(1).unwrap_or(text).to_owned()
 }
 
-fn object(title: &str, sections: &BTreeMap<String, Vec<Setting>>) -> Result<Value> {
-    let settings = sections.get(title).with_context(|| format!("there is no section {title}"))?;
+fn object(title: &str, sections: &BTreeMap<String, Vec<Setting>>) -> Result<Value, String> {
+    let settings = sections.get(title).ok_or_else(|| format!("there is no section {title}"))?;
     let mut properties = Map::new();
     for setting in settings {
         let mut schema = form(&setting.takes, sections)
-            .with_context(|| format!("`{}` of {title}", setting.name))?;
+            .map_err(|why| format!("`{}` of {title}: {why}", setting.name))?;
         schema["description"] = setting.what.clone().into();
         properties.insert(setting.name.clone(), schema);
     }
@@ -118,15 +120,14 @@ fn object(title: &str, sections: &BTreeMap<String, Vec<Setting>>) -> Result<Valu
     Ok(object)
 }
 
-fn form(takes: &str, sections: &BTreeMap<String, Vec<Setting>>) -> Result<Value> {
+fn form(takes: &str, sections: &BTreeMap<String, Vec<Setting>>) -> Result<Value, String> {
+    let not_understood = || Err(format!("takes {takes}, which is not understood"));
     let text = |pattern: &str| json!({"type": "string", "pattern": pattern});
     if let Some(section) = takes.strip_prefix("sections ") {
-        let most: Option<u64> =
-            section.split_once("at most ").and_then(|(_, most)| most.parse().ok());
+        let most = section.split_once("at most ").and_then(|(_, most)| most.parse::<u64>().ok());
+        let Some(most) = most else { return not_understood() };
         let items = object(&heading_of(section), sections)?;
-        return Ok(
-            json!({"type": "array", "maxItems": most.context(takes.to_owned())?, "items": items}),
-        );
+        return Ok(json!({"type": "array", "maxItems": most, "items": items}));
     }
     if let Some(section) = takes.strip_prefix("section ") {
         return object(&heading_of(section), sections);
@@ -143,7 +144,7 @@ fn form(takes: &str, sections: &BTreeMap<String, Vec<Setting>>) -> Result<Value>
             ("text of 1", Some(most)) => {
                 Ok(json!({"type": "string", "minLength": 1, "maxLength": most}))
             }
-            _ => bail!("takes `{takes}`, which is not understood"),
+            _ => not_understood(),
         };
     }
     Ok(match takes {
@@ -162,58 +163,53 @@ fn form(takes: &str, sections: &BTreeMap<String, Vec<Setting>>) -> Result<Value>
                 .iter()
                 .all(|word| word.chars().all(|c| c.is_ascii_lowercase() || "-_".contains(c)))
             {
-                bail!("takes {takes}, which is not understood");
+                return not_understood();
             }
             json!({ "enum": words })
         }
-        _ => bail!("takes {takes}, which is not understood"),
+        _ => return not_understood(),
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+const PAGE: &str = "# Settings\n\n## At the top\n\n\
+    | Setting | Takes | Default | What it is |\n|---|---|---|---|\n\
+    | `threads` | 0 to 8 | `0` | Threads. |\n\
+    | `keys` | sections `[[keys]]`, at most 20 |  | Keys. |\n\n\
+    ## `[[keys]]`\n\n| Setting | Takes | Default | What it is |\n|---|---|---|---|\n\
+    | `sha256` | 64 hexadecimal digits | required | As `a | sha256sum` says. |\n\
+    | `priority` | `high`, `low` | `high` | Who waits. |\n";
 
-    const PAGE: &str = "# Settings\n\n## At the top\n\n\
-        | Setting | Takes | Default | What it is |\n|---|---|---|---|\n\
-        | `threads` | 0 to 8 | `0` | Threads. |\n\
-        | `keys` | sections `[[keys]]`, at most 20 |  | Keys. |\n\n\
-        ## `[[keys]]`\n\n| Setting | Takes | Default | What it is |\n|---|---|---|---|\n\
-        | `sha256` | 64 hexadecimal digits | required | As `a | sha256sum` says. |\n\
-        | `priority` | `high`, `low` | `high` | Who waits. |\n";
+#[test]
+fn settings_become_a_closed_schema() {
+    let schema = object(TOP, &sections(PAGE)).unwrap();
+    assert_eq!(schema["properties"]["threads"]["maximum"], 8);
+    let keys = &schema["properties"]["keys"];
+    assert_eq!(keys["maxItems"], 20);
+    assert_eq!(keys["items"]["required"], json!(["sha256"]));
+    assert_eq!(keys["items"]["properties"]["priority"]["enum"], json!(["high", "low"]));
+    let what = &keys["items"]["properties"]["sha256"]["description"];
+    assert_eq!(what, "As `a | sha256sum` says.");
+    let mut open = Vec::new();
+    doors("", &schema, &mut open);
+    assert!(open.is_empty(), "{open:?}");
+}
 
-    #[test]
-    fn settings_become_a_closed_schema() {
-        let schema = object(TOP, &sections(PAGE)).unwrap();
-        assert_eq!(schema["properties"]["threads"]["maximum"], 8);
-        let keys = &schema["properties"]["keys"];
-        assert_eq!(keys["maxItems"], 20);
-        assert_eq!(keys["items"]["required"], json!(["sha256"]));
-        assert_eq!(keys["items"]["properties"]["priority"]["enum"], json!(["high", "low"]));
-        let what = &keys["items"]["properties"]["sha256"]["description"];
-        assert_eq!(what, "As `a | sha256sum` says.");
-        let mut open = Vec::new();
-        doors("", &schema, &mut open);
-        assert!(open.is_empty(), "{open:?}");
-    }
+#[test]
+fn a_setting_of_an_unknown_form_is_told_of() {
+    let page = PAGE.replace("0 to 8", "a moon");
+    let said = object(TOP, &sections(&page)).unwrap_err();
+    assert!(said.contains("`threads`") && said.contains("a moon"), "{said}");
+}
 
-    #[test]
-    fn a_setting_of_an_unknown_form_is_told_of() {
-        let page = PAGE.replace("0 to 8", "a moon");
-        let said = format!("{:#}", object(TOP, &sections(&page)).unwrap_err());
-        assert!(said.contains("`threads`") && said.contains("a moon"), "{said}");
-    }
-
-    #[test]
-    fn an_open_object_is_found() {
-        let schema = json!({"type": "object", "additionalProperties": false, "properties": {
-            "a": {"type": "object"},
-            "b": {"type": "object", "additionalProperties": {"type": "string"}},
-            "c": {"type": "array", "items": {"type": "object", "properties": {}}},
-            "d": {"type": "object", "$comment": "open: a form of Kubernetes"},
-        }});
-        let mut open = Vec::new();
-        doors("", &schema, &mut open);
-        assert_eq!(open, ["`/a`", "`/c/*`"]);
-    }
+#[test]
+fn an_open_object_is_found() {
+    let schema = json!({"type": "object", "additionalProperties": false, "properties": {
+        "a": {"type": "object"},
+        "b": {"type": "object", "additionalProperties": {"type": "string"}},
+        "c": {"type": "array", "items": {"type": "object", "properties": {}}},
+        "d": {"type": "object", "$comment": "open: a form of Kubernetes"},
+    }});
+    let mut open = Vec::new();
+    doors("", &schema, &mut open);
+    assert_eq!(open, ["`/a`", "`/c/*`"]);
 }
