@@ -2,7 +2,7 @@
 
 use crate::programs::{self, ACCURACY, BENCH};
 use crate::{
-    charts, checkout, ci, cluster, e2e, engines, figures_table, fuzz, image,
+    charts, checkout, ci, cluster, e2e, engines, figures_table, fuzz, house, image,
     tidy, trust,
 };
 use anyhow::Result;
@@ -32,6 +32,8 @@ enum Task {
     Charts(charts::Args),
     /// Show the measured figures against their targets, or record one
     Figures(figures_table::Args),
+    /// Build xtask from nothing, and say how long that takes
+    House(house::Args),
     /// A real Kubernetes on this machine, for tests
     #[command(subcommand)]
     Cluster(cluster::Command),
@@ -87,6 +89,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         Task::Models(rest) => return accuracy("models", rest),
         Task::KnownAnswers(rest) => return accuracy("known-answers", rest),
         Task::Bench(rest) => return programs::run(&root, BENCH, &rest.args),
+        Task::House(args) => house::run(&root, &args)?,
         Task::Cluster(command) => cluster::main(&root, command)?,
         Task::Check(args) => return ci::check(&root, &args),
         Task::Ci(args) => return ci::run(&root, &args),

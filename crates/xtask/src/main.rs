@@ -12,6 +12,7 @@ mod e2e;
 mod engines;
 mod figures_table;
 mod fuzz;
+mod house;
 mod image;
 mod oci;
 mod programs;

@@ -1,4 +1,5 @@
-//! Which crate may use which: our own crates by a table of arrows, other people's by bans.
+//! Which crate may use which: our own crates by a table of arrows, other people's by bans, and in tools that must build in
+//! seconds by a list.
 //!
 //! Purity is held here and not by good intentions: a crate that cannot name a client, a clock or
 //! a random generator cannot leak one into a decision.
@@ -160,12 +161,26 @@ const BANS: &[Ban] = &[
         tests_may: false,
         reason: "only the ledger touches storage; ask it",
     },
-    Ban {
-        crates: &["xtask"],
-        packages: &["k8s-openapi", "kube", "tokio"],
-        tests_may: false,
-        reason: "xtask must build in seconds; it drives the kubectl that it builds",
-    },
+];
+
+/// Crates that must build in seconds, and all that they may use outside of their tests (docs/decisions/0010).
+const LIGHT: &[(&str, &[&str])] = &[
+    ("figures", &["anyhow", "serde", "serde_json"]),
+    (
+        "xtask",
+        &[
+            "anyhow",
+            "base64",
+            "clap",
+            "flyball-figures",
+            "rcgen",
+            "serde",
+            "serde_json",
+            "sha2",
+            "tar",
+            "toml",
+        ],
+    ),
 ];
 
 /// Rule: crates use only the crates that the table allows.
@@ -207,6 +222,27 @@ pub(super) fn bans(tree: &Tree) -> Vec<Finding> {
                     let mend = format!("remove the dependency: {}", ban.reason);
                     found.push(Finding::new(manifest.path, dependency.line, wrong, mend));
                 }
+            }
+        }
+    }
+    found
+}
+
+/// Rule: crates that must build in seconds use only what their list allows.
+pub(super) fn light(tree: &Tree) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for manifest in tree.manifests() {
+        let Some((here, allowed)) = LIGHT.iter().find(|(here, _)| *here == manifest.folder) else {
+            continue;
+        };
+        let all = manifest.dependencies();
+        for one in all.iter().filter(|one| !one.for_tests) {
+            if !allowed.contains(&one.package.as_str()) {
+                let wrong = format!("`{here}` must build in seconds, and {} is new to it", one.package);
+                let mend = "move what needs it into a program that xtask starts, or, if `cargo xtask \
+                            house` stays within its limit, add it to LIGHT in \
+                            crates/xtask/src/tidy/dependencies.rs";
+                found.push(Finding::new(manifest.path, one.line, wrong, mend));
             }
         }
     }
@@ -276,6 +312,16 @@ mod tests {
         // A ban covers a family, not every package that starts with the same letters.
         assert_eq!(bans(&one("core", "timeless = \"1\"\n")), []);
         assert_eq!(bans(&one("operator", "kube = \"5\"\n")), []);
+    }
+
+    #[test]
+    fn what_is_new_to_xtask_fails_and_its_tests_may_use_it() {
+        let found = light(&one("xtask", "anyhow = \"1\"\nserde_yaml = \"1\"\n"));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].line, Some(3));
+        assert_eq!(light(&one("bench", "serde_yaml = \"1\"\n")), []);
+        let text = "[dev-dependencies]\nserde_yaml = \"1\"\n";
+        assert_eq!(light(&made_up(&[("crates/xtask/Cargo.toml", text)])), []);
     }
 
     #[test]

@@ -35,6 +35,7 @@ type Rule = fn(&Tree) -> Vec<Finding>;
 const RULES: &[Rule] = &[
     dependencies::arrows,
     dependencies::bans,
+    dependencies::light,
     layout::manifests,
     layout::integration_tests,
     circles::modules,
