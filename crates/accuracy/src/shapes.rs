@@ -7,7 +7,7 @@ use flyball_perf::architecture::{Architecture, Stored};
 use flyball_perf::models;
 use flyball_perf::precision::Dtype;
 
-use crate::figures::{self, Op, FigureTarget};
+use crate::figures::{self, FigureTarget, Op};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {

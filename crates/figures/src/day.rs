@@ -107,7 +107,8 @@ mod tests {
     #[test]
     fn what_is_no_day_is_refused() {
         assert_eq!("2024-02-29".parse::<Day>().unwrap().to_string(), "2024-02-29");
-        for wrong in ["", "2026", "2026-13-01", "2026-02-29", "2026-09-31", "26-9-1", "2026-01-01-"] {
+        for wrong in ["", "2026", "2026-13-01", "2026-02-29", "2026-09-31", "26-9-1", "2026-01-01-"]
+        {
             assert!(wrong.parse::<Day>().is_err(), "{wrong}");
         }
     }

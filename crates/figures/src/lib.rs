@@ -3,10 +3,9 @@
 //! `cargo xtask`, `flyball-bench` and `flyball-accuracy` are built on this. It knows nothing of what they measure, and it
 //! must build in seconds, because xtask does: no argument parser, no clock with time zones, none of our product crates.
 //!
-//! Start reading at [`figures`], where what was measured is kept; [`day`] says when, [`page`] puts it
-//! into a page. [`checkout`] says where the sources
-//! and the caches are, [`process`] runs programs, [`parallel`] does the same work for several things at once, [`errors`]
-//! puts an error in words, [`quantile`] is the one that every report means.
+//! Start reading at [`figures`], where what was measured is kept; [`day`] says when, [`page`] puts it into a page.
+//! [`checkout`] says where the sources and the caches are, [`process`] runs programs, [`parallel`] does the same work for
+//! several things at once, [`errors`] puts an error in words, [`quantile`] is the one that every report means.
 
 pub mod checkout;
 pub mod day;

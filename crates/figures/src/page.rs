@@ -177,8 +177,7 @@ mod tests {
         DOCUMENT.keep(root.path(), first.into()).unwrap();
         DOCUMENT.keep(root.path(), [(1, section("2026-03-04", "new"))].into()).unwrap();
         let page = fs::read_to_string(root.path().join("a.md")).unwrap();
-        let expected =
-            "# A\n\n## one\n\nMeasured 2026-01-02.\n\none\n\n## new\n\nMeasured 2026-03-04.\n\nnew\n";
+        let expected = "# A\n\n## one\n\nMeasured 2026-01-02.\n\none\n\n## new\n\nMeasured 2026-03-04.\n\nnew\n";
         assert_eq!(page, expected);
     }
 

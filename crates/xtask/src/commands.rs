@@ -2,8 +2,7 @@
 
 use crate::programs::{self, ACCURACY, BENCH};
 use crate::{
-    charts, checkout, ci, cluster, e2e, engines, figures_table, fuzz, house, image,
-    tidy, trust,
+    charts, checkout, ci, cluster, e2e, engines, figures_table, fuzz, house, image, tidy, trust,
 };
 use anyhow::Result;
 use clap::Parser;

@@ -5,7 +5,7 @@
 //! run starts from. An input that broke a target stands in `fuzz/regressions/TARGET` under a name
 //! that says what was wrong, and is tried first in every run.
 
-use crate::figures::{self, Op, FigureTarget};
+use crate::figures::{self, FigureTarget, Op};
 use crate::{checkout, parallel, process};
 use anyhow::{Context, Result, bail};
 use std::fs;

@@ -1,7 +1,7 @@
 //! The image: a static binary, the Containerfile, no daemon. And one for test clusters, made of the
 //! program that is built beside the tests.
 
-use crate::figures::{self, Op, FigureTarget};
+use crate::figures::{self, FigureTarget, Op};
 use crate::oci::{self, Image};
 use crate::{checkout, compile, process};
 use anyhow::{Context, Result, bail};

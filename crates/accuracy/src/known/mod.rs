@@ -17,7 +17,7 @@ mod serving;
 #[cfg(test)]
 mod tests;
 
-use crate::figures::{self, Op, FigureTarget};
+use crate::figures::{self, FigureTarget, Op};
 use crate::parallel;
 use anyhow::{Context as _, Result, ensure};
 use rows::Row;

@@ -3,10 +3,10 @@
 use super::fits::{self, Failed, RanAnswers};
 use super::models::Names;
 use super::rows::{self, Group, Row};
-use crate::score::Score;
-use crate::page::{Measure, measure};
-use crate::section::{Miss, Section, Split, Table};
 use crate::figures::Op;
+use crate::page::{Measure, measure};
+use crate::score::Score;
+use crate::section::{Miss, Section, Split, Table};
 use anyhow::{Context, Result};
 use flyball_perf::catalog::Catalog;
 use flyball_perf::memory::Fit;

@@ -4,9 +4,9 @@
 //! second know what large batches reach. A series of many rows must not outvote one of few, so a row
 //! weighs one over the root of the rows in its series.
 
-use crate::fit::{Unknown, fit_weighted};
 use super::predict::Question;
 use super::rows::Row;
+use crate::fit::{Unknown, fit_weighted};
 use flyball_perf::coefficients::Coefficients;
 use flyball_perf::engine::Engine;
 use flyball_perf::serving::factors::Factors;

@@ -1,14 +1,14 @@
 //! The section of the report: splits, figures, and the text around them.
 
-use crate::score::Score;
-use crate::page::{Measure, measure};
-use crate::section::{Section, Split};
 use super::calibrate::Asked;
 use super::holdouts::Left;
 use super::picks::Ranked;
 use super::scored::Scored;
 use super::{intervals, misses, tables};
 use crate::figures::Op;
+use crate::page::{Measure, measure};
+use crate::score::Score;
+use crate::section::{Section, Split};
 use anyhow::Result;
 use flyball_perf::evidence::Intervals;
 use std::collections::BTreeMap;

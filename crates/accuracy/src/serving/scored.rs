@@ -1,11 +1,11 @@
 //! Everything that the report needs, computed once.
 
-use crate::score::Score;
 use super::calibrate::Asked;
 use super::holdouts::{Left, Quarantined, Sorted, quarantine};
 use super::rows::Load;
 use super::rules::Judged;
 use super::{baselines, rows, rules};
+use crate::score::Score;
 use anyhow::Result;
 use flyball_perf::coefficients::Coefficients;
 use std::collections::{BTreeMap, BTreeSet};

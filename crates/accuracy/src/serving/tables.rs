@@ -1,7 +1,5 @@
 //! Tables beside the scores.
 
-use crate::score::Score;
-use crate::section::Table;
 use super::calibrate::{ACCELERATOR, ENGINE, GLOBAL, Meaning};
 use super::holdouts::{FAR, Left};
 use super::intervals::{Measured, Widths};
@@ -9,6 +7,8 @@ use super::picks::Ranked;
 use super::ranking::{BOUNDS, Picks};
 use super::scope::Scope;
 use super::scored::Scored;
+use crate::score::Score;
+use crate::section::Table;
 use std::collections::BTreeMap;
 
 pub(super) fn all(

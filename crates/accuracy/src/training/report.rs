@@ -6,10 +6,10 @@ use super::planned;
 use super::rows::{self, Point, Points};
 use super::rules::RULES;
 use super::unknowns::{GLOBAL, Meant, OWN, fitted};
-use crate::score::Score;
-use crate::page::{Measure, measure};
-use crate::section::{Section, Split, Table};
 use crate::figures::Op;
+use crate::page::{Measure, measure};
+use crate::score::Score;
+use crate::section::{Section, Split, Table};
 use anyhow::Result;
 use flyball_figures::quantile::quantile;
 use flyball_perf::catalog::Catalog;
@@ -24,10 +24,7 @@ const WORST: usize = 15;
 
 /// Scores the training model against the text of training_points.csv. The coefficients that were
 /// found on all development rows come along, for `--fit` to write.
-pub(crate) fn section(
-    text: &str,
-    catalog: &Catalog,
-) -> Result<(Section, Coefficients)> {
+pub(crate) fn section(text: &str, catalog: &Catalog) -> Result<(Section, Coefficients)> {
     let read = rows::read(text, catalog)?;
     let development: Vec<&Point> = read.points.iter().filter(|point| !point.sealed).collect();
     let sealed: Vec<&Point> = read.points.iter().filter(|point| point.sealed).collect();

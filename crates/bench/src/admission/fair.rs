@@ -6,9 +6,9 @@
 
 use super::report::{Account, Report};
 use super::rig::{Kind, Rig, keys, model, several};
-use crate::programs::running::{Cores, Running};
-use crate::page::{Measured, measure};
 use crate::figures::Op;
+use crate::page::{Measured, measure};
+use crate::programs::running::{Cores, Running};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::fmt::Write;

@@ -4,8 +4,8 @@
 use super::report::{Account, Report};
 use super::rig::{Gateway, Kind, Rig, keys, model, several};
 use super::watch::{Most, Watch};
-use crate::page::{Measured, measure};
 use crate::figures::Op;
+use crate::page::{Measured, measure};
 use anyhow::{Result, ensure};
 use flyball_figures::quantile::quantile;
 use serde_json::{Value, json};

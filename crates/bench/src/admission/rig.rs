@@ -2,10 +2,10 @@
 
 use super::report::Report;
 use super::watch::Look;
+use crate::process;
 use crate::programs;
 use crate::programs::peers::Peers;
 use crate::programs::running::{Cores, Ports, Running};
-use crate::process;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use sha2::{Digest, Sha256};

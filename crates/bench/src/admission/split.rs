@@ -3,10 +3,10 @@
 
 use super::report::Report;
 use super::rig::{Gateway, Kind, Rig, model};
+use crate::figures::Op;
+use crate::page::{Measured, measure};
 use crate::programs::page::{of, total};
 use crate::programs::running::{Cores, Running, get};
-use crate::page::{Measured, measure};
-use crate::figures::Op;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::fmt::Write;

@@ -11,11 +11,11 @@
 
 use super::bench::Bench;
 use super::running::{Cores, Running, get};
-use crate::programs::page::total;
-use crate::page::{Measured, measure};
-use crate::sources;
 use crate::figures::Op;
+use crate::page::{Measured, measure};
 use crate::process;
+use crate::programs::page::total;
+use crate::sources;
 use anyhow::{Context, Result, ensure};
 use flyball_simulator::affinity::{
     AffinityEngine, AffinityOutcome, AffinitySetup, CacheAware, LeastLoad, Others, Ours, Random,

@@ -6,8 +6,8 @@
 
 use super::bench::{Bench, Round, words};
 use super::contenders::Contender;
-use crate::page::{Measure, Measured, measure};
 use crate::figures::Op;
+use crate::page::{Measure, Measured, measure};
 use anyhow::{Result, ensure};
 use flyball_figures::quantile::median;
 use std::collections::BTreeMap;

@@ -3,9 +3,9 @@
 //! The comparison itself is `crates/emulator/examples/agreement.rs`, started as a process; here its
 //! answer becomes a table and the figure.
 
+use crate::figures::Op;
 use crate::page::{Measured, measure};
 use crate::sources;
-use crate::figures::Op;
 use crate::{checkout, process};
 use anyhow::{Context, Result};
 use serde_json::Value;

@@ -3,8 +3,8 @@
 use super::bench::{Bench, words};
 use super::contenders::Contender;
 use super::running::Running;
-use crate::page::{Measured, measure};
 use crate::figures::Op;
+use crate::page::{Measured, measure};
 use anyhow::Result;
 use flyball_figures::quantile::median;
 use std::collections::BTreeMap;

@@ -9,9 +9,9 @@
 use super::affinity::{self, ENGINES, MODEL, Part, QUICK, Real};
 use super::bench::Bench;
 use super::running::get;
+use crate::figures::Op;
 use crate::page::{Measured, measure};
 use crate::sources;
-use crate::figures::Op;
 use anyhow::{Context, Result};
 use flyball_routing::RoutingPolicy;
 use flyball_routing::shadow::ShadowReport;

@@ -4,8 +4,8 @@ use super::bench::{Bench, words};
 use super::contenders::Contender;
 use super::kernel;
 use super::running::open_files;
-use crate::page::{Measured, measure};
 use crate::figures::Op;
+use crate::page::{Measured, measure};
 use anyhow::{Result, ensure};
 use std::fmt::Write;
 

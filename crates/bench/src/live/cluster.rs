@@ -35,7 +35,8 @@ impl Cluster {
     /// Puts the image of a program that was built for this machine on every node.
     pub(super) fn load(&self, program: &Path) -> Result<()> {
         let mut image = xtask(&self.root);
-        let archive = process::read(image.args(["image", "--for-tests", "--program"]).arg(program))?;
+        let archive =
+            process::read(image.args(["image", "--for-tests", "--program"]).arg(program))?;
         process::run(xtask(&self.root).args(["cluster", "load", archive.trim()]))
     }
 

@@ -1,8 +1,8 @@
 //! A recorded stream of readings on the operator's way and on the simulator's: the test of `proving` holds both, and
 //! says how many pictures are the same.
 
-use crate::page::{Measured, measure as figure};
 use crate::figures::Op;
+use crate::page::{Measured, measure as figure};
 use crate::process;
 use anyhow::{Context, Result};
 use std::path::Path;

@@ -6,9 +6,10 @@
 //! seconds to start instead of one, and every arm lost 10 to 20 points. What was seen is kept in `docs/live`, and everything that
 //! is said about it can be made again from there with `--redraw`.
 //!
-//! In order: `world` reads a scenario, `cluster` asks xtask for one, `stage` is what is done on it, `operators` are Flyball's, `arm` is one model under one ruler,
-//! `series` what was seen and its score, `measured` what the cluster itself was seen to do, `simulated` the same in the
-//! simulator, `identical` one stream of readings on both ways, `report` tables and figures, `picture` draws.
+//! In order: `world` reads a scenario, `cluster` asks xtask for one, `stage` is what is done on it, `operators` are
+//! Flyball's, `arm` is one model under one ruler, `series` what was seen and its score, `measured` what the cluster itself
+//! was seen to do, `simulated` the same in the simulator, `identical` one stream of readings on both ways, `report` tables
+//! and figures, `picture` draws.
 
 mod arm;
 mod cluster;

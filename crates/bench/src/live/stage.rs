@@ -2,10 +2,10 @@
 
 use super::cluster::Cluster;
 use super::series::Look;
+use crate::process;
 use crate::programs;
 use crate::programs::page::json;
 use crate::programs::running::{Cores, Ports, Running, post};
-use crate::process;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::net::SocketAddr;

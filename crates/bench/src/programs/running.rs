@@ -96,12 +96,7 @@ impl Running {
     }
 
     /// Waits until it answers on a path.
-    pub(crate) fn ready(
-        &mut self,
-        address: SocketAddr,
-        path: &str,
-        most: Duration,
-    ) -> Result<()> {
+    pub(crate) fn ready(&mut self, address: SocketAddr, path: &str, most: Duration) -> Result<()> {
         let until = Instant::now() + most;
         loop {
             if let Some(status) = self.child.try_wait()? {

@@ -14,9 +14,9 @@ mod verdict;
 mod world;
 
 use crate::documents::RECORDED;
+use crate::figures::Op;
 use crate::page::{Measured, MeasuredPage, measure};
 use crate::{programs, sources};
-use crate::figures::Op;
 use anyhow::{Result, ensure};
 use clap::{Args as ClapArgs, ValueEnum};
 use flyball_simulator::traffic::load::{LoadedPart, Traffic};

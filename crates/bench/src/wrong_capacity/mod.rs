@@ -9,8 +9,8 @@ mod restart;
 mod worlds;
 
 use crate::documents;
-use crate::page::{Measured, MeasuredPage, measure};
 use crate::figures::Op;
+use crate::page::{Measured, MeasuredPage, measure};
 use crate::parallel;
 use anyhow::Result;
 use clap::Args as ClapArgs;

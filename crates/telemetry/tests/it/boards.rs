@@ -1,7 +1,7 @@
 //! The boards as Grafana loads them, and everything that is asked of Prometheus.
 
-use super::registry::Registry;
 use super::query;
+use super::registry::Registry;
 use super::rules::{Rules, Tests, as_rules};
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -120,11 +120,7 @@ fn is_word(c: char) -> bool {
 
 fn series(text: &str) -> Vec<(String, Vec<String>)> {
     let query = parse(text).unwrap();
-    query
-        .series
-        .into_iter()
-        .map(|(name, labels)| (name, labels.into_iter().collect()))
-        .collect()
+    query.series.into_iter().map(|(name, labels)| (name, labels.into_iter().collect())).collect()
 }
 
 #[test]

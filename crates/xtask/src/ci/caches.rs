@@ -1,7 +1,7 @@
 //! What stood in the caches before a run began: it decides which of two promises its minutes are.
 
 use super::budget::Minutes;
-use crate::figures::{self, Op, FigureTarget};
+use crate::figures::{self, FigureTarget, Op};
 use crate::{cluster, tools};
 use anyhow::Result;
 use std::path::Path;

@@ -2,7 +2,7 @@
 //! later, and is named.
 
 use crate::compile;
-use crate::figures::{self, Op, FigureTarget};
+use crate::figures::{self, FigureTarget, Op};
 use anyhow::{Context as _, Result, ensure};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hint::spin_loop;

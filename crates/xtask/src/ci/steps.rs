@@ -4,9 +4,7 @@ use super::Context;
 use super::budget::{Cost, Estimate, Need};
 use crate::cluster::{self, Command as Cluster};
 use crate::compile::TimedTest;
-use crate::{
-    charts, compile, e2e, engines, fuzz, image, process, programs, tidy, tools,
-};
+use crate::{charts, compile, e2e, engines, fuzz, image, process, programs, tidy, tools};
 use Need::{Always, IfTime};
 use Where::{Anywhere, OnACluster};
 use anyhow::{Context as _, Result, bail};

@@ -2,7 +2,7 @@
 
 use super::layout::{CNI_STATE, DEVICE_PLUGINS, Layout};
 use super::{lock, teardown, up};
-use crate::figures::{self, Op, FigureTarget};
+use crate::figures::{self, FigureTarget, Op};
 use crate::process;
 use anyhow::{Result, ensure};
 use std::collections::BTreeSet;

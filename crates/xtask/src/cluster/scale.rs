@@ -2,7 +2,7 @@
 
 use super::fleet::{self, Args};
 use super::kubectl::Kubectl;
-use crate::figures::{self, Op, FigureTarget};
+use crate::figures::{self, FigureTarget, Op};
 use anyhow::{Result, bail};
 use std::path::Path;
 use std::time::{Duration, Instant};

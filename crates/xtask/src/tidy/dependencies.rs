@@ -238,7 +238,8 @@ pub(super) fn light(tree: &Tree) -> Vec<Finding> {
         let all = manifest.dependencies();
         for one in all.iter().filter(|one| !one.for_tests) {
             if !allowed.contains(&one.package.as_str()) {
-                let wrong = format!("`{here}` must build in seconds, and {} is new to it", one.package);
+                let wrong =
+                    format!("`{here}` must build in seconds, and {} is new to it", one.package);
                 let mend = "move what needs it into a program that xtask starts, or, if `cargo xtask \
                             house` stays within its limit, add it to LIGHT in \
                             crates/xtask/src/tidy/dependencies.rs";

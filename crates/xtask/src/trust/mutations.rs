@@ -2,7 +2,7 @@
 
 use super::list::{self, Finding, Mutation, TestTarget};
 use super::scratch::Scratch;
-use crate::figures::{self, Op, FigureTarget};
+use crate::figures::{self, FigureTarget, Op};
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,7 +1,7 @@
 //! `docs/trust.md`: every finding in a line, written from the list.
 
 use super::list::{self, Finding, Severity};
-use crate::figures::{self, Op, FigureTarget};
+use crate::figures::{self, FigureTarget, Op};
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

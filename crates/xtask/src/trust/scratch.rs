@@ -1,7 +1,7 @@
 //! A copy of the checkout in which code may be broken, and test programs built from it.
 
-use crate::{checkout, process};
 use crate::trust::list::{Mutation, TestTarget};
+use crate::{checkout, process};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
 use std::fs;

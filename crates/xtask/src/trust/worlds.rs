@@ -1,7 +1,7 @@
 //! Random worlds under the operator's own code, by the thousand.
 
 use crate::compile;
-use crate::figures::{self, Op, FigureTarget};
+use crate::figures::{self, FigureTarget, Op};
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 

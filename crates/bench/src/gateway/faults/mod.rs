@@ -8,12 +8,12 @@ mod drills;
 mod world;
 
 use super::bench::{Bench, words};
-use crate::page::{Measured, measure};
 use crate::figures::Op;
+use crate::page::{Measured, measure};
 use crate::process;
 use anyhow::{Context, Result, ensure};
-use flyball_figures::quantile::quantile;
 use drills::{Bite, DRILLS, Drill};
+use flyball_figures::quantile::quantile;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -50,7 +50,8 @@ fn documents(text: &str) -> Vec<Value> {
         if part.lines().all(|line| line.trim().is_empty() || line.starts_with('#')) {
             continue;
         }
-        found.push(serde_saphyr::from_str(part).unwrap_or_else(|error| panic!("{error} in {part}")));
+        found
+            .push(serde_saphyr::from_str(part).unwrap_or_else(|error| panic!("{error} in {part}")));
     }
     found
 }

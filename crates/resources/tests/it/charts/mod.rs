@@ -32,7 +32,8 @@ fn charts_are_what_they_are_made_from_and_keep_what_they_promise() {
     match std::env::var_os("FLYBALL_HELM") {
         Some(program) => {
             let helm = render::Helm::new(program.into(), &desk.root);
-            let (sets, refused) = (render::sets(&mut desk, &helm), render::refused(&mut desk, &helm));
+            let (sets, refused) =
+                (render::sets(&mut desk, &helm), render::refused(&mut desk, &helm));
             eprintln!("charts: {sets} sets of values rendered, {refused} bad ones refused");
         }
         None => eprintln!("skipped: nothing is rendered without FLYBALL_HELM; cargo xtask charts"),
