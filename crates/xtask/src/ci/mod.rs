@@ -3,12 +3,13 @@
 //! A step that fails does not stop the next ones: one run tells everything that is wrong. What every
 //! commit needs comes first and always runs; the rest runs when there is time (`budget`). `check` is
 //! the part without a cluster, for every commit; with `--repeat` it runs the tests again and again
-//! beside noise (`repeat`).
+//! beside noise (`repeat`), and with `--changed` only what a change can have broken (`changed`).
 //!
 //! Read `steps` (what runs, in its order, and what each is thought to take), then `budget`.
 
 mod budget;
 mod caches;
+mod changed;
 mod repeat;
 mod steps;
 
@@ -48,6 +49,9 @@ struct Context<'a> {
 pub(crate) fn check(root: &Path, args: &CheckArgs) -> Result<ExitCode> {
     if let Some(rounds) = args.rounds() {
         return repeat::run(root, args, rounds);
+    }
+    if args.changed {
+        return changed::run(root, args.figure);
     }
     let context = Context { root, figure: false };
     let steps = STEPS.iter().filter(|step| step.place == Where::Anywhere);
@@ -121,14 +125,18 @@ struct Finished {
 
 impl Step {
     fn finish(&self, context: &Context<'_>) -> Finished {
-        println!("==== {}", self.name);
-        let begin = Instant::now();
-        let outcome = (self.run)(context);
-        if let Err(error) = &outcome {
-            println!("{} failed: {}", self.name, errors::in_words(error));
-        }
-        Finished { name: self.name, took: begin.elapsed(), outcome }
+        finish(self.name, || (self.run)(context))
     }
+}
+
+fn finish(name: &'static str, step: impl FnOnce() -> Result<Outcome>) -> Finished {
+    println!("==== {name}");
+    let begin = Instant::now();
+    let outcome = step();
+    if let Err(error) = &outcome {
+        println!("{name} failed: {}", errors::in_words(error));
+    }
+    Finished { name, took: begin.elapsed(), outcome }
 }
 
 fn exit_of(results: &[Finished]) -> ExitCode {

@@ -17,15 +17,18 @@ use std::time::Instant;
 /// What `check` is to do other than all its steps once.
 #[derive(clap::Args)]
 pub(crate) struct Args {
+    /// Run only what a change since `main` can have broken
+    #[arg(long, conflicts_with = "repeat")]
+    pub(super) changed: bool,
     /// Run only the tests, and these so many times over
     #[arg(long, value_name = "ROUNDS")]
     repeat: Option<NonZeroU32>,
     /// Keep two cores busy beside them
     #[arg(long, requires = "repeat")]
     noise: bool,
-    /// Write `ci.repeat_green`: rounds in which every test passed
-    #[arg(long, requires = "repeat")]
-    figure: bool,
+    /// Write `ci.repeat_green`, rounds in which every test passed, or `ci.inner_loop_s`
+    #[arg(long)]
+    pub(super) figure: bool,
 }
 
 impl Args {

@@ -114,21 +114,21 @@ fn cargo(ctx: &Context<'_>) -> Command {
     command
 }
 
-fn format(ctx: &Context<'_>) -> Result<Outcome> {
+pub(super) fn format(ctx: &Context<'_>) -> Result<Outcome> {
     done(
         process::run(cargo(ctx).args(["fmt", "--all", "--check"]))
             .context("the code is not formatted\n\nhint: cargo fmt --all"),
     )
 }
 
-fn rules(ctx: &Context<'_>) -> Result<Outcome> {
+pub(super) fn rules(ctx: &Context<'_>) -> Result<Outcome> {
     if tidy::run(ctx.root)? != ExitCode::SUCCESS {
         bail!("a rule of the house is broken; each finding above says how to mend it");
     }
     Ok(Outcome::Done)
 }
 
-fn clippy(ctx: &Context<'_>) -> Result<Outcome> {
+pub(super) fn clippy(ctx: &Context<'_>) -> Result<Outcome> {
     let args = ["clippy", "--workspace", "--all-targets", "--locked", "--quiet", "--"];
     done(process::run(cargo(ctx).args(args).args(["-D", "warnings"])))
 }
