@@ -117,6 +117,7 @@ fn record(root: &Path, reach: &Reach, seconds: f64) -> Result<()> {
     ensure!(users.is_empty(), "{package} is used by {}: the figure is of a leaf", users.join(", "));
     let target = FigureTarget { op: Op::AtMost, value: LIMIT_SECONDS };
     figures::write("ci.inner_loop_s", seconds, "s", target, "cargo xtask check --changed --figure")
+        .map(drop)
 }
 
 #[derive(Deserialize)]
@@ -152,7 +153,8 @@ mod tests {
 
     #[test]
     fn tests_of_what_changed_and_of_what_uses_it_run() {
-        let two = reach(&["crates/cli/src/main.rs", "crates/core/src/lib.rs", "crates/cli/Cargo.toml"]);
+        let two =
+            reach(&["crates/cli/src/main.rs", "crates/core/src/lib.rs", "crates/cli/Cargo.toml"]);
         let filter = "(rdeps(=flyball-cli) | rdeps(=flyball-core)) and not test(real_engines)";
         assert_eq!(two.filter().as_deref(), Some(filter));
     }
