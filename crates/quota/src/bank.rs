@@ -9,20 +9,12 @@
 
 use crate::account::LeaseCounts;
 use crate::amount::{Amount, BudgetUnit};
-use crate::period::{Period, PeriodId};
+use crate::balance::{Balance, Balances, BudgetSpec, Sums};
+use crate::period::PeriodId;
 use crate::record::{BankRecord, BudgetRecord};
-use crate::scope::{BudgetKey, GatewayId, LeaseKey};
+use crate::scope::{BudgetKey, GatewayId, LeaseKey, Scope};
 use flyball_core::units::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// A budget as its owner states it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BudgetSpec {
-    pub key: BudgetKey,
-    pub unit: BudgetUnit,
-    pub limit: Amount,
-    pub period: Period,
-}
 
 /// How a budget stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,23 +57,12 @@ pub enum Answer {
     Empty(BudgetKey),
 }
 
-/// One budget.
-#[derive(Clone, Debug)]
-struct Balance {
-    spec: BudgetSpec,
-    state: BudgetRecord,
-    /// The mark that is written.
-    written: Amount,
-    /// Whether its period began since: a successor would begin it anew, and forgive what was spent meanwhile.
-    turned: bool,
-}
-
 /// Who grants.
 #[derive(Clone, Debug)]
 pub struct Bank {
     term: u64,
-    balances: BTreeMap<BudgetKey, Balance>,
-    leases: BTreeMap<(GatewayId, LeaseKey), LeaseCounts>,
+    balances: Balances,
+    leases: BTreeMap<GatewayId, BTreeMap<LeaseKey, LeaseCounts>>,
     gateways: BTreeSet<GatewayId>,
     /// Those on the record that is written.
     written: BTreeSet<GatewayId>,
@@ -99,7 +80,7 @@ impl Bank {
     pub fn new(term: u64, specs: Vec<BudgetSpec>, record: &BankRecord, now: Timestamp) -> Self {
         let mut bank = Self {
             term,
-            balances: BTreeMap::new(),
+            balances: Balances::default(),
             leases: BTreeMap::new(),
             gateways: record.gateways.clone(),
             written: record.gateways.clone(),
@@ -112,22 +93,23 @@ impl Bank {
 
     /// Takes in budgets that were changed, added or removed.
     pub fn set_budgets(&mut self, specs: Vec<BudgetSpec>, record: &BankRecord, now: Timestamp) {
-        let mut before = std::mem::take(&mut self.balances);
+        let mut before = std::mem::take(&mut self.balances).into_map();
         for spec in specs {
+            let below = self.below(&spec.key.scope, spec.unit);
+            let below = Sums::of(below.map(|(_, _, counts)| counts));
             let known = before.remove(&spec.key).map(|balance| (balance.state, balance.written));
             let of_record = || record.budgets.get(&spec.key).map(|state| (*state, state.mark));
             let (state, written) = known.or_else(of_record).unwrap_or_else(|| {
                 // What was spent before there was a budget is none of its business.
-                let spent = self.spent_below(&spec.key, spec.unit);
-                let state = BudgetRecord { base: spent, mark: spent, ..BudgetRecord::default() };
-                (state, Amount::ZERO)
+                let (base, mark) = (below.spent, below.spent);
+                (BudgetRecord { base, mark, ..BudgetRecord::default() }, Amount::ZERO)
             });
             let period = state.period.max(spec.period.at(now));
-            let mut balance = Balance { spec, state, written, turned: false };
+            let mut balance = Balance { spec, state, written, turned: false, below };
             if state.period == PeriodId::default() {
                 balance.state.period = period;
             }
-            self.balances.insert(balance.spec.key.clone(), balance);
+            self.balances.insert(balance);
         }
         self.turn(now);
     }
@@ -146,7 +128,7 @@ impl Bank {
         self.gateways.insert(gateway.clone());
         self.missing.remove(gateway);
         for (key, counts) in leases {
-            self.leases.entry((gateway.clone(), key.clone())).or_default().merge(counts);
+            self.change(gateway, key, |known| known.merge(counts));
         }
     }
 
@@ -156,48 +138,29 @@ impl Bank {
             return;
         }
         let doubtful = self.missing.remove(gateway);
-        for balance in self.balances.values_mut() {
-            let known: Amount = self
-                .leases
-                .iter()
-                .filter(|((of, key), _)| of == gateway && balance.covers(key))
-                .map(|(_, counts)| counts.committed())
-                .sum();
-            balance.state.gone += known;
-            let spent: Amount = self
-                .leases
-                .iter()
-                .filter(|((of, key), _)| of == gateway && balance.covers(key))
-                .map(|(_, counts)| counts.spent)
-                .sum();
-            balance.state.written_off += known.less(spent);
-        }
-        self.leases.retain(|(of, _), _| of != gateway);
         self.recalled.remove(gateway);
+        for (lease, counts) in self.leases.remove(gateway).unwrap_or_default() {
+            self.balances.change_above(&lease, |balance| {
+                balance.below.replace(&counts, &LeaseCounts::default());
+                balance.state.gone += counts.committed();
+                balance.state.written_off += counts.unspent();
+            });
+        }
         // Nobody will ever tell what it had: as much as anybody may have had.
-        if doubtful {
-            let keys: Vec<BudgetKey> = self.balances.keys().cloned().collect();
-            for key in keys {
-                let known = self.known(&self.balances[&key]);
-                if let Some(balance) = self.balances.get_mut(&key) {
-                    balance.state.gone += balance.written.less(known);
-                    balance.state.written_off += balance.written.less(known);
-                }
-            }
+        for balance in self.balances.all_mut().filter(|_| doubtful) {
+            let unknown = balance.written.less(balance.known());
+            balance.state.gone += unknown;
+            balance.state.written_off += unknown;
         }
     }
 
     /// Begins periods whose time has come. A clock that jumped back begins none.
     pub fn turn(&mut self, now: Timestamp) {
-        let keys: Vec<BudgetKey> = self.balances.keys().cloned().collect();
-        for key in keys {
-            let spent = self.spent(&self.balances[&key]);
-            if let Some(balance) = self.balances.get_mut(&key) {
-                let period = balance.spec.period.at(now);
-                if period > balance.state.period {
-                    (balance.state.period, balance.state.base) = (period, spent);
-                    balance.turned = true;
-                }
+        for balance in self.balances.all_mut() {
+            let period = balance.spec.period.at(now);
+            if period > balance.state.period {
+                (balance.state.period, balance.state.base) = (period, balance.spent());
+                balance.turned = true;
             }
         }
     }
@@ -217,10 +180,9 @@ impl Bank {
         if !self.is_written(ask, grant) {
             return Answer::Write;
         }
-        let lease = (ask.gateway.clone(), ask.lease.clone());
-        let counts = self.leases.entry(lease).or_default();
-        counts.granted += grant;
-        Answer::Granted(counts.granted)
+        Answer::Granted(
+            self.change(ask.gateway, ask.lease, |counts| counts.granted += grant).granted,
+        )
     }
 
     /// What must be written so that this can be granted: for all gateways at their pace, so that it is seldom.
@@ -228,25 +190,22 @@ impl Bank {
         self.gateways.insert(ask.gateway.clone());
         // As much as all of them spend in the time of a slice, if they are alike.
         let ahead = ask.pace.times(SLICE_SECONDS * self.gateways.len() as u64);
-        let keys: Vec<BudgetKey> = self.balances.keys().cloned().collect();
-        for key in keys {
-            let committed = self.committed(&self.balances[&key]);
-            let Some(balance) = self.balances.get_mut(&key) else { continue };
-            if balance.covers(ask.lease) {
-                let most = balance.state.base + balance.spec.limit;
-                let mark = (committed + ask.lacking.max(ahead)).min(most.max(committed));
-                balance.state.mark = balance.state.mark.max(mark);
-            }
-        }
-        let budgets = self.balances.iter().map(|(key, balance)| (key.clone(), balance.state));
+        let is_certain = self.is_certain();
+        self.balances.change_above(ask.lease, |balance| {
+            let committed = balance.committed(is_certain);
+            let most = balance.state.base + balance.spec.limit;
+            let mark = (committed + ask.lacking.max(ahead)).min(most.max(committed));
+            balance.state.mark = balance.state.mark.max(mark);
+        });
+        let budgets = self.balances.all().map(|one| (one.spec.key.clone(), one.state));
         BankRecord { term: self.term, budgets: budgets.collect(), gateways: self.gateways.clone() }
     }
 
     /// The record was written.
     pub fn written(&mut self, record: &BankRecord) {
         self.written.clone_from(&record.gateways);
-        for (key, state) in &record.budgets {
-            if let Some(balance) = self.balances.get_mut(key) {
+        for balance in self.balances.all_mut() {
+            if let Some(state) = record.budgets.get(&balance.spec.key) {
                 balance.written = balance.written.max(state.mark);
                 balance.turned &= balance.state.period != state.period;
             }
@@ -256,16 +215,16 @@ impl Bank {
     /// How each budget stands.
     pub fn status(&self) -> BTreeMap<BudgetKey, BudgetStatus> {
         let of = |balance: &Balance| {
-            let spent = self.spent(balance).less(balance.state.base);
+            let spent = balance.spent().less(balance.state.base);
             BudgetStatus {
                 period: balance.state.period,
                 limit: balance.spec.limit,
                 spent,
-                held: self.committed(balance).less(balance.state.base).less(spent),
+                held: balance.committed(self.is_certain()).less(balance.state.base).less(spent),
                 written_off: balance.state.written_off,
             }
         };
-        self.balances.iter().map(|(key, balance)| (key.clone(), of(balance))).collect()
+        self.balances.all().map(|one| (one.spec.key.clone(), of(one))).collect()
     }
 
     /// Whether nobody has to be waited for any more.
@@ -275,27 +234,20 @@ impl Bank {
 
     /// The budget above a lease that has least left, and that.
     fn tightest(&self, lease: &LeaseKey) -> Option<(BudgetKey, Amount)> {
-        let above = self.balances.values().filter(|balance| balance.covers(lease));
-        let left = above.map(|balance| (balance.spec.key.clone(), self.left(balance)));
-        left.min_by_key(|(_, left)| *left)
-    }
-
-    fn left(&self, balance: &Balance) -> Amount {
-        balance.spec.limit.less(self.committed(balance).less(balance.state.base))
+        let left = |balance: &Balance| balance.left(self.is_certain());
+        let tightest = self.balances.above(lease).min_by_key(|balance| left(balance))?;
+        Some((tightest.spec.key.clone(), left(tightest)))
     }
 
     fn refuse(&self, ask: &Ask<'_>, key: BudgetKey) -> Answer {
-        let balance = &self.balances[&key];
         // What was reserved at the last report may be there again by now.
         let asked =
             |gateway: &GatewayId| self.recalled.get(gateway).is_some_and(|at| *at >= ask.since);
-        let idle = self.leases.iter().filter(|((gateway, lease), counts)| {
-            gateway != ask.gateway
-                && balance.covers(lease)
-                && !counts.unspent().is_zero()
-                && !asked(gateway)
+        let idle = self.below(&key.scope, ask.lease.unit).filter(|(gateway, _, counts)| {
+            *gateway != ask.gateway && !counts.unspent().is_zero() && !asked(gateway)
         });
-        let idle: Vec<(GatewayId, LeaseKey)> = idle.map(|(of, _)| of.clone()).collect();
+        let idle: Vec<(GatewayId, LeaseKey)> =
+            idle.map(|(gateway, lease, _)| (gateway.clone(), lease.clone())).collect();
         match (idle.is_empty(), self.is_certain()) {
             (false, _) => Answer::Recall(idle),
             (true, true) => Answer::Empty(key),
@@ -304,37 +256,41 @@ impl Bank {
     }
 
     fn is_written(&self, ask: &Ask<'_>, grant: Amount) -> bool {
-        let covered = |balance: &Balance| {
-            !balance.covers(ask.lease)
-                || (!balance.turned && self.committed(balance) + grant <= balance.written)
+        let is_covered = |balance: &Balance| {
+            !balance.turned && balance.committed(self.is_certain()) + grant <= balance.written
         };
-        self.written.contains(ask.gateway) && self.balances.values().all(covered)
+        self.written.contains(ask.gateway) && self.balances.above(ask.lease).all(is_covered)
     }
 
-    /// What is held and spent below a budget, as far as it was told.
-    fn known(&self, balance: &Balance) -> Amount {
-        let below = self.leases.iter().filter(|((_, lease), _)| balance.covers(lease));
-        below.map(|(_, counts)| counts.committed()).sum::<Amount>() + balance.state.gone
+    /// Changes the counts of a lease, and every sum that they are in.
+    fn change(
+        &mut self,
+        gateway: &GatewayId,
+        lease: &LeaseKey,
+        change: impl FnOnce(&mut LeaseCounts),
+    ) -> LeaseCounts {
+        let of = self.leases.entry(gateway.clone()).or_default();
+        let counts = of.entry(lease.clone()).or_default();
+        let before = *counts;
+        change(counts);
+        let after = *counts;
+        self.balances.change_above(lease, |balance| balance.below.replace(&before, &after));
+        after
     }
 
-    fn committed(&self, balance: &Balance) -> Amount {
-        let known = self.known(balance);
-        if self.is_certain() { known } else { known.max(balance.written) }
-    }
-
-    fn spent(&self, balance: &Balance) -> Amount {
-        self.spent_below(&balance.spec.key, balance.spec.unit) + balance.state.gone
-    }
-
-    fn spent_below(&self, key: &BudgetKey, unit: BudgetUnit) -> Amount {
-        let below = |lease: &LeaseKey| lease.unit == unit && key.scope.covers(&lease.scope);
-        let leases = self.leases.iter().filter(|((_, lease), _)| below(lease));
-        leases.map(|(_, counts)| counts.spent).sum()
-    }
-}
-
-impl Balance {
-    fn covers(&self, lease: &LeaseKey) -> bool {
-        self.spec.unit == lease.unit && self.spec.key.scope.covers(&lease.scope)
+    /// The leases below a scope, of all gateways.
+    fn below<'a>(
+        &'a self,
+        scope: &'a Scope,
+        unit: BudgetUnit,
+    ) -> impl Iterator<Item = (&'a GatewayId, &'a LeaseKey, &'a LeaseCounts)> {
+        // Paths that begin alike follow each other, with others between them: `org/a`, `org/a-b`, `org/a/1`.
+        let first = LeaseKey { scope: scope.clone(), unit: BudgetUnit::Money };
+        self.leases.iter().flat_map(move |(gateway, leases)| {
+            let from = leases.range(first.clone()..);
+            from.take_while(|(lease, _)| lease.scope.as_str().starts_with(scope.as_str()))
+                .filter(move |(lease, _)| lease.unit == unit && scope.covers(&lease.scope))
+                .map(move |(lease, counts)| (gateway, lease, counts))
+        })
     }
 }

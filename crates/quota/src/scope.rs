@@ -1,6 +1,7 @@
 //! Who uses: organisation, team and key as one path.
 
 use super::amount::BudgetUnit;
+use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -17,9 +18,21 @@ impl Scope {
         &self.0
     }
 
+    /// It and everything above it, from the top.
+    pub(crate) fn ancestors(&self) -> impl Iterator<Item = &str> {
+        let above = self.0.match_indices('/').map(|(end, _)| &self.0[..end]);
+        above.chain(std::iter::once(&*self.0))
+    }
+
     /// Whether it is the other, or above it.
     pub fn covers(&self, other: &Self) -> bool {
         other.0.strip_prefix(&*self.0).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}
+
+impl Borrow<str> for Scope {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 
@@ -71,5 +84,7 @@ mod tests {
         for other in ["org", "org/teams", "org/teams/key", "org/tea"] {
             assert!(!team.covers(&Scope::new(other)), "{other}");
         }
+        let key = Scope::new("org/team/key");
+        assert_eq!(key.ancestors().collect::<Vec<_>>(), ["org", "org/team", "org/team/key"]);
     }
 }

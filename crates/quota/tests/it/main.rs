@@ -1,18 +1,25 @@
-//! Budgets in random worlds: gateways and leaders die, messages are lost, doubled and late, clocks jump.
+//! Budgets and rates in random worlds: gateways and leaders die, messages are lost, doubled and late, clocks jump.
 
+mod rates;
 mod world;
 
+use flyball_core::units::Micros;
+use rates::{Outcome, RateWorld, Weather};
 use world::{Tally, World};
 
 /// So many worlds, unless `FLYBALL_QUOTA_SEEDS` says otherwise.
 const SEEDS: u64 = 60;
 
-#[test]
 #[expect(clippy::disallowed_methods, reason = "how many worlds there are is no decision")]
+fn seeds() -> u64 {
+    let asked = std::env::var("FLYBALL_QUOTA_SEEDS").ok().and_then(|text| text.parse().ok());
+    asked.unwrap_or(SEEDS)
+}
+
+#[test]
 #[expect(clippy::print_stderr, reason = "what happened in them is for who runs many")]
 fn budgets_hold_and_nobody_is_refused_with_money_left() {
-    let asked = std::env::var("FLYBALL_QUOTA_SEEDS").ok().and_then(|text| text.parse().ok());
-    let seeds = asked.unwrap_or(SEEDS);
+    let seeds = seeds();
     let mut all = Tally::default();
     for seed in 0..seeds {
         let mut world = World::new(seed);
@@ -26,4 +33,44 @@ fn budgets_hold_and_nobody_is_refused_with_money_left() {
     for (what, count) in all.counts() {
         assert!(count > 0, "{what} never happened");
     }
+}
+
+const CALM: Weather = Weather { offered: 1.2, moves: true, storms: false, each: 30, away: None };
+
+fn play(seed: u64, weather: Weather) -> Outcome {
+    match RateWorld::new(seed, weather).play() {
+        Ok(outcome) => outcome,
+        Err(broken) => panic!("seed {seed}, {weather:?}: {broken}"),
+    }
+}
+
+#[test]
+fn a_rate_is_never_exceeded_whoever_dies() {
+    let storms = Weather { storms: true, ..CALM };
+    let all = (0..seeds()).map(|seed| play(seed, storms));
+    let (killed, leaders) = all.fold((0, 0), |(killed, leaders), outcome| {
+        (killed + outcome.killed, leaders + outcome.leaders)
+    });
+    assert!(killed > 0 && leaders > 0, "{killed} gateways and {leaders} leaders");
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "the figure is for who runs many")]
+fn a_rate_is_usable_while_traffic_moves_between_gateways() {
+    let usable = (0..seeds()).map(|seed| play(seed, CALM).usable).fold(1.0, f64::min);
+    eprintln!("{usable:.4} of the limit was usable in the worst world");
+    assert!(usable >= 0.98, "{usable}");
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "the figure is for who runs many")]
+fn without_an_operator_nobody_below_the_limit_is_refused() {
+    let away = Some((Micros::from_minutes(2), Micros::from_minutes(3)));
+    // With fewer, chance alone brings a gateway a quarter more than its part now and then.
+    let weather = Weather { offered: 0.8, moves: false, storms: false, each: 150, away };
+    let (requests, refused) = (0..seeds())
+        .map(|seed| play(seed, weather).away)
+        .fold((0, 0), |sum, (requests, refused)| (sum.0 + requests, sum.1 + refused));
+    eprintln!("{refused} of {requests} requests were refused");
+    assert!(refused * 10_000 <= requests, "{refused} of {requests}");
 }
