@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flyball_perf::architecture::{Architecture, Stored};
-use flyball_perf::engine::{Engine, PREDICTED};
+use flyball_perf::engine::Engine;
 use flyball_perf::models;
 use flyball_perf::precision::Dtype;
 use schemars::JsonSchema;
@@ -27,8 +27,8 @@ pub(crate) struct FormatArgs {
 }
 
 /// A flag that names an engine.
-pub(crate) fn engines() -> impl TypedValueParser<Value = Engine> {
-    PossibleValuesParser::new(PREDICTED.map(Engine::name))
+pub(crate) fn engines<const N: usize>(known: [Engine; N]) -> impl TypedValueParser<Value = Engine> {
+    PossibleValuesParser::new(known.map(Engine::name))
         .map(|name| Engine::named(&name).expect("only names of engines come through"))
 }
 

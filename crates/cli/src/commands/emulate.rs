@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use clap::Args;
-use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser as _};
+use clap::builder::BoolishValueParser;
 use flyball_emulator::speed::{self, EmulatorLimits, Parts};
 use flyball_emulator::{
     Emulator, EmulatorSettings, EventShape, Faults, RunningEmulator, StartError,
@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::plan::whole;
 use crate::catalog::{self, CatalogArgs};
-use crate::model::{FormatArgs, Model};
+use crate::model::{FormatArgs, Model, engines};
 use crate::output::document::{Block, Column, Document, Row, Table};
 use crate::output::{Answer, Detail, Exit, Failure, FailureCode, Printer, plural};
 
@@ -39,7 +39,7 @@ pub(crate) struct EmulateArgs {
     /// Engine whose metrics are shown; the timing is vLLM's
     #[arg(long, value_name = "NAME", env = "FLYBALL_EMULATE_ENGINE", hide_env_values = true)]
     #[arg(default_value = Engine::Vllm.name())]
-    #[arg(value_parser = PossibleValuesParser::new(Engine::NAMES).map(named))]
+    #[arg(value_parser = engines(Engine::ALL))]
     engine: Engine,
 
     /// Accelerator whose timing is predicted
@@ -128,10 +128,6 @@ pub(crate) struct EmulateArgs {
 
     #[command(flatten)]
     catalog: CatalogArgs,
-}
-
-fn named(name: String) -> Engine {
-    Engine::named(&name).expect("only names of engines come through")
 }
 
 /// What goes wrong from the start.

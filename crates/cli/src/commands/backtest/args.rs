@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use flyball_perf::engine::Engine;
+use flyball_perf::engine::{Engine, PREDICTED};
 use flyball_simulator::cold_start::ColdStart;
 use flyball_simulator::seconds::Seconds;
 
@@ -43,7 +43,7 @@ pub(crate) struct ReplayArgs {
 
     /// Engine, for the prediction
     #[arg(long, value_name = "NAME", env = "FLYBALL_BACKTEST_ENGINE", hide_env_values = true)]
-    #[arg(default_value = "vllm", value_parser = engines())]
+    #[arg(default_value = "vllm", value_parser = engines(PREDICTED))]
     pub(super) engine: Engine,
 
     /// Mean prompt tokens, where the traffic does not say it

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use flyball_perf::engine::Engine;
+use flyball_perf::engine::{Engine, PREDICTED};
 use flyball_perf::search::serve::Targets;
 
 use super::quantities;
@@ -24,7 +24,7 @@ pub(super) struct ServiceArgs {
 
     /// Engine that serves
     #[arg(long, value_name = "NAME", env = "FLYBALL_PLAN_ENGINE", hide_env_values = true)]
-    #[arg(default_value = "vllm", value_parser = engines())]
+    #[arg(default_value = "vllm", value_parser = engines(PREDICTED))]
     pub(super) engine: Engine,
 
     /// Share of its capacity that a replica is planned for, at most
