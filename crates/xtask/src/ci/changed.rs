@@ -3,7 +3,7 @@
 //! Everything is built as one workspace, as always: what did not change is fresh, and a package by itself would be
 //! built with other features (see `compile`). Only the tests are chosen, by what stands on what changed.
 
-use super::steps::{self, Outcome};
+use super::steps::{self, Outcome, Run};
 use super::{Context, Finished, exit_of, finish, summarise};
 use crate::figures::{self, FigureTarget, Op};
 use crate::{compile, process};
@@ -23,7 +23,7 @@ pub(super) fn run(root: &Path, figure: bool) -> Result<ExitCode> {
     let reach = Reach::of(&changed_files(root)?);
     println!("changed since main: {}", reach.in_words());
     let context = Context { root, figure: false };
-    let lints: [(_, fn(&Context<'_>) -> Result<Outcome>); 3] =
+    let lints: [(_, Run); 3] =
         [("format", steps::format), ("tidy", steps::rules), ("clippy", steps::clippy)];
     let lints = lints.into_iter().map(|(name, step)| finish(name, || step(&context)));
     let mut results: Vec<Finished> = lints.collect();

@@ -11,11 +11,14 @@ use anyhow::{Context as _, Result, bail};
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
+/// What a step does.
+pub(super) type Run = fn(&Context<'_>) -> Result<Outcome>;
+
 /// One step.
 pub(super) struct Step {
     pub(super) name: &'static str,
     pub(super) place: Where,
-    pub(super) run: fn(&Context<'_>) -> Result<Outcome>,
+    pub(super) run: Run,
     need: Need,
     estimate: Estimate,
     /// Whether all that it needs is in the caches.
@@ -84,7 +87,7 @@ impl Step {
         need: Need,
         place: Where,
         estimate: Estimate,
-        run: fn(&Context<'_>) -> Result<Outcome>,
+        run: Run,
     ) -> Self {
         Self { name, place, run, need, estimate, cached: warm_where_the_target_folder_is }
     }
