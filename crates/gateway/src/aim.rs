@@ -35,8 +35,8 @@ pub(crate) struct Job {
     pub(crate) kept: Option<kept::Key>,
 }
 
-/// A request that knows where it goes.
-pub(crate) struct Aimed {
+/// Where a request goes, and with what.
+pub(crate) struct Target {
     pub(crate) job: Job,
     /// The name that was asked for, if it is one that stands for several models.
     pub(crate) split: Option<Arc<str>>,
@@ -55,7 +55,7 @@ pub(crate) struct Aim<'a> {
 
 impl Aim<'_> {
     /// Of this request.
-    pub(crate) fn at(self, headers: HeaderMap, read: Read) -> Result<Aimed, Problem> {
+    pub(crate) fn at(self, headers: HeaderMap, read: Read) -> Result<Target, Problem> {
         let split = self.live.splits.get(&read.scanned.model);
         let asks =
             Asks { caller: &self.caller.name, headers: &headers, session: read.scanned.session };
@@ -84,7 +84,7 @@ impl Aim<'_> {
             Some(Job { kept: None, ..self.job(model, known_as, headers.clone(), read.clone()) })
         });
         let split = split.map(|split| Arc::clone(&split.name));
-        Ok(Aimed { job: self.job(model, known_as, headers, read), split, copy })
+        Ok(Target { job: self.job(model, known_as, headers, read), split, copy })
     }
 
     fn job(

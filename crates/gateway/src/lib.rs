@@ -16,8 +16,9 @@
 //!    `sse` watches it, and carries a hang-up to the engine.
 //! 8. `meter` counts what was used, once per request, however it ended (`finished`).
 //!
-//! `request` takes it from phase to phase and is the one that knows all of them; `shared` is what every
-//! phase may look at. `serve` runs threads that do this.
+//! `request` takes it from phase to phase and is the one that knows all of them. What each phase found out
+//! is a value in `phase`, and from there on in `forward`; whoever holds it owes the meter its end. `shared`
+//! is what every phase may look at. `serve` runs threads that do this.
 //!
 //! Beside them: `settings` (what a gateway is told), `live` (what of it may change while it runs),
 //! `discover` (where engines are), `collect` (what they report), `kv_events` (what they forget), `wake`
@@ -35,6 +36,7 @@
 //! - `choose`, `collect`, `identify`
 //! - `live`, `shadow`
 //! - `aim`, `orders`, `shared`
+//! - `phase`
 //! - `forward`
 //! - `mirror`
 //! - `request`
@@ -72,6 +74,7 @@ pub mod meter;
 mod mirror;
 mod names;
 mod orders;
+mod phase;
 pub mod process;
 mod request;
 mod room;

@@ -4,7 +4,8 @@
 //! are the first that there is no room for, and those are dropped and counted.
 
 use crate::aim::Job;
-use crate::forward::{Record, Worker, forward};
+use crate::forward::{Worker, forward};
+use crate::phase::{Aimed, Open};
 use crate::room::Place;
 use crate::settings::RequestLimits;
 use std::future::poll_fn;
@@ -16,24 +17,19 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub(crate) const COPIES: usize = 64;
 
 /// Sends a copy of a request, if there is room among the copies of this thread and inside.
-pub(crate) fn send(worker: &Arc<Worker>, copies: &Arc<Semaphore>, job: Job, of: &Record) {
+pub(crate) fn send(worker: &Arc<Worker>, copies: &Arc<Semaphore>, job: Job, of: &Open<Aimed>) {
     let Some((permit, place)) = room(worker, copies, &job) else {
         worker.shared.listener.copy_dropped();
         return;
     };
-    let mut record = of.copy();
-    record.model = Some(Arc::clone(job.model.name()));
-    record.place = Some(place);
+    let copy = of.copy(Arc::clone(job.model.name()), place);
     let worker = Arc::clone(worker);
     tokio::spawn(async move {
         let _permit = permit;
-        match forward(&worker, job, record).await {
-            Ok(response) => {
-                // Its end is in the record, whatever it was.
-                let mut relay = response.into_body();
-                while let Some(Ok(_)) = poll_fn(|cx| relay.poll_next(cx)).await {}
-            }
-            Err((problem, mut record)) => record.refuse(&problem),
+        // However it ends, the meter knows.
+        if let Ok(response) = forward(&worker, job, copy).await {
+            let mut relay = response.into_body();
+            while let Some(Ok(_)) = poll_fn(|cx| relay.poll_next(cx)).await {}
         }
     });
 }

@@ -76,8 +76,9 @@ pub fn start(
         address = listener.local_addr()?;
         drop(entered);
         let seed = RandomState::new().hash_one(number);
-        let forward = Worker::new(Arc::clone(&shared), Arc::clone(&tried), seed);
-        let worker = Arc::new(request::Worker::new(Arc::new(forward), Arc::clone(&kept)));
+        let (tried, cache) = (Arc::clone(&tried), Arc::clone(&kept));
+        let forward = Arc::new(Worker::new(Arc::clone(&shared), tried, cache, seed));
+        let worker = Arc::new(request::Worker::new(forward));
         let (tls, shared) = (tls.clone(), Arc::clone(&shared));
         let work = move || {
             runtime.block_on(async move {

@@ -1,29 +1,30 @@
 //! Sends a request on and brings its answer back.
 //!
 //! A try that fails before the first byte has reached the client is made again elsewhere, unseen:
-//! `attempt` is one try, `hedge` asks a second engine where the first is slow (`recovered` says how often), `relay` is what follows
-//! when one has begun, `continued` goes on elsewhere with what broke off. `connection` keeps connections to
-//! engines and cuts them when a client hangs up, `worker` has those of one thread. `outgoing` is the request as the engine gets it. `trail` and
-//! `suspects` see to it that a prompt which kills engines kills two and not all.
+//! `attempt` is one try, `hedge` asks a second engine where the first is slow (`recovered` says how
+//! often), `relay` is what follows when one has begun, `continued` goes on elsewhere with what broke off.
+//! `sending` and `answering` are what is known of the request before and after an engine has begun.
+//! `connection` keeps connections to engines and cuts them when a client hangs up, `worker` has those of
+//! one thread. `outgoing` is the request as the engine gets it. `trail` and `suspects` see to it that a
+//! prompt which kills engines kills two and not all.
 
+mod answering;
 mod attempt;
 mod connection;
 mod continued;
 mod hedge;
 mod outgoing;
-mod record;
 mod recovered;
 mod relay;
+mod sending;
 mod suspects;
 mod trail;
 mod worker;
 
-pub(crate) use record::Record;
 pub use recovered::Recoveries;
 pub(crate) use relay::Relay;
 pub(crate) use suspects::Key;
 pub use suspects::Suspected;
-pub(crate) use trail::Trail;
 pub(crate) use worker::{Tried, Worker};
 
 use crate::aim::Job;
@@ -31,25 +32,28 @@ use crate::answer::Problem;
 use crate::choose::{Chosen, RoutingQuery};
 use crate::fleet::{FleetEndpoint, Flight};
 use crate::names::REQUEST_ID;
+use crate::phase::{Admitted, Open};
 use crate::settings::Recovery;
 use crate::surface::Surface;
+use answering::Answering;
 use attempt::{Began, Failed, Prepared};
 use continued::Kept;
 use hedge::{Ended, Race};
 use http::{HeaderValue, Response, StatusCode};
+use sending::Sending;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use trail::Trail;
 
 /// Tries after the first. A third engine rarely knows more than the second.
 const RETRIES: u32 = 2;
 
-/// Gets an answer, from the best engine that gives one. The record is kept by the answer's body;
-/// with a problem it is over.
+/// Gets an answer, from the best engine that gives one. With a problem the request is over.
 pub(crate) async fn forward(
     worker: &Arc<Worker>,
     job: Job,
-    mut record: Box<Record>,
-) -> Result<Response<Box<Relay>>, (Problem, Box<Record>)> {
+    admitted: Open<Admitted>,
+) -> Result<Response<Box<Relay>>, Problem> {
     let (timeouts, recovery, policy) = {
         let live = worker.shared.live();
         (live.timeouts, live.recovery, live.policy(job.model.name()))
@@ -57,27 +61,26 @@ pub(crate) async fn forward(
     let (engines, number) = (&*job.model.engines, worker.next_number());
     let query = RoutingQuery::new(engines, &job.model.gate.scale, policy, &job.scanned, number);
     worker.tried.recovered.budget.earn(query.prompt(), recovery.hedge_per_thousand);
-    let traceparent = record.traceparent_onward();
-    let trail = Arc::clone(record.trail.get_or_insert_default());
-    let may_hedge = may_hedge(worker, &record, &trail, recovery);
-    let (mut tried, mut retry, mut problem) = (Vec::new(), None, Problem::NoEndpoint);
+    let traceparent = admitted.head().traceparent_onward();
+    let mut now = worker.shared.time();
+    let Some(chosen) = query.choose(&[], now, admitted.turn.as_ref()) else {
+        return Err(admitted.refuse(Problem::NoEndpoint));
+    };
+    let (name, engine) = (job.model.name(), chosen.endpoint.key);
+    let followed = worker.tried.shadows.arrived(name, &query.arrival(), engine);
+    let trail = Trail::of(&admitted, job.scanned.whole, worker);
+    let after = admitted.head().age_at(now.at);
+    let mut sending =
+        admitted.then(|admitted| Sending::new(admitted, chosen, after, followed, trail));
+    let may_hedge = may_hedge(worker, &sending, recovery);
+    let (mut tried, mut retry) = (Vec::new(), None);
     loop {
-        let now = worker.shared.time();
-        let Some(chosen) = query.choose(&tried, now, record.turn.as_ref()) else {
-            return Err((problem, record));
-        };
-        if record.chosen.is_none() {
-            let (name, engine) = (job.model.name(), chosen.endpoint.key);
-            record.followed = worker.tried.shadows.arrived(name, &query.arrival(), engine);
-        }
-        trail.goes_on();
-        record.chosen = record.chosen.or_else(|| Some(record.age_at(now.at)));
-        record.sent_to(&chosen);
+        sending.trail.goes_on();
         let prepared = Prepared {
             shared: &worker.shared,
-            surface: record.surface,
+            surface: sending.head().surface,
             headers: &job.headers,
-            request_id: &record.request_id,
+            request_id: &sending.head().request_id,
             traceparent: traceparent.as_ref(),
             pieces: &job.pieces,
             connect: Duration::from_millis(timeouts.connect_ms),
@@ -90,48 +93,54 @@ pub(crate) async fn forward(
             query: &query,
             prepared: &prepared,
             stream: job.scanned.stream,
-            may_hedge: may_hedge && record.retries == 0,
-            turn: record.turn.as_ref(),
-            trail: &trail,
+            may_hedge: may_hedge && sending.retries == 0,
+            turn: sending.admitted.turn.as_ref(),
+            trail: &sending.trail,
         };
-        let Ended { answer, second, second_won } = race.run(&chosen).await;
-        record.hedged |= second.is_some();
+        let Ended { answer, second, second_won } = race.run(&sending.chosen).await;
         if let Some(second) = second {
+            sending.hedged = true;
             tried.push(second.endpoint.slot);
             if second_won {
                 query.went_to(&second, worker.shared.now());
-                record.sent_to(&second);
+                sending.chosen = second;
             }
         }
         let failed = match answer {
-            Ok((began, flight)) => {
+            Ok((mut began, flight)) => {
+                outgoing::clean(&mut began.head.headers);
+                let answering = sending.answer(worker, &job, &began.head, flight.began());
+                let kept = kept(worker, job, &began, &answering, traceparent, recovery);
                 let idle = Duration::from_millis(timeouts.answer_idle_ms);
-                record.remember(&job);
-                let kept = kept(worker, job, &began, &record, traceparent, recovery);
-                return Ok(self::answer(worker, began, flight, record, idle, kept));
+                return Ok(self::answer(worker, began, flight, answering, idle, kept));
             }
             Err(failed) => failed,
         };
-        record.tried(&chosen.endpoint, now.at, failed.name());
-        problem = trail.refusal(worker).unwrap_or_else(|| problem_of(failed));
+        sending.tried(now.at, failed.name());
+        let problem = sending.trail.refusal(worker).unwrap_or_else(|| problem_of(failed));
         retry = retry.or_else(|| worker.retry());
         // A copy must not take a retry from a client.
-        let is_last = record.mirrored || record.retries >= retries_after(failed);
-        if is_last || retry.is_none() || !trail.may_go_on(worker) {
-            return Err((problem, record));
+        let is_last = sending.head().mirrored || sending.retries >= retries_after(failed);
+        if is_last || retry.is_none() || !sending.trail.may_go_on(worker) {
+            return Err(sending.refuse(problem));
         }
-        record.retries += 1;
-        tried.push(chosen.endpoint.slot);
+        sending.retries += 1;
+        tried.push(sending.chosen.endpoint.slot);
+        now = worker.shared.time();
+        match query.choose(&tried, now, sending.admitted.turn.as_ref()) {
+            Some(chosen) => sending.chosen = chosen,
+            None => return Err(sending.refuse(problem)),
+        }
     }
 }
 
 /// Whether a second engine may be asked: not for what is not a client's, and not with a prompt that an
 /// engine died over.
-fn may_hedge(worker: &Worker, record: &Record, trail: &Trail, recovery: Recovery) -> bool {
+fn may_hedge(worker: &Worker, sending: &Open<Sending>, recovery: Recovery) -> bool {
     recovery.hedge_per_thousand > 0
-        && record.surface != Surface::Embeddings
-        && !record.mirrored
-        && !trail.is_suspect(worker)
+        && sending.head().surface != Surface::Embeddings
+        && !sending.head().mirrored
+        && !sending.trail.is_suspect(worker)
 }
 
 const fn problem_of(failed: Failed) -> Problem {
@@ -155,25 +164,19 @@ fn answer(
     worker: &Arc<Worker>,
     began: Began,
     flight: Flight,
-    mut record: Box<Record>,
+    mut answering: Open<Answering>,
     idle: Duration,
     kept: Option<Kept>,
 ) -> Response<Box<Relay>> {
     let Began { mut head, stream } = began;
-    outgoing::clean(&mut head.headers);
-    if let Some(keep) = &mut record.keep {
-        keep.head(head.status, &head.headers);
-    }
-    head.headers.insert(REQUEST_ID.clone(), record.request_id.clone());
+    head.headers.insert(REQUEST_ID.clone(), answering.head().request_id.clone());
     // The version and the reason phrase were the engine's.
     head.version = http::Version::default();
     head.extensions.clear();
-    record.status = head.status.as_u16();
-    record.begin_in_shadow();
-    if let Some(place) = record.place.as_mut().filter(|_| kept.is_none()) {
-        place.let_go();
+    if kept.is_none() {
+        answering.sending.admitted.let_go();
     }
-    let relay = Relay::new(Arc::clone(worker), stream, flight, record, idle, kept);
+    let relay = Relay::new(Arc::clone(worker), stream, flight, answering, idle, kept);
     Response::from_parts(head, Box::new(relay))
 }
 
@@ -183,15 +186,15 @@ fn kept(
     worker: &Worker,
     job: Job,
     began: &Began,
-    record: &Record,
+    answering: &Open<Answering>,
     traceparent: Option<HeaderValue>,
     recovery: Recovery,
 ) -> Option<Kept> {
     let is_stream = began.head.status == StatusCode::OK && began.stream.watcher.is_some();
     let has_room = || worker.shared.room.bytes() <= worker.shared.live().limits.held_bytes / 2;
     let may = recovery.continue_streams && is_stream && has_room();
-    let trail = record.trail.clone().unwrap_or_default();
-    let kept = || Kept::of(job, record.surface, &record.request_id, traceparent, trail);
+    let (head, trail) = (answering.head(), Arc::clone(&answering.sending.trail));
+    let kept = || Kept::of(job, head.surface, &head.request_id, traceparent, trail);
     may.then(kept).flatten()
 }
 

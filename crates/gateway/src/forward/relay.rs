@@ -6,14 +6,15 @@
 
 mod seam;
 
+use super::answering::Answering;
 use super::attempt::Stream;
 use super::connection::Connection;
 use super::continued::{Joined, Kept};
-use super::record::Record;
 use super::worker::Worker;
 use crate::answer::{Dialect, Problem};
 use crate::finished::RequestOutcome;
 use crate::fleet::Flight;
+use crate::phase::Open;
 use crate::sse::{Usage, Watcher, finish_of, usage_of};
 use bytes::{Bytes, BytesMut};
 use http_body::{Body as _, SizeHint};
@@ -47,7 +48,7 @@ pub(crate) struct Relay {
     connection: Option<Connection>,
     /// Until it is over.
     flight: Option<Flight>,
-    record: Box<Record>,
+    answering: Open<Answering>,
     ready: VecDeque<Bytes>,
     ready_bytes: usize,
     /// The beginning of an event whose end has not come.
@@ -72,22 +73,18 @@ impl Relay {
         worker: Arc<Worker>,
         stream: Stream,
         flight: Flight,
-        record: Box<Record>,
+        answering: Open<Answering>,
         idle: Duration,
         kept: Option<Kept>,
     ) -> Self {
         let Stream { body, connection, first, between_events, watcher } = stream;
         let length = if watcher.is_some() { SizeHint::new() } else { body.size_hint() };
-        let mut record = record;
-        record.sent = Some(flight.began());
-        let now = Instant::now();
-        record.first = Some(record.age_at(now));
         let mut relay = Self {
             worker,
             body,
             connection: Some(connection),
             flight: Some(flight),
-            record,
+            answering,
             ready: VecDeque::new(),
             ready_bytes: 0,
             partial: BytesMut::new(),
@@ -98,7 +95,7 @@ impl Relay {
             failure: None,
             length,
             idle,
-            last_event: now,
+            last_event: Instant::now(),
             look: None,
             over: false,
         };
@@ -186,7 +183,7 @@ impl Relay {
         if let Some(flight) = &mut self.flight {
             flight.has_read();
         }
-        if let Some(turn) = &self.record.turn {
+        if let Some(turn) = &self.answering.sending.admitted.turn {
             turn.has_read();
         }
         let pieces = first.len();
@@ -211,10 +208,7 @@ impl Relay {
     }
 
     fn queue(&mut self, piece: Bytes) {
-        if let Some(keep) = &mut self.record.keep {
-            keep.add(&piece);
-        }
-        self.record.bytes_out += piece.len() as u64;
+        self.answering.add(&piece);
         self.ready_bytes += piece.len();
         self.ready.push_back(piece);
     }
@@ -269,25 +263,18 @@ impl Relay {
             self.worker.pool.put(connection, self.last_event);
         }
         let erred = self.watcher.as_ref().is_some_and(|watcher| watcher.seen().error);
-        if let Some(trail) = self.record.trail.as_ref().filter(|_| !erred) {
-            trail.answered(&self.worker);
+        if !erred {
+            self.answering.sending.trail.answered(&self.worker);
         }
         self.account();
-        self.keep(erred);
-        self.record.finish(RequestOutcome::Answered, None);
-    }
-
-    /// Keeps a whole answer, if it is one of those.
-    fn keep(&mut self, erred: bool) {
-        let Some(keep) = self.record.keep.take() else { return };
-        if !erred && self.record.continued == 0 {
-            keep.keep(self.worker.shared.now());
-        }
+        self.answering.keep(erred, self.worker.shared.now());
+        self.answering.finish(RequestOutcome::Answered, None);
     }
 
     /// The engine is gone in the middle of its answer.
     fn end_early(&mut self) -> io::Result<()> {
-        if let (Some(trail), Some(flight)) = (&self.record.trail, &self.flight) {
+        if let Some(flight) = &self.flight {
+            let trail = &self.answering.sending.trail;
             trail.died(&self.worker, flight.endpoint(), flight.began());
         }
         self.give_up(&Problem::BrokenStream)
@@ -306,8 +293,7 @@ impl Relay {
 
     /// The answer cannot be finished: an event says so in a stream, and a cut connection otherwise.
     fn fail(&mut self, problem: &Problem) -> io::Result<()> {
-        let trail = self.record.trail.as_ref();
-        let refusal = trail.and_then(|trail| trail.refusal(&self.worker));
+        let refusal = self.answering.sending.trail.refusal(&self.worker);
         if refusal.is_some() {
             // What the engine said would be tried again.
             self.failure = None;
@@ -315,12 +301,12 @@ impl Relay {
         let problem = refusal.as_ref().unwrap_or(problem);
         self.over = true;
         self.account();
-        self.record.finish(RequestOutcome::Broken, Some(problem.code()));
+        self.answering.finish(RequestOutcome::Broken, Some(problem.code()));
         if self.watcher.is_none() {
             return Err(io::Error::other(problem.code()));
         }
         self.partial.clear();
-        let ours = || problem.event(Dialect::of(self.record.surface.path()));
+        let ours = || problem.event(Dialect::of(self.answering.head().surface.path()));
         let event = self.failure.take().unwrap_or_else(ours);
         self.queue(event);
         Ok(())
@@ -351,22 +337,17 @@ impl Relay {
     }
 
     fn account(&mut self) {
-        let told = match &self.watcher {
-            Some(watcher) => watcher.seen().usage,
-            None => self.tail.as_deref().and_then(usage_of),
+        let (told, finish, events) = match &self.watcher {
+            Some(watcher) => (watcher.seen().usage, watcher.seen().finish, watcher.seen().events),
+            None => {
+                let (tail, surface) = (self.tail.as_deref(), self.answering.head().surface);
+                (tail.and_then(usage_of), tail.and_then(|tail| finish_of(surface, tail)), 0)
+            }
         };
-        self.record.finish = match &self.watcher {
-            Some(watcher) => watcher.seen().finish,
-            None => self.tail.as_deref().and_then(|tail| finish_of(self.record.surface, tail)),
-        };
-        self.record.estimated = told.is_none();
         // An engine sends one event per token, unless it is far behind.
-        let events = self.watcher.as_ref().map_or(0, |watcher| watcher.seen().events);
-        let usage = told.unwrap_or(Usage { output: events, ..self.record.usage });
-        self.record.usage = match &self.joined {
-            Some(joined) => joined.usage(usage),
-            None => usage,
-        };
+        let usage = told.unwrap_or(Usage { output: events, ..Usage::default() });
+        let usage = self.joined.as_ref().map_or(usage, |joined| joined.usage(usage));
+        self.answering.account(usage, told.is_none(), finish);
     }
 }
 

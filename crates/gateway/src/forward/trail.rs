@@ -5,11 +5,12 @@ use super::worker::Worker;
 use crate::answer::Problem;
 use crate::fleet::FleetEndpoint;
 use crate::invariants::GatewayInvariant;
+use crate::phase::{Admitted, Open};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Instant;
 
 /// What became of the engines that one request was sent to.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Trail {
     /// By what its prompt is remembered; `None` of copies, which nobody asked for.
     key: Option<Key>,
@@ -19,8 +20,14 @@ pub(crate) struct Trail {
 }
 
 impl Trail {
-    pub(crate) const fn new(key: Key, request: u64) -> Self {
-        Self { key: Some(key), request, deaths: AtomicU32::new(0) }
+    /// Of a request with this prompt.
+    pub(super) fn of(admitted: &Open<Admitted>, prompt: u64, worker: &Worker) -> Self {
+        let key = Key { caller: admitted.caller().number, prompt };
+        Self {
+            key: (!admitted.head().mirrored).then_some(key),
+            request: worker.next_number(),
+            deaths: AtomicU32::new(0),
+        }
     }
 
     /// An engine that got the request at this time died with it. One that was told to go dies of that.
@@ -65,8 +72,7 @@ impl Trail {
     }
 
     /// Why its prompt is not sent to any engine; `None` if it is.
-    pub(crate) fn refusal(&self, worker: &Worker) -> Option<Problem> {
-        let key = self.key?;
-        worker.tried.suspects.refuses(key, worker.shared.now()).then_some(Problem::KillsEngines)
+    pub(super) fn refusal(&self, worker: &Worker) -> Option<Problem> {
+        worker.refusal(self.key?)
     }
 }

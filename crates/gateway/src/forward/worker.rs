@@ -2,7 +2,9 @@
 
 use super::connection::Pool;
 use super::recovered::Recovered;
-use super::suspects::Suspects;
+use super::suspects::{Key, Suspects};
+use crate::answer::Problem;
+use crate::kept::Kept;
 use crate::settings::GatewaySettingsFile;
 use crate::shadow::Shadows;
 use crate::shared::Shared;
@@ -18,6 +20,8 @@ const FREE_RETRIES: usize = 20;
 pub(crate) struct Worker {
     pub(crate) shared: Arc<Shared>,
     pub(crate) tried: Arc<Tried>,
+    /// Answers that may be given again.
+    pub(crate) cache: Arc<Kept>,
     pub(crate) pool: Pool,
     numbers: AtomicU64,
 }
@@ -36,14 +40,19 @@ pub(crate) struct Tried {
 pub(super) struct Retry<'a>(&'a Tried);
 
 impl Worker {
-    pub(crate) fn new(shared: Arc<Shared>, tried: Arc<Tried>, seed: u64) -> Self {
-        Self { shared, tried, pool: Pool::default(), numbers: AtomicU64::new(seed) }
+    pub(crate) fn new(shared: Arc<Shared>, tried: Arc<Tried>, cache: Arc<Kept>, seed: u64) -> Self {
+        Self { shared, tried, cache, pool: Pool::default(), numbers: AtomicU64::new(seed) }
     }
 
     /// A number that no other request of this thread has, and hardly any other of all gateways.
     pub(crate) fn next_number(&self) -> u64 {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         xxhash_rust::xxh3::xxh3_64(&number.to_le_bytes())
+    }
+
+    /// Why this prompt is not sent to any engine; `None` if it is.
+    pub(crate) fn refusal(&self, key: Key) -> Option<Problem> {
+        self.tried.suspects.refuses(key, self.shared.now()).then_some(Problem::KillsEngines)
     }
 
     /// A failed try may be made again, unless too many are.

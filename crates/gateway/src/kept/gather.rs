@@ -11,7 +11,8 @@ use std::sync::atomic::Ordering::Relaxed;
 pub(crate) struct Gather {
     kept: Arc<Kept>,
     key: Key,
-    head: Option<(StatusCode, HeaderMap)>,
+    status: StatusCode,
+    headers: HeaderMap,
     /// Copied, because a piece keeps the whole buffer alive into which it was read.
     body: BytesMut,
     /// Too long, or too much is being gathered.
@@ -19,18 +20,23 @@ pub(crate) struct Gather {
 }
 
 impl Gather {
-    pub(crate) fn new(kept: Arc<Kept>, key: Key) -> Self {
-        Self { kept, key, head: None, body: BytesMut::new(), spilled: false }
-    }
-
-    /// The answer's head, without what belongs to one request only.
-    pub(crate) fn head(&mut self, status: StatusCode, headers: &HeaderMap) {
-        self.head = status.is_success().then(|| (status, headers.clone()));
+    /// Of an answer with this head, without what belongs to one request only; `None` of a failure.
+    pub(crate) fn new(
+        kept: &Arc<Kept>,
+        key: Key,
+        status: StatusCode,
+        headers: &HeaderMap,
+    ) -> Option<Self> {
+        let gather = || {
+            let (kept, headers) = (Arc::clone(kept), headers.clone());
+            Self { kept, key, status, headers, body: BytesMut::new(), spilled: false }
+        };
+        status.is_success().then(gather)
     }
 
     /// More of the answer.
     pub(crate) fn add(&mut self, piece: &[u8]) {
-        if self.spilled || self.head.is_none() {
+        if self.spilled {
             return;
         }
         let kept = &self.kept;
@@ -44,7 +50,10 @@ impl Gather {
 
     /// The answer has ended well at this time: it is kept.
     pub(crate) fn keep(mut self, now: Millis) {
-        let Some((status, headers)) = self.head.take().filter(|_| !self.spilled) else { return };
+        if self.spilled {
+            return;
+        }
+        let (status, headers) = (self.status, std::mem::take(&mut self.headers));
         // In a buffer of its own length, which is what is counted.
         let body = bytes::Bytes::copy_from_slice(&self.body);
         self.kept.put(self.key, Answer { status, headers, body }, now);

@@ -7,7 +7,8 @@ use super::wait::wait;
 use crate::admit::{Gate, InLine};
 use crate::aim::Job;
 use crate::answer::{Dialect, Problem};
-use crate::forward::{Record, Relay, Worker};
+use crate::forward::{Relay, Worker};
+use crate::phase::{Aimed, Open};
 use bytes::{Bytes, BytesMut};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Response};
@@ -23,7 +24,7 @@ use tokio::time::Sleep;
 const COMMENT: Duration = Duration::from_secs(5);
 
 /// What comes of the wait.
-type Answered = Result<Response<Box<Relay>>, (Problem, Box<Record>)>;
+type Answered = Result<Response<Box<Relay>>, Problem>;
 
 type Work = Pin<Box<dyn Future<Output = Answered> + Send>>;
 
@@ -55,11 +56,11 @@ impl Held {
         worker: &Arc<Worker>,
         line: InLine,
         job: Job,
-        record: Box<Record>,
+        aimed: Open<Aimed>,
     ) -> Response<Self> {
-        let (eta, dialect) = (line.eta, Dialect::of(record.surface.path()));
+        let (eta, dialect) = (line.eta, Dialect::of(aimed.head().surface.path()));
         let (worker, gate) = (Arc::clone(worker), line.gate());
-        let work: Work = Box::pin(async move { wait(&worker, line, job, record).await });
+        let work: Work = Box::pin(async move { wait(&worker, line, job, aimed).await });
         let held = Self {
             state: State::Waits(work),
             dialect,
@@ -135,8 +136,7 @@ impl Held {
                 };
                 None
             }
-            Err((problem, mut record)) => {
-                record.refuse(&problem);
+            Err(problem) => {
                 self.state = State::Over;
                 Some(problem.event(self.dialect))
             }

@@ -1,11 +1,10 @@
 //! What happens to one request, phase by phase: the one place that knows all phases.
 //!
-//! `read` reads its body, `turn` says whether it must wait for a turn, `wait` is the wait, `held` what a
-//! stream hears meanwhile, `payload` the body of its answer. `worker` is what one thread has for it.
+//! `turn` says whether it must wait for a turn, `wait` is the wait, `held` what a stream hears meanwhile,
+//! `payload` the body of its answer. `worker` is what one thread has for it.
 
 mod held;
 mod payload;
-mod read;
 mod turn;
 mod wait;
 mod worker;
@@ -14,17 +13,13 @@ pub(crate) use payload::Payload;
 pub(crate) use worker::Worker;
 
 use crate::accept::{Answers, Busy, Reader};
-use crate::aim::{Aim, Aimed};
 use crate::answer::{Dialect, Problem, json};
-use crate::finished::RequestOutcome;
-use crate::forward::{Key, Record, Trail};
+use crate::forward::Key;
 use crate::identify::Left;
-use crate::kept::{Answer, Gather};
 use crate::mirror;
 use crate::names::{REQUEST_ID, TRACEPARENT};
-use crate::room::Place;
+use crate::phase::{Arrived, Head, Identified, Open};
 use crate::surface::Surface;
-use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::{Bytes, Incoming};
 use std::convert::Infallible;
@@ -112,99 +107,50 @@ async fn ask(
     surface: Surface,
     request_id: HeaderValue,
 ) -> Response<Payload> {
-    let mut record = Record::new(Arc::clone(&worker.forward.shared), surface, request_id);
-    record.traceparent = request.headers().get(&TRACEPARENT).cloned();
-    let mut left = None;
-    let answered = match admitted(worker, request, &mut record, &mut left).await {
-        Ok(aimed) => answered(worker, aimed, record).await,
-        Err(problem) => Err((problem, record)),
+    let refused =
+        |problem: Problem| problem.answer(Dialect::of(surface.path())).map(Payload::whole);
+    let traceparent = request.headers().get(&TRACEPARENT).cloned();
+    let shared = Arc::clone(&worker.forward.shared);
+    let arrived = Open::new(Head::new(shared, request_id, surface, traceparent), Arrived);
+    let identified = match arrived.identify(request.headers()) {
+        Ok(identified) => identified,
+        Err(problem) => return refused(problem),
     };
-    let mut response = answered.unwrap_or_else(|(problem, mut record)| {
-        record.refuse(&problem);
-        problem.answer(Dialect::of(surface.path())).map(Payload::whole)
-    });
+    let left = identified.caller.rate.as_ref().map(|rate| rate.take(Instant::now()));
+    let answered = answered(worker, request, identified, left).await;
+    let mut response = answered.unwrap_or_else(refused);
     if let Some(left) = left {
         rate_headers(response.headers_mut(), left);
     }
     response
 }
 
-/// Answers a request that knows where it goes: with what is kept, or with what an engine says.
+/// Takes a request through its phases: it gets an answer of the cache, or what an engine says.
 async fn answered(
     worker: &Arc<Worker>,
-    aimed: Aimed,
-    mut record: Box<Record>,
-) -> Result<Response<Payload>, (Problem, Box<Record>)> {
-    let Aimed { job, copy, .. } = aimed;
-    if let Some(key) = job.kept {
-        let (kept, now) = (&worker.kept, worker.forward.shared.now());
-        if let Some(answer) = kept.find(&key, &job.headers, now) {
-            return Ok(again(&answer, &mut record).map(Payload::whole));
-        }
-        record.keep = Some(Gather::new(Arc::clone(kept), key));
+    request: Request<Incoming>,
+    identified: Open<Identified>,
+    left: Option<Left>,
+) -> Result<Response<Payload>, Problem> {
+    if let Some(wait) = left.and_then(|left| left.wait) {
+        return Err(identified.refuse(Problem::TooFast { retry_after_s: wait.as_secs() + 1 }));
+    }
+    let (head, body) = request.into_parts();
+    let (reading, read) = identified.read(body).await?;
+    let (aimed, job, copy) = reading.aim(head.headers, read)?;
+    let forward = &worker.forward;
+    let key = Key { caller: aimed.caller().number, prompt: job.scanned.whole };
+    if let Some(problem) = forward.refusal(key) {
+        return Err(aimed.refuse(problem));
+    }
+    let find = |key| forward.cache.find(&key, &job.headers, forward.shared.now());
+    if let Some(answer) = job.kept.and_then(find) {
+        return Ok(aimed.repeat(&answer).map(Payload::whole));
     }
     if let Some(copy) = copy {
-        mirror::send(&worker.forward, &worker.copies, copy, &record);
+        mirror::send(forward, &worker.copies, copy, &aimed);
     }
-    turn::turn(&worker.forward, job, record).await
-}
-
-/// Gives a kept answer again, which ends the request.
-fn again(answer: &Answer, record: &mut Record) -> Response<Bytes> {
-    let response = answer.response();
-    record.cached = true;
-    record.status = response.status().as_u16();
-    record.first = Some(record.age());
-    record.bytes_out = response.body().len() as u64;
-    // No engine used a token.
-    record.estimated = false;
-    record.finish(RequestOutcome::Answered, None);
-    response
-}
-
-/// Identifies, admits, reads and aims.
-async fn admitted(
-    worker: &Arc<Worker>,
-    request: Request<Incoming>,
-    record: &mut Record,
-    left: &mut Option<Left>,
-) -> Result<Aimed, Problem> {
-    let (limits, _) = worker.forward.shared.bounds();
-    let caller = {
-        let live = worker.forward.shared.live();
-        Arc::clone(live.keys.identify(request.headers()).ok_or(Problem::NoKey)?)
-    };
-    record.caller = Some(Arc::clone(&caller));
-    if request.headers().contains_key(CONTENT_ENCODING) {
-        return Err(Problem::Encoded);
-    }
-    if let Some(rate) = &caller.rate {
-        let taken = rate.take(Instant::now());
-        *left = Some(taken);
-        if let Some(wait) = taken.wait {
-            return Err(Problem::TooFast { retry_after_s: wait.as_secs() + 1 });
-        }
-    }
-    let room = Arc::clone(&worker.forward.shared.room);
-    let mut place = Place::take(room, caller.share.clone(), &limits).map_err(Problem::from)?;
-    let (head, body) = request.into_parts();
-    let read = read::read(&worker.forward.shared, body, record, &mut place).await?;
-    record.read = Some(record.age());
-    record.stream = read.scanned.stream;
-    let (live, served) = (worker.forward.shared.live(), worker.forward.shared.served());
-    let aim = Aim { live: &live, served: &served, caller: &caller, surface: record.surface };
-    let aimed = aim.at(head.headers, read)?;
-    record.split = aimed.split.clone();
-    record.model = Some(Arc::clone(aimed.job.model.name()));
-    record.place = Some(place);
-    let key = Key { caller: caller.number, prompt: aimed.job.scanned.whole };
-    let trail = Trail::new(key, worker.forward.next_number());
-    let refusal = trail.refusal(&worker.forward);
-    record.trail = Some(Arc::new(trail));
-    if let Some(refusal) = refusal {
-        return Err(refusal);
-    }
-    Ok(aimed)
+    turn::turn(forward, job, aimed).await
 }
 
 /// The caller's own id, if it is plain; one of ours otherwise.

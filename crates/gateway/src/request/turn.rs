@@ -6,8 +6,10 @@ use super::wait::wait;
 use crate::admit::{Ask, Entered};
 use crate::aim::Job;
 use crate::answer::Problem;
-use crate::forward::{Record, Worker, forward};
+use crate::forward::{Worker, forward};
+use crate::identify::Caller;
 use crate::live::Live;
+use crate::phase::{Aimed, Open};
 use crate::settings::{ModelSettings, Priority};
 use flyball_routing::fair::Class;
 use http::{HeaderMap, HeaderName, Response};
@@ -26,46 +28,38 @@ static PRIORITY: HeaderName = HeaderName::from_static("x-flyball-priority");
 pub(super) async fn turn(
     worker: &Arc<Worker>,
     job: Job,
-    mut record: Box<Record>,
-) -> Result<Response<Payload>, (Problem, Box<Record>)> {
-    let ask = ask(&worker.shared.live(), &job, &record);
-    let (entered, call) = match job.model.gate.enter(&ask) {
-        Ok(entered) => entered,
-        Err(problem) => return Err((problem, record)),
-    };
+    aimed: Open<Aimed>,
+) -> Result<Response<Payload>, Problem> {
+    let ask = ask(&worker.shared.live(), &job, aimed.caller());
+    let (aimed, (entered, call)) = aimed.or_refuse(job.model.gate.enter(&ask))?;
     if call {
         worker.shared.listener.wake(job.model.name());
     }
     match entered {
         Entered::Now(turn) => {
-            record.turn = Some(turn);
-            let answer = forward(worker, job, record).await?;
+            let answer = forward(worker, job, aimed.admit(turn)).await?;
             Ok(answer.map(Payload::relay))
         }
         Entered::Waits(line) if line.held && job.scanned.stream => {
-            Ok(Held::answer(worker, line, job, record).map(Payload::held))
+            Ok(Held::answer(worker, line, job, aimed).map(Payload::held))
         }
         Entered::Waits(line) => {
-            let answer = wait(worker, line, job, record).await?;
+            let answer = wait(worker, line, job, aimed).await?;
             Ok(answer.map(Payload::relay))
         }
     }
 }
 
-fn ask(live: &Live, job: &Job, record: &Record) -> Ask {
+fn ask(live: &Live, job: &Job, caller: &Caller) -> Ask {
     let of = live.models.get(&**job.model.name());
     let millis = |time: fn(&ModelSettings) -> u64| {
         Duration::from_millis(of.map_or_else(|| time(&ModelSettings::default()), time))
     };
     let (queue, hold) = (millis(|model| model.queue_ms), millis(|model| model.hold_ms));
-    let (number, weight, priority) = record
-        .caller
-        .as_ref()
-        .map_or((0, 1, Priority::Normal), |caller| (caller.number, caller.weight, caller.priority));
     Ask {
-        caller: number,
-        weight,
-        class: class(&job.headers, priority),
+        caller: caller.number,
+        weight: caller.weight,
+        class: class(&job.headers, caller.priority),
         prompt: job.model.prompt_of(&job.scanned, live.policy(job.model.name())),
         most_output: job.scanned.max_tokens,
         wait: wanted_wait(&job.headers).map_or(queue, |wanted| wanted.min(queue)),

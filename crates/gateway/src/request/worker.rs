@@ -1,7 +1,6 @@
 //! What one thread answers requests with.
 
 use crate::forward;
-use crate::kept::Kept;
 use crate::mirror;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -10,14 +9,12 @@ use tokio::sync::Semaphore;
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) forward: Arc<forward::Worker>,
-    pub(crate) kept: Arc<Kept>,
     /// Room for copies.
     pub(crate) copies: Arc<Semaphore>,
 }
 
 impl Worker {
-    pub(crate) fn new(forward: Arc<forward::Worker>, kept: Arc<Kept>) -> Self {
-        let copies = Arc::new(Semaphore::new(mirror::COPIES));
-        Self { forward, kept, copies }
+    pub(crate) fn new(forward: Arc<forward::Worker>) -> Self {
+        Self { forward, copies: Arc::new(Semaphore::new(mirror::COPIES)) }
     }
 }

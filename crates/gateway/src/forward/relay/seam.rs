@@ -53,13 +53,11 @@ impl Relay {
     /// The engine broke off. Whether another one is asked to go on.
     pub(super) fn ask_on(&mut self) -> bool {
         let tokens = self.tokens();
-        let endpoint = self.record.endpoint.as_ref();
-        let slot = endpoint.map(|endpoint| endpoint.slot);
         let Some(seam) = &mut self.seam else { return false };
-        let Some(text) = seam.so_far.text().filter(|_| self.record.continued < MOST) else {
+        let Some(text) = seam.so_far.text().filter(|_| self.answering.continued < MOST) else {
             return false;
         };
-        seam.tried.extend(slot);
+        seam.tried.push(self.answering.engine().endpoint.slot);
         seam.tokens = tokens;
         let flight = self.flight.as_ref().filter(|_| self.failure.is_some());
         let failing = flight.map(|flight| Failing {
@@ -99,9 +97,7 @@ impl Relay {
     /// Nobody could go on with what came: what was kept for that goes.
     pub(super) fn forget(&mut self) {
         self.seam = None;
-        if let Some(place) = &mut self.record.place {
-            place.let_go();
-        }
+        self.answering.sending.admitted.let_go();
     }
 
     fn go_on(&mut self, next: Next) {
@@ -110,8 +106,7 @@ impl Relay {
         self.queue(joined.seam());
         self.joined = Some(joined);
         self.failure = None;
-        self.record.continued += 1;
-        self.record.sent_to(&next.chosen);
+        self.answering.continue_with(next.chosen);
         self.worker.tried.recovered.continued.fetch_add(1, Relaxed);
         self.last_event = Instant::now();
         self.follow(next.stream, next.flight);

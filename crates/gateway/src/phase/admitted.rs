@@ -1,0 +1,92 @@
+//! A request that waits for its turn at the engines, and one whose turn it is.
+
+use super::Phase;
+use super::aimed::Aimed;
+use super::open::Open;
+use crate::admit::{InLine, Turn};
+use crate::answer::Problem;
+use crate::finished::{Finished, RequestOutcome};
+use crate::fleet::Time;
+use crate::identify::Caller;
+use crate::room::Place;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A request in line.
+struct Queued {
+    aimed: Aimed,
+    /// How long it waited, once that is over.
+    waited: Duration,
+    /// Whether there was no engine when it came.
+    held: bool,
+}
+
+/// A request that may go to an engine.
+pub(crate) struct Admitted {
+    queued: Queued,
+    /// `None` of copies, which wait for none, and when it is over.
+    pub(crate) turn: Option<Turn>,
+}
+
+impl Open<Aimed> {
+    /// It is its turn at once.
+    pub(crate) fn admit(self, turn: Turn) -> Open<Admitted> {
+        self.then(|aimed| Admitted::at_once(aimed, Some(turn)))
+    }
+
+    /// Stands in line until it is its turn.
+    pub(crate) async fn wait(self, line: InLine) -> Result<Open<Admitted>, Problem> {
+        let (since, held) = (Instant::now(), line.held);
+        let mut queued = self.then(|aimed| Queued { aimed, waited: Duration::ZERO, held });
+        let turn = line.turn().await;
+        queued.waited = since.elapsed();
+        let (queued, turn) = queued.or_refuse(turn)?;
+        Ok(queued.then(|queued| Admitted { queued, turn: Some(turn) }))
+    }
+
+    /// A copy of it for another model, at a place of its own.
+    pub(crate) fn copy(&self, model: Arc<str>, place: Place) -> Open<Admitted> {
+        let nobody = Arc::clone(self.head().shared.live().keys.anyone());
+        let aimed = Aimed::copy(self, model, place, nobody);
+        Open::new(self.head().copy(), Admitted::at_once(aimed, None))
+    }
+}
+
+impl Admitted {
+    const fn at_once(aimed: Aimed, turn: Option<Turn>) -> Self {
+        Self { queued: Queued { aimed, waited: Duration::ZERO, held: false }, turn }
+    }
+
+    /// Who asks.
+    pub(crate) const fn caller(&self) -> &Arc<Caller> {
+        self.queued.aimed.caller()
+    }
+
+    /// Whether its answer comes as a stream.
+    pub(crate) const fn is_stream(&self) -> bool {
+        self.queued.aimed.reading.stream
+    }
+
+    /// Its body is not held any more.
+    pub(crate) fn let_go(&mut self) {
+        self.queued.aimed.reading.place.let_go();
+    }
+}
+
+impl Phase for Queued {
+    fn describe<'a>(&'a self, finished: &mut Finished<'a>) {
+        self.aimed.describe(finished);
+        finished.queued = self.waited;
+        finished.held = self.held;
+    }
+}
+
+impl Phase for Admitted {
+    fn describe<'a>(&'a self, finished: &mut Finished<'a>) {
+        self.queued.describe(finished);
+    }
+
+    fn settle(&mut self, _: RequestOutcome, _: Time) {
+        self.turn = None;
+    }
+}
