@@ -7,7 +7,7 @@
 use crate::closed::closed_enum;
 
 closed_enum! {
-    /// Why a model has the replicas it has, or has not the ones it wants.
+    /// Why a model has the replicas it has, or has not the ones it wants; and whether a tenant is let in.
     pub enum Reason {
         Steady => "The replicas match the demand and nothing needs to change.",
         ScaledUp => "Demand now needs more replicas, so more were asked for.",
@@ -41,7 +41,14 @@ closed_enum! {
         NodeLost => "A node does not answer or will be taken away, so that its replicas are made up for.",
         DecisionHeld => "The decision would break a rule, so that it is not carried out and the last one stands.",
         NameConflict => "Another model has the same public name, so it is not clear whose requests are counted.",
-        SpecRefused => "A field of the model's specification cannot be understood.",
+        SpecRefused => "A field of the specification cannot be understood.",
+        TenantAccepted => "The tenant's specification holds, so its keys and members are let in.",
+        TenantParentMissing => "The tenant names a parent that its namespace does not have, so nobody is let in by it.",
+        TenantParentCycle => "The tenant stands above itself by way of its parents, so nobody is let in by it.",
+        TenantParentRefused => "A tenant above this one is refused, so nobody is let in by this one either.",
+        TenantTooDeep => "The tenant has more tenants above it than there may be, so nobody is let in by it.",
+        TenantKeyDuplicate => "Two keys have the same id or the same hash, so neither is let in.",
+        TenantModelDenied => "A model that the tenant lists is not allowed by a tenant above it, so it is not served to it.",
     }
 }
 

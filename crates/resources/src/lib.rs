@@ -1,15 +1,15 @@
 //! Every form that Flyball stores in the API server or sends between its parts, and nothing else.
 //!
-//! [`ModelService`] is a model that is served; [`Pool`] is a pool of accelerators that it runs on.
-//! Both follow Karpenter's NodePool: small, every field described, rules in CEL beside the fields
+//! [`ModelService`] is a model that is served; [`Pool`] is a pool of accelerators that it runs on; [`Tenant`] is who may
+//! ask, and how much (not yet: nobody reads it). All follow Karpenter's NodePool: small, every field described, rules in CEL beside the fields
 //! they judge, no webhook, no embedded PodSpec, no `phase`, no floating point numbers. The schemas in
 //! `charts/flyball-crds` and the page in `docs/reference/resources.md` are generated from these types.
 //!
 //! [`stream`] is what gateways and the operator say to each other; `docs/reference/stream.proto` is
 //! written from it.
 //!
-//! `convert` turns the kinds into `core`'s values and back. Nothing here decides, talks or waits.
-//! Start at [`model_service`].
+//! `convert` turns the kinds into `core`'s values and back, and [`resolve`] all Tenants together into what each may do.
+//! Nothing here decides, talks or waits. Start at [`model_service`].
 
 #![deny(missing_docs)]
 #![expect(
@@ -28,13 +28,16 @@ pub mod decimal;
 pub mod labels;
 pub mod model_service;
 pub mod pool;
+pub mod resolve;
 pub mod stream;
+pub mod tenant;
 #[cfg(test)]
 mod tests;
 
 pub use convert::{ConversionProblem, rfc3339};
 pub use model_service::{ModelService, ModelServiceSpec, ModelServiceStatus};
 pub use pool::{Pool, PoolSpec, PoolStatus};
+pub use tenant::{Tenant, TenantSpec, TenantStatus};
 
 /// The group of all our kinds.
 pub const GROUP: &str = "flyball.dev";

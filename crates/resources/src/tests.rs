@@ -1,7 +1,7 @@
 //! The schemas as they are installed, and their reference page.
 
 use crate::conditions::ConditionKind;
-use crate::{ModelService, Pool};
+use crate::{ModelService, Pool, Tenant};
 use flyball_core::ids::Namespace;
 use flyball_core::reason::Reason;
 use flyball_core::snapshot::Share;
@@ -16,8 +16,8 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// The largest CRD that is pleasant to read; Karpenter's NodePool has 20 KiB.
 const LARGEST: usize = 40 << 10;
 
-fn crds() -> [CustomResourceDefinition; 2] {
-    [ModelService::crd(), Pool::crd()].map(|mut crd| {
+fn crds() -> [CustomResourceDefinition; 3] {
+    [ModelService::crd(), Pool::crd(), Tenant::crd()].map(|mut crd| {
         // Uninstalling the chart must not delete what people wrote.
         let keep = ("helm.sh/resource-policy".to_owned(), "keep".to_owned());
         crd.metadata.annotations.get_or_insert_default().extend([keep]);
@@ -125,8 +125,8 @@ fn the_reference_is_current() {
         }
         text += &rules(&schema);
     }
-    text += "\n## Conditions\n\nOf a ModelService all of these, of a Pool `Ready`. Reasons are those of \
-             `flyball explain`.\n\n| Type | What is so |\n|---|---|\n";
+    text += "\n## Conditions\n\nOf a ModelService all of these, of a Pool and of a Tenant `Ready`. \
+             Reasons are those of `flyball explain`.\n\n| Type | What is so |\n|---|---|\n";
     for kind in ConditionKind::ALL {
         let _ = writeln!(text, "| `{}` | {} |", kind.name(), kind.about());
     }
@@ -223,9 +223,44 @@ fn shares_of_a_pool_are_taken_by_its_schema_and_read() {
     }
 }
 
-/// Who may write Pools gives accelerators to namespaces; a tenant with `edit` must not.
+/// The example stands in the documentation of the module, so that it is this text which is read.
 #[test]
-fn nobody_can_write_pools_because_of_the_role_edit() {
+fn the_tenant_in_the_documentation_is_short_and_lets_its_key_in() {
+    let page = include_str!("tenant/mod.rs");
+    let (_, rest) = page.split_once("//! ```yaml\n").unwrap();
+    let (example, _) = rest.split_once("//! ```\n").unwrap();
+    let text: Vec<&str> = example.lines().map(|line| line.strip_prefix("//! ").unwrap()).collect();
+    assert!(text.len() <= 8, "{} lines", text.len());
+    let tenant: Tenant = serde_saphyr::from_str(&text.join("\n")).unwrap();
+    let all = crate::resolve::resolve([&tenant]);
+    let (_, one) = all.first_key_value().unwrap();
+    assert_eq!(one.problems.kept(), []);
+    let access = one.access.as_ref().unwrap();
+    assert_eq!((access.path.as_str(), access.keys.len()), ("ml/search", 1));
+    assert!(access.allows("llama-3") && !access.allows("qwen"));
+}
+
+#[test]
+fn claims_of_a_member_are_bounded_at_every_depth() {
+    let schema = schema(&Tenant::crd());
+    let spec = &schema["properties"]["spec"]["properties"];
+    let claims = &spec["members"]["items"]["properties"]["claims"];
+    assert!(claims["maxProperties"].is_u64(), "{claims}");
+    let values = &claims["additionalProperties"];
+    assert!(values["maxItems"].is_u64() && values["items"]["maxLength"].is_u64(), "{claims}");
+    let columns = Tenant::crd().spec.versions[0].additional_printer_columns.clone().unwrap();
+    let shown: Vec<&str> = columns
+        .iter()
+        .filter(|column| column.priority.unwrap_or(0) == 0)
+        .map(|column| column.name.as_str())
+        .collect();
+    assert_eq!(shown, ["Ready", "Keys", "Spent", "Left", "Age"]);
+}
+
+/// Who may write Pools gives accelerators to namespaces, and who may write Tenants gives money and lets people in;
+/// whoever has `edit` must not.
+#[test]
+fn nobody_can_write_pools_or_tenants_because_of_the_role_edit() {
     let path = Path::new(ROOT).join("charts/tests/rendered/defaults.yaml");
     let text = std::fs::read_to_string(path).unwrap();
     let documents = text.split("\n---").filter_map(|one| serde_saphyr::from_str::<Value>(one).ok());
@@ -237,12 +272,14 @@ fn nobody_can_write_pools_because_of_the_role_edit() {
         roles += 1;
         for rule in role["rules"].as_array().unwrap() {
             let names = |what: &str| rule[what].as_array().cloned().unwrap_or_default();
-            let of_pools = names("resources")
-                .iter()
-                .any(|one| one.as_str().is_some_and(|one| one.starts_with("pools") || one == "*"));
+            let kept = ["pools", "tenants", "*"];
+            let is_kept = |one: &Value| {
+                one.as_str().is_some_and(|one| kept.iter().any(|kept| one.starts_with(kept)))
+            };
+            let of_them = names("resources").iter().any(is_kept);
             let reads = ["get", "list", "watch"];
             let writes = names("verbs").iter().any(|one| !reads.contains(&one.as_str().unwrap()));
-            assert!(!(of_pools && writes), "{rule}");
+            assert!(!(of_them && writes), "{rule}");
         }
     }
     assert!(roles > 0, "the role of the chart is read");

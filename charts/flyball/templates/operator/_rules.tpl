@@ -11,6 +11,7 @@ charts` holds that it has one.
 - apiGroups: [flyball.dev]
   resources: [modelservices/status]
   verbs: [patch]
+{{- include "flyball.tenantRules" . | nindent 0 }}
 # get: asked for by `flyball check`, and no more than a list; list: all at the start; watch: replicas that
 # come, get ready and go.
 - apiGroups: [""]
@@ -85,6 +86,14 @@ charts` holds that it has one.
   resources: [nodes]
   verbs: [get, list, watch]
 {{- include "flyball.reviewRules" . | nindent 0 }}
+{{- end -}}
+
+{{- /* What it takes to know who may ask. Not yet: nobody reads it. */ -}}
+{{- define "flyball.tenantRules" -}}
+# list: all at the start; watch: keys that are new, and at once those that are revoked.
+- apiGroups: [flyball.dev]
+  resources: [tenants]
+  verbs: [list, watch]
 {{- end -}}
 
 {{- /* What it takes to have the API server judge tokens. */ -}}

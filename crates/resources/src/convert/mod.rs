@@ -1,8 +1,9 @@
 //! From what is stored to `core`'s values, and from decisions to what is stored.
 //!
 //! The API server holds what comes to the schema, so that little can be wrong here; what still can is
-//! a [`Problem`] that names the field. `wanted` reads specs, `receipt` writes statuses.
+//! a [`ConversionProblem`] that names the field. `wanted` reads specs, `prices` what tokens cost, `receipt` writes statuses.
 
+mod prices;
 mod receipt;
 mod wanted;
 

@@ -1,12 +1,14 @@
 //! ModelService: a model that is served, how fast it should answer, and the ways to run it.
 //!
 //! Six lines adopt a Deployment that already runs; see `docs/guides/operator.md`. `variant` has the
-//! ways to run it, `scaling` what its owner allows, `status` what Flyball says about it.
+//! ways to run it, `scaling` what its owner allows, `prices` what its tokens cost, `status` what Flyball says about it.
 
+mod prices;
 mod scaling;
 mod status;
 mod variant;
 
+pub use prices::TokenPricesSpec;
 pub use scaling::{CalendarEntry, MoneySpec, Once, Scaling, ScalingMode, Sleep, Weekday, Weekly};
 pub use status::{
     Band, CandidateStatus, CapacityStatus, ChosenLawStatus, ModelServiceStatus, ReceiptStatus,
@@ -97,6 +99,10 @@ pub struct ModelServiceSpec {
     /// What Flyball may do.
     #[serde(default)]
     pub scaling: Scaling,
+    /// What a million of its tokens costs whoever asks, in dollars; decimals in quotes, example: `"0.05"`. Without, that
+    /// is unknown, not zero. Not yet: nobody charges it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prices: Option<TokenPricesSpec>,
     /// The ways to run it. One is enough; Flyball mixes several by price and by what can be had.
     #[schemars(length(min = 1, max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub variants: Vec<VariantSpec>,

@@ -18,7 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("quota", &["core"]),
     ("simulator", &["core", "perf", "estimator", "governor", "routing"]),
     ("tuner", &["core", "estimator", "governor", "simulator"]),
-    ("resources", &["core", "engines"]),
+    ("resources", &["core", "engines", "quota"]),
     ("telemetry", &["core"]),
     ("admin", &[]),
     ("emulator", &["core", "engines", "perf", "simulator", "telemetry"]),
