@@ -110,11 +110,12 @@ impl Looks {
     }
 }
 
-/// The time of all cores, and that in which they did nothing.
+/// The time of all cores, that in which they did nothing, and that in which another machine on the same host had them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cores {
     all: f64,
     idle: f64,
+    stolen: f64,
 }
 
 impl Cores {
@@ -124,9 +125,15 @@ impl Cores {
         let first = text.lines().next()?;
         let parts: Vec<f64> =
             first.split_whitespace().skip(1).filter_map(|part| part.parse().ok()).collect();
-        // User, nice, system, idle, waiting for disks, and interrupts; what follows is in the first two.
-        let idle = parts.get(3)? + parts.get(4)?;
-        Some(Self { all: parts.iter().take(8).sum(), idle })
+        // User, nice, system, idle, waiting for disks, two kinds of interrupts, and stolen; what follows is in the first
+        // two.
+        let (idle, stolen) = (parts.get(3)? + parts.get(4)?, *parts.get(7)?);
+        Some(Self { all: parts.iter().take(8).sum(), idle, stolen })
+    }
+
+    /// The part that other machines had since an earlier moment, in percent.
+    pub(super) fn stolen_since(self, before: Self) -> f64 {
+        100.0 * (self.stolen - before.stolen) / (self.all - before.all).max(1.0)
     }
 
     /// The part in which they did nothing since an earlier moment, in percent.
@@ -161,8 +168,9 @@ mod tests {
 
     #[test]
     fn idle_time_is_a_part_of_all() {
-        let before = Cores { all: 100.0, idle: 50.0 };
-        let after = Cores { all: 200.0, idle: 75.0 };
+        let before = Cores { all: 100.0, idle: 50.0, stolen: 1.0 };
+        let after = Cores { all: 200.0, idle: 75.0, stolen: 11.0 };
         assert!((after.idle_since(before) - 25.0).abs() < 1e-9);
+        assert!((after.stolen_since(before) - 10.0).abs() < 1e-9);
     }
 }
