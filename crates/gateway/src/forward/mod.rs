@@ -30,7 +30,7 @@ pub(crate) use worker::{Tried, Worker};
 use crate::aim::Job;
 use crate::answer::Problem;
 use crate::choose::{Chosen, RoutingQuery};
-use crate::fleet::{FleetEndpoint, Flight};
+use crate::fleet::{FleetEndpoint, Flight, Time};
 use crate::names::REQUEST_ID;
 use crate::phase::{Admitted, Open};
 use crate::settings::Recovery;
@@ -63,15 +63,7 @@ pub(crate) async fn forward(
     worker.tried.recovered.budget.earn(query.prompt(), recovery.hedge_per_thousand);
     let traceparent = admitted.head().traceparent_onward();
     let mut now = worker.shared.time();
-    let Some(chosen) = query.choose(&[], now, admitted.turn.as_ref()) else {
-        return Err(admitted.refuse(Problem::NoEndpoint));
-    };
-    let (name, engine) = (job.model.name(), chosen.endpoint.key);
-    let followed = worker.tried.shadows.arrived(name, &query.arrival(), engine);
-    let trail = Trail::of(&admitted, job.scanned.whole, worker);
-    let after = admitted.head().age_at(now.at);
-    let mut sending =
-        admitted.then(|admitted| Sending::new(admitted, chosen, after, followed, trail));
+    let mut sending = choose(worker, &job, &query, admitted, now)?;
     let may_hedge = may_hedge(worker, &sending, recovery);
     let (mut tried, mut retry) = (Vec::new(), None);
     loop {
@@ -132,6 +124,24 @@ pub(crate) async fn forward(
             None => return Err(sending.refuse(problem)),
         }
     }
+}
+
+/// Chooses the engine that is tried first.
+fn choose(
+    worker: &Arc<Worker>,
+    job: &Job,
+    query: &RoutingQuery<'_>,
+    admitted: Open<Admitted>,
+    now: Time,
+) -> Result<Open<Sending>, Problem> {
+    let Some(chosen) = query.choose(&[], now, admitted.turn.as_ref()) else {
+        return Err(admitted.refuse(Problem::NoEndpoint));
+    };
+    let (name, engine) = (job.model.name(), chosen.endpoint.key);
+    let followed = worker.tried.shadows.arrived(name, &query.arrival(), engine);
+    let trail = Trail::of(&admitted, job.scanned.whole, worker);
+    let after = admitted.head().age_at(now.at);
+    Ok(admitted.then(|admitted| Sending::new(admitted, chosen, after, followed, trail)))
 }
 
 /// Whether a second engine may be asked: not for what is not a client's, and not with a prompt that an
