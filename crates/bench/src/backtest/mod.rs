@@ -29,9 +29,12 @@ pub(crate) struct Args {
     #[arg(long)]
     cell: Option<String>,
     /// Seeds of the test week
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, default_value_t = SEEDS)]
     seeds: u64,
 }
+
+/// Seeds of the test week, unless it is said.
+const SEEDS: u64 = 10;
 
 /// The sections, in the order of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -58,8 +61,8 @@ impl Name {
 }
 
 pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
-    let command = "cargo xtask bench backtest --figure";
-    let mut page = MeasuredPage::new(documents::BACKTEST, command, args.figure);
+    let command = command_of(args);
+    let mut page = MeasuredPage::new(documents::BACKTEST, &command, args.figure);
     for name in Name::value_variants().iter().copied() {
         if !args.only.is_empty() && !args.only.contains(&name) {
             continue;
@@ -68,6 +71,20 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
         page.add(root, name as u8, name.title(), measured)?;
     }
     page.finish(root, args.quick)
+}
+
+/// What measures the same again.
+fn command_of(args: &Args) -> String {
+    let mut words = vec!["cargo xtask bench backtest".to_owned()];
+    if !args.only.is_empty() {
+        let names = args.only.iter().map(|name| format!("{name:?}").to_lowercase());
+        words.push(format!("--only {}", names.collect::<Vec<_>>().join(",")));
+    }
+    if args.seeds != SEEDS {
+        words.push(format!("--seeds {}", args.seeds));
+    }
+    words.push("--figure".to_owned());
+    words.join(" ")
 }
 
 /// Measures one section; nothing where the short form leaves it out, or where there are no traces.

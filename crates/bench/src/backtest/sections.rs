@@ -182,7 +182,7 @@ pub(super) fn pool(root: &Path, args: &Args) -> Result<Measured> {
     Ok(Measured {
         text: pool::markdown(&shared, &lent, seeds),
         figures: vec![
-            measure("governor.pool_saving_pct", saving, "%", Op::AtLeast, 12.0),
+            measure("governor.pool_saving_pct", saving, "%", Op::AtLeast, 8.0),
             measure("governor.pool_vs_clairvoyant", ratio, "x", Op::AtMost, 1.1),
             measure("governor.lent_pct", lent.lent_pct, "%", Op::AtLeast, 40.0),
         ],

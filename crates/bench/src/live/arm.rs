@@ -75,7 +75,6 @@ pub(super) struct Arm {
     pub(super) starts: BTreeMap<String, f64>,
     /// Pods that were told to slow down.
     slowed: BTreeSet<String>,
-    is_kept: bool,
 }
 
 /// How far an arm is.
@@ -118,7 +117,6 @@ impl Arm {
             looks: Vec::new(),
             starts: BTreeMap::new(),
             slowed: BTreeSet::new(),
-            is_kept: false,
         })
     }
 
@@ -133,10 +131,6 @@ impl Arm {
 
     pub(super) const fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Over(_))
-    }
-
-    pub(super) const fn is_sent(&self) -> bool {
-        self.date().is_some()
     }
 
     /// Whether Kubernetes' autoscaler has engines to decide about.
@@ -184,8 +178,9 @@ impl Arm {
                 operator.map_or(Ok(()), |operator| operator.act(stage, now.as_secs_f64()))?;
                 let last = Duration::from_secs_f64(self.world.last_request());
                 if self.look(stage, begun)? || now > last + AFTERWARDS {
-                    self.keep(stage, folder)?;
+                    // Over even if nothing can be written: the others go on.
                     self.phase = Phase::Over(date);
+                    self.keep(stage, folder)?;
                 }
             }
         }
@@ -295,11 +290,8 @@ impl Arm {
         Ok(sent && (self.ruler == Ruler::Static || look.replicas <= self.world.min))
     }
 
-    /// Keeps everything that was seen, once: an arm that is over does not wait for the others.
-    pub(super) fn keep(&mut self, stage: &Stage, folder: &Path) -> Result<()> {
-        if std::mem::replace(&mut self.is_kept, true) {
-            return Ok(());
-        }
+    /// Writes down everything that was seen: an arm that is over does not wait for the others.
+    fn keep(&self, stage: &Stage, folder: &Path) -> Result<()> {
         let series = self.series(stage)?;
         eprintln!("live: {}: {:?}", self.name, series.score(&self.world, None));
         series.keep(folder, &self.name)

@@ -31,18 +31,27 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    pub(super) fn keep(&self, folder: &Path) -> Result<()> {
-        let text = serde_json::to_string_pretty(self)?;
-        std::fs::write(folder.join(FILE), text + "\n")?;
+    /// Written for each of these arms: what the simulator is told of the cluster must be of the run that the arm was in.
+    pub(super) fn keep(&self, folder: &Path, arms: &[&str]) -> Result<()> {
+        let path = folder.join(FILE);
+        let mut by_arm = if path.exists() { read(&path)? } else { BTreeMap::new() };
+        by_arm.extend(arms.iter().map(|arm| ((*arm).to_owned(), self.clone())));
+        std::fs::write(path, serde_json::to_string_pretty(&by_arm)? + "\n")?;
         Ok(())
     }
 
-    pub(super) fn kept(folder: &Path) -> Result<Self> {
+    /// As it was when this arm ran.
+    pub(super) fn kept(folder: &Path, arm: &str) -> Result<Self> {
         let path = folder.join(FILE);
-        let text = std::fs::read_to_string(&path)
-            .with_context(|| format!("reading {}", path.display()))?;
-        serde_json::from_str(&text).with_context(|| format!("reading {}", path.display()))
+        let mut by_arm = read(&path)?;
+        by_arm.remove(arm).with_context(|| format!("{} has nothing of {arm}", path.display()))
     }
+}
+
+fn read(path: &Path) -> Result<BTreeMap<String, Measured>> {
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("reading {}", path.display()))
 }
 
 /// Looks of an operator, from the file of readings that it wrote.
@@ -164,6 +173,16 @@ mod tests {
         assert_eq!(looks.first_after(101.0, "b"), None);
         let (report, scrape) = looks.ages();
         assert!((report - 0.5).abs() < 1e-9 && (scrape - 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn each_arm_has_what_was_measured_when_it_ran_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |starts| Measured { starts, ..Measured::default() };
+        of(1).keep(folder.path(), &["a", "b"]).unwrap();
+        of(2).keep(folder.path(), &["b", "c"]).unwrap();
+        let starts = |arm| Measured::kept(folder.path(), arm).map(|one| one.starts).ok();
+        assert_eq!(["a", "b", "c", "d"].map(starts), [Some(1), Some(2), Some(2), None]);
     }
 
     #[test]

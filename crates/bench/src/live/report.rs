@@ -65,7 +65,7 @@ pub(super) fn ramp(root: &Path) -> Result<Measured> {
 
 /// Each scenario under the governor and under Kubernetes' autoscaler, in the simulator and on the cluster.
 pub(super) fn truth(root: &Path) -> Result<Measured> {
-    let cluster = Cluster::kept(&root.join(KEPT))?;
+    let mut runs: Vec<(Vec<String>, Cluster)> = Vec::new();
     let mut text = "The same scenario file, the same requests at the same moments, the same law: \
         once in the simulator, once on the cluster. GPU-hours are those held by pods over the same \
         time.\n\n\
@@ -81,6 +81,7 @@ pub(super) fn truth(root: &Path) -> Result<Measured> {
         }
         let world = World::read(root, name)?;
         let live = Series::kept(&root.join(KEPT), &arm)?;
+        let cluster = Cluster::kept(&root.join(KEPT), &arm)?;
         let there = live.score(&world, None);
         let simulated = simulated::play(&world, ruler, &cluster, Likeness::ALL)?;
         simulated.keep(&root.join(KEPT), &format!("{arm}-simulated"))?;
@@ -105,12 +106,19 @@ pub(super) fn truth(root: &Path) -> Result<Measured> {
             Line { name: "live".into(), points: held(&live) },
             Line { name: "simulated".into(), points: held(&simulated) },
         ];
+        match runs.iter_mut().find(|(_, run)| *run == cluster) {
+            Some((arms, _)) => arms.push(arm),
+            None => runs.push((vec![arm], cluster)),
+        }
         let title = format!("{name}, {}", ruler.name());
         panels.push(panel(&title, "pods", (0.0, f64::from(world.max)), lines));
     }
-    text += &seen(&cluster);
+    text += SEEN;
+    for (arms, cluster) in &runs {
+        text += &seen(arms, cluster);
+    }
     for name in [STEP, RAMP] {
-        text += &causes(root, name, &cluster)?;
+        text += &causes(root, name)?;
     }
     text += TRUTH;
     std::fs::write(root.join(KEPT).join("truth.svg"), picture::draw(&panels, longest))?;
@@ -123,21 +131,26 @@ pub(super) fn truth(root: &Path) -> Result<Measured> {
     })
 }
 
-/// What was measured of the cluster.
-fn seen(cluster: &Cluster) -> String {
+const SEEN: &str = "
+What the simulator is given of the cluster is read from time stamps and counters of the same run, and from nothing that is
+judged; what the manifests say, it is given too: 2 s before a pod ends under the operator, which has drained it, and 60 s
+under Kubernetes' autoscaler. The operator decides at the moments at which it did.
+
+";
+
+/// What was measured of the cluster while these arms ran.
+fn seen(arms: &[String], cluster: &Cluster) -> String {
     let uncached = cluster.uncached_share.map_or_else(String::new, |share| {
         format!(
-            " Gateways told {:.0} % of prompt tokens as in no cache; these prompts share nothing.",
+            " Gateways reported {:.0} % of prompt tokens as in no cache; these prompts share nothing.",
             100.0 * share
         )
     });
     format!(
-        "\nWhat the simulator is told of the cluster is read from time stamps and counters of the same run, and from \
-         nothing that is judged: from a pod being made to its readiness {:.1} s beyond its warm-up (the middle of {} \
-         starts of all arms), the operator's looks at the moments at which it looked, gateways' reports {:.2} s old at a \
-         look and scrapes of engines {:.2} s.{uncached} What its manifests say it is told too: 2 s before a pod ends \
-         under the operator, which has drained it, and 60 s under Kubernetes' autoscaler. {:.0} % of the machine's time \
-         nothing ran, in the busiest minute {:.0} %.\n",
+        "- {}: pods were ready {:.1} s after their warm-up (median of {} starts). Gateways' reports were {:.2} s old when the \
+         operator decided, and scrapes of engines {:.2} s.{uncached} {:.0} % of the machine's time nothing ran, in the \
+         busiest minute {:.0} %.\n",
+        arms.join(", "),
         cluster.start_seconds,
         cluster.starts,
         cluster.report_age_seconds,
@@ -148,13 +161,14 @@ fn seen(cluster: &Cluster) -> String {
 }
 
 /// What each likeness of the cluster is worth, if the scenario was played.
-fn causes(root: &Path, name: &str, cluster: &Cluster) -> Result<String> {
+fn causes(root: &Path, name: &str) -> Result<String> {
     let world = World::read(root, name)?;
     let arm = format!("{name}-{}", Ruler::Governor.name());
     if !Series::is_kept(&root.join(KEPT), &arm) {
         return Ok(String::new());
     }
     let live = Series::kept(&root.join(KEPT), &arm)?;
+    let cluster = Cluster::kept(&root.join(KEPT), &arm)?;
     let there = live.score(&world, None);
     let all = Likeness::ALL;
     let cases = [
@@ -175,7 +189,7 @@ fn causes(root: &Path, name: &str, cluster: &Cluster) -> Result<String> {
         there.gpu_hours, there.attained_percent
     );
     for (case, likeness) in cases {
-        let here = simulated::play(&world, Ruler::Governor, cluster, likeness)?;
+        let here = simulated::play(&world, Ruler::Governor, &cluster, likeness)?;
         let here = here.score(&world, Some(there.seconds));
         let _ = writeln!(
             text,
@@ -191,7 +205,6 @@ fn causes(root: &Path, name: &str, cluster: &Cluster) -> Result<String> {
 
 /// A capacity that its owner states wrong, beside one that is predicted.
 pub(super) fn told(root: &Path) -> Result<Measured> {
-    let cluster = Cluster::kept(&root.join(KEPT))?;
     let world = World::read(root, TOLD)?;
     let mut text = format!(
         "`scenarios/{TOLD}.toml` under the governor: once a replica is stated to carry three times what it does, once \
@@ -201,7 +214,9 @@ pub(super) fn told(root: &Path) -> Result<Measured> {
          |---|---|---|---|---|\n"
     );
     for (words, ruler) in [("three times too much", Ruler::Governor), ("nothing", Ruler::Knew)] {
-        let live = Series::kept(&root.join(KEPT), &format!("{TOLD}-{}", ruler.name()))?;
+        let arm = format!("{TOLD}-{}", ruler.name());
+        let live = Series::kept(&root.join(KEPT), &arm)?;
+        let cluster = Cluster::kept(&root.join(KEPT), &arm)?;
         let there = live.score(&world, None);
         let here = simulated::play(&world, ruler, &cluster, Likeness::ALL)?;
         let here = here.score(&world, Some(there.seconds));
