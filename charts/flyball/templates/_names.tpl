@@ -53,3 +53,13 @@ helm.sh/chart: {{ (index . 0).Chart.Name }}-{{ (index . 0).Chart.Version }}
 {{- define "flyball.gatewayHasOperator" -}}
 {{- if and .Values.operator.enabled (not .Values.gateway.config.operator) -}}yes{{- end -}}
 {{- end -}}
+
+{{- /* "yes" if the gateway serves what ModelServices offer. */ -}}
+{{- define "flyball.gatewayWatches" -}}
+{{- if eq (dig "watch" "nothing" (.Values.gateway.config.kubernetes | default dict)) "model-services" -}}yes{{- end -}}
+{{- end -}}
+
+{{- /* The namespaces whose ModelServices the gateway serves, as JSON: its own, else those of the operator. None is all. */ -}}
+{{- define "flyball.gatewayNamespaces" -}}
+{{- dig "namespaces" (list) (.Values.gateway.config.kubernetes | default dict) | default .Values.rbac.namespaces | toJson -}}
+{{- end -}}

@@ -11,6 +11,8 @@ pub struct EngineFacts {
     pub title: &'static str,
     /// Words in an image or in arguments that give it away.
     pub words: &'static [&'static str],
+    /// The port that it answers on where `--port` does not say another.
+    pub port: u16,
     /// Path that says whether it serves.
     pub health: &'static str,
     /// Path of its Prometheus metrics.
@@ -72,6 +74,9 @@ pub enum Series {
 pub struct LaunchFlags {
     /// Flags or words behind which the model stands.
     pub model: &'static [&'static str],
+    /// Flags behind which the names stand by which clients may ask for it; without one, that is the model itself. None
+    /// where any name will do.
+    pub served: &'static [&'static str],
     /// Flags that set the tensor-parallel size.
     pub tensor: &'static [&'static str],
     /// The flag that sets the prompt tokens of a step.

@@ -3,13 +3,15 @@
 //! Planner, operator, gateway, emulator, checks and documents read these tables and know no engine by name. To add an
 //! engine, write its table beside the others and name it in [`Engine`]; CONTRIBUTING.md has the steps.
 //!
-//! [`facts`] says what a table has; `vllm`, `sglang`, `llama_cpp` and `tensorrt_llm` are the tables. Pure.
+//! [`facts`] says what a table has; `vllm`, `sglang`, `llama_cpp` and `tensorrt_llm` are the tables; `words` reads
+//! command lines. Pure.
 
 mod facts;
 mod llama_cpp;
 mod sglang;
 mod tensorrt_llm;
 mod vllm;
+mod words;
 
 pub use facts::{
     CommandLine, Continue, Defect, EngineFacts, Interface, LaunchFlags, LaunchRequest,

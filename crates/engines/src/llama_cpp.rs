@@ -10,6 +10,7 @@ pub(crate) static FACTS: EngineFacts = EngineFacts {
     kind: "LlamaCpp",
     title: "llama.cpp",
     words: &["llama-server", "llama.cpp"],
+    port: 8_080,
     // 503 until its model is loaded.
     health: "/health",
     metrics: "/metrics",
@@ -27,6 +28,7 @@ pub(crate) static FACTS: EngineFacts = EngineFacts {
     shows_cache: false,
     launch: LaunchFlags {
         model: &["--model", "-m", "--hf-repo", "-hf"],
+        served: &[],
         tensor: &[],
         step_tokens: None,
         alters: &[],

@@ -10,6 +10,7 @@ pub(crate) static FACTS: EngineFacts = EngineFacts {
     kind: "SGLang",
     title: "SGLang",
     words: &["sglang"],
+    port: 30_000,
     // It writes a token, and never answers in less than a second.
     health: "/health",
     metrics: "/metrics",
@@ -30,6 +31,7 @@ pub(crate) static FACTS: EngineFacts = EngineFacts {
     shows_cache: true,
     launch: LaunchFlags {
         model: &["--model-path", "--model"],
+        served: &["--served-model-name"],
         tensor: &["--tp-size", "--tp", "--tensor-parallel-size"],
         step_tokens: Some("--chunked-prefill-size"),
         alters: &["--quantization", "--speculative", "--kv-cache-dtype", "--enable-lora"],

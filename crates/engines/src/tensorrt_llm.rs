@@ -10,6 +10,7 @@ pub(crate) static FACTS: EngineFacts = EngineFacts {
     kind: "TensorRTLLM",
     title: "TensorRT-LLM",
     words: &["trtllm-serve", "tensorrt-llm"],
+    port: 8_000,
     health: "/health",
     // `/metrics` is JSON about single iterations.
     metrics: "/prometheus/metrics",
@@ -30,6 +31,7 @@ pub(crate) static FACTS: EngineFacts = EngineFacts {
     shows_cache: true,
     launch: LaunchFlags {
         model: &["trtllm-serve", "serve"],
+        served: &["--served_model_name"],
         tensor: &["--tp_size"],
         step_tokens: Some("--max_num_tokens"),
         alters: &["--extra_llm_api_options", "--config"],

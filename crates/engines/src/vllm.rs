@@ -10,6 +10,7 @@ pub(crate) static FACTS: EngineFacts = EngineFacts {
     kind: "VLLM",
     title: "vLLM",
     words: &["vllm"],
+    port: 8_000,
     // Answered by its API server: 503 once the engine is dead, and 200 when that hangs.
     health: "/health",
     metrics: "/metrics",
@@ -35,6 +36,7 @@ pub(crate) static FACTS: EngineFacts = EngineFacts {
     shows_cache: true,
     launch: LaunchFlags {
         model: &["serve", "--model"],
+        served: &["--served-model-name"],
         tensor: &["--tensor-parallel-size", "-tp"],
         step_tokens: Some("--max-num-batched-tokens"),
         alters: &["--quantization", "--speculative", "--kv-cache-dtype", "--enable-lora"],

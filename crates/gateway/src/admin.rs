@@ -5,6 +5,7 @@
 //! is the whole of it without a network.
 
 use crate::admit::AdmittedDemand;
+use crate::discover::models::ModelNames;
 use crate::meter::Meter;
 use crate::settings::GatewaySettingsFile;
 use crate::shadow::Shadows;
@@ -27,7 +28,11 @@ pub struct GatewayAdminState {
     ready: Box<dyn Fn() -> Result<(), String> + Send + Sync>,
     demand: Box<dyn Fn() -> Vec<AdmittedDemand> + Send + Sync>,
     shadows: Option<Arc<Shadows>>,
+    names: Option<Box<dyn Fn() -> Arc<ModelNames> + Send + Sync>>,
 }
+
+/// Names that are not served which are said with readiness; `/config` has all.
+const NOTES: usize = 3;
 
 impl GatewayAdminState {
     /// `ready` says whether requests should come, or why not; `demand` what is wanted of each model.
@@ -45,7 +50,18 @@ impl GatewayAdminState {
             ready: Box::new(ready),
             demand: Box::new(demand),
             shadows: None,
+            names: None,
         }
+    }
+
+    /// Tells also what became of the names of ModelServices.
+    #[must_use]
+    pub fn with_model_names(
+        mut self,
+        names: impl Fn() -> Arc<ModelNames> + Send + Sync + 'static,
+    ) -> Self {
+        self.names = Some(Box::new(names));
+        self
     }
 
     /// Tells also which policies would have been better.
@@ -83,7 +99,7 @@ pub fn answer(path: &str, state: &GatewayAdminState) -> Response<Full<Bytes>> {
         // Answering is the proof.
         "/healthz" => text(StatusCode::OK, "ok\n"),
         "/readyz" => match (state.ready)() {
-            Ok(()) => text(StatusCode::OK, "ok\n"),
+            Ok(()) => text(StatusCode::OK, format!("ok\n{}", notes(state))),
             Err(reason) => text(StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {reason}\n")),
         },
         "/metrics" => match state.metrics.encode() {
@@ -108,6 +124,17 @@ pub fn answer(path: &str, state: &GatewayAdminState) -> Response<Full<Bytes>> {
     }
 }
 
+/// What is not served though a ModelService asks for it: no reason to send requests elsewhere.
+fn notes(state: &GatewayAdminState) -> String {
+    let Some(names) = state.names.as_ref().map(|names| names()) else { return String::new() };
+    let mut lines: Vec<String> =
+        names.left_out.iter().take(NOTES).map(|left| format!("note: {left}\n")).collect();
+    if names.left_out.len() > NOTES {
+        lines.push(format!("note: and {} more names\n", names.left_out.len() - NOTES));
+    }
+    lines.concat()
+}
+
 fn glance(state: &GatewayAdminState) -> String {
     let now = state.meter.state(SystemTime::now());
     // Numbers, texts and lists of them can always be written.
@@ -121,9 +148,11 @@ fn config(state: &GatewayAdminState) -> String {
     let addresses = addresses.into_iter().filter_map(Option::as_mut).chain(operator);
     addresses.for_each(|address| *address = without_user(address));
     let reload = state.meter.reload();
+    let names = state.names.as_ref().map(|names| names());
     let value = serde_json::json!({
         "settings": settings,
         "warnings": settings.warnings(),
+        "modelServices": names.as_deref(),
         "reload": {
             "successful": reload.successful,
             "goodSince": time(reload.good_since),

@@ -64,6 +64,7 @@ impl Aim<'_> {
             Some(Dealt { arm, .. }) => (&arm.model, arm.known_as.as_deref()),
             None => (&read.scanned.model, None),
         };
+        let known_as = known_as.or_else(|| self.known_as(name, &read.scanned.model));
         let Some(model) = self.served.model(name) else {
             // In the settings, but its engines could not be looked for yet: worth trying again.
             let configured = self.live.models.contains_key(name);
@@ -81,6 +82,7 @@ impl Aim<'_> {
                 return None;
             }
             let known_as = mirror.known_as.as_deref();
+            let known_as = known_as.or_else(|| self.known_as(&mirror.model, &read.scanned.model));
             Some(Job { kept: None, ..self.job(model, known_as, headers.clone(), read.clone()) })
         });
         let split = split.map(|split| Arc::clone(&split.name));
@@ -130,6 +132,12 @@ impl Aim<'_> {
         let salt = self.caller.salt.as_ref().map_or("", |salt| salt.own());
         let names = [salt, self.surface.path(), &model.name, known_as.unwrap_or_default()];
         Some(kept::Key::of(names, headers, pieces))
+    }
+
+    /// The name that a model's engines know it by, if it is another than the one that was asked for.
+    fn known_as(&self, model: &str, asked: &str) -> Option<&str> {
+        let known = self.live.models.get(model)?.known_as.as_deref();
+        known.filter(|known| *known != asked)
     }
 
     /// What may steer its engines.

@@ -70,6 +70,15 @@ impl Audit {
         }
     }
 
+    /// ModelServices have changed what is served.
+    pub fn served(&self, added: &[String], removed: &[String]) {
+        let signed = |sign: &str, names: &[String]| -> Vec<String> {
+            names.iter().map(|name| format!("{sign}{name}")).collect()
+        };
+        let all = [signed("+", added), signed("-", removed)].concat();
+        self.line("models", &all.join(" "), "taken from ModelServices");
+    }
+
     /// A model without an engine was asked for, and whoever wakes it was told; `outcome` is what
     /// came of that.
     pub fn wake(&self, model: &str, outcome: &str) {
@@ -134,6 +143,7 @@ fn changed(before: &GatewaySettingsFile, after: &GatewaySettingsFile) -> Vec<&'s
         tls,
         keys,
         models,
+        kubernetes,
         splits,
         limits,
         timeouts,
@@ -153,6 +163,7 @@ fn changed(before: &GatewaySettingsFile, after: &GatewaySettingsFile) -> Vec<&'s
         ("tls", *tls != after.tls),
         ("keys", *keys != after.keys),
         ("models", *models != after.models),
+        ("kubernetes", *kubernetes != after.kubernetes),
         ("splits", *splits != after.splits),
         ("limits", *limits != after.limits),
         ("timeouts", *timeouts != after.timeouts),
@@ -201,6 +212,7 @@ mod tests {
         // Another process, later.
         let audit = Audit::open(Some(&file)).unwrap();
         audit.wake("qwen", "told, 202");
+        audit.served(&["a".to_owned()], &["b".to_owned()]);
         audit.quarantined("e1", 2);
         audit.released("e1");
         audit.drain_begins(3);
@@ -215,6 +227,7 @@ mod tests {
             ["settings", "", "accepted; needs a restart: listen"],
             ["settings", "", "refused: FLY-802 line 3: x is no setting"],
             ["wake", "qwen", "told, 202"],
+            ["models", "+a -b", "taken from ModelServices"],
             ["quarantine", "e1", "begun with 2 requests left behind"],
             ["quarantine", "e1", "ended"],
             ["drain", "3 requests under way", "begun"],

@@ -45,13 +45,18 @@ impl Ordered {
         }
     }
 
-    /// Sees to it that these go by what was said. Nothing is touched before anything was said.
+    /// Sees to it that these go by what was said. Before anything was said they go by the settings.
     ///
     /// A model goes by the order for its namespace. Where an order for more than one would fit it goes by
     /// none: the objectives of another must not judge its requests.
     pub(crate) fn hold(&self, served: &Served, live: &Live) {
         let mut held = self.lock();
-        let Some(Held { orders, came, unclear }) = held.as_mut() else { return };
+        let Some(Held { orders, came, unclear }) = held.as_mut() else {
+            for model in served.models() {
+                model.gate.judge.go_by(objectives(None, live, model.name()));
+            }
+            return;
+        };
         let marks = Marks::of(&orders.drains);
         let endpoints = served.fleet().endpoints();
         endpoints.for_each(|endpoint| endpoint.drain(marks.has(endpoint)));
@@ -68,7 +73,7 @@ impl Ordered {
                 one = None;
                 of_several.insert(model.name().to_string());
             }
-            model.gate.judge.go_by(one.map(objectives).unwrap_or_default());
+            model.gate.judge.go_by(objectives(one, live, model.name()));
             let eta = one.and_then(|said| said.wake_eta_ms).map(Duration::from_millis);
             model.gate.promise(eta.and_then(|eta| came.checked_add(eta)));
         }
@@ -120,12 +125,17 @@ fn is_for(said: &ModelOrders, namespace: Option<&str>) -> bool {
     said.namespace.is_empty() || namespace.is_none_or(|own| said.namespace == own)
 }
 
-fn objectives(said: &ModelOrders) -> Objectives {
-    let time = |ms: Option<u32>| ms.map(|ms| Duration::from_millis(ms.into()));
-    Objectives {
-        first_token: time(said.first_token_ms),
-        between_tokens: time(said.between_tokens_ms),
-    }
+/// What the operator says of a model, or else what the settings say.
+fn objectives(said: Option<&ModelOrders>, live: &Live, model: &str) -> Objectives {
+    let time = |ms: Option<u64>| ms.map(Duration::from_millis);
+    let (first_token, between_tokens) = match said {
+        Some(said) => (said.first_token_ms.map(u64::from), said.between_tokens_ms.map(u64::from)),
+        None => {
+            let own = live.models.get(model);
+            (own.and_then(|own| own.first_token_ms), own.and_then(|own| own.between_tokens_ms))
+        }
+    };
+    Objectives { first_token: time(first_token), between_tokens: time(between_tokens) }
 }
 
 fn weights(orders: &Orders) -> BTreeMap<&str, BTreeMap<&str, u32>> {
@@ -226,6 +236,24 @@ mod tests {
         ordered.replace(Orders::default(), Instant::now());
         ordered.hold(&served, &live);
         assert_eq!(gate.promised(), None);
+    }
+
+    #[test]
+    fn objectives_of_the_settings_hold_until_the_operator_says_others() {
+        let model = ModelSettings {
+            name: "m".to_owned(),
+            first_token_ms: Some(700),
+            ..ModelSettings::default()
+        };
+        let settings =
+            GatewaySettingsFile { models: vec![model], ..GatewaySettingsFile::default() };
+        let live = Live::new(&settings, None);
+        let first = |said: Option<&ModelOrders>| objectives(said, &live, "m").first_token;
+        assert_eq!(first(None), Some(Duration::from_millis(700)));
+        let order = ModelOrders { first_token_ms: Some(500), ..ModelOrders::default() };
+        assert_eq!(first(Some(&order)), Some(Duration::from_millis(500)));
+        assert_eq!(first(Some(&ModelOrders::default())), None, "it says that there is none");
+        assert_eq!(objectives(None, &live, "other"), Objectives::default());
     }
 
     #[test]

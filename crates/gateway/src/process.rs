@@ -1,10 +1,11 @@
 //! The whole process: the data plane, and beside it one thread that finds engines, asks them how
-//! they are, follows the settings file and answers on the admin address.
+//! they are, follows the settings file and ModelServices, and answers on the admin address.
 //!
 //! Start at [`run`].
 
 use crate::audit::Audit;
 use crate::collect::{self, Verifier};
+use crate::discover::models::{ModelNames, OfferedListing};
 use crate::discover::{self, Failing, Readiness};
 use crate::fleet::{FleetEndpoint, Listing};
 use crate::link::{self, OperatorLink};
@@ -14,6 +15,7 @@ use crate::settings::reload::{self, Watched};
 use crate::settings::{GatewaySettingsFile, ModelSettings, Timeouts};
 use crate::wake::{self, Bell, Hook, OperatorOrHook};
 use crate::{accept, admin, kv_events};
+use arc_swap::ArcSwap;
 use flyball_admin::{Askers, Guard, ReviewedPlace, Reviews};
 use http::HeaderValue;
 use std::io;
@@ -24,6 +26,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, watch};
 
+mod offered;
 #[cfg(test)]
 mod tests;
 
@@ -92,6 +95,13 @@ struct Process {
     verifier: Arc<Verifier>,
     /// To the operator, if there is one.
     link: Option<Arc<OperatorLink>>,
+    /// What the settings file says.
+    file: ArcSwap<GatewaySettingsFile>,
+    /// What ModelServices offer.
+    offered: watch::Sender<OfferedListing>,
+    /// What became of that.
+    names: ArcSwap<ModelNames>,
+    /// Both together, as they are in use.
     models: watch::Sender<GatewaySettingsFile>,
     listing: watch::Sender<Listing>,
     draining: AtomicBool,
@@ -119,11 +129,16 @@ impl Process {
             let link = OperatorLink::new(operator, Arc::clone(&running), version);
             Arc::new(link.with_audit(Arc::clone(&audit)))
         });
+        let readiness = Readiness::since(running.began());
+        readiness.await_model_services(settings.kubernetes.watches());
         Self {
-            readiness: Readiness::since(running.began()),
+            readiness,
             running,
             link,
             verifier,
+            file: ArcSwap::from_pointee(settings.clone()),
+            offered: watch::Sender::new(OfferedListing::default()),
+            names: ArcSwap::default(),
             models: watch::Sender::new(settings.clone()),
             listing: watch::Sender::new(Listing::default()),
             draining: AtomicBool::new(false),
@@ -154,6 +169,8 @@ impl Process {
         });
         let guard = guard(&settings.askers).await;
         tokio::spawn(flyball_admin::serve(listener, Arc::clone(&state), guard));
+        tokio::spawn(Arc::clone(&self).watch_offered());
+        tokio::spawn(Arc::clone(&self).serve_offered(Arc::clone(&state)));
         tokio::spawn(Arc::clone(&self).discover());
         tokio::spawn(Arc::clone(&self).list());
         tokio::spawn(Arc::clone(&self).hear());
@@ -163,7 +180,7 @@ impl Process {
         let collecting = tokio::spawn(Arc::clone(&self).collect(settings.collector.clone()));
         let process = Arc::clone(&self);
         tokio::spawn(reload::watch(watched, move |settings, reload| {
-            process.audit.settings(&process.models.borrow(), settings, reload);
+            process.audit.settings(&process.file.load(), settings, reload);
             if let Some(settings) = settings {
                 process.change(settings, &state);
             }
@@ -204,6 +221,8 @@ impl Process {
         let demand = move || running.demand();
         let meter = Arc::clone(&self.meter);
         let state = admin::GatewayAdminState::new(version, meter, settings.clone(), ready, demand);
+        let process = Arc::clone(self);
+        let state = state.with_model_names(move || process.names.load_full());
         Arc::new(state.with_shadows(self.running.shadows()))
     }
 
@@ -234,6 +253,7 @@ impl Process {
             collector_away: self.collecting.collector_away(),
             failing_watches: self.discovering.failing_watches(),
             doubted_models: self.discovering.doubted_models(),
+            model_names: self.name_counts(),
             models,
             recoveries: self.running.recoveries(),
             suspects: self.running.suspects(),
@@ -246,11 +266,10 @@ impl Process {
         self.link.as_ref().map(|link| link.now()).unwrap_or_default()
     }
 
+    /// The settings file says this from now on.
     fn change(&self, settings: &GatewaySettingsFile, state: &admin::GatewayAdminState) {
-        self.running.change(settings);
-        self.meter.follow(settings);
-        state.follow(settings);
-        self.models.send_replace(settings.clone());
+        self.file.store(Arc::new(settings.clone()));
+        self.combine(state);
     }
 
     /// Looks for engines, anew when the models change. What was found before stays meanwhile.
@@ -388,10 +407,19 @@ fn called(called: &wake::Called, audit: &Audit) {
     }
 }
 
-/// Waits until other models are wanted.
+/// Waits until other engines are wanted. What else changes about a model begins no watch anew.
 async fn differs(models: &mut watch::Receiver<GatewaySettingsFile>, wanted: &[ModelSettings]) {
+    let same = |now: &[ModelSettings]| {
+        now.len() == wanted.len() && now.iter().zip(wanted).all(|(a, b)| are_at_one_place(a, b))
+    };
     // Its sender lives as long as the process.
-    let _ = models.wait_for(|now| now.models != wanted).await;
+    let _ = models.wait_for(|now| !same(&now.models)).await;
+}
+
+/// Whether all is the same that says where engines are.
+fn are_at_one_place(a: &ModelSettings, b: &ModelSettings) -> bool {
+    let settings = a.endpoints == b.endpoints && a.service == b.service && a.pool == b.pool;
+    settings && a.name == b.name && a.engine == b.engine && a.model_service == b.model_service
 }
 
 fn verifier(meter: &Arc<Meter>, audit: &Arc<Audit>) -> Verifier {

@@ -234,6 +234,7 @@ async fn pulse(shared: Arc<Shared>) {
     loop {
         tokio::time::sleep(PULSE).await;
         let (again, ending) = (shared.live().again, shared.is_cut());
+        shared.refuse_unserved();
         for model in shared.served().models().filter(|model| model.gate.waiting() > 0) {
             model.engines.endpoints.iter().for_each(|endpoint| endpoint.trust());
             if model.gate.pulse(again, ending) {

@@ -1,7 +1,7 @@
 //! What every phase may look at: settings, models, room, the clock, the door, and whoever is told.
 
 use crate::accept::Door;
-use crate::admit::Served;
+use crate::admit::{Served, ServedModel};
 use crate::finished::Finished;
 use crate::fleet::{FleetEndpoint, Flight, Millis, Time};
 use crate::live::Live;
@@ -9,7 +9,7 @@ use crate::room::Room;
 use crate::settings::{GatewaySettingsFile, RequestLimits, Timeouts};
 use arc_swap::{ArcSwap, Guard};
 use http::HeaderValue;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
 
 /// Whoever is told what happens. Called by every thread; must not wait.
@@ -52,6 +52,8 @@ pub trait Listener: Send + Sync {
 pub(crate) struct Shared {
     live: ArcSwap<Live>,
     served: ArcSwap<Served>,
+    /// Models that are not served any more, as long as somebody may wait for one.
+    unserved: Mutex<Vec<Arc<ServedModel>>>,
     pub(crate) room: Arc<Room>,
     pub(crate) door: Arc<Door>,
     pub(crate) listener: Arc<dyn Listener>,
@@ -64,6 +66,7 @@ impl Shared {
         Self {
             live: ArcSwap::from_pointee(Live::new(settings, None)),
             served: ArcSwap::from_pointee(Served::default()),
+            unserved: Mutex::default(),
             room: Arc::default(),
             door: Arc::new(Door::new(settings.limits, settings.timeouts)),
             listener,
@@ -79,7 +82,25 @@ impl Shared {
 
     /// Takes in other engines.
     pub(crate) fn serve(&self, served: Arc<Served>) {
-        self.served.store(served);
+        let before = self.served.swap(Arc::clone(&served));
+        let gone = before.models().filter(|model| served.model(model.name()).is_none());
+        self.unserved().extend(gone.cloned());
+    }
+
+    /// Tells those who wait for a model that is not served any more: nobody else looks after its queue. What
+    /// is under way at engines finishes.
+    pub(crate) fn refuse_unserved(&self) {
+        let is_held = |model: &Arc<ServedModel>| {
+            Arc::strong_count(model) > 1 || Arc::strong_count(&model.gate) > 1
+        };
+        self.unserved().retain(|model| {
+            model.gate.pulse(None, true);
+            is_held(model)
+        });
+    }
+
+    fn unserved(&self) -> MutexGuard<'_, Vec<Arc<ServedModel>>> {
+        self.unserved.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What may change, for a look. Not to be kept while something is awaited: a thread has room for

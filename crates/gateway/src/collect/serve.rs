@@ -6,8 +6,9 @@
 use super::rounds::{Answer, Office, Pace, rounds};
 use super::table::Table;
 use super::talk::{BYTES, Hello, PATH};
-use crate::discover::{self, Listing, Readiness};
-use crate::settings::GatewaySettingsFile;
+use crate::discover::models::OfferedListing;
+use crate::discover::{self, DiscoveryProblem, DiscoveryStatus, Listing, Readiness};
+use crate::settings::{GatewaySettingsFile, ModelSettings};
 use bytes::Bytes;
 use flyball_engines::Engine;
 use futures::stream::{FuturesUnordered, StreamExt as _};
@@ -41,7 +42,7 @@ pub enum Ended {
     Listen(SocketAddr, std::io::Error),
     /// Engines cannot be looked for.
     #[error(transparent)]
-    Discover(#[from] discover::DiscoveryProblem),
+    Discover(#[from] DiscoveryProblem),
 }
 
 /// Runs a collector for the models of these settings until `until`.
@@ -54,13 +55,63 @@ pub async fn serve(
     let address = listener.local_addr().unwrap_or(listen);
     tracing::info!(%address, models = settings.models.len(), "collector is listening");
     let (out, listing) = watch::channel(Listing::default());
-    let (standing, readiness) =
-        (discover::DiscoveryStatus::default(), Readiness::since(Instant::now()));
-    let ready = || readiness.judge(&out.borrow(), &settings.models, &standing, Instant::now());
+    let models = watch::Sender::new(settings.models.clone());
+    let (standing, readiness) = (DiscoveryStatus::default(), Readiness::since(Instant::now()));
+    readiness.await_model_services(settings.kubernetes.watches());
+    let ready = || readiness.judge(&out.borrow(), &models.borrow(), &standing, Instant::now());
     tokio::select! {
-        ended = discover::watch(&settings.models, None, &out, &standing) => match ended? {},
+        ended = offered(settings, &models, &readiness, &standing) => match ended? {},
+        ended = look(&models, &out, &standing) => match ended? {},
         never = collect(&listener, listing, &ready, Pace::default()) => match never {},
         () = until => Ok(()),
+    }
+}
+
+/// Adds the models of ModelServices, if the settings say so.
+async fn offered(
+    settings: &GatewaySettingsFile,
+    models: &watch::Sender<Vec<ModelSettings>>,
+    readiness: &Readiness,
+    standing: &DiscoveryStatus,
+) -> Result<Infallible, DiscoveryProblem> {
+    if !settings.kubernetes.watches() {
+        return std::future::pending().await;
+    }
+    let out = watch::Sender::new(OfferedListing::default());
+    let mut heard = out.subscribe();
+    let merging = async {
+        while heard.changed().await.is_ok() {
+            let listing = heard.borrow_and_update();
+            let (merged, _) = discover::models::merge(settings, &listing.offered);
+            models.send_if_modified(|now| {
+                let changed = *now != merged.models;
+                *now = merged.models;
+                changed
+            });
+            readiness.await_model_services(!listing.listed);
+        }
+        std::future::pending().await
+    };
+    tokio::select! {
+        ended = discover::models::watch(&settings.kubernetes, None, &out, standing) => ended,
+        never = merging => never,
+    }
+}
+
+/// Looks for engines, anew when the models change. What was found before stays meanwhile.
+async fn look(
+    models: &watch::Sender<Vec<ModelSettings>>,
+    out: &watch::Sender<Listing>,
+    standing: &DiscoveryStatus,
+) -> Result<Infallible, DiscoveryProblem> {
+    let mut wanted = models.subscribe();
+    loop {
+        let now = wanted.borrow_and_update().clone();
+        tokio::select! {
+            ended = discover::watch(&now, None, out, standing) => return ended,
+            // Its sender lives as long as this does.
+            _ = wanted.changed() => {}
+        }
     }
 }
 

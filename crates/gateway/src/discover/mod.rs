@@ -1,5 +1,5 @@
 //! Finds out where engines are: a static list, EndpointSlices of a Service, pods of an
-//! `InferencePool`.
+//! `InferencePool` or of a ModelService; and which models there are, where ModelServices say it.
 //!
 //! It only reads. What it finds leaves as whole [`Listing`]s through a watch channel; whoever takes
 //! one sees the newest. When the API server is gone, the last listing stays (invariant 4), and an
@@ -8,17 +8,21 @@
 //! A model that was not listed yet is not in the listing; a model without engines is there with
 //! none. A model that cannot be looked for is named in [`Standing`] and keeps no other from being served.
 //!
-//! `place` reads where to look, `slices` and `pools` turn API objects into engines, `mirror` and
-//! `world` hold what the watches told, `settle` decides what to believe: all pure. `sources` talks to the API
-//! server, `standing` has what fails, `ready` says when requests may come. It knows nothing of load or
-//! health beyond what Kubernetes says.
+//! `place` reads where to look and `selector` which pods, `slices`, `pools` and `pods` turn API objects into
+//! engines, `mirror` and `world` hold what the watches told, `settle` decides what to believe: all pure.
+//! `sources` talks to the API server, `pulse` and `standing` have what fails, `ready` says when requests may
+//! come. [`models`] follows ModelServices. It knows nothing of load or health beyond what Kubernetes says.
 //!
 //! Start at [`watch()`].
 
 mod mirror;
+pub mod models;
 mod place;
+mod pods;
 mod pools;
+mod pulse;
 mod ready;
+mod selector;
 mod settle;
 mod slices;
 mod sources;
@@ -29,7 +33,7 @@ mod watch;
 mod world;
 
 pub use crate::fleet::{FoundEngines, Listing};
-pub use place::{DiscoveryPlace, InferencePoolPlace, Port, ServicePlace};
+pub use place::{DiscoveryPlace, InferencePoolPlace, PodsPlace, Port, ServicePlace, VariantPlace};
 pub use ready::Readiness;
 pub use sources::connect;
 pub use standing::{DiscoveryStatus, Failing};
@@ -48,9 +52,9 @@ pub enum DiscoveryProblem {
         /// What to write instead.
         hint: &'static str,
     },
-    /// Services or pools are named, and there is no cluster to ask.
+    /// Models or their engines are to be looked for in a cluster, and there is none to ask.
     #[error(
-        "models name Services or InferencePools, and there is no cluster to ask: {0}; \
+        "models or their engines are in a cluster, and there is none to ask: {0}; \
          hint: run in a pod with a service account, set KUBECONFIG, or list `endpoints`"
     )]
     NoCluster(String),

@@ -1,7 +1,9 @@
 //! Where a model's engines are to be looked for.
 
-use super::DiscoveryProblem;
-use crate::settings::ModelSettings;
+use super::{DiscoveryProblem, selector};
+use crate::settings::{ModelServicePods, ModelSettings, VariantPods};
+use flyball_engines::Engine;
+use kube::core::Selector;
 use std::net::SocketAddr;
 
 /// Where a model's engines are.
@@ -13,6 +15,8 @@ pub enum DiscoveryPlace {
     Service(ServicePlace),
     /// In an `InferencePool`.
     Pool(InferencePoolPlace),
+    /// The pods of a ModelService.
+    Pods(PodsPlace),
 }
 
 /// A port of a Service.
@@ -44,9 +48,34 @@ pub struct InferencePoolPlace {
     pub name: String,
 }
 
+/// The pods of a ModelService.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodsPlace {
+    /// Their namespace.
+    pub namespace: String,
+    /// Those of each variant.
+    pub variants: Vec<VariantPlace>,
+}
+
+/// The pods of one variant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VariantPlace {
+    /// Which pods.
+    pub selector: Selector,
+    /// The port of the engines.
+    pub port: u16,
+    /// Whether a pod that declares a port named `http` answers on that one.
+    pub named_port: bool,
+    /// What they are.
+    pub engine: Engine,
+}
+
 impl DiscoveryPlace {
     /// The place that a model names.
     pub fn of(model: &ModelSettings) -> Result<Self, DiscoveryProblem> {
+        if let Some(from) = &model.model_service {
+            return Ok(Self::Pods(pods_of(from)));
+        }
         match (model.endpoints.is_empty(), &model.service, &model.pool) {
             (false, None, None) => Ok(Self::Static(model.endpoints.clone())),
             (true, Some(service), None) => read_service(service).ok_or_else(|| DiscoveryProblem::Place {
@@ -68,6 +97,19 @@ impl DiscoveryPlace {
                 hint: "say one of them",
             }),
         }
+    }
+}
+
+/// A variant whose selector cannot be read has no pods: to choose all of a namespace's would be worse.
+fn pods_of(from: &ModelServicePods) -> PodsPlace {
+    let variant = |pods: &VariantPods| {
+        let selector = selector::read(&pods.selector)?;
+        let VariantPods { port, named_port, engine, .. } = *pods;
+        Some(VariantPlace { selector, port, named_port, engine })
+    };
+    PodsPlace {
+        namespace: from.namespace.clone(),
+        variants: from.variants.iter().filter_map(variant).collect(),
     }
 }
 

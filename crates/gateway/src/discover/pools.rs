@@ -1,12 +1,13 @@
 //! An `InferencePool` and its pods to engines.
 
+use super::pods::PodMember;
+use super::selector;
 use crate::fleet::FoundEngines;
 use flyball_engines::Engine;
-use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 /// Ports of a pool that are looked at. The API allows 8.
 const PORTS: usize = 8;
@@ -16,16 +17,6 @@ const PORTS: usize = 8;
 pub(super) struct Chosen {
     pub(super) labels: BTreeMap<String, String>,
     ports: Vec<u16>,
-}
-
-/// What is kept of a pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Member {
-    name: String,
-    uid: Option<String>,
-    labels: BTreeMap<String, String>,
-    address: IpAddr,
-    draining: bool,
 }
 
 #[derive(Deserialize)]
@@ -60,30 +51,11 @@ pub(super) fn pool(from: &DynamicObject) -> Option<Chosen> {
     Some(Chosen { labels: spec.selector.match_labels, ports })
 }
 
-/// What a pod says, if it is there for requests: ready, or still serving while it is deleted.
-pub(super) fn member(from: &Pod) -> Option<Member> {
-    let meta = &from.metadata;
-    let status = from.status.as_ref()?;
-    let ready =
-        status.conditions.iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True");
-    if !ready {
-        return None;
-    }
-    let namespace = meta.namespace.as_deref().unwrap_or_default();
-    Some(Member {
-        name: format!("{namespace}/{}", meta.name.as_deref()?),
-        uid: meta.uid.clone(),
-        labels: meta.labels.clone().unwrap_or_default(),
-        address: status.pod_ip.as_deref()?.parse().ok()?,
-        draining: meta.deletion_timestamp.is_some(),
-    })
-}
-
 /// The engines of a pool. Each port of a pod is an engine of its own (ranks of data parallelism);
 /// its name says the port if there is more than one.
 pub(super) fn found<'a>(
     pool: &Chosen,
-    pods: impl Iterator<Item = &'a Member>,
+    pods: impl Iterator<Item = &'a PodMember>,
     engine: Engine,
 ) -> Vec<FoundEngines> {
     let mine = pods.filter(|pod| pool.chooses(pod));
@@ -106,21 +78,19 @@ pub(super) fn found<'a>(
 
 /// What all these pools have in common, as a selector for one watch of pods. Empty if nothing:
 /// then all pods of the namespace are watched.
-pub(super) fn shared_selector<'a>(mut pools: impl Iterator<Item = &'a Chosen>) -> Option<String> {
-    let mut shared = pools.next()?.labels.clone();
-    for pool in pools {
-        shared.retain(|label, value| pool.labels.get(label) == Some(value));
-    }
-    Some(selector(&shared))
+pub(super) fn shared_selector<'a>(pools: impl Iterator<Item = &'a Chosen>) -> Option<String> {
+    let chosen = |pool: &Chosen| pool.labels.clone().into_iter().collect();
+    let all: Vec<kube::core::Selector> = pools.map(chosen).collect();
+    (!all.is_empty()).then(|| selector::shared(all.iter()))
 }
 
 /// Labels as the API server takes them.
-pub(super) fn selector(labels: &BTreeMap<String, String>) -> String {
+pub(super) fn labels_text(labels: &BTreeMap<String, String>) -> String {
     labels.iter().map(|(label, value)| format!("{label}={value}")).collect::<Vec<_>>().join(",")
 }
 
 impl Chosen {
-    fn chooses(&self, pod: &Member) -> bool {
+    fn chooses(&self, pod: &PodMember) -> bool {
         let same = |(label, value)| pod.labels.get(label) == Some(value);
         !self.labels.is_empty() && self.labels.iter().all(same)
     }

@@ -22,12 +22,19 @@ const NAMED: usize = 3;
 pub struct Readiness {
     began: Instant,
     reached: AtomicBool,
+    /// ModelServices are watched and were not listed.
+    awaits: AtomicBool,
 }
 
 impl Readiness {
     /// Of a process that began at this moment.
     pub const fn since(began: Instant) -> Self {
-        Self { began, reached: AtomicBool::new(false) }
+        Self { began, reached: AtomicBool::new(false), awaits: AtomicBool::new(false) }
+    }
+
+    /// Whether ModelServices are still to be listed: until then nobody knows all models.
+    pub fn await_model_services(&self, awaits: bool) {
+        self.awaits.store(awaits, Ordering::Relaxed);
     }
 
     /// Whether requests may come, or why not.
@@ -44,7 +51,8 @@ impl Readiness {
         let missing = || models.iter().filter(|model| !listing.models.contains_key(&model.name));
         let count = missing().count();
         let waited = now.saturating_duration_since(self.began);
-        if count == 0 || (count < models.len() && waited >= WARMING) {
+        let awaits = self.awaits.load(Ordering::Relaxed);
+        if (count == 0 && !awaits) || (count < models.len() && waited >= WARMING) {
             self.reached.store(true, Ordering::Relaxed);
             return Ok(());
         }
@@ -56,6 +64,14 @@ impl Readiness {
         if count > NAMED {
             words.push(format!("and {} more", count - NAMED));
         }
-        Err(format!("engines of {count} of {} models: {}", models.len(), words.join("; ")))
+        let engines =
+            || format!("engines of {count} of {} models: {}", models.len(), words.join("; "));
+        let engines = (count > 0).then(engines);
+        let failing = standing.failing_model_services();
+        let services = awaits.then(|| match failing {
+            Some(why) => format!("ModelServices: {why}"),
+            None => "ModelServices: not listed yet".to_owned(),
+        });
+        Err(services.into_iter().chain(engines).collect::<Vec<_>>().join("; "))
     }
 }

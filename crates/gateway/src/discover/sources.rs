@@ -1,20 +1,23 @@
 //! The watches: one of EndpointSlices per namespace, one of pools and one of pods per namespace with
-//! pools. Never one per model: a thousand models would be a thousand connections.
+//! pools, and one of pods per namespace with ModelServices. Never one per model: a thousand models would be a
+//! thousand connections.
 
 use super::mirror::{Mirror, Step};
 use super::place::{DiscoveryPlace, InferencePoolPlace, ServicePlace};
+use super::pods::{self, PodMember};
 use super::pools::{self, Chosen};
+use super::pulse::Pulse;
+use super::selector::VALUES;
 use super::slices::{self, SERVICE_NAME, Slice};
-use super::standing::Noted;
-use super::{DiscoveryProblem, DiscoveryStatus, Failing, FoundEngines};
+use super::{DiscoveryProblem, DiscoveryStatus, FoundEngines};
 use flyball_engines::Engine;
 use futures::stream::{BoxStream, StreamExt as _};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{Api, DynamicObject, ListParams};
-use kube::{Client, Config, ResourceExt};
+use kube::{Client, Config, ResourceExt as _};
 use kube_runtime::WatchStreamExt as _;
-use kube_runtime::watcher::{self, Event, watcher};
+use kube_runtime::watcher::{self, watcher};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,14 +27,6 @@ use tokio::sync::mpsc::Sender;
 /// connection that died without a word is noticed after [`SILENCE`], not after five minutes.
 const WATCH_SECONDS: u32 = 60;
 const SILENCE: Duration = Duration::from_secs(75);
-
-/// A watch that failed and has said nothing for so long is well again: failing, it would have
-/// failed again (pauses grow to 30 s, connecting takes at most 30 s).
-const RECOVERED: Duration = Duration::from_secs(90);
-
-/// Up to so many names are told to the API server; a longer list would not fit into an address,
-/// and the filter here sees to the rest. 32 names of 63 bytes are 2 KB.
-const NAMES: usize = 32;
 
 /// Who looks at one kind of object in one namespace.
 #[derive(Debug, Default)]
@@ -47,7 +42,9 @@ pub(super) struct Asked {
 pub(super) enum Change {
     Slices(String, Step<Slice>),
     Pools(String, Step<Chosen>),
-    Pods(String, Step<pools::Member>),
+    Pods(String, Step<PodMember>),
+    /// Pods of ModelServices.
+    Served(String, Step<PodMember>),
 }
 
 /// A client for the cluster that this process is in, or that the kubeconfig names.
@@ -74,7 +71,7 @@ pub(super) async fn slices(
 ) {
     let Asked { names, models } = asked;
     let api: Api<EndpointSlice> = Api::namespaced(client, &namespace);
-    let labels = if names.len() <= NAMES {
+    let labels = if names.len() <= VALUES {
         let names: Vec<_> = names.iter().map(String::as_str).collect();
         format!("{SERVICE_NAME} in ({})", names.join(","))
     } else {
@@ -139,11 +136,32 @@ pub(super) async fn pools(
                     return;
                 }
             }
-            step = pod_pulse.next(&mut pod_stream, pools::member) => {
+            step = pod_pulse.next(&mut pod_stream, pods::member) => {
                 if to.send(Change::Pods(namespace.clone(), step)).await.is_err() {
                     return;
                 }
             }
+        }
+    }
+}
+
+/// Watches the pods of a namespace's ModelServices, for as long as it is polled.
+pub(super) async fn served(
+    client: Client,
+    namespace: String,
+    (labels, models): (String, BTreeSet<String>),
+    to: Sender<Change>,
+    standing: &DiscoveryStatus,
+) {
+    let api: Api<Pod> = Api::namespaced(client, &namespace);
+    let mut stream = watcher(api, config().labels(&labels)).default_backoff().boxed();
+    // Not the name of the watch for pools: both may fail at once.
+    let what = format!("pods of ModelServices in {namespace}");
+    let mut pulse = Pulse::new(what, Arc::new(models), standing);
+    loop {
+        let step = pulse.next(&mut stream, pods::member).await;
+        if to.send(Change::Served(namespace.clone(), step)).await.is_err() {
+            return;
         }
     }
 }
@@ -168,112 +186,22 @@ pub(super) async fn ask(
             let pool = api.get_opt(name).await?.as_ref().and_then(pools::pool);
             let Some(pool) = pool else { return Ok(Vec::new()) };
             let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
-            let wanted = ListParams::default().labels(&pools::selector(&pool.labels));
-            let all: Vec<_> = api.list(&wanted).await?.iter().filter_map(pools::member).collect();
+            let wanted = ListParams::default().labels(&pools::labels_text(&pool.labels));
+            let all: Vec<_> = api.list(&wanted).await?.iter().filter_map(pods::member).collect();
             Ok(pools::found(&pool, all.iter(), engine))
         }
+        DiscoveryPlace::Pods(place) => {
+            let api: Api<Pod> = Api::namespaced(client.clone(), &place.namespace);
+            let mut all = Vec::new();
+            for variant in &place.variants {
+                let wanted = ListParams::default().labels(&variant.selector.to_string());
+                all.extend(api.list(&wanted).await?.iter().filter_map(pods::member));
+            }
+            Ok(pods::found(place, all.iter()))
+        }
     }
 }
 
-fn config() -> watcher::Config {
+pub(super) fn config() -> watcher::Config {
     watcher::Config::default().timeout(WATCH_SECONDS)
-}
-
-/// Whether a watch is well. Its troubles are logged when they begin and when they end.
-struct Pulse<'a> {
-    what: String,
-    models: Arc<BTreeSet<String>>,
-    standing: &'a DiscoveryStatus,
-    /// While it is not.
-    unwell: Option<Noted<'a>>,
-}
-
-impl<'a> Pulse<'a> {
-    fn new(what: String, models: Arc<BTreeSet<String>>, standing: &'a DiscoveryStatus) -> Self {
-        Self { what, models, standing, unwell: None }
-    }
-
-    /// The next step that the watch tells. Failures are waited out here.
-    async fn next<K: ResourceExt, T>(
-        &mut self,
-        stream: &mut BoxStream<'_, watcher::Result<Event<K>>>,
-        reduce: impl Fn(&K) -> Option<T>,
-    ) -> Step<T> {
-        loop {
-            let next = if self.unwell.is_some() {
-                match tokio::time::timeout(RECOVERED, stream.next()).await {
-                    Ok(next) => next,
-                    Err(_) => {
-                        self.turn(None);
-                        continue;
-                    }
-                }
-            } else {
-                stream.next().await
-            };
-            match next {
-                Some(Ok(event)) => {
-                    self.turn(None);
-                    return step(event, reduce);
-                }
-                Some(Err(error)) => self.turn(Some(&error)),
-                // A watcher has no end. If it had one, the last listing would stay.
-                None => std::future::pending().await,
-            }
-        }
-    }
-
-    fn turn(&mut self, trouble: Option<&watcher::Error>) {
-        match (trouble, self.unwell.is_some()) {
-            (Some(error), false) => {
-                let (hint, models) = (hint(error), first_names(&self.models));
-                tracing::warn!(watch = self.what, models, %error, hint, "engine discovery failed; keeping the previous list");
-                let (models, error) = (Arc::clone(&self.models), error.to_string());
-                let failing = Failing { models, error, hint };
-                self.unwell = Some(self.standing.note(&self.what, failing));
-            }
-            (None, true) => {
-                tracing::info!(watch = self.what, "engine discovery recovered");
-                self.unwell = None;
-            }
-            _ => {}
-        }
-    }
-}
-
-/// Some of the models that a line of the log is about.
-fn first_names(models: &BTreeSet<String>) -> String {
-    let mut names: Vec<_> = models.iter().take(8).map(String::as_str).collect();
-    if models.len() > names.len() {
-        names.push("...");
-    }
-    names.join(", ")
-}
-
-fn step<K: ResourceExt, T>(event: Event<K>, reduce: impl Fn(&K) -> Option<T>) -> Step<T> {
-    match event {
-        Event::Init => Step::Start,
-        Event::InitDone => Step::Done,
-        Event::InitApply(object) | Event::Apply(object) => {
-            Step::Put(object.name_any(), reduce(&object))
-        }
-        Event::Delete(object) => Step::Drop(object.name_any()),
-    }
-}
-
-fn hint(error: &watcher::Error) -> &'static str {
-    let code = match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchFailed(kube::Error::Api(status)) => status.code,
-        watcher::Error::WatchError(status) => status.code,
-        _ => 0,
-    };
-    match code {
-        401 | 403 => "the Role in docs/guides/gateway.md has what is needed",
-        404 => {
-            "is the kind installed? InferencePool comes with the Gateway API Inference Extension"
-        }
-        _ => "it is tried again without end",
-    }
 }

@@ -4,6 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// What the names of watches of ModelServices begin with.
+pub(super) const MODEL_SERVICES: &str = "modelservices";
+
 /// How discovery stands, for readiness, the page of metrics and `/state`.
 #[derive(Debug, Default)]
 pub struct DiscoveryStatus {
@@ -59,6 +62,13 @@ impl DiscoveryStatus {
     pub(super) fn failing_model(&self, model: &str) -> Option<String> {
         let failing = self.lock();
         let (what, failing) = failing.iter().find(|(_, failing)| failing.models.contains(model))?;
+        Some(format!("cannot look at {what}; hint: {}", failing.hint))
+    }
+
+    /// What keeps ModelServices from being listed, said in the same way.
+    pub(super) fn failing_model_services(&self) -> Option<String> {
+        let failing = self.lock();
+        let (what, failing) = failing.iter().find(|(what, _)| what.starts_with(MODEL_SERVICES))?;
         Some(format!("cannot look at {what}; hint: {}", failing.hint))
     }
 

@@ -4,12 +4,13 @@ use super::place::DiscoveryPlace;
 use super::settle::{ENGINES, settle};
 use super::sources::{self, Asked, Change};
 use super::world::World;
-use super::{DiscoveryProblem, DiscoveryStatus, Failing, FoundEngines, Listing};
+use super::{DiscoveryProblem, DiscoveryStatus, Failing, FoundEngines, Listing, selector};
 use crate::settings::ModelSettings;
 use flyball_engines::Engine;
 use futures::future::{BoxFuture, FutureExt as _};
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use kube::Client;
+use kube::core::Selector;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -109,9 +110,16 @@ fn start<'a>(
 ) -> FuturesUnordered<BoxFuture<'a, ()>> {
     let mut services: BTreeMap<&str, Asked> = BTreeMap::new();
     let mut pools: BTreeMap<&str, Asked> = BTreeMap::new();
+    let mut served: BTreeMap<&str, (Vec<&Selector>, BTreeSet<String>)> = BTreeMap::new();
     for (model, (place, _)) in places {
         let (asked, name) = match place {
             DiscoveryPlace::Static(_) => continue,
+            DiscoveryPlace::Pods(p) => {
+                let (selectors, models) = served.entry(&p.namespace).or_default();
+                selectors.extend(p.variants.iter().map(|variant| &variant.selector));
+                models.insert(model.clone());
+                continue;
+            }
             DiscoveryPlace::Service(s) => (services.entry(&s.namespace).or_default(), &s.name),
             DiscoveryPlace::Pool(p) => (pools.entry(&p.namespace).or_default(), &p.name),
         };
@@ -126,6 +134,14 @@ fn start<'a>(
     for (namespace, asked) in pools {
         let (client, to) = (client.clone(), to.clone());
         watches.push(sources::pools(client, namespace.to_owned(), asked, to, standing).boxed());
+    }
+    for (namespace, (selectors, models)) in served {
+        if !selectors.is_empty() {
+            let asked = (selector::shared(selectors.into_iter()), models);
+            let (client, to) = (client.clone(), to.clone());
+            watches
+                .push(sources::served(client, namespace.to_owned(), asked, to, standing).boxed());
+        }
     }
     watches
 }

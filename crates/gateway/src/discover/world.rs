@@ -2,6 +2,7 @@
 
 use super::mirror::{Mirror, Step};
 use super::place::DiscoveryPlace;
+use super::pods::{self, PodMember};
 use super::pools::{self, Chosen};
 use super::slices::{self, Slice};
 use super::sources::Change;
@@ -16,7 +17,9 @@ pub(super) struct World {
     pub(super) places: BTreeMap<String, (DiscoveryPlace, Engine)>,
     slices: BTreeMap<String, Mirror<Slice>>,
     pools: BTreeMap<String, Mirror<Chosen>>,
-    pods: BTreeMap<String, Mirror<pools::Member>>,
+    pods: BTreeMap<String, Mirror<PodMember>>,
+    /// Pods of ModelServices.
+    served: BTreeMap<String, Mirror<PodMember>>,
 }
 
 impl World {
@@ -35,6 +38,7 @@ impl World {
             }
             Change::Pools(namespace, step) => self.pools.entry(namespace).or_default().take(step),
             Change::Pods(namespace, step) => self.pods.entry(namespace).or_default().take(step),
+            Change::Served(namespace, step) => self.served.entry(namespace).or_default().take(step),
         }
     }
 
@@ -60,6 +64,12 @@ impl World {
                 };
                 let pods = self.pods.get(&p.namespace)?.whole()?;
                 Some(pools::found(pool, pods.values(), engine))
+            }
+            // Nobody watches for a model of which nothing is known yet.
+            DiscoveryPlace::Pods(p) if p.variants.is_empty() => Some(Vec::new()),
+            DiscoveryPlace::Pods(p) => {
+                let pods = self.served.get(&p.namespace)?.whole()?;
+                Some(pods::found(p, pods.values()))
             }
         };
         let models = self.places.iter();

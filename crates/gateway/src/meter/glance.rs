@@ -42,6 +42,7 @@ impl Meter {
             ("operator-away", usize::from(now.operator.away)),
             ("failing-watches", now.failing_watches),
             ("doubted-models", now.doubted_models),
+            ("name-conflicts", now.model_names.left_out.iter().sum()),
             ("reload-failed", usize::from(!self.reload.load().successful)),
         ]
         .into_iter()

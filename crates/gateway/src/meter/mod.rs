@@ -33,7 +33,7 @@ pub use crate::admit::ModelNow;
 pub use crate::finished::{Finished, RequestOutcome, Try};
 pub use crate::fleet::{EngineNow, EngineState, Engines};
 pub use crate::forward::{Recoveries, Suspected};
-pub use now::{KvEvents, MeterNow};
+pub use now::{KvEvents, MeterNow, ModelNameCounts};
 pub use series::{ARMS, CALLERS, MODELS};
 
 use crate::settings::GatewaySettingsFile;

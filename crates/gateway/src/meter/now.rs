@@ -27,6 +27,8 @@ pub struct MeterNow {
     pub failing_watches: usize,
     /// Models that seem to have lost all engines and keep them until that is confirmed.
     pub doubted_models: usize,
+    /// Public names of ModelServices.
+    pub model_names: ModelNameCounts,
     /// Every model of the settings.
     pub models: Vec<ModelNow>,
     /// What was done about slow and broken answers so far.
@@ -37,6 +39,15 @@ pub struct MeterNow {
     pub kv_events: KvEvents,
     /// How the talk with the operator goes.
     pub operator: crate::link::LinkNow,
+}
+
+/// Public names of ModelServices by what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ModelNameCounts {
+    /// Served.
+    pub served: usize,
+    /// Not served, by the words of [`crate::discover::models::LeftOutReason::NAMES`].
+    pub left_out: [usize; 5],
 }
 
 /// How the listening to events about caches goes.

@@ -3,6 +3,7 @@
 use super::series::{CLASSES, Model, OPERATIONS, Operation, TOKEN_TYPES};
 use super::{EngineState, Meter, MeterNow, ModelNow, RequestOutcome};
 use crate::admit::AdmittedDemand;
+use crate::discover::models::LeftOutReason;
 use crate::invariants::GatewayInvariant;
 use crate::link::Came;
 use crate::sse::Finish;
@@ -205,6 +206,10 @@ impl Meter {
         ] {
             page.gauge(metric, [(NO_LABELS, value)])?;
         }
+        let names = LeftOutReason::NAMES.into_iter().zip(now.model_names.left_out);
+        let names = [("served", now.model_names.served)].into_iter().chain(names);
+        let names = names.map(|(state, count)| ([state], exact(count)));
+        page.gauge(Metric::GatewayModelNames, names)?;
         let suspects = [("suspected", now.suspects.suspected), ("refused", now.suspects.refused)];
         let suspects = suspects.map(|(state, count)| ([state], exact(count)));
         page.gauge(Metric::GatewaySuspectPrompts, suspects)?;

@@ -16,12 +16,14 @@ pub(super) fn check(settings: &GatewaySettingsFile, wrong: &[&str]) -> Vec<Setti
         let inside = |path: &&str, of: &&str| path.starts_with(of);
         !wrong.iter().any(|path| paths.iter().any(|of| inside(path, of)))
     };
-    if sound(&["models"]) && settings.models.is_empty() {
+    let watches = settings.kubernetes.watches();
+    if sound(&["models", "kubernetes"]) && settings.models.is_empty() && !watches {
         problems.push(SettingProblem::new(
             Code::BadValue,
             "models",
             "nothing is served",
-            "add a [[models]] section with a name and endpoints, service or pool",
+            "add a [[models]] section with a name and endpoints, service or pool, or watch = \
+             \"model-services\" to [kubernetes]",
         ));
     }
     for (index, model) in settings.models.iter().enumerate() {
@@ -154,7 +156,9 @@ fn splits(settings: &GatewaySettingsFile) -> Vec<SettingProblem> {
         }
         let arms = split.arms.iter().map(|arm| arm.model.as_str());
         problems.extend(doubles(&format!("{path}.arms"), "model", arms));
-        for (path, _) in models_of(&path, split).filter(|(_, name)| !is_model(name)) {
+        // A ModelService may come and go; an arm without a model is told of when it is asked for.
+        let named = models_of(&path, split).filter(|_| !settings.kubernetes.watches());
+        for (path, _) in named.filter(|(_, name)| !is_model(name)) {
             problems.push(contradiction(path, "is no model", "name one of [[models]]"));
         }
         for (number, rule) in split.rules.iter().enumerate() {

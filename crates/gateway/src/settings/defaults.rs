@@ -1,8 +1,8 @@
 //! What holds where a file says nothing.
 
 use super::{
-    GatewaySettingsFile, Key, ModelSettings, Priority, Recovery, RequestLimits, ResponseCache,
-    RoutingSetting, Telemetry, Timeouts, WakerSettings,
+    GatewaySettingsFile, Key, KubernetesSettings, ModelSettings, Priority, Recovery, RequestLimits,
+    ResponseCache, RoutingSetting, Telemetry, Timeouts, WakerSettings,
 };
 use flyball_engines::Engine;
 use std::net::SocketAddr;
@@ -18,6 +18,7 @@ impl Default for GatewaySettingsFile {
             tls: None,
             keys: Vec::new(),
             models: Vec::new(),
+            kubernetes: KubernetesSettings::default(),
             splits: Vec::new(),
             limits: RequestLimits::default(),
             timeouts: Timeouts::default(),
@@ -107,6 +108,10 @@ impl Default for ModelSettings {
             cache_responses: false,
             kv_events: None,
             engine_keys: Vec::new(),
+            known_as: None,
+            first_token_ms: None,
+            between_tokens_ms: None,
+            model_service: None,
         }
     }
 }

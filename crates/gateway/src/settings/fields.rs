@@ -21,6 +21,8 @@ pub(super) enum Kind {
     Service,
     /// `namespace/name`.
     Pool,
+    /// A list of names of namespaces.
+    Namespaces,
     /// `http://HOST:PORT`.
     Url,
     /// One of these words.
@@ -97,6 +99,7 @@ impl Kind {
             Self::File => "path of a file".to_owned(),
             Self::Service => "`namespace/name:port`".to_owned(),
             Self::Pool => "`namespace/name`".to_owned(),
+            Self::Namespaces => "list of names of namespaces".to_owned(),
             Self::Url => "`http://HOST:PORT`".to_owned(),
             Self::Word(words) => {
                 words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")

@@ -10,6 +10,7 @@
 mod check;
 mod defaults;
 mod fields;
+mod kubernetes;
 mod parse;
 mod problem;
 pub mod reload;
@@ -18,6 +19,8 @@ mod split;
 #[cfg(test)]
 mod tests;
 
+pub use kubernetes::{KubernetesSettings, ModelServicePods, VariantPods, WatchSetting};
+pub(crate) use parse::is_name;
 pub use problem::{Code, SettingProblem};
 pub use split::{Arm, Mirror, Split, SplitRule, Sticky};
 
@@ -30,6 +33,12 @@ use std::path::PathBuf;
 /// Bytes of a settings file. 10,000 models with a Service each take about 1 MiB, which is also the
 /// most that a ConfigMap holds.
 pub const MAX_BYTES: usize = 4 << 20;
+
+/// Models, and keys: what one cluster carries (10^4 each) and a bit.
+pub const MAX_MODELS: usize = 20_000;
+
+/// Bytes of a model's name. It may be a path; a label in Prometheus should stay readable.
+pub const NAME_BYTES: usize = 256;
 
 /// Engines of one model.
 pub const MAX_ENDPOINTS: usize = 10_000;
@@ -58,6 +67,8 @@ pub struct GatewaySettingsFile {
     pub keys: Vec<Key>,
     /// What is served, and where.
     pub models: Vec<ModelSettings>,
+    /// What is read in Kubernetes beside the places that models name.
+    pub kubernetes: KubernetesSettings,
     /// Names that stand for several models.
     pub splits: Vec<Split>,
     /// What requests may cost.
@@ -109,11 +120,12 @@ pub struct Key {
     pub cache_group: Option<String>,
 }
 
-/// A model, and where its engines are. Exactly one of `endpoints`, `service` and `pool` is said.
+/// A model, and where its engines are. Exactly one of `endpoints`, `service` and `pool` is said, and none of a
+/// model that comes from a ModelService.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelSettings {
-    /// The name that clients say. Goes to the engine as it is.
+    /// The name that clients say. Goes to the engine as it is, unless `known_as` says another.
     pub name: String,
     /// Addresses of engines.
     pub endpoints: Vec<SocketAddr>,
@@ -138,11 +150,23 @@ pub struct ModelSettings {
     pub kv_events: Option<u16>,
     /// Keys of a body that steer engines and are passed on; a request with another of them is refused.
     pub engine_keys: Vec<String>,
+    /// The name that its engines know it by, if it is not the one that clients say.
+    pub known_as: Option<String>,
+    /// The longest time to the first token; the operator's word comes first.
+    pub first_token_ms: Option<u64>,
+    /// The longest mean time between tokens of an answer; the operator's word comes first.
+    pub between_tokens_ms: Option<u64>,
+    /// Where it comes from if not from the file, in which this cannot stand.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub model_service: Option<ModelServicePods>,
 }
 
 impl ModelSettings {
     /// The namespace of its engines; `None` of one that names addresses.
     pub fn namespace(&self) -> Option<&str> {
+        if let Some(from) = &self.model_service {
+            return Some(&from.namespace);
+        }
         let place = self.service.as_ref().or(self.pool.as_ref())?;
         place.split_once('/').map(|(namespace, _)| namespace)
     }

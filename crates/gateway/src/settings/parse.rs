@@ -11,6 +11,9 @@ use std::net::SocketAddr;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
 
+/// Namespaces that are watched apart: each is a connection or two.
+const MAX_NAMESPACES: usize = 1_000;
+
 /// Problems that are reported. A file of garbage has one per line, and nobody reads them all.
 const REPORTED: usize = 100;
 
@@ -241,6 +244,13 @@ fn takes(kind: Kind, value: &DeValue<'_>) -> bool {
             .and_then(|text| text.rsplit_once(':'))
             .is_some_and(|(name, port)| is_namespaced(name) && is_port(port)),
         Kind::Pool => text.is_some_and(is_namespaced),
+        Kind::Namespaces => match value {
+            DeValue::Array(items) => {
+                items.len() <= MAX_NAMESPACES
+                    && items.iter().all(|item| item.get_ref().as_str().is_some_and(is_label))
+            }
+            _ => false,
+        },
         Kind::Url => text.is_some_and(is_url),
         Kind::Word(words) => text.is_some_and(|text| words.contains(&text)),
         Kind::Words(words) => match value {
@@ -258,7 +268,7 @@ fn takes(kind: Kind, value: &DeValue<'_>) -> bool {
 }
 
 /// Names become labels, log fields and lines of a table.
-fn is_name(text: &str, bytes: usize) -> bool {
+pub(crate) fn is_name(text: &str, bytes: usize) -> bool {
     let odd = |c: char| c.is_control() || c == '"' || c == '\\';
     (1..=bytes).contains(&text.len()) && text.trim() == text && !text.chars().any(odd)
 }

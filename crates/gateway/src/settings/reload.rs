@@ -190,6 +190,7 @@ fn needs_restart(first: &GatewaySettingsFile, new: &GatewaySettingsFile) -> Vec<
         ("threads", first.threads != new.threads),
         ("tls", first.tls != new.tls),
         ("operator", first.operator != new.operator),
+        ("kubernetes", first.kubernetes != new.kubernetes),
         ("collector", first.collector != new.collector),
         ("telemetry.otlp", first.telemetry.otlp != new.telemetry.otlp),
         ("telemetry.audit_log", first.telemetry.audit_log != new.telemetry.audit_log),

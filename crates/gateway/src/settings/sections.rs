@@ -2,16 +2,11 @@
 //! hold it against the structs.
 
 use super::fields::{Kind, Section, field, required, time};
+use super::{MAX_MODELS, NAME_BYTES};
 use crate::scan::STEERING;
 use flyball_engines::Engine;
 
 const GIB: u64 = 1 << 30;
-
-/// A name of a model may be a path; a label in Prometheus should stay readable.
-const NAME_BYTES: usize = 256;
-
-/// Models, keys and engines of one model: what one cluster carries (10^4 each) and a bit.
-const MANY: usize = 20_000;
 
 pub(super) const ROOT: Section = Section {
     title: "At the top",
@@ -43,13 +38,14 @@ pub(super) const ROOT: Section = Section {
         field("tls", Kind::Section(&TLS), "Certificate and key; plain HTTP without."),
         field(
             "keys",
-            Kind::Sections(&KEY, MANY),
+            Kind::Sections(&KEY, MAX_MODELS),
             "Who may ask. Nobody is asked for a key without.",
         ),
-        field("models", Kind::Sections(&MODEL, MANY), "What is served, and where."),
+        field("models", Kind::Sections(&MODEL, MAX_MODELS), "What is served, and where."),
+        field("kubernetes", Kind::Section(&KUBERNETES), "Models that do not stand in this file."),
         field(
             "splits",
-            Kind::Sections(&SPLIT, MANY),
+            Kind::Sections(&SPLIT, MAX_MODELS),
             "Names that stand for several models: canaries and mirrors.",
         ),
         field(
@@ -144,7 +140,12 @@ const MODEL: Section = Section {
         required(
             "name",
             Kind::Name(NAME_BYTES),
-            "The name that clients say. Goes to the engine as it is.",
+            "The name that clients say. Goes to the engine as it is, unless `known_as` says another.",
+        ),
+        field(
+            "known_as",
+            Kind::Name(NAME_BYTES),
+            "The name that its engines know the model by, if it is not the one that clients say.",
         ),
         field("endpoints", Kind::Addresses, "Addresses of engines."),
         field(
@@ -192,6 +193,32 @@ const MODEL: Section = Section {
             Kind::Words(&STEERING),
             "Keys of a body that steer engines and with them the work of others, and are passed on. A \
              request with one that is not listed is refused with 400.",
+        ),
+        time(
+            "first_token_ms",
+            "Objective: the longest time to the first token. Requests are judged by it unless the operator \
+             says another.",
+        ),
+        time(
+            "between_tokens_ms",
+            "Objective: the longest time between tokens, on the mean of an answer. The same holds.",
+        ),
+    ],
+};
+
+const KUBERNETES: Section = Section {
+    title: "`[kubernetes]`",
+    fields: &[
+        field(
+            "watch",
+            Kind::Word(&["nothing", "model-services"]),
+            "`model-services`: every public name of a ModelService is served, and its pods are its engines. A \
+             name that stands in this file too is served from this file.",
+        ),
+        field(
+            "namespaces",
+            Kind::Namespaces,
+            "Where ModelServices are looked for; everywhere without.",
         ),
     ],
 };

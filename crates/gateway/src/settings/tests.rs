@@ -139,6 +139,23 @@ fn splits_name_models_and_arms_that_there_are() {
 }
 
 #[test]
+fn a_gateway_that_watches_model_services_needs_no_model_of_its_own() {
+    let watch = "[kubernetes]\nwatch = \"model-services\"\n";
+    let settings = GatewaySettingsFile::parse(watch).unwrap();
+    assert!(settings.kubernetes.watches() && settings.models.is_empty());
+    assert!(settings.kubernetes.namespaces.is_empty(), "everywhere");
+    let split = "[[splits]]\nname = \"chat\"\n[[splits.arms]]\nmodel = \"qwen\"\nweight = 1\n";
+    assert!(GatewaySettingsFile::parse(&format!("{watch}{split}")).is_ok(), "it may come later");
+    let some = "[kubernetes]\nwatch = \"model-services\"\nnamespaces = [\"team-a\", \"b\"]\n";
+    assert_eq!(GatewaySettingsFile::parse(some).unwrap().kubernetes.namespaces, ["team-a", "b"]);
+    assert!(problems("[kubernetes]\nnamespaces = [\"a\"]\n")[0].contains("nothing is served"));
+    refused("[kubernetes]\nwatch = \"pods\"", &["kubernetes.watch: expected"]);
+    refused("[kubernetes]\nnamespaces = [\"Team\"]", &["kubernetes.namespaces: expected"]);
+    // What comes from a ModelService cannot be said in a file.
+    refused("[[models]]\nname = \"a\"\npool = \"a/b\"\nmodel_service = {}", &["is no setting"]);
+}
+
+#[test]
 fn a_limit_is_a_limit() {
     let taken = |name: &str, value: u64| {
         let section = if name == "answers" { "limits" } else { "telemetry" };
@@ -294,7 +311,7 @@ fn the_reference_is_current() {
          `flyball gateway --config FILE --check` says everything that is wrong with a file. The\n\
          [guide](../guides/gateway.md) has an example.\n\n\
          A change is taken in within a second, or at SIGHUP. Only `listen`, `admin`, `askers`, `threads`,\n\
-         `tls`, `collector`, `operator` and `telemetry.otlp` need a restart.\n",
+         `tls`, `kubernetes`, `collector`, `operator` and `telemetry.otlp` need a restart.\n",
     );
     section(&mut text, &ROOT, &defaults);
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/gateway-settings.md");

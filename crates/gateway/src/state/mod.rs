@@ -42,7 +42,7 @@ pub struct GatewayStateView {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TroubleView {
     /// One of `draining`, `zombies`, `silent-engines`, `collector-away`, `operator-away`,
-    /// `failing-watches`, `doubted-models`, `reload-failed`.
+    /// `failing-watches`, `doubted-models`, `name-conflicts`, `reload-failed`.
     pub what: String,
     /// How many; 1 if it is not a matter of number.
     pub count: usize,

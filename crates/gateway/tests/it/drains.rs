@@ -26,6 +26,23 @@ async fn a_stream_under_way_is_finished_and_new_connections_are_not_taken() {
 }
 
 #[tokio::test]
+async fn a_stream_of_a_model_that_is_not_served_any_more_is_finished() {
+    let pieces = vec!["data: {\"a\":1}\n\n", "data: {\"a\":2}\n\n", "data: [DONE]\n\n"];
+    let engine = Engine::start(Does::Streams(pieces, Duration::from_millis(200))).await;
+    let rig = Rig::start(&[&engine], |_| {});
+    let mut stream = rig.connect().await;
+    stream.write_all(chat(STREAM).as_bytes()).await.unwrap();
+    let mut first = [0; 512];
+    assert!(stream.read(&mut first).await.unwrap() > 0);
+    rig.gateway.list(&flyball_gateway::fleet::Listing::default());
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).await.unwrap();
+    assert!(rest.contains("[DONE]"), "{rest}");
+    let answer = rig.whole(&chat(PLAIN)).await;
+    assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+}
+
+#[tokio::test]
 async fn what_does_not_finish_in_time_is_told_so() {
     let engine = Engine::start(Does::Stalls(vec!["data: {\"a\":1}\n\n"])).await;
     let rig = Rig::start(&[&engine], |_| {});

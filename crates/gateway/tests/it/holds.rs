@@ -94,6 +94,25 @@ async fn who_waits_too_long_is_told_and_who_hangs_up_leaves_nothing() {
 }
 
 #[tokio::test]
+async fn nobody_waits_for_a_model_that_is_not_served_any_more() {
+    let rig = Rig::on(&[], wakes);
+    let (plain, stream) = (chat(PLAIN), chat(STREAM));
+    let goes = async {
+        while rig.gateway.demand()[0].waiting < 2 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        rig.gateway.list(&flyball_gateway::fleet::Listing::default());
+    };
+    let (whole, streamed, ()) = tokio::join!(rig.whole(&plain), rig.whole(&stream), goes);
+    assert!(whole.starts_with("HTTP/1.1 503") && whole.contains("draining"), "{whole}");
+    assert!(streamed.contains("draining"), "{streamed}");
+    rig.finished(2).await;
+    assert_eq!(rig.gateway.inside().requests, 0);
+    let after = rig.whole(&plain).await;
+    assert!(after.starts_with("HTTP/1.1 404"), "{after}");
+}
+
+#[tokio::test]
 async fn without_a_waker_it_is_refused_at_once() {
     let rig = Rig::on(&[], |_| {});
     let answer = rig.whole(&chat(PLAIN)).await;

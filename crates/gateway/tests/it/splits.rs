@@ -2,7 +2,9 @@
 
 use crate::engine::{Does, Engine};
 use crate::rig::{LONG, PLAIN, Rig, body_of, chat, chat_of, key, post};
-use flyball_gateway::settings::{Arm, GatewaySettingsFile, Mirror, Split, SplitRule, Sticky};
+use flyball_gateway::settings::{
+    Arm, GatewaySettingsFile, Mirror, ModelSettings, Split, SplitRule, Sticky,
+};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -71,6 +73,28 @@ async fn a_tenth_of_ten_thousand_is_a_thousand() {
     // Only the arm that says so is renamed.
     assert!(body_of(&arms.new.requests()[0]).contains(r#""model":"canary""#));
     assert_eq!(body_of(&arms.old.requests()[0]), PLAIN);
+}
+
+/// An adopted engine may know its model by another name, whichever of its names clients say.
+#[tokio::test]
+async fn a_model_is_asked_for_by_the_name_that_its_engines_know() {
+    let engine = Engine::start(Does::Answers(200, r#"{"a":1}"#)).await;
+    let rig = Rig::start(&[&engine], |settings| {
+        settings.models = vec![ModelSettings {
+            name: "m".to_owned(),
+            known_as: Some("org/m".to_owned()),
+            ..ModelSettings::default()
+        }];
+        let arms = vec![arm("m", 1, None)];
+        settings.splits = vec![Split { name: "also".to_owned(), arms, ..Split::default() }];
+    });
+    for name in ["m", "also", "org/m"] {
+        rig.whole(&chat(&PLAIN.replace("\"m\"", &format!("\"{name}\"")))).await;
+    }
+    let bodies = engine.requests();
+    assert_eq!(bodies.len(), 2, "its own name is none of ours");
+    let known = PLAIN.replace("\"m\"", "\"org/m\"");
+    assert!(bodies.iter().all(|request| body_of(request) == known), "{bodies:?}");
 }
 
 #[tokio::test]

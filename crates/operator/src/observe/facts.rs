@@ -4,6 +4,7 @@ use super::nodes::{Outlook, outlook};
 use crate::time::moment;
 use crate::validate::ValidationRules;
 use flyball_core::units::Timestamp;
+use flyball_engines::Engine;
 use flyball_resources::model_service::TargetKind;
 use flyball_resources::{ModelService, Pool, PoolSpec, labels};
 use k8s_openapi::api::core::v1::{ContainerStatus, Node, Pod};
@@ -64,6 +65,19 @@ pub struct Workload {
     pub args: Vec<String>,
     /// Seconds that the container pauses before it is told to end.
     pub pause_seconds: Option<i64>,
+    /// Where its engine answers, as far as its template shows it. Of groups, that of their leaders.
+    pub answers: AnswersAt,
+}
+
+/// Where an engine answers, and to which names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AnswersAt {
+    /// Its port.
+    pub port: Option<u16>,
+    /// What it is.
+    pub engine: Option<Engine>,
+    /// The names by which it knows its model.
+    pub names: Vec<String>,
 }
 
 /// One pod.

@@ -1,11 +1,13 @@
 //! Looks at the cluster: what people want, what runs, what is asked of it.
 //!
 //! `watch` mirrors the API server, `prometheus` asks for series; both only read. `facts` holds what they
-//! found at one moment, and `drain` holds the settings of workloads against what draining needs; `in_flight`, `replicas`,
+//! found at one moment, and `drain` holds the settings of workloads against what draining needs; `adopted` and `port` say
+//! where engines of adopted workloads answer; `in_flight`, `replicas`,
 //! `gateways` and `snapshot` turn it into readings, of which the estimator makes `core`'s Snapshot, and are pure; `seen` is
 //! what is needed of a model beside that. `record` keeps those readings. When the API server is gone, the mirror stays as
 //! it was.
 
+mod adopted;
 pub(crate) mod chunk;
 pub mod demand;
 mod drain;
@@ -18,6 +20,7 @@ mod mirror;
 mod names;
 mod nodes;
 mod others;
+mod port;
 pub mod prometheus;
 pub mod record;
 mod replicas;
@@ -33,7 +36,7 @@ mod witnesses;
 
 pub use drain::{Drain, drain, drain_of};
 pub(crate) use facts::GPU;
-pub use facts::{Facts, NodeFacts, PodFacts, Workload, WorkloadKey};
+pub use facts::{AnswersAt, Facts, NodeFacts, PodFacts, Workload, WorkloadKey};
 pub use failures::Failures;
 pub use gateways::Gateways;
 pub use in_flight::{ExpectedInFlight, InFlight, InFlightCounts};

@@ -6,7 +6,7 @@ use super::names::SharedName;
 use super::replicas::ReplicaTrouble;
 use flyball_core::ids::VariantName;
 use flyball_core::invariants::Holding;
-use flyball_resources::model_service::{TargetKind, VariantSpec};
+use flyball_resources::model_service::{AdoptedStatus, TargetKind, VariantSpec};
 use flyball_resources::{ConversionProblem, ModelService};
 use kube::ResourceExt as _;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +21,8 @@ pub struct SeenModel {
     pub problems: Vec<ConversionProblem>,
     /// The workload of each variant, by the variant's name.
     pub workloads: BTreeMap<String, WorkloadKey>,
+    /// Where the engines of adopted workloads answer.
+    pub adopted: Vec<AdoptedStatus>,
     /// Workloads that it names and that do not exist.
     pub absent: Vec<WorkloadKey>,
     /// Who else sets replicas of one of its workloads.

@@ -1,5 +1,6 @@
 //! From facts and signals to the readings that the estimator makes a Snapshot of. Pure.
 
+use super::adopted::adopted;
 use super::chunk;
 use super::demand::Signals;
 use super::drain::{Drain, drain, drain_of};
@@ -86,6 +87,7 @@ pub fn look_and_note(
             service: Arc::clone(service),
             problems: Vec::new(),
             workloads: BTreeMap::new(),
+            adopted: adopted(facts, service),
             absent: Vec::new(),
             rival: None,
             owners_unseen: facts.unseen_owners.contains(id.namespace().as_str()),

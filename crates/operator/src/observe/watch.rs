@@ -1,8 +1,10 @@
 //! A mirror of the API server, kept by watches.
 
-use super::facts::{Facts, NodeFacts, PodFacts, Workload, WorkloadKey};
+use super::drain::kind_of;
+use super::facts::{AnswersAt, Facts, NodeFacts, PodFacts, Workload, WorkloadKey};
 use super::groups;
 use super::mirror::{Denied, Failures, Mirror, follow};
+use super::port::port;
 use crate::settings::OperatorSettings;
 use flyball_resources::model_service::TargetKind;
 use flyball_resources::{ModelService, Pool, labels};
@@ -222,23 +224,37 @@ fn of_group(one: &DynamicObject) -> Workload {
     ];
     let wanted = wanted.into_iter().map(|(label, value)| (label.to_owned(), value));
     selector.match_labels = Some(wanted.collect());
+    // Requests go to leaders; where these have no template of their own, they are like the others.
+    let template = &one.data["spec"]["leaderWorkerTemplate"];
+    let leads = ["leaderTemplate", "workerTemplate"].map(|part| &template[part]["spec"]);
+    let leads = leads.into_iter().find(|spec| spec.is_object());
+    let leads = leads.and_then(|spec| serde_json::from_value::<PodSpec>(spec.clone()).ok());
     Workload {
         replicas: count(one.data["spec"]["replicas"].as_i64()),
         selector,
         version: one.resource_version(),
+        answers: of_pods(leads.as_ref()).answers,
         ..Workload::default()
     }
 }
 
 fn of_pods(spec: Option<&PodSpec>) -> Workload {
     let container = spec.and_then(|spec| spec.containers.first());
-    Workload {
+    let mut workload = Workload {
         grace_seconds: spec.and_then(|spec| spec.termination_grace_period_seconds),
         image: container.and_then(|container| container.image.clone()).unwrap_or_default(),
         args: container.map(said_to_run).unwrap_or_default(),
         pause_seconds: container.and_then(pause),
         ..Workload::default()
-    }
+    };
+    workload.answers = spec.map(|spec| answers(spec, &workload)).unwrap_or_default();
+    workload
+}
+
+fn answers(spec: &PodSpec, workload: &Workload) -> AnswersAt {
+    let engine = kind_of(workload);
+    let names = engine.map(|engine| engine.facts().launch.names_in(&workload.args));
+    AnswersAt { port: port(spec, &workload.args, engine), engine, names: names.unwrap_or_default() }
 }
 
 fn said_to_run(container: &Container) -> Vec<String> {
@@ -254,4 +270,37 @@ fn pause(container: &Container) -> Option<i64> {
 /// Kubernetes takes one where none is set.
 fn count(replicas: Option<i64>) -> u32 {
     u32::try_from(replicas.unwrap_or(1)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flyball_engines::Engine;
+    use serde_json::{Value, json};
+
+    fn group(template: Value) -> AnswersAt {
+        let group = json!({
+            "apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet",
+            "metadata": {"name": "g", "namespace": "a"},
+            "spec": {"replicas": 2, "leaderWorkerTemplate": template},
+        });
+        of_group(&serde_json::from_value(group).unwrap()).answers
+    }
+
+    #[test]
+    fn leaders_of_groups_answer_and_without_a_template_of_their_own_they_are_like_the_others() {
+        let pods = |port: u16| {
+            let args = ["--model-path", "org/m", "--port", &port.to_string()].map(str::to_owned);
+            let container = json!({"name": "e", "image": "lmsysorg/sglang:v0.5.6", "args": args});
+            json!({"spec": {"containers": [container]}})
+        };
+        let at = |port: u16| AnswersAt {
+            port: Some(port),
+            engine: Some(Engine::Sglang),
+            names: vec!["org/m".to_owned()],
+        };
+        assert_eq!(group(json!({"workerTemplate": pods(1)})), at(1));
+        assert_eq!(group(json!({"workerTemplate": pods(1), "leaderTemplate": pods(2)})), at(2));
+        assert_eq!(group(json!({})), AnswersAt::default());
+    }
 }

@@ -45,6 +45,7 @@ pub fn status(id: &ModelId, context: &StatusContext<'_>) -> ModelServiceStatus {
         currency: cost_now.or(cost_then).map(|money| money.currency().to_string()),
         forecast: work.map(|work| Band::of(&work)),
         variants: variants(id, context),
+        adopted: context.seen.adopted.clone(),
         decision: receipt,
         learnt: context.learnt.clone().or(before.learnt),
         conditions: conditions::merge(

@@ -1,18 +1,21 @@
 //! ModelService: a model that is served, how fast it should answer, and the ways to run it.
 //!
 //! Six lines adopt a Deployment that already runs; see `docs/guides/operator.md`. `variant` has the
-//! ways to run it, `scaling` what its owner allows, `prices` what its tokens cost, `status` what Flyball says about it.
+//! ways to run it, `scaling` what its owner allows, `gateway` how its requests are treated, `prices` what its tokens
+//! cost, `status` what Flyball says about it.
 
+mod gateway;
 mod prices;
 mod scaling;
 mod status;
 mod variant;
 
+pub use gateway::{GatewaySpec, RoutingSpec};
 pub use prices::TokenPricesSpec;
 pub use scaling::{CalendarEntry, MoneySpec, Once, Scaling, ScalingMode, Sleep, Weekday, Weekly};
 pub use status::{
-    Band, CandidateStatus, CapacityStatus, ChosenLawStatus, ModelServiceStatus, ReceiptStatus,
-    SignalSeen, SpanStatus, TriedLawStatus, VariantStatus,
+    AdoptedStatus, Band, CandidateStatus, CapacityStatus, ChosenLawStatus, ModelServiceStatus,
+    ReceiptStatus, SignalSeen, SpanStatus, TriedLawStatus, VariantStatus,
 };
 pub use variant::{CapacityPrior, EngineSpec, TargetKind, TargetRef, VariantSpec};
 
@@ -99,6 +102,9 @@ pub struct ModelServiceSpec {
     /// What Flyball may do.
     #[serde(default)]
     pub scaling: Scaling,
+    /// How gateways treat its requests.
+    #[serde(default, skip_serializing_if = "GatewaySpec::is_default")]
+    pub gateway: GatewaySpec,
     /// What a million of its tokens costs whoever asks, in dollars; decimals in quotes, example: `"0.05"`. Without, that
     /// is unknown, not zero. Not yet: nobody charges it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -42,6 +42,10 @@ pub struct ModelServiceStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub variants: Vec<VariantStatus>,
+    /// Where the engines of each workload of `targetRef` answer, for gateways.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["variant"]))]
+    pub adopted: Vec<AdoptedStatus>,
     /// The last decision and what it rests on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<ReceiptStatus>,
@@ -95,6 +99,25 @@ pub struct VariantStatus {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 const fn is_none(count: &i32) -> bool {
     *count == 0
+}
+
+/// Where the engines of an adopted workload answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AdoptedStatus {
+    /// The variant.
+    pub variant: String,
+    /// Its pods, as a label selector in text.
+    pub selector: String,
+    /// The port of its engines; absent where its containers do not show it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<i32>,
+    /// What they are; absent where image and arguments do not show it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
+    /// The names by which they know the model; absent where arguments do not show it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub served_as: Vec<String>,
 }
 
 /// A number with its low and high end, and where it came from.

@@ -255,6 +255,8 @@ metrics! {
         "Watches of the API server that fail; what they listed last is used on";
     GatewayDoubtedModels, Gateway, Gauge, Count, "flyball_gateway_doubted_models", [],
         "Models that seem to have lost all engines and keep them until that is confirmed";
+    GatewayModelNames, Gateway, Gauge, Count, "flyball_gateway_model_service_names", ["state"],
+        "Public names of ModelServices: served, or not from there because of settings, older, refused, limit, unreadable";
     GatewayReloadSuccessful, Gateway, Gauge, Count,
         "flyball_gateway_config_last_reload_successful", [],
         "1 if the settings file as it is now is in use, 0 if it was refused and an older one is";

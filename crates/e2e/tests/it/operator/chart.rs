@@ -21,7 +21,6 @@ gateway:
   replicas: 1
   config:
     open: true
-    models: [{ name: model, service: "NAMESPACE/model:8000" }]
     timeouts: { settle_ms: 2000 }
   resources: { requests: { cpu: 10m, memory: 32Mi } }
 "#;
@@ -52,6 +51,7 @@ helm test RELEASE --namespace NAMESPACE --logs
 kubectl apply --filename FOLDER/model.yaml
 kubectl wait modelservice/model --namespace NAMESPACE --for=condition=Ready --timeout=60s
 kubectl wait modelservice/model --namespace NAMESPACE --for=jsonpath='{.status.readyReplicas}'=2 --timeout=60s
+kubectl get --raw /api/v1/namespaces/NAMESPACE/services/RELEASE-gateway:http/proxy/v1/models
 for who in asker other; do
     kubectl create serviceaccount $who --namespace NAMESPACE
     kubectl config view --raw --minify > FOLDER/$who
@@ -112,6 +112,7 @@ fn tell(story: &Story, shell: &Shell, release: &str) -> Result<()> {
     ensure!(status.success(), "a command failed: {status}");
     ensure!(said.contains("check passed"), "`helm test` did not check the cluster");
     ensure!(said.contains(&format!("{}/model", story.namespace)), "the operator told nothing");
+    ensure!(said.contains(r#""id":"model""#), "the gateway does not serve what was applied");
     ensure!(said.contains("2 stay"), "replicas did not stay");
     Ok(())
 }

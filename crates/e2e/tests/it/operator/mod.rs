@@ -10,6 +10,7 @@ mod pages;
 mod rig;
 mod rights;
 mod rules;
+mod serves;
 mod shell;
 mod shown;
 mod trust;

@@ -2,16 +2,17 @@
 //!
 //! No cluster is needed. Start at the first test.
 
+pub(crate) mod served;
 pub(crate) mod server;
 
 use super::mirror::{Mirror, Step};
-use super::place::{DiscoveryPlace, Port, ServicePlace};
+use super::place::{DiscoveryPlace, PodsPlace, Port, ServicePlace, VariantPlace};
 use super::ready::Readiness;
 use super::settle::{ENGINES, settle};
 use super::sources::Change;
 use super::standing::{DiscoveryStatus, Failing};
 use super::world::World;
-use super::{FoundEngines, Listing, pools, slices};
+use super::{FoundEngines, Listing, pods, pools, selector, slices};
 use crate::settings::ModelSettings;
 use flyball_engines::Engine;
 use k8s_openapi::api::core::v1::Pod;
@@ -62,7 +63,7 @@ fn found(name: &str, address: &str, draining: bool) -> FoundEngines {
     FoundEngines { name: name.to_owned(), address, draining, engine: Engine::Vllm, uid: None }
 }
 
-fn pod(name: &str, labels: Value, ready: &str, deleted: bool) -> Option<pools::Member> {
+fn pod(name: &str, labels: Value, ready: &str, deleted: bool) -> Option<pods::PodMember> {
     let mut meta = json!({"name": name, "namespace": "team", "labels": labels});
     if deleted {
         meta["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
@@ -78,7 +79,7 @@ fn pod(name: &str, labels: Value, ready: &str, deleted: bool) -> Option<pools::M
         },
     }))
     .unwrap();
-    pools::member(&object)
+    pods::member(&object)
 }
 
 fn pool(spec: Value) -> Option<pools::Chosen> {
@@ -178,7 +179,31 @@ fn pools_choose_ready_pods_by_all_their_labels() {
         pools::found(&chosen, pods.iter(), Engine::Vllm),
         [found("team/leaving", "10.0.0.7:8000", true), found("team/open", "10.0.0.7:8000", false)]
     );
-    assert_eq!(pools::selector(&chosen.labels), "app=llama,tier=gpu");
+    assert_eq!(pools::labels_text(&chosen.labels), "app=llama,tier=gpu");
+}
+
+#[test]
+fn in_a_rollout_to_another_port_each_pod_of_ours_is_asked_at_its_own() {
+    let pod = |name: &str, port: u16| -> pods::PodMember {
+        let mut object = served::pod(name, "a");
+        object["spec"] = json!({"containers": [
+            {"name": "beside", "ports": [{"name": "metrics", "containerPort": 1}]},
+            {"name": "engine", "ports": [{"name": "http", "containerPort": port}]},
+        ]});
+        pods::member(&serde_json::from_value(object).unwrap()).unwrap()
+    };
+    let bare = pods::member(&serde_json::from_value(served::pod("bare", "a")).unwrap()).unwrap();
+    let members = [pod("new", 8001), pod("old", 8000), bare];
+    let ports = |named_port: bool| -> Vec<u16> {
+        let selector = selector::read("flyball.dev/model=a").unwrap();
+        let variant = VariantPlace { selector, port: 8001, named_port, engine: Engine::Vllm };
+        let place = PodsPlace { namespace: "team".to_owned(), variants: vec![variant] };
+        let found = pods::found(&place, members.iter());
+        found.iter().map(|found| found.address.port()).collect()
+    };
+    // By name: bare, new, old.
+    assert_eq!(ports(true), [8001, 8001, 8000]);
+    assert_eq!(ports(false), [8001, 8001, 8001], "of an adopted one the operator knows it");
 }
 
 #[test]
@@ -214,8 +239,10 @@ fn pods_are_watched_by_what_all_pools_share() {
     let b = chosen(json!({"app": "b", "role": "engine"}));
     let c = chosen(json!({"app": "c"}));
     assert_eq!(pools::shared_selector([&a].into_iter()).unwrap(), "app=a,role=engine");
-    assert_eq!(pools::shared_selector([&a, &b].into_iter()).unwrap(), "role=engine");
-    assert_eq!(pools::shared_selector([&a, &b, &c].into_iter()).unwrap(), "");
+    let shared = |pools: &[&pools::Chosen]| pools::shared_selector(pools.iter().copied());
+    assert_eq!(shared(&[&a, &b]).unwrap(), "app in (a,b),role=engine");
+    assert_eq!(shared(&[&a, &b, &c]).unwrap(), "app in (a,b,c)");
+    assert_eq!(shared(&[&a, &chosen(json!({"tier": "x"}))]).unwrap(), "");
     assert_eq!(pools::shared_selector([].into_iter()), None);
 }
 
@@ -317,6 +344,28 @@ fn a_gateway_that_begins_waits_for_all_models_but_not_for_ever() {
     assert_eq!(at(15, &both), Ok(()), "one bad model keeps nobody else from being served");
     // Nothing to serve: another gateway should have the requests.
     assert!(at(3_600, &[named("n")]).unwrap_err().starts_with("engines of 1 of 1 models: n"));
+}
+
+#[test]
+fn a_gateway_waits_until_model_services_are_listed_and_serves_what_it_has_meanwhile() {
+    let (began, standing) = (Instant::now(), DiscoveryStatus::default());
+    let at = |seconds, models: &[ModelSettings], awaits| {
+        let readiness = Readiness::since(began);
+        readiness.await_model_services(awaits);
+        readiness.judge(&listing(&[]), models, &standing, began + Duration::from_secs(seconds))
+    };
+    assert_eq!(at(3_600, &[], true), Err("ModelServices: not listed yet".to_owned()));
+    assert_eq!(at(0, &[], false), Ok(()), "there are none");
+    assert!(at(14, &[named("m")], true).is_err());
+    assert_eq!(at(15, &[named("m")], true), Ok(()), "what the file names is served");
+    let failing = Failing {
+        models: Arc::default(),
+        error: "secret words: Forbidden".to_owned(),
+        hint: "mend the Role",
+    };
+    let _noted = standing.note("modelservices of team", failing);
+    let why = at(0, &[], true).unwrap_err();
+    assert_eq!(why, "ModelServices: cannot look at modelservices of team; hint: mend the Role");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use kube::{Client, Config};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -24,9 +25,12 @@ use tokio::time::{sleep, timeout};
 /// What the API server has.
 pub(crate) struct Server {
     slices: Mutex<Vec<Value>>,
+    /// Everything else, by the name of its kind in paths.
+    objects: Mutex<BTreeMap<&'static str, Vec<Value>>>,
     /// Paths that have this in them are answered with this status.
     refused: Mutex<Vec<(&'static str, u16)>>,
-    events: broadcast::Sender<Value>,
+    /// With the name of the kind in paths.
+    events: broadcast::Sender<(String, Value)>,
     watches: AtomicU32,
     down: AtomicBool,
     selectors: Mutex<Vec<String>>,
@@ -38,6 +42,7 @@ impl Server {
     pub(crate) async fn start(slices: Vec<Value>) -> (Arc<Self>, Client) {
         let server = Arc::new(Self {
             slices: Mutex::new(slices),
+            objects: Mutex::default(),
             refused: Mutex::default(),
             events: broadcast::channel(16).0,
             watches: AtomicU32::new(0),
@@ -72,6 +77,34 @@ impl Server {
         self.refused.lock().unwrap().push((part, status));
     }
 
+    /// There are these objects of a kind from now on; nobody is told.
+    pub(crate) fn put(&self, plural: &'static str, objects: Vec<Value>) {
+        self.objects.lock().unwrap().insert(plural, objects);
+    }
+
+    /// How often something was listed.
+    pub(crate) fn lists(&self) -> usize {
+        self.selectors.lock().unwrap().len()
+    }
+
+    /// How often a watch began.
+    pub(crate) fn watches(&self) -> u32 {
+        self.watches.load(Ordering::SeqCst)
+    }
+
+    /// Whether something was listed with this in its question.
+    pub(crate) fn asked(&self, part: &str) -> bool {
+        self.selectors.lock().unwrap().iter().any(|query| query.contains(part))
+    }
+
+    /// Ends all watches and answers nothing, or answers again.
+    pub(crate) fn go_down(&self, down: bool) {
+        self.down.store(down, Ordering::SeqCst);
+        if down {
+            drop(self.events.send((String::new(), Value::Null)));
+        }
+    }
+
     fn answer(&self, request: &Request<Incoming>) -> Answer {
         let path = request.uri().path();
         if let Some((_, code)) =
@@ -87,37 +120,47 @@ impl Server {
             return reply(StatusCode::SERVICE_UNAVAILABLE, "down");
         }
         let query = request.uri().query().unwrap_or_default();
-        assert!(request.uri().path().ends_with("/namespaces/team/endpointslices"));
+        let plural = path.rsplit('/').next().unwrap_or_default();
+        let slices = plural == "endpointslices";
+        assert!(!slices || path.ends_with("/namespaces/team/endpointslices"));
         if query.contains("watch=true") {
             self.watches.fetch_add(1, Ordering::SeqCst);
-            return self.stream();
+            return self.stream(plural.to_owned());
         }
         self.selectors.lock().unwrap().push(query.to_owned());
+        let items = match slices {
+            true => self.slices.lock().unwrap().clone(),
+            false => self.objects.lock().unwrap().get(plural).cloned().unwrap_or_default(),
+        };
         let list = json!({
-            "apiVersion": "discovery.k8s.io/v1",
-            "kind": "EndpointSliceList",
-            "metadata": {"resourceVersion": "1"},
-            "items": *self.slices.lock().unwrap(),
+            "apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": "1"},
+            "items": items,
         });
         reply(StatusCode::OK, &list.to_string())
     }
 
-    /// Events as they come; null ends the connection.
-    fn stream(&self) -> Answer {
-        let lines = stream::unfold(self.events.subscribe(), |mut events| async {
-            let event = events.recv().await.ok().filter(|event| !event.is_null())?;
-            let line = Bytes::from(format!("{event}\n"));
-            Some((Ok::<_, Infallible>(Frame::data(line)), events))
+    /// Events of a kind as they come; null ends the connection.
+    fn stream(&self, plural: String) -> Answer {
+        let start = (self.events.subscribe(), plural);
+        let lines = stream::unfold(start, |(mut events, plural)| async {
+            loop {
+                let (of, event) = events.recv().await.ok().filter(|(_, event)| !event.is_null())?;
+                if of == plural {
+                    let line = Bytes::from(format!("{event}\n"));
+                    return Some((Ok::<_, Infallible>(Frame::data(line)), (events, plural)));
+                }
+            }
         });
         Response::new(BodyExt::boxed(StreamBody::new(lines)))
     }
 
-    fn tell(&self, kind: &str, object: &Value) {
-        self.events.send(json!({"type": kind, "object": object})).unwrap();
+    pub(crate) fn tell(&self, kind: &str, object: &Value) {
+        let of = object["kind"].as_str().unwrap().to_lowercase() + "s";
+        self.events.send((of, json!({"type": kind, "object": object}))).unwrap();
     }
 
-    async fn watched(&self, times: u32) {
-        until("watched", || self.watches.load(Ordering::SeqCst) >= times).await;
+    pub(crate) async fn watched(&self, times: u32) {
+        until("watched", || self.watches() >= times).await;
     }
 }
 
@@ -215,8 +258,7 @@ async fn the_last_listing_stays_while_the_api_server_is_away_and_over_a_restart(
     let away = async {
         until("listed", || names(&out).is_some()).await;
         server.watched(1).await;
-        server.down.store(true, Ordering::SeqCst);
-        server.events.send(Value::Null).unwrap();
+        server.go_down(true);
         until("noticed", || standing.failing_watches() == 1).await;
         assert_eq!(names(&out).unwrap().len(), 1);
     };
@@ -232,7 +274,7 @@ async fn the_last_listing_stays_while_the_api_server_is_away_and_over_a_restart(
     let restarted = async {
         until("static ones at once", || out.borrow().models.contains_key("fixed")).await;
         assert_eq!(names(&out).unwrap().len(), 1);
-        server.down.store(false, Ordering::SeqCst);
+        server.go_down(false);
         server.slices.lock().unwrap()[0] = with(&["p", "qq"]);
         until("listed again", || names(&out).unwrap().len() == 2).await;
     };
