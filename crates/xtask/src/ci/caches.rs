@@ -29,6 +29,10 @@ impl Caches {
         }
     }
 
+    pub(super) const fn are_warm(&self) -> bool {
+        matches!(self, Self::Warm)
+    }
+
     pub(super) const fn in_words(&self) -> &'static str {
         match self {
             Self::Warm => "warm (cluster parts, nextest, helm, target folder)",

@@ -5,8 +5,10 @@
 //! the part without a cluster, for every commit; with `--repeat` it runs the tests again and again
 //! beside noise (`repeat`), and with `--changed` only what a change can have broken (`changed`).
 //!
-//! Read `steps` (what runs, in its order, and what each is thought to take), then `budget`.
+//! Read `steps` (what runs, in its order, and what each is thought to take), then `budget`, then `beside` (what runs while
+//! the stories wait).
 
+mod beside;
 mod budget;
 mod caches;
 mod changed;
@@ -16,6 +18,7 @@ mod steps;
 use crate::compile::TimedTest;
 use crate::errors;
 use anyhow::{Result, bail};
+use beside::Beside;
 use budget::{Cost, Minutes, Verdict};
 use caches::Caches;
 use std::path::Path;
@@ -75,7 +78,7 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<ExitCode> {
     let context = Context { root, figure: args.figure };
     let budget = args.budget_minutes.map_or(caches.budget(), Minutes);
     let results = if args.only.is_empty() {
-        run_in_time(&context, budget, &clock)?
+        run_in_time(&context, budget, &clock, caches.are_warm())?
     } else {
         let named = STEPS.iter().filter(|step| args.only.iter().any(|name| name == step.name));
         named.map(|step| step.finish(&context)).collect()
@@ -95,13 +98,22 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// All steps in their order, and of the optional ones those that there is time for.
-fn run_in_time(context: &Context<'_>, budget: Minutes, clock: &Clock) -> Result<Vec<Finished>> {
+/// All steps in their order, and of the optional ones those that there is time for. Some run beside the stories, unless
+/// caches are to be filled first: building parts and tools wants both cores, and two steps would make one tool twice.
+fn run_in_time(
+    context: &Context<'_>,
+    budget: Minutes,
+    clock: &Clock,
+    are_warm: bool,
+) -> Result<Vec<Finished>> {
     let mut results = Vec::new();
-    for (place, step) in STEPS.iter().enumerate() {
+    let mut beside = are_warm.then(|| Beside::begin(context.root)).transpose()?;
+    let is_here = |step: &&Step| !(are_warm && step.is_beside_stories);
+    let steps: Vec<&Step> = STEPS.iter().filter(is_here).collect();
+    for (place, step) in steps.iter().enumerate() {
         // Looked at anew each time: a step before may have filled caches that a later one needs.
         let costs: Vec<Cost> =
-            STEPS[place..].iter().map(|step| step.cost(context.root)).collect::<Result<_>>()?;
+            steps[place..].iter().map(|step| step.cost(context.root)).collect::<Result<_>>()?;
         results.push(match budget::verdict(budget, clock.gone(), &costs) {
             Verdict::Run => step.finish(context),
             Verdict::Skip(why) => {
@@ -113,6 +125,9 @@ fn run_in_time(context: &Context<'_>, budget: Minutes, clock: &Clock) -> Result<
                 }
             }
         });
+        if step.name == steps::STORIES {
+            results.extend(beside.take().map(Beside::end));
+        }
     }
     Ok(results)
 }

@@ -23,7 +23,12 @@ pub(super) struct Step {
     estimate: Estimate,
     /// Whether all that it needs is in the caches.
     cached: fn(&Path) -> Result<bool>,
+    /// Whether it runs beside the stories, with what they leave of the cores.
+    pub(super) is_beside_stories: bool,
 }
+
+/// The step that others run beside.
+pub(super) const STORIES: &str = "e2e";
 
 /// Where a step can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,20 +53,22 @@ pub(super) enum Outcome {
 pub(super) const STEPS: [Step; 20] = [
     Step::new("format", Always, Anywhere, Estimate::seen(0.1, 0.1), format),
     Step::new("tidy", Always, Anywhere, Estimate::seen(0.1, 0.1), rules),
-    Step::new("clippy", Always, Anywhere, Estimate::seen(4.0, 1.0), clippy),
+    Step::new("clippy", Always, Anywhere, Estimate::seen(4.0, 1.0), clippy).beside_stories(),
     Step::new("tests", Always, Anywhere, Estimate::seen(6.0, 3.0), tests)
-        .cached_if(|_| tools::nextest_is_cached()),
-    Step::new("accuracy", Always, Anywhere, Estimate::seen(0.5, 0.5), score),
-    Step::new("bench", Always, Anywhere, Estimate::seen(0.5, 0.5), replays),
+        .cached_if(|_| tools::nextest_is_cached())
+        .beside_stories(),
+    Step::new("accuracy", Always, Anywhere, Estimate::seen(0.5, 0.5), score).beside_stories(),
+    Step::new("bench", Always, Anywhere, Estimate::seen(0.5, 0.5), replays).beside_stories(),
     Step::new("charts", Always, Anywhere, Estimate::seen(2.0, 0.2), helm_charts)
-        .cached_if(|_| tools::helm_is_cached()),
+        .cached_if(|_| tools::helm_is_cached())
+        .beside_stories(),
     Step::new("cluster-parts", Always, OnACluster, Estimate::seen(11.0, 0.0), parts)
         .cached_if(cluster::parts_are_cached),
     Step::new("image", Always, OnACluster, Estimate::seen(0.5, 0.5), test_image),
     // Before the stories, some of which need them; where they are not, those are left out.
     Step::new("engines", IfTime, OnACluster, Estimate::seen(15.0, 0.0), real)
         .cached_if(engines::are_cached),
-    Step::new("e2e", Always, OnACluster, Estimate::seen(9.0, 8.5), stories),
+    Step::new(STORIES, Always, OnACluster, Estimate::seen(9.0, 8.5), stories),
     // On the cluster that the stories have left.
     Step::new("thousand-nodes", IfTime, OnACluster, Estimate::seen(2.0, 2.0), thousand_nodes),
     Step::new("cluster-down", Always, OnACluster, Estimate::seen(0.2, 0.2), down),
@@ -89,7 +96,13 @@ impl Step {
         estimate: Estimate,
         run: Run,
     ) -> Self {
-        Self { name, place, run, need, estimate, cached: warm_where_the_target_folder_is }
+        let cached = warm_where_the_target_folder_is;
+        Self { name, place, run, need, estimate, cached, is_beside_stories: false }
+    }
+
+    /// It needs neither the cluster nor what a step before it makes.
+    const fn beside_stories(self) -> Self {
+        Self { is_beside_stories: true, ..self }
     }
 
     /// Whether it is, is said by this.
