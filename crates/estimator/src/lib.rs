@@ -237,7 +237,7 @@ impl ModelMemory {
                 .map(|all| all / count),
             waiting: (waiting - self.in_hand(reading)).max(0.0) / count,
             missed: missed.map(|one| one.missed.get() * 100 > one.requests.get()),
-            allowed: reading.objectives.between_tokens.map(|time| time.get() as f64 / 1e6),
+            allowed: reading.objectives.between_tokens.map(|time| time.as_seconds()),
             settled,
         };
         if let Some(memory) = self.variants.get_mut(name) {

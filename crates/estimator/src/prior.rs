@@ -84,7 +84,7 @@ fn predict(
     };
     let idle = step.seconds(&Batch::decoding(1.0, shape.0 + shape.1 / 2.0));
     let limits = |objectives: &Objectives| {
-        let between = objectives.between_tokens.map(|time| time.get() as f64 / 1e6);
+        let between = objectives.between_tokens.map(|time| time.as_seconds());
         let chosen = || between.map(|limit| chunk::largest(&step, limit));
         let step_tokens = predicted.step_tokens.or_else(chosen).unwrap_or(wanted.step_tokens);
         EngineLimits {

@@ -91,7 +91,7 @@ impl<T: Counters> CounterWindow<T> {
         let mut most: Option<f64> = None;
         for last in &self.moments {
             let apart = |moment: &Moment<T>| {
-                last.at.since(moment.at).map_or(0.0, |apart| apart.get() as f64 / 1e6)
+                last.at.since(moment.at).map_or(0.0, |apart| apart.as_seconds())
             };
             while self.moments.get(first + 1).is_some_and(|next| apart(next) >= seconds) {
                 first += 1;
@@ -113,7 +113,7 @@ impl<T: Counters> CounterWindow<T> {
     pub(crate) fn span(&self) -> Option<Span<T>> {
         let (first, last) = self.moments.front().zip(self.moments.back())?;
         let apart = last.at.since(first.at).filter(|apart| *apart >= SHORTEST)?;
-        let seconds = apart.get() as f64 / 1e6;
+        let seconds = apart.as_seconds();
         Some(Span { first: first.counts, last: last.counts, seconds })
     }
 }

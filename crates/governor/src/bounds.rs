@@ -5,11 +5,11 @@ use crate::demand::Clearing;
 use crate::memory::ModelMemory;
 use crate::mix::whole;
 use crate::model_state::ModelState;
-use crate::starts::seconds;
 use crate::variant_state::VariantState;
 use flyball_core::decision::Bound;
 use flyball_core::reason::Reason;
 use flyball_core::snapshot::Freshness;
+use flyball_core::units::Micros;
 
 /// Holds the recommendation of one model within what is allowed.
 pub(crate) fn apply(state: &mut ModelState<'_>, memory: &ModelMemory) {
@@ -67,7 +67,7 @@ fn grow_on_what_is_seen(state: &mut ModelState<'_>, memory: &ModelMemory) {
     let main = &state.variants[state.main];
     let reading =
         state.variants.iter().map(|variant| f64::from(variant.ready) * variant.reading).sum();
-    let slack_s = state.observed.objectives.first_token.map_or(2.0, seconds);
+    let slack_s = state.observed.objectives.first_token.map_or(2.0, Micros::as_seconds);
     let clearing = Clearing { reading, cold_start_s: main.cold_s, slack_s };
     let need = whole(main.fleet().replicas(state.load.with_backlog(&yardstick, &clearing)));
     let need = need.max(u32::from(state.load.backlog > 0.0));

@@ -76,7 +76,7 @@ impl Feedback {
     ) {
         let before = self.seen_at.replace(now);
         let (Some(count), Some(before)) = (missed, before) else { return };
-        let seconds = now.since(before).map_or(0.0, |time| time.get() as f64 / 1e6);
+        let seconds = now.since(before).map_or(0.0, |time| time.as_seconds());
         if seconds <= 0.0 {
             return;
         }

@@ -10,7 +10,6 @@ use crate::fleet::Fleet;
 use crate::memory::{Ahead, HeldPool};
 use crate::model_state::ModelState;
 use crate::recommendations::{patience_s, weigh};
-use crate::starts::seconds;
 use flyball_core::decision::PoolDecision;
 use flyball_core::ids::PoolId;
 use flyball_core::snapshot::Snapshot;
@@ -34,10 +33,10 @@ pub(crate) fn hold(
         learnt.models.retain(|model, _| snapshot.models.contains_key(model));
         let mut sum = Sum::default();
         for state in states {
-            learnt.add(&mut sum, state, id, seconds(supply.point()), new);
+            learnt.add(&mut sum, state, id, supply.point().as_seconds(), new);
         }
         let limit = pool.limit.map_or(u32::MAX, Gpus::get);
-        learnt.settle(now, &sum, seconds(supply.point()), limit);
+        learnt.settle(now, &sum, supply.point().as_seconds(), limit);
         decided.push(PoolDecision { pool: id.clone(), hold: Gpus::new(learnt.hold) });
     }
     decided

@@ -4,13 +4,12 @@ use crate::demand::{Load, Unit};
 use crate::forecast::Outlook;
 use crate::memory::ModelMemory;
 use crate::policy::ModelPolicy;
-use crate::starts::seconds;
 use crate::variant_state::VariantState;
 use flyball_core::decision::{Bound, Previous};
 use flyball_core::ids::{ModelId, VariantId};
 use flyball_core::reason::Reason;
 use flyball_core::snapshot::{Freshness, Model, Snapshot};
-use flyball_core::units::{Replicas, Timestamp};
+use flyball_core::units::{Micros, Replicas, Timestamp};
 
 /// Bursts are measured over about so long.
 const BURST_S: f64 = 5.0;
@@ -177,7 +176,7 @@ impl<'a> ModelState<'a> {
 
     /// The wait that misses the objective of the first token.
     pub(crate) fn slack_s(&self) -> f64 {
-        self.observed.objectives.first_token.map_or(2.0, seconds).max(0.1)
+        self.observed.objectives.first_token.map_or(2.0, Micros::as_seconds).max(0.1)
     }
 
     /// The part of a burst that must be read at once: what comes in five seconds may be read in these and for as

@@ -4,7 +4,7 @@
 
 use crate::fleet::Fleet;
 use crate::forecast::Outlook;
-use crate::starts::{length, seconds};
+use crate::starts::length;
 use flyball_core::units::Timestamp;
 use std::collections::VecDeque;
 
@@ -70,7 +70,7 @@ impl Recommendations {
         // the time. A short gap is forgiven, or one scrape a minute that fails would keep everything. So does
         // whoever was handed recommendations of a time that is yet to come.
         let gap = self.recent.back().map(|(last, _)| now.since(*last));
-        if gap.is_some_and(|gap| gap.is_none_or(|gap| seconds(gap) > GAP_S + window_s / 2.0)) {
+        if gap.is_some_and(|gap| gap.is_none_or(|gap| gap.as_seconds() > GAP_S + window_s / 2.0)) {
             self.recent.clear();
             // What a replica does is known by now.
             self.since = Some(now.saturating_sub(length((FIRST_S - window_s).max(0.0))));
@@ -79,12 +79,12 @@ impl Recommendations {
             self.recent.pop_back();
         }
         self.recent.push_back((now, recommendation));
-        let old = |at: Timestamp| now.since(at).is_none_or(|age| seconds(age) > window_s);
+        let old = |at: Timestamp| now.since(at).is_none_or(|age| age.as_seconds() > window_s);
         while self.recent.len() > 1 && self.recent.front().is_some_and(|(at, _)| old(*at)) {
             self.recent.pop_front();
         }
         let since = *self.since.get_or_insert(now);
-        if now.since(since).is_none_or(|age| seconds(age) < window_s.max(FIRST_S)) {
+        if now.since(since).is_none_or(|age| age.as_seconds() < window_s.max(FIRST_S)) {
             return u32::MAX;
         }
         self.recent.front().map_or(recommendation, |(_, most)| *most)

@@ -56,7 +56,7 @@ impl Starts {
         if self.seen.len() >= ENOUGH {
             return self.long_s;
         }
-        let stated = stated.map_or(ASSUMED_S, |stated| seconds(stated.high()));
+        let stated = stated.map_or(ASSUMED_S, |stated| stated.high().as_seconds());
         self.seen.iter().fold(stated, |long, seen| long.max(f64::from(*seen))).max(1.0)
     }
 
@@ -65,7 +65,7 @@ impl Starts {
         if self.seen.len() >= ENOUGH {
             return self.usual_s;
         }
-        stated.map_or(ASSUMED_S, |stated| seconds(stated.point())).max(1.0)
+        stated.map_or(ASSUMED_S, |stated| stated.point().as_seconds()).max(1.0)
     }
 
     /// Whether asking for more is useless for now.
@@ -76,7 +76,7 @@ impl Starts {
     /// Seconds until each replica that starts is expected to serve.
     pub(crate) fn arrivals(&self, now: Timestamp, usual_s: f64) -> impl Iterator<Item = f64> {
         self.coming.iter().filter(|(id, _)| !self.is_late(id)).map(move |(_, since)| {
-            let age_s = now.since(*since).map_or(0.0, seconds);
+            let age_s = now.since(*since).map_or(0.0, Micros::as_seconds);
             (usual_s - age_s).max(0.0)
         })
     }
@@ -141,7 +141,7 @@ impl Starts {
             return Some(id.clone());
         }
         let waits = last.is_some_and(|(_, at)| {
-            now.since(*at).is_none_or(|age| seconds(age) < self.replace_after_s)
+            now.since(*at).is_none_or(|age| age.as_seconds() < self.replace_after_s)
         });
         let (id, _) = due.into_iter().filter(|_| !waits).min_by_key(|(_, one)| one.since)?;
         self.replace_after_s =
@@ -167,7 +167,7 @@ impl Starts {
             None => false,
         });
         for time in took {
-            self.add(seconds(time));
+            self.add(time.as_seconds());
         }
     }
 
@@ -186,10 +186,6 @@ impl Starts {
             |share: f64| f64::from(sorted[((sorted.len() - 1) as f64 * share).ceil() as usize]);
         (self.usual_s, self.long_s) = (at(0.5).max(1.0), at(0.95).max(1.0));
     }
-}
-
-pub(crate) fn seconds(time: Micros) -> f64 {
-    time.get() as f64 / 1e6
 }
 
 pub(crate) fn length(seconds: f64) -> Micros {

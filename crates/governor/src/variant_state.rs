@@ -3,7 +3,7 @@
 use crate::demand::{Load, Unit};
 use crate::fleet::Fleet;
 use crate::memory::VariantMemory;
-use crate::starts::{Starts, seconds};
+use crate::starts::Starts;
 use flyball_core::decision::{Previous, PreviousTarget};
 use flyball_core::ids::{ReplicaId, VariantId};
 use flyball_core::snapshot::{Pool, Purchase, ReplicaState, Snapshot, Variant};
@@ -75,7 +75,9 @@ impl<'a> VariantState<'a> {
         // counts is how long it takes once there is one, and that is what is stated.
         let stated = pool.and_then(|pool| pool.supply).and(variant.cold_start);
         let (usual_s, cold_s) = match stated {
-            Some(stated) => (seconds(stated.point()).max(1.0), seconds(stated.high()).max(1.0)),
+            Some(stated) => {
+                (stated.point().as_seconds().max(1.0), stated.high().as_seconds().max(1.0))
+            }
             None => {
                 let starts = &memory.starts;
                 (starts.usual_s(variant.cold_start), starts.long_s(variant.cold_start))
@@ -201,7 +203,7 @@ impl<'a> VariantState<'a> {
 
     /// Whether the last start, or the last cut, is less than one cold start ago.
     pub(crate) fn is_recent(&self, event: Option<Timestamp>, now: Timestamp) -> bool {
-        event.and_then(|event| now.since(event)).is_some_and(|age| seconds(age) < self.cold_s)
+        event.and_then(|event| now.since(event)).is_some_and(|age| age.as_seconds() < self.cold_s)
     }
 }
 

@@ -45,7 +45,7 @@ impl Idle {
         match (idle, self.since) {
             (true, None) => self.since = Some(now),
             (false, Some(since)) => {
-                let length_s = now.since(since).map_or(0.0, |time| time.get() as f64 / 1e6);
+                let length_s = now.since(since).map_or(0.0, |time| time.as_seconds());
                 self.since = None;
                 if length_s < PAUSE_S {
                     return;
@@ -68,7 +68,7 @@ impl Idle {
     /// knowing the end would have (the ski-rental rule).
     pub(crate) fn may_sleep(&self, now: Timestamp, break_even_s: f64) -> bool {
         let Some(since) = self.since else { return false };
-        let so_far = now.since(since).map_or(0.0, |time| time.get() as f64 / 1e6);
+        let so_far = now.since(since).map_or(0.0, |time| time.as_seconds());
         if so_far < PAUSE_S {
             return false;
         }

@@ -51,14 +51,14 @@ impl Seconds {
 
     /// How long after `start` a point is.
     pub fn between(start: Timestamp, point: Timestamp) -> Self {
-        let apart = start.apart(point).get() as f64 / 1e6;
+        let apart = start.apart(point).as_seconds();
         Self(if point < start { -apart } else { apart })
     }
 }
 
 impl From<Micros> for Seconds {
     fn from(length: Micros) -> Self {
-        Self(length.get() as f64 / 1e6)
+        Self(length.as_seconds())
     }
 }
 

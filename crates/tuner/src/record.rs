@@ -45,7 +45,7 @@ impl Record {
     /// Takes a look down. Sooner looks than one a step teach nothing.
     pub(crate) fn add(&mut self, now: Timestamp, model: &Model, measured: &MeasuredDemand) {
         let apart = self.seen_at.and_then(|seen| now.since(seen));
-        let apart = apart.map_or(STEP_S, |apart| apart.get() as f64 / 1e6);
+        let apart = apart.map_or(STEP_S, |apart| apart.as_seconds());
         if apart < 0.9 * STEP_S {
             return;
         }

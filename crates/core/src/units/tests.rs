@@ -46,6 +46,13 @@ fn lengths_of_time_are_shown_as_people_say_them() {
 }
 
 #[test]
+fn lengths_and_points_are_seconds_where_a_formula_wants_them() {
+    assert_eq!(Micros::from_millis(1_250).as_seconds(), 1.25);
+    assert_eq!(Micros::from_millis(1_999).whole_seconds(), 1);
+    assert_eq!(Timestamp::from_millis(2_500).as_seconds(), 2.5);
+}
+
+#[test]
 fn points_in_time_are_shown_as_rfc_3339() {
     let shown = [
         (0, "1970-01-01T00:00:00.000000Z"),

@@ -32,6 +32,16 @@ impl Micros {
     pub const fn from_minutes(minutes: u64) -> Self {
         Self(MINUTE.saturating_mul(minutes))
     }
+
+    /// The same in seconds, for formulas and metrics.
+    pub const fn as_seconds(self) -> f64 {
+        self.0 as f64 / SECOND as f64
+    }
+
+    /// Whole seconds, truncated.
+    pub const fn whole_seconds(self) -> u64 {
+        self.0 / SECOND
+    }
 }
 
 /// As much as a reader can use, truncated: one decimal below a minute (`7.5 ms`), and the two
@@ -88,6 +98,11 @@ impl Timestamp {
     /// Whole milliseconds since the epoch.
     pub const fn as_millis(self) -> u64 {
         self.0 / MILLISECOND
+    }
+
+    /// Seconds since the epoch, for metrics.
+    pub const fn as_seconds(self) -> f64 {
+        self.0 as f64 / SECOND as f64
     }
 
     /// The time from `earlier` to this, or `None` when `earlier` is later.

@@ -154,7 +154,8 @@ impl Learned {
     pub(crate) fn learn(&mut self, prior: &Capacity, moment: &Moment) {
         self.set_baseline(prior, moment);
         let before = self.seen_at.replace(moment.at);
-        let seconds = before.and_then(|before| moment.at.since(before)).map_or(0.0, seconds);
+        let seconds =
+            before.and_then(|before| moment.at.since(before)).map_or(0.0, Micros::as_seconds);
         let Some(baseline) = self.baseline.filter(|_| seconds > 0.0 && moment.settled) else {
             return;
         };
@@ -525,8 +526,4 @@ impl Learned {
             ceiling: known(ceiling),
         })
     }
-}
-
-fn seconds(time: Micros) -> f64 {
-    time.get() as f64 / 1e6
 }

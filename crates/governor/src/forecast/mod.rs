@@ -241,7 +241,7 @@ impl Forecaster {
             }
             return;
         };
-        let seconds = now.since(before).map_or(0.0, |time| time.get() as f64 / 1e6);
+        let seconds = now.since(before).map_or(0.0, |time| time.as_seconds());
         let ticks = (seconds / TICK_S).clamp(0.01, 20.0);
         // Two readings of one level differ by twice the noise of one. A jump of the level is not
         // noise, so that no single reading counts more than nine times what is usual.

@@ -113,7 +113,7 @@ fn variants(id: &ModelId, context: &StatusContext<'_>) -> Vec<VariantStatus> {
                     .map(|part| SpanStatus::of(&part, |n| n.get())),
                 cold_start_seconds: variant
                     .cold_start
-                    .map(|start| SpanStatus::of(&start, whole_seconds)),
+                    .map(|start| SpanStatus::of(&start, Micros::whole_seconds)),
                 starts_measured: small(
                     context
                         .seen
@@ -149,10 +149,6 @@ fn price_of(pool: &Pool, purchase: Option<flyball_core::snapshot::Purchase>) -> 
 
 fn live(model: &Model) -> u32 {
     model.variants.values().map(|variant| variant.live().get()).sum()
-}
-
-fn whole_seconds(length: Micros) -> u64 {
-    length.get() / 1_000_000
 }
 
 fn small(count: u32) -> i32 {

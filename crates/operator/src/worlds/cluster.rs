@@ -60,7 +60,7 @@ pub(super) struct Stream {
 fn cut(pod: &Pod, now: Second) -> Option<String> {
     let (name, streams) = (&pod.name, pod.streams.len());
     let drained = pod.draining.and_then(|since| moment(now).since(since));
-    let drained = drained.map(|age| age.get() / 1_000_000);
+    let drained = drained.map(|age| age.whole_seconds());
     let from: BTreeSet<Option<usize>> = pod.streams.iter().map(|stream| stream.gateway).collect();
     let around = from.iter().all(Option::is_none) && drained.is_some_and(|age| age >= 600);
     (streams > 0 && !around).then(|| {

@@ -158,7 +158,7 @@ fn timely(
     shape: &RequestShape,
     objectives: &Objectives,
 ) -> Option<f64> {
-    let seconds = |limit: Option<Micros>| limit.map(|limit| limit.get() as f64 / 1e6);
+    let seconds = |limit: Option<Micros>| limit.map(Micros::as_seconds);
     let between = seconds(objectives.between_tokens);
     let roomy = roomy(limits);
     let most = most_running(step, shape, &roomy, |at| {

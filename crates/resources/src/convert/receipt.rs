@@ -111,7 +111,7 @@ pub fn rfc3339(at: Timestamp) -> String {
 }
 
 fn seconds(length: Micros) -> i64 {
-    i64::try_from(length.get() / 1_000_000).unwrap_or(i64::MAX)
+    i64::try_from(length.whole_seconds()).unwrap_or(i64::MAX)
 }
 
 fn small(count: u32) -> i32 {

@@ -91,7 +91,7 @@ fn times(
         let (low, point, high) = (of(rate.low())?, of(rate.point())?, of(rate.high())?);
         Interval::new(low, point, high, rate.origin()).ok()
     };
-    let allowed = objectives.between_tokens.map_or(f64::MAX, |time| time.get() as f64 / 1e6);
+    let allowed = objectives.between_tokens.map_or(f64::MAX, |time| time.as_seconds());
     let capacity = Capacity {
         prefill: capacity.prefill.and_then(rate),
         decode: capacity.decode.and_then(rate),

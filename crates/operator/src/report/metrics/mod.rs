@@ -211,10 +211,6 @@ impl MetricsSource for Board {
 
 const NONE: [&str; 0] = [];
 
-fn seconds(at: Timestamp) -> f64 {
-    at.as_micros() as f64 / 1e6
-}
-
 impl Shown {
     fn write_models(&self, page: &mut Page<'_>) -> fmt::Result {
         let of_models = |metric: &&Metric| {
@@ -248,8 +244,8 @@ impl Shown {
     }
 
     fn write_itself(&self, page: &mut Page<'_>) -> fmt::Result {
-        page.gauge(Metric::OperatorDecidedAt, self.decided_at.map(|at| (NONE, seconds(at))))?;
-        let heard = self.heard_at.iter().map(|(input, at)| ([*input], seconds(*at)));
+        page.gauge(Metric::OperatorDecidedAt, self.decided_at.map(|at| (NONE, at.as_seconds())))?;
+        let heard = self.heard_at.iter().map(|(input, at)| ([*input], at.as_seconds()));
         page.gauge(Metric::OperatorHeardAt, heard)?;
         page.gauge(Metric::OperatorFrozen, [(NONE, f64::from(u8::from(self.frozen)))])?;
         page.gauge(Metric::OperatorGateways, [(NONE, self.gateways as f64)])?;

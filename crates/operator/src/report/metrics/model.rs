@@ -108,7 +108,7 @@ fn of_replicas(points: &mut Points, now: Timestamp, model: &Model) {
         let waits = *state != ReplicaState::Ready;
         let ages = all().filter(|replica| waits && replica.state == *state);
         let oldest = ages.filter_map(|replica| now.since(replica.since)).max();
-        let oldest = oldest.map(|age| age.get() as f64 / 1e6);
+        let oldest = oldest.map(|age| age.as_seconds());
         points.maybe(Metric::ModelOldestWait, &[state.name()], oldest);
     }
     let bounds = model.bounds;
@@ -152,7 +152,7 @@ fn of_demand(points: &mut Points, now: Timestamp, model: &Model) {
     points.maybe(Metric::ModelBacklog, &[], backlog);
     let seen = [demand.prefill.at(), demand.decode.at(), demand.resident.at(), demand.backlog.at()];
     let oldest = seen.into_iter().flatten().min().and_then(|at| now.since(at));
-    points.maybe(Metric::ModelSignalAge, &[], oldest.map(|age| age.get() as f64 / 1e6));
+    points.maybe(Metric::ModelSignalAge, &[], oldest.map(|age| age.as_seconds()));
 }
 
 fn of_variant(points: &mut Points, name: &VariantName, variant: &Variant) {
@@ -167,7 +167,7 @@ fn of_variant(points: &mut Points, name: &VariantName, variant: &Variant) {
         }
     }
     for (end, took) in variant.cold_start.iter().flat_map(ends) {
-        let took = took.get() as f64 / 1e6;
+        let took = took.as_seconds();
         points.of_variant(Metric::ModelColdStart, Some(name), &[end], took);
     }
 }
