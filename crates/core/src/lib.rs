@@ -2,7 +2,7 @@
 //!
 //! A [`snapshot::Snapshot`] goes into a decision, a [`decision::Decision`] comes out, and
 //! [`invariants`] say what must hold between the two. Everything else here serves those three:
-//! numbers with units, validated names, intervals, and the closed list of reasons.
+//! numbers with units, validated names, intervals, quantiles, and the closed list of reasons.
 //!
 //! This crate does no I/O and knows no clock, no randomness, no Kubernetes client and no
 //! serialised form. `now` is always an argument, and maps are ordered, so the same input gives
@@ -19,6 +19,7 @@ pub mod ids;
 pub mod interval;
 pub mod invariants;
 pub mod pooling;
+pub mod quantile;
 pub mod reason;
 pub mod snapshot;
 #[cfg(any(test, feature = "testing"))]

@@ -6,6 +6,7 @@
 //! the requests, because timers of the runtime are late by up to a millisecond.
 
 use clap::Parser;
+use flyball_core::quantile::nearest_rank;
 use flyball_emulator::prompt::{BYTES_PER_TOKEN, Prompt, Reader};
 use flyball_emulator::speed::{EmulatorLimits, Parts, predicted};
 use flyball_emulator::{Emulator, EmulatorSettings};
@@ -279,7 +280,7 @@ fn report(asks: &[Ask], simulated: &[Times], measured: &[Option<Times>]) -> Valu
 
 fn spread(mut values: Vec<f64>) -> Value {
     values.sort_by(f64::total_cmp);
-    let at = |share: f64| values.get((values.len() as f64 * share) as usize).copied();
+    let at = |share| nearest_rank(&values, share);
     let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
     json!({"mean": mean, "p50": at(0.5), "p90": at(0.9), "p99": at(0.99)})
 }

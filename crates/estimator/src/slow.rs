@@ -6,6 +6,7 @@
 
 use crate::reading::{EngineCounts, EngineReading, VariantReading};
 use flyball_core::ids::ReplicaId;
+use flyball_core::quantile;
 use flyball_core::snapshot::{Replica, ReplicaState};
 use flyball_core::units::{Micros, Timestamp};
 use std::collections::BTreeMap;
@@ -120,7 +121,7 @@ impl AtWork {
 
 fn median(mut all: Vec<f64>) -> Option<f64> {
     all.sort_by(f64::total_cmp);
-    all.get(all.len() / 2).copied().filter(|one| *one > 0.0)
+    quantile::median(&all).filter(|one| *one > 0.0)
 }
 
 #[cfg(test)]

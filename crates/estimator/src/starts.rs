@@ -53,6 +53,7 @@ impl Starts {
         }
         let mut took: Vec<Micros> = self.took.iter().copied().collect();
         took.sort();
+        // Not the rank of `core`: of an even number that takes the quicker one in the middle, and decisions depend on it.
         let at = |share: f64| took[((took.len() - 1) as f64 * share).round() as usize];
         Interval::new(at(0.1), at(0.5), at(0.95), Origin::Measured).ok()
     }

@@ -1,6 +1,6 @@
 //! Quantiles of what was measured.
 //!
-//! One meaning for every report: between neighbours, linearly. Product code has needs of its own and does not use this.
+//! One meaning for every report: between neighbours, linearly. Product code takes a value that was measured, by rank (`core`).
 
 /// The quantile by linear interpolation between neighbours; NaN of nothing.
 pub fn quantile(values: &mut [f64], share: f64) -> f64 {

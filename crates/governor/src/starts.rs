@@ -182,6 +182,7 @@ impl Starts {
         self.next = (self.next + 1) % SEEN;
         let mut sorted = self.seen.clone();
         sorted.sort_by(f32::total_cmp);
+        // Not the rank of `core`: this takes the slower of two neighbours, and decisions depend on it.
         let at =
             |share: f64| f64::from(sorted[((sorted.len() - 1) as f64 * share).ceil() as usize]);
         (self.usual_s, self.long_s) = (at(0.5).max(1.0), at(0.95).max(1.0));

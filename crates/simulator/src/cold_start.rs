@@ -51,6 +51,7 @@ impl ColdStart {
                 Seconds(median.get() * (spread(*median, *p99) * normal_quantile(share)).exp())
             }
             Self::Measured(starts) => {
+                // As the estimator counts starts, so that a replay expects what an operator would.
                 let place = (share.clamp(0.0, 1.0) * (starts.len() - 1) as f64).round();
                 starts[place as usize]
             }

@@ -6,6 +6,7 @@
 
 use crate::hardware::{Accelerator, Floors, Grouped, Kernels};
 use crate::precision::Math;
+use flyball_core::quantile;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -79,7 +80,7 @@ impl KernelFile {
         let median = |field: fn(&Row) -> Option<f64>| {
             let mut found: Vec<f64> = self.accelerator.values().filter_map(field).collect();
             found.sort_by(f64::total_cmp);
-            found.get(found.len() / 2).copied().unwrap_or(1.0)
+            quantile::median(&found).unwrap_or(1.0)
         };
         let value =
             |field: fn(&Row) -> Option<f64>| row.and_then(field).unwrap_or_else(|| median(field));

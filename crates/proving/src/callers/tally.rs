@@ -4,6 +4,7 @@ use super::plan::{CallersPlan, Good};
 use super::prompts::Request;
 use crate::history::End;
 use crate::load::{ClientOutcome, Histogram};
+use flyball_core::quantile::nearest_rank;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -352,8 +353,7 @@ fn quantiles(histogram: &Histogram) -> LatencyQuantiles {
 fn p95(values: &[f32]) -> Option<f32> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f32::total_cmp);
-    let rank = (sorted.len() as f64 * 0.95).ceil() as usize;
-    sorted.get(rank.max(1) - 1).copied()
+    nearest_rank(&sorted, 0.95)
 }
 
 fn nanos(time: Duration) -> u64 {

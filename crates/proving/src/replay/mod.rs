@@ -13,6 +13,7 @@ mod text;
 
 use anyhow::{Context, Result, bail, ensure};
 use client::Answer;
+use flyball_core::quantile::nearest_rank;
 use flyball_simulator::traffic::Trace;
 use flyball_simulator::traffic::load::{self, Traffic};
 use rand::{RngExt, SeedableRng};
@@ -144,10 +145,11 @@ pub async fn run(plan: ReplayPlan) -> Result<ReplayReport> {
     report.seconds = begun.elapsed().as_secs_f64();
     waits.sort_by(f64::total_cmp);
     late.sort_by(f64::total_cmp);
-    report.ttft_p50_ms = at_share(&waits, 0.5);
-    report.ttft_p95_ms = at_share(&waits, 0.95);
+    let at = |sorted: &[f64], share| nearest_rank(sorted, share).unwrap_or(0.0);
+    report.ttft_p50_ms = at(&waits, 0.5);
+    report.ttft_p95_ms = at(&waits, 0.95);
     report.ttft_mean_ms = waits.iter().sum::<f64>() / waits.len().max(1) as f64;
-    report.late_p99_ms = at_share(&late, 0.99);
+    report.late_p99_ms = at(&late, 0.99);
     Ok(report)
 }
 
@@ -163,10 +165,4 @@ fn read(plan: &ReplayPlan) -> Result<Trace> {
         trace.requests.iter_mut().for_each(|request| request.at = request.at - begin);
     }
     Ok(trace)
-}
-
-/// The value below which this share of the sorted ones lies.
-fn at_share(sorted: &[f64], share: f64) -> f64 {
-    let place = (sorted.len() as f64 * share) as usize;
-    sorted.get(place.min(sorted.len().saturating_sub(1))).copied().unwrap_or(0.0)
 }

@@ -7,6 +7,7 @@ use super::live::Live;
 use super::report::{ShadowReport, ShadowStatus};
 use super::{ENGINES, Listed, ShadowArrival};
 use crate::policy::RoutingPolicy;
+use flyball_core::quantile::median;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -147,7 +148,7 @@ impl ShadowTrial {
     fn median_error(&self) -> Option<f64> {
         let mut errors: Vec<f32> = self.errors.iter().copied().collect();
         errors.sort_by(f32::total_cmp);
-        errors.get(errors.len() / 2).map(|error| f64::from(*error))
+        median(&errors).map(f64::from)
     }
 
     fn learn(&mut self) {

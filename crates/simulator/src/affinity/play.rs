@@ -8,6 +8,7 @@ use crate::cluster::StepSpeed;
 use crate::engine::{Arrival, BlockChange, Event, SimulatedEngine, What};
 use crate::seconds::Seconds;
 use crate::traffic::Trace;
+use flyball_core::quantile::nearest_rank;
 use flyball_routing::{Horizon, ObservedMoment};
 use rand::RngExt;
 
@@ -258,15 +259,16 @@ impl<'a> World<'a> {
             .collect();
         waits.sort_by(f64::total_cmp);
         self.minutes.sort_by(f64::total_cmp);
+        let at = |sorted: &[f64], share| nearest_rank(sorted, share).unwrap_or(0.0);
         let work: Vec<u64> = self.engines.iter().map(work).collect();
         AffinityOutcome {
             hit_share: hits as f64 / prompts.max(1) as f64,
             hopes_kept: kept as f64 / hoped.max(1) as f64,
             max_over_mean: max_over_mean(&work),
-            max_over_mean_minute_p95: at_share(&self.minutes, 0.95),
+            max_over_mean_minute_p95: at(&self.minutes, 0.95),
             ttft: [
-                at_share(&waits, 0.5),
-                at_share(&waits, 0.95),
+                at(&waits, 0.5),
+                at(&waits, 0.95),
                 waits.iter().sum::<f64>() / waits.len().max(1) as f64,
             ],
             inside: [1, 2].map(|of| self.told[of] as f64 / self.told[0].max(1) as f64),
@@ -291,10 +293,4 @@ fn max_over_mean(values: &[u64]) -> f64 {
     let most = values.iter().max().copied().unwrap_or(0) as f64;
     let sum: u64 = values.iter().sum();
     if sum == 0 { 1.0 } else { most * values.len() as f64 / sum as f64 }
-}
-
-/// The value below which this share of the sorted ones lies.
-fn at_share(sorted: &[f64], share: f64) -> f64 {
-    let place = (sorted.len() as f64 * share) as usize;
-    sorted.get(place.min(sorted.len().saturating_sub(1))).copied().unwrap_or(0.0)
 }

@@ -8,6 +8,7 @@ use super::requests::{AnsweredBy, Request, Stage};
 use super::setup::ModelSetup;
 use crate::score::{ModelOutcome, Outcome, TimelineMoment};
 use crate::seconds::Seconds;
+use flyball_core::quantile::nearest_rank;
 
 /// What came of a world.
 #[derive(Clone, Debug)]
@@ -307,8 +308,7 @@ fn work(setup: &ModelSetup, place: usize) -> f64 {
 
 fn percentile(samples: &mut [f64], share: f64) -> Seconds {
     samples.sort_by(f64::total_cmp);
-    let place = (samples.len() as f64 * share).ceil() as usize;
-    Seconds(samples.get(place.saturating_sub(1)).copied().unwrap_or(0.0))
+    Seconds(nearest_rank(samples, share).unwrap_or(0.0))
 }
 
 fn worst_five_minutes(timeline: &[TimelineMoment]) -> f64 {

@@ -6,6 +6,7 @@ use super::faults::Fault;
 use super::histogram::{FIRST, Histogram, PER_TOKEN};
 use crate::seconds::Seconds;
 use crate::traffic::Request;
+use flyball_core::quantile::nearest_rank;
 use flyball_core::snapshot::ReplicaState;
 use flyball_core::units::{Micros, Timestamp};
 use flyball_estimator::CounterWindow;
@@ -363,8 +364,7 @@ impl World<'_> {
 /// The 90th percentile, after which counting begins anew.
 fn p90(samples: &mut Vec<f64>) -> Option<f64> {
     samples.sort_by(f64::total_cmp);
-    let place = (samples.len() as f64 * 0.9).ceil() as usize;
-    let value = samples.get(place.saturating_sub(1)).copied();
+    let value = nearest_rank(samples, 0.9);
     samples.clear();
     value
 }

@@ -10,6 +10,7 @@
 
 use std::collections::BTreeMap;
 
+use flyball_core::quantile::median;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -251,7 +252,7 @@ fn points_of(series: &Series, step: f64, tally: &mut LoadTally) -> Vec<Point> {
 fn usual_step(series: &Series) -> f64 {
     let mut apart: Vec<f64> = series.values.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
     apart.sort_by(f64::total_cmp);
-    apart.get(apart.len() / 2).copied().unwrap_or(60.0)
+    median(&apart).unwrap_or(60.0)
 }
 
 /// What a series of a histogram adds up to: increases are summed, a counter's are taken first.

@@ -2,6 +2,7 @@
 
 use super::Trace;
 use crate::seconds::Seconds;
+use flyball_core::quantile::median;
 
 /// What one request shares with those before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -65,7 +66,7 @@ impl Reuse {
             hit_share: hits / trace.blocks.len() as f64,
             request_share: sharing.len() as f64 / trace.requests.len().max(1) as f64,
             depth: hits / sharing.len().max(1) as f64,
-            ago: sharing.get(sharing.len() / 2).map_or(Seconds::ZERO, |shared| shared.ago),
+            ago: median(&sharing).map_or(Seconds::ZERO, |shared| shared.ago),
         })
     }
 }

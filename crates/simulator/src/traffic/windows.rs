@@ -8,6 +8,7 @@ use super::load_error::LoadError;
 use super::loaded::{LoadedPart, Traffic};
 use super::{TrafficRates, TrafficWindow};
 use crate::seconds::Seconds;
+use flyball_core::quantile::median;
 
 /// The rate of one client from one moment on.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,7 +77,7 @@ fn step(times: impl Iterator<Item = f64>) -> Option<f64> {
     times.dedup();
     let mut apart: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     apart.sort_by(f64::total_cmp);
-    apart.get(apart.len() / 2).copied().filter(|step| *step > 0.0)
+    median(&apart).filter(|step| *step > 0.0)
 }
 
 /// Means of windows stand for the requests in them. Single requests spread wider.

@@ -11,6 +11,7 @@ pub use cron::{BadCron, Cron};
 use super::{RivalLaw, ceil};
 use crate::policy::Reading;
 use crate::seconds::Seconds;
+use flyball_core::quantile::nearest_rank;
 
 /// Hours of a week.
 const HOURS: usize = 168;
@@ -87,9 +88,7 @@ impl Calendar {
         }
         let counted = |demands: &mut Vec<f64>| {
             demands.sort_by(f64::total_cmp);
-            // The smallest sample that is at least as large as the share asked for.
-            let rank = (how.quantile * demands.len() as f64).ceil() as usize;
-            let demand = demands.get(rank.saturating_sub(1))?;
+            let demand = nearest_rank(demands, how.quantile)?;
             Some(ceil(demand * how.headroom).clamp(how.min, how.max))
         };
         let known: Vec<Option<u32>> = by_hour.iter_mut().map(counted).collect();

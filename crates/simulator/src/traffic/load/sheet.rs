@@ -7,6 +7,7 @@ use super::columns::Columns;
 use super::stamp::{self, Stamp};
 use super::{Form, LoadError, LoadTally, Loaded, LoadedPart, Traffic};
 use crate::traffic::windows::{self, Point};
+use flyball_core::quantile::median;
 
 /// One value of a row.
 pub(super) enum Cell<'a> {
@@ -148,7 +149,7 @@ fn rarely(parts: &[LoadedPart]) -> bool {
     times.sort_by(f64::total_cmp);
     let mut apart: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     apart.sort_by(f64::total_cmp);
-    apart.get(apart.len() / 2).is_some_and(|median| *median > LONGEST_DISTANCE)
+    median(&apart).is_some_and(|usual| usual > LONGEST_DISTANCE)
 }
 
 fn time(cell: &Cell<'_>, per_second: f64) -> Result<Stamp, String> {
