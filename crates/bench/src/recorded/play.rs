@@ -2,6 +2,7 @@
 
 use super::world::{Engines, World};
 use anyhow::{Context, Result, ensure};
+use flyball_simulator::rivals::NAMES;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -41,23 +42,14 @@ pub(super) struct Halves {
 pub(super) const CLAIRVOYANT: &str = "clairvoyant";
 const CAUSAL: &str = "causal";
 
+/// Rivals that are not asked: two do not follow the load, and `hpa-running` stands for the third, whose metric is the same
+/// but for what waits.
+const LEFT_OUT: [&str; 3] = ["keda-running", "cron", "static"];
+
 /// Those that follow the load, at their published defaults.
-pub(super) const RIVALS: [&str; 14] = [
-    "hpa",
-    "hpa-running",
-    "hpa-cache",
-    "hpa-rate",
-    "keda",
-    "kpa",
-    "llm-d-slo",
-    "llm-d-tokens",
-    "aibrix",
-    "aibrix-linear",
-    "ray",
-    "dynamo-load",
-    "dynamo-throughput",
-    "dynamo-hybrid",
-];
+pub(super) fn rivals() -> impl Iterator<Item = &'static str> {
+    NAMES.iter().copied().filter(|name| !LEFT_OUT.contains(name))
+}
 
 /// Other settings that an owner would try.
 pub(super) const TRIED: [&str; 18] = [
@@ -159,7 +151,7 @@ impl Player {
 
 /// Ours, every rival at its defaults and at other settings, and numbers that never change.
 pub(super) fn everybody() -> Vec<String> {
-    let named = ["governor"].into_iter().chain(RIVALS).chain(TRIED).map(str::to_owned);
+    let named = ["governor"].into_iter().chain(rivals()).chain(TRIED).map(str::to_owned);
     named.chain(fixed()).collect()
 }
 

@@ -1,7 +1,7 @@
 //! The verdicts as lines and as a page.
 
 use super::knee::Knee;
-use super::play::{Came, MOST, RIVALS};
+use super::play::{Came, MOST, rivals};
 use super::verdict::{Stand, Sums, Verdict};
 use std::fmt::Write as _;
 
@@ -31,7 +31,7 @@ pub(super) fn markdown(verdicts: &[Verdict], sums: &Sums) -> String {
          | World | Later: governor, picked | Governor | Best rival | | In reach | Clairvoyant |\n\
          |---|---|---|---|---|---|---|\n",
         MOST,
-        RIVALS.len(),
+        rivals().count(),
         sums.over_picked_pct,
         sums.over_picked_cost_pct,
         sums.kept_pct,

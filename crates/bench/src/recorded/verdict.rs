@@ -1,6 +1,6 @@
 //! Who kept the limit, and at what price. Pure.
 
-use super::play::{Answered, CLAIRVOYANT, Came, Halves, RIVALS, TRIED};
+use super::play::{Answered, CLAIRVOYANT, Came, Halves, TRIED, rivals};
 use super::world::World;
 use flyball_figures::quantile::median;
 
@@ -160,7 +160,7 @@ pub(super) fn contenders(first: &[Came]) -> Vec<&str> {
         let kept = settings.filter(|one| one.keeps());
         kept.min_by(|a, b| a.gpu_hours.total_cmp(&b.gpu_hours)).map(|one| one.policy.as_str())
     };
-    let mut all: Vec<&str> = RIVALS.to_vec();
+    let mut all: Vec<&str> = rivals().collect();
     let families = TRIED.iter().filter_map(|tried| tried.split('@').next());
     for tuned in families.chain(["static"]).filter_map(tuned) {
         if !all.contains(&tuned) {

@@ -1,7 +1,7 @@
 //! Every rival by name: with published defaults, and with a grid of settings worth trying.
 //!
 //! A published default may make no sense without knowing the model (an HPA has no default target).
-//! It is then derived from [`Facts`] in the way the rival's documents advise; `docs/reference/
+//! It is then derived from [`RivalFacts`] in the way the rival's documents advise; `docs/reference/
 //! policies.md` lists each with its source.
 
 use super::calendar::{Calendar, Learning, Static};
