@@ -1,14 +1,13 @@
 //! How many replicas the loop asks for now.
 
 use super::{ExternalObjectives, ExternalSource, RUNNING, Slo};
+use crate::http;
 use anyhow::{Context, Result, ensure};
 use flyball_simulator::rivals::llmd::SloAware;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 /// Both are on the same machine or one bridge away.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -99,20 +98,10 @@ async fn get_json(address: SocketAddr, path: &str) -> Result<Value> {
     serde_json::from_str(&body).with_context(|| format!("reading {path} of {address}"))
 }
 
-/// What is behind a path. HTTP/1.0, so that the body is not in chunks and ends with the connection.
+/// What is behind a path.
 async fn get(address: SocketAddr, path: &str) -> Result<String> {
-    let exchange = async {
-        let mut connection = TcpStream::connect(address).await?;
-        let request = format!("GET {path} HTTP/1.0\r\nhost: localhost\r\n\r\n");
-        connection.write_all(request.as_bytes()).await?;
-        let mut answer = Vec::new();
-        connection.read_to_end(&mut answer).await?;
-        anyhow::Ok(answer)
-    };
-    let answer = tokio::time::timeout(PATIENCE, exchange).await.context("no answer in time")??;
-    let text = String::from_utf8_lossy(&answer);
-    let (_, body) = text.split_once("\r\n\r\n").context("an answer without a body")?;
-    Ok(body.to_owned())
+    let exchange = tokio::time::timeout(PATIENCE, http::get(address, path));
+    Ok(exchange.await.context("no answer in time")??.body)
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! One request on a connection of its own.
 
+use crate::http;
 use memchr::memmem;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
@@ -53,15 +54,9 @@ async fn ask_once(target: SocketAddr, body: &str) -> Result<Answer, Failed> {
     let begun = Instant::now();
     let mut connection = TcpStream::connect(target).await.map_err(|_| Failed::Connect)?;
     connection.set_nodelay(true).map_err(|_| Failed::Connect)?;
-    // Closing after the answer tells its end, so that framing need not be read.
-    let head = format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: {target}\r\ncontent-type: application/json\r\n\
-         content-length: {}\r\nconnection: close\r\n\r\n",
-        body.len()
-    );
     let broken = |_: io::Error| Failed::Broken;
-    connection.write_all(head.as_bytes()).await.map_err(broken)?;
-    connection.write_all(body.as_bytes()).await.map_err(broken)?;
+    // The connection closes after the answer, which tells its end, so that framing need not be read.
+    http::send(&mut connection, target, "/v1/chat/completions", body).await.map_err(broken)?;
     let mut watch = Watch::default();
     let mut piece = vec![0; PIECE];
     loop {

@@ -6,12 +6,11 @@ use flyball_gateway::fleet::{FleetEndpoint, FoundEngines, Listing};
 use flyball_gateway::meter::{Finished, RequestOutcome};
 use flyball_gateway::serve::{self, Listener};
 use flyball_gateway::settings::GatewaySettingsFile;
+use flyball_proving::http;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 
 /// How requests ended, and how often each was continued.
 #[derive(Default)]
@@ -27,13 +26,8 @@ impl Listener for Ear {
 
 /// The text and the usage that a client ends up with.
 async fn ask(address: SocketAddr, path: &str, body: &Value) -> (String, Value) {
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    let body = body.to_string();
-    let head = format!("POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n");
-    let request = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
+    let connection = http::post(address, path, &body.to_string()).await.unwrap();
+    let answer = http::whole(connection).await.unwrap().body;
     assert!(answer.contains("data: [DONE]"), "{answer}");
     let data = answer.lines().filter_map(|line| line.strip_prefix("data: "));
     let events: Vec<Value> = data.filter_map(|json| serde_json::from_str(json).ok()).collect();

@@ -9,6 +9,7 @@ use flyball_gateway::kv_events::{self, EventsStatus};
 use flyball_gateway::meter::Finished;
 use flyball_gateway::serve::{self, Listener, RunningGateway as Gateway};
 use flyball_gateway::settings::GatewaySettingsFile;
+use flyball_proving::http;
 use flyball_routing::ObservedMoment;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -16,8 +17,6 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 /// Of one request: prompt tokens hoped to be cached, and those that were.
@@ -128,17 +127,13 @@ impl Drop for Rig {
 }
 
 async fn ask(address: SocketAddr, conversation: u32) {
-    let mut stream = TcpStream::connect(address).await.unwrap();
     let history: String = (0..256).map(|word| format!("{conversation:07} {word:07} ")).collect();
     let body = json!({"model": "emulated", "max_tokens": 2,
         "messages": [{"role": "user", "content": history}]})
     .to_string();
-    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nconnection: close\r\n";
-    let request = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let connection = http::post(address, "/v1/chat/completions", &body).await.unwrap();
+    let answer = http::whole(connection).await.unwrap();
+    assert_eq!(answer.status, 200, "{}", answer.body);
 }
 
 /// Conversations of 1,024 tokens, of which an engine has room for eight: six, the same six again,

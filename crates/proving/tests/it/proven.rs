@@ -7,11 +7,12 @@ use flyball_gateway::fleet::{FleetEndpoint, FoundEngines, Listing};
 use flyball_gateway::meter::Finished;
 use flyball_gateway::serve::{self, Listener, RunningGateway};
 use flyball_gateway::settings::GatewaySettingsFile;
+use flyball_proving::http;
 use serde_json::json;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
@@ -97,13 +98,7 @@ async fn stream(to: SocketAddr, number: usize) -> TcpStream {
         "messages": [{"role": "user", "content": format!("Question {number}: why?")}],
     })
     .to_string();
-    let mut connection = TcpStream::connect(to).await.unwrap();
-    let head = format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\ncontent-type: application/json\r\n\
-         content-length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    connection.write_all(head.as_bytes()).await.unwrap();
+    let mut connection = http::post(to, "/v1/chat/completions", &body).await.unwrap();
     let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
     while !seen.windows(6).any(|six| six == b"data: ") {
         let read = connection.read(&mut buffer).await.unwrap();

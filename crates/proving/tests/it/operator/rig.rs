@@ -8,12 +8,12 @@ use flyball_gateway::serve::{self, Listener, RunningGateway};
 use flyball_gateway::settings::{GatewaySettingsFile, Operator};
 use flyball_gateway::wake::{self, Bell, OperatorOrHook};
 use flyball_operator::link::{self as operator, Auth, GatewayReport};
+use flyball_proving::http;
 use flyball_proving::upstream::{Upstream, serve as serve_upstream};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
@@ -230,17 +230,12 @@ impl Asking {
 }
 
 async fn ask(address: SocketAddr, stream: bool) -> u16 {
-    let mut connection = TcpStream::connect(address).await.unwrap();
     let body = format!(
         "{{\"model\":\"mock\",\"stream\":{stream},\"messages\":[{{\"role\":\"user\",\"content\":\"hi\"}}]}}"
     );
-    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nconnection: close\r\n";
-    let request = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
-    connection.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = Vec::new();
-    let reading = connection.read_to_end(&mut answer);
-    tokio::time::timeout(PATIENCE, reading).await.expect("an end").unwrap();
-    let answer = String::from_utf8_lossy(&answer);
-    assert!(!stream || answer.contains("[DONE]"), "{answer}");
-    answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0)
+    let connection = http::post(address, "/v1/chat/completions", &body).await.unwrap();
+    let answer = tokio::time::timeout(PATIENCE, http::whole(connection)).await;
+    let answer = answer.expect("an end").unwrap();
+    assert!(!stream || answer.body.contains("[DONE]"), "{answer:?}");
+    answer.status
 }

@@ -6,11 +6,12 @@ use flyball_gateway::fleet::{FleetEndpoint, FoundEngines, Listing};
 use flyball_gateway::meter::{Finished, RequestOutcome};
 use flyball_gateway::serve::{self, Listener, RunningGateway};
 use flyball_gateway::settings::GatewaySettingsFile;
+use flyball_proving::http;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 
 /// Silence after which the gateway gives up a stream, in these tests.
@@ -120,12 +121,7 @@ pub(crate) enum End {
 impl Reading {
     /// Sends a chat request on a connection of its own.
     pub(crate) async fn of(address: SocketAddr, body: &Value) -> Self {
-        let mut stream = TcpStream::connect(address).await.unwrap();
-        let body = body.to_string();
-        let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
-                    content-type: application/json\r\n";
-        let request = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
-        stream.write_all(request.as_bytes()).await.unwrap();
+        let stream = http::post(address, "/v1/chat/completions", &body.to_string()).await.unwrap();
         Self { stream, text: String::new(), began: Instant::now() }
     }
 
@@ -188,15 +184,9 @@ impl Reading {
 
 /// A GET on a connection of its own; `None` if nobody answers.
 pub(crate) async fn get(address: SocketAddr, path: &str) -> Option<(u16, String)> {
-    let mut stream = TcpStream::connect(address).await.ok()?;
-    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.ok()?;
-    let mut answer = Vec::new();
-    let reading = stream.read_to_end(&mut answer);
-    tokio::time::timeout(Duration::from_secs(60), reading).await.ok()?.ok()?;
-    let answer = String::from_utf8_lossy(&answer).into_owned();
-    let (head, body) = answer.split_once("\r\n\r\n")?;
-    Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
+    let reading = tokio::time::timeout(Duration::from_secs(60), http::get(address, path));
+    let answer = reading.await.ok()?.ok()?;
+    Some((answer.status, answer.body))
 }
 
 /// Asks every 5 ms until there is an answer.

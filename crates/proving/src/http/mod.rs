@@ -1,6 +1,11 @@
-//! As much of HTTP/1.1 as a bare upstream and a load generator need: heads, lengths and chunks.
+//! As much of HTTP/1.1 as a bare upstream, a load generator and tests need: heads, lengths and chunks, and one question on
+//! a connection of its own.
 //!
 //! Not for anybody else: it trusts its peer far more than a server on a network may.
+
+mod exchange;
+
+pub use exchange::{WholeAnswer, get, post, send, whole};
 
 use memchr::memmem;
 
