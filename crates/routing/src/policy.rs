@@ -21,6 +21,17 @@ impl RoutingPolicy {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Prefix, Self::LeastLoad, Self::RoundRobin];
 
+    /// Their names.
+    pub const NAMES: [&str; Self::ALL.len()] = {
+        let mut names = [""; Self::ALL.len()];
+        let mut place = 0;
+        while place < names.len() {
+            names[place] = Self::ALL[place].name();
+            place += 1;
+        }
+        names
+    };
+
     /// Its name in settings, metrics and reports.
     pub const fn name(self) -> &'static str {
         match self {

@@ -5,6 +5,7 @@ use super::fields::{Kind, Section, field, required, time};
 use super::{MAX_MODELS, NAME_BYTES};
 use crate::scan::STEERING;
 use flyball_engines::Engine;
+use flyball_routing::RoutingPolicy;
 
 const GIB: u64 = 1 << 30;
 
@@ -167,13 +168,13 @@ const MODEL: Section = Section {
         time("hold_ms", "The longest wait for a model that is being woken."),
         field(
             "policy",
-            Kind::Word(POLICIES),
+            Kind::Word(&RoutingPolicy::NAMES),
             "How engines are chosen: by what they may have cached and by load, by load alone, or \
              one after the other.",
         ),
         field(
             "shadow",
-            Kind::Words(POLICIES),
+            Kind::Words(&RoutingPolicy::NAMES),
             "Policies that are scored on its requests without choosing by them.",
         ),
         field(
@@ -222,8 +223,6 @@ const KUBERNETES: Section = Section {
         ),
     ],
 };
-
-const POLICIES: &[&str] = &["prefix", "least-load", "round-robin"];
 
 /// Arms and rules of one split: a person reads them.
 const ARMS: usize = 64;
