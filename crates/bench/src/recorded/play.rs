@@ -42,8 +42,7 @@ pub(super) struct Halves {
 pub(super) const CLAIRVOYANT: &str = "clairvoyant";
 const CAUSAL: &str = "causal";
 
-/// Rivals that are not asked: two do not follow the load, and `hpa-running` stands for the third, whose metric is the same
-/// but for what waits.
+/// Rivals that are not asked: the last two do not follow the load, and what is on record was played without the first.
 const LEFT_OUT: [&str; 3] = ["keda-running", "cron", "static"];
 
 /// Those that follow the load, at their published defaults.
