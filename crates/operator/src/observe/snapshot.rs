@@ -83,23 +83,7 @@ pub fn look_and_note(
     let rules = facts.rules();
     for service in &facts.models {
         let Ok(id) = service.id() else { continue };
-        let mut seen = SeenModel {
-            service: Arc::clone(service),
-            problems: Vec::new(),
-            workloads: BTreeMap::new(),
-            adopted: adopted(facts, service),
-            absent: Vec::new(),
-            rival: None,
-            owners_unseen: facts.unseen_owners.contains(id.namespace().as_str()),
-            silent: Vec::new(),
-            shared_names: names.shared(&id, service),
-            drains: Vec::new(),
-            holds: BTreeMap::new(),
-            waits: None,
-            troubles: Vec::new(),
-            gone: BTreeSet::new(),
-            starts: BTreeMap::new(),
-        };
+        let mut seen = unlooked(facts, &names, &id, service);
         match validate(service, &rules) {
             Err(problems) => seen.problems = problems,
             Ok(wanted) => {
@@ -143,6 +127,27 @@ pub fn look_and_note(
     let there: BTreeSet<VariantId> = snapshot.variants().map(|(id, _)| id).collect();
     learnt.failures.keep(&there);
     ObservedCluster { snapshot, policy, models }
+}
+
+/// A model before its variants are looked at.
+fn unlooked(facts: &Facts, names: &Names, id: &ModelId, service: &Arc<ModelService>) -> SeenModel {
+    SeenModel {
+        service: Arc::clone(service),
+        problems: Vec::new(),
+        workloads: BTreeMap::new(),
+        adopted: adopted(facts, service),
+        absent: Vec::new(),
+        rival: None,
+        owners_unseen: facts.unseen_owners.contains(id.namespace().as_str()),
+        silent: Vec::new(),
+        shared_names: names.shared(id, service),
+        drains: Vec::new(),
+        holds: BTreeMap::new(),
+        waits: None,
+        troubles: Vec::new(),
+        gone: BTreeSet::new(),
+        starts: BTreeMap::new(),
+    }
 }
 
 /// One model while it is looked at.

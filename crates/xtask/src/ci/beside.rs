@@ -36,7 +36,8 @@ impl Beside {
         command.env("CARGO_MANIFEST_DIR", root.join("crates/xtask"));
         command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         let child = process::apart(&mut command).spawn();
-        let child = child.context("could not start `chrt`\n\nhint: Debian's package `util-linux`")?;
+        let child =
+            child.context("could not start `chrt`\n\nhint: Debian's package `util-linux`")?;
         Ok(Self { child, log, began: Instant::now() })
     }
 

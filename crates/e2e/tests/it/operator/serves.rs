@@ -30,6 +30,7 @@ spec:
         command: [/flyball]
         args: [emulate, --served-name=started, --served-name=Also/Started, --host=0.0.0.0]
         drainSeconds: 5
+        podOverlay: { spec: { securityContext: { runAsNonRoot: true } } }
 "#;
 
 /// One whose Deployment runs already, without a Service, and which Flyball may only recommend for.
