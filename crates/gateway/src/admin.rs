@@ -5,8 +5,8 @@
 //! is the whole of it without a network.
 
 use crate::admit::AdmittedDemand;
-use crate::discover::models::ModelNames;
 use crate::meter::Meter;
+use crate::models::ModelNames;
 use crate::settings::GatewaySettingsFile;
 use crate::shadow::Shadows;
 use arc_swap::ArcSwap;

@@ -4,7 +4,6 @@
 use crate::admit::{Served, ServedModel};
 use crate::answer::Problem;
 use crate::edit::Edits;
-use crate::fleet::FleetModel;
 use crate::identify::Caller;
 use crate::kept;
 use crate::live::Live;
@@ -13,6 +12,7 @@ use crate::scan::{Blocks, ScanError, Scanned};
 use crate::split::{Asks, Dealt};
 use crate::surface::Surface;
 use bytes::Bytes;
+use flyball_fleet::FleetModel;
 use http::HeaderMap;
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! Asks routing for an engine, with what this gateway knows.
 
 use crate::admit::{BYTES_PER_TOKEN, Scale, Turn};
-use crate::fleet::{FleetEndpoint, FleetModel, Millis, Time};
 use crate::scan::{BLOCK_BYTES, Scanned};
 use flyball_core::units::Tokens;
+use flyball_fleet::{FleetEndpoint, FleetModel, Millis, Time};
 use flyball_routing::shadow::ShadowArrival;
 use flyball_routing::{
     Availability, EndpointPast, RoutingChoice, RoutingPolicy, RoutingRequest, Weights, Why,

@@ -11,7 +11,7 @@
 //! 4. `aim` finds the model behind a name (`split`) and makes the request as its engines get it
 //!    (`salt`, `edit`). `kept` may have its answer, and `mirror` may send a copy.
 //! 5. `admit` says whose turn it is at the engines.
-//! 6. `choose` asks `flyball-routing` for an engine of the `fleet`.
+//! 6. `choose` asks `flyball-routing` for an engine of the fleet.
 //! 7. `forward` sends the bytes on, tries again where that is safe, relays the answer while
 //!    `sse` watches it, and carries a hang-up to the engine.
 //! 8. `meter` counts what was used, once per request, however it ended (`finished`).
@@ -21,19 +21,21 @@
 //! is what every phase may look at. `serve` runs threads that do this.
 //!
 //! Beside them: `settings` (what a gateway is told), `live` (what of it may change while it runs),
-//! `discover` (where engines are), `collect` (what they report), `kv_events` (what they forget), `wake`
+//! `models` (which models ModelServices offer), `collector` (engines asked once for all gateways), `wake`
 //! (who is told that a model is wanted), `link` (what the operator is told and says), `orders` (how what
 //! it said last is carried out), `answer` (error bodies), `admin` (health, metrics), `state` (one look at
-//! all of it), `audit` (what was done to it), `shadow` (which policy would have been better),
-//! `invariants` (what must hold).
+//! all of it), `audit` (what was done to it), `shadow` (which policy would have been better).
+//!
+//! Engines are in a crate of their own, `flyball-fleet`: where they are, what they report and forget, and
+//! what must hold while requests are under way at them.
 //!
 //! No module uses one that comes after it or stands beside it here:
 //!
-//! - `invariants`, `names`, `state`, `surface`, `wire`
-//! - `fleet`, `scan`, `sse`
-//! - `answer`, `edit`, `finished`, `kv_events`, `settings`
-//! - `accept`, `admit`, `audit`, `discover`, `kept`, `room`, `salt`, `split`
-//! - `choose`, `collect`, `identify`
+//! - `names`, `state`, `surface`
+//! - `scan`, `sse`
+//! - `answer`, `edit`, `finished`, `settings`
+//! - `accept`, `admit`, `audit`, `kept`, `models`, `room`, `salt`, `split`
+//! - `choose`, `collector`, `identify`
 //! - `live`, `shadow`
 //! - `aim`, `orders`, `shared`
 //! - `phase`
@@ -58,20 +60,17 @@ mod aim;
 mod answer;
 pub mod audit;
 mod choose;
-pub mod collect;
-pub mod discover;
+pub mod collector;
 mod edit;
 mod finished;
-pub mod fleet;
 mod forward;
 mod identify;
-pub mod invariants;
 mod kept;
-pub mod kv_events;
 pub mod link;
 mod live;
 pub mod meter;
 mod mirror;
+pub mod models;
 mod names;
 mod orders;
 mod phase;
@@ -89,7 +88,6 @@ pub mod sse;
 pub mod state;
 mod surface;
 pub mod wake;
-pub(crate) mod wire;
 
 pub use admit::AdmittedDemand;
 pub use surface::Surface;

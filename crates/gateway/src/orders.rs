@@ -4,8 +4,8 @@
 //! engine that is listed again, or a model that comes later, goes by it too.
 
 use crate::admit::{Objectives, Served};
-use crate::fleet::FleetEndpoint;
 use crate::live::Live;
+use flyball_fleet::FleetEndpoint;
 use flyball_resources::stream::{DrainMark, ModelOrders, Orders};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -152,9 +152,9 @@ fn weights(orders: &Orders) -> BTreeMap<&str, BTreeMap<&str, u32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::{FoundEngines, Listing};
     use crate::settings::{GatewaySettingsFile, ModelSettings};
     use flyball_engines::Engine;
+    use flyball_fleet::{FoundEngines, Listing};
     use std::sync::Arc;
 
     fn found(name: &str, port: u16) -> FoundEngines {

@@ -4,19 +4,20 @@
 //! Start at [`run`].
 
 use crate::audit::Audit;
-use crate::collect::{self, Verifier};
-use crate::discover::models::{ModelNames, OfferedListing};
-use crate::discover::{self, Failing, Readiness};
-use crate::fleet::{FleetEndpoint, Listing};
 use crate::link::{self, OperatorLink};
 use crate::meter::{Finished, Meter, MeterError};
+use crate::models::{ModelNames, OfferedListing, sought};
 use crate::serve::{self, Listener, RunningGateway};
 use crate::settings::reload::{self, Watched};
 use crate::settings::{GatewaySettingsFile, ModelSettings, Timeouts};
 use crate::wake::{self, Bell, Hook, OperatorOrHook};
-use crate::{accept, admin, kv_events};
+use crate::{accept, admin};
 use arc_swap::ArcSwap;
 use flyball_admin::{Askers, Guard, ReviewedPlace, Reviews};
+use flyball_fleet::collect::{self, Verifier};
+use flyball_fleet::discover::{self, Failing, Readiness, Sought};
+use flyball_fleet::kv_events;
+use flyball_fleet::{FleetEndpoint, Listing};
 use http::HeaderValue;
 use std::io;
 use std::path::Path;
@@ -231,7 +232,8 @@ impl Process {
             return Err("draining".to_owned());
         }
         let (listing, settings) = (self.listing.borrow(), self.models.borrow());
-        self.readiness.judge(&listing, &settings.models, &self.discovering, Instant::now())
+        let names: Vec<&str> = settings.models.iter().map(|model| model.name.as_str()).collect();
+        self.readiness.judge(&listing, &names, &self.discovering, Instant::now())
     }
 
     fn now(&self) -> crate::meter::MeterNow {
@@ -272,11 +274,11 @@ impl Process {
         self.combine(state);
     }
 
-    /// Looks for engines, anew when the models change. What was found before stays meanwhile.
+    /// Looks for engines, anew when their places change. What was found before stays meanwhile.
     async fn discover(self: Arc<Self>) {
         let mut models = self.models.subscribe();
         loop {
-            let wanted = models.borrow_and_update().models.clone();
+            let wanted = sought(&models.borrow_and_update().models);
             let client = self.client.clone();
             let looking = discover::watch(&wanted, client, &self.listing, &self.discovering);
             tokio::select! {
@@ -407,19 +409,10 @@ fn called(called: &wake::Called, audit: &Audit) {
     }
 }
 
-/// Waits until other engines are wanted. What else changes about a model begins no watch anew.
-async fn differs(models: &mut watch::Receiver<GatewaySettingsFile>, wanted: &[ModelSettings]) {
-    let same = |now: &[ModelSettings]| {
-        now.len() == wanted.len() && now.iter().zip(wanted).all(|(a, b)| are_at_one_place(a, b))
-    };
+/// Waits until other engines are looked for. What else changes about a model begins no watch anew.
+async fn differs(models: &mut watch::Receiver<GatewaySettingsFile>, wanted: &[Sought]) {
     // Its sender lives as long as the process.
-    let _ = models.wait_for(|now| !same(&now.models)).await;
-}
-
-/// Whether all is the same that says where engines are.
-fn are_at_one_place(a: &ModelSettings, b: &ModelSettings) -> bool {
-    let settings = a.endpoints == b.endpoints && a.service == b.service && a.pool == b.pool;
-    settings && a.name == b.name && a.engine == b.engine && a.model_service == b.model_service
+    let _ = models.wait_for(|now| sought(&now.models) != wanted).await;
 }
 
 fn verifier(meter: &Arc<Meter>, audit: &Arc<Audit>) -> Verifier {

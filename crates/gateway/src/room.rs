@@ -7,8 +7,8 @@
 //! ask.) It comes before the fair queue, which shares engines and sees only requests that have been read.
 
 use crate::answer::Problem;
-use crate::invariants::{GatewayInvariant, give_back};
 use crate::settings::RequestLimits;
+use flyball_fleet::invariants::{GatewayInvariant, give_back};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -4,7 +4,6 @@ pub use crate::shared::Listener;
 
 use crate::accept;
 use crate::admit::{AdmittedDemand, ModelNow};
-use crate::fleet::{Engines, Fleet, Listing};
 use crate::forward::{Recoveries, Suspected, Tried, Worker};
 use crate::kept::Kept;
 use crate::live::Live;
@@ -13,6 +12,7 @@ use crate::request;
 use crate::settings::GatewaySettingsFile;
 use crate::shadow::Shadows;
 use crate::shared::Shared;
+use flyball_fleet::{Engines, Fleet, Listing};
 use flyball_resources::stream::Orders;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;

@@ -3,11 +3,11 @@
 use crate::accept::Door;
 use crate::admit::{Served, ServedModel};
 use crate::finished::Finished;
-use crate::fleet::{FleetEndpoint, Flight, Millis, Time};
 use crate::live::Live;
 use crate::room::Room;
 use crate::settings::{GatewaySettingsFile, RequestLimits, Timeouts};
 use arc_swap::{ArcSwap, Guard};
+use flyball_fleet::{FleetEndpoint, Flight, Millis, Time};
 use http::HeaderValue;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};

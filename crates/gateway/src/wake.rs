@@ -6,8 +6,8 @@
 
 use crate::link::OperatorLink;
 use crate::settings;
-use crate::wire::{Question, Wire};
 use bytes::Bytes;
+use flyball_fleet::wire::{Question, Wire};
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use http::{Method, Uri};

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use clap::Args;
-use flyball_gateway::collect::{self, Ended};
+use flyball_fleet::collect::Ended;
+use flyball_gateway::collector;
 use flyball_gateway::settings::reload::Watched;
 use flyball_telemetry::logs;
 use tokio::signal::unix::{SignalKind, signal};
@@ -48,7 +49,7 @@ pub(crate) async fn run(args: &CollectArgs) -> Result<Exit, Failure> {
     let stopped = async move {
         signal.recv().await;
     };
-    collect::serve(&settings, args.listen, stopped).await.map_err(|ended| match ended {
+    collector::serve(&settings, args.listen, stopped).await.map_err(|ended| match ended {
         Ended::Listen(address, error) => Failure::new(Exit::Usage, "cannot listen")
             .at(address.to_string())
             .because(error.to_string())

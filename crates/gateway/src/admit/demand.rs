@@ -1,6 +1,6 @@
 //! The state of a queue: what callers feel, and what scaling goes by.
 
-use crate::fleet::{EngineNow, Engines};
+use flyball_fleet::{EngineNow, Engines};
 use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

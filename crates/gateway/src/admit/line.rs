@@ -4,7 +4,7 @@ use super::pace::Pace;
 use super::prompt::Uncached;
 use super::wake::Wake;
 use crate::answer::Problem;
-use crate::fleet::FleetEndpoint;
+use flyball_fleet::FleetEndpoint;
 use flyball_routing::fair::{FairQueue, QueuedRequest, Shares, in_shard, shard_edge};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

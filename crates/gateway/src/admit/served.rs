@@ -6,8 +6,8 @@
 use super::demand::ModelNow;
 use super::gate::Gate;
 use super::prompt::Prompt;
-use crate::fleet::{Fleet, FleetEndpoint, FleetModel, Millis};
 use crate::scan::Scanned;
+use flyball_fleet::{Fleet, FleetEndpoint, FleetModel, Millis};
 use flyball_routing::RoutingPolicy;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -2,12 +2,12 @@
 
 use super::connection::{Connection, Pool};
 use super::outgoing;
-use crate::fleet::FleetEndpoint;
 use crate::shared::Shared;
 use crate::sse::Watcher;
 use crate::surface::Surface;
-use crate::wire::{self, Question, Wire};
 use bytes::Bytes;
+use flyball_fleet::FleetEndpoint;
+use flyball_fleet::wire::{self, Question, Wire};
 use http::header::CONTENT_TYPE;
 use http::response::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response};

@@ -1,7 +1,7 @@
 //! Connections to engines: made, kept for the next request, and cut when a client hangs up.
 
 use super::outgoing::Outgoing;
-use crate::fleet::FleetEndpoint;
+use flyball_fleet::FleetEndpoint;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;

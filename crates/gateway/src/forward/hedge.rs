@@ -11,7 +11,7 @@ use super::worker::Worker;
 use super::{Waiting, flight, note};
 use crate::admit::Turn;
 use crate::choose::{Chosen, RoutingQuery};
-use crate::fleet::{FleetModel, Flight};
+use flyball_fleet::{FleetModel, Flight};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

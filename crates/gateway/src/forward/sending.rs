@@ -3,9 +3,9 @@
 use super::trail::Trail;
 use crate::choose::Chosen;
 use crate::finished::{Finished, RequestOutcome, Try};
-use crate::fleet::Time;
 use crate::phase::{Admitted, Open, Phase};
 use crate::shadow::Followed;
+use flyball_fleet::Time;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -9,7 +9,7 @@
 //! refused: see [`Suspects::died`]. Time is an argument, and nothing here waits. Each gateway
 //! remembers for itself (`docs/decisions/0038`).
 
-use crate::fleet::Millis;
+use flyball_fleet::Millis;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};

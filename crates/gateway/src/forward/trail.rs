@@ -3,9 +3,9 @@
 use super::suspects::{Death, Key, MOST_DEATHS};
 use super::worker::Worker;
 use crate::answer::Problem;
-use crate::fleet::FleetEndpoint;
-use crate::invariants::GatewayInvariant;
 use crate::phase::{Admitted, Open};
+use flyball_fleet::FleetEndpoint;
+use flyball_fleet::invariants::GatewayInvariant;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Instant;
 

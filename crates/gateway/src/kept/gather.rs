@@ -1,8 +1,8 @@
 //! Collects an answer while it goes to its client.
 
 use super::{ANSWER_BYTES, Answer, Kept, Key};
-use crate::fleet::Millis;
 use bytes::BytesMut;
+use flyball_fleet::Millis;
 use http::{HeaderMap, StatusCode};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

@@ -13,9 +13,9 @@ mod store;
 pub(crate) use gather::Gather;
 pub(crate) use key::{Key, may_be};
 
-use crate::fleet::Millis;
 use crate::settings::ResponseCache;
 use bytes::Bytes;
+use flyball_fleet::Millis;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,7 @@
 //! Answers within their bytes: when there are too many, those go that were not asked for longest.
 
 use super::{Answer, Key};
-use crate::fleet::Millis;
+use flyball_fleet::Millis;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

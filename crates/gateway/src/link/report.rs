@@ -1,8 +1,8 @@
 //! What goes up each second.
 
 use crate::admit::{AdmittedDemand, ModelNow};
-use crate::fleet::{EngineNow, EngineState};
 use crate::serve::RunningGateway;
+use flyball_fleet::{EngineNow, EngineState};
 use flyball_resources::stream::{
     self, EndpointLoad, EndpointState, MAX_ENDPOINTS, MAX_MODELS, ModelDemand,
 };

@@ -1,11 +1,11 @@
 //! The link against an operator of a few lines, and against none.
 
 use super::*;
-use crate::fleet::{FleetEndpoint, Flight, FoundEngines, Listing};
 use crate::meter::Finished;
 use crate::serve::{self, Listener};
 use crate::settings::GatewaySettingsFile;
 use flyball_engines::Engine;
+use flyball_fleet::{FleetEndpoint, Flight, FoundEngines, Listing};
 use flyball_resources::stream::{
     DrainMark, EndpointLoad, EndpointState, MAJOR, ModelOrders, Orders, PATH, Welcome,
 };

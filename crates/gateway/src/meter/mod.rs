@@ -31,8 +31,8 @@ mod traced;
 
 pub use crate::admit::ModelNow;
 pub use crate::finished::{Finished, RequestOutcome, Try};
-pub use crate::fleet::{EngineNow, EngineState, Engines};
 pub use crate::forward::{Recoveries, Suspected};
+pub use flyball_fleet::{EngineNow, EngineState, Engines};
 pub use now::{KvEvents, MeterNow, ModelNameCounts};
 pub use series::{ARMS, CALLERS, MODELS};
 

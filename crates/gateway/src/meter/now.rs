@@ -46,7 +46,7 @@ pub struct MeterNow {
 pub struct ModelNameCounts {
     /// Served.
     pub served: usize,
-    /// Not served, by the words of [`crate::discover::models::LeftOutReason::NAMES`].
+    /// Not served, by the words of [`crate::models::LeftOutReason::NAMES`].
     pub left_out: [usize; 5],
 }
 

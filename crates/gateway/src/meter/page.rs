@@ -3,10 +3,10 @@
 use super::series::{CLASSES, Model, OPERATIONS, Operation, TOKEN_TYPES};
 use super::{EngineState, Meter, MeterNow, ModelNow, RequestOutcome};
 use crate::admit::AdmittedDemand;
-use crate::discover::models::LeftOutReason;
-use crate::invariants::GatewayInvariant;
 use crate::link::Came;
+use crate::models::LeftOutReason;
 use crate::sse::Finish;
+use flyball_fleet::invariants::GatewayInvariant;
 use flyball_telemetry::metrics::{Metric, MetricsSource, Page, Sizes};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -6,9 +6,9 @@ use super::open::Open;
 use crate::admit::{InLine, Turn};
 use crate::answer::Problem;
 use crate::finished::{Finished, RequestOutcome};
-use crate::fleet::Time;
 use crate::identify::Caller;
 use crate::room::Place;
+use flyball_fleet::Time;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -22,7 +22,7 @@ pub(crate) use identified::Identified;
 pub(crate) use open::Open;
 
 use crate::finished::{Finished, RequestOutcome};
-use crate::fleet::Time;
+use flyball_fleet::Time;
 
 /// A request of which only the head is known.
 pub(crate) struct Arrived;

@@ -96,11 +96,11 @@ impl<P: Phase> Drop for Open<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::FleetEndpoint;
     use crate::phase::Arrived;
     use crate::settings::GatewaySettingsFile;
     use crate::shared::{Listener, Shared};
     use crate::surface::Surface;
+    use flyball_fleet::FleetEndpoint;
     use http::HeaderValue;
     use std::sync::{Arc, Mutex};
 

@@ -2,10 +2,10 @@
 
 use super::{AGAIN, Process};
 use crate::admin::GatewayAdminState;
-use crate::discover::Failing;
-use crate::discover::models::{self, ModelNames};
 use crate::meter::ModelNameCounts;
+use crate::models::{self, ModelNames};
 use crate::settings::GatewaySettingsFile;
+use flyball_fleet::discover::Failing;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ impl Process {
 
     /// Goes by the file and by what is offered from now on.
     pub(super) fn combine(&self, state: &GatewayAdminState) {
-        let (settings, names) = models::merge(&self.file.load(), &self.offered.borrow().offered);
+        let (settings, names) = models::merge(&self.file.load(), &self.offered.borrow().objects);
         self.complain(&names);
         self.names.store(Arc::new(names));
         self.running.change(&settings);

@@ -1,11 +1,17 @@
 //! A process with an API server of a few lines: what one bad model does to the others.
 
 use super::*;
-use crate::discover::tests::served::{everywhere, pod, service};
-use crate::discover::tests::server::{Server, model, until, with};
+use crate::models::tests::everywhere;
+use flyball_fleet::testing::{ApiServer, engine_pod, llama_slice, model_service, until};
 use http_body_util::BodyExt as _;
 use serde_json::json;
 use tokio::task::JoinHandle;
+
+/// A model whose engines are listed.
+fn model() -> ModelSettings {
+    let (name, service) = ("m".to_owned(), Some("team/llama:8000".to_owned()));
+    ModelSettings { name, service, ..ModelSettings::default() }
+}
 
 /// A model whose namespace answers 403.
 fn forbidden() -> ModelSettings {
@@ -45,7 +51,7 @@ impl Drop for Rig {
 impl Rig {
     /// A gateway that began so long ago.
     async fn start(models: &[ModelSettings], age: Duration) -> Self {
-        let (server, client) = Server::start(vec![with(&["p"])]).await;
+        let (server, client) = ApiServer::start(vec![llama_slice(&["p"])]).await;
         server.refuse("/namespaces/other/", 403);
         server.refuse("/inferencepools", 404);
         Self::of(&settings(models), client, age)
@@ -151,13 +157,13 @@ fn pair(name: &str, from: Option<&str>) -> (String, Option<String>) {
 
 #[tokio::test]
 async fn a_model_service_is_served_without_a_word_in_the_settings() {
-    let (server, client) = Server::start(Vec::new()).await;
+    let (server, client) = ApiServer::start(Vec::new()).await;
     let settings = GatewaySettingsFile { kubernetes: everywhere(), ..settings(&[]) };
     let rig = Rig::of(&settings, client, WARM);
     until("ready without a model", || rig.process.ready().is_ok()).await;
-    server.put("pods", vec![pod("p", "demo")]);
+    server.put("pods", vec![engine_pod("p", "demo")]);
     server.watched(1).await;
-    let mut demo = service("demo");
+    let mut demo = model_service("demo");
     demo["spec"]["names"] = json!(["demo", "Demo/Also"]);
     demo["spec"]["objectives"] = json!({"firstTokenMilliseconds": 500});
     server.tell("ADDED", &demo);
@@ -179,11 +185,11 @@ async fn a_model_service_is_served_without_a_word_in_the_settings() {
 
 #[tokio::test]
 async fn a_name_that_is_claimed_twice_is_served_once_and_told_of() {
-    let (server, client) = Server::start(vec![with(&["p"])]).await;
-    let mut younger = service("younger");
+    let (server, client) = ApiServer::start(vec![llama_slice(&["p"])]).await;
+    let mut younger = model_service("younger");
     younger["metadata"]["creationTimestamp"] = json!("2026-02-01T00:00:00Z");
     younger["spec"]["names"] = json!(["older", "m"]);
-    server.put("modelservices", vec![service("older"), younger]);
+    server.put("modelservices", vec![model_service("older"), younger]);
     let settings = GatewaySettingsFile { kubernetes: everywhere(), ..settings(&[model()]) };
     let rig = Rig::of(&settings, client, Duration::ZERO);
     until("served", || served(&rig).len() == 2 && rig.process.ready().is_ok()).await;
@@ -206,13 +212,13 @@ async fn a_name_that_is_claimed_twice_is_served_once_and_told_of() {
     let (_, look) = rig.get("/state").await;
     assert!(look.contains("name-conflicts"), "{look}");
     // The older one goes, and the other has the name.
-    server.tell("DELETED", &service("older"));
+    server.tell("DELETED", &model_service("older"));
     until("the name is passed on", || served(&rig).contains(&pair("older", Some("younger")))).await;
 }
 
 #[tokio::test]
 async fn without_the_right_to_look_the_file_is_served_and_nothing_else_says_ready() {
-    let (server, client) = Server::start(vec![with(&["p"])]).await;
+    let (server, client) = ApiServer::start(vec![llama_slice(&["p"])]).await;
     server.refuse("/modelservices", 403);
     let both = GatewaySettingsFile { kubernetes: everywhere(), ..settings(&[model()]) };
     let rig = Rig::of(&both, client.clone(), WARM);
@@ -231,9 +237,9 @@ fn engines(rig: &Rig) -> Vec<String> {
 
 #[tokio::test]
 async fn while_the_api_server_is_away_models_are_served_on_and_a_new_gateway_is_not_ready() {
-    let (server, client) = Server::start(Vec::new()).await;
-    server.put("modelservices", vec![service("demo")]);
-    server.put("pods", vec![pod("p", "demo")]);
+    let (server, client) = ApiServer::start(Vec::new()).await;
+    server.put("modelservices", vec![model_service("demo")]);
+    server.put("pods", vec![engine_pod("p", "demo")]);
     let settings = GatewaySettingsFile { kubernetes: everywhere(), ..settings(&[]) };
     let rig = Rig::of(&settings, client.clone(), WARM);
     until("served", || engines(&rig) == ["10.0.0.7:8000"]).await;
@@ -259,8 +265,8 @@ async fn while_the_api_server_is_away_models_are_served_on_and_a_new_gateway_is_
 
 #[tokio::test]
 async fn without_a_word_of_kubernetes_the_api_server_is_not_asked() {
-    let (server, client) = Server::start(Vec::new()).await;
-    server.put("modelservices", vec![service("demo")]);
+    let (server, client) = ApiServer::start(Vec::new()).await;
+    server.put("modelservices", vec![model_service("demo")]);
     let fixed = ModelSettings {
         name: "fixed".to_owned(),
         endpoints: vec!["10.1.1.1:8000".parse().unwrap()],
@@ -276,19 +282,19 @@ async fn without_a_word_of_kubernetes_the_api_server_is_not_asked() {
 
 #[tokio::test]
 async fn a_change_that_moves_no_engine_begins_no_watch_anew() {
-    let (server, client) = Server::start(Vec::new()).await;
-    server.put("modelservices", vec![service("demo")]);
+    let (server, client) = ApiServer::start(Vec::new()).await;
+    server.put("modelservices", vec![model_service("demo")]);
     let settings = GatewaySettingsFile { kubernetes: everywhere(), ..settings(&[]) };
     let rig = Rig::of(&settings, client, WARM);
     until("ready", || rig.process.ready().is_ok()).await;
     server.watched(2).await;
-    let mut faster = service("demo");
+    let mut faster = model_service("demo");
     faster["spec"]["objectives"] = json!({"firstTokenMilliseconds": 200});
     server.tell("MODIFIED", &faster);
     let objective = || rig.process.models.borrow().models[0].first_token_ms;
     until("taken in", || objective() == Some(200)).await;
     // Another model needs one: that none began before shows then.
-    server.tell("ADDED", &service("other"));
+    server.tell("ADDED", &model_service("other"));
     server.watched(3).await;
     until("both", || served(&rig).len() == 2).await;
     assert_eq!(server.watches(), 3);

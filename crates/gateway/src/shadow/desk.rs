@@ -2,8 +2,8 @@
 
 use super::{Known, Line};
 use crate::choose::BLOCK_TOKENS;
-use crate::fleet::{Fleet, FleetModel};
 use flyball_core::units::Tokens;
+use flyball_fleet::{Fleet, FleetModel};
 use flyball_routing::shadow::{Listed, ShadowArrival, ShadowTrial};
 use std::collections::BTreeMap;
 use std::sync::Arc;

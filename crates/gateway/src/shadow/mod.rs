@@ -19,10 +19,10 @@ mod page;
 #[cfg(test)]
 mod tests;
 
-use crate::fleet::Fleet;
 use crate::settings::{self, GatewaySettingsFile, SHADOWED_MODELS};
 use arc_swap::ArcSwap;
 use desk::{Desk, Message, What};
+use flyball_fleet::Fleet;
 use flyball_routing::RoutingPolicy;
 use flyball_routing::shadow::{ShadowArrival, ShadowReport};
 use std::collections::BTreeMap;

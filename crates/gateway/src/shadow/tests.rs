@@ -1,10 +1,10 @@
 //! What is told of whom, without a network and without the thread.
 
 use super::*;
-use crate::fleet::{FleetEndpoint, FoundEngines, Listing};
 use crate::settings::{ModelSettings, RoutingSetting as Set};
 use flyball_core::units::Tokens;
 use flyball_engines::Engine;
+use flyball_fleet::{FleetEndpoint, FoundEngines, Listing};
 use flyball_telemetry::metrics::{Metric, Metrics};
 use std::time::Duration;
 

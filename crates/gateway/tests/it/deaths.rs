@@ -3,7 +3,7 @@
 use crate::engine::{Does, Engine};
 use crate::rig::{PLAIN, Rig, STREAM, body_of, chat, chat_of, key};
 use crate::tale::Tale;
-use flyball_gateway::invariants::GatewayInvariant;
+use flyball_fleet::invariants::GatewayInvariant;
 
 async fn eight(does: impl Fn() -> Does) -> Vec<Engine> {
     let mut engines = Vec::new();

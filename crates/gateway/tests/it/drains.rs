@@ -34,7 +34,7 @@ async fn a_stream_of_a_model_that_is_not_served_any_more_is_finished() {
     stream.write_all(chat(STREAM).as_bytes()).await.unwrap();
     let mut first = [0; 512];
     assert!(stream.read(&mut first).await.unwrap() > 0);
-    rig.gateway.list(&flyball_gateway::fleet::Listing::default());
+    rig.gateway.list(&flyball_fleet::Listing::default());
     let mut rest = String::new();
     stream.read_to_string(&mut rest).await.unwrap();
     assert!(rest.contains("[DONE]"), "{rest}");

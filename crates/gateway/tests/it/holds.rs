@@ -101,7 +101,7 @@ async fn nobody_waits_for_a_model_that_is_not_served_any_more() {
         while rig.gateway.demand()[0].waiting < 2 {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
-        rig.gateway.list(&flyball_gateway::fleet::Listing::default());
+        rig.gateway.list(&flyball_fleet::Listing::default());
     };
     let (whole, streamed, ()) = tokio::join!(rig.whole(&plain), rig.whole(&stream), goes);
     assert!(whole.starts_with("HTTP/1.1 503") && whole.contains("draining"), "{whole}");

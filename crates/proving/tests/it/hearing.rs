@@ -4,8 +4,8 @@ use flyball_emulator::{
     Emulator, EmulatorSettings as Emulated, EventShape, RunningEmulator as Engine,
 };
 use flyball_engines::Engine as Kind;
-use flyball_gateway::fleet::{FleetEndpoint, FoundEngines, Listing};
-use flyball_gateway::kv_events::{self, EventsStatus};
+use flyball_fleet::kv_events::{self, EventsStatus};
+use flyball_fleet::{FleetEndpoint, FoundEngines, Listing};
 use flyball_gateway::meter::Finished;
 use flyball_gateway::serve::{self, Listener, RunningGateway as Gateway};
 use flyball_gateway::settings::GatewaySettingsFile;

@@ -2,8 +2,8 @@
 
 use flyball_emulator::{Emulator, EmulatorSettings as Emulated, Faults, RunningEmulator as Engine};
 use flyball_engines::Engine as Kind;
-use flyball_gateway::collect::{self, CollectionStatus, Verifier, VerifierEvent};
-use flyball_gateway::fleet::{FleetEndpoint, FoundEngines, Listing};
+use flyball_fleet::collect::{self, CollectionStatus, Verifier, VerifierEvent};
+use flyball_fleet::{FleetEndpoint, FoundEngines, Listing};
 use flyball_gateway::meter::Finished;
 use flyball_gateway::serve::{self, Listener, RunningGateway};
 use flyball_gateway::settings::GatewaySettingsFile;

@@ -22,7 +22,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("telemetry", &["core"]),
     ("admin", &[]),
     ("emulator", &["core", "engines", "perf", "simulator", "telemetry"]),
-    ("gateway", &["core", "engines", "routing", "resources", "telemetry", "admin"]),
+    ("fleet", &["core", "engines", "routing"]),
+    ("gateway", &["core", "engines", "fleet", "routing", "resources", "telemetry", "admin"]),
     (
         "operator",
         &[
@@ -55,6 +56,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "telemetry",
             "admin",
             "emulator",
+            "fleet",
             "gateway",
             "operator",
             "ledger",
@@ -72,6 +74,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "simulator",
             "telemetry",
             "emulator",
+            "fleet",
             "gateway",
             "operator",
         ],
@@ -156,7 +159,7 @@ const BANS: &[Ban] = &[
         reason: "this part works without a cluster; what it needs arrives as values",
     },
     Ban {
-        crates: &["cli", "console", "gateway", "operator"],
+        crates: &["cli", "console", "fleet", "gateway", "operator"],
         packages: &["arrow", "datafusion", "object-store", "parquet", "rusqlite", "sqlx"],
         tests_may: false,
         reason: "only the ledger touches storage; ask it",

@@ -1,7 +1,7 @@
 //! An operator's link, a gateway that talks to it, and clients.
 
 use flyball_engines::Engine;
-use flyball_gateway::fleet::{FleetEndpoint, FoundEngines, Listing};
+use flyball_fleet::{FleetEndpoint, FoundEngines, Listing};
 use flyball_gateway::link::{LinkNow, OperatorLink};
 use flyball_gateway::meter::{Finished, RequestOutcome};
 use flyball_gateway::serve::{self, Listener, RunningGateway};

@@ -2,7 +2,7 @@
 
 use super::process::Engine;
 use flyball_engines::Engine as Kind;
-use flyball_gateway::fleet::{FleetEndpoint, FoundEngines, Listing};
+use flyball_fleet::{FleetEndpoint, FoundEngines, Listing};
 use flyball_gateway::meter::{Finished, RequestOutcome};
 use flyball_gateway::serve::{self, Listener, RunningGateway};
 use flyball_gateway::settings::GatewaySettingsFile;
