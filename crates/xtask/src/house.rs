@@ -1,4 +1,4 @@
-//! `cargo xtask house`: how long a newcomer waits for the first answer of xtask.
+//! `cargo xtask house`: how long a newcomer waits for the first answer of xtask, and how many files an engine stands in.
 //!
 //! xtask is the first thing that anybody compiles here, so that it must not grow; `tidy` has the list of what it may use.
 
@@ -13,15 +13,44 @@ use std::time::Instant;
 
 const LIMIT_SECONDS: f64 = 60.0;
 
+/// Files that whoever adds an engine edits by hand: its table, the enum, how its flags are read, and the guide.
+const ENGINE_FILES: f64 = 4.0;
+
+/// The engine that was added last, as code names it and as guides do.
+const NEWEST_ENGINE: &str = r"TensorRtLlm|\btrtllm|^#.*TensorRT-LLM|\| TensorRT-LLM";
+
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Write `house.xtask_build_s`
+    /// Write `house.xtask_build_s` and `house.engine_files`
     #[arg(long)]
     figure: bool,
 }
 
-/// Builds xtask into an empty folder.
 pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
+    engine_files(root, args)?;
+    xtask_build(root, args)
+}
+
+/// Where the engine that was added last is named. What its speed is predicted from is another matter: not every engine has
+/// that.
+fn engine_files(root: &Path, args: &Args) -> Result<()> {
+    let mut grep = Command::new("git");
+    grep.current_dir(root).args(["grep", "--files-with-matches", "--perl-regexp", NEWEST_ENGINE]);
+    grep.args(["--", "crates/*/src/*.rs", "docs/guides/engines.md"]);
+    grep.args([":!*tests*", ":!crates/perf", ":!crates/accuracy", ":!crates/xtask"]);
+    let files = process::read(&mut grep)?;
+    let files: Vec<&str> = files.lines().collect();
+    println!("an engine stands in {} files: {}", files.len(), files.join(", "));
+    if args.figure {
+        let target = FigureTarget { op: Op::AtMost, value: ENGINE_FILES };
+        let command = "cargo xtask house --figure";
+        figures::write("house.engine_files", files.len() as f64, "files", target, command)?;
+    }
+    Ok(())
+}
+
+/// Builds xtask into an empty folder.
+fn xtask_build(root: &Path, args: &Args) -> Result<()> {
     // First, because it brings the sources: how fast a network is says nothing of us.
     let tree =
         process::read(&mut cargo(root, &["tree", "--edges", "normal,build", "--prefix", "none"]))?;
