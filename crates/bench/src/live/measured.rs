@@ -6,6 +6,10 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// The file in the folder of kept series.
 const FILE: &str = "cluster.json";
@@ -28,6 +32,9 @@ pub(super) struct Measured {
     /// Share of the machine's time in which nothing ran, in percent: over all, and in the busiest minute.
     pub(super) idle_percent: f64,
     pub(super) least_idle_percent: f64,
+    /// Milliseconds that timers were late in the worst minute, in its mean.
+    #[serde(default)]
+    pub(super) most_late_ms: f64,
 }
 
 impl Measured {
@@ -116,6 +123,53 @@ impl Looks {
     pub(super) fn ages(&self) -> (f64, f64) {
         let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len().max(1) as f64;
         (mean(&self.report_ages), mean(&self.scrape_ages))
+    }
+}
+
+/// How late a timer of this machine is: engines wait by timers, so that what a timer is late their tokens are late too.
+pub(super) struct Timers {
+    late_us: Arc<AtomicU64>,
+    waits: Arc<AtomicU64>,
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What is waited for, again and again: about as long as an engine's step.
+const WAIT: Duration = Duration::from_millis(10);
+
+impl Timers {
+    pub(super) fn watch() -> Self {
+        let (late_us, waits) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let is_over = Arc::new(AtomicBool::new(false));
+        let shared = (Arc::clone(&late_us), Arc::clone(&waits), Arc::clone(&is_over));
+        let thread = std::thread::spawn(move || {
+            let (late_us, waits, is_over) = shared;
+            while !is_over.load(Ordering::Relaxed) {
+                let began = Instant::now();
+                std::thread::sleep(WAIT);
+                let late = began.elapsed().saturating_sub(WAIT);
+                late_us.fetch_add(late.as_micros() as u64, Ordering::Relaxed);
+                waits.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        Self { late_us, waits, is_over, thread: Some(thread) }
+    }
+
+    /// Milliseconds that they were late since this was asked last, in the mean.
+    pub(super) fn late_ms(&self) -> f64 {
+        let (late, waits) =
+            (self.late_us.swap(0, Ordering::Relaxed), self.waits.swap(0, Ordering::Relaxed));
+        late as f64 / 1e3 / waits.max(1) as f64
+    }
+}
+
+impl Drop for Timers {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // It only counts: if it panicked, its counts stay.
+            let _ = thread.join();
+        }
     }
 }
 
