@@ -67,6 +67,10 @@ pub(crate) fn all_pass(nextest: &mut Command) -> Result<Vec<TimedTest>> {
     let (tests, success) = timed(nextest)?;
     let failed: Vec<&str> =
         tests.iter().filter(|test| test.failed).map(|test| test.name.as_str()).collect();
+    // nextest numbers attempts where there was more than one.
+    for flaky in tests.iter().filter(|test| !test.failed && test.name.contains('#')) {
+        eprintln!("flaky: {} passed only when it ran again", flaky.name);
+    }
     ensure!(failed.is_empty(), "{} failed: {}", failed.len(), failed.join(", "));
     ensure!(success, "the tests ended badly, and none of them says so");
     Ok(tests)

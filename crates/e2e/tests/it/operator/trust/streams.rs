@@ -5,13 +5,16 @@ use anyhow::{Result, ensure};
 use flyball_e2e::http::json;
 use flyball_e2e::{figure, in_namespace, note, until};
 use futures::future::join_all;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 const STREAMS: usize = 50;
 
-/// Half a minute of an engine with fifty streams.
+/// Half a minute of an engine with fifty streams, and ten of one that is [`SLOW`].
 const TOKENS: u32 = 1_500;
+
+/// So that no stream ends before fewer replicas are wanted, however long a machine takes until then.
+const SLOW: f64 = 0.05;
 
 #[tokio::test]
 #[ignore = "needs a cluster: cargo xtask e2e"]
@@ -21,6 +24,8 @@ async fn trust_an_unready_pod_with_fifty_streams_finishes_them() -> Result<()> {
         rig.pin(Some(1)).await?;
         rig.settled(1, Duration::from_secs(120)).await?;
         let first = rig.engines().await?;
+        let faults = async |faults: Value| json(first[0], "/emulator/faults", Some(&faults)).await;
+        faults(json!({ "speed": SLOW })).await?;
         let streams = join_all((0..STREAMS).map(|number| rig.ask(number, TOKENS)));
         let fault = async {
             until("fifty streams at the engine", Duration::from_secs(60), async || {
@@ -30,7 +35,7 @@ async fn trust_an_unready_pod_with_fifty_streams_finishes_them() -> Result<()> {
             .await?;
             rig.pin(Some(2)).await?;
             rig.settled(2, Duration::from_secs(60)).await?;
-            json(first[0], "/emulator/faults", Some(&json!({ "slow_start_seconds": 1e6 }))).await?;
+            faults(json!({ "slow_start_seconds": 1e6, "speed": SLOW })).await?;
             until("the pod to be unready", Duration::from_secs(30), async || {
                 Ok((rig.ready().await? == 1).then_some(()))
             })
@@ -40,7 +45,17 @@ async fn trust_an_unready_pod_with_fifty_streams_finishes_them() -> Result<()> {
             note(&format!("{running} streams open in the pod that is not ready"));
             ensure!(running > 0, "its streams have ended: this shows nothing");
             // Kubernetes takes pods that are not ready first.
-            rig.pin(Some(1)).await
+            rig.pin(Some(1)).await?;
+            rig.told("one replica to be wanted", |model| {
+                model["status"]["recommendedReplicas"] == 1
+            })
+            .await?;
+            let state = json(first[0], "/emulator/state", None).await?;
+            ensure!(
+                state["running"].as_u64() > Some(0),
+                "its streams have ended: this shows nothing"
+            );
+            faults(json!({ "slow_start_seconds": 1e6 })).await
         };
         let (outcomes, fault) = futures::future::join(streams, fault).await;
         fault?;
