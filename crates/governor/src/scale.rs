@@ -34,7 +34,8 @@ pub(crate) fn want(state: &mut ModelState<'_>, memory: &mut ModelMemory) {
     }
     let allowed = state.allowed();
     let waiting = queue_ahead(state, memory, main.usual_s);
-    let outlook = memory.forecaster.outlook(waiting, state.slack_s(), main.usual_s);
+    let mut outlook = memory.forecaster.outlook(waiting, state.slack_s(), main.usual_s);
+    outlook.comes_true = memory.feedback.comes_true(allowed);
     memory.feedback.expect(outlook.misses(state.together(state.alone(|variant| variant.ready))));
     state.worth = memory.feedback.worth(allowed, state.policy, main.price_of_work());
     let (recommendations, fleet) = (&mut memory.recommendations, main.fleet());
@@ -44,7 +45,10 @@ pub(crate) fn want(state: &mut ModelState<'_>, memory: &mut ModelMemory) {
     let standby = whole(fleet.replicas(standby));
     let (up, keep) = (up.max(standby), keep.max(standby));
     state.wanted = Some((up, keep));
-    let keep = recommendations.most(state.now, keep, patience_s(main.usual_s));
+    // A replica that has yet to serve was not tried: one that was asked for and given back a quarter of a minute after it
+    // served was missing two minutes later.
+    let tried = if main.starting > 0 { keep.max(main.baseline) } else { keep };
+    let keep = recommendations.most(state.now, tried, patience_s(main.usual_s));
 
     state.need_now = memory.forecaster.lasting();
     state.look_ahead = fleet.carries(f64::from(up));
