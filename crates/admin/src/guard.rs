@@ -73,9 +73,9 @@ impl Guard {
         let verdict = match (&self.reviews, &self.askers.service) {
             (Some(reviews), _) => reviews.judge(token, method).await,
             (None, Some(_)) => {
-                AccessVerdict::Unknown("there is no API server to judge tokens".to_owned())
+                AccessVerdict::Unknown("there is no API server to review tokens".to_owned())
             }
-            (None, None) => AccessVerdict::Denied("the token is not known".to_owned()),
+            (None, None) => AccessVerdict::Denied("unknown token".to_owned()),
         };
         match verdict {
             AccessVerdict::Allowed(_) => Ok(()),

@@ -39,7 +39,8 @@ const TOKEN_SECONDS: i64 = 600;
 /// Where the operator is.
 #[derive(Debug, Args)]
 pub(crate) struct ReachArgs {
-    /// Admin address of the operator, or its Service as NAMESPACE/NAME; found by its labels if absent
+    /// Admin address of the operator, or its Service as NAMESPACE/NAME; discovered by labels if not
+    /// set
     #[arg(long, value_name = "PLACE", env = "FLYBALL_OPERATOR", hide_env_values = true)]
     #[arg(value_parser = place)]
     pub(crate) operator: Option<Place>,
@@ -51,7 +52,8 @@ pub(crate) struct ReachArgs {
 /// What is shown to an admin address.
 #[derive(Debug, Args)]
 pub(crate) struct TokenArgs {
-    /// File with a token for the admin address. Without, one is made where the API server is on the way
+    /// File with a token for the admin address. If not set, a token is requested when the connection
+    /// goes through the API server
     #[arg(long, value_name = "FILE", env = "FLYBALL_TOKEN_FILE", hide_env_values = true)]
     pub(crate) token_file: Option<PathBuf>,
 }

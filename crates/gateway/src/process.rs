@@ -63,14 +63,14 @@ pub fn run(file: &Path, version: &'static str) -> Result<(), GatewayError> {
     settings.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     let meter = Arc::new(Meter::start(&settings, version, io::stdout())?);
     let audit = Audit::open(settings.telemetry.audit_log.as_deref())
-        .map_err(|source| GatewayError::Start { what: "the cannot write the audit log", source })?;
+        .map_err(|source| GatewayError::Start { what: "cannot write the audit log", source })?;
     let audit = Arc::new(audit);
     let verifier = Arc::new(verifier(&meter, &audit));
     let (bell, calls) = wake::bell();
     let (meter_of, verifier_of) = (Arc::clone(&meter), Arc::clone(&verifier));
     let listener = Arc::new(Hub { meter: meter_of, verifier: verifier_of, bell });
     let start = |what| move |source| GatewayError::Start { what, source };
-    let running = serve::start(&settings, listener).map_err(start("the gateway cannot listen"))?;
+    let running = serve::start(&settings, listener).map_err(start("cannot listen for clients"))?;
     let process = Process::new(running, meter, audit, verifier, &settings, version);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -161,7 +161,7 @@ impl Process {
     ) -> Result<(), GatewayError> {
         let start = |what| move |source| GatewayError::Start { what, source };
         let listener = accept::listener(settings.admin)
-            .map_err(start("the admin address cannot be listened on"))?;
+            .map_err(start("cannot listen on the admin address"))?;
         let stop = stop().map_err(start("cannot install signal handlers"))?;
         let state = self.state(settings, version);
         self.meter.look_at({
@@ -289,7 +289,7 @@ impl Process {
                     let failing = Failing {
                         models: Arc::new(named.map(|model| model.name.clone()).collect()),
                         error: error.to_string(),
-                        hint: "the log says it in full",
+                        hint: "the log has the details",
                     };
                     let _noted = self.discovering.note("the cluster", failing);
                     tokio::time::sleep(AGAIN).await;
@@ -398,7 +398,7 @@ impl Listener for Hub {
 
 /// What became of a call to wake a model.
 fn called(called: &wake::Called, audit: &Audit) {
-    audit.wake(&called.model, called.problem.as_deref().unwrap_or("told"));
+    audit.wake(&called.model, called.problem.as_deref().unwrap_or("sent"));
     match &called.problem {
         None => tracing::info!(model = called.model, "waking the model"),
         Some(problem) => tracing::error!(

@@ -205,7 +205,7 @@ fn what_is_special_about_a_request_is_counted() {
         r#"flyball_gateway_held_requests_total{model="qwen"} 1"#,
         r#"flyball_gateway_hedged_total{model="qwen"} 1"#,
         r#"flyball_gateway_continued_total{model="qwen"} 2"#,
-        r#"flyball_gateway_kept_answers_total{model="llama"} 1"#,
+        r#"flyball_gateway_response_cache_hits_total{model="llama"} 1"#,
         r#"flyball_gateway_mirrored_total{model="qwen"} 1"#,
         r#"flyball_gateway_queue_wait_seconds_bucket{le="30.0",model="qwen"} 3"#,
         r#"flyball_gateway_queue_wait_seconds_bucket{le="60.0",model="qwen"} 4"#,

@@ -140,7 +140,7 @@ async fn a_gateway_with_nothing_to_serve_is_not_ready_and_says_what_to_do() {
     rig.failing(1).await;
     let (status, why) = rig.get("/readyz").await;
     assert_eq!(status, 503);
-    assert!(why.contains("forbidden: cannot look at endpointslices of other; hint:"), "{why}");
+    assert!(why.contains("forbidden: cannot watch endpointslices of other; hint:"), "{why}");
     assert!(!why.contains("not for you"), "the API server's words are not for everybody: {why}");
 }
 
@@ -256,7 +256,7 @@ async fn while_the_api_server_is_away_models_are_served_on_and_a_new_gateway_is_
     let (status, why) = new.get("/readyz").await;
     assert_eq!(status, 503);
     assert!(
-        why.contains("ModelServices: cannot look at modelservices; hint: it is tried"),
+        why.contains("ModelServices: cannot watch modelservices; hint: it retries"),
         "{why}"
     );
     server.go_down(false);

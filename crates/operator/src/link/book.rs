@@ -65,7 +65,7 @@ pub struct GatewayReport {
 pub(crate) enum Refused {
     /// It speaks something else.
     #[error(
-        "the gateway speaks version {0} of this stream and the operator {ours}; hint: run both from \
+        "the gateway uses version {0} of this stream and the operator {ours}; hint: run both from \
          releases whose major version is the same",
         ours = Protocol::OURS
     )]

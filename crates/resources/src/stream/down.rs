@@ -20,7 +20,7 @@ pub struct Down {
 /// Who answers.
 #[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
 pub struct Welcome {
-    /// What it speaks.
+    /// The version of its protocol.
     #[prost(message, optional, tag = "1")]
     pub protocol: Option<Protocol>,
     /// The version of its program.
@@ -51,7 +51,7 @@ pub struct Orders {
 /// What holds for one model.
 #[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
 pub struct ModelOrders {
-    /// The name that clients say.
+    /// Model name in client requests.
     #[prost(string, tag = "1")]
     pub model: String,
     /// The longest time to the first token; not judged if absent.
@@ -68,8 +68,8 @@ pub struct ModelOrders {
     pub namespace: String,
 }
 
-/// An engine that gets nothing new. What is empty is not asked for: with a name and an address, a pod
-/// that came back elsewhere under the same name is not meant.
+/// An engine that gets no new requests. Empty fields do not restrict it: with a name and an address,
+/// a pod that came back elsewhere under the same name is not meant.
 #[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
 pub struct DrainMark {
     /// `namespace/pod`.
@@ -86,7 +86,7 @@ pub struct DrainMark {
 /// The weights of one split.
 #[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
 pub struct SplitWeights {
-    /// The name that clients say.
+    /// Model name in client requests.
     #[prost(string, tag = "1")]
     pub split: String,
     /// Its arms. One that is not here gets nothing; if none has a weight, the settings' weights stay.

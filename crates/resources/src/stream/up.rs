@@ -3,13 +3,13 @@
 /// One message of a gateway. The first one has `hello`; later ones any of the others.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Up {
-    /// Who speaks. In the first message, and only there.
+    /// The sender. Only in the first message.
     #[prost(message, optional, tag = "1")]
     pub hello: Option<Hello>,
     /// How things stand, each second. A whole, not a difference.
     #[prost(message, optional, tag = "2")]
     pub demand: Option<ReportedDemand>,
-    /// A model is wanted that has no engine. Said at once, and once per sleep.
+    /// A request arrived for a model without engines. Sent at once, and once per sleep.
     #[prost(message, optional, tag = "3")]
     pub wake: Option<Wake>,
     /// How things stood in the last half minute, the oldest first. Said once, before the first `demand`: an
@@ -29,10 +29,10 @@ pub struct Protocol {
     pub minor: u32,
 }
 
-/// Who speaks.
+/// The sender.
 #[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
 pub struct Hello {
-    /// What it speaks.
+    /// The version of its protocol.
     #[prost(message, optional, tag = "1")]
     pub protocol: Option<Protocol>,
     /// The gateway's name: that of its pod.
@@ -78,22 +78,22 @@ pub struct ReportedPast {
     pub models: Vec<ModelDemand>,
 }
 
-/// What is wanted of one model. Sums count since the gateway began.
+/// Demand of one model. Sums count since the gateway started.
 #[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
 pub struct ModelDemand {
-    /// The name that clients say.
+    /// Model name in client requests.
     #[prost(string, tag = "1")]
     pub model: String,
-    /// Engines that may get requests.
+    /// Engines that accept requests.
     #[prost(uint32, tag = "2")]
     pub engines: u32,
-    /// Requests that wait for a turn.
+    /// Requests in the queue.
     #[prost(uint64, tag = "3")]
     pub waiting: u64,
     /// Those of them that wait for an engine to come up.
     #[prost(uint64, tag = "4")]
     pub held: u64,
-    /// Prompt tokens of all that wait.
+    /// Prompt tokens of all queued requests.
     #[prost(uint64, tag = "5")]
     pub backlog_tokens: u64,
     /// What they will probably cost, in the time of a prompt token.
@@ -151,7 +151,7 @@ pub struct ModelDemand {
     #[prost(uint64, tag = "23")]
     pub held_tokens: u64,
     /// Sum: those of the prompt tokens that came which engines had to read, because no cache had them.
-    /// Absent from gateways that do not tell them apart.
+    /// Absent from gateways that do not distinguish them.
     #[prost(uint64, optional, tag = "24")]
     pub uncached_tokens: Option<u64>,
     /// Sum: requests that were answered to the end. Absent from gateways that do not count them.
@@ -187,7 +187,7 @@ pub struct EndpointLoad {
     /// Whether it may get requests.
     #[prost(enumeration = "EndpointState", tag = "5")]
     pub state: i32,
-    /// Its pod's own id, said of those that are gone: another pod may have its name or address by now.
+    /// Its pod's own id, for engines that are gone: another pod may have its name or address by now.
     /// Empty if it is no pod.
     #[prost(string, tag = "6")]
     pub uid: String,
@@ -197,7 +197,7 @@ pub struct EndpointLoad {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
 #[repr(i32)]
 pub enum EndpointState {
-    /// Not told, or a state that this program does not know.
+    /// Not reported, or a state that this program does not know.
     Unknown = 0,
     /// It may.
     Open = 1,
@@ -212,7 +212,7 @@ pub enum EndpointState {
     Gone = 5,
 }
 
-/// A model is wanted that has no engine.
+/// A request arrived for a model without engines.
 #[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
 pub struct Wake {
     /// The model.

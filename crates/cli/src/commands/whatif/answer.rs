@@ -13,11 +13,11 @@ use crate::output::{Answer, Detail, Document, Exit, plural};
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct WhatIf {
-    /// What is different, in words.
+    /// The changes, in words.
     changes: Vec<String>,
     /// Whether anything would be decided differently.
     differs: bool,
-    /// When it was asked, RFC 3339.
+    /// Time of the query, RFC 3339.
     pub(super) asked_at: String,
     #[serde(flatten)]
     outcome: WhatIfOutcome,
@@ -50,16 +50,20 @@ impl Answer for WhatIf {
         let mut document = Document::new();
         document.push(Block::Facts(vec![
             ("If".to_owned(), self.changes.join("; ")),
-            ("From".to_owned(), format!("the look of {}", clock_and_age(&self.outcome.at, now))),
+            (
+                "From".to_owned(),
+                format!("the snapshot of {}", clock_and_age(&self.outcome.at, now)),
+            ),
         ]));
         document.push(Block::Gap);
         document.push(Block::Table(table(&self.outcome.models)));
         document.push(Block::Gap);
         let changed = self.outcome.models.iter().filter(|model| differs(model)).count();
         document.push(Block::Line(match changed {
-            0 => "nothing would change at once; forecasts follow over the next looks".to_owned(),
+            0 => "nothing would change immediately; forecasts adapt over the next reconciles"
+                .to_owned(),
             _ => format!(
-                "{} would change{}   at once; forecasts follow over the next looks",
+                "{} would change{} immediately; forecasts adapt over the next reconciles",
                 plural(changed, "model"),
                 sum(&self.outcome.models),
             ),
