@@ -109,7 +109,7 @@ impl Reviews {
             }
             Ok(_) => AccessVerdict::Denied(format!(
                 "{name} has no access; hint: it needs `{verb}` on services/proxy of \
-                 http:{service}:admin in {namespace}, which the chart grants to rbac.askers"
+                 http:{service}:admin in {namespace}, which the chart grants to rbac.adminClients"
             )),
             Err(error) => AccessVerdict::Unknown(format!(
                 "the API server did not say what {name} may do: {error}; hint: this account needs \

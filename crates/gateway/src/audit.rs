@@ -141,7 +141,7 @@ fn changed(before: &GatewaySettingsFile, after: &GatewaySettingsFile) -> Vec<&'s
     let GatewaySettingsFile {
         listen,
         admin,
-        askers,
+        admin_clients,
         threads,
         open,
         tls,
@@ -161,7 +161,7 @@ fn changed(before: &GatewaySettingsFile, after: &GatewaySettingsFile) -> Vec<&'s
     [
         ("listen", *listen != after.listen),
         ("admin", *admin != after.admin),
-        ("askers", *askers != after.askers),
+        ("admin_clients", *admin_clients != after.admin_clients),
         ("threads", *threads != after.threads),
         ("open", *open != after.open),
         ("tls", *tls != after.tls),

@@ -13,7 +13,7 @@ use crate::settings::{GatewaySettingsFile, ModelSettings, Timeouts};
 use crate::wake::{self, Bell, Hook, OperatorOrHook};
 use crate::{accept, admin};
 use arc_swap::ArcSwap;
-use flyball_admin::{Askers, Guard, ReviewedPlace, Reviews};
+use flyball_admin::{AdminClients, Guard, ReviewedPlace, Reviews};
 use flyball_fleet::collect::{self, Verifier};
 use flyball_fleet::discover::{self, Failing, Readiness, Sought};
 use flyball_fleet::kv_events;
@@ -168,7 +168,7 @@ impl Process {
             let process = Arc::clone(&self);
             move || process.now()
         });
-        let guard = guard(&settings.askers).await;
+        let guard = guard(&settings.admin_clients).await;
         tokio::spawn(flyball_admin::serve(listener, Arc::clone(&state), guard));
         tokio::spawn(Arc::clone(&self).watch_offered());
         tokio::spawn(Arc::clone(&self).serve_offered(Arc::clone(&state)));
@@ -337,19 +337,19 @@ impl Process {
 }
 
 /// Who may ask at the admin address. What cannot be judged is refused.
-async fn guard(askers: &Askers) -> Guard {
-    let place = askers.service.as_deref().and_then(ReviewedPlace::read);
+async fn guard(admin_clients: &AdminClients) -> Guard {
+    let place = admin_clients.service.as_deref().and_then(ReviewedPlace::read);
     let reviews = match place {
         None => None,
         Some(place) => match discover::connect().await {
             Ok(client) => Some(Reviews::new(client, place)),
             Err(error) => {
-                tracing::error!(%error, "cannot verify tokens; every request that needs askers.service is refused");
+                tracing::error!(%error, "cannot verify tokens; every request that needs admin_clients.service is refused");
                 None
             }
         },
     };
-    Guard::new(askers.clone(), reviews)
+    Guard::new(admin_clients.clone(), reviews)
 }
 
 /// Who is told what happens in the data plane.

@@ -2,7 +2,7 @@
 //!
 //! What differs per model is a field of its ModelService and not here.
 
-use flyball_admin::{Askers, ReviewedPlace};
+use flyball_admin::{AdminClients, ReviewedPlace};
 use serde::{Deserialize, Serialize};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ pub struct OperatorSettings {
     /// Address of health, metrics and past decisions.
     pub admin: SocketAddr,
     /// Who may use it beyond health and metrics.
-    pub askers: Askers,
+    pub admin_clients: AdminClients,
     /// Address for gateways.
     pub link: SocketAddr,
     /// Which gateways may connect there.
@@ -95,7 +95,7 @@ impl Default for OperatorSettings {
     fn default() -> Self {
         Self {
             admin: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 9090)),
-            askers: Askers::default(),
+            admin_clients: AdminClients::default(),
             link: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 9091)),
             gateways: GatewaySettings::default(),
             namespaces: Vec::new(),
@@ -158,17 +158,17 @@ impl OperatorSettings {
             problems.push("`admin` and `link` must be different addresses".to_owned());
         }
         if self
-            .askers
+            .admin_clients
             .service
             .as_ref()
             .is_some_and(|service| ReviewedPlace::read(service).is_none())
         {
-            problems.push("`askers.service` must be namespace/name of a Service".to_owned());
+            problems.push("`admin_clients.service` must be namespace/name of a Service".to_owned());
         }
-        let hash = self.askers.token_sha256.as_ref();
+        let hash = self.admin_clients.token_sha256.as_ref();
         if hash.is_some_and(|hash| hash.len() != 64 || !hash.bytes().all(|b| b.is_ascii_hexdigit()))
         {
-            problems.push("`askers.token_sha256` must be 64 hexadecimal digits".to_owned());
+            problems.push("`admin_clients.token_sha256` must be 64 hexadecimal digits".to_owned());
         }
         if self.gateways.certificate.is_some() != self.gateways.key.is_some() {
             problems
@@ -215,7 +215,7 @@ mod tests {
         let whole = OperatorSettings::parse(&whole).unwrap();
         assert!(whole.prometheus.is_some() && whole.gateways.ca.is_some());
         assert!(whole.readings.is_some());
-        assert!(whole.askers.service.is_some() && whole.askers.token_sha256.is_some());
+        assert!(whole.admin_clients.service.is_some() && whole.admin_clients.token_sha256.is_some());
     }
 
     #[test]
@@ -223,7 +223,7 @@ mod tests {
         let said =
             OperatorSettings::parse("tick_seconds = 0\nsignal_max_age_seconds = 1\n").unwrap_err();
         assert_eq!(said.len(), 2, "{said:?}");
-        let said = OperatorSettings::parse("[askers]\nservice = \"a\"\ntoken_sha256 = \"b\"\n")
+        let said = OperatorSettings::parse("[admin_clients]\nservice = \"a\"\ntoken_sha256 = \"b\"\n")
             .unwrap_err();
         assert_eq!(said.len(), 2, "{said:?}");
         assert!(OperatorSettings::parse("tick_secs = 5").unwrap_err()[0].contains("tick_secs"));

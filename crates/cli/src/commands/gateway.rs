@@ -28,7 +28,7 @@ pub(crate) struct GatewayArgs {
     #[arg(value_parser = BoolishValueParser::new())]
     check: bool,
 
-    /// Log filter: a level, or a list such as info,flyball_gateway=debug
+    /// Log filter: a level, or a list such as info,flyball_gateway=debug,flyball_fleet=debug
     #[arg(long, value_name = "FILTER", env = "FLYBALL_LOG", hide_env_values = true)]
     #[arg(default_value = "info,kube_client=off,kube_runtime=off")]
     log: String,

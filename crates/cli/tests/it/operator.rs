@@ -111,7 +111,7 @@ fn the_operator_is_asked_through_the_api_server() {
 fn guarded(path: &str, headers: &str) -> Reply {
     let shown = |token: &str| headers.contains(&format!("x-flyball-token: {token}\r\n"));
     match path {
-        "/api/v1/namespaces/flyball/serviceaccounts/flyball-operator-asker/token?" => {
+        "/api/v1/namespaces/flyball/serviceaccounts/flyball-operator-admin-client/token?" => {
             Reply::Json(json!({
                 "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": {},
                 "spec": {"audiences": ["flyball-admin"]},
@@ -144,7 +144,7 @@ fn who_may_make_no_token_is_told_what_is_missing_or_shows_another() {
     let config = kubeconfig("refused", &server::start_reading(refused));
     let none = flyball(&["decisions", "--kubeconfig", &config]);
     assert_eq!(none.status, Some(3), "{}", none.shown());
-    assert!(none.stderr.contains("rbac.askers"), "{}", none.shown());
+    assert!(none.stderr.contains("rbac.adminClients"), "{}", none.shown());
     let file = format!("{}/token", env!("CARGO_TARGET_TMPDIR"));
     std::fs::write(&file, "own\n").unwrap();
     let args = ["decisions", "--kubeconfig", &config, "--token-file", &file];

@@ -83,7 +83,7 @@ struct Open {
 pub(super) enum Refused {
     #[error("{GATEWAYS} gateways are connected already")]
     Full,
-    #[error("a gateway's name has 1 to {NAME_BYTES} bytes")]
+    #[error("a gateway's name must have 1 to {NAME_BYTES} bytes")]
     Name,
 }
 

@@ -71,7 +71,7 @@ impl LeftOutReason {
 impl fmt::Display for LeftOutName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, model_service, .. } = self;
-        write!(f, "name {name:?} of ModelService {model_service} is not served from there: ")?;
+        write!(f, "name {name:?} of ModelService {model_service} is ignored: ")?;
         match &self.why {
             LeftOutReason::Settings => {
                 f.write_str("the gateway's settings have it too; hint: remove it there")

@@ -75,10 +75,10 @@ pub(super) fn warnings(settings: &GatewaySettingsFile) -> Vec<String> {
         warnings
             .push(format!("every client that can reach {} may use every model", settings.listen));
     }
-    if settings.askers.open && !settings.admin.ip().is_loopback() {
+    if settings.admin_clients.open && !settings.admin.ip().is_loopback() {
         warnings.push(format!(
             "every client that can reach {} may read the settings and the state of all callers: \
-             restrict askers",
+             restrict admin_clients",
             settings.admin
         ));
     }

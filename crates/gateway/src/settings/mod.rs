@@ -5,7 +5,7 @@
 //! contradicts, `reload` takes in a changed file while the gateway runs. It opens no file except in
 //! `reload`, and nothing that it says contains a key.
 //!
-//! Start at [`Settings::parse`].
+//! Start at [`GatewaySettingsFile::parse`].
 
 mod check;
 mod defaults;
@@ -24,7 +24,7 @@ pub(crate) use parse::is_name;
 pub use problem::{Code, SettingProblem};
 pub use split::{Arm, Mirror, Split, SplitRule, Sticky};
 
-use flyball_admin::Askers;
+use flyball_admin::AdminClients;
 use flyball_engines::Engine;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -57,7 +57,7 @@ pub struct GatewaySettingsFile {
     /// stay private.
     pub admin: SocketAddr,
     /// Who may use it beyond health and metrics.
-    pub askers: Askers,
+    pub admin_clients: AdminClients,
     /// Worker threads; 0 means one per core.
     pub threads: usize,
     /// Allow serving without keys on an address that others can reach.

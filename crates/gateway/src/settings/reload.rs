@@ -186,7 +186,7 @@ fn needs_restart(first: &GatewaySettingsFile, new: &GatewaySettingsFile) -> Vec<
     [
         ("listen", first.listen != new.listen),
         ("admin", first.admin != new.admin),
-        ("askers", first.askers != new.askers),
+        ("admin_clients", first.admin_clients != new.admin_clients),
         ("threads", first.threads != new.threads),
         ("tls", first.tls != new.tls),
         ("operator", first.operator != new.operator),

@@ -33,8 +33,8 @@ pub(super) const ROOT: Section = Section {
              this gateway polls the engines itself.",
         ),
         field(
-            "askers",
-            Kind::Section(&ASKERS),
+            "admin_clients",
+            Kind::Section(&ADMIN_CLIENTS),
             "Who may use `admin` beyond health and metrics, which are open to everybody.",
         ),
         field(
@@ -94,8 +94,8 @@ const TLS: Section = Section {
     ],
 };
 
-const ASKERS: Section = Section {
-    title: "`[askers]`",
+const ADMIN_CLIENTS: Section = Section {
+    title: "`[admin_clients]`",
     fields: &[
         field(
             "loopback",

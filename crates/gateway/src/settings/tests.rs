@@ -94,7 +94,7 @@ fn a_door_is_open_only_if_somebody_says_so() {
     assert!(with_keys.warnings()[0].contains("plain text"), "{:?}", with_keys.warnings());
     let open = GatewaySettingsFile::parse(&format!("open = true\n{listen}{MODEL}")).unwrap();
     assert!(open.warnings()[0].contains("every client"), "{:?}", open.warnings());
-    let admin = format!("admin = \"0.0.0.0:9090\"\n{MODEL}[askers]\nopen = true\n");
+    let admin = format!("admin = \"0.0.0.0:9090\"\n{MODEL}[admin_clients]\nopen = true\n");
     let told = GatewaySettingsFile::parse(&admin).unwrap().warnings();
     assert!(told[0].contains("read the settings"), "{told:?}");
     for loopback in ["127.0.0.1:80", "127.9.9.9:80", "[::1]:80"] {
@@ -310,7 +310,7 @@ fn the_reference_is_current() {
          One TOML file, given with `flyball gateway --config FILE`. Unknown settings are refused.\n\
          `flyball gateway --config FILE --check` reports every problem in a file. The\n\
          [guide](../guides/gateway.md) has an example.\n\n\
-         A changed file is reloaded within a second, or at SIGHUP. Only `listen`, `admin`, `askers`,\n\
+         A changed file is reloaded within a second, or at SIGHUP. Only `listen`, `admin`, `admin_clients`,\n\
          `threads`, `tls`, `kubernetes`, `collector`, `operator`, `telemetry.otlp` and\n\
          `telemetry.audit_log` need a restart.\n",
     );

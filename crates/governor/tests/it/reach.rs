@@ -115,7 +115,7 @@ fn what_a_replica_carries_may_not_be_known_while_every_signal_is() {
     assert_eq!(unknown.targets[0].replicas.get(), 2);
     let text = explain(&unknown);
     assert!(
-        text.starts_with("What a replica of a/m carries is not known yet. It stays at 2"),
+        text.starts_with("The capacity of a replica of a/m is unknown. It stays at 2"),
         "{text}"
     );
     assert!(text.contains("the capacity of a replica must be measured under traffic"), "{text}");

@@ -15,7 +15,7 @@ const ADVISED_SECONDS: i64 = 60;
 const SHORTEST_SECONDS: i64 = 30;
 
 /// For the engine to end once its requests have.
-const END_SECONDS: i64 = 15;
+pub(crate) const END_SECONDS: i64 = 15;
 
 /// Kubernetes takes this where no grace period is set.
 const DEFAULT_GRACE: i64 = 30;

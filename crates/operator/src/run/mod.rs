@@ -69,9 +69,9 @@ pub async fn run(
     let fence = Fence::default();
     let board = Arc::new(Board::new(fence.clone()));
     let state = Arc::new(OperatorAdminState::new(version, Arc::clone(&board)));
-    let place = settings.askers.service.as_deref().and_then(ReviewedPlace::read);
+    let place = settings.admin_clients.service.as_deref().and_then(ReviewedPlace::read);
     let reviews = place.map(|place| Reviews::new(client.clone(), place));
-    let guard = Guard::new(settings.askers.clone(), reviews);
+    let guard = Guard::new(settings.admin_clients.clone(), reviews);
     tokio::spawn(flyball_admin::serve(listener, Arc::new(Page(Arc::clone(&state))), guard));
     let lease = settings.lease.clone();
     tokio::spawn(lead::lead(client.clone(), lease, me.clone(), fence.clone()));

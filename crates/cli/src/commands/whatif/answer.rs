@@ -63,7 +63,7 @@ impl Answer for WhatIf {
             0 => "nothing would change immediately; forecasts adapt over the next reconciles"
                 .to_owned(),
             _ => format!(
-                "{} would change{} immediately; forecasts adapt over the next reconciles",
+                "{} would change immediately ({}); forecasts adapt over the next reconciles",
                 plural(changed, "model"),
                 sum(&self.outcome.models),
             ),
@@ -79,7 +79,7 @@ impl Answer for WhatIf {
 fn table(models: &[Imagined]) -> Table {
     let columns = vec![
         Column::left("MODEL"),
-        Column::right("WANTS"),
+        Column::right("DESIRED"),
         Column::left("THEN"),
         Column::right("COST/H"),
         Column::left("THEN"),
@@ -132,12 +132,12 @@ fn sum(models: &[Imagined]) -> String {
     let mut sum = 0;
     for model in models {
         let (Some(before), Some(after)) = (micros(&model.before), micros(&model.after)) else {
-            return ", for a cost that is unknown".to_owned();
+            return "cost unknown".to_owned();
         };
         sum += after - before;
     }
     let currency = models.iter().flat_map(|model| [&model.after, &model.before]).flatten();
     let currency = currency.filter_map(|side| side.currency.clone()).next().unwrap_or_default();
     let sign = if sum > 0 { "+" } else { "" };
-    format!(", {sign}{} {currency}/h", flyball_resources::decimal::text(sum, 2))
+    format!("{sign}{} {currency}/h", flyball_resources::decimal::text(sum, 2))
 }
