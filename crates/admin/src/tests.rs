@@ -107,8 +107,11 @@ async fn without_a_cluster_this_machine_or_a_token_opens() {
     assert_eq!(ask(address, "GET /state", "").await, (200, "/state".to_owned()));
     serving.abort();
     let sha256 = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"; // of "secret"
-    let admin_clients =
-        AdminClients { loopback: false, token_sha256: Some(sha256.to_uppercase()), ..AdminClients::default() };
+    let admin_clients = AdminClients {
+        loopback: false,
+        token_sha256: Some(sha256.to_uppercase()),
+        ..AdminClients::default()
+    };
     let (address, _, serving) = start(Guard::new(admin_clients, None)).await;
     for (headers, status) in [
         ("authorization: Bearer secret\r\n", 200),
@@ -206,7 +209,8 @@ async fn guarded() -> (SocketAddr, Arc<AtomicUsize>, JoinHandle<()>) {
     let service = Some("flyball/op".to_owned());
     let place = ReviewedPlace::read("flyball/op").unwrap();
     let admin_clients = AdminClients { loopback: false, service, ..AdminClients::default() };
-    let (address, _, serving) = start(Guard::new(admin_clients, Some(Reviews::new(client, place)))).await;
+    let (address, _, serving) =
+        start(Guard::new(admin_clients, Some(Reviews::new(client, place)))).await;
     (address, asked, serving)
 }
 
@@ -262,11 +266,15 @@ async fn without_an_api_server_nobody_is_let_in() {
     config.default_retry = false;
     let reviews =
         Reviews::new(Client::try_from(config).unwrap(), ReviewedPlace::read("flyball/op").unwrap());
-    let admin_clients =
-        AdminClients { loopback: false, service: Some("flyball/op".to_owned()), ..AdminClients::default() };
+    let admin_clients = AdminClients {
+        loopback: false,
+        service: Some("flyball/op".to_owned()),
+        ..AdminClients::default()
+    };
     for reviews in [Some(reviews), None] {
         let (address, _, serving) = start(Guard::new(admin_clients.clone(), reviews)).await;
-        let (status, _) = ask(address, "GET /state", "authorization: Bearer admin_client\r\n").await;
+        let (status, _) =
+            ask(address, "GET /state", "authorization: Bearer admin_client\r\n").await;
         assert_eq!(status, 503);
         serving.abort();
     }

@@ -215,7 +215,9 @@ mod tests {
         let whole = OperatorSettings::parse(&whole).unwrap();
         assert!(whole.prometheus.is_some() && whole.gateways.ca.is_some());
         assert!(whole.readings.is_some());
-        assert!(whole.admin_clients.service.is_some() && whole.admin_clients.token_sha256.is_some());
+        assert!(
+            whole.admin_clients.service.is_some() && whole.admin_clients.token_sha256.is_some()
+        );
     }
 
     #[test]
@@ -223,8 +225,9 @@ mod tests {
         let said =
             OperatorSettings::parse("tick_seconds = 0\nsignal_max_age_seconds = 1\n").unwrap_err();
         assert_eq!(said.len(), 2, "{said:?}");
-        let said = OperatorSettings::parse("[admin_clients]\nservice = \"a\"\ntoken_sha256 = \"b\"\n")
-            .unwrap_err();
+        let said =
+            OperatorSettings::parse("[admin_clients]\nservice = \"a\"\ntoken_sha256 = \"b\"\n")
+                .unwrap_err();
         assert_eq!(said.len(), 2, "{said:?}");
         assert!(OperatorSettings::parse("tick_secs = 5").unwrap_err()[0].contains("tick_secs"));
     }

@@ -173,10 +173,7 @@ fn a_capacity_that_nobody_knows_is_not_taken_for_a_signal_in_doubt() {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let unknown = winner("CapacityUnknown");
-    assert!(
-        unknown.contains("winner Staleness the capacity of a replica is unknown"),
-        "{unknown}"
-    );
+    assert!(unknown.contains("winner Staleness the capacity of a replica is unknown"), "{unknown}");
     let stale = winner("SignalsStale");
     assert!(stale.contains("winner Staleness a stale or missing signal"), "{stale}");
 }
@@ -198,7 +195,10 @@ fn what_a_person_must_correct_stands_where_it_belongs() {
     let refused = json!({ "conditions": [condition("Stalled", "True", "SpecRefused")] });
     let text = shown(&Why::of(&model(json!({}), Some(refused)), now()));
     assert!(text.contains("Stalled   SpecRefused  set this and that"), "{text}");
-    assert!(text.contains("decision  none         nothing changes until that is corrected"), "{text}");
+    assert!(
+        text.contains("decision  none         nothing changes until that is corrected"),
+        "{text}"
+    );
 }
 
 #[test]
