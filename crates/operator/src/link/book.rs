@@ -79,7 +79,7 @@ pub(crate) enum Refused {
     #[error("{GATEWAYS} gateways are connected to this operator already; hint: run fewer gateways")]
     TooMany,
     /// It says too much at once.
-    #[error("a message may have {MAX_MODELS} models and {MAX_ENDPOINTS} endpoints")]
+    #[error("a message may have at most {MAX_MODELS} models and {MAX_ENDPOINTS} endpoints")]
     TooMuch,
     /// Another connection speaks under its name.
     #[error(
