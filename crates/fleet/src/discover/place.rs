@@ -110,7 +110,7 @@ impl DiscoveryPlace {
             _ => Err(DiscoveryProblem::Place {
                 model: model.name.clone(),
                 what: "exactly one of endpoints, service and pool must be set".to_owned(),
-                hint: "say one of them",
+                hint: "set one of them",
             }),
         }
     }

@@ -126,7 +126,7 @@ pub struct ModelDemand {
     /// Total: cost of finished requests.
     #[prost(uint64, tag = "15")]
     pub spent_cost: u64,
-    /// Total: requests refused.
+    /// Total: requests refused at the queue, or that timed out in it.
     #[prost(uint64, tag = "16")]
     pub shed: u64,
     /// Total: wake-up calls.
