@@ -5,6 +5,13 @@
 //! fuzzed. A module that uses more of the gateway than stands here says so by not building.
 //! Start at one of `targets/`.
 
+#![expect(dead_code, unused_imports, reason = "only the gateway uses all of its modules")]
+
+// The gateway's settings name this one type of `flyball_admin`, which is full of Kubernetes.
+extern crate self as flyball_admin;
+
+#[path = "../../crates/admin/src/clients.rs"]
+mod clients;
 #[path = "../../crates/gateway/src/scan/mod.rs"]
 pub mod scan;
 #[path = "../../crates/gateway/src/settings/mod.rs"]
@@ -14,6 +21,7 @@ pub mod sse;
 #[path = "../../crates/gateway/src/surface.rs"]
 mod surface;
 
+pub use clients::AdminClients;
 pub use surface::Surface;
 
 /// An input: the first byte chooses the interface, the second how the rest is cut.

@@ -5,7 +5,7 @@
 #[path = "../../crates/gateway/src/scan/guarded.rs"]
 mod guarded;
 
-use flyball_fuzz::scan::{Limits, Refused, Scanned, Scanner};
+use flyball_fuzz::scan::{ScanError, ScanLimits, Scanned, Scanner};
 use flyball_fuzz::{Input, Surface};
 use guarded::GUARDED;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
@@ -21,13 +21,13 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let Ok(Members(members)) = serde_json::from_slice(input.bytes) else { return };
     match whole {
         Ok(scanned) => agree(input.surface, &scanned, &members),
-        Err(Refused::NotJson { what, at }) => panic!("refused JSON: {what} at {at}"),
+        Err(ScanError::NotJson { what, at }) => panic!("refused JSON: {what} at {at}"),
         Err(_) => {}
     }
 });
 
-fn scan<'a>(surface: Surface, pieces: impl Iterator<Item = &'a [u8]>) -> Result<Scanned, Refused> {
-    let mut scanner = Scanner::new(surface, Limits::DEFAULT);
+fn scan<'a>(surface: Surface, pieces: impl Iterator<Item = &'a [u8]>) -> Result<Scanned, ScanError> {
+    let mut scanner = Scanner::new(surface, ScanLimits::DEFAULT);
     for piece in pieces {
         scanner.feed(piece)?;
     }

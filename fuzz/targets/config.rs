@@ -2,10 +2,10 @@
 
 #![no_main]
 
-use flyball_fuzz::settings::Settings;
+use flyball_fuzz::settings::GatewaySettingsFile;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
-    match Settings::parse(text) {
+    match GatewaySettingsFile::parse(text) {
         Ok(settings) => drop(settings.warnings()),
         Err(problems) => {
             assert!(!problems.is_empty(), "refused without a reason");

@@ -1,42 +1,18 @@
 //! Who may ask.
 
-use crate::{AccessVerdict, Reviews, TOKEN_HEADER};
+use crate::{AccessVerdict, AdminClients, Reviews, TOKEN_HEADER};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method};
-use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Bytes of a token. Those of service accounts have about 1,200.
 const TOKEN_BYTES: usize = 16 << 10;
 
-/// Who may ask more than health and metrics, as settings say it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Askers {
-    /// Whoever connects from this machine: 127.0.0.1 or ::1. In a pod that is the pod itself, and
-    /// `kubectl port-forward`.
-    pub loopback: bool,
-    /// Everybody who reaches the address.
-    pub open: bool,
-    /// Whoever has the token with this SHA-256, in hexadecimal. Not shown: who sees it could try guesses.
-    #[serde(skip_serializing)]
-    pub token_sha256: Option<String>,
-    /// `namespace/name` of a Service: whoever may go through the API server to its port `admin`
-    /// (`services/proxy`) and shows a token for `flyball-admin`.
-    pub service: Option<String>,
-}
-
-impl Default for Askers {
-    fn default() -> Self {
-        Self { loopback: true, open: false, token_sha256: None, service: None }
-    }
-}
-
 /// Says who may ask.
 #[derive(Debug, Default)]
 pub struct Guard {
-    askers: Askers,
+    admin_clients: AdminClients,
     reviews: Option<Reviews>,
 }
 
@@ -53,8 +29,8 @@ pub(crate) enum Refusal {
 
 impl Guard {
     /// By settings, with the API server to judge tokens where those name a Service.
-    pub const fn new(askers: Askers, reviews: Option<Reviews>) -> Self {
-        Self { askers, reviews }
+    pub const fn new(admin_clients: AdminClients, reviews: Option<Reviews>) -> Self {
+        Self { admin_clients, reviews }
     }
 
     pub(crate) async fn admit(
@@ -63,19 +39,19 @@ impl Guard {
         method: &Method,
         headers: &HeaderMap,
     ) -> Result<(), Refusal> {
-        if self.askers.open || (self.askers.loopback && is_this_machine(peer)) {
+        if self.admin_clients.open || (self.admin_clients.loopback && is_this_machine(peer)) {
             return Ok(());
         }
         let Some(token) = token(headers) else { return Err(Refusal::NoToken) };
-        if self.askers.token_sha256.as_deref().is_some_and(|hash| is_hash_of(hash, token)) {
+        if self.admin_clients.token_sha256.as_deref().is_some_and(|hash| is_hash_of(hash, token)) {
             return Ok(());
         }
-        let verdict = match (&self.reviews, &self.askers.service) {
+        let verdict = match (&self.reviews, &self.admin_clients.service) {
             (Some(reviews), _) => reviews.judge(token, method).await,
             (None, Some(_)) => {
-                AccessVerdict::Unknown("there is no API server to judge tokens".to_owned())
+                AccessVerdict::Unknown("there is no API server to review tokens".to_owned())
             }
-            (None, None) => AccessVerdict::Denied("the token is not known".to_owned()),
+            (None, None) => AccessVerdict::Denied("unknown token".to_owned()),
         };
         match verdict {
             AccessVerdict::Allowed(_) => Ok(()),

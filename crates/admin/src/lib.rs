@@ -9,6 +9,7 @@
 
 #![deny(missing_docs)]
 
+mod clients;
 mod guard;
 mod kept;
 mod reviews;
@@ -16,7 +17,8 @@ mod serve;
 #[cfg(test)]
 mod tests;
 
-pub use guard::{Askers, Guard, bearer};
+pub use clients::AdminClients;
+pub use guard::{Guard, bearer};
 pub use kept::KeptReviews;
 pub use reviews::{ReviewedPlace, Reviews, whose};
 pub use serve::{AdminPages, serve};
@@ -30,8 +32,8 @@ pub const TOKEN_HEADER: &str = "x-flyball-token";
 
 /// The service account whose tokens are shown to the service behind this Service: whoever may make one may
 /// ask.
-pub fn asker_of(service: &str) -> String {
-    format!("{service}-asker")
+pub fn admin_client_of(service: &str) -> String {
+    format!("{service}-admin-client")
 }
 
 /// What came of a token.

@@ -68,15 +68,16 @@ impl Reviews {
     async fn ask(&self, token: &str, verb: &str) -> AccessVerdict {
         let asked = async {
             let Ok(_place) = self.room.acquire().await else {
-                return AccessVerdict::Unknown("nobody judges tokens any more".to_owned());
+                return AccessVerdict::Unknown("token review has stopped".to_owned());
             };
             match whose(&self.client, token, AUDIENCE).await {
                 Ok(user) => self.may(user, verb).await,
                 Err(verdict) => verdict,
             }
         };
-        let late =
-            |_| AccessVerdict::Unknown("the API server did not judge the token in time".to_owned());
+        let late = |_| {
+            AccessVerdict::Unknown("the API server did not review the token in time".to_owned())
+        };
         tokio::time::timeout(2 * TIMEOUT, asked).await.unwrap_or_else(late)
     }
 
@@ -107,8 +108,8 @@ impl Reviews {
                 AccessVerdict::Allowed(name)
             }
             Ok(_) => AccessVerdict::Denied(format!(
-                "{name} may not ask; hint: it takes `{verb}` on services/proxy of \
-                 http:{service}:admin in {namespace}, which the chart gives to rbac.askers"
+                "{name} has no access; hint: it needs `{verb}` on services/proxy of \
+                 http:{service}:admin in {namespace}, which the chart grants to rbac.adminClients"
             )),
             Err(error) => AccessVerdict::Unknown(format!(
                 "the API server did not say what {name} may do: {error}; hint: this account needs \
@@ -139,12 +140,12 @@ pub async fn whose(
         Ok(Ok(answer)) => answer,
         Ok(Err(error)) => {
             return Err(AccessVerdict::Unknown(format!(
-                "the API server did not judge the token: {error}; hint: this account needs `create` on \
-                 tokenreviews (system:auth-delegator)"
+                "the API server did not review the token: {error}; hint: this account needs \
+                 `create` on tokenreviews (system:auth-delegator)"
             )));
         }
         Err(_) => {
-            let late = "the API server did not judge the token in time".to_owned();
+            let late = "the API server did not review the token in time".to_owned();
             return Err(AccessVerdict::Unknown(late));
         }
     };
@@ -156,7 +157,7 @@ pub async fn whose(
     // A server that does not know audiences says yes to a token for anybody.
     if !status.audiences.iter().flatten().any(|one| one == audience) {
         return Err(AccessVerdict::Denied(format!(
-            "the token is for somebody else; hint: make one with the audience {audience}"
+            "the token has another audience; hint: request one with the audience {audience}"
         )));
     }
     Ok(status.user.unwrap_or_default())

@@ -123,8 +123,8 @@ fn refuse(refusal: Refusal) -> Response<Full<Bytes>> {
     let (status, words) = match refusal {
         Refusal::NoToken => (
             StatusCode::UNAUTHORIZED,
-            "a token is asked for; hint: ask with `flyball`, or from this machine \
-             (`kubectl port-forward`); docs/guides/install.md says who may ask"
+            "a token is required; hint: use `flyball`, or connect from this machine (`kubectl \
+             port-forward`); docs/guides/install.md lists who has access"
                 .to_owned(),
         ),
         Refusal::Denied(why) => (StatusCode::FORBIDDEN, why),

@@ -85,8 +85,8 @@ async fn connections_that_are_slow_in_any_way_do_not_keep_out_a_probe() {
 
 #[tokio::test]
 async fn health_and_metrics_are_for_anybody_and_the_rest_is_not() {
-    let askers = Askers { loopback: false, ..Askers::default() };
-    let (address, says, serving) = start(Guard::new(askers, None)).await;
+    let admin_clients = AdminClients { loopback: false, ..AdminClients::default() };
+    let (address, says, serving) = start(Guard::new(admin_clients, None)).await;
     for path in ["/healthz", "/readyz"] {
         assert_eq!(ask(address, &format!("GET {path}"), "").await.0, 200);
     }
@@ -107,9 +107,12 @@ async fn without_a_cluster_this_machine_or_a_token_opens() {
     assert_eq!(ask(address, "GET /state", "").await, (200, "/state".to_owned()));
     serving.abort();
     let sha256 = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"; // of "secret"
-    let askers =
-        Askers { loopback: false, token_sha256: Some(sha256.to_uppercase()), ..Askers::default() };
-    let (address, _, serving) = start(Guard::new(askers, None)).await;
+    let admin_clients = AdminClients {
+        loopback: false,
+        token_sha256: Some(sha256.to_uppercase()),
+        ..AdminClients::default()
+    };
+    let (address, _, serving) = start(Guard::new(admin_clients, None)).await;
     for (headers, status) in [
         ("authorization: Bearer secret\r\n", 200),
         ("x-flyball-token: secret\r\n", 200),
@@ -191,7 +194,7 @@ async fn judged(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Inf
             assert_eq!((&spec["groups"], &spec["uid"]), (&json!(["g"]), &json!("u")));
             let allowed = match spec["user"].as_str().unwrap() {
                 "reader" => asked["verb"] == "get",
-                name => name == "asker",
+                name => name == "admin_client",
             };
             json!({"allowed": allowed})
         }
@@ -205,8 +208,9 @@ async fn guarded() -> (SocketAddr, Arc<AtomicUsize>, JoinHandle<()>) {
     let (client, asked) = api_server().await;
     let service = Some("flyball/op".to_owned());
     let place = ReviewedPlace::read("flyball/op").unwrap();
-    let askers = Askers { loopback: false, service, ..Askers::default() };
-    let (address, _, serving) = start(Guard::new(askers, Some(Reviews::new(client, place)))).await;
+    let admin_clients = AdminClients { loopback: false, service, ..AdminClients::default() };
+    let (address, _, serving) =
+        start(Guard::new(admin_clients, Some(Reviews::new(client, place)))).await;
     (address, asked, serving)
 }
 
@@ -214,11 +218,11 @@ async fn guarded() -> (SocketAddr, Arc<AtomicUsize>, JoinHandle<()>) {
 async fn the_api_server_says_whose_token_it_is_and_whether_they_may_ask() {
     let (address, _, serving) = guarded().await;
     for (line, token, status, word) in [
-        ("GET /decisions", "asker", 200, "/decisions"),
-        ("POST /whatif", "asker", 200, "/whatif"),
+        ("GET /decisions", "admin_client", 200, "/decisions"),
+        ("POST /whatif", "admin_client", 200, "/whatif"),
         ("GET /decisions", "reader", 200, "/decisions"),
         ("POST /whatif", "reader", 403, "`create` on services/proxy"),
-        ("GET /decisions", "tenant", 403, "rbac.askers"),
+        ("GET /decisions", "tenant", 403, "rbac.adminClients"),
         ("GET /decisions", "for-the-api-server", 403, "audience flyball-admin"),
         ("GET /decisions", "old", 403, "expired"),
         ("GET /decisions", "broken", 503, "tokenreviews"),
@@ -240,7 +244,7 @@ async fn verdicts_hold_a_minute_but_for_those_that_nobody_could_give() {
         ask(address, "GET /state", &format!("authorization: Bearer {token}\r\n")).await.0
     };
     for _ in 0..5 {
-        assert_eq!(ask("asker").await, 200);
+        assert_eq!(ask("admin_client").await, 200);
         assert_eq!(ask("tenant").await, 403);
     }
     assert_eq!(asked.load(SeqCst), 4, "two questions for each");
@@ -251,7 +255,7 @@ async fn verdicts_hold_a_minute_but_for_those_that_nobody_could_give() {
     tokio::time::pause();
     tokio::time::advance(HOLDS).await;
     tokio::time::resume();
-    assert_eq!(ask("asker").await, 200);
+    assert_eq!(ask("admin_client").await, 200);
     assert_eq!(asked.load(SeqCst), 8);
     serving.abort();
 }
@@ -262,11 +266,15 @@ async fn without_an_api_server_nobody_is_let_in() {
     config.default_retry = false;
     let reviews =
         Reviews::new(Client::try_from(config).unwrap(), ReviewedPlace::read("flyball/op").unwrap());
-    let askers =
-        Askers { loopback: false, service: Some("flyball/op".to_owned()), ..Askers::default() };
+    let admin_clients = AdminClients {
+        loopback: false,
+        service: Some("flyball/op".to_owned()),
+        ..AdminClients::default()
+    };
     for reviews in [Some(reviews), None] {
-        let (address, _, serving) = start(Guard::new(askers.clone(), reviews)).await;
-        let (status, _) = ask(address, "GET /state", "authorization: Bearer asker\r\n").await;
+        let (address, _, serving) = start(Guard::new(admin_clients.clone(), reviews)).await;
+        let (status, _) =
+            ask(address, "GET /state", "authorization: Bearer admin_client\r\n").await;
         assert_eq!(status, 503);
         serving.abort();
     }

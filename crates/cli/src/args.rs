@@ -47,7 +47,7 @@ pub(crate) enum Command {
     Help(help::HelpArgs),
     Completions(install::CompletionsArgs),
     Man(install::ManArgs),
-    /// Show the version of this command
+    /// Show the version
     Version,
 }
 

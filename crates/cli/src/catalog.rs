@@ -18,7 +18,7 @@ pub(crate) use views::{LinkView, MeasuredView, PartView, PriceView};
 
 #[derive(Debug, Args)]
 pub(crate) struct CatalogArgs {
-    /// File with your own accelerators and prices; may be given more than once
+    /// File with your own accelerators and prices; may be repeated
     #[arg(long, value_name = "FILE", value_delimiter = ',', env = "FLYBALL_CATALOG")]
     #[arg(hide_env_values = true)]
     catalog: Vec<PathBuf>,

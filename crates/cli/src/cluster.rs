@@ -58,7 +58,7 @@ async fn configuration(args: &ClusterArgs) -> Result<Config, Failure> {
             .map_err(|error| config_failure(&error, contexts.as_deref()));
     }
     Config::infer().await.map_err(|error| {
-        Failure::new(Exit::Unknown, "cannot tell which cluster to talk to")
+        Failure::new(Exit::Unknown, "cannot determine which cluster to use")
             .because(format!("no kubeconfig ({}), and this is not a pod", innermost(&error)))
             .hint("set KUBECONFIG, or name a file with --kubeconfig")
     })
@@ -66,7 +66,7 @@ async fn configuration(args: &ClusterArgs) -> Result<Config, Failure> {
 
 /// What was named and is not there is wrong usage; the rest leaves us without a cluster.
 fn config_failure(error: &KubeconfigError, contexts: Option<&[String]>) -> Failure {
-    let what = "cannot tell which cluster to talk to";
+    let what = "cannot determine which cluster to use";
     match error {
         KubeconfigError::LoadContext(name) => {
             let failure = Failure::new(Exit::Usage, what).because(format!("no context {name:?}"));

@@ -30,7 +30,7 @@ pub(crate) struct ClusterArgs {
     #[arg(hide_env_values = true)]
     pub(crate) kubeconfig: Option<PathBuf>,
 
-    /// Namespace to look at; all of them if not set
+    /// Namespace; all namespaces if not set
     #[arg(short, long, global = true, value_name = "NAME", env = "FLYBALL_NAMESPACE")]
     #[arg(hide_env_values = true)]
     pub(crate) namespace: Option<String>,
@@ -44,7 +44,7 @@ pub(crate) struct ClusterArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
-    /// Form of the answer on stdout
+    /// Output format on stdout
     // Not `--output`: in `plan serve` that is the length of an answer.
     #[arg(short, long = "format", id = "format", global = true, value_name = "FORM")]
     #[arg(env = "FLYBALL_FORMAT")]

@@ -15,12 +15,12 @@ use crate::output::{Exit, Failure, FailureCode, plural};
 
 #[derive(Debug, Args)]
 pub(crate) struct FormatArgs {
-    /// Number format of the weights, if another than the checkpoint's
+    /// Number format of the weights, if it differs from the checkpoint
     #[arg(long, value_name = "FORMAT", env = "FLYBALL_DTYPE", hide_env_values = true)]
     #[arg(value_parser = formats(&["bf16", "fp16", "fp8", "nvfp4", "int4"]))]
     dtype: Option<Dtype>,
 
-    /// Number format of the cache, if another than the checkpoint's
+    /// Number format of the KV cache, if it differs from the checkpoint
     #[arg(long, value_name = "FORMAT", env = "FLYBALL_CACHE_DTYPE", hide_env_values = true)]
     #[arg(value_parser = formats(&["bf16", "fp8"]))]
     cache_dtype: Option<Dtype>,
@@ -195,7 +195,7 @@ pub(crate) fn unknown(given: &str) -> Failure {
     let failure = Failure::new(Exit::Usage, format!("no file or shipped model is `{given}`"))
         .code(FailureCode::UnknownModel);
     match models::nearest(given).as_slice() {
-        [] => failure.hint("give a folder with a config.json; flyball models lists the names"),
+        [] => failure.hint("use a folder with a config.json; flyball models lists the names"),
         [one] => failure.hint(format!("did you mean {one}?")),
         near @ [first, ..] => failure
             .because(format!("it may be {}", near.join(", ")))
@@ -208,7 +208,7 @@ fn read(file: &Path) -> Result<String, Failure> {
         Failure::new(Exit::Usage, "the model's configuration cannot be read")
             .at(file.display().to_string())
             .because(error.to_string())
-            .hint("give a folder that has a config.json, or the file itself")
+            .hint("use a folder that has a config.json, or the file itself")
             .code(FailureCode::UnknownModel)
     })
 }

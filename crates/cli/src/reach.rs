@@ -2,14 +2,14 @@
 //!
 //! The operator asks for a token. On the way through the API server nothing of ours is left that would do
 //! (`authorization` is taken away, and certificates end there), and the cluster's own token is nothing to
-//! hand out. So one is made for this purpose: for the account `NAME-asker`, which may do nothing else, and
+//! hand out. So one is made for this purpose: for the account `NAME-admin-client`, which may do nothing else, and
 //! for the audience `flyball-admin`. Whoever may make one may ask.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use flyball_admin::{AUDIENCE, TOKEN_HEADER, asker_of};
+use flyball_admin::{AUDIENCE, TOKEN_HEADER, admin_client_of};
 use flyball_resources::asked::{Changes, Decisions, WhatIfOutcome};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Service, ServiceAccount};
@@ -39,7 +39,8 @@ const TOKEN_SECONDS: i64 = 600;
 /// Where the operator is.
 #[derive(Debug, Args)]
 pub(crate) struct ReachArgs {
-    /// Admin address of the operator, or its Service as NAMESPACE/NAME; found by its labels if absent
+    /// Admin address of the operator, or its Service as NAMESPACE/NAME; discovered by labels if not
+    /// set
     #[arg(long, value_name = "PLACE", env = "FLYBALL_OPERATOR", hide_env_values = true)]
     #[arg(value_parser = place)]
     pub(crate) operator: Option<Place>,
@@ -51,7 +52,8 @@ pub(crate) struct ReachArgs {
 /// What is shown to an admin address.
 #[derive(Debug, Args)]
 pub(crate) struct TokenArgs {
-    /// File with a token for the admin address. Without, one is made where the API server is on the way
+    /// File with a token for the admin address. If not set, a token is requested when the connection
+    /// goes through the API server
     #[arg(long, value_name = "FILE", env = "FLYBALL_TOKEN_FILE", hide_env_values = true)]
     pub(crate) token_file: Option<PathBuf>,
 }
@@ -236,9 +238,9 @@ async fn made(cluster: &Cluster, namespace: &str, name: &str, limit: Duration) -
         expiration_seconds: Some(TOKEN_SECONDS),
         ..TokenRequestSpec::default()
     };
-    let (asker, params) = (asker_of(name), PostParams::default());
+    let (account, params) = (admin_client_of(name), PostParams::default());
     let request = TokenRequest { spec: Some(spec), ..TokenRequest::default() };
-    let made = accounts.create_token_request(&asker, &params, &request);
+    let made = accounts.create_token_request(&account, &params, &request);
     let made = tokio::time::timeout(limit, made).await.ok()?.ok()?;
     made.status?.token
 }
@@ -289,8 +291,8 @@ fn said(status: u16, words: &str) -> String {
         }
         // No token was made, and the operator asks for one.
         (401, words) => format!(
-            "HTTP 401, {words}; it takes the right to create a token of its account NAME-asker, which \
-             the chart gives to rbac.askers"
+            "HTTP 401, {words}; you need permission to create a token of the service account \
+             NAME-admin-client, which the chart grants to rbac.adminClients"
         ),
         (_, "") => format!("HTTP {status}"),
         (_, words) => format!("HTTP {status}, {words}"),

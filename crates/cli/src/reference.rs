@@ -29,7 +29,7 @@ fn reference() -> String {
     let mut text = String::from(
         "# The `flyball` command\n\n\
          *Generated from the code. `UPDATE=1 cargo test -p flyball-cli` writes it anew.*\n\n\
-         The answer is on stdout; progress, logs and errors are on stderr. With `-o json` the\n\
+         Output goes to stdout; progress, logs and errors go to stderr. With `-o json` the\n\
          answer is one JSON document with `apiVersion: cli.flyball.dev/v1` and a `kind`; the\n\
          [schemas](schemas/) are part of the interface. `-o yaml` is the same document in YAML.\n\
          If there is no answer, the document has kind `Error` with `exitCode`, `what`, `where`,\n\

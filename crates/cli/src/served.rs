@@ -97,7 +97,7 @@ impl Refused {
             Refused::Denied(why) => cannot(cluster, why)
                 .hint("it takes the right to list modelservices.flyball.dev; -n names a namespace"),
             Refused::Other(why) => {
-                cannot(cluster, why).hint("flyball check says what is wrong with the cluster")
+                cannot(cluster, why).hint("flyball check shows what is wrong with the cluster")
             }
         }
     }
@@ -137,7 +137,9 @@ fn absent(name: &str, namespace: Option<&str>, all: &[ModelService]) -> Failure 
         .max_by(|a, b| a.0.total_cmp(&b.0));
     match (near, all.len()) {
         (Some((_, one)), _) => failure.hint(format!("did you mean {}?", full_name(one))),
-        (None, 0) => failure.hint("nothing is there; docs/guides/operator.md adopts a Deployment"),
-        (None, _) => failure.hint("kubectl get modelservices -A lists what is there"),
+        (None, 0) => {
+            failure.hint("there are none; docs/guides/operator.md shows how to adopt a Deployment")
+        }
+        (None, _) => failure.hint("kubectl get modelservices -A lists them"),
     }
 }

@@ -11,7 +11,7 @@ use thiserror::Error;
 closed_enum! {
     /// Where a number came from, from weakest to strongest evidence.
     pub enum Origin {
-        Assumed => "A default that nobody has checked for this case.",
+        Assumed => "A default that was not checked for this case.",
         Stated => "A person wrote it down.",
         Catalogued => "It is in the catalogue, with its source.",
         Modelled => "A formula gives it from the architecture and the accelerator.",
@@ -65,7 +65,7 @@ impl<T: Copy> Interval<T> {
         self.low
     }
 
-    /// The best guess.
+    /// Best estimate.
     pub const fn point(&self) -> T {
         self.point
     }

@@ -74,7 +74,7 @@ fn of_vllm(
     p.gauge("num_requests_waiting", "Requests that wait.", f64::from(at.waiting));
     p.gauge("kv_cache_usage_perc", "Share of the cache in use; 1 is all.", at.used_share);
     let counters = [
-        ("prefix_cache_queries", "Prompt tokens looked for in the cache.", sums.queried_tokens),
+        ("prefix_cache_queries", "Prompt tokens queried in the cache.", sums.queried_tokens),
         ("prefix_cache_hits", "Prompt tokens found in the cache.", sums.hit_tokens),
         ("prompt_tokens", "Prompt tokens processed.", sums.prompt_tokens),
         ("generation_tokens", "Tokens generated.", sums.generated_tokens),

@@ -39,7 +39,7 @@ pub enum StartError {
         error: io::Error,
     },
     /// No thread could be started.
-    #[error("cannot start a thread: {0}; hint: look at the limits of this process")]
+    #[error("cannot start a thread: {0}; hint: check the limits of this process")]
     Thread(io::Error),
 }
 

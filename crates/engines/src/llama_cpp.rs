@@ -45,7 +45,7 @@ pub(crate) static FACTS: EngineFacts = EngineFacts {
     continues: Continue::ByItself,
     defects: &[Defect {
         versions: "all",
-        what: "cuts its streams when it is told to end",
+        what: "cuts its streams on SIGTERM",
         remedy: "a preStop pause as long as drainSeconds",
     }],
 };

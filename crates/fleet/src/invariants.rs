@@ -62,18 +62,20 @@ impl GatewayInvariant {
     /// What must hold.
     pub const fn statement(self) -> &'static str {
         match self {
-            Self::Requests => "A request gives its place in the gateway back once.",
-            Self::Bytes => "Bytes of bodies are let go as often as they were held.",
-            Self::Flights => "An engine's requests under way end as often as they began.",
-            Self::Unread => "A prompt that an engine was to read is read or given up once.",
-            Self::Grants => "A turn that was granted begins at an engine or is given back, once.",
-            Self::Line => "As many are counted in a queue as stand in it.",
-            Self::Reported => {
-                "An engine with requests under way is reported until they end, listed or not."
+            Self::Requests => "A request releases its place in the gateway exactly once.",
+            Self::Bytes => "Bytes of bodies are released as often as they were held.",
+            Self::Flights => "An engine's requests in flight end as often as they began.",
+            Self::Unread => "A prompt sent to an engine is processed or cancelled exactly once.",
+            Self::Grants => {
+                "A granted queue slot starts at an engine or is returned, exactly once."
             }
-            Self::Deaths => "A request with which two engines died is sent to no third.",
+            Self::Line => "The counted length of a queue equals its actual length.",
+            Self::Reported => {
+                "An engine with requests in flight is reported until they end, listed or not."
+            }
+            Self::Deaths => "A request that crashed two engines is not sent to a third.",
             Self::Shares => {
-                "A caller's requests and bytes are given back as often as they were taken."
+                "A caller's requests and bytes are released as often as they were taken."
             }
         }
     }

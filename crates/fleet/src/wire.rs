@@ -24,7 +24,7 @@ pub enum WireError {
     #[error("connection lost: {0}")]
     Broken(#[from] hyper::Error),
     /// A status that is no success.
-    #[error("answered {0}")]
+    #[error("HTTP status {0}")]
     Status(StatusCode),
     /// The body broke off or is larger than it may be.
     #[error("the response body is incomplete or too large: {0}")]

@@ -104,7 +104,7 @@ pub fn answer(path: &str, state: &GatewayAdminState) -> Response<Full<Bytes>> {
         },
         "/metrics" => match state.metrics.encode() {
             Ok(page) => with(StatusCode::OK, CONTENT_TYPE, page),
-            Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "metrics cannot be written\n"),
+            Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "cannot write metrics\n"),
         },
         "/demand" => {
             let demand = serde_json::json!({"version": 1, "models": (state.demand)()});
@@ -118,7 +118,7 @@ pub fn answer(path: &str, state: &GatewayAdminState) -> Response<Full<Bytes>> {
         }
         _ => {
             let paths =
-                "there are /healthz, /readyz, /metrics, /demand, /state, /config and /shadow\n";
+                "known paths: /healthz, /readyz, /metrics, /demand, /state, /config and /shadow\n";
             text(StatusCode::NOT_FOUND, paths)
         }
     }
@@ -250,7 +250,7 @@ mod tests {
         let state = state(Arc::default());
         let mut reload = Reload::good(SystemTime::UNIX_EPOCH);
         reload.successful = false;
-        reload.problems.push("FLY-802 line 3 treads: is no setting".to_owned());
+        reload.problems.push("FLY-802 line 3 treads: is not a setting".to_owned());
         state.meter.reloaded(reload);
         let (status, body) = said("/config", &state).await;
         assert_eq!(status, 200);

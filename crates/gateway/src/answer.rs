@@ -151,56 +151,58 @@ impl Problem {
         match self {
             Self::NoSuchPath => {
                 let paths = Surface::ALL.map(Surface::path).join(", ");
-                format!("no such path; there are {paths} and /v1/models")
+                format!("unknown path; known paths: {paths} and /v1/models")
             }
             Self::NoSuchMethod => "this path takes POST (and /v1/models takes GET)".into(),
-            Self::Encoded => "compressed bodies are not taken; send it as plain JSON".into(),
+            Self::Encoded => "compressed bodies are not supported; send plain JSON".into(),
             Self::NoKey => {
                 "no valid key; send it as `Authorization: Bearer KEY` or `x-api-key`".into()
             }
             Self::TooFast { retry_after_s } => {
                 format!(
-                    "your key's requests per minute at this gateway are used up (each replica of it \
-                     counts by itself); try again in {retry_after_s} s"
+                    "your key exceeded its requests per minute at this gateway (each replica \
+                     counts by itself); retry in {retry_after_s} s"
                 )
             }
-            Self::Full => "the gateway holds as many requests as it may; try again in 1 s".into(),
+            Self::Full => "the gateway is at its limit of requests; retry in 1 s".into(),
             Self::CallerFull => {
-                "your key has as many requests or bytes in this gateway as are left for \
-                                 all others; let some finish, and try again in 1 s"
+                "your key uses its share of this gateway's requests or memory; let some requests \
+                 finish and retry in 1 s"
                     .into()
             }
             Self::Body(refused) => refused.to_string(),
             Self::BodyTimeout => "the body did not arrive in time".into(),
-            Self::BodyBroken => "the body broke off or its framing is wrong".into(),
+            Self::BodyBroken => "the body is incomplete or its framing is wrong".into(),
             Self::NoModel { model } => {
-                format!("there is no model `{model}`; GET /v1/models lists those that there are")
+                format!("model `{model}` does not exist; GET /v1/models lists the models")
             }
-            Self::NoEndpoint => "no engine of this model may get requests now; try again".into(),
+            Self::NoEndpoint => "no engine of this model accepts requests now; retry".into(),
             Self::Overloaded { retry_after_s } => format!(
-                "the engines of this model are busy, and your turn would come too late; try again \
-                 in {retry_after_s} s"
+                "the engines of this model are busy and the queue wait would be too long; retry in \
+                 {retry_after_s} s"
             ),
-            Self::QueueFull { retry_after_s } => format!(
-                "as many requests wait for this model as may; try again in {retry_after_s} s"
-            ),
+            Self::QueueFull { retry_after_s } => {
+                format!("the queue of this model is full; retry in {retry_after_s} s")
+            }
             Self::QueueTimeout => {
-                "the engines of this model were busy for as long as you may wait; try again".into()
-            }
-            Self::WakeTimeout { retry_after_s } => {
-                format!("the model was asleep and is not up yet; try again in {retry_after_s} s")
-            }
-            Self::NoAnswer => "no engine of this model answered; try again".into(),
-            Self::TooLate => "no engine of this model began to answer in time; try again".into(),
-            Self::BrokenStream => {
-                "the engine broke off; nothing after this point was generated; try again".into()
-            }
-            Self::KillsEngines => {
-                "engines of this model died when they worked on this prompt, so it \
-                                   is not sent to any for ten minutes; do not try it again"
+                "the engines of this model were busy and the request timed out in the queue; retry"
                     .into()
             }
-            Self::Draining => "this gateway is going away; try again on a new connection".into(),
+            Self::WakeTimeout { retry_after_s } => {
+                format!("the model was asleep and is still starting; retry in {retry_after_s} s")
+            }
+            Self::NoAnswer => "no engine of this model answered; retry".into(),
+            Self::TooLate => "no engine of this model began to respond in time; retry".into(),
+            Self::BrokenStream => {
+                "the engine's response broke off; nothing after this point was generated; retry"
+                    .into()
+            }
+            Self::KillsEngines => {
+                "engines of this model crashed on this prompt, so it is refused for ten minutes; \
+                 do not retry it"
+                    .into()
+            }
+            Self::Draining => "this gateway is shutting down; retry on a new connection".into(),
         }
     }
 

@@ -76,7 +76,7 @@ impl Audit {
             names.iter().map(|name| format!("{sign}{name}")).collect()
         };
         let all = [signed("+", added), signed("-", removed)].concat();
-        self.line("models", &all.join(" "), "taken from ModelServices");
+        self.line("models", &all.join(" "), "loaded from ModelServices");
     }
 
     /// A model without an engine was asked for, and whoever wakes it was told; `outcome` is what
@@ -87,7 +87,11 @@ impl Audit {
 
     /// An engine gets nothing new because it ignores hang-ups.
     pub fn quarantined(&self, engine: &str, zombies: u32) {
-        self.line("quarantine", engine, &format!("begun with {zombies} requests left behind"));
+        self.line(
+            "quarantine",
+            engine,
+            &format!("started with {zombies} requests that the engine did not cancel"),
+        );
     }
 
     /// The operator keeps new requests away from so many engines, or its word has lapsed.
@@ -102,7 +106,7 @@ impl Audit {
 
     /// The gateway takes nothing new from now on.
     pub fn drain_begins(&self, requests: usize) {
-        self.line("drain", &format!("{requests} requests under way"), "begun");
+        self.line("drain", &format!("{requests} requests in flight"), "begun");
     }
 
     /// The gateway ends.
@@ -137,7 +141,7 @@ fn changed(before: &GatewaySettingsFile, after: &GatewaySettingsFile) -> Vec<&'s
     let GatewaySettingsFile {
         listen,
         admin,
-        askers,
+        admin_clients,
         threads,
         open,
         tls,
@@ -157,7 +161,7 @@ fn changed(before: &GatewaySettingsFile, after: &GatewaySettingsFile) -> Vec<&'s
     [
         ("listen", *listen != after.listen),
         ("admin", *admin != after.admin),
-        ("askers", *askers != after.askers),
+        ("admin_clients", *admin_clients != after.admin_clients),
         ("threads", *threads != after.threads),
         ("open", *open != after.open),
         ("tls", *tls != after.tls),
@@ -207,7 +211,7 @@ mod tests {
         audit.settings(&before, Some(&after), &reload);
         reload.needs_restart = vec!["listen"];
         audit.settings(&before, Some(&before), &reload);
-        reload.problems = vec!["FLY-802 line 3: x is no setting".to_owned()];
+        reload.problems = vec!["FLY-802 line 3: x is not a setting".to_owned()];
         audit.settings(&before, None, &reload);
         // Another process, later.
         let audit = Audit::open(Some(&file)).unwrap();
@@ -225,12 +229,12 @@ mod tests {
         let expected = [
             ["settings", "keys, limits", "accepted"],
             ["settings", "", "accepted; needs a restart: listen"],
-            ["settings", "", "refused: FLY-802 line 3: x is no setting"],
+            ["settings", "", "refused: FLY-802 line 3: x is not a setting"],
             ["wake", "qwen", "told, 202"],
-            ["models", "+a -b", "taken from ModelServices"],
-            ["quarantine", "e1", "begun with 2 requests left behind"],
+            ["models", "+a -b", "loaded from ModelServices"],
+            ["quarantine", "e1", "started with 2 requests that the engine did not cancel"],
             ["quarantine", "e1", "ended"],
-            ["drain", "3 requests under way", "begun"],
+            ["drain", "3 requests in flight", "begun"],
             ["drain", "0 requests cut off", "ended"],
         ];
         assert_eq!(said, expected);

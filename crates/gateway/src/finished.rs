@@ -55,7 +55,7 @@ pub struct Finished<'a> {
     pub continued: u32,
     /// Why the answer ended, if it told.
     pub finish: Option<Finish>,
-    /// Times that another engine was tried.
+    /// Retries on another engine.
     pub retries: u32,
     /// The tries that failed, in order.
     pub tries: &'a [Try],

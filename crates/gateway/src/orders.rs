@@ -78,7 +78,7 @@ impl Ordered {
             model.gate.promise(eta.and_then(|eta| came.checked_add(eta)));
         }
         for model in of_several.difference(unclear) {
-            let hint = "say service or pool, so that the namespace is known, or rename a model";
+            let hint = "set service or pool, so that the namespace is known, or rename a model";
             tracing::warn!(
                 model,
                 hint,

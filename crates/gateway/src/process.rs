@@ -13,7 +13,7 @@ use crate::settings::{GatewaySettingsFile, ModelSettings, Timeouts};
 use crate::wake::{self, Bell, Hook, OperatorOrHook};
 use crate::{accept, admin};
 use arc_swap::ArcSwap;
-use flyball_admin::{Askers, Guard, ReviewedPlace, Reviews};
+use flyball_admin::{AdminClients, Guard, ReviewedPlace, Reviews};
 use flyball_fleet::collect::{self, Verifier};
 use flyball_fleet::discover::{self, Failing, Readiness, Sought};
 use flyball_fleet::kv_events;
@@ -63,14 +63,14 @@ pub fn run(file: &Path, version: &'static str) -> Result<(), GatewayError> {
     settings.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     let meter = Arc::new(Meter::start(&settings, version, io::stdout())?);
     let audit = Audit::open(settings.telemetry.audit_log.as_deref())
-        .map_err(|source| GatewayError::Start { what: "the cannot write the audit log", source })?;
+        .map_err(|source| GatewayError::Start { what: "cannot write the audit log", source })?;
     let audit = Arc::new(audit);
     let verifier = Arc::new(verifier(&meter, &audit));
     let (bell, calls) = wake::bell();
     let (meter_of, verifier_of) = (Arc::clone(&meter), Arc::clone(&verifier));
     let listener = Arc::new(Hub { meter: meter_of, verifier: verifier_of, bell });
     let start = |what| move |source| GatewayError::Start { what, source };
-    let running = serve::start(&settings, listener).map_err(start("the gateway cannot listen"))?;
+    let running = serve::start(&settings, listener).map_err(start("cannot listen for clients"))?;
     let process = Process::new(running, meter, audit, verifier, &settings, version);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -161,14 +161,14 @@ impl Process {
     ) -> Result<(), GatewayError> {
         let start = |what| move |source| GatewayError::Start { what, source };
         let listener = accept::listener(settings.admin)
-            .map_err(start("the admin address cannot be listened on"))?;
+            .map_err(start("cannot listen on the admin address"))?;
         let stop = stop().map_err(start("cannot install signal handlers"))?;
         let state = self.state(settings, version);
         self.meter.look_at({
             let process = Arc::clone(&self);
             move || process.now()
         });
-        let guard = guard(&settings.askers).await;
+        let guard = guard(&settings.admin_clients).await;
         tokio::spawn(flyball_admin::serve(listener, Arc::clone(&state), guard));
         tokio::spawn(Arc::clone(&self).watch_offered());
         tokio::spawn(Arc::clone(&self).serve_offered(Arc::clone(&state)));
@@ -289,7 +289,7 @@ impl Process {
                     let failing = Failing {
                         models: Arc::new(named.map(|model| model.name.clone()).collect()),
                         error: error.to_string(),
-                        hint: "the log says it in full",
+                        hint: "the log has the details",
                     };
                     let _noted = self.discovering.note("the cluster", failing);
                     tokio::time::sleep(AGAIN).await;
@@ -337,19 +337,19 @@ impl Process {
 }
 
 /// Who may ask at the admin address. What cannot be judged is refused.
-async fn guard(askers: &Askers) -> Guard {
-    let place = askers.service.as_deref().and_then(ReviewedPlace::read);
+async fn guard(admin_clients: &AdminClients) -> Guard {
+    let place = admin_clients.service.as_deref().and_then(ReviewedPlace::read);
     let reviews = match place {
         None => None,
         Some(place) => match discover::connect().await {
             Ok(client) => Some(Reviews::new(client, place)),
             Err(error) => {
-                tracing::error!(%error, "cannot verify tokens; every request that needs askers.service is refused");
+                tracing::error!(%error, "cannot verify tokens; every request that needs admin_clients.service is refused");
                 None
             }
         },
     };
-    Guard::new(askers.clone(), reviews)
+    Guard::new(admin_clients.clone(), reviews)
 }
 
 /// Who is told what happens in the data plane.
@@ -398,7 +398,7 @@ impl Listener for Hub {
 
 /// What became of a call to wake a model.
 fn called(called: &wake::Called, audit: &Audit) {
-    audit.wake(&called.model, called.problem.as_deref().unwrap_or("told"));
+    audit.wake(&called.model, called.problem.as_deref().unwrap_or("sent"));
     match &called.problem {
         None => tracing::info!(model = called.model, "waking the model"),
         Some(problem) => tracing::error!(

@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 /// The largest weight, as in the settings.
 const MOST_WEIGHT: u32 = 1_000_000;
 
-/// All splits, by the name that clients say.
+/// All splits, by the model name in client requests.
 #[derive(Debug, Default)]
 pub(crate) struct Splits(BTreeMap<String, Split>);
 

@@ -98,7 +98,7 @@ impl Waker for Hook {
                 match tokio::time::timeout(TIMEOUT, writing).await {
                     Ok(Ok(written)) => written.map_err(|error| error.to_string()),
                     Ok(Err(error)) => Err(error.to_string()),
-                    Err(_) => Err("the folder does not answer in time".to_owned()),
+                    Err(_) => Err("the folder did not respond in time".to_owned()),
                 }
             }
         }
@@ -121,7 +121,7 @@ impl Waker for OperatorOrHook {
             (Some(Ok(())), _) => Ok(()),
             (_, Some(hook)) => hook.wake(model).await,
             (Some(Err(away)), None) => Err(away),
-            (None, None) => Err("nobody is there to be told".to_owned()),
+            (None, None) => Err("no waker is configured".to_owned()),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! One decision in three sentences that a person understands: what was seen, what decided, and
-//! what it costs against what a plain autoscaler would have done. What no number of replicas mends, and who is slow,
+//! One decision in three sentences that a person understands: what was observed, what decided, and
+//! what it costs against what a plain autoscaler would have done. What no number of replicas fixes, and which replicas are slow,
 //! are sentences more.
 
 use flyball_core::decision::{Action, Bound, ModelDecision};
@@ -15,7 +15,7 @@ pub fn explain(decided: &ModelDecision) -> String {
 
 fn unreachable(decided: &ModelDecision) -> Option<String> {
     let unreachable = decided.receipt.unreachable?;
-    Some(format!("No number of replicas mends this: {unreachable}."))
+    Some(format!("No number of replicas fixes this: {unreachable}."))
 }
 
 fn slow(decided: &ModelDecision) -> Option<String> {
@@ -38,24 +38,21 @@ fn seen(decided: &ModelDecision) -> String {
         .collect();
     let Some(work) = &receipt.work else {
         if decided.reason == Reason::CapacityUnknown {
-            return format!("What a replica of {} carries is not known yet.", decided.model);
+            return format!("The capacity of a replica of {} is unknown.", decided.model);
         }
         if untrusted.is_empty() {
-            return format!("The work of {} was not weighed.", decided.model);
+            return format!("The demand of {} was not evaluated.", decided.model);
         }
-        return format!("The work of {} is not known: {}.", decided.model, untrusted.join(", "));
+        return format!("The demand of {} is unknown: {}.", decided.model, untrusted.join(", "));
     };
     debug_assert!(receipt.signals.iter().all(|(signal, _)| Signal::ALL.contains(signal)));
     let coming = match work.coming.get() {
         0 => String::new(),
-        1 => " and 1 more starts".to_owned(),
-        coming => format!(" and {coming} more start"),
+        1 => " and 1 more is starting".to_owned(),
+        coming => format!(" and {coming} more are starting"),
     };
-    let verb = if work.ready.get() == 1 { "serves" } else { "serve" };
-    format!(
-        "The work of {} takes {} now; {} {verb}{coming}.",
-        decided.model, work.need_now, work.ready
-    )
+    let verb = if work.ready.get() == 1 { "is" } else { "are" };
+    format!("{} needs {} now; {} {verb} ready{coming}.", decided.model, work.need_now, work.ready)
 }
 
 fn why(decided: &ModelDecision) -> String {
@@ -63,29 +60,27 @@ fn why(decided: &ModelDecision) -> String {
     let change = change(decided);
     let because = match (&decided.receipt.work, decided.bound) {
         (Some(work), Bound::LookAhead) => format!(
-            "a replica takes {} to start, and {} are enough with {} % chance until then",
+            "a replica takes {} to start, and {} are enough until then with a probability of {} %",
             work.cold_start,
             work.look_ahead,
             percent(work.quantile_per_million),
         ),
-        (Some(work), Bound::BreakEven) => format!(
-            "fewer would not be enough for what may come within {}, and more would not pay",
-            work.cold_start
-        ),
+        (Some(work), Bound::BreakEven) => {
+            format!("fewer may be too few within {}, and more would not pay off", work.cold_start)
+        }
         (_, Bound::Capacity | Bound::PoolLimit) if decided.reason == Reason::Recommending => {
-            "it counts on what other models leave free, because nothing is taken for a recommendation"
-                .to_owned()
+            "it counts only free accelerators, because a recommendation reserves none".to_owned()
         }
         (_, Bound::Staleness) if decided.reason == Reason::CapacityUnknown => {
-            "it takes traffic to see what a replica carries".to_owned()
+            "the capacity of a replica must be measured under traffic".to_owned()
         }
         (_, bound) => lower(bound.summary()),
     };
     let held = match decided.bound.can_starve().then(|| wanted(decided)) {
-        Some(wanted) if wanted > target => format!(" (wanted: {wanted})"),
+        Some(wanted) if wanted > target => format!(" (needed: {wanted})"),
         _ => String::new(),
     };
-    format!("It {change} {target}{held} ({}), because of this: {because}.", decided.reason)
+    format!("It {change} {target}{held} ({}): {because}.", decided.reason)
 }
 
 fn change(decided: &ModelDecision) -> String {
@@ -99,28 +94,28 @@ fn change(decided: &ModelDecision) -> String {
         }
     }
     if replaced > 0 && (starts, stops) == (0, 0) {
-        return format!("replaces {replaced} to have");
+        return format!("replaces {replaced} and stays at");
     }
     match (starts, stops) {
         (0, 0) => "stays at".to_owned(),
-        (starts, 0) => format!("starts {starts} to have"),
-        (0, stops) => format!("drains {stops} to have"),
-        (starts, stops) => format!("starts {starts} and drains {stops} to have"),
+        (starts, 0) => format!("starts {starts} to reach"),
+        (0, stops) => format!("drains {stops} to reach"),
+        (starts, stops) => format!("starts {starts} and drains {stops} to reach"),
     }
 }
 
 fn price(decided: &ModelDecision) -> String {
     let cost = match decided.expected.hourly_cost {
-        Some(cost) => format!("That costs {} an hour", cost.point()),
-        None => "What that costs is not known".to_owned(),
+        Some(cost) => format!("It costs {} per hour", cost.point()),
+        None => "The cost is unknown".to_owned(),
     };
     let misses = match decided.expected.hourly_misses {
-        Some(misses) => format!(" and is expected to miss {} in it", misses.point()),
+        Some(misses) => format!(" and is expected to miss {} in that time", misses.point()),
         None => String::new(),
     };
     let rival = match decided.receipt.hpa_would_want {
-        Some(rival) => format!("an HPA at 75 % would have {rival}"),
-        None => "what an HPA would do cannot be told".to_owned(),
+        Some(rival) => format!("an HPA at 75 % would set {rival}"),
+        None => "what an HPA would do is unknown".to_owned(),
     };
     format!("{cost}{misses}; {rival}.")
 }

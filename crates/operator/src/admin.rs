@@ -115,10 +115,7 @@ async fn respond(
 /// Answers one question of what would be, beside the loop: it may take as long as a decision.
 async fn ask(body: Bytes, state: Arc<OperatorAdminState>) -> Response<Full<Bytes>> {
     let Ok(_place) = state.imagining.try_acquire() else {
-        return text(
-            StatusCode::TOO_MANY_REQUESTS,
-            "another question is being answered\n".to_owned(),
-        );
+        return text(StatusCode::TOO_MANY_REQUESTS, "another query is in progress\n".to_owned());
     };
     let thinking = Arc::clone(&state);
     let thought = tokio::task::spawn_blocking(move || what_if(&body, &thinking)).await;
@@ -136,7 +133,7 @@ pub fn what_if(question: &[u8], state: &OperatorAdminState) -> Response<Full<Byt
     }
     let world = state.world.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let Some(world) = world else {
-        let none = "nothing was looked at yet\n".to_owned();
+        let none = "not observed yet\n".to_owned();
         return text(StatusCode::SERVICE_UNAVAILABLE, none);
     };
     let brain = state.brain(|brain| brain.clone());
@@ -152,7 +149,7 @@ pub fn answer(path: &str, query: &str, state: &OperatorAdminState) -> Response<F
         "/healthz" => text(StatusCode::OK, "ok\n".to_owned()),
         "/readyz" if state.ready.load(Ordering::Relaxed) => text(StatusCode::OK, "ok\n".to_owned()),
         "/readyz" => {
-            text(StatusCode::SERVICE_UNAVAILABLE, "the cluster was not listed yet\n".to_owned())
+            text(StatusCode::SERVICE_UNAVAILABLE, "the cluster is not listed yet\n".to_owned())
         }
         "/metrics" => match state.metrics.encode() {
             Ok(page) => typed(StatusCode::OK, page, CONTENT_TYPE),
@@ -161,8 +158,7 @@ pub fn answer(path: &str, query: &str, state: &OperatorAdminState) -> Response<F
         "/decisions" if !state.leads() => elsewhere(),
         "/decisions" => decisions(query, state),
         _ => {
-            let all = "there are /healthz, /readyz, /metrics, /decisions?model=NAMESPACE/NAME, and \
-                       POST /whatif\n";
+            let all = "known paths: /healthz, /readyz, /metrics, /decisions?model=NAMESPACE/NAME, and POST /whatif\n";
             text(StatusCode::NOT_FOUND, all.to_owned())
         }
     }
@@ -220,7 +216,7 @@ mod tests {
         assert_eq!(said("{}"), 421, "it does not lead");
         assert_eq!(answer("/decisions", "", &state).status().as_u16(), 421);
         fence.lead(Instant::now(), Duration::from_secs(60));
-        assert_eq!(said("{}"), 503, "nothing was looked at yet");
+        assert_eq!(said("{}"), 503, "not observed yet");
         assert_eq!(answer("/decisions", "", &state).status().as_u16(), 200);
         assert_eq!(said("{\"replicas\": 3}"), 400, "unknown keys are refused");
         assert_eq!(answer("/decisions", "model=nobody", &state).status().as_u16(), 400);

@@ -96,10 +96,10 @@ impl ApplyError {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::NotLeading => "not-leading",
-            Self::Moved { .. } => "moved",
+            Self::Moved { .. } => "conflict",
             Self::Forbidden { .. } => "forbidden",
             Self::Refused { .. } | Self::BeyondStandard { .. } => "refused",
-            Self::Away { .. } => "away",
+            Self::Away { .. } => "unreachable",
         }
     }
 

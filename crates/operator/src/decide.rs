@@ -133,7 +133,7 @@ impl Brain {
         }
     }
 
-    /// Takes over what was learnt where nothing was decided yet and the status knows more. Returns where it
+    /// Takes over what was learnt where no decision yet and the status knows more. Returns where it
     /// could not.
     fn restore(&mut self, seen: &ObservedCluster) -> Vec<(ModelId, LearntError)> {
         let decided: BTreeSet<&ModelId> =

@@ -126,7 +126,7 @@ fn change(snapshot: &mut Snapshot, changes: &Changes) -> Vec<String> {
         let model = name.parse::<ModelId>().ok().and_then(|id| snapshot.models.get_mut(&id));
         match model {
             Some(model) => problems.extend(change_model(model, changes)),
-            None => problems.push(format!("the operator looks after no model {name}")),
+            None => problems.push(format!("the operator manages no model {name}")),
         }
     }
     for name in &changes.lost_pools {
@@ -228,7 +228,7 @@ fn model(
     let problems = seen.into_iter().flat_map(|seen| &seen.problems).map(ToString::to_string);
     let absent = seen.into_iter().flat_map(|seen| &seen.absent);
     let absent = absent.map(|(namespace, kind, name)| {
-        format!("there is no {kind:?} {namespace}/{name}: nothing could be carried out")
+        format!("{kind:?} {namespace}/{name} does not exist: nothing could be applied")
     });
     Imagined { model: id.to_string(), before, after, problems: problems.chain(absent).collect() }
 }

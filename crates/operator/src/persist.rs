@@ -78,7 +78,7 @@ pub fn read(text: &str) -> Result<Persisted, LearntError> {
         return Err(LearntError::Version(parts[0].chars().take(16).collect()));
     }
     if u32::from_str_radix(sum, 16) != Ok(checksum(body)) {
-        return Err(Damaged("its checksum is another"));
+        return Err(Damaged("its checksum does not match"));
     }
     let [
         _,
@@ -98,7 +98,7 @@ pub fn read(text: &str) -> Result<Persisted, LearntError> {
         return Err(Damaged("it has too few parts"));
     };
     let [shape, seen, variants] = *rest else {
-        return Err(Damaged("it has too many parts or too few"));
+        return Err(Damaged("it has the wrong number of parts"));
     };
     let parsed = || {
         let variants = variants.split(',').filter(|one| !one.is_empty()).map(|one| {
@@ -139,7 +139,7 @@ pub fn read(text: &str) -> Result<Persisted, LearntError> {
             },
         })
     };
-    parsed().ok_or(Damaged("it has something else where numbers should be"))
+    parsed().ok_or(Damaged("it has a value that is not a number"))
 }
 
 /// Every digit: who goes on from here decides the same.

@@ -1,62 +1,62 @@
-//! What an operator is told: one struct, one TOML file, unknown keys refused, all problems at once.
+//! Settings of the operator: one struct, one TOML file, unknown keys refused, all problems at once.
 //!
 //! What differs per model is a field of its ModelService and not here.
 
-use flyball_admin::{Askers, ReviewedPlace};
+use flyball_admin::{AdminClients, ReviewedPlace};
 use serde::{Deserialize, Serialize};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-/// Everything an operator is told.
+/// All settings of the operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OperatorSettings {
-    /// Where health, metrics and past decisions are.
+    /// Address of health, metrics and past decisions.
     pub admin: SocketAddr,
-    /// Who may ask there for more than health and metrics.
-    pub askers: Askers,
-    /// Where gateways connect.
+    /// Who may use it beyond health and metrics.
+    pub admin_clients: AdminClients,
+    /// Address for gateways.
     pub link: SocketAddr,
-    /// Who may connect there.
+    /// Which gateways may connect there.
     pub gateways: GatewaySettings,
-    /// Namespaces whose ModelServices are looked after; all of them if there are none.
+    /// Namespaces whose ModelServices the operator manages; all if empty.
     pub namespaces: Vec<String>,
-    /// Service accounts that the pods of engines may use, of their own namespace.
+    /// Service accounts of their own namespace that engine pods may use.
     pub engine_accounts: Vec<String>,
     /// Seconds between decisions. The governor was measured with 15; shorter reacts sooner to a queue
     /// and learns the same.
     pub tick_seconds: u32,
-    /// Seconds after which a signal is too old to give anything away on.
+    /// Seconds after which a signal is stale. Stale signals never cause a scale-down.
     pub signal_max_age_seconds: u32,
-    /// Where series are asked for; none if absent.
+    /// The Prometheus to query; none if absent.
     pub prometheus: Option<PrometheusSettings>,
-    /// Where what is read at each look is written to; nowhere if absent.
+    /// File that records the readings of each reconcile; none if absent.
     pub readings: Option<ReadingsSettings>,
     /// Who leads.
     pub lease: Lease,
 }
 
-/// Which gateways may connect, and how soon. Where neither accounts, `open` nor `ca` let anybody in, only those on the
-/// same machine may.
+/// Which gateways may connect, and how soon they must. Without accounts, `open` or `ca`, only gateways on the same
+/// machine may.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct GatewaySettings {
-    /// Service accounts whose tokens are let in, as `namespace/name`.
+    /// Service accounts whose tokens are accepted, as `namespace/name`.
     pub accounts: Vec<String>,
-    /// Lets everybody in who reaches the address.
+    /// Accept every gateway that can reach the address.
     pub open: bool,
-    /// Seconds within which every gateway has connected to an operator that has just begun to lead. Until
-    /// then nothing is given back. A gateway whose operator is gone comes to the next within 25.
+    /// Seconds that gateways have to connect to a new leader. Until then the operator does not scale
+    /// down. A gateway reconnects within 25 seconds.
     pub come_within_seconds: u32,
     /// Certificate of the operator, a PEM file.
     pub certificate: Option<PathBuf>,
     /// Its key.
     pub key: Option<PathBuf>,
-    /// Who signs the certificates of gateways; with it each must show one.
+    /// The CA of the gateways' certificates; with it each gateway must present one.
     pub ca: Option<PathBuf>,
 }
 
-/// A server that speaks Prometheus' HTTP API.
+/// A server with Prometheus' HTTP API.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrometheusSettings {
@@ -64,13 +64,13 @@ pub struct PrometheusSettings {
     pub url: String,
 }
 
-/// A file of readings, one line of JSON for each look.
+/// A file of readings, one line of JSON per reconcile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadingsSettings {
-    /// The file; it is begun anew by each process.
+    /// The file; each process starts it anew.
     pub file: PathBuf,
-    /// Megabytes after which it ends.
+    /// Megabytes after which recording stops.
     #[serde(default = "most_megabytes")]
     pub most_megabytes: u32,
 }
@@ -79,15 +79,15 @@ const fn most_megabytes() -> u32 {
     64
 }
 
-/// The Lease by which one of several operators leads.
+/// The Lease that elects the leader among several operators.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Lease {
-    /// Its namespace, which is also where `flyball-freeze` is looked for.
+    /// Its namespace, which also holds `flyball-freeze`.
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Seconds after which a leader that was not heard is replaced.
+    /// Seconds without a renewal after which the leader is replaced.
     pub seconds: u32,
 }
 
@@ -95,7 +95,7 @@ impl Default for OperatorSettings {
     fn default() -> Self {
         Self {
             admin: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 9090)),
-            askers: Askers::default(),
+            admin_clients: AdminClients::default(),
             link: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 9091)),
             gateways: GatewaySettings::default(),
             namespaces: Vec::new(),
@@ -130,7 +130,7 @@ impl Default for Lease {
 }
 
 impl OperatorSettings {
-    /// Reads the text of a settings file, or says everything that is wrong with it.
+    /// Reads the text of a settings file, or reports every problem in it.
     pub fn parse(text: &str) -> Result<Self, Vec<String>> {
         let settings: Self = toml::from_str(text).map_err(|error| vec![error.to_string()])?;
         match settings.problems() {
@@ -155,23 +155,24 @@ impl OperatorSettings {
             within("readings.most_megabytes", readings.most_megabytes, 1, 65_536);
         }
         if self.admin == self.link && self.admin.port() != 0 {
-            problems.push("`admin` and `link` must be two addresses".to_owned());
+            problems.push("`admin` and `link` must be different addresses".to_owned());
         }
         if self
-            .askers
+            .admin_clients
             .service
             .as_ref()
             .is_some_and(|service| ReviewedPlace::read(service).is_none())
         {
-            problems.push("`askers.service` must be namespace/name of a Service".to_owned());
+            problems.push("`admin_clients.service` must be namespace/name of a Service".to_owned());
         }
-        let hash = self.askers.token_sha256.as_ref();
+        let hash = self.admin_clients.token_sha256.as_ref();
         if hash.is_some_and(|hash| hash.len() != 64 || !hash.bytes().all(|b| b.is_ascii_hexdigit()))
         {
-            problems.push("`askers.token_sha256` must be 64 hexadecimal digits".to_owned());
+            problems.push("`admin_clients.token_sha256` must be 64 hexadecimal digits".to_owned());
         }
         if self.gateways.certificate.is_some() != self.gateways.key.is_some() {
-            problems.push("`gateways.certificate` and `gateways.key` go together".to_owned());
+            problems
+                .push("`gateways.certificate` and `gateways.key` must be set together".to_owned());
         }
         for account in &self.gateways.accounts {
             if account.split('/').filter(|part| !part.is_empty()).count() != 2 {
@@ -214,7 +215,9 @@ mod tests {
         let whole = OperatorSettings::parse(&whole).unwrap();
         assert!(whole.prometheus.is_some() && whole.gateways.ca.is_some());
         assert!(whole.readings.is_some());
-        assert!(whole.askers.service.is_some() && whole.askers.token_sha256.is_some());
+        assert!(
+            whole.admin_clients.service.is_some() && whole.admin_clients.token_sha256.is_some()
+        );
     }
 
     #[test]
@@ -222,8 +225,9 @@ mod tests {
         let said =
             OperatorSettings::parse("tick_seconds = 0\nsignal_max_age_seconds = 1\n").unwrap_err();
         assert_eq!(said.len(), 2, "{said:?}");
-        let said = OperatorSettings::parse("[askers]\nservice = \"a\"\ntoken_sha256 = \"b\"\n")
-            .unwrap_err();
+        let said =
+            OperatorSettings::parse("[admin_clients]\nservice = \"a\"\ntoken_sha256 = \"b\"\n")
+                .unwrap_err();
         assert_eq!(said.len(), 2, "{said:?}");
         assert!(OperatorSettings::parse("tick_secs = 5").unwrap_err()[0].contains("tick_secs"));
     }

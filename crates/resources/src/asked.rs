@@ -16,19 +16,19 @@ pub struct Decisions {
     pub decisions: Vec<Entry>,
 }
 
-/// One decision that was not like the one before.
+/// One decision that differs from the previous one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
     /// The model, `namespace/name`.
     pub model: String,
-    /// Replicas that it should have had before.
+    /// Previously recommended replicas.
     pub from: Option<i32>,
-    /// Replicas that it should have.
+    /// Recommended replicas.
     pub to: Option<i32>,
-    /// Replicas that served then.
+    /// Ready replicas at that time.
     pub ready: Option<i32>,
-    /// Whether it was carried out or only shown.
+    /// Whether it was applied or only shown.
     pub mode: String,
     /// The decision.
     pub receipt: ReceiptStatus,
@@ -44,10 +44,10 @@ pub struct Changes {
     /// Its work, in percent of what it is now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_percent: Option<u32>,
-    /// The fewest replicas.
+    /// Minimum replicas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min: Option<u32>,
-    /// The most replicas.
+    /// Maximum replicas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<u32>,
     /// Pools that are gone with everything on them.
@@ -81,54 +81,54 @@ pub struct OtherPrice {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WhatIfOutcome {
-    /// When the operator looked at the world that this starts from, RFC 3339.
+    /// Time of the snapshot that this starts from, RFC 3339.
     pub at: String,
-    /// Every model that was asked about, and every other that would get something else.
+    /// Every requested model, and every other model whose decision would change.
     pub models: Vec<Imagined>,
 }
 
-/// A model in both worlds.
+/// A model before and after.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Imagined {
     /// The model, `namespace/name`.
     pub model: String,
-    /// As things are; absent if the model is not there.
+    /// Under the current conditions; absent if the model does not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<WhatIfSide>,
-    /// As they would be; absent if nothing can be decided about it.
+    /// Under the changed conditions; absent if no decision is possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<WhatIfSide>,
-    /// Why nothing can be decided about it.
+    /// Why no decision is possible.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
 }
 
-/// What is decided about a model in one world.
+/// The decision about a model under one set of conditions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WhatIfSide {
-    /// Replicas over all variants that there should be.
+    /// Recommended replicas over all variants.
     pub replicas: i32,
-    /// The same by variant.
+    /// Recommended replicas by variant.
     pub variants: Vec<VariantCount>,
-    /// What an hour of them costs; unknown if absent.
+    /// Hourly cost of the replicas; unknown if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hourly_cost: Option<String>,
     /// Its currency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
-    /// Why, from Flyball's closed list.
+    /// Reason, from a fixed list.
     pub reason: String,
-    /// What set the number of replicas, from a closed list.
+    /// The bound that set the number of replicas, from a fixed list.
     pub bound: String,
-    /// The same in a sentence.
+    /// The reason in a sentence.
     pub message: String,
-    /// What each bound alone would have given.
+    /// Replicas that each bound alone would allow.
     pub candidates: Vec<CandidateStatus>,
 }
 
-/// Replicas that one variant should have.
+/// Recommended replicas of one variant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VariantCount {

@@ -11,28 +11,28 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 pub enum ConditionKind {
     /// All of the others together.
     Ready,
-    /// The workloads exist.
+    /// The target workloads exist.
     TargetFound,
-    /// What is known about demand is recent.
+    /// Demand signals are fresh.
     SignalsFresh,
-    /// What is wanted can be had.
+    /// The desired capacity is available.
     CapacityAvailable,
-    /// Requests are answered as fast as the objectives say.
+    /// Requests meet the objectives.
     ObjectivesMet,
     /// Pods get the time to finish what they have; there only where the engine is known.
     DrainsSafely,
-    /// No other ModelService has one of its public names; there only while one has.
+    /// No other ModelService has one of its public names; set only while one has.
     NamesUnique,
-    /// Every replica serves or comes up in time, on a node that stays, and as fast as others; there only while
-    /// that is not so.
+    /// Every replica is ready or starts in time, on a stable node, and as fast as the others; set only while
+    /// that is false.
     ReplicasHealthy,
-    /// What a replica carries is known; there only while it is not.
+    /// The capacity of a replica is known; set only while it is not.
     CapacityKnown,
-    /// Some number of replicas reaches the objectives; there only while none does.
+    /// Some number of replicas reaches the objectives; set only while none does.
     ObjectivesReachable,
-    /// Something changes; there only while it does.
+    /// A change is in progress; set only then.
     Reconciling,
-    /// Nothing will change until a person acts; there only while that is so.
+    /// Nothing will change until a person acts; set only then.
     Stalled,
 }
 
@@ -74,29 +74,27 @@ impl ConditionKind {
     /// What it says where it is True.
     pub const fn about(self) -> &'static str {
         match self {
-            Self::Ready => "It serves or may sleep, and nothing of the others is in the way.",
-            Self::TargetFound => "The workloads exist.",
-            Self::SignalsFresh => "What is known about demand is recent.",
-            Self::CapacityAvailable => "What is wanted can be had.",
-            Self::ObjectivesMet => "Requests are answered as fast as the objectives say.",
+            Self::Ready => "The model serves or may sleep, and no other condition prevents it.",
+            Self::TargetFound => "The target workloads exist.",
+            Self::SignalsFresh => "Demand signals are fresh.",
+            Self::CapacityAvailable => "The desired capacity is available.",
+            Self::ObjectivesMet => "Requests meet the objectives.",
             Self::DrainsSafely => {
-                "Pods get the time to finish their requests; there only where the engine is known."
+                "Pods have enough time to drain; set only if the engine is known."
             }
             Self::NamesUnique => {
-                "No other ModelService has one of its public names; there only while one has."
+                "No other ModelService has one of its public names; set only while one has."
             }
             Self::ReplicasHealthy => {
-                "Every replica serves or comes up in time, on a node that stays, and as fast as others; there only while \
-                 that is not so."
+                "Every replica is ready or starts in time, on a stable node, and as fast as the \
+                 others; set only while that is false."
             }
-            Self::CapacityKnown => "What a replica carries is known; there only while it is not.",
+            Self::CapacityKnown => "The capacity of a replica is known; set only while it is not.",
             Self::ObjectivesReachable => {
-                "Some number of replicas reaches the objectives; there only while none does."
+                "Some number of replicas reaches the objectives; set only while none does."
             }
-            Self::Reconciling => "Something changes; there only while it does.",
-            Self::Stalled => {
-                "Nothing will change until a person acts; there only while that is so."
-            }
+            Self::Reconciling => "A change is in progress; set only then.",
+            Self::Stalled => "Nothing will change until a person acts; set only then.",
         }
     }
 }
@@ -110,7 +108,7 @@ pub struct Said {
     pub so: Option<bool>,
     /// Why.
     pub reason: Reason,
-    /// The same in a sentence.
+    /// The reason in a sentence.
     pub message: String,
 }
 

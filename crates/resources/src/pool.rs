@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
     derive = "PartialEq",
     shortname = "fpool",
     category = "flyball",
-    doc = "A pool of like accelerators: which nodes have them, what they cost, how many there may be.",
+    doc = "A pool of identical accelerators: its nodes, prices and limit.",
     printcolumn(name = "Accelerator", type_ = "string", json_path = ".spec.accelerator"),
     printcolumn(name = "Nodes", type_ = "integer", json_path = ".status.nodes"),
     printcolumn(name = "GPUs", type_ = "integer", json_path = ".status.gpus"),
@@ -33,37 +33,35 @@ use std::collections::BTreeMap;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct PoolSpec {
-    /// The accelerator by its name in Flyball's catalogue, as `flyball gpus` lists it; example:
-    /// `h100-sxm-80gb`. With it, the speed of a model can be predicted before it is measured.
+    /// Name of the accelerator in Flyball's catalogue, as `flyball gpus` lists it; example:
+    /// `h100-sxm-80gb`. With it, Flyball predicts the speed of a model before it is measured.
     #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub accelerator: String,
-    /// Labels that a node must have to belong to the pool. Every node that offers `resourceName`
-    /// belongs to it if there are none.
+    /// Labels of the pool's nodes. If empty, every node with `resourceName` belongs to the pool.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16))]
     pub node_selector: BTreeMap<String, String>,
-    /// The resource of a node that counts accelerators.
+    /// Node resource that counts accelerators.
     #[serde(default = "nvidia")]
     #[schemars(length(min = 1, max = 253))]
     pub resource_name: String,
-    /// What one accelerator costs for an hour, by how it is paid for. A price that is not here is
-    /// unknown, not zero.
+    /// Hourly prices of one accelerator, by purchase option. A missing price is unknown, not zero.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 3), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["purchase"]))]
     pub prices: Vec<PriceSpec>,
-    /// The currency of `prices`, by ISO 4217.
+    /// Currency of `prices`, by ISO 4217.
     #[serde(default = "usd")]
     #[schemars(regex(pattern = r"^[A-Z]{3}$"), length(max = 3))]
     pub currency: String,
-    /// The most accelerators that Flyball may use of the pool; no limit of its own if absent.
+    /// Maximum accelerators of the pool that Flyball may use; no extra limit if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub limit: Option<i32>,
-    /// Whether more nodes come when pods wait for them.
+    /// Whether a cluster autoscaler adds nodes for pending pods.
     #[serde(default)]
     pub growth: Growth,
-    /// What namespaces may have against others where the pool is too small for all. Only this takes
-    /// accelerators from models of another namespace; nothing in a ModelService does.
+    /// Shares of namespaces when the pool is too small for all. Only shares move accelerators
+    /// between namespaces; nothing in a ModelService does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["namespace"]))]
     pub shares: Vec<ShareSpec>,
@@ -76,13 +74,13 @@ pub struct ShareSpec {
     /// The namespace of the models.
     #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub namespace: String,
-    /// Accelerators that it gets back from namespaces that have more than theirs, whatever their
-    /// priority, and that are not taken from it. Others use them while it does not want them.
+    /// Accelerators that the namespace can always reclaim from namespaces above their own
+    /// guarantee, regardless of priority, and never loses. Others may use them while they are idle.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub guaranteed_gpus: i32,
-    /// It takes from namespaces of a lower priority what they have above their guarantee, and gets what
-    /// is free before them. Namespaces that are not listed have 0.
+    /// A namespace reclaims from lower priorities what they hold above their guarantee, and gets free
+    /// accelerators first. Namespaces that are not listed have 0.
     #[serde(default)]
     #[schemars(range(min = -1000, max = 1000))]
     pub priority: i32,
@@ -102,9 +100,9 @@ pub enum Growth {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PriceSpec {
-    /// How it is paid for.
+    /// Purchase option.
     pub purchase: PurchaseSpec,
-    /// The amount, a decimal in quotes; example: `"6.88"`.
+    /// Amount, a decimal in quotes; example: `"6.88"`.
     #[schemars(regex(pattern = decimal::PATTERN), length(max = 16))]
     pub per_gpu_hour: String,
 }
@@ -117,9 +115,9 @@ pub struct PriceSpec {
 pub enum PurchaseSpec {
     /// Paid for whether used or not.
     Reserved,
-    /// Paid for while used, and not taken away.
+    /// Paid for while used, and not preempted.
     OnDemand,
-    /// Paid for while used, cheaper, and can be taken away at short notice.
+    /// Paid for while used, cheaper, and can be preempted at short notice.
     Spot,
 }
 
@@ -127,33 +125,33 @@ pub enum PurchaseSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolStatus {
-    /// The generation of the spec that this status is about.
+    /// Generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Nodes with accelerators of the pool that can be used.
+    /// Usable nodes with accelerators of the pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<i32>,
-    /// Accelerators on those nodes.
+    /// Accelerators on these nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpus: Option<i32>,
-    /// Accelerators that pods hold, of the namespaces that the operator looks at.
+    /// Accelerators held by pods, in the namespaces that the operator watches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<i32>,
-    /// Those of them that pods hold which are no replicas of a ModelService on this pool. Flyball plans
+    /// Accelerators held by pods that are not replicas of a ModelService on this pool. Flyball plans
     /// with the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_by_others: Option<i32>,
-    /// What models of each namespace hold of it, of the namespaces that have a share or hold any.
+    /// Accelerators by namespace, for namespaces that have a share or hold any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["namespace"]))]
     pub namespaces: Vec<NamespaceUse>,
-    /// What an hour of the accelerators that are there costs, used or not. Absent if a price is.
+    /// Hourly cost of all accelerators, used or not. Absent if a price is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hourly_cost: Option<String>,
     /// Its currency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
-    /// What is so, in the standard form; see the reference for the types.
+    /// Conditions in the standard Kubernetes form; the reference lists the types.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -165,12 +163,11 @@ pub struct PoolStatus {
 pub struct NamespaceUse {
     /// The namespace.
     pub namespace: String,
-    /// Accelerators of replicas that are there, without those that drain.
+    /// Accelerators of replicas, without draining ones.
     pub used: i32,
-    /// Accelerators of all replicas that are wanted; more than `used` while some start, or while it
-    /// cannot have them.
+    /// Accelerators of all desired replicas; more than `used` while some start or are unavailable.
     pub wanted: i32,
-    /// What it is guaranteed.
+    /// Guaranteed accelerators.
     pub guaranteed: i32,
 }
 

@@ -126,8 +126,8 @@ fn the_reference_is_current() {
         }
         text += &rules(&schema);
     }
-    text += "\n## Conditions\n\nOf a ModelService all of these, of a Pool and of a Tenant `Ready`. \
-             Reasons are those of `flyball explain`.\n\n| Type | What is so |\n|---|---|\n";
+    text += "\n## Conditions\n\nA ModelService has all of these, a Pool and a Tenant only `Ready`. \
+             `flyball explain` describes the reasons.\n\n| Type | What is so |\n|---|---|\n";
     for kind in ConditionKind::ALL {
         let _ = writeln!(text, "| `{}` | {} |", kind.name(), kind.about());
     }

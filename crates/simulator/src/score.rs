@@ -32,7 +32,7 @@ pub struct ModelOutcome {
     pub draining_seconds: f64,
     /// Work done, in the time one replica at its capacity would need.
     pub useful_seconds: f64,
-    /// Replicas asked for.
+    /// Desired replicas.
     pub starts: u32,
     /// Removals within one cold start after a start: what was bought was given back before it was
     /// of use.

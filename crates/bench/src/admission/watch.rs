@@ -14,7 +14,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Look {
     pub(super) in_flight: f64,
-    /// Requests that wait for a turn; unknown if the gateway does not tell.
+    /// Requests in the queue; unknown if the gateway does not tell.
     pub(super) waiting: Option<f64>,
     /// Requests that wait for a model without an engine.
     pub(super) held: Option<f64>,

@@ -120,7 +120,7 @@ pub(super) fn run(root: &Path, args: &Args) -> Result<()> {
     let sections: [(&str, Section); 4] = [
         ("A published ramp against rivals", report::ramp),
         ("The simulator against reality", report::truth),
-        ("A capacity that is stated wrong", report::told),
+        ("A wrong stated capacity", report::told),
         ("One stream of readings, two ways", identical::measure),
     ];
     for (place, (title, measure)) in (0..).zip(sections) {

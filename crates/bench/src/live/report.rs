@@ -23,9 +23,9 @@ pub(super) fn ramp(root: &Path) -> Result<Measured> {
     let world = World::read(root, RAMP)?;
     let mut text = "llm-d's published ramp (`scenarios/llm-d-ramp.toml`) in real time on a real \
         cluster: API server, controllers, kubelets, Prometheus, one gateway for each arm; engines \
-        are emulated. The arms ran at the same time, each in a namespace of its own. Scored \
-        as the guide scores: the share of requests that meet both objectives, and the mean of the \
-        Deployment's replicas from the first request until it is back at its floor.\n\n\
+        are emulated. The arms ran at the same time, each in its own namespace. Scores follow \
+        llm-d's guide: the share of requests that meet both objectives, and the Deployment's mean \
+        replicas from the first request until it is back at its minimum.\n\n\
         | Arm | Attained % | Mean replicas | GPU-hours held | Unanswered | Episode, min |\n\
         |---|---|---|---|---|---|\n"
         .to_owned();
@@ -66,10 +66,10 @@ pub(super) fn ramp(root: &Path) -> Result<Measured> {
 /// Each scenario under the governor and under Kubernetes' autoscaler, in the simulator and on the cluster.
 pub(super) fn truth(root: &Path) -> Result<Measured> {
     let mut runs: Vec<(Vec<String>, Cluster)> = Vec::new();
-    let mut text = "The same scenario file, the same requests at the same moments, the same law: \
-        once in the simulator, once on the cluster. GPU-hours are those held by pods over the same \
-        time.\n\n\
-        | Scenario | Ruler | GPU-hours live | simulated | off by % | Attained live % | simulated % | off by points | with the cluster's replicas % | other seeds, GPU-hours | other seeds, attained % |\n\
+    let mut text = "The same scenario file, the same requests at the same times, the same law: \
+        once in the simulator, once on the cluster. GPU-hours are those of the pods over the same \
+        period.\n\n\
+        | Scenario | Autoscaler | GPU-hours live | simulated | off by % | Attained live % | simulated % | off by points | with the cluster's replicas % | other seeds, GPU-hours | other seeds, attained % |\n\
         |---|---|---|---|---|---|---|---|---|---|---|\n"
         .to_owned();
     let (mut hours, mut points, mut panels, mut longest) = (0.0_f64, 0.0_f64, Vec::new(), 0.0_f64);
@@ -132,10 +132,11 @@ pub(super) fn truth(root: &Path) -> Result<Measured> {
 }
 
 const SEEN: &str = "
-What the simulator is given of the cluster is read from time stamps and counters of the same run, and from nothing that is
-judged; what the manifests say, it is given too: 2 s before a pod ends under the operator, which has drained it, and 60 s
-under Kubernetes' autoscaler. The operator decides at the moments at which it did. What ran beside with the kernel's idle
-policy, which gets only what all others leave, counts as busy; how late timers were says whether anybody waited for it.
+The simulator gets its facts about the cluster from time stamps and counters of the same run, never from the results that
+are compared, and from the manifests: a pod ends after 2 s under the operator, which has drained it, and after 60 s under
+Kubernetes' autoscaler. The operator reconciles at the same times as on the cluster. Work that ran beside the measurement
+under the kernel's idle policy, which only gets time that nothing else uses, counts as busy; the delay of timers shows
+whether it slowed the measurement.
 
 ";
 
@@ -143,14 +144,14 @@ policy, which gets only what all others leave, counts as busy; how late timers w
 fn seen(arms: &[String], cluster: &Cluster) -> String {
     let uncached = cluster.uncached_share.map_or_else(String::new, |share| {
         format!(
-            " Gateways reported {:.0} % of prompt tokens as in no cache; these prompts share nothing.",
+            " Gateways reported {:.0} % of prompt tokens as not cached; these prompts share no prefix.",
             100.0 * share
         )
     });
     format!(
-        "- {}: pods were ready {:.1} s after their warm-up (median of {} starts). Gateways' reports were {:.2} s old when the \
-         operator decided, and scrapes of engines {:.2} s.{uncached} {:.0} % of the machine's time nothing ran, in the \
-         busiest minute {:.0} %; timers were at most {:.1} ms late in the mean of a minute.\n",
+        "- {}: pods were ready {:.1} s after their warm-up (median of {} starts). At a decision, the gateways' \
+         reports were {:.2} s old and the scrapes of engines {:.2} s.{uncached} The machine was idle {:.0} % of the time \
+         and {:.0} % in its busiest minute; in the worst minute, timers were {:.1} ms late on average.\n",
         arms.join(", "),
         cluster.start_seconds,
         cluster.starts,
@@ -174,19 +175,19 @@ fn causes(root: &Path, name: &str) -> Result<String> {
     let there = live.score(&world, None);
     let all = Likeness::ALL;
     let cases = [
-        ("as it was before: an ideal cluster", Likeness::NONE),
-        ("all of the cluster's habits", all),
+        ("an ideal cluster", Likeness::NONE),
+        ("everything that the cluster does", all),
         (
-            "without engines read beside gateways that tell every second",
+            "no engine metrics beside the gateways' reports of every second",
             Likeness { sight: false, ..all },
         ),
-        ("without capacity predicted from what came", Likeness { predicts: false, ..all }),
-        ("without requests kept back by the gateway", Likeness { keeps_back: false, ..all }),
-        ("without prompts that gateways think cached", Likeness { uncached: false, ..all }),
-        ("without times of starts, ends and looks", Likeness { times: false, ..all }),
+        ("no capacity predicted from observed traffic", Likeness { predicts: false, ..all }),
+        ("no queue in the gateway", Likeness { keeps_back: false, ..all }),
+        ("no prompts that gateways take for cached", Likeness { uncached: false, ..all }),
+        ("no measured times of starts, ends and reconciles", Likeness { times: false, ..all }),
     ];
     let mut text = format!(
-        "\nWhat each of these is worth, on `{name}` under the governor (live {:.2} GPU-hours, {:.2} %):\n\n\
+        "\nEffect of each on `{name}` under the governor (live {:.2} GPU-hours, {:.2} %):\n\n\
          | The simulator has | GPU-hours | off by % | Attained % | off by points |\n|---|---|---|---|---|\n",
         there.gpu_hours, there.attained_percent
     );
@@ -209,9 +210,9 @@ fn causes(root: &Path, name: &str) -> Result<String> {
 pub(super) fn told(root: &Path) -> Result<Measured> {
     let world = World::read(root, TOLD)?;
     let mut text = format!(
-        "`scenarios/{TOLD}.toml` under the governor: once a replica is stated to carry three times what it does, once \
-         nothing is stated and it is predicted. After 15 minutes of traffic an engine that slows to half is in the \
-         section above (`live-slow`).\n\n\
+        "`scenarios/{TOLD}.toml` under the governor: once with a stated capacity of three times the real one, once with \
+         none, so that it is predicted. The section above has an engine that slows to half its speed after 15 minutes \
+         (`live-slow`).\n\n\
          | Stated | Attained live % | GPU-hours live | Attained simulated % | GPU-hours simulated |\n\
          |---|---|---|---|---|\n"
     );
@@ -256,10 +257,9 @@ fn spread(
 const SEEDS: u64 = 8;
 
 const TRUTH: &str = "
-The column \"with the cluster's replicas\" takes decisions out: the simulator is given the replicas that served on the
-cluster, at the moments at which they did. What is left of the difference there is that of engines and queues. The last
-two columns are the same scenario with eight other seeds of its traffic, begun at other moments between two looks: how
-far chance alone goes.
+The column \"with the cluster's replicas\" excludes decisions: the simulator has the replicas that were ready on the cluster,
+at the same times. The remaining difference comes from engines and queues. The last two columns repeat the scenario with
+eight other seeds of its traffic and other start times between two reconciles: the range that chance alone explains.
 
 ![Pods live and simulated](live/truth.svg)
 ";

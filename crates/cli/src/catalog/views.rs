@@ -37,7 +37,7 @@ pub(crate) struct PartView {
     pub(crate) scale_out: LinkView,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tdp_watts: Option<u32>,
-    /// What was reached in practice; absent if nobody has measured it.
+    /// Measured efficiency; absent if not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) measured: Option<MeasuredView>,
     /// The lowest price of each way of buying. One of low confidence only if there is no other.
@@ -126,7 +126,7 @@ pub(crate) struct PriceView {
     /// The highest, where it varies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) usd_max: Option<f64>,
-    /// The day it held.
+    /// Date of the price.
     pub(crate) as_of: String,
     pub(crate) source: String,
     /// high, medium or low.

@@ -13,18 +13,18 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::output::{Exit, Failure};
 
-/// Ask engines for their load, once for all gateways
+/// Poll engines for their load, once for all gateways
 ///
-/// Gateways whose settings name this as their collector tell it what they have at which engine, and
-/// hear what every engine has. Without one, each gateway asks every engine itself, which is fine
-/// for a few gateways. It reads the models of a gateway's settings file and nothing else of it.
+/// Gateways with this collector in their settings report their requests in flight and receive the
+/// load of every engine. Without a collector, each gateway polls every engine, which is fine for a
+/// few gateways. It reads only the models of a gateway's settings file.
 #[derive(Debug, Args)]
 pub(crate) struct CollectArgs {
-    /// The settings file that the gateways have
+    /// Settings file of the gateways
     #[arg(long, value_name = "FILE", env = "FLYBALL_COLLECT_CONFIG", hide_env_values = true)]
     config: PathBuf,
 
-    /// Where gateways connect. Let nobody else reach it: it is plain HTTP without keys
+    /// Address for gateways. Nobody else should reach it: it is plain HTTP without keys
     #[arg(long, value_name = "IP:PORT", env = "FLYBALL_COLLECT_LISTEN", hide_env_values = true)]
     #[arg(default_value_t = SocketAddr::from((Ipv4Addr::LOCALHOST, 9091)))]
     listen: SocketAddr,
@@ -55,7 +55,7 @@ pub(crate) async fn run(args: &CollectArgs) -> Result<Exit, Failure> {
             .because(error.to_string())
             .hint("take another address with --listen, or end what has this one"),
         Ended::Discover(problem) => {
-            Failure::new(Exit::Unknown, "cannot look for engines").because(problem.to_string())
+            Failure::new(Exit::Unknown, "cannot discover engines").because(problem.to_string())
         }
     })?;
     Ok(Exit::Yes)

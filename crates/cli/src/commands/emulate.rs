@@ -21,9 +21,9 @@ use crate::output::{Answer, Detail, Exit, Failure, FailureCode, Printer, plural}
 
 /// Run engines without a GPU, with a real engine's timing
 ///
-/// They speak OpenAI's and Anthropic's API. For rehearsals: batching, a finite cache, prefixes found again, preemption, aborts and vLLM's
-/// metrics, as predicted for a model on an accelerator. An answer is as long as max_tokens says and
-/// means nothing. Faults can be set at the start, and later by POST to /emulator/faults.
+/// The engines serve OpenAI's and Anthropic's API, for tests: batching, a finite cache, prefix reuse, preemption,
+/// aborts and vLLM's metrics, as predicted for a model on an accelerator. Responses have the length of max_tokens and
+/// no meaning. Faults are set at the start, or later by POST to /emulator/faults.
 #[derive(Debug, Args)]
 pub(crate) struct EmulateArgs {
     /// Folder of a checkpoint, its config.json, or a name from flyball explain FLY-603
@@ -31,12 +31,12 @@ pub(crate) struct EmulateArgs {
     #[arg(default_value = "llama-3.1-8b")]
     model: String,
 
-    /// Names that requests may ask for; that of the model if not set
+    /// Model names in requests; the name of the model if not set
     #[arg(long, value_name = "NAME", value_delimiter = ',', env = "FLYBALL_EMULATE_SERVED_NAME")]
     #[arg(hide_env_values = true)]
     served_name: Vec<String>,
 
-    /// Engine whose metrics are shown; the timing is vLLM's
+    /// Engine whose metrics are exposed; the timing is vLLM's
     #[arg(long, value_name = "NAME", env = "FLYBALL_EMULATE_ENGINE", hide_env_values = true)]
     #[arg(default_value = Engine::Vllm.name())]
     #[arg(value_parser = engines(Engine::ALL))]
@@ -47,7 +47,7 @@ pub(crate) struct EmulateArgs {
     #[arg(default_value = "h100-sxm-80gb")]
     gpu: String,
 
-    /// GPUs of one engine: its tensor-parallel size
+    /// GPUs per engine: its tensor-parallel size
     #[arg(
         long,
         alias = "tensor",
@@ -63,12 +63,12 @@ pub(crate) struct EmulateArgs {
     #[arg(default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     engines: u16,
 
-    /// Port of the first engine, and the others have the next ones; 0 for any that are free
+    /// Port of the first engine; the others use the next ports; 0 for any free port
     #[arg(long, value_name = "PORT", env = "FLYBALL_EMULATE_PORT", hide_env_values = true)]
     #[arg(default_value_t = 8000)]
     port: u16,
 
-    /// Port on which the first engine tells about its cache as vLLM does, and the others the next
+    /// Port of the first engine's KV cache events, as in vLLM; the others use the next ports
     #[arg(long, value_name = "PORT", env = "FLYBALL_EMULATE_KV_EVENTS", hide_env_values = true)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     kv_events: Option<u16>,
@@ -78,17 +78,17 @@ pub(crate) struct EmulateArgs {
     #[arg(default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     host: IpAddr,
 
-    /// How many times as fast as in reality
+    /// Speed relative to real time
     #[arg(long, value_name = "X", env = "FLYBALL_EMULATE_SPEED_UP", hide_env_values = true)]
     #[arg(default_value_t = 1.0)]
     speed_up: f64,
 
-    /// Requests that run at once in one engine
+    /// Maximum concurrent requests of one engine
     #[arg(long, value_name = "N", env = "FLYBALL_EMULATE_MAX_RUNNING", hide_env_values = true)]
     #[arg(default_value_t = 256, value_parser = whole, allow_hyphen_values = true)]
     max_running: u32,
 
-    /// Tokens in one step
+    /// Maximum tokens per step
     #[arg(
         long,
         value_name = "TOKENS",
@@ -98,24 +98,24 @@ pub(crate) struct EmulateArgs {
     #[arg(default_value_t = 8192, value_parser = whole, allow_hyphen_values = true)]
     step_tokens: u32,
 
-    /// Tokens that the cache of one engine holds; what the memory leaves if not set
+    /// Tokens in the KV cache of one engine; what fits in memory if not set
     #[arg(long, value_name = "TOKENS", env = "FLYBALL_EMULATE_CACHE_TOKENS")]
     #[arg(hide_env_values = true, value_parser = whole, allow_hyphen_values = true)]
     cache_tokens: Option<u32>,
 
-    /// Tokens of an answer to a request without a limit
+    /// Output tokens of a request without a limit
     #[arg(long, value_name = "TOKENS", env = "FLYBALL_EMULATE_ANSWER_TOKENS")]
     #[arg(hide_env_values = true, default_value_t = 128)]
     #[arg(value_parser = whole, allow_hyphen_values = true)]
     answer_tokens: u32,
 
-    /// Tokens of a stream that leave together, but for the first; as vLLM's flag of this name
+    /// Tokens per stream event, except the first; as vLLM's flag of this name
     #[arg(long, value_name = "TOKENS", env = "FLYBALL_EMULATE_STREAM_INTERVAL")]
     #[arg(hide_env_values = true, default_value_t = 1)]
     #[arg(value_parser = whole, allow_hyphen_values = true)]
     stream_interval: u32,
 
-    /// Seed of the faults' chance
+    /// Random seed of the faults
     #[arg(long, value_name = "N", env = "FLYBALL_EMULATE_SEED", hide_env_values = true)]
     #[arg(default_value_t = 1)]
     seed: u64,
@@ -139,19 +139,19 @@ struct FaultArgs {
     #[arg(value_parser = BoolishValueParser::new())]
     hang: bool,
 
-    /// Break streams after so many tokens
+    /// Break streams after this many tokens
     #[arg(long, value_name = "TOKENS", env = "FLYBALL_EMULATE_TRUNCATE", hide_env_values = true)]
     truncate: Option<u32>,
 
-    /// Send garbage after so many tokens
+    /// Send garbage after this many tokens
     #[arg(long, value_name = "TOKENS", env = "FLYBALL_EMULATE_GARBAGE", hide_env_values = true)]
     garbage: Option<u32>,
 
-    /// Send only comments after so many tokens
+    /// Send only comments after this many tokens
     #[arg(long, value_name = "TOKENS", env = "FLYBALL_EMULATE_STALL", hide_env_values = true)]
     stall: Option<u32>,
 
-    /// Share of the requests that hang, truncate, garbage and stall hit
+    /// Share of requests that hang, truncate, garbage and stall affect
     #[arg(long, value_name = "SHARE", env = "FLYBALL_EMULATE_FAULT_SHARE", hide_env_values = true)]
     #[arg(default_value_t = 1.0)]
     fault_share: f64,
@@ -166,22 +166,22 @@ struct FaultArgs {
     #[arg(default_value_t = 0.0)]
     slow_start: f64,
 
-    /// Share of the requests that get 500
+    /// Share of requests that get 500
     #[arg(long, value_name = "SHARE", env = "FLYBALL_EMULATE_ERRORS", hide_env_values = true)]
     #[arg(default_value_t = 0.0)]
     errors: f64,
 
-    /// End the process at a prompt of so many tokens or more
+    /// Exit when a prompt has at least this many tokens
     #[arg(long, value_name = "TOKENS", env = "FLYBALL_EMULATE_DIE_AT_PROMPT_TOKENS")]
     #[arg(hide_env_values = true)]
     die_at_prompt_tokens: Option<u32>,
 
-    /// How many times as fast as predicted it computes
+    /// Speed relative to the prediction
     #[arg(long, value_name = "X", env = "FLYBALL_EMULATE_SPEED", hide_env_values = true)]
     #[arg(default_value_t = 1.0)]
     speed: f64,
 
-    /// Keep working for clients that hung up
+    /// Keep working for clients that disconnected
     #[arg(long, env = "FLYBALL_EMULATE_IGNORE_ABORTS", hide_env_values = true)]
     #[arg(value_parser = BoolishValueParser::new())]
     ignore_aborts: bool,
@@ -209,7 +209,7 @@ impl FaultArgs {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Emulation {
-    /// Names that requests may ask for.
+    /// Model names in requests.
     models: Vec<String>,
     accelerator: String,
     tensor_parallel: u32,
@@ -307,7 +307,7 @@ fn start(
             StartError::Settings(problems) => {
                 Failure::new(Exit::Usage, "the engine cannot be started so")
                     .because(problems.join("; "))
-                    .hint("flyball emulate --help says what each flag takes")
+                    .hint("flyball emulate --help describes each flag")
             }
             StartError::Listen { address, error } => Failure::new(Exit::Usage, "cannot listen")
                 .at(address.to_string())

@@ -8,7 +8,7 @@ use crate::output::document::{Block, Column, Row, Table};
 use crate::output::{Answer, Detail, Document, Exit, Failure, Printer};
 use crate::pages::{self, Page};
 
-/// Explain a code such as FLY-301, or a reason; or list all
+/// Explain a code or reason such as FLY-301, or list all
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
     /// What to explain, in any case: FLY-301, fly301

@@ -16,15 +16,15 @@ use crate::output::{Answer, Detail, Exit, Failure, Printer};
 
 /// Show on which GPUs a model fits, and the cache that is left
 ///
-/// `fits` is said only when the most that it can need is there, `does not fit` only when the least
-/// is not, or when the share that an engine may use holds not one request. What lies between is `tight`: try it. Exit status 1 if nothing fits.
+/// `fits`: the upper estimate of the memory fits. `does not fit`: the lower estimate does not, or the engine's share of
+/// the memory cannot hold one request. In between is `tight`: try it. Exit status 1 if nothing fits.
 #[derive(Debug, Args)]
 pub(crate) struct FitArgs {
     /// Folder of a checkpoint, its config.json, or a name from flyball explain FLY-603
     #[arg(value_name = "MODEL")]
     model: String,
 
-    /// GPUs to look at; the usual ones if not set
+    /// GPUs to consider; the usual ones if not set
     #[arg(long = "gpu", aliases = ["accelerators", "accelerator"], value_name = "NAME")]
     #[arg(value_delimiter = ',', env = "FLYBALL_FIT_ACCELERATORS", hide_env_values = true)]
     accelerators: Vec<String>,
@@ -40,7 +40,7 @@ pub(crate) struct FitArgs {
     #[arg(value_parser = whole, allow_hyphen_values = true)]
     tp: Option<u32>,
 
-    /// Tokens that one request may have; 8192, or what the model was made for, if not set
+    /// Maximum tokens of one request; 8192, or the model's context length if smaller, if not set
     // Not `--context`: that is the one of the kubeconfig, for every command.
     #[arg(long, value_name = "TOKENS", env = "FLYBALL_FIT_REQUEST_TOKENS", hide_env_values = true)]
     #[arg(value_parser = whole, allow_hyphen_values = true)]
@@ -66,7 +66,7 @@ const USUAL: [&str; 9] = [
     "b200-sxm-180gb",
 ];
 
-/// Whether a model fits, part by part.
+/// Whether a model fits, by accelerator.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct FitReport {

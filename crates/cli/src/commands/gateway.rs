@@ -14,44 +14,44 @@ use crate::output::{Answer, Detail, Document, Exit, Failure, FailureCode, Printe
 
 /// Serve models over OpenAI's and Anthropic's API
 ///
-/// Each request goes to the engine that answers it cheapest. Runs until SIGTERM or SIGINT and then lets requests finish. Logs go to stderr, one line of JSON
-/// per request to stdout. A changed file is taken in while it runs; a bad one is refused and the
-/// last good one stays.
+/// Each request goes to the engine that answers it cheapest. Runs until SIGTERM or SIGINT and then lets requests
+/// finish. Logs go to stderr, one line of JSON per request to stdout. A changed settings file is reloaded while it
+/// runs; an invalid one is refused and the previous settings stay.
 #[derive(Debug, Args)]
 pub(crate) struct GatewayArgs {
     /// Settings; docs/reference/gateway-settings.md lists them
     #[arg(long, value_name = "FILE", env = "FLYBALL_GATEWAY_CONFIG", hide_env_values = true)]
     config: PathBuf,
 
-    /// Only say whether the settings are good, and everything that is wrong with them
+    /// Only check the settings and report every problem
     #[arg(long, env = "FLYBALL_GATEWAY_CHECK", hide_env_values = true)]
     #[arg(value_parser = BoolishValueParser::new())]
     check: bool,
 
-    /// What is logged: a level, or a list such as info,flyball_gateway=debug
+    /// Log filter: a level, or a list such as info,flyball_gateway=debug,flyball_fleet=debug
     #[arg(long, value_name = "FILTER", env = "FLYBALL_LOG", hide_env_values = true)]
     #[arg(default_value = "info,kube_client=off,kube_runtime=off")]
     log: String,
 
-    /// How a log line is written: text or json
+    /// Format of log lines: text or json
     #[arg(long, value_name = "FORM", env = "FLYBALL_LOG_FORMAT", hide_env_values = true)]
     #[arg(default_value = "text")]
     log_format: String,
 }
 
-/// That settings are good.
+/// Result of a successful check of settings.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct GatewaySettings {
     /// The file.
     file: String,
-    /// Where clients would connect.
+    /// Address for client connections.
     listen: String,
-    /// How many models are served.
+    /// Number of models.
     models: usize,
-    /// How many keys open the door.
+    /// Number of keys.
     keys: usize,
-    /// What is allowed and yet worth a word.
+    /// Warnings.
     warnings: Vec<String>,
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &GatewayArgs, printer: &Printer) -> Result<Exit, Failure
 fn read(file: &Path) -> Result<GatewaySettingsFile, Failure> {
     let shown = file.display().to_string();
     let text = std::fs::read_to_string(file).map_err(|error| {
-        Failure::new(Exit::Usage, "the settings cannot be read")
+        Failure::new(Exit::Usage, "cannot read the settings")
             .at(shown.clone())
             .because(error.to_string())
             .hint("flyball explain FLY-801")

@@ -11,13 +11,13 @@ use crate::catalog::{self, CatalogArgs, LinkView, MeasuredView, PartView, PriceV
 use crate::output::document::{Block, Column, Document, Row, Table};
 use crate::output::{Answer, Detail, Exit, Failure, Printer, plural};
 
-/// Show the accelerators that Flyball knows, or all about one
+/// List known accelerators, or show one in detail
 ///
 /// From the built-in catalog and your own files, without a network. Peaks are dense, links count
-/// one direction, prices have the day they held.
+/// one direction, prices show their date.
 #[derive(Debug, Args)]
 pub(crate) struct GpusArgs {
-    /// Show all about this one: an id, an alias or the product label of a node
+    /// Show this one in detail: an id, an alias or the product label of a node
     #[arg(value_name = "NAME")]
     name: Option<String>,
 

@@ -13,7 +13,7 @@ use crate::output::{Answer, Detail, Document, Exit, Failure, Printer};
 /// Pages are environment, models, output, policies and units.
 #[derive(Debug, Args)]
 pub(crate) struct HelpArgs {
-    /// A command, as in plan serve, or a page; all commands if not set
+    /// Command, as in plan serve, or page; all commands if not set
     #[arg(value_name = "COMMAND|PAGE")]
     words: Vec<String>,
 }

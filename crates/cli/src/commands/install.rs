@@ -8,7 +8,7 @@ use clap::{Args, Command};
 use crate::help::{self, Length};
 use crate::output::{Exit, Failure, Printer};
 
-/// Write completions of this command for a shell
+/// Write shell completions
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
     /// The shell
@@ -16,10 +16,10 @@ pub(crate) struct CompletionsArgs {
     shell: clap_complete::Shell,
 }
 
-/// Write manual pages of this command and of those below it
+/// Write manual pages for this command and its subcommands
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
-    /// Folder to write to; it must exist
+    /// Output folder; it must exist
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }

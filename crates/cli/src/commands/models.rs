@@ -10,16 +10,16 @@ use crate::model;
 use crate::output::document::{Block, Column, Document, Row, Table};
 use crate::output::{Answer, Detail, Exit, Failure, Printer, plural};
 
-/// Show the models that can be planned by name, or all about one
+/// List models that can be planned by name, or show one in detail
 ///
-/// Their shapes come with the program, without a network. Ids of Hugging Face work as names too,
-/// also those of others with the same shape, and endings such as -FP8, -AWQ or -NVFP4 choose how
-/// the weights are stored.
+/// The shapes are built in and need no network. Hugging Face ids work as names, also those of
+/// models with the same shape; endings such as -FP8, -AWQ or -NVFP4 choose the format of the
+/// weights.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flyball models qwen3 vl\n  \
                         flyball models RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic")]
 pub(crate) struct ModelsArgs {
-    /// Only models with all of these words in one of their names; a whole name shows one
+    /// Only models with all of these words in a name; a full name shows one
     #[arg(value_name = "WORDS")]
     words: Vec<String>,
 }

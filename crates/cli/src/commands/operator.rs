@@ -8,18 +8,19 @@ use flyball_telemetry::logs;
 
 use crate::output::{Exit, Failure};
 
-/// Recommend or set the replicas of a cluster's models
+/// Recommend or set the replicas of models in a cluster
 ///
-/// Reads ModelServices, pods and what gateways or Prometheus say, decides with the same code that
-/// `flyball backtest` replays, and writes statuses; replicas only of models whose mode is Act. Runs
-/// until SIGTERM. Without the API server, Prometheus or gateways everything stays as it is.
+/// Reads ModelServices, pods and the metrics of gateways or Prometheus, decides with the same code
+/// as `flyball backtest`, and writes statuses; it writes replicas only for models in mode Act. Runs
+/// until SIGTERM. If the API server, Prometheus or gateways are unreachable, everything stays as it
+/// is.
 #[derive(Debug, Args)]
 pub(crate) struct OperatorArgs {
-    /// Settings; docs/reference/operator-settings.md lists them. All defaults if absent
+    /// Settings; docs/reference/operator-settings.md lists them. Defaults if not set
     #[arg(long, value_name = "FILE", env = "FLYBALL_OPERATOR_CONFIG", hide_env_values = true)]
     config: Option<PathBuf>,
 
-    /// The name of this operator in the Lease by which one of several leads
+    /// Name of this operator in the leader Lease
     #[arg(long, value_name = "NAME", env = "FLYBALL_OPERATOR_NAME", hide_env_values = true)]
     name: Option<String>,
 }
@@ -39,7 +40,7 @@ pub(crate) async fn run(args: &OperatorArgs) -> Result<Exit, Failure> {
         |problem| {
             Failure::new(Exit::Unknown, "the operator cannot run")
                 .because(problem.to_string())
-                .hint("flyball check says what is missing in the cluster")
+                .hint("flyball check shows what is missing in the cluster")
         },
     )?;
     Ok(Exit::Yes)

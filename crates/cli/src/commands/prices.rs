@@ -9,10 +9,10 @@ use crate::catalog::{self, CatalogArgs, PriceView, purchases};
 use crate::output::document::{Block, Column, Document, Row, Table};
 use crate::output::{Answer, Detail, Exit, Failure, Printer, plural};
 
-/// Show what accelerators cost, cheapest first
+/// Show prices of accelerators, cheapest first
 ///
-/// From the built-in catalog and your own files, without a network. Each price has the day it
-/// held and how far it can be trusted. Exit status 1 if no price fits.
+/// From the built-in catalog and your own files, without a network. Each price shows its date and
+/// its confidence. Exit status 1 if no price matches.
 #[derive(Debug, Args)]
 pub(crate) struct PricesArgs {
     /// Only this GPU, by id or alias
@@ -24,7 +24,7 @@ pub(crate) struct PricesArgs {
     #[arg(long, value_name = "NAME", env = "FLYBALL_PRICES_PROVIDER", hide_env_values = true)]
     provider: Option<String>,
 
-    /// Only this way of buying
+    /// Only this purchase option
     #[arg(long, value_name = "HOW", env = "FLYBALL_PRICES_PURCHASE", hide_env_values = true)]
     #[arg(value_parser = purchases())]
     purchase: Option<PriceKind>,

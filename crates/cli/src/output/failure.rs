@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn people_read_what_where_why_hint() {
-        let failure = Failure::new(Exit::Unknown, "cannot tell which cluster to talk to")
+        let failure = Failure::new(Exit::Unknown, "cannot determine which cluster to use")
             .at("kubeconfig")
             .because("no such context: prod")
             .hint("choose one with --context: dev, staging");

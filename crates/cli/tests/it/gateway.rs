@@ -50,7 +50,7 @@ fn good_settings_are_said_to_be_good() {
 #[test]
 fn bad_settings_are_refused_with_all_their_problems() {
     let path = file("gateway-bad.toml", BAD);
-    // Also without --check: nothing is served with such a file.
+    // Also without --check: no model is configured with such a file.
     for args in [["gateway", "--check", "--config"], ["gateway", "-q", "--config"]] {
         let run = flyball(&[args[0], args[1], args[2], &path]);
         insta::assert_snapshot!("gateway_bad", run.shown().replace(&path, "gateway.toml"));

@@ -12,7 +12,7 @@ const PROXY: &str = "/api/v1/namespaces/flyball/services/http:flyball-operator:a
 fn model(name: &str, namespace: &str) -> Value {
     let condition = |kind: &str| {
         json!({
-            "type": kind, "status": "True", "reason": "Steady", "message": "1 replicas serve",
+            "type": kind, "status": "True", "reason": "Steady", "message": "1 replica is ready",
             "lastTransitionTime": "2026-01-01T00:00:00Z",
         })
     };
@@ -86,7 +86,7 @@ fn models_are_found_by_name_and_mistakes_are_named() {
     let run = |args: &[&str]| run("why", args).shown();
     let seen = run(&["why", "qwen"]);
     assert!(seen.starts_with("status: Some(0)"), "{seen}");
-    assert!(seen.contains("demo/qwen   1 ready, wants 1"), "{seen}");
+    assert!(seen.contains("demo/qwen   1 ready, 1 desired"), "{seen}");
     insta::assert_snapshot!("why_typo", run(&["why", "qwne"]));
     insta::assert_snapshot!("why_twins", run(&["why", "twin"]));
     assert!(run(&["why", "twin", "-n", "demo"]).starts_with("status: Some(0)"));
@@ -111,7 +111,7 @@ fn the_operator_is_asked_through_the_api_server() {
 fn guarded(path: &str, headers: &str) -> Reply {
     let shown = |token: &str| headers.contains(&format!("x-flyball-token: {token}\r\n"));
     match path {
-        "/api/v1/namespaces/flyball/serviceaccounts/flyball-operator-asker/token?" => {
+        "/api/v1/namespaces/flyball/serviceaccounts/flyball-operator-admin-client/token?" => {
             Reply::Json(json!({
                 "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": {},
                 "spec": {"audiences": ["flyball-admin"]},
@@ -119,7 +119,7 @@ fn guarded(path: &str, headers: &str) -> Reply {
             }))
         }
         path if !path.starts_with(PROXY) || shown("made") || shown("own") => cluster(path),
-        _ => Reply::Status(401, "a token is asked for"),
+        _ => Reply::Status(401, "a token is required"),
     }
 }
 
@@ -144,7 +144,7 @@ fn who_may_make_no_token_is_told_what_is_missing_or_shows_another() {
     let config = kubeconfig("refused", &server::start_reading(refused));
     let none = flyball(&["decisions", "--kubeconfig", &config]);
     assert_eq!(none.status, Some(3), "{}", none.shown());
-    assert!(none.stderr.contains("rbac.askers"), "{}", none.shown());
+    assert!(none.stderr.contains("rbac.adminClients"), "{}", none.shown());
     let file = format!("{}/token", env!("CARGO_TARGET_TMPDIR"));
     std::fs::write(&file, "own\n").unwrap();
     let args = ["decisions", "--kubeconfig", &config, "--token-file", &file];
@@ -194,7 +194,7 @@ fn nothing_is_changed_without_being_asked() {
     let args = ["freeze", "qwen", "--for", "2h", "--reason", "load test"];
     let refused = run("freeze", &args);
     assert_eq!(refused.status, Some(2), "{}", refused.shown());
-    assert!(refused.stderr.contains("-y does it without asking"), "{}", refused.shown());
+    assert!(refused.stderr.contains("-y skips the confirmation"), "{}", refused.shown());
     let with = |more: &str| {
         let mut all = args.to_vec();
         all.push(more);

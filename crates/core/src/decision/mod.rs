@@ -96,21 +96,21 @@ pub enum Action {
 closed_enum! {
     /// What set the number of replicas: of all that pulled up or held down, the one that won.
     pub enum Bound {
-        NeedNow => "The work that is there now.",
-        LookAhead => "The work expected before a new replica could be ready.",
-        Replay => "The law that did best when past traffic was replayed.",
-        Calendar => "A floor from the calendar.",
-        Minimum => "The smallest number the owner allows.",
-        Maximum => "The largest number the owner allows.",
-        Pin => "The number a person set.",
-        Freeze => "The freeze switch.",
-        Staleness => "A signal that cannot be trusted.",
-        BreakEven => "The time a replica must be kept to be worth its start.",
-        Step => "The largest change, or soonest reversal, that one step may be.",
-        Budget => "The money that is left.",
+        NeedNow => "Current demand.",
+        LookAhead => "The demand expected before a new replica could be ready.",
+        Replay => "The law with the best result on replayed traffic.",
+        Calendar => "A minimum from the calendar.",
+        Minimum => "The configured minimum.",
+        Maximum => "The configured maximum.",
+        Pin => "The manually set number.",
+        Freeze => "A freeze.",
+        Staleness => "A stale or missing signal.",
+        BreakEven => "The time a replica must run to pay for its start.",
+        Step => "The limit on the size of a step, or on the time before a reversal.",
+        Budget => "The remaining budget.",
         PoolLimit => "The limit of the pool.",
-        Capacity => "The accelerators that exist.",
-        Rule => "A rule that the decision would have broken.",
+        Capacity => "The available accelerators.",
+        Rule => "An invariant that the decision would have violated.",
     }
 }
 
@@ -138,8 +138,8 @@ closed_enum! {
     /// Which way a training run is resized.
     pub enum RunAction {
         Grow => "The run gets more accelerators.",
-        Shrink => "The run gives accelerators back.",
-        Hold => "The run keeps what it has.",
+        Shrink => "The run returns accelerators.",
+        Hold => "The run keeps its accelerators.",
     }
 }
 
@@ -180,7 +180,7 @@ pub struct Expected {
 pub struct Receipt {
     /// The signals and how far each was trusted.
     pub signals: Vec<(Signal, Freshness)>,
-    /// How many replicas each bound alone would have given.
+    /// Replicas that each bound alone would allow.
     pub candidates: Vec<(Bound, Replicas)>,
     /// What a horizontal pod autoscaler would have asked for, if that can be told.
     pub hpa_would_want: Option<Replicas>,
@@ -190,7 +190,7 @@ pub struct Receipt {
     pub unreachable: Option<Unreachable>,
     /// Replicas that count as a part of one because they are slow, in millionths.
     pub slow: Vec<(ReplicaId, u32)>,
-    /// The law that decides, where past traffic was replayed to choose one.
+    /// The law in use, if past traffic was replayed to choose it.
     pub law: Option<ChosenLaw>,
 }
 
@@ -221,7 +221,7 @@ pub struct TriedLaw {
 /// The numbers behind a decision. Replicas are counted as the largest variant's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
-    /// Replicas that serve.
+    /// Ready replicas.
     pub ready: Replicas,
     /// Replicas that were asked for and do not serve yet.
     pub coming: Replicas,

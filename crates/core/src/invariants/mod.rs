@@ -108,8 +108,8 @@ impl Invariant {
                  them at all."
             }
             Self::NoScaleDownBlind => {
-                "On a missing or stale signal, or where the capacity of a replica is unknown, \
-                 nothing scales down, except to what a person set."
+                "On a missing or stale signal, or if the capacity of a replica is unknown, nothing \
+                 scales down, except to a manually set number."
             }
             Self::ReplicasWithinBounds => {
                 "A model has between its minimum and maximum of replicas, or exactly the pinned \
@@ -125,41 +125,41 @@ impl Invariant {
                  once, and no variant, run or replica that is not in it."
             }
             Self::NoRequestKilled => {
-                "No replica is deleted unless it never served or has drained and is seen to hold \
-                 no request."
+                "No replica is deleted unless it was never ready, or has drained and was observed \
+                 without requests."
             }
             Self::FrozenUnchanged => "Nothing changes for a frozen model.",
             Self::NoScaleDownUnheard => {
-                "While a gateway or an engine that should tell of a model is silent, nothing scales \
-                 down, except to what a person set."
+                "While a gateway or an engine of a model does not report, nothing scales down, \
+                 except to a manually set number."
             }
             Self::WaitingWorkWakes => {
-                "A model without replicas whose work is seen to wait gets one, whoever else is \
-                 silent; none only where a person allows none, or where a budget, a limit or \
+                "A model without replicas and with queued work gets one, even if another source \
+                 does not report; none only if its owner allows none, or if a budget, a limit or \
                  capacity is named as the bound."
             }
             Self::TakenOnlyByThoseThatAct => {
-                "A replica that serves and is still wanted is taken only for another model of the \
-                 same pool that acts and gets more; one in Recommend mode, a frozen one, or one \
-                 whose replicas Flyball cannot set takes nothing."
+                "A ready replica that is still needed is taken only for another model of the same \
+                 pool that is in mode Act and gets more; a model in Recommend mode, a frozen one, \
+                 or one whose replicas Flyball cannot set takes nothing."
             }
             Self::TakenAcrossNamespacesByShare => {
-                "A namespace loses replicas that serve and are still wanted to another only by its \
-                 pool's shares: to one that gets what it is guaranteed or has a higher priority, \
-                 and never what it is guaranteed itself."
+                "A namespace loses ready replicas that are still needed to another only by its \
+                 pool's shares: to one that gets its guarantee or has a higher priority, and never \
+                 below its own guarantee."
             }
             Self::NoWriteCutsRequests => {
-                "No write removes a replica, or lets Kubernetes choose one, unless it never \
-                 served, is seen to be empty, or has drained where no gateway sends to it and its \
-                 grace period must do."
+                "No write removes a replica, or lets Kubernetes choose one, unless it was never \
+                 ready, was observed empty, or has drained while no gateway sends to it and its \
+                 grace period covers the rest."
             }
             Self::OnlyServingCounts => {
-                "No decision counts a replica as serving that does not serve or whose node is \
-                 lost, and none asks for more spares than there are of such."
+                "No decision counts a replica as ready that is not ready or whose node is lost, \
+                 and none starts more spares than there are such replicas."
             }
             Self::PodsWithinStandard => {
-                "No pod that Flyball makes goes beyond the Pod Security Standards: all of baseline, \
-                 and all of restricted but for the user that an image names."
+                "No pod that Flyball creates violates the Pod Security Standards: all of baseline, \
+                 and all of restricted except the user that an image names."
             }
         }
     }

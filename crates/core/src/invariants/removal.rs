@@ -10,9 +10,9 @@ use crate::ids::ModelId;
 closed_enum! {
     /// Whether a replica may be taken away without cutting a request, and how that is known.
     pub enum Holding {
-        NeverServed => "It never served, so that nothing is inside.",
-        Empty => "It is seen to hold no request.",
-        LeftToItsGrace => "It drains, no gateway sends to it, and its grace period must do for others.",
+        NeverServed => "It was never ready, so it holds no request.",
+        Empty => "It was observed without requests.",
+        LeftToItsGrace => "It drains, no gateway sends to it, and its grace period covers the rest.",
         MayHold => "It may hold requests.",
     }
 }

@@ -12,8 +12,8 @@ use std::fmt;
 closed_enum! {
     /// Whether decisions are carried out.
     pub enum Mode {
-        Recommend => "Decisions are shown and nothing is changed.",
-        Act => "Decisions are carried out.",
+        Recommend => "Decisions are shown and not applied.",
+        Act => "Decisions are applied.",
     }
 }
 
@@ -98,11 +98,12 @@ impl fmt::Display for Unreachable {
         match self.objective {
             Objective::FirstToken => write!(
                 f,
-                "a long prompt takes {takes} to its first token alone on a replica, and {asked} is asked for"
+                "a long prompt alone on a replica takes {takes} to its first token; the objective \
+                 is {asked}"
             ),
             Objective::BetweenTokens => write!(
                 f,
-                "a token takes {takes} in a request alone on a replica, and {asked} is asked for"
+                "a token of a request alone on a replica takes {takes}; the objective is {asked}"
             ),
         }
     }
@@ -111,10 +112,10 @@ impl fmt::Display for Unreachable {
 closed_enum! {
     /// The signals that demand is made of.
     pub enum Signal {
-        Prefill => "The rate of prompt tokens that arrive.",
-        Decode => "The rate of tokens that are generated.",
-        Resident => "The tokens that engines hold in memory for running requests.",
-        Backlog => "The tokens of work that wait to be started.",
+        Prefill => "The rate of arriving prompt tokens.",
+        Decode => "The rate of generated tokens.",
+        Resident => "The tokens of running requests in engine memory.",
+        Backlog => "The tokens of queued work.",
     }
 }
 
@@ -122,15 +123,15 @@ closed_enum! {
 /// thousand times the work of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// The rate of prompt tokens that arrive.
+    /// The rate of arriving prompt tokens.
     pub prefill: Observed<TokensPerSecond>,
-    /// The rate of tokens that are generated.
+    /// The rate of generated tokens.
     pub decode: Observed<TokensPerSecond>,
-    /// The tokens that engines hold in memory for running requests.
+    /// The tokens of running requests in engine memory.
     pub resident: Observed<Tokens>,
     /// The rate of prompt tokens in the busiest seconds of the last half minute. Not needed to decide.
     pub burst: Observed<TokensPerSecond>,
-    /// The tokens of work that wait to be started. One source that sees work wait is enough to act on it,
+    /// The tokens of queued work. One source that sees work wait is enough to act on it,
     /// whoever else is silent; that nothing waits, all must say.
     pub backlog: Observed<Tokens>,
     /// Who tells of it.
@@ -281,14 +282,14 @@ const ONE: Replicas = Replicas::new(1);
 closed_enum! {
     /// Where a replica is in its life.
     pub enum ReplicaState {
-        Pending => "It was asked for and has no node yet.",
-        Starting => "It has a node and is not ready to serve.",
+        Pending => "It was requested and has no node yet.",
+        Starting => "It has a node and is not ready yet.",
         Ready => "It serves requests.",
-        Unready => "It served and does not now; it may still finish requests.",
-        Failed => "It has a node and does not come up: it crashes, or lacks something.",
+        Unready => "It is no longer ready; it may still finish requests.",
+        Failed => "It has a node and fails to start: it crashes, or lacks something.",
         Lost => "Its node does not answer.",
-        Leaving => "It serves, and its node will be taken away.",
-        Draining => "It gets no new requests and finishes the ones it has.",
+        Leaving => "It serves, and its node will be removed.",
+        Draining => "It gets no new requests and finishes those in flight.",
     }
 }
 

@@ -6,9 +6,9 @@ use crate::units::{Micros, Timestamp};
 closed_enum! {
     /// How far a signal can be trusted, from best to worst.
     pub enum Freshness {
-        Fresh => "The signal is recent enough to act on.",
-        Stale => "The signal was seen, but too long ago to act on.",
-        Missing => "The signal was never seen, or was not a number.",
+        Fresh => "The signal is fresh enough to act on.",
+        Stale => "The signal is too old to act on.",
+        Missing => "The signal is missing or not a number.",
     }
 }
 

@@ -11,8 +11,8 @@ closed_enum! {
     /// How accelerators are paid for.
     pub enum Purchase {
         Reserved => "Paid for whether used or not.",
-        OnDemand => "Paid for while used, and not taken away.",
-        Spot => "Paid for while used, cheaper, and can be taken away at short notice.",
+        OnDemand => "Paid for while used, and not preempted.",
+        Spot => "Paid for while used, cheaper, and can be preempted at short notice.",
     }
 }
 
@@ -24,7 +24,7 @@ pub struct Pool {
     /// Accelerators on nodes that are there and can be used, by how they are paid for. The pool
     /// has none that are paid for in a way that is absent.
     pub allocatable: BTreeMap<Purchase, Observed<Gpus>>,
-    /// Those of them that are in use by something that Flyball does not decide about.
+    /// Those of them that are in use by something that Flyball does not manage.
     pub held_by_others: Gpus,
     /// Whether a node autoscaler can add nodes.
     pub can_grow: bool,

@@ -28,7 +28,7 @@ pub(crate) fn read(form: Form, body: &[u8], defaults: &Defaults) -> Result<Asked
     };
     let model = text_field(&value, "model")?.unwrap_or_default().to_owned();
     if number(&value, "n")?.is_some_and(|n| n != 1) {
-        return Err(Problem::field("n", "only one answer at a time is emulated"));
+        return Err(Problem::field("n", "only one completion per request is emulated"));
     }
     let mut reader =
         Reader::new(defaults.block_tokens, text_field(&value, "cache_salt")?.unwrap_or_default());
@@ -65,8 +65,8 @@ pub(crate) fn read(form: Form, body: &[u8], defaults: &Defaults) -> Result<Asked
     let total = u64::from(prompt.tokens) + u64::from(most);
     if total > u64::from(defaults.longest) {
         let message = format!(
-            "prompt and answer would have {total} tokens, and this model holds {}; hint: a shorter \
-             prompt or a smaller max_tokens",
+            "prompt and output would have {total} tokens, and this model allows {}; hint: use a \
+             shorter prompt or a smaller max_tokens",
             defaults.longest
         );
         return Err(Problem::field("messages", message).coded("context_length_exceeded"));
@@ -245,7 +245,7 @@ mod tests {
             (Form::Completions, r#"{"prompt":"x","max_tokens":"9"}"#, "whole number"),
             (Form::Completions, r#"{"prompt":"x","max_tokens":1000}"#, "1001 tokens"),
             (Form::Completions, r#"{"prompt":"x","stream":1}"#, "true or false"),
-            (Form::Completions, r#"{"prompt":"x","n":2}"#, "one answer"),
+            (Form::Completions, r#"{"prompt":"x","n":2}"#, "one completion"),
             (Form::Messages, r#"{"messages":[{"content":"x"}]}"#, "max_tokens"),
         ];
         for (form, body, word) in cases {

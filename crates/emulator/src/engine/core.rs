@@ -77,7 +77,7 @@ pub struct EmulatedState {
     pub aborted: u64,
     /// Requests that lost their blocks.
     pub preemptions: u64,
-    /// Prompt tokens looked for in the cache.
+    /// Prompt tokens queried in the cache.
     pub queried_tokens: u64,
     /// Prompt tokens found there.
     pub hit_tokens: u64,

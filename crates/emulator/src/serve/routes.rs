@@ -135,7 +135,7 @@ async fn infer(
         Fate::Hung => return pending().await,
         Fate::Refused(status) => {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            return Err(Problem::new(status, "this engine was told to fail"));
+            return Err(Problem::new(status, "this engine is configured to fail"));
         }
         Fate::Draining => {
             let message = "cannot schedule new futures after shutdown";

@@ -111,7 +111,7 @@ impl<'a> Apart<'a> {
             timeout: pace.timeout,
         };
         let body = self.wire.ask(&question).await?;
-        serde_json::from_slice(&body).map_err(|_| WireError::Useless("not what a collector says"))
+        serde_json::from_slice(&body).map_err(|_| WireError::Useless("not a collector's response"))
     }
 
     /// Ages become times of this clock: the question to the engine as early, its answer as late as

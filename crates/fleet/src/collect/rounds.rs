@@ -186,7 +186,8 @@ async fn ask(
     };
     let sent = Instant::now();
     let load = wire.ask(&question).await.and_then(|body| {
-        page::read(engine, &body).ok_or(WireError::Useless("no metric of what runs and waits"))
+        page::read(engine, &body)
+            .ok_or(WireError::Useless("no metrics of running and queued requests"))
     });
     (wire, Answer { address, sent, came: Instant::now(), load })
 }

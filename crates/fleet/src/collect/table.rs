@@ -81,9 +81,9 @@ struct Open {
 /// A gateway that is not listened to.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refused {
-    #[error("there are {GATEWAYS} gateways already")]
+    #[error("{GATEWAYS} gateways are connected already")]
     Full,
-    #[error("a gateway's name has 1 to {NAME_BYTES} bytes")]
+    #[error("a gateway's name must have 1 to {NAME_BYTES} bytes")]
     Name,
 }
 

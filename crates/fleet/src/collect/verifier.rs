@@ -100,7 +100,7 @@ impl Verifier {
         let (engine, zombies) = (&*first.name, verdict.zombies);
         match verdict.change {
             Some(VerifyEvent::Quarantined) => {
-                let hint = "restart it, or look for its log of aborts";
+                let hint = "restart it, or check its log for aborts";
                 tracing::error!(
                     engine,
                     zombies,
@@ -113,7 +113,7 @@ impl Verifier {
                 });
             }
             Some(VerifyEvent::Spared) => {
-                let hint = "half of the model's engines are kept away already";
+                let hint = "half of the model's engines are quarantined already";
                 tracing::error!(
                     engine,
                     zombies,

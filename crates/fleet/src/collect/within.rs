@@ -81,7 +81,7 @@ impl Office for Within<'_> {
                 self.verifier.report(&(self.fleet)(), self.crew.of(address), &seen);
             }
             Err(error) => {
-                tracing::debug!(%address, %error, "engine load page not readable");
+                tracing::debug!(%address, %error, "cannot read the engine's load");
                 self.crew.report(address, now, None);
             }
         }

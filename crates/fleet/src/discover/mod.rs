@@ -57,8 +57,8 @@ pub enum DiscoveryProblem {
     },
     /// Models or their engines are to be looked for in a cluster, and there is none to ask.
     #[error(
-        "models or their engines are in a cluster, and there is none to ask: {0}; \
-         hint: run in a pod with a service account, set KUBECONFIG, or list `endpoints`"
+        "models or their engines are in a cluster, and no cluster is reachable: {0}; hint: run in \
+         a pod with a service account, set KUBECONFIG, or list `endpoints`"
     )]
     NoCluster(String),
 }

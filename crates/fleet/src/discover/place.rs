@@ -96,21 +96,21 @@ impl DiscoveryPlace {
             (false, None, None) => Ok(Self::Static(model.endpoints.clone())),
             (true, Some(service), None) => read_service(service).ok_or_else(|| DiscoveryProblem::Place {
                 model: model.name.clone(),
-                what: format!("service {service:?} is not understood"),
+                what: format!("service {service:?} is invalid"),
                 hint: "write namespace/name:port, the port as the engine's number or by its name",
             }),
             (true, None, Some(pool)) => match read_name(pool) {
                 Some((namespace, name)) => Ok(Self::Pool(InferencePoolPlace { namespace, name })),
                 None => Err(DiscoveryProblem::Place {
                     model: model.name.clone(),
-                    what: format!("pool {pool:?} is not understood"),
+                    what: format!("pool {pool:?} is invalid"),
                     hint: "write namespace/name",
                 }),
             },
             _ => Err(DiscoveryProblem::Place {
                 model: model.name.clone(),
-                what: "not exactly one of endpoints, service and pool is said".to_owned(),
-                hint: "say one of them",
+                what: "exactly one of endpoints, service and pool must be set".to_owned(),
+                hint: "set one of them",
             }),
         }
     }

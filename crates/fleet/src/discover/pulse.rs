@@ -120,11 +120,11 @@ fn hint(error: &watcher::Error) -> &'static str {
         _ => 0,
     };
     match code {
-        401 | 403 => "the Role in docs/guides/gateway.md has what is needed",
+        401 | 403 => "the Role in docs/guides/gateway.md has the required permissions",
         404 => {
             "is the kind installed? ModelService comes with the chart flyball-crds, InferencePool with the \
              Gateway API Inference Extension"
         }
-        _ => "it is tried again without end",
+        _ => "it retries until it succeeds",
     }
 }

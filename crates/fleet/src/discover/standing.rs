@@ -51,7 +51,7 @@ impl DiscoveryStatus {
             for model in &**of {
                 models
                     .entry(model.clone())
-                    .or_insert_with(|| format!("cannot look at {what}: {error}; hint: {hint}"));
+                    .or_insert_with(|| format!("cannot watch {what}: {error}; hint: {hint}"));
             }
         }
         models
@@ -62,14 +62,14 @@ impl DiscoveryStatus {
     pub(super) fn failing_model(&self, model: &str) -> Option<String> {
         let failing = self.lock();
         let (what, failing) = failing.iter().find(|(_, failing)| failing.models.contains(model))?;
-        Some(format!("cannot look at {what}; hint: {}", failing.hint))
+        Some(format!("cannot watch {what}; hint: {}", failing.hint))
     }
 
     /// What keeps ModelServices from being listed, said in the same way.
     pub(super) fn failing_model_services(&self) -> Option<String> {
         let failing = self.lock();
         let (what, failing) = failing.iter().find(|(what, _)| what.starts_with(MODEL_SERVICES))?;
-        Some(format!("cannot look at {what}; hint: {}", failing.hint))
+        Some(format!("cannot watch {what}; hint: {}", failing.hint))
     }
 
     pub(super) fn doubt(&self, models: usize) {

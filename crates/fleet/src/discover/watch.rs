@@ -96,9 +96,9 @@ pub async fn watch(
 }
 
 fn misplaced(model: &Sought, problem: &DiscoveryProblem) -> Failing {
-    tracing::error!(model = model.name, error = %problem, "engine discovery is not possible for this model");
+    tracing::error!(model = model.name, error = %problem, "engine discovery cannot run for this model");
     let models = Arc::new(BTreeSet::from([model.name.clone()]));
-    Failing { models, error: problem.to_string(), hint: "mend its place in the settings" }
+    Failing { models, error: problem.to_string(), hint: "fix its service or pool in the settings" }
 }
 
 fn start<'a>(
@@ -220,7 +220,7 @@ impl<'a> Desk<'a> {
         let wrong_ports = world.wrong_ports();
         for (model, ports) in &wrong_ports {
             if !self.wrong_ports.contains_key(model) {
-                let hint = "name the port, or give the number on which the engine listens";
+                let hint = "name the port, or use the number on which the engine listens";
                 tracing::warn!(model, ports, hint, "the Service has no such port");
             }
         }

@@ -15,7 +15,7 @@ const SEEN_PREFIXES: usize = 65_536;
 /// A model and its engines.
 #[derive(Debug)]
 pub struct FleetModel {
-    /// The name that clients say.
+    /// Model name in client requests.
     pub name: Arc<str>,
     /// Its engines, in the order of their names.
     pub endpoints: Vec<Arc<FleetEndpoint>>,

@@ -39,10 +39,10 @@ impl Subscriber {
         let mut theirs = [0; 64];
         stream.read_exact(&mut theirs).await?;
         if theirs[0] != 0xff || theirs[9] & 1 == 0 || theirs[10] < 3 {
-            return Err(wrong("no ZeroMQ of version 3 answers there"));
+            return Err(wrong("no ZeroMQ 3 publisher answers there"));
         }
         if !theirs[12..32].starts_with(b"NULL\0") {
-            return Err(wrong("the publisher wants encryption or a password"));
+            return Err(wrong("the publisher requires encryption or a password"));
         }
         stream.write_all(b"\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03SUB").await?;
         // A message that begins with 1 subscribes to what follows; nothing is everything.
@@ -70,7 +70,7 @@ impl Subscriber {
                 _ => self.stream.read_u64().await?,
             };
             if length > PART_BYTES || parts.len() >= PARTS {
-                return Err(wrong("a message longer than any of an engine"));
+                return Err(wrong("a message longer than an engine sends"));
             }
             let mut part = vec![0; length as usize];
             self.stream.read_exact(&mut part).await?;

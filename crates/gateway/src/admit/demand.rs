@@ -15,7 +15,7 @@ pub struct AdmittedDemand {
     pub model: String,
     /// Engines that may get requests.
     pub engines: usize,
-    /// Requests that wait for a turn.
+    /// Requests in the queue.
     pub waiting: usize,
     /// Those of them that wait for an engine to come up.
     pub held: usize,
@@ -41,7 +41,7 @@ pub struct AdmittedDemand {
     pub arrived: u64,
     /// Their prompt tokens.
     pub arrived_tokens: u64,
-    /// Those of them that engines had to read, because no cache had them.
+    /// Prompt tokens that engines had to compute because no cache had them.
     pub uncached_tokens: u64,
     /// Cost of all that ended, as it was and not as it was thought.
     pub spent_cost: u64,
@@ -72,7 +72,7 @@ pub struct AdmittedDemand {
 /// One model: its engines and its queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelNow {
-    /// The name that clients say.
+    /// Model name in client requests.
     pub name: Arc<str>,
     /// Its engines.
     pub engines: Vec<EngineNow>,

@@ -86,7 +86,7 @@ impl Served {
 }
 
 impl ServedModel {
-    /// The name that clients say.
+    /// Model name in client requests.
     pub(crate) fn name(&self) -> &Arc<str> {
         &self.engines.name
     }

@@ -17,7 +17,7 @@ pub(crate) struct Recovered {
 /// What was done about slow and broken answers, since the gateway began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recoveries {
-    /// Requests for which a second engine was asked before the first had begun to answer.
+    /// Requests sent to a second engine before the first began to respond.
     pub hedges: u64,
     /// Of those, whose answer came from the second one.
     pub hedges_won: u64,

@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two reports.
 const EACH: Duration = Duration::from_secs(1);
 
-/// Without a word for so long, the operator is away: it speaks every second.
+/// Without a word for so long, the operator is unreachable: it speaks every second.
 const SILENT: Duration = Duration::from_secs(10);
 
 /// Words that wait to be sent: reports of a few seconds, and wakes of many models at once.
@@ -39,10 +39,10 @@ const WINDOW: u32 = 1 << 20;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Ended {
     /// No connection, or no certificate for it.
-    #[error("no connection: {0}; hint: see operator.address, and whether the operator runs")]
+    #[error("no connection: {0}; hint: check operator.address and that the operator runs")]
     Connect(#[source] io::Error),
     /// The token cannot be read.
-    #[error("the token cannot be read: {0}; hint: mount what operator.token_file names")]
+    #[error("cannot read the token: {0}; hint: mount the file in operator.token_file")]
     Token(#[source] io::Error),
     /// No answer in time.
     #[error("no answer in time")]
@@ -52,7 +52,7 @@ pub(super) enum Ended {
     Refused(String),
     /// It speaks something else.
     #[error(
-        "the operator speaks version {0} of this stream and the gateway {ours}; hint: run both from \
+        "the operator uses version {0} of this stream and the gateway {ours}; hint: run both from \
          releases whose major version is the same",
         ours = Protocol::OURS
     )]
@@ -64,7 +64,7 @@ pub(super) enum Ended {
     #[error("connection lost: {0}")]
     Broken(String),
     /// It asks to come again.
-    #[error("the operator asked to reconnect")]
+    #[error("the operator requested a reconnect")]
     Again,
 }
 

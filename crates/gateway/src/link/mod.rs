@@ -1,10 +1,10 @@
 //! The gateway's end of the stream to the operator: what is wanted goes up each second, what to go by
 //! comes down.
 //!
-//! Nothing on a request's way waits for it. While the operator is away, the gateway goes on by what it
-//! said last (module `orders`), tries again (`backoff`) and says so in its state; only drain marks lapse,
-//! because a pod that was not deleted for so long should serve again. `connect` opens connections,
-//! `conversation` is one talk, `report` writes what goes up, `past` what went up lately.
+//! Nothing on a request's way waits for it. While the operator is unreachable, the gateway goes on by
+//! what it said last (module `orders`), tries again (`backoff`) and says so in its state; only drain
+//! marks lapse, because a pod that was not deleted for so long should serve again. `connect` opens
+//! connections, `conversation` is one talk, `report` writes what goes up, `past` what went up lately.
 //!
 //! It starts and stops no engine. Start at [`Link`].
 
@@ -103,15 +103,15 @@ impl OperatorLink {
         }
     }
 
-    /// A model is wanted that has no engine. Said at once; fails if the operator does not listen. Should
-    /// the connection break before it is heard, the next report says it again.
+    /// A request arrived for a model without engines. Said at once; fails if the operator does not
+    /// respond. Should the connection break before it is heard, the next report says it again.
     pub fn wake(&self, model: &str) -> Result<(), String> {
         let namespace = self.running.namespace(model).unwrap_or_default();
         let wake = Wake { model: model.to_owned(), namespace };
         let wake = Up { wake: Some(wake), ..Up::default() };
         let state = self.state();
-        let mouth = state.mouth.as_ref().ok_or("the operator is away")?;
-        mouth.try_send(wake).map_err(|_| "the operator does not listen".to_owned())?;
+        let mouth = state.mouth.as_ref().ok_or("the operator is unreachable")?;
+        mouth.try_send(wake).map_err(|_| "the operator does not respond".to_owned())?;
         self.standing.said();
         Ok(())
     }
@@ -164,7 +164,7 @@ impl OperatorLink {
         drop(state);
         let drained = self.running.forget_drains();
         tracing::warn!(drained, "operator unreachable for ten minutes; drain marks expired");
-        self.audit.iter().for_each(|audit| audit.ordered(0, "drain marks lapsed"));
+        self.audit.iter().for_each(|audit| audit.ordered(0, "drain marks expired"));
     }
 
     /// Takes in what the operator says.

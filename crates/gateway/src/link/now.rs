@@ -36,7 +36,7 @@ impl Came {
     /// Its name in metrics.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Welcomed => "welcomed",
+            Self::Welcomed => "accepted",
             Self::Unreachable => "unreachable",
             Self::Refused => "refused",
             Self::Incompatible => "incompatible",

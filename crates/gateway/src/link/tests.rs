@@ -90,7 +90,7 @@ async fn drain_marks_lapse_ten_minutes_after_they_were_last_said_to_hold() {
 #[tokio::test(start_paused = true)]
 async fn a_wake_is_said_at_once_to_who_listens_and_reports_know_of_it() {
     let link = link("http://127.0.0.1:1");
-    assert!(link.wake("m").unwrap_err().contains("away"));
+    assert!(link.wake("m").unwrap_err().contains("unreachable"));
     let (mouth, mut words) = mpsc::channel(4);
     link.speak(mouth);
     link.wake("m").unwrap();
@@ -215,7 +215,7 @@ async fn another_major_is_not_talked_to_and_what_was_said_before_holds() {
     assert!(why.contains("version 2.0") && why.contains("hint:"), "{why}");
     assert_eq!(link.now().drained, 1);
     assert!(link.wake("m").is_err());
-    let refused = Status::failed_precondition("the gateway speaks version 1.0; hint: another");
+    let refused = Status::failed_precondition("the gateway uses version 1.0; hint: another");
     let (link, came, why) = tried(vec![Err(refused)]).await;
     assert_eq!(came, Came::Refused);
     assert!(why.contains("FailedPrecondition") && why.contains("hint:"), "{why}");
@@ -227,11 +227,11 @@ async fn another_minor_is_talked_to_and_an_end_is_an_end() {
     let model = ModelOrders { model: "m".to_owned(), ..ModelOrders::default() };
     let orders = Orders { sequence: 4, models: vec![model], ..Orders::default() };
     let down = Down { orders: Some(orders), holds: 4, welcome: None };
-    let ends = Status::unavailable("the operator ends; come again");
+    let ends = Status::unavailable("the operator is shutting down; reconnect");
     let words = vec![Ok(welcome(MAJOR, 9)), Ok(down), Err(ends)];
     let (link, came, why) = tried(words).await;
     assert_eq!(came, Came::Welcomed, "{why}");
-    assert!(why.contains("come again"), "{why}");
+    assert!(why.contains("reconnect"), "{why}");
     assert_eq!((link.now().drained, link.state().sequence), (0, 4));
     let now = link.now();
     assert_eq!((now.tries, now.messages[1]), ([1, 0, 0, 0], 3));

@@ -38,10 +38,10 @@ impl Meter {
             ("draining", usize::from(now.draining)),
             ("zombies", now.zombies),
             ("silent-engines", now.silent_engines),
-            ("collector-away", usize::from(now.collector_away)),
-            ("operator-away", usize::from(now.operator.away)),
+            ("collector-unreachable", usize::from(now.collector_away)),
+            ("operator-unreachable", usize::from(now.operator.away)),
             ("failing-watches", now.failing_watches),
-            ("doubted-models", now.doubted_models),
+            ("unconfirmed-empty-models", now.doubted_models),
             ("name-conflicts", now.model_names.left_out.iter().sum()),
             ("reload-failed", usize::from(!self.reload.load().successful)),
         ]

@@ -171,11 +171,11 @@ fn write_line(line: &mut Vec<u8>, finished: &Finished<'_>, trace_id: Option<u128
     optional(line, key!("flyball.reason"), finished.reason);
     flag(line, key!("gen_ai.request.stream"), finished.stream);
     seconds(line, key!("flyball.duration_seconds"), Some(finished.took));
-    seconds(line, key!("flyball.first_seconds"), finished.first);
-    seconds(line, key!("flyball.chosen_seconds"), finished.chosen);
+    seconds(line, key!("flyball.ttft_seconds"), finished.first);
+    seconds(line, key!("flyball.routing_seconds"), finished.chosen);
     number(line, key!("flyball.retries"), finished.retries.into());
     if let Some(blocks) = finished.hoped_blocks {
-        number(line, key!("flyball.hoped_blocks"), blocks.into());
+        number(line, key!("flyball.expected_cached_blocks"), blocks.into());
     }
     optional(line, key!("gen_ai.response.finish_reasons"), finished.finish.map(Finish::name));
     optional(line, key!("flyball.split"), finished.split);

@@ -25,7 +25,7 @@ pub struct MeterNow {
     pub collector_away: bool,
     /// Watches of the API server that fail.
     pub failing_watches: usize,
-    /// Models that seem to have lost all engines and keep them until that is confirmed.
+    /// Models that seem to have lost all engines; they keep them until the loss is confirmed.
     pub doubted_models: usize,
     /// Public names of ModelServices.
     pub model_names: ModelNameCounts,

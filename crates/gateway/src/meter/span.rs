@@ -57,7 +57,7 @@ impl Ids {
 pub(super) fn spans(finished: &Finished<'_>, ids: &Ids) -> Vec<Span> {
     let at = |offset: Duration| finished.started.checked_add(offset).unwrap_or(finished.started);
     let end = at(finished.took);
-    let events = [("flyball.chosen", finished.chosen), ("flyball.first", finished.first)];
+    let events = [("flyball.routed", finished.chosen), ("flyball.first_token", finished.first)];
     let mut spans = vec![Span {
         context: ids.server,
         parent: ids.parent,
@@ -172,7 +172,7 @@ fn server_attributes(finished: &Finished<'_>) -> Vec<(&'static str, Value)> {
         attributes.push(("flyball.continued", Value::Count(finished.continued.into())));
     }
     if let Some(blocks) = finished.hoped_blocks {
-        attributes.push(("flyball.hoped_blocks", Value::Count(blocks.into())));
+        attributes.push(("flyball.expected_cached_blocks", Value::Count(blocks.into())));
     }
     attributes
 }

@@ -108,7 +108,7 @@ async fn a_receiver_gets_the_spans_that_the_engine_was_told_of() {
         "server.address",
         "10.0.0.1:8000",
         "flyball.outcome",
-        "flyball.first",
+        "flyball.first_token",
         "choose",
         "first token",
         "stream",

@@ -71,7 +71,7 @@ impl LeftOutReason {
 impl fmt::Display for LeftOutName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, model_service, .. } = self;
-        write!(f, "name {name:?} of ModelService {model_service} is not served from there: ")?;
+        write!(f, "name {name:?} of ModelService {model_service} is ignored: ")?;
         match &self.why {
             LeftOutReason::Settings => {
                 f.write_str("the gateway's settings have it too; hint: remove it there")
@@ -84,13 +84,15 @@ impl fmt::Display for LeftOutName {
             }
             LeftOutReason::Refused => write!(
                 f,
-                "it is no name; hint: printable, without quotes and spaces at its ends, and of at most 256 bytes"
+                "it is not a valid name; hint: use printable characters, no quotes, no spaces at \
+                 the ends, and at most 256 bytes"
             ),
             LeftOutReason::Limit => {
                 write!(f, "this gateway serves {MAX_MODELS} names; hint: spread them over gateways")
             }
             LeftOutReason::Unreadable => f.write_str(
-                "this version cannot read it; hint: upgrade the gateway; /config says what it cannot read",
+                "this version cannot read it; hint: upgrade the gateway; /config shows what it \
+                 cannot read",
             ),
         }
     }
@@ -179,7 +181,7 @@ fn armless(settings: &GatewaySettingsFile) -> Vec<String> {
         split.arms.iter().map(|arm| &arm.model).chain(mirror).map(|model| (&split.name, model))
     });
     arms.filter(|(_, model)| !models.contains(model.as_str()))
-        .map(|(split, model)| format!("split {split:?}: there is no model {model:?}"))
+        .map(|(split, model)| format!("split {split:?}: model {model:?} does not exist"))
         .collect()
 }
 
@@ -290,7 +292,7 @@ mod tests {
         let mut file = file(&["x"]);
         file.splits.push(also("chat", "later"));
         let (_, names) = merge(&file, &OfferedModels::default());
-        assert_eq!(names.notes, ["split \"chat\": there is no model \"later\""]);
+        assert_eq!(names.notes, ["split \"chat\": model \"later\" does not exist"]);
         let (_, names) = merge(&file, &[offer("a", 1, &["later"])].into());
         assert!(names.notes.is_empty());
     }

@@ -114,7 +114,8 @@ fn known_as(object: &ModelService, names: &[String], notes: &mut Vec<String>) ->
     let shared = names.iter().chain(theirs).find(all_know);
     if shared.is_none() {
         notes.push(format!(
-            "its variants know the model by different names ({}): start them with one that is the same",
+            "its variants serve the model under different names ({}): start them with the same \
+             name",
             told.iter().map(|told| told.join(" ")).collect::<Vec<_>>().join("; ")
         ));
     }
@@ -160,7 +161,7 @@ fn started(
 ) -> Result<VariantPods, String> {
     let (model, own) = (object.name_any(), &variant.name);
     let selector = format!("{}={model},{}={own}", labels::MODEL, labels::VARIANT);
-    let port = port(Some(engine.port)).ok_or("its port is none")?;
+    let port = port(Some(engine.port)).ok_or("its port is invalid")?;
     readable(VariantPods {
         variant: own.clone(),
         selector,
@@ -180,11 +181,12 @@ fn said<'a>(object: &'a ModelService, variant: &VariantSpec) -> Option<&'a Adopt
 /// The pods of such a workload.
 fn adopted(object: &ModelService, variant: &VariantSpec) -> Result<VariantPods, String> {
     let said = said(object, variant).ok_or(
-        "the operator has not said where its workload answers; hint: is an operator running, and is the \
-         chart flyball-crds as new as it is?",
+        "the operator has not published the address of its workload; hint: is an operator running, \
+         and is the chart flyball-crds of the same version?",
     )?;
     let port = port(said.port).ok_or(
-        "nobody knows the port of its workload: declare it as containerPort, named http if there are several",
+        "the port of its workload is unknown: declare it as containerPort, named http if there are \
+         several",
     )?;
     // An engine that nobody knows is read as one that speaks like vLLM.
     let engine = said.engine.as_deref().and_then(Engine::of_kind).unwrap_or_default();
@@ -267,10 +269,10 @@ mod tests {
         assert_eq!(pods_of(&offered), [("main", "app=vllm", 9000, Engine::LlamaCpp)]);
         // Whatever cannot be found out is served without engines, so that it can be waited for.
         for (status, note) in [
-            (json!(null), "the operator has not said where its workload answers"),
+            (json!(null), "the operator has not published the address of its workload"),
             (
                 json!({"adopted": [{"variant": "main", "selector": "app=vllm"}]}),
-                "nobody knows the port",
+                "the port of its workload is unknown",
             ),
             (
                 json!({"adopted": [{"variant": "main", "selector": "", "port": 1}]}),

@@ -20,11 +20,11 @@ impl Process {
             let client = self.client.clone();
             let Err(error) =
                 models::watch(&kubernetes, client, &self.offered, &self.discovering).await;
-            tracing::error!(%error, "ModelServices cannot be watched; retrying");
+            tracing::error!(%error, "cannot watch ModelServices; retrying");
             let failing = Failing {
                 models: Arc::default(),
                 error: error.to_string(),
-                hint: "the log says it in full",
+                hint: "the log has the details",
             };
             let _noted = self.discovering.note("modelservices", failing);
             tokio::time::sleep(AGAIN).await;
@@ -93,7 +93,7 @@ impl Process {
             added = added.len(),
             removed = removed.len(),
             models = after.len(),
-            "models taken from ModelServices"
+            "models loaded from ModelServices"
         );
         self.audit.served(&added, &removed);
     }

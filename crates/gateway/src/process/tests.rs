@@ -140,7 +140,7 @@ async fn a_gateway_with_nothing_to_serve_is_not_ready_and_says_what_to_do() {
     rig.failing(1).await;
     let (status, why) = rig.get("/readyz").await;
     assert_eq!(status, 503);
-    assert!(why.contains("forbidden: cannot look at endpointslices of other; hint:"), "{why}");
+    assert!(why.contains("forbidden: cannot watch endpointslices of other; hint:"), "{why}");
     assert!(!why.contains("not for you"), "the API server's words are not for everybody: {why}");
 }
 
@@ -255,10 +255,7 @@ async fn while_the_api_server_is_away_models_are_served_on_and_a_new_gateway_is_
     until("noticed", || new.process.discovering.failing_watches() == 1).await;
     let (status, why) = new.get("/readyz").await;
     assert_eq!(status, 503);
-    assert!(
-        why.contains("ModelServices: cannot look at modelservices; hint: it is tried"),
-        "{why}"
-    );
+    assert!(why.contains("ModelServices: cannot watch modelservices; hint: it retries"), "{why}");
     server.go_down(false);
     until("back", || engines(&new) == ["10.0.0.7:8000"] && new.process.ready().is_ok()).await;
 }

@@ -152,7 +152,7 @@ impl Held {
         // The operator may have said more since it came.
         let learned = || self.eta.map(|eta| eta.saturating_sub(waited));
         let text = match self.gate.promised().or_else(learned).map(|left| left.as_secs()) {
-            Some(0) => ": the model is waking up; it should be there any moment\n\n".to_owned(),
+            Some(0) => ": the model is waking up; it should be ready any moment\n\n".to_owned(),
             Some(left) => format!(": the model is waking up; about {left} s to go\n\n"),
             None => format!(": the model is waking up; {} s so far\n\n", waited.as_secs()),
         };

@@ -126,13 +126,13 @@ pub enum ScanError {
         limit: u32,
     },
     /// A guarded key stands twice.
-    #[error("`{key}` stands more than once; engines would take the last, so say it once")]
+    #[error("`{key}` appears more than once; engines would use the last, so send it once")]
     Twice {
         /// Which.
         key: &'static str,
     },
     /// A key at the top is spelled with escapes.
-    #[error("a key at byte {at} is spelled with a backslash; spell it plainly")]
+    #[error("a key at byte {at} contains an escape sequence; write it without")]
     Escaped {
         /// Where it begins.
         at: usize,
@@ -147,8 +147,8 @@ pub enum ScanError {
     },
     /// A key stands that steers the engine, and its model does not pass it on.
     #[error(
-        "`{key}` steers the engine and with it the work of others; leave it out, or have whoever runs \
-         this gateway allow it for the model (`engine_keys`)"
+        "`{key}` steers the engine and can affect other requests; remove it, or ask the \
+         administrator of this gateway to allow it for the model (`engine_keys`)"
     )]
     Steers {
         /// Which.

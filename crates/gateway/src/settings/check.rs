@@ -21,7 +21,7 @@ pub(super) fn check(settings: &GatewaySettingsFile, wrong: &[&str]) -> Vec<Setti
         problems.push(SettingProblem::new(
             Code::BadValue,
             "models",
-            "nothing is served",
+            "no model is configured",
             "add a [[models]] section with a name and endpoints, service or pool, or watch = \
              \"model-services\" to [kubernetes]",
         ));
@@ -66,16 +66,19 @@ pub(super) fn warnings(settings: &GatewaySettingsFile) -> Vec<String> {
     let reachable = !settings.listen.ip().is_loopback();
     if reachable && settings.tls.is_none() && !settings.keys.is_empty() {
         warnings.push(format!(
-            "keys come to {} in plain text: set [tls], or let only what ends TLS reach it",
+            "{} receives keys in plain text: set [tls], or let only a TLS-terminating proxy reach \
+             it",
             settings.listen
         ));
     }
     if reachable && settings.keys.is_empty() && settings.open {
-        warnings.push(format!("everybody who reaches {} may use every model", settings.listen));
+        warnings
+            .push(format!("every client that can reach {} may use every model", settings.listen));
     }
-    if settings.askers.open && !settings.admin.ip().is_loopback() {
+    if settings.admin_clients.open && !settings.admin.ip().is_loopback() {
         warnings.push(format!(
-            "everybody who reaches {} may read the settings and the state of all callers: name askers",
+            "every client that can reach {} may read the settings and the state of all callers: \
+             restrict admin_clients",
             settings.admin
         ));
     }
@@ -85,8 +88,8 @@ pub(super) fn warnings(settings: &GatewaySettingsFile) -> Vec<String> {
     {
         let address = &operator.address;
         warnings.push(format!(
-            "the token goes to {address} in plain text: use https and [operator.tls], or see to it that \
-             the network between is encrypted"
+            "the token is sent to {address} in plain text: use https and [operator.tls], or \
+             encrypt the network between"
         ));
     }
     let shadowed = settings.models.iter().filter(|model| !model.shadow.is_empty()).count();
@@ -105,10 +108,10 @@ fn places_of(index: usize, model: &ModelSettings) -> Option<SettingProblem> {
         return None;
     }
     let what = match count {
-        0 => "nothing says where its engines are",
+        0 => "no setting says where its engines are",
         _ => "more than one setting says where its engines are",
     };
-    let hint = "give exactly one of endpoints, service and pool";
+    let hint = "set exactly one of endpoints, service and pool";
     Some(SettingProblem::new(Code::Contradiction, format!("models[{index}]"), what, hint))
 }
 
@@ -124,8 +127,8 @@ fn doubles<'a>(
             problems.push(SettingProblem::new(
                 Code::Contradiction,
                 format!("{section}[{index}].{field}"),
-                format!("is the same as that of {section}[{before}]"),
-                "give each its own, or remove one",
+                format!("duplicates {section}[{before}]"),
+                "make each unique, or remove one",
             ));
         }
     }
@@ -142,16 +145,20 @@ fn splits(settings: &GatewaySettingsFile) -> Vec<SettingProblem> {
     for (index, split) in settings.splits.iter().enumerate() {
         let path = format!("splits[{index}]");
         if is_model(&split.name) {
-            let what = "is the name of a model too, so that nobody could tell which is meant";
-            problems.push(contradiction(format!("{path}.name"), what, "give it a name of its own"));
+            let what = "is also the name of a model, which is ambiguous";
+            problems.push(contradiction(format!("{path}.name"), what, "choose another name"));
         }
         if split.arms.iter().all(|arm| arm.weight == 0) {
-            let what = "all weights are 0, so that no request can go anywhere";
-            problems.push(contradiction(format!("{path}.arms"), what, "give one arm a weight"));
+            let what = "all weights are 0, so no request can be routed";
+            problems.push(contradiction(
+                format!("{path}.arms"),
+                what,
+                "give at least one arm a weight",
+            ));
         }
         if (split.sticky == Sticky::Header) != split.sticky_header.is_some() {
-            let what = "`header` and sticky_header go together";
-            let hint = "give both, or none of the two";
+            let what = "`header` and sticky_header must be set together";
+            let hint = "set both or neither";
             problems.push(contradiction(format!("{path}.sticky"), what, hint));
         }
         let arms = split.arms.iter().map(|arm| arm.model.as_str());
@@ -159,20 +166,24 @@ fn splits(settings: &GatewaySettingsFile) -> Vec<SettingProblem> {
         // A ModelService may come and go; an arm without a model is told of when it is asked for.
         let named = models_of(&path, split).filter(|_| !settings.kubernetes.watches());
         for (path, _) in named.filter(|(_, name)| !is_model(name)) {
-            problems.push(contradiction(path, "is no model", "name one of [[models]]"));
+            problems.push(contradiction(path, "is not a model", "name one of [[models]]"));
         }
         for (number, rule) in split.rules.iter().enumerate() {
             let path = format!("{path}.rules[{number}]");
             if !split.arms.iter().any(|arm| arm.model == rule.arm) {
                 let hint = "name the model of one of the arms";
-                problems.push(contradiction(format!("{path}.arm"), "is no arm", hint));
+                problems.push(contradiction(format!("{path}.arm"), "is not an arm", hint));
             }
             if rule.caller.is_none() && rule.header.is_none() {
-                let hint = "give a caller or a header";
-                problems.push(contradiction(path, "fits every request", hint));
+                let hint = "set a caller or a header";
+                problems.push(contradiction(path, "matches every request", hint));
             } else if rule.value.is_some() && rule.header.is_none() {
-                let hint = "name the header that has it";
-                problems.push(contradiction(format!("{path}.value"), "is of no header", hint));
+                let hint = "set header too";
+                problems.push(contradiction(
+                    format!("{path}.value"),
+                    "has no header to match",
+                    hint,
+                ));
             }
         }
     }
@@ -189,8 +200,8 @@ fn models_of<'a>(path: &'a str, split: &'a Split) -> impl Iterator<Item = (Strin
 
 fn waker(waker: &WakerSettings) -> Option<SettingProblem> {
     (waker.url.is_some() == waker.folder.is_some()).then(|| {
-        let what = "nobody is told, or two are";
-        let hint = "give exactly one of url and folder";
+        let what = "exactly one of url and folder must be set";
+        let hint = "set url or folder, not both";
         SettingProblem::new(Code::Contradiction, "waker", what, hint)
     })
 }
@@ -203,18 +214,18 @@ fn operator(operator: &Operator) -> Option<SettingProblem> {
     match &operator.tls {
         None if encrypted => problem(
             "operator.address",
-            "begins with https, and nothing says who signs its certificate",
-            "give [operator.tls] with a ca",
+            "begins with https, but no CA is set",
+            "set `ca` in [operator.tls]",
         ),
         Some(_) if !encrypted => problem(
             "operator.tls",
-            "is there, and the address does not begin with https",
+            "is set, but the address does not begin with https",
             "begin the address with https, or remove [operator.tls]",
         ),
         Some(tls) if tls.certificate.is_some() != tls.key.is_some() => problem(
             "operator.tls",
-            "certificate and key go together",
-            "give both, or none of the two",
+            "certificate and key must be set together",
+            "set both or neither",
         ),
         _ => None,
     }
@@ -235,7 +246,7 @@ fn limits(limits: &RequestLimits) -> Vec<SettingProblem> {
         problems.push(SettingProblem::new(
             Code::Contradiction,
             "limits.in_flight",
-            "is more than all connections with all their streams can bring",
+            "is more than all connections with all their streams can carry",
             "raise connections, or lower in_flight",
         ));
     }
@@ -248,15 +259,15 @@ fn timeouts(timeouts: &Timeouts) -> Vec<SettingProblem> {
         problems.push(SettingProblem::new(
             Code::Contradiction,
             "timeouts.connect_ms",
-            "is not less than first_byte_ms, so that an engine that is gone looks like a slow one",
-            "lower connect_ms; 1000 is much inside a cluster",
+            "is not less than first_byte_ms, so an unreachable engine would look like a slow one",
+            "lower connect_ms; 1000 is plenty inside a cluster",
         ));
     }
     if timeouts.head_ms > timeouts.keep_alive_ms {
         problems.push(SettingProblem::new(
             Code::Contradiction,
             "timeouts.head_ms",
-            "is more than keep_alive_ms, so that a slow head is cut as an idle connection",
+            "is more than keep_alive_ms, so a slow head would be closed as an idle connection",
             "raise keep_alive_ms, or lower head_ms",
         ));
     }
@@ -270,8 +281,8 @@ fn one_address(settings: &GatewaySettingsFile) -> Option<SettingProblem> {
         listen.ip() == admin.ip() || listen.ip().is_unspecified() || admin.ip().is_unspecified();
     let same = same_ip && listen.port() == admin.port() && listen.port() != 0;
     same.then(|| {
-        let what = "is the address of listen too, so that clients would read health and metrics";
-        SettingProblem::new(Code::Contradiction, "admin", what, "give it another port")
+        let what = "is also the address of listen, so clients could read health and metrics";
+        SettingProblem::new(Code::Contradiction, "admin", what, "use another port")
     })
 }
 
@@ -281,8 +292,8 @@ fn open_door(settings: &GatewaySettingsFile) -> Option<SettingProblem> {
         SettingProblem::new(
             Code::OpenDoor,
             "listen",
-            format!("{} can be reached from outside, and there are no keys", settings.listen),
-            "add [[keys]], listen on 127.0.0.1, or say `open = true` if everybody may use it",
+            format!("{} can be reached from outside without keys", settings.listen),
+            "add [[keys]], listen on 127.0.0.1, or set `open = true` if every client may use it",
         )
     })
 }

@@ -12,7 +12,7 @@ impl Default for GatewaySettingsFile {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             admin: SocketAddr::from(([127, 0, 0, 1], 9090)),
-            askers: flyball_admin::Askers::default(),
+            admin_clients: flyball_admin::AdminClients::default(),
             threads: 0,
             open: false,
             tls: None,

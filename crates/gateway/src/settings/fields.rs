@@ -107,7 +107,7 @@ impl Kind {
             Self::Words(words) => {
                 format!("list of {}", Self::Word(words).words())
             }
-            Self::Header => "name of a header, in small letters".to_owned(),
+            Self::Header => "name of a header, in lower case".to_owned(),
             Self::Section(section) => format!("section {}", section.title),
             Self::Sections(section, most) => format!("sections {}, at most {most}", section.title),
         }

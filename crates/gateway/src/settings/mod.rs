@@ -1,11 +1,11 @@
-//! What a gateway is told: one struct, read from one TOML file, unknown keys refused, all problems
+//! Settings of a gateway: one struct, read from one TOML file, unknown keys refused, all problems
 //! reported at once.
 //!
 //! `sections` lists every setting, `parse` holds a file against that list, `check` finds what
 //! contradicts, `reload` takes in a changed file while the gateway runs. It opens no file except in
 //! `reload`, and nothing that it says contains a key.
 //!
-//! Start at [`Settings::parse`].
+//! Start at [`GatewaySettingsFile::parse`].
 
 mod check;
 mod defaults;
@@ -24,7 +24,7 @@ pub(crate) use parse::is_name;
 pub use problem::{Code, SettingProblem};
 pub use split::{Arm, Mirror, Split, SplitRule, Sticky};
 
-use flyball_admin::Askers;
+use flyball_admin::AdminClients;
 use flyball_engines::Engine;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -47,44 +47,46 @@ pub const MAX_ENDPOINTS: usize = 10_000;
 /// 59 MiB are the most that something beside the work should cost.
 pub const SHADOWED_MODELS: usize = 4;
 
-/// Everything a gateway is told.
+/// All settings of a gateway.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct GatewaySettingsFile {
-    /// Where clients connect.
+    /// Address for client connections.
     pub listen: SocketAddr,
-    /// Where health and metrics are. Another address, because nobody outside needs them.
+    /// Address of health, metrics and the admin API. It is separate from `listen` so that it can
+    /// stay private.
     pub admin: SocketAddr,
-    /// Who may ask there for more.
-    pub askers: Askers,
-    /// Threads that serve; 0 means one per core.
+    /// Who may use it beyond health and metrics.
+    pub admin_clients: AdminClients,
+    /// Worker threads; 0 means one per core.
     pub threads: usize,
-    /// Serve without keys on an address that others can reach.
+    /// Allow serving without keys on an address that others can reach.
     pub open: bool,
-    /// Certificate and key; plain HTTP without.
+    /// Certificate and key. If absent, the gateway serves plain HTTP.
     pub tls: Option<Tls>,
-    /// Who may ask. Nobody is asked for a key if this is empty.
+    /// API keys of callers. If empty, no key is required.
     pub keys: Vec<Key>,
-    /// What is served, and where.
+    /// Models to serve, and where their engines are.
     pub models: Vec<ModelSettings>,
-    /// What is read in Kubernetes beside the places that models name.
+    /// Discovery of models that are not in this file.
     pub kubernetes: KubernetesSettings,
     /// Names that stand for several models.
     pub splits: Vec<Split>,
-    /// What requests may cost.
+    /// Limits on requests and connections.
     pub limits: RequestLimits,
-    /// How long things may take.
+    /// How long each step may take.
     pub timeouts: Timeouts,
-    /// Where another gateway's or the operator's collector of engine loads is. Without, this gateway
-    /// asks the engines itself.
+    /// URL of a collector of engine loads, in another gateway or in the operator. If absent, this
+    /// gateway polls the engines itself.
     pub collector: Option<String>,
-    /// Who is told that a model is wanted which has no engine. Without, requests for it are refused.
+    /// Whom to notify when a request arrives for a model without engines. If absent, such requests
+    /// are refused.
     pub waker: Option<WakerSettings>,
-    /// Who is told what is wanted, and says what to go by.
+    /// Connection to the operator: the gateway reports demand and receives directives.
     pub operator: Option<Operator>,
-    /// What is done about slow and broken answers.
+    /// How slow and broken responses are handled.
     pub recovery: Recovery,
-    /// Answers that are kept.
+    /// Cache of responses.
     pub response_cache: ResponseCache,
     /// Logs and traces.
     pub telemetry: Telemetry,
@@ -94,69 +96,70 @@ pub struct GatewaySettingsFile {
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Tls {
-    /// The chain, the server's own first.
+    /// The certificate chain, the server's own certificate first.
     pub certificate: PathBuf,
     /// The private key.
     pub key: PathBuf,
 }
 
-/// A key that opens the door.
+/// A caller's API key.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Key {
-    /// Who holds it, as logs and metrics say it.
+    /// Name of the caller, as logs and metrics show it.
     pub name: String,
-    /// SHA-256 of the key in hexadecimal, so that this file opens nothing. Not shown: who
-    /// sees it could try guesses.
+    /// SHA-256 of the key in hexadecimal, so that this file contains no secret. It is never shown:
+    /// a reader could test guesses against it.
     #[serde(skip_serializing)]
     pub sha256: String,
-    /// Requests per minute at each gateway, which count by themselves; unlimited without.
+    /// Requests per minute at each gateway; unlimited if absent. Each replica counts by itself.
     pub requests_per_minute: Option<u32>,
-    /// Its part of an engine when there is not enough for all.
+    /// Relative share of the engines when demand exceeds capacity.
     pub weight: u32,
-    /// Who waits for whom.
+    /// Queue priority: lower priorities wait for higher ones.
     pub priority: Priority,
-    /// Callers of one group share what engines have cached; without, a caller shares with nobody.
+    /// Callers of one group share engine cache entries. If absent, the caller shares with nobody.
     pub cache_group: Option<String>,
 }
 
-/// A model, and where its engines are. Exactly one of `endpoints`, `service` and `pool` is said, and none of a
+/// A model, and where its engines are. Exactly one of `endpoints`, `service` and `pool` is set, and none for a
 /// model that comes from a ModelService.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelSettings {
-    /// The name that clients say. Goes to the engine as it is, unless `known_as` says another.
+    /// Model name in client requests. It is forwarded unchanged unless `known_as` is set.
     pub name: String,
-    /// Addresses of engines.
+    /// Engine addresses.
     pub endpoints: Vec<SocketAddr>,
-    /// `namespace/name:port` of a Service; its EndpointSlices are watched. The port is a number or
+    /// `namespace/name:port` of a Service whose EndpointSlices are watched. The port is a number or
     /// a name.
     pub service: Option<String>,
-    /// `namespace/name` of an `InferencePool`; its pods are watched.
+    /// `namespace/name` of an `InferencePool` whose pods are watched.
     pub pool: Option<String>,
-    /// What the engines are.
+    /// Engine type.
     pub engine: Engine,
-    /// The longest wait for a turn. Whoever would wait longer is told so at once.
+    /// Maximum time in the queue. A request that would wait longer is refused at once.
     pub queue_ms: u64,
-    /// The longest wait for a model that is being woken.
+    /// Maximum wait for a model that is waking from zero replicas.
     pub hold_ms: u64,
-    /// How engines are chosen.
+    /// How an engine is chosen.
     pub policy: RoutingSetting,
-    /// Policies that are scored on its requests without choosing by them.
+    /// Policies to score on live requests without routing by them.
     pub shadow: Vec<RoutingSetting>,
-    /// Whether answers that would be the same again are kept and given again.
+    /// Cache deterministic responses and reuse them.
     pub cache_responses: bool,
-    /// The port on which engines tell about their caches; they are not listened to without.
+    /// Port on which engines publish KV cache events. If absent, the gateway does not subscribe.
     pub kv_events: Option<u16>,
-    /// Keys of a body that steer engines and are passed on; a request with another of them is refused.
+    /// Body keys to forward although they steer engines; a request with another such key is refused.
     pub engine_keys: Vec<String>,
-    /// The name that its engines know it by, if it is not the one that clients say.
+    /// Model name that the engines expect, if it differs from the name in client requests.
     pub known_as: Option<String>,
-    /// The longest time to the first token; the operator's word comes first.
+    /// Objective: maximum time to first token. An objective from the operator takes precedence.
     pub first_token_ms: Option<u64>,
-    /// The longest mean time between tokens of an answer; the operator's word comes first.
+    /// Objective: maximum mean time between the tokens of a response. An objective from the
+    /// operator takes precedence.
     pub between_tokens_ms: Option<u64>,
-    /// Where it comes from if not from the file, in which this cannot stand.
+    /// The ModelService it comes from, if not from the file. The file cannot set this.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub model_service: Option<ModelServicePods>,
 }
@@ -172,7 +175,7 @@ impl ModelSettings {
     }
 }
 
-/// Who waits for whom: nobody of a later kind gets a turn while one of an earlier kind waits.
+/// Queue priority: a lower one is not served while a higher one waits.
 #[derive(
     Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq, PartialOrd, Ord, Hash,
 )]
@@ -200,25 +203,26 @@ pub enum RoutingSetting {
     RoundRobin,
 }
 
-/// Who is told that a model is wanted which has no engine. Exactly one of the two is said.
+/// Whom to notify when a request arrives for a model without engines. Exactly one of the two is
+/// set.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct WakerSettings {
-    /// Gets a POST with a JSON body that names the model.
+    /// URL that gets a POST with a JSON body that names the model.
     pub url: Option<String>,
-    /// A folder in which a file is written that names the model.
+    /// Folder in which the gateway writes a file that names the model.
     pub folder: Option<PathBuf>,
-    /// Before it is told again that the model is still wanted.
+    /// Time until the notification is repeated while the model is still needed.
     pub again_ms: u64,
 }
 
-/// Who is told what is wanted, and says what to go by.
+/// Connection to the operator: the gateway reports demand and receives directives.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Operator {
-    /// Where it listens.
+    /// Address of the operator.
     pub address: String,
-    /// A file with a token for it, read at each connection.
+    /// File with a token for the operator, read at each connection.
     pub token_file: Option<PathBuf>,
     /// Certificates, if the address begins with `https`.
     pub tls: Option<OperatorTls>,
@@ -228,80 +232,81 @@ pub struct Operator {
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct OperatorTls {
-    /// Who signs the operator's certificate.
+    /// The CA of the operator's certificate.
     pub ca: PathBuf,
-    /// The chain of this gateway, its own first, if the operator asks for one.
+    /// This gateway's certificate chain, its own certificate first, if the operator requires one.
     pub certificate: Option<PathBuf>,
     /// Its private key.
     pub key: Option<PathBuf>,
 }
 
-/// What is done about slow and broken answers.
+/// How slow and broken responses are handled.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Recovery {
-    /// Prompt tokens that may be sent a second time because the first engine is slow, in thousandths
-    /// of all. 0 turns it off.
+    /// Hedging budget: prompt tokens that may be sent to a second engine because the first is slow,
+    /// per thousand of all. 0 turns hedging off.
     pub hedge_per_thousand: u32,
-    /// Whether a stream that broke off is continued by another engine.
+    /// Continue a broken stream on another engine.
     pub continue_streams: bool,
 }
 
-/// Answers that are kept.
+/// Cache of responses.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct ResponseCache {
-    /// Bytes of all that are kept.
+    /// Maximum bytes of all cached responses.
     pub bytes: usize,
-    /// How long one is kept.
+    /// Lifetime of a cached response.
     pub ttl_s: u64,
 }
 
-/// What requests may cost.
+/// Limits on requests and connections.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct RequestLimits {
-    /// Bytes of a body.
+    /// Maximum bytes of a request body.
     pub body_bytes: usize,
-    /// Bytes of all bodies that are held at once.
+    /// Maximum bytes of all request bodies in memory.
     pub held_bytes: usize,
-    /// Bytes of a request's head.
+    /// Maximum bytes of a request head.
     pub head_bytes: usize,
-    /// Connections at once.
+    /// Maximum client connections.
     pub connections: usize,
-    /// Requests at once.
+    /// Maximum requests in flight.
     pub in_flight: usize,
-    /// Requests that wait for one model, held ones among them.
+    /// Maximum queued requests of one model, including held ones.
     pub queued: usize,
-    /// Streams at once on one HTTP/2 connection.
+    /// Maximum concurrent streams on one HTTP/2 connection.
     pub streams_per_connection: u32,
-    /// Answers to one request (`n`, `best_of`).
+    /// Maximum completions of one request (`n`, `best_of`).
     pub answers: u64,
 }
 
-/// How long things may take, in milliseconds.
+/// How long each step may take, in milliseconds.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Timeouts {
-    /// From the first byte of a head to its last.
+    /// From the first to the last byte of a request head.
     pub head_ms: u64,
-    /// Between two pieces of a body.
+    /// Between two chunks of a request body.
     pub body_idle_ms: u64,
-    /// A whole body, beside a second for each 8 KB that came of it.
+    /// A whole request body, plus one second for each 8 KB received.
     pub body_ms: u64,
-    /// To connect to an engine.
+    /// Connecting to an engine.
     pub connect_ms: u64,
-    /// From the last byte sent to an engine to the first that comes back.
+    /// From the last byte sent to an engine to the first byte of its response.
     pub first_byte_ms: u64,
-    /// Between two pieces of an answer that carry something.
+    /// Between two chunks of a response that carry data.
     pub answer_idle_ms: u64,
-    /// A client that reads nothing of what is there for it.
+    /// A client that does not read its response.
     pub client_idle_ms: u64,
-    /// A connection without a request.
+    /// An idle connection.
     pub keep_alive_ms: u64,
-    /// From SIGTERM to the last new connection: as long as load balancers take to hear of it.
+    /// From SIGTERM until new connections are no longer accepted: as long as load balancers need to
+    /// notice.
     pub settle_ms: u64,
-    /// From then on to the end, whatever still runs.
+    /// From then until the process ends, whatever is still in flight.
     pub drain_ms: u64,
 }
 
@@ -309,24 +314,25 @@ pub struct Timeouts {
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Telemetry {
-    /// One line of JSON per request on standard output.
+    /// Write one line of JSON per request to standard output.
     pub access_log: bool,
-    /// An OTLP (gRPC) receiver, for example `http://127.0.0.1:4317`; no traces without.
+    /// OTLP (gRPC) receiver, for example `http://127.0.0.1:4317`. If absent, no traces are
+    /// exported.
     pub otlp: Option<String>,
-    /// Traces kept of those that the caller did not decide on, in thousandths.
+    /// Traces to sample where the caller did not decide, per thousand.
     pub sampled_per_thousand: u32,
-    /// A file to which a line is added for every act that is not a request: changed settings, wake
-    /// calls, quarantines, the end. On standard error without.
+    /// File to which a line is appended for every action that is not a request: settings changes,
+    /// wake calls, quarantines, shutdown. Standard error if absent.
     pub audit_log: Option<PathBuf>,
 }
 
 impl GatewaySettingsFile {
-    /// Reads a file's text, or says everything that is wrong with it.
+    /// Reads a file's text, or reports every problem in it.
     pub fn parse(text: &str) -> Result<Self, Vec<SettingProblem>> {
         parse::parse(text)
     }
 
-    /// What is allowed and yet worth a word.
+    /// What is allowed and deserves a warning.
     pub fn warnings(&self) -> Vec<String> {
         check::warnings(self)
     }

@@ -19,7 +19,7 @@ const REPORTED: usize = 100;
 
 pub(super) fn parse(text: &str) -> Result<GatewaySettingsFile, Vec<SettingProblem>> {
     if text.len() > MAX_BYTES {
-        let what = format!("the file has {} bytes, and {MAX_BYTES} are allowed", text.len());
+        let what = format!("the file has {} bytes; the limit is {MAX_BYTES}", text.len());
         return Err(vec![SettingProblem::new(
             Code::Unreadable,
             "",
@@ -60,8 +60,8 @@ fn reported(mut problems: Vec<SettingProblem>) -> Vec<SettingProblem> {
     if problems.len() > REPORTED {
         let more = problems.len() - REPORTED;
         problems.truncate(REPORTED);
-        let what = format!("there are {more} more problems");
-        problems.push(SettingProblem::new(Code::Unreadable, "", what, "mend these first"));
+        let what = format!("{more} more problems are not listed");
+        problems.push(SettingProblem::new(Code::Unreadable, "", what, "fix these first"));
     }
     problems
 }
@@ -164,7 +164,7 @@ impl Walk {
             |near| format!("did you mean `{near}`?"),
         );
         let problem =
-            SettingProblem::new(Code::UnknownSetting, path.clone(), "is no setting", hint);
+            SettingProblem::new(Code::UnknownSetting, path.clone(), "is not a setting", hint);
         self.problems.push(problem.at(Some(line)));
         self.bad.insert(path);
     }

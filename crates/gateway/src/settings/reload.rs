@@ -169,13 +169,13 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 fn unreadable(error: &io::Error) -> String {
-    format!("FLY-801: the file cannot be read: {error}; check that it is there and readable")
+    format!("FLY-801: cannot read the file: {error}; check that it exists and is readable")
 }
 
 fn parse(bytes: &[u8]) -> Result<GatewaySettingsFile, Vec<String>> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let at = error.valid_up_to();
-        vec![format!("FLY-801: the file is no UTF-8 from byte {at} on; save it as UTF-8")]
+        vec![format!("FLY-801: the file is not valid UTF-8 from byte {at} on; save it as UTF-8")]
     })?;
     GatewaySettingsFile::parse(text)
         .map_err(|problems| problems.iter().map(ToString::to_string).collect())
@@ -186,7 +186,7 @@ fn needs_restart(first: &GatewaySettingsFile, new: &GatewaySettingsFile) -> Vec<
     [
         ("listen", first.listen != new.listen),
         ("admin", first.admin != new.admin),
-        ("askers", first.askers != new.askers),
+        ("admin_clients", first.admin_clients != new.admin_clients),
         ("threads", first.threads != new.threads),
         ("tls", first.tls != new.tls),
         ("operator", first.operator != new.operator),
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(watched.look(at(5)), SettingChange::None);
         fs::remove_file(&path).unwrap();
         assert_eq!(watched.look(at(6)), SettingChange::Bad);
-        assert!(watched.reload().problems[0].contains("cannot be read"));
+        assert!(watched.reload().problems[0].contains("cannot read the file"));
         fs::write(&path, [0xff, 0xfe]).unwrap();
         assert_eq!(watched.look(at(7)), SettingChange::Bad);
         assert!(watched.reload().problems[0].contains("UTF-8"));
@@ -281,7 +281,7 @@ mod tests {
     fn a_bad_file_at_the_start_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("gateway.toml");
-        assert!(Watched::open(&path, at(1)).unwrap_err()[0].contains("cannot be read"));
+        assert!(Watched::open(&path, at(1)).unwrap_err()[0].contains("cannot read the file"));
         fs::write(&path, "open = 3").unwrap();
         assert_eq!(Watched::open(&path, at(1)).unwrap_err().len(), 2);
     }

@@ -12,59 +12,72 @@ const GIB: u64 = 1 << 30;
 pub(super) const ROOT: Section = Section {
     title: "At the top",
     fields: &[
-        field("listen", Kind::Address, "Where clients connect."),
+        field("listen", Kind::Address, "Address for client connections."),
         field(
             "admin",
             Kind::Address,
-            "Where health and metrics are. Another address, because nobody outside needs them.",
+            "Address of health, metrics and the admin API. It is separate from `listen` so that it \
+             can stay private.",
         ),
-        field("threads", Kind::Count(0, 1_024), "Threads that serve; 0 means one per core."),
+        field("threads", Kind::Count(0, 1_024), "Worker threads; 0 means one per core."),
         field(
             "open",
             Kind::Flag,
-            "Serve without keys on an address that others can reach. Without it, such settings are \
-             refused.",
+            "Allow serving without keys on an address that others can reach. Otherwise such \
+             settings are refused.",
         ),
         field(
             "collector",
             Kind::Url,
-            "Where another gateway's or the operator's collector of \
-            engine loads is. Without, this gateway asks the engines itself.",
+            "URL of a collector of engine loads, in another gateway or in the operator. If absent, \
+             this gateway polls the engines itself.",
         ),
         field(
-            "askers",
-            Kind::Section(&ASKERS),
-            "Who may ask at `admin` for more than health and metrics, which are for anybody.",
+            "admin_clients",
+            Kind::Section(&ADMIN_CLIENTS),
+            "Who may use `admin` beyond health and metrics, which are open to everybody.",
         ),
-        field("tls", Kind::Section(&TLS), "Certificate and key; plain HTTP without."),
+        field(
+            "tls",
+            Kind::Section(&TLS),
+            "Certificate and key. If absent, the gateway serves plain HTTP.",
+        ),
         field(
             "keys",
             Kind::Sections(&KEY, MAX_MODELS),
-            "Who may ask. Nobody is asked for a key without.",
+            "API keys of callers. If absent, no key is required.",
         ),
-        field("models", Kind::Sections(&MODEL, MAX_MODELS), "What is served, and where."),
-        field("kubernetes", Kind::Section(&KUBERNETES), "Models that do not stand in this file."),
+        field(
+            "models",
+            Kind::Sections(&MODEL, MAX_MODELS),
+            "Models to serve, and where their engines are.",
+        ),
+        field(
+            "kubernetes",
+            Kind::Section(&KUBERNETES),
+            "Discovery of models that are not in this file.",
+        ),
         field(
             "splits",
             Kind::Sections(&SPLIT, MAX_MODELS),
-            "Names that stand for several models: canaries and mirrors.",
+            "Names that stand for several models, for canaries and mirrors.",
         ),
         field(
             "waker",
             Kind::Section(&WAKER),
-            "Who is told that a model is wanted which has no engine. Without, requests for it are \
-             refused.",
+            "Whom to notify when a request arrives for a model without engines. If absent, such \
+             requests are refused.",
         ),
         field(
             "operator",
             Kind::Section(&OPERATOR),
-            "Who is told what is wanted of each model, and says what to go by. Without, this gateway \
-             stands alone.",
+            "Connection to the operator: the gateway reports the demand of each model and receives \
+             directives. If absent, this gateway works alone.",
         ),
-        field("recovery", Kind::Section(&RECOVERY), "What is done about slow and broken answers."),
-        field("response_cache", Kind::Section(&RESPONSE_CACHE), "Answers that are kept."),
-        field("limits", Kind::Section(&LIMITS), "What requests may cost."),
-        field("timeouts", Kind::Section(&TIMEOUTS), "How long things may take."),
+        field("recovery", Kind::Section(&RECOVERY), "How slow and broken responses are handled."),
+        field("response_cache", Kind::Section(&RESPONSE_CACHE), "Cache of responses."),
+        field("limits", Kind::Section(&LIMITS), "Limits on requests and connections."),
+        field("timeouts", Kind::Section(&TIMEOUTS), "How long each step may take."),
         field("telemetry", Kind::Section(&TELEMETRY), "Logs and traces."),
     ],
 };
@@ -72,30 +85,36 @@ pub(super) const ROOT: Section = Section {
 const TLS: Section = Section {
     title: "`[tls]`",
     fields: &[
-        required("certificate", Kind::File, "PEM file with the chain, the server's own first."),
+        required(
+            "certificate",
+            Kind::File,
+            "PEM file with the certificate chain, the server's own certificate first.",
+        ),
         required("key", Kind::File, "PEM file with the private key."),
     ],
 };
 
-const ASKERS: Section = Section {
-    title: "`[askers]`",
+const ADMIN_CLIENTS: Section = Section {
+    title: "`[admin_clients]`",
     fields: &[
         field(
             "loopback",
             Kind::Flag,
-            "Whoever connects from 127.0.0.1 or ::1: in a pod, the pod itself and `kubectl port-forward`.",
+            "Allow clients on 127.0.0.1 or ::1: in a pod, the pod itself and `kubectl \
+             port-forward`.",
         ),
-        field("open", Kind::Flag, "Everybody who reaches the address."),
+        field("open", Kind::Flag, "Allow every client that can reach the address."),
         field(
             "token_sha256",
             Kind::Sha256,
-            "Whoever has the token with this SHA-256: `printf %s \"$TOKEN\" | sha256sum`.",
+            "Allow clients that present the token with this SHA-256: `printf %s \"$TOKEN\" | \
+             sha256sum`.",
         ),
         field(
             "service",
             Kind::Pool,
-            "A Service: whoever shows a token for the audience `flyball-admin` and may `get` \
-             `services/proxy` of `http:NAME:admin`; the API server is asked.",
+            "A Service. Allow clients that present a token for the audience `flyball-admin` and \
+             may `get` `services/proxy` of `http:NAME:admin`; the API server decides.",
         ),
     ],
 };
@@ -103,33 +122,38 @@ const ASKERS: Section = Section {
 const KEY: Section = Section {
     title: "`[[keys]]`",
     fields: &[
-        required("name", Kind::Name(NAME_BYTES), "Who holds it, as logs and metrics say it."),
+        required(
+            "name",
+            Kind::Name(NAME_BYTES),
+            "Name of the caller, as logs and metrics show it.",
+        ),
         required(
             "sha256",
             Kind::Sha256,
-            "SHA-256 of the key in hexadecimal, so that this file opens nothing: \
-             `printf %s \"$KEY\" | sha256sum`.",
+            "SHA-256 of the key in hexadecimal, so that this file contains no secret: `printf %s \
+             \"$KEY\" | sha256sum`.",
         ),
         field(
             "requests_per_minute",
             Kind::Count(1, u32::MAX as u64),
-            "Requests per minute at one gateway; unlimited without. Each replica of a gateway counts by \
-             itself, so that three let three times as many through.",
+            "Requests per minute at one gateway; unlimited if absent. Each gateway replica counts \
+             by itself: three replicas allow three times as many.",
         ),
         field(
             "weight",
             Kind::Count(1, 1_000),
-            "Its part of the engines when there is not enough for all.",
+            "Relative share of the engines when demand exceeds capacity.",
         ),
         field(
             "priority",
             Kind::Word(&["high", "normal", "low"]),
-            "Who waits for whom. A request may lower its own with `x-flyball-priority`.",
+            "Queue priority: lower priorities wait for higher ones. A request may lower its own \
+             with `x-flyball-priority`.",
         ),
         field(
             "cache_group",
             Kind::Name(NAME_BYTES),
-            "Callers of one group share what engines have cached; without, a caller shares with \
+            "Callers of one group share engine cache entries. If absent, the caller shares with \
              nobody.",
         ),
     ],
@@ -141,68 +165,64 @@ const MODEL: Section = Section {
         required(
             "name",
             Kind::Name(NAME_BYTES),
-            "The name that clients say. Goes to the engine as it is, unless `known_as` says another.",
+            "Model name in client requests. It is forwarded unchanged unless `known_as` is set.",
         ),
         field(
             "known_as",
             Kind::Name(NAME_BYTES),
-            "The name that its engines know the model by, if it is not the one that clients say.",
+            "Model name that the engines expect, if it differs from the name in client requests.",
         ),
-        field("endpoints", Kind::Addresses, "Addresses of engines."),
+        field("endpoints", Kind::Addresses, "Engine addresses."),
         field(
             "service",
             Kind::Service,
-            "`namespace/name:port` of a Service; its EndpointSlices are watched. The port is a \
+            "`namespace/name:port` of a Service whose EndpointSlices are watched. The port is a \
              number or a name.",
         ),
-        field("pool", Kind::Pool, "`namespace/name` of an `InferencePool`; its pods are watched."),
-        field(
-            "engine",
-            Kind::Word(&Engine::NAMES),
-            "What the engines are: how their load is read.",
-        ),
+        field("pool", Kind::Pool, "`namespace/name` of an `InferencePool` whose pods are watched."),
+        field("engine", Kind::Word(&Engine::NAMES), "Engine type, which decides how load is read."),
         time(
             "queue_ms",
-            "The longest wait for a turn. Whoever would wait longer is told so at once.",
+            "Maximum time in the queue. A request that would wait longer is refused at once.",
         ),
-        time("hold_ms", "The longest wait for a model that is being woken."),
+        time("hold_ms", "Maximum wait for a model that is waking from zero replicas."),
         field(
             "policy",
             Kind::Word(&RoutingPolicy::NAMES),
-            "How engines are chosen: by what they may have cached and by load, by load alone, or \
-             one after the other.",
+            "How an engine is chosen: by cached prefix and load, by load alone, or in turn.",
         ),
         field(
             "shadow",
             Kind::Words(&RoutingPolicy::NAMES),
-            "Policies that are scored on its requests without choosing by them.",
+            "Policies to score on live requests without routing by them.",
         ),
         field(
             "cache_responses",
             Kind::Flag,
-            "Keep answers that would be the same again (temperature 0, one answer), and give them \
-             again to the same caller or cache group.",
+            "Cache deterministic responses (temperature 0, one choice) and reuse them for the same \
+             caller or cache group.",
         ),
         field(
             "kv_events",
             Kind::Count(1, 65_535),
-            "Port on which its engines publish what they store and forget (vLLM's \
-             `--kv-events-config`); nobody listens without.",
+            "Port on which engines publish KV cache events (vLLM's `--kv-events-config`). If \
+             absent, the gateway does not subscribe.",
         ),
         field(
             "engine_keys",
             Kind::Words(&STEERING),
-            "Keys of a body that steer engines and with them the work of others, and are passed on. A \
-             request with one that is not listed is refused with 400.",
+            "Body keys to forward although they steer engines and can affect other requests. A \
+             request with such a key that is not listed is refused with 400.",
         ),
         time(
             "first_token_ms",
-            "Objective: the longest time to the first token. Requests are judged by it unless the operator \
-             says another.",
+            "Objective: maximum time to first token (TTFT). An objective from the operator takes \
+             precedence.",
         ),
         time(
             "between_tokens_ms",
-            "Objective: the longest time between tokens, on the mean of an answer. The same holds.",
+            "Objective: maximum mean time between the tokens of a response. An objective from the \
+             operator takes precedence.",
         ),
     ],
 };
@@ -213,13 +233,13 @@ const KUBERNETES: Section = Section {
         field(
             "watch",
             Kind::Word(&["nothing", "model-services"]),
-            "`model-services`: every public name of a ModelService is served, and its pods are its engines. A \
-             name that stands in this file too is served from this file.",
+            "`model-services`: serve every public name of a ModelService, with its pods as \
+             engines. A name that is also in this file is served from this file.",
         ),
         field(
             "namespaces",
             Kind::Namespaces,
-            "Where ModelServices are looked for; everywhere without.",
+            "Namespaces in which ModelServices are watched; all if absent.",
         ),
     ],
 };
@@ -230,33 +250,37 @@ const ARMS: usize = 64;
 const SPLIT: Section = Section {
     title: "`[[splits]]`",
     fields: &[
-        required("name", Kind::Name(NAME_BYTES), "The name that clients say."),
-        required("arms", Kind::Sections(&ARM, ARMS), "The models behind it."),
+        required("name", Kind::Name(NAME_BYTES), "Model name in client requests."),
+        required("arms", Kind::Sections(&ARM, ARMS), "Models that share the traffic."),
         field(
             "sticky",
             Kind::Word(&["none", "caller", "user", "header"]),
-            "What keeps requests on one arm: nothing, who asks, the body's `user` or \
+            "What pins requests to one arm: nothing, the caller, the body's `user` or \
              `prompt_cache_key`, or a header's value.",
         ),
-        field("sticky_header", Kind::Header, "The header, if `sticky` is `header`."),
+        field("sticky_header", Kind::Header, "Header to use if `sticky` is `header`."),
         field(
             "rules",
             Kind::Sections(&RULE, ARMS),
-            "Requests that go to one arm whatever the weights say. The first that fits counts.",
+            "Rules that send requests to one arm regardless of weights. The first match wins.",
         ),
-        field("mirror", Kind::Section(&MIRROR), "Where copies go, whose answers nobody gets."),
+        field(
+            "mirror",
+            Kind::Section(&MIRROR),
+            "Where copies of requests go. Their responses are discarded.",
+        ),
     ],
 };
 
 const ARM: Section = Section {
     title: "`[[splits.arms]]`",
     fields: &[
-        required("model", Kind::Name(NAME_BYTES), "A model of these settings."),
-        required("weight", Kind::Count(0, 1_000_000), "Its part of all weights."),
+        required("model", Kind::Name(NAME_BYTES), "Name of a model in these settings."),
+        required("weight", Kind::Count(0, 1_000_000), "Relative weight of this arm."),
         field(
             "known_as",
             Kind::Name(NAME_BYTES),
-            "The name that its engines know the model by, if it is not the one that clients say.",
+            "Model name that the engines expect, if it differs from the name in client requests.",
         ),
     ],
 };
@@ -264,26 +288,22 @@ const ARM: Section = Section {
 const RULE: Section = Section {
     title: "`[[splits.rules]]`",
     fields: &[
-        field("caller", Kind::Name(NAME_BYTES), "A caller, by the name of its key."),
-        field("header", Kind::Header, "A header that must be there."),
-        field("value", Kind::Name(NAME_BYTES), "The value that it must have."),
-        required("arm", Kind::Name(NAME_BYTES), "The model of the arm."),
+        field("caller", Kind::Name(NAME_BYTES), "Match this caller, by the name of its key."),
+        field("header", Kind::Header, "Match requests with this header."),
+        field("value", Kind::Name(NAME_BYTES), "Match this value of the header."),
+        required("arm", Kind::Name(NAME_BYTES), "Model of the arm that gets matching requests."),
     ],
 };
 
 const MIRROR: Section = Section {
     title: "`[splits.mirror]`",
     fields: &[
-        required("model", Kind::Name(NAME_BYTES), "A model of these settings."),
-        required(
-            "per_thousand",
-            Kind::Count(1, 1_000),
-            "Requests that are copied, in thousandths.",
-        ),
+        required("model", Kind::Name(NAME_BYTES), "Name of a model in these settings."),
+        required("per_thousand", Kind::Count(1, 1_000), "Requests to copy, per thousand."),
         field(
             "known_as",
             Kind::Name(NAME_BYTES),
-            "The name that its engines know the model by, if it is not the one that clients say.",
+            "Model name that the engines expect, if it differs from the name in client requests.",
         ),
     ],
 };
@@ -291,36 +311,48 @@ const MIRROR: Section = Section {
 const WAKER: Section = Section {
     title: "`[waker]`",
     fields: &[
-        field("url", Kind::Url, "Gets a POST with a JSON body that names the model."),
-        field("folder", Kind::File, "A folder in which a file is written that names the model."),
-        time("again_ms", "Before it is told again that the model is still wanted."),
+        field("url", Kind::Url, "URL that gets a POST with a JSON body that names the model."),
+        field(
+            "folder",
+            Kind::File,
+            "Folder in which the gateway writes a file that names the model.",
+        ),
+        time(
+            "again_ms",
+            "Time until the notification is repeated while the model is still needed.",
+        ),
     ],
 };
 
 const OPERATOR: Section = Section {
     title: "`[operator]`",
     fields: &[
-        required("address", Kind::Url, "Where it listens: `http://` or `https://`, host and port."),
+        required(
+            "address",
+            Kind::Url,
+            "Address of the operator: `http://` or `https://`, host and port.",
+        ),
         field(
             "token_file",
             Kind::File,
-            "A file with a token for it, read at each connection: a projected service-account token \
-             with the audience `flyball-operator`.",
+            "File with a token for the operator, read at each connection: a projected \
+             service-account token with the audience `flyball-operator`.",
         ),
-        field("tls", Kind::Section(&OPERATOR_TLS), "Certificates, if it is `https://`."),
+        field("tls", Kind::Section(&OPERATOR_TLS), "Certificates for an `https://` address."),
     ],
 };
 
 const OPERATOR_TLS: Section = Section {
     title: "`[operator.tls]`",
     fields: &[
-        required("ca", Kind::File, "PEM file with who signs the operator's certificate."),
+        required("ca", Kind::File, "PEM file with the CA of the operator's certificate."),
         field(
             "certificate",
             Kind::File,
-            "PEM file with the chain of this gateway, its own first, if the operator asks for one.",
+            "PEM file with this gateway's certificate chain, its own certificate first, if the \
+             operator requires one.",
         ),
-        field("key", Kind::File, "PEM file with its private key."),
+        field("key", Kind::File, "PEM file with this gateway's private key."),
     ],
 };
 
@@ -330,104 +362,114 @@ const RECOVERY: Section = Section {
         field(
             "hedge_per_thousand",
             Kind::Count(0, 1_000),
-            "Prompt tokens that may be sent a second time because the first engine is slow, in \
-             thousandths of all. 0 turns it off.",
+            "Hedging budget: prompt tokens that may be sent to a second engine because the first \
+             is slow, per thousand of all. 0 turns hedging off.",
         ),
-        field(
-            "continue_streams",
-            Kind::Flag,
-            "Whether a stream that broke off is continued by another engine.",
-        ),
+        field("continue_streams", Kind::Flag, "Continue a broken stream on another engine."),
     ],
 };
 
 const RESPONSE_CACHE: Section = Section {
     title: "`[response_cache]`",
     fields: &[
-        field("bytes", Kind::Count(1 << 20, 64 * GIB), "Bytes of all that are kept."),
-        field("ttl_s", Kind::Count(1, 30 * 24 * 60 * 60), "Seconds that one is kept."),
+        field("bytes", Kind::Count(1 << 20, 64 * GIB), "Maximum bytes of all cached responses."),
+        field(
+            "ttl_s",
+            Kind::Count(1, 30 * 24 * 60 * 60),
+            "Lifetime of a cached response, in seconds.",
+        ),
     ],
 };
 
 const LIMITS: Section = Section {
     title: "`[limits]`",
     fields: &[
-        field("body_bytes", Kind::Count(1_024, GIB), "Bytes of a body."),
+        field("body_bytes", Kind::Count(1_024, GIB), "Maximum bytes of a request body."),
         field(
             "held_bytes",
             Kind::Count(1_024, 1_024 * GIB),
-            "Bytes of all bodies that are held at once. With several keys, each may have as many as are \
-             left for the others.",
+            "Maximum bytes of all request bodies in memory. With several keys, a caller may use at \
+             most as much as it leaves free for the others.",
         ),
-        field("head_bytes", Kind::Count(8 << 10, 1 << 20), "Bytes of a request's head."),
-        field("connections", Kind::Count(1, 10_000_000), "Connections at once."),
+        field("head_bytes", Kind::Count(8 << 10, 1 << 20), "Maximum bytes of a request head."),
+        field("connections", Kind::Count(1, 10_000_000), "Maximum client connections."),
         field(
             "in_flight",
             Kind::Count(1, 10_000_000),
-            "Requests at once. With several keys, each may have as many as are left for the others.",
+            "Maximum requests in flight. With several keys, a caller may use at most as much as it \
+             leaves free for the others.",
         ),
         field(
             "queued",
             Kind::Count(1, 1_000_000),
-            "Requests that wait for one model, held ones among them.",
+            "Maximum queued requests of one model, including held ones.",
         ),
         field(
             "streams_per_connection",
             Kind::Count(1, 10_000),
-            "Streams at once on one HTTP/2 connection.",
+            "Maximum concurrent streams on one HTTP/2 connection.",
         ),
-        field("answers", Kind::Count(1, 10_000), "Answers to one request (`n`, `best_of`)."),
+        field(
+            "answers",
+            Kind::Count(1, 10_000),
+            "Maximum completions of one request (`n`, `best_of`).",
+        ),
     ],
 };
 
 const TIMEOUTS: Section = Section {
     title: "`[timeouts]`, in milliseconds",
     fields: &[
-        time("head_ms", "From the first byte of a head to its last."),
-        time("body_idle_ms", "Between two pieces of a body."),
+        time("head_ms", "From the first to the last byte of a request head."),
+        time("body_idle_ms", "Between two chunks of a request body."),
         time(
             "body_ms",
-            "A whole body, and a second more for each 8 KB that came of it: who sends slower is late in \
-             the end.",
+            "A whole request body, plus one second for each 8 KB received, so that slow uploads \
+             time out.",
         ),
-        time("connect_ms", "To connect to an engine."),
-        time("first_byte_ms", "From the last byte sent to an engine to the first that comes back."),
-        time("answer_idle_ms", "Between two pieces of an answer that carry something."),
+        time("connect_ms", "Connecting to an engine."),
+        time(
+            "first_byte_ms",
+            "From the last byte sent to an engine to the first byte of its response.",
+        ),
+        time("answer_idle_ms", "Between two chunks of a response that carry data."),
         time(
             "client_idle_ms",
-            "A client that does not read what is there for it; of a stream of HTTP/2, at least 4 KiB in \
-             this time.",
+            "A client that does not read its response. An HTTP/2 stream must read at least 4 KiB \
+             in this time.",
         ),
-        time("keep_alive_ms", "A connection without a request."),
+        time("keep_alive_ms", "An idle connection."),
         field(
             "settle_ms",
             Kind::Count(0, 86_400_000),
-            "From SIGTERM to the last new connection: as long as load balancers take to hear of it. 2000 \
-             is enough inside a cluster; an AWS NLB with IP targets takes 120000.",
+            "From SIGTERM until new connections are no longer accepted: as long as load balancers \
+             need to notice. 2000 is enough inside a cluster; an AWS NLB with IP targets needs \
+             120000.",
         ),
-        time("drain_ms", "From then on to the end, whatever still runs."),
+        time("drain_ms", "From then until the process ends, whatever is still in flight."),
     ],
 };
 
 const TELEMETRY: Section = Section {
     title: "`[telemetry]`",
     fields: &[
-        field("access_log", Kind::Flag, "One line of JSON per request on standard output."),
+        field("access_log", Kind::Flag, "Write one line of JSON per request to standard output."),
         field(
             "otlp",
             Kind::Url,
-            "An OTLP (gRPC) receiver, for example `http://127.0.0.1:4317`; no traces without.",
+            "OTLP (gRPC) receiver, for example `http://127.0.0.1:4317`. If absent, no traces are \
+             exported.",
         ),
         field(
             "sampled_per_thousand",
             Kind::Count(0, 1_000),
-            "Traces kept of those that the caller did not decide on, in thousandths.",
+            "Traces to sample where the caller did not decide, per thousand.",
         ),
         field(
             "audit_log",
             Kind::File,
-            "A file to which a line is added for every act that is not a request: changed settings, \
-             wake calls, quarantines, the end. On standard error without.",
+            "File to which a line is appended for every action that is not a request: settings \
+             changes, wake calls, quarantines, shutdown. Standard error if absent.",
         ),
     ],
 };

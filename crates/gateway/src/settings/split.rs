@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Split {
-    /// The name that clients say.
+    /// Model name in client requests.
     pub name: String,
-    /// The models behind it.
+    /// Models that share the traffic.
     pub arms: Vec<Arm>,
     /// What keeps a caller's requests on one arm.
     pub sticky: Sticky,
     /// The header whose value is a session, if `sticky` is `header`.
     pub sticky_header: Option<String>,
-    /// Requests that go to one arm whatever the weights say. The first that fits counts.
+    /// Rules that send requests to one arm regardless of weights. The first match wins.
     pub rules: Vec<SplitRule>,
     /// Where copies go.
     pub mirror: Option<Mirror>,
@@ -24,11 +24,11 @@ pub struct Split {
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Arm {
-    /// A model of these settings.
+    /// Name of a model in these settings.
     pub model: String,
-    /// Its part of all weights.
+    /// Relative weight of this arm.
     pub weight: u32,
-    /// The name that its engines know the model by, if it is not the one that clients say.
+    /// Model name that the engines expect, if it differs from the name in client requests.
     pub known_as: Option<String>,
 }
 
@@ -36,13 +36,13 @@ pub struct Arm {
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct SplitRule {
-    /// A caller, by the name of its key.
+    /// Match this caller, by the name of its key.
     pub caller: Option<String>,
-    /// A header that must be there.
+    /// Match requests with this header.
     pub header: Option<String>,
-    /// The value that it must have.
+    /// Match this value of the header.
     pub value: Option<String>,
-    /// The model of the arm.
+    /// Model of the arm that gets matching requests.
     pub arm: String,
 }
 
@@ -50,11 +50,11 @@ pub struct SplitRule {
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Mirror {
-    /// A model of these settings.
+    /// Name of a model in these settings.
     pub model: String,
-    /// Requests that are copied, in thousandths.
+    /// Requests to copy, per thousand.
     pub per_thousand: u32,
-    /// The name that its engines know the model by, if it is not the one that clients say.
+    /// Model name that the engines expect, if it differs from the name in client requests.
     pub known_as: Option<String>,
 }
 

@@ -57,18 +57,18 @@ pool = "a/b"
 "#;
     let found = problems(text);
     let expected = [
-        "FLY-802 line 1 listne: is no setting; did you mean `listen`?",
+        "FLY-802 line 1 listne: is not a setting; did you mean `listen`?",
         "FLY-803 line 2 threads: expected 0 to 1024, got -1; change the value",
         "FLY-803 line 3 open: expected `true` or `false`, got a string of 3 bytes; change the value",
         "FLY-803 line 6 limits.body_bytes: expected 1024 to 1073741824, got 0; change the value",
         "FLY-803 line 7 limits.held_bytes: expected",
         "FLY-803 line 11 keys[0].sha256: expected 64 hexadecimal digits, got a string of 3 bytes",
         "FLY-803 line 13 keys[1].sha256: is missing",
-        "FLY-804 line 14 keys[1].name: is the same as that of keys[0]",
+        "FLY-804 line 14 keys[1].name: duplicates keys[0]",
         "FLY-803 line 18 models[0].service: expected",
         "FLY-804 line 20 models[1]: more than one setting says where its engines are",
-        "FLY-804 line 21 models[1].name: is the same as that of models[0]",
-        "FLY-802 line 25 colour: is no setting; there are listen, ",
+        "FLY-804 line 21 models[1].name: duplicates models[0]",
+        "FLY-802 line 25 colour: is not a setting; there are listen, ",
     ];
     assert_eq!(found.len(), expected.len(), "{found:#?}");
     for (found, expected) in found.iter().zip(expected) {
@@ -93,8 +93,8 @@ fn a_door_is_open_only_if_somebody_says_so() {
     let with_keys = GatewaySettingsFile::parse(&format!("{listen}{MODEL}{key}")).unwrap();
     assert!(with_keys.warnings()[0].contains("plain text"), "{:?}", with_keys.warnings());
     let open = GatewaySettingsFile::parse(&format!("open = true\n{listen}{MODEL}")).unwrap();
-    assert!(open.warnings()[0].contains("everybody"), "{:?}", open.warnings());
-    let admin = format!("admin = \"0.0.0.0:9090\"\n{MODEL}[askers]\nopen = true\n");
+    assert!(open.warnings()[0].contains("every client"), "{:?}", open.warnings());
+    let admin = format!("admin = \"0.0.0.0:9090\"\n{MODEL}[admin_clients]\nopen = true\n");
     let told = GatewaySettingsFile::parse(&admin).unwrap().warnings();
     assert!(told[0].contains("read the settings"), "{told:?}");
     for loopback in ["127.0.0.1:80", "127.9.9.9:80", "[::1]:80"] {
@@ -104,13 +104,13 @@ fn a_door_is_open_only_if_somebody_says_so() {
 
 #[test]
 fn settings_that_contradict_each_other_are_refused() {
-    refused("admin = \"127.0.0.1:8080\"", &["FLY-804 line 1 admin: is the address of listen"]);
+    refused("admin = \"127.0.0.1:8080\"", &["FLY-804 line 1 admin: is also the address of listen"]);
     refused("[limits]\nheld_bytes = 2048", &["FLY-804 line 1 limits.body_bytes"]);
     refused("[limits]\nconnections = 2", &["FLY-804 line 1 limits.in_flight"]);
     refused("[timeouts]\nconnect_ms = 5000\nfirst_byte_ms = 5000", &["line 2 timeouts.connect_ms"]);
     refused("[timeouts]\nkeep_alive_ms = 50", &["timeouts.head_ms"]);
-    assert!(problems("")[0].contains("nothing is served"));
-    assert!(problems("[[models]]\nname = \"a\"")[0].contains("nothing says where"));
+    assert!(problems("")[0].contains("no model is configured"));
+    assert!(problems("[[models]]\nname = \"a\"")[0].contains("no setting says where"));
 }
 
 #[test]
@@ -121,19 +121,19 @@ fn splits_name_models_and_arms_that_there_are() {
     refused(&split("arms = []"), &["splits[0].arms: all weights are 0"]);
     refused(
         "[[splits]]\nname = \"qwen\"\n[[splits.arms]]\nmodel = \"qwen\"\nweight = 1",
-        &["splits[0].name: is the name of a model too"],
+        &["splits[0].name: is also the name of a model"],
     );
     let other = "[[splits.arms]]\nmodel = \"other\"\nweight = 1";
-    refused(&split(other), &["splits[0].arms[0].model: is no model"]);
+    refused(&split(other), &["splits[0].arms[0].model: is not a model"]);
     refused(&split(&format!("sticky = \"header\"\n{arm}")), &["splits[0].sticky: `header` and"]);
     let rules = "[[splits.rules]]\narm = \"b\"\nvalue = \"x\"";
     refused(
         &split(&format!("{arm}{rules}")),
-        &["splits[0].rules[0]: fits every", "splits[0].rules[0].arm: is no arm"],
+        &["splits[0].rules[0]: matches every", "splits[0].rules[0].arm: is not an arm"],
     );
     let mirror = "[splits.mirror]\nmodel = \"b\"\nper_thousand = 1";
-    refused(&split(&format!("{arm}{mirror}")), &["splits[0].mirror.model: is no model"]);
-    refused("[waker]\nagain_ms = 5", &["waker: nobody is told"]);
+    refused(&split(&format!("{arm}{mirror}")), &["splits[0].mirror.model: is not a model"]);
+    refused("[waker]\nagain_ms = 5", &["waker: exactly one of url"]);
     let header = "sticky = \"header\"\nsticky_header = \"X-Session\"\n";
     refused(&split(&format!("{header}{arm}")), &["splits[0].sticky_header: expected"]);
 }
@@ -148,11 +148,11 @@ fn a_gateway_that_watches_model_services_needs_no_model_of_its_own() {
     assert!(GatewaySettingsFile::parse(&format!("{watch}{split}")).is_ok(), "it may come later");
     let some = "[kubernetes]\nwatch = \"model-services\"\nnamespaces = [\"team-a\", \"b\"]\n";
     assert_eq!(GatewaySettingsFile::parse(some).unwrap().kubernetes.namespaces, ["team-a", "b"]);
-    assert!(problems("[kubernetes]\nnamespaces = [\"a\"]\n")[0].contains("nothing is served"));
+    assert!(problems("[kubernetes]\nnamespaces = [\"a\"]\n")[0].contains("no model is configured"));
     refused("[kubernetes]\nwatch = \"pods\"", &["kubernetes.watch: expected"]);
     refused("[kubernetes]\nnamespaces = [\"Team\"]", &["kubernetes.namespaces: expected"]);
     // What comes from a ModelService cannot be said in a file.
-    refused("[[models]]\nname = \"a\"\npool = \"a/b\"\nmodel_service = {}", &["is no setting"]);
+    refused("[[models]]\nname = \"a\"\npool = \"a/b\"\nmodel_service = {}", &["is not a setting"]);
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn a_file_of_garbage_is_refused_with_a_bounded_report() {
     let found = problems(&many);
     assert_eq!(found.len(), 101);
     assert!(found[100].contains("4901 more problems"), "{}", found[100]);
-    assert!(problems(&"#".repeat(MAX_BYTES + 1))[0].contains("are allowed"));
+    assert!(problems(&"#".repeat(MAX_BYTES + 1))[0].contains("the limit is"));
     assert!(
         GatewaySettingsFile::parse(&format!("x = {}1{}", "[".repeat(10_000), "]".repeat(10_000)))
             .is_err()
@@ -308,10 +308,11 @@ fn the_reference_is_current() {
         "# Settings of the gateway\n\n\
          *Generated from the code. `UPDATE=1 cargo test -p flyball-gateway` writes it anew.*\n\n\
          One TOML file, given with `flyball gateway --config FILE`. Unknown settings are refused.\n\
-         `flyball gateway --config FILE --check` says everything that is wrong with a file. The\n\
+         `flyball gateway --config FILE --check` reports every problem in a file. The\n\
          [guide](../guides/gateway.md) has an example.\n\n\
-         A change is taken in within a second, or at SIGHUP. Only `listen`, `admin`, `askers`, `threads`,\n\
-         `tls`, `kubernetes`, `collector`, `operator` and `telemetry.otlp` need a restart.\n",
+         A changed file is reloaded within a second, or at SIGHUP. Only `listen`, `admin`, `admin_clients`,\n\
+         `threads`, `tls`, `kubernetes`, `collector`, `operator`, `telemetry.otlp` and\n\
+         `telemetry.audit_log` need a restart.\n",
     );
     section(&mut text, &ROOT, &defaults);
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/gateway-settings.md");

@@ -35,7 +35,9 @@ impl TroubleView {
     /// Two gateways look at the same engines and models, and each has troubles of its own.
     fn join(&mut self, other: Self) {
         self.count = match self.what.as_str() {
-            "silent-engines" | "doubted-models" | "name-conflicts" => self.count.max(other.count),
+            "silent-engines" | "unconfirmed-empty-models" | "name-conflicts" => {
+                self.count.max(other.count)
+            }
             _ => self.count + other.count,
         };
     }

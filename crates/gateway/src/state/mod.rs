@@ -41,8 +41,9 @@ pub struct GatewayStateView {
 /// Something that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TroubleView {
-    /// One of `draining`, `zombies`, `silent-engines`, `collector-away`, `operator-away`,
-    /// `failing-watches`, `doubted-models`, `name-conflicts`, `reload-failed`.
+    /// One of `draining`, `zombies`, `silent-engines`, `collector-unreachable`,
+    /// `operator-unreachable`, `failing-watches`, `unconfirmed-empty-models`, `name-conflicts`,
+    /// `reload-failed`.
     pub what: String,
     /// How many; 1 if it is not a matter of number.
     pub count: usize,
@@ -52,7 +53,7 @@ pub struct TroubleView {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelView {
-    /// The name that clients say.
+    /// Model name in client requests.
     pub name: String,
     /// Its engines, by name.
     pub engines: Vec<EngineView>,
@@ -92,7 +93,7 @@ pub struct EngineView {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueView {
-    /// Requests that wait for a turn.
+    /// Requests in the queue.
     pub waiting: usize,
     /// Requests that wait for a model without an engine.
     pub held: usize,

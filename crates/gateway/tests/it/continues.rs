@@ -58,7 +58,7 @@ async fn the_client_gets_the_whole_text_and_one_answer() {
         assert_eq!(text, WHOLE.whole(), "{answer}");
         assert!(answer.contains("data: [DONE]"), "{answer}");
         assert!(
-            answer.contains(": flyball: the engine broke off") && answer.contains(seam),
+            answer.contains(": flyball: the engine stopped") && answer.contains(seam),
             "{answer}"
         );
         assert!(events.iter().all(|event| event["id"] == "first"), "{answer}");

@@ -129,7 +129,7 @@ async fn engines_that_are_told_to_go_make_no_prompt_a_suspect() {
             engines.iter().max_by_key(|engine| engine.last()).expect("eight").go_on();
         };
         let (answer, ()) = tokio::join!(rig.whole(&request), told);
-        assert!(body_of(&answer).contains("try again"), "{answer}");
+        assert!(body_of(&answer).contains("; retry"), "{answer}");
     }
     assert_eq!(rig.gateway.suspects(), Default::default());
     rig.list(&addresses);

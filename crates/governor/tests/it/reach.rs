@@ -39,7 +39,7 @@ fn misses_that_no_replica_mends_buy_none() {
     assert!(left < chased, "{left} and {chased}");
     assert_eq!(decision.models[0].receipt.unreachable, Some(UNREACHABLE));
     let text = explain(&decision.models[0]);
-    assert!(text.contains("No number of replicas mends this: a token takes 55 ms"), "{text}");
+    assert!(text.contains("No number of replicas fixes this: a token of a request"), "{text}");
 }
 
 fn reading(tokens: u64) -> Demand {
@@ -115,10 +115,10 @@ fn what_a_replica_carries_may_not_be_known_while_every_signal_is() {
     assert_eq!(unknown.targets[0].replicas.get(), 2);
     let text = explain(&unknown);
     assert!(
-        text.starts_with("What a replica of a/m carries is not known yet. It stays at 2"),
+        text.starts_with("The capacity of a replica of a/m is unknown. It stays at 2"),
         "{text}"
     );
-    assert!(text.contains("it takes traffic to see what a replica carries"), "{text}");
+    assert!(text.contains("the capacity of a replica must be measured under traffic"), "{text}");
     assert_ne!(decided(None).reason, Reason::CapacityUnknown);
 }
 

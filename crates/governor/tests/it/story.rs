@@ -65,7 +65,7 @@ fn a_decision_is_explained_in_three_sentences_with_its_numbers() {
     let decision = world.tick(12.0);
     let text = explain(&decision.models[0]);
     assert_eq!(text.matches(". ").count(), 2, "{text}");
-    for part in ["a/m", "replicas", "USD an hour", "an HPA at 75 % would have 16 replicas"] {
+    for part in ["a/m", "replicas", "USD per hour", "an HPA at 75 % would set 16 replicas"] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }

@@ -194,7 +194,7 @@ fn what_cannot_be_is_said_all_at_once() {
     let (world, brain) = world();
     let nobody = Changes { model: Some("a/other".to_owned()), ..Changes::default() };
     let problems = imagine(&world, &brain, &nobody).unwrap_err();
-    assert_eq!(problems, ["the operator looks after no model a/other"]);
+    assert_eq!(problems, ["the operator manages no model a/other"]);
 }
 
 #[test]

@@ -42,7 +42,7 @@ impl Auth {
         let Some(verify) = &self.verify else { return Ok(()) };
         let Some(token) = bearer(headers) else {
             return Err(Status::unauthenticated(
-                "a token is asked for; hint: set operator.token_file in the gateway's settings and \
+                "a token is required; hint: set operator.token_file in the gateway's settings and \
                  mount a projected service-account token with the audience flyball-operator",
             ));
         };

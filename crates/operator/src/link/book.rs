@@ -65,7 +65,7 @@ pub struct GatewayReport {
 pub(crate) enum Refused {
     /// It speaks something else.
     #[error(
-        "the gateway speaks version {0} of this stream and the operator {ours}; hint: run both from \
+        "the gateway uses version {0} of this stream and the operator {ours}; hint: run both from \
          releases whose major version is the same",
         ours = Protocol::OURS
     )]
@@ -79,7 +79,7 @@ pub(crate) enum Refused {
     #[error("{GATEWAYS} gateways are connected to this operator already; hint: run fewer gateways")]
     TooMany,
     /// It says too much at once.
-    #[error("a message may have {MAX_MODELS} models and {MAX_ENDPOINTS} endpoints")]
+    #[error("a message may have at most {MAX_MODELS} models and {MAX_ENDPOINTS} endpoints")]
     TooMuch,
     /// Another connection speaks under its name.
     #[error(

@@ -54,8 +54,9 @@ struct Told {
 /// Orders that no gateway would take. Those before still hold.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "orders with {models} models, {drains} drain marks and {bytes} bytes are too large for a message \
-     ({MAX_MODELS}, {MAX_ENDPOINTS} and {MAX_BYTES}); hint: leave out models without objectives"
+    "directives with {models} models, {drains} drain marks and {bytes} bytes are too large for a \
+     message ({MAX_MODELS}, {MAX_ENDPOINTS} and {MAX_BYTES}); hint: leave out models without \
+     objectives"
 )]
 pub struct TooLarge {
     /// Models in them.

@@ -30,8 +30,9 @@ impl TokenReviews {
         match user.username {
             Some(name) if self.allowed.contains(&name) => AccessVerdict::Allowed(name),
             name => AccessVerdict::Denied(format!(
-                "{} may not talk to this operator; hint: add it to the operator's list of accounts",
-                name.as_deref().unwrap_or("somebody without a name")
+                "{} may not connect to this operator; hint: add it to the operator's list of \
+                 accounts",
+                name.as_deref().unwrap_or("an account without a name")
             )),
         }
     }

@@ -84,7 +84,7 @@ impl Conversation {
         mut inbound: Streaming<Up>,
     ) -> Result<Self, Status> {
         let first = timeout(HELLO, inbound.message()).await;
-        let first = first.map_err(|_| Status::deadline_exceeded("no hello came in time"))??;
+        let first = first.map_err(|_| Status::deadline_exceeded("no hello message in time"))??;
         let hello: Option<Hello> = first.and_then(|up| up.hello);
         let hello =
             hello.ok_or_else(|| Status::invalid_argument("the first message must be a hello"))?;
@@ -144,13 +144,15 @@ impl Conversation {
                 }
                 Event::Ordered => return Some(Ok(self.ordered())),
                 Event::Beat if self.heard.elapsed() >= SILENT => {
-                    let what = "nothing was heard for ten seconds";
+                    let what = "no message for ten seconds";
                     return Some(self.end(Status::deadline_exceeded(what)));
                 }
                 Event::Beat if self.began.elapsed() >= LONGEST => return None,
                 Event::Beat => return Some(Ok(Down { holds: self.holds(), ..Down::default() })),
                 Event::Ends => {
-                    return Some(self.end(Status::unavailable("the operator ends; come again")));
+                    return Some(
+                        self.end(Status::unavailable("the operator is shutting down; reconnect")),
+                    );
                 }
             }
         }

@@ -49,7 +49,7 @@ impl Signals {
     pub(super) fn silent_names(&self) -> Vec<String> {
         let names: Vec<String> = self.silent.iter().take(NAMES).map(ToString::to_string).collect();
         if names.is_empty() {
-            return vec!["gateways that may be there and have not come".to_owned()];
+            return vec!["gateways that may exist and have not connected".to_owned()];
         }
         names
     }
@@ -68,7 +68,7 @@ impl std::fmt::Display for Silent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.since {
             Some(since) => write!(f, "gateway {} since {}", self.gateway, rfc3339(since)),
-            None => write!(f, "gateway {}, never heard", self.gateway),
+            None => write!(f, "gateway {}, no report yet", self.gateway),
         }
     }
 }

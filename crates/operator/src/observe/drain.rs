@@ -15,7 +15,7 @@ const ADVISED_SECONDS: i64 = 60;
 const SHORTEST_SECONDS: i64 = 30;
 
 /// For the engine to end once its requests have.
-const END_SECONDS: i64 = 15;
+pub(crate) const END_SECONDS: i64 = 15;
 
 /// Kubernetes takes this where no grace period is set.
 const DEFAULT_GRACE: i64 = 30;
@@ -114,8 +114,9 @@ impl Time {
         }
         let advised = needs.unwrap_or(ADVISED_SECONDS);
         Drain::Cuts(format!(
-            "{title} cuts its streams when it is told to end: set lifecycle.preStop.sleep.seconds to \
-             as long as an answer takes, such as {advised}, and terminationGracePeriodSeconds to {} or more",
+            "{title} cuts its streams on SIGTERM: set lifecycle.preStop.sleep.seconds to the time \
+             of a long response, such as {advised}, and terminationGracePeriodSeconds to {} or \
+             more",
             advised + END_SECONDS
         ))
     }
@@ -167,7 +168,7 @@ mod tests {
             ),
             ("ghcr.io/ggml-org/llama.cpp:server", &[], 30, None, "preStop.sleep.seconds"),
             ("r/own:1", &["/bin/llama-server", "-m", "x"], 30, Some(30), "llama.cpp cuts"),
-            ("ggml-org/llama.cpp:server", &[], 140, Some(5), "as long as an answer takes"),
+            ("ggml-org/llama.cpp:server", &[], 140, Some(5), "the time of a long response"),
             ("lmsysorg/sglang:v0.5.23", &[], 30, None, "PeriodSeconds to 75 or more"),
             (vllm, &["--shutdown-timeout", "60", "--shutdown-timeout=0"], 90, None, "stalls"),
         ] {

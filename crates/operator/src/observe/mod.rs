@@ -34,6 +34,7 @@ mod tests;
 mod watch;
 mod witnesses;
 
+pub(crate) use drain::END_SECONDS;
 pub use drain::{Drain, drain, drain_of};
 pub(crate) use facts::GPU;
 pub use facts::{AnswersAt, Facts, NodeFacts, PodFacts, Workload, WorkloadKey};

@@ -37,8 +37,8 @@ impl ReplicaTrouble {
         let pod = pods.into_iter().find(|pod| pod.name == replica.name());
         let node = pod.and_then(|pod| pod.node.as_deref()).unwrap_or("none");
         let text = format!(
-            "pod {} on node {node} is clearly slower than the others and counts as a part of one: delete it to have \
-             another in its place",
+            "pod {} on node {node} is clearly slower than the others and counts as less than one: \
+             delete it to replace it",
             replica.name()
         );
         Self { reason: Reason::ReplicaSlow, text }
@@ -104,14 +104,14 @@ impl Seen<'_> {
         }
         let why = match (self.inside.gateways, self.inside.engine) {
             (Side::Unknown, _) => in_flight.silent_since(mark).map_or_else(
-                || "gateways still send to it, or have not all come".to_owned(),
+                || "gateways still send to it, or not all have connected".to_owned(),
                 |gateway| format!("gateway {gateway} has not reported since"),
             ),
             (Side::Count(count, _), _) if count > 0.0 => "gateways have requests in it".to_owned(),
             (_, Side::Count(..)) => "its engine has requests".to_owned(),
-            (_, Side::Unknown | Side::Nobody) => "its engine was not seen since".to_owned(),
+            (_, Side::Unknown | Side::Nobody) => "its engine was not observed since".to_owned(),
         };
-        Some(format!("pod {} drains since {}: {why}", self.pod.name, rfc3339(mark)))
+        Some(format!("pod {} has been draining since {}: {why}", self.pod.name, rfc3339(mark)))
     }
 
     /// What is wrong with it, if it does not serve and should, or will not for long. A start that takes longer
@@ -123,19 +123,17 @@ impl Seen<'_> {
         let node = pod.node.as_deref().unwrap_or("none");
         let (reason, what) = match (state, facts.outlook(pod)) {
             (ReplicaState::Failed, _) => {
-                let why = pod.waits_for.as_deref().unwrap_or("it ends again and again");
-                let what = format!("does not come up: {why}, {} restarts", pod.restarts);
+                let why = pod.waits_for.as_deref().unwrap_or("it crashes repeatedly");
+                let what = format!("does not start: {why}, {} restarts", pod.restarts);
                 (Reason::ReplicaFailed, what)
             }
             (ReplicaState::Starting, _) if is_slow => {
-                let what = format!("starts since {} and is not ready", rfc3339(since));
+                let what = format!("has been starting since {} and is not ready", rfc3339(since));
                 (Reason::ReplicaFailed, what)
             }
-            (ReplicaState::Unready, _) => {
-                (Reason::ReplicaFailed, "served and is not ready any more".to_owned())
-            }
+            (ReplicaState::Unready, _) => (Reason::ReplicaFailed, "is no longer ready".to_owned()),
             (ReplicaState::Lost | ReplicaState::Leaving, Outlook::Leaves { taint, .. }) => {
-                (Reason::NodeLost, format!("is on a node that will be taken away ({taint})"))
+                (Reason::NodeLost, format!("is on a node that will be removed ({taint})"))
             }
             (ReplicaState::Lost, _) => {
                 (Reason::NodeLost, "is on a node that does not answer".to_owned())
@@ -292,11 +290,14 @@ mod tests {
             waits_for: Some("CrashLoopBackOff".to_owned()),
             ..pod()
         };
-        let text = "pod x on node n does not come up: CrashLoopBackOff, 7 restarts";
+        let text = "pod x on node n does not start: CrashLoopBackOff, 7 restarts";
         let reason = Reason::ReplicaFailed;
         assert_eq!(trouble(&crashes), Some(ReplicaTrouble { reason, text: text.to_owned() }));
         let slow = trouble(&pod()).unwrap().text;
-        assert_eq!(slow, "pod x on node n starts since 1970-01-01T00:01:50Z and is not ready");
+        assert_eq!(
+            slow,
+            "pod x on node n has been starting since 1970-01-01T00:01:50Z and is not ready"
+        );
         assert_eq!(trouble(&PodFacts { ready: Some(at(300)), ..pod() }), None);
     }
 }

@@ -161,7 +161,7 @@ fn a_replica_that_is_clearly_slower_than_the_others_is_named() {
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].reason, Reason::ReplicaSlow);
     let text =
-        "pod y on node n is clearly slower than the others and counts as a part of one: delete it";
+        "pod y on node n is clearly slower than the others and counts as less than one: delete it";
     assert!(found[0].text.starts_with(text), "{}", found[0].text);
     assert_eq!(slow(0.025), []);
 }

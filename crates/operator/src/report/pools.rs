@@ -165,14 +165,14 @@ fn said(pool: &Pool, counts: &Counts) -> Said {
     };
     if *there == 0 && !pool.spec.can_grow() {
         let message = format!(
-            "no node that can be used has the labels of nodeSelector and offers {}{aside}",
+            "no usable node matches nodeSelector and offers {}{aside}",
             pool.spec.resource_name
         );
         return ready(false, Reason::CapacityUnavailable, message);
     }
     let of_others = match others {
         0 => String::new(),
-        _ => format!(", {others} of them by pods that Flyball does not decide about"),
+        _ => format!(", {others} of them by pods that Flyball does not manage"),
     };
     let nodes = some(*nodes, "node");
     let message = format!("{used} of {there} accelerators on {nodes} are used{of_others}{aside}");
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!((ready.status.as_str(), ready.reason.as_str()), ("True", "Steady"));
         assert_eq!(
             ready.message,
-            "6 of 12 accelerators on 2 nodes are used, 6 of them by pods that Flyball does not decide about; \
+            "6 of 12 accelerators on 2 nodes are used, 6 of them by pods that Flyball does not manage; \
              1 more node cannot be used: cordoned or not ready"
         );
         let unknown = only(&json!({"accelerator": "h100-sxm-80gb", "prices": [prices[0]]}));

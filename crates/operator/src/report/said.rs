@@ -30,26 +30,24 @@ fn one(kind: ConditionKind, so: Option<bool>, reason: Reason, message: impl Into
 
 fn target(context: &StatusContext<'_>) -> Said {
     match context.seen.absent.first() {
-        None => {
-            one(ConditionKind::TargetFound, Some(true), Reason::Steady, "every workload exists")
-        }
+        None => one(
+            ConditionKind::TargetFound,
+            Some(true),
+            Reason::Steady,
+            "all target workloads exist",
+        ),
         Some((namespace, kind, name)) => one(
             ConditionKind::TargetFound,
             Some(false),
             Reason::TargetNotFound,
-            format!("there is no {kind:?} {namespace}/{name}"),
+            format!("{kind:?} {namespace}/{name} does not exist"),
         ),
     }
 }
 
 fn signals(context: &StatusContext<'_>) -> Said {
     let Some(model) = context.model else {
-        return one(
-            ConditionKind::SignalsFresh,
-            None,
-            Reason::SignalsMissing,
-            "nothing was looked at yet",
-        );
+        return one(ConditionKind::SignalsFresh, None, Reason::SignalsMissing, "not observed yet");
     };
     let mut bad: Vec<String> = model
         .demand
@@ -61,7 +59,7 @@ fn signals(context: &StatusContext<'_>) -> Said {
     bad.extend(context.seen.silent.iter().map(|who| format!("silent: {who}")));
     match model.demand.freshness() {
         Freshness::Fresh => {
-            one(ConditionKind::SignalsFresh, Some(true), Reason::Steady, "every signal is recent")
+            one(ConditionKind::SignalsFresh, Some(true), Reason::Steady, "all signals are fresh")
         }
         Freshness::Stale => one(
             ConditionKind::SignalsFresh,
@@ -84,7 +82,7 @@ fn capacity(context: &StatusContext<'_>) -> Said {
             ConditionKind::CapacityAvailable,
             None,
             Reason::SignalsMissing,
-            "nothing was decided yet",
+            "no decision yet",
         );
     };
     let short = match decided.bound {
@@ -92,7 +90,7 @@ fn capacity(context: &StatusContext<'_>) -> Said {
         Bound::PoolLimit => Reason::LimitReached,
         Bound::Budget => Reason::BudgetReached,
         _ => {
-            let message = "what is wanted can be had";
+            let message = "the desired capacity is available";
             return one(ConditionKind::CapacityAvailable, Some(true), Reason::Steady, message);
         }
     };
@@ -107,13 +105,16 @@ fn objectives(context: &StatusContext<'_>) -> Said {
             Some(decided) if context.model.is_some_and(fresh) => decided.reason,
             _ => Reason::SignalsMissing,
         };
-        let message = "no request was judged in the last hour";
+        let message = "no request was checked in the last hour";
         return one(ConditionKind::ObjectivesMet, None, reason, message);
     };
     let wanted = model.objectives.attainment_per_million;
     let percent = |share: u32| format!("{}.{:02} %", share / 10_000, share % 10_000 / 100);
-    let message =
-        format!("{} of the last hour's requests; {} are wanted", percent(met), percent(wanted));
+    let message = format!(
+        "{} of the last hour's requests met the objectives; the objective is {}",
+        percent(met),
+        percent(wanted)
+    );
     let reason = context.decided.map_or(Reason::Steady, |decided| decided.reason);
     one(ConditionKind::ObjectivesMet, Some(met >= wanted), reason, message)
 }
@@ -129,7 +130,7 @@ fn drains(context: &StatusContext<'_>) -> Option<Said> {
         return Some(one(ConditionKind::DrainsSafely, Some(false), Reason::DrainTooShort, message));
     }
     let known = context.seen.drains.iter().any(|(_, drain)| *drain == Drain::Finishes);
-    let message = "pods get the time to finish their requests";
+    let message = "pods have enough time to drain";
     known.then(|| one(ConditionKind::DrainsSafely, Some(true), Reason::Steady, message))
 }
 
@@ -141,8 +142,8 @@ fn names(context: &StatusContext<'_>) -> Option<Said> {
         all => format!(" and {} more", all - 1),
     };
     let message = format!(
-        "{} is also a public name of {}{more}: give one of them another in spec.names. Requests are counted \
-         only for the namespace that gateways send them to",
+        "{} is also a public name of {}{more}: change one of them in spec.names. Requests are \
+         counted only for the namespace that gateways send them to",
         shared.name, shared.with[0]
     );
     Some(one(ConditionKind::NamesUnique, Some(false), Reason::NameConflict, message))
@@ -166,13 +167,13 @@ fn known(context: &StatusContext<'_>) -> Option<Said> {
     let capacity = runs.find(unknown)?.capacity;
     let message = match (capacity.prefill, capacity.decode) {
         (Some(read), Some(written)) => format!(
-            "a replica was seen to read {} and to write {} tokens a second, and carries at least that; more \
-             traffic shows how much more",
+            "a replica was observed at {} prompt and {} output tokens per second; its capacity is \
+             at least that, and more traffic will measure it",
             read.point().get(),
             written.point().get()
         ),
-        _ => "nothing is known yet of what a replica carries: replicas stay as they are until there is \
-              traffic for some minutes"
+        _ => "the capacity of a replica is unknown: replicas do not change until there are some \
+              minutes of traffic"
             .to_owned(),
     };
     Some(one(ConditionKind::CapacityKnown, Some(false), Reason::CapacityUnknown, message))
@@ -181,7 +182,7 @@ fn known(context: &StatusContext<'_>) -> Option<Said> {
 /// Says nothing where some number of replicas would do.
 fn reachable(context: &StatusContext<'_>) -> Option<Said> {
     let unreachable = context.model?.unreachable?;
-    let message = format!("{unreachable}: no replicas are bought for it");
+    let message = format!("{unreachable}: no replicas are added for it");
     let reason = Reason::ObjectiveUnreachable;
     Some(one(ConditionKind::ObjectivesReachable, Some(false), reason, message))
 }
@@ -194,7 +195,7 @@ fn stalled(context: &StatusContext<'_>) -> Option<Said> {
     }
     if let Some((namespace, kind, name)) = context.seen.absent.first() {
         let message =
-            format!("there is no {kind:?} {namespace}/{name}: create it, or correct the name");
+            format!("{kind:?} {namespace}/{name} does not exist: create it, or correct the name");
         return stalled(Reason::TargetNotFound, message);
     }
     let acts = context.model.is_some_and(|model| model.mode == Mode::Act);
@@ -229,7 +230,7 @@ fn reconciling(context: &StatusContext<'_>) -> Option<Said> {
     if model.mode != Mode::Act || (wanted == ready && waits.is_none()) {
         return None;
     }
-    let message = format!("{ready} of {wanted} replicas serve");
+    let message = format!("{ready} of {wanted} replicas are ready");
     let (reason, message) = match waits {
         Some(waits) => (Reason::Draining, format!("{message}; {waits}")),
         None => (decided.reason, message),
@@ -239,8 +240,7 @@ fn reconciling(context: &StatusContext<'_>) -> Option<Said> {
 
 fn ready(context: &StatusContext<'_>, parts: &[Said], stalled: Option<&Said>) -> Said {
     let Some(model) = context.model else {
-        let message =
-            stalled.map_or("nothing was looked at yet", |stalled| stalled.message.as_str());
+        let message = stalled.map_or("not observed yet", |stalled| stalled.message.as_str());
         return one(ConditionKind::Ready, Some(false), Reason::SpecRefused, message);
     };
     let unmet =
@@ -254,11 +254,13 @@ fn ready(context: &StatusContext<'_>, parts: &[Said], stalled: Option<&Said>) ->
     let reason = context.decided.map_or(Reason::Steady, |decided| decided.reason);
     match serving(model) {
         0 if model.bounds.may_sleep && reason == Reason::Sleeping => {
-            one(ConditionKind::Ready, Some(true), reason, "it sleeps, and requests wake it")
+            one(ConditionKind::Ready, Some(true), reason, "sleeping; a request wakes it")
         }
-        0 => one(ConditionKind::Ready, Some(false), reason, "no replica serves"),
-        1 => one(ConditionKind::Ready, Some(true), reason, "1 replica serves"),
-        ready => one(ConditionKind::Ready, Some(true), reason, format!("{ready} replicas serve")),
+        0 => one(ConditionKind::Ready, Some(false), reason, "no replica is ready"),
+        1 => one(ConditionKind::Ready, Some(true), reason, "1 replica is ready"),
+        ready => {
+            one(ConditionKind::Ready, Some(true), reason, format!("{ready} replicas are ready"))
+        }
     }
 }
 

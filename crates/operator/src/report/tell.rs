@@ -42,9 +42,9 @@ impl TellError {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Refused(..) => "refused",
-            Self::Moved(_) => "moved",
+            Self::Moved(_) => "conflict",
             Self::NotLeading(_) => "not-leading",
-            Self::Away(..) | Self::Late(_) => "away",
+            Self::Away(..) | Self::Late(_) => "unreachable",
         }
     }
 }

@@ -289,7 +289,7 @@ fn every_metric_of_the_operator_is_on_its_page() {
         shown.say(seen.models.keys().map(|id| (id, &status)));
         shown.pools = Arc::new(pools::pools(&facts, &seen.snapshot, &decision));
         shown.heard("prometheus", at(1_000));
-        shown.failed("apply", "moved");
+        shown.failed("apply", "conflict");
         shown.took([0.1, 0.01, 0.2]);
     });
     let page = Metrics::new("0").with(board).encode().unwrap();
@@ -304,9 +304,9 @@ fn every_metric_of_the_operator_is_on_its_page() {
         r#"flyball_model_attainment_ratio{target_namespace="a",model="m",kind="met"} 0.99"#,
         r#"flyball_model_condition{target_namespace="a",model="m",condition="Ready"} 1.0"#,
         r#"flyball_pool_gpus{pool="unpooled",kind="limit"} 9.0"#,
-        r#"flyball_operator_errors_total{step="apply",error="moved"} 1"#,
+        r#"flyball_operator_errors_total{step="apply",error="conflict"} 1"#,
         r#"flyball_operator_errors_total{step="report",error="refused"} 0"#,
-        "flyball_operator_round_seconds_count 1",
+        "flyball_operator_reconcile_seconds_count 1",
     ] {
         assert!(page.lines().any(|found| found == line), "{line} is not on the page:\n{page}");
     }

@@ -65,13 +65,13 @@ pub async fn run(
     let start = |what| move |source| OperatorError::Start { what, source };
     let listener = TcpListener::bind(settings.admin)
         .await
-        .map_err(start("the admin address cannot be listened on"))?;
+        .map_err(start("cannot listen on the admin address"))?;
     let fence = Fence::default();
     let board = Arc::new(Board::new(fence.clone()));
     let state = Arc::new(OperatorAdminState::new(version, Arc::clone(&board)));
-    let place = settings.askers.service.as_deref().and_then(ReviewedPlace::read);
+    let place = settings.admin_clients.service.as_deref().and_then(ReviewedPlace::read);
     let reviews = place.map(|place| Reviews::new(client.clone(), place));
-    let guard = Guard::new(settings.askers.clone(), reviews);
+    let guard = Guard::new(settings.admin_clients.clone(), reviews);
     tokio::spawn(flyball_admin::serve(listener, Arc::new(Page(Arc::clone(&state))), guard));
     let lease = settings.lease.clone();
     tokio::spawn(lead::lead(client.clone(), lease, me.clone(), fence.clone()));
@@ -81,7 +81,7 @@ pub async fn run(
     let prometheus =
         settings.prometheus.as_ref().map(|one| Prometheus::new(&one.url)).transpose()?;
     let recorder = settings.readings.as_ref().map(Recorder::begin).transpose();
-    let recorder = recorder.map_err(start("the file of readings cannot be written"))?;
+    let recorder = recorder.map_err(start("cannot write the readings file"))?;
     let watches = watch(&client, &settings);
     let mut operator = Operator {
         teller: Teller::new(&client, &me, fence.clone()),

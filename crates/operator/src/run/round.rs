@@ -49,7 +49,7 @@ impl Operator {
             decided
         });
         self.note_unread(&decided.unread, leads);
-        self.break_off(&decided.broken, "a decision would break a rule and is held");
+        self.break_off(&decided.broken, "a decision would violate an invariant and is not applied");
         self.attained.learn(&seen.snapshot);
         let pools = Arc::new(pools::pools(&facts, &seen.snapshot, &decided.decision));
         let thought = began.elapsed();
@@ -100,7 +100,7 @@ impl Operator {
                 Err(error) => {
                     signals.in_flight.asked(InFlightCounts::Away);
                     tracing::warn!(%error, "Prometheus query failed; scale-down paused");
-                    self.board.change(|shown| shown.failed("observe", "away"));
+                    self.board.change(|shown| shown.failed("observe", "unreachable"));
                 }
             }
         }
@@ -124,7 +124,7 @@ impl Operator {
     /// Says of which models all has to be learnt again. Whoever does not lead would say so at every look.
     fn note_unread(&self, unread: &[(ModelId, LearntError)], leads: bool) {
         for (model, error) in unread.iter().filter(|_| leads) {
-            tracing::warn!(%model, %error, "ignoring status.learnt; learning starts anew");
+            tracing::warn!(%model, %error, "ignoring status.learnt; learning restarts");
             self.board.change(|shown| shown.failed("restore", "refused"));
         }
     }
@@ -145,7 +145,7 @@ impl Operator {
         decided: &mut Decided,
     ) -> Vec<(ModelId, Write)> {
         let Built { writes, broken } = build::build(facts, seen, &decided.decision);
-        self.break_off(&broken, "a write would break a rule and is not made");
+        self.break_off(&broken, "a write would violate an invariant and is skipped");
         decided.broken.extend(broken);
         let (client, fence) = (&self.client, &self.fence);
         let tried = stream::iter(writes)

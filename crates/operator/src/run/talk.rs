@@ -30,7 +30,7 @@ impl Door {
             let listener = match TcpListener::bind(self.address).await {
                 Ok(listener) => listener,
                 Err(source) => {
-                    let what = "the address for gateways cannot be listened on";
+                    let what = "cannot listen on the address for gateways";
                     return OperatorError::Start { what, source };
                 }
             };

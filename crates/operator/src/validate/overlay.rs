@@ -202,7 +202,7 @@ impl Judge<'_> {
             Fields(_) | Each(_) | Named(_) => value.is_null(),
         };
         if takes_away {
-            return self.wrong(place, "must not be null: an overlay adds and takes nothing away");
+            return self.wrong(place, "must not be null: an overlay can only add");
         }
         match (shape, value) {
             (Free, _) => {}
@@ -279,7 +279,7 @@ fn not_root(value: &Value, _: &ValidationRules<'_>) -> Option<String> {
 fn account(value: &Value, rules: &ValidationRules<'_>) -> Option<String> {
     let known = value.as_str().is_some_and(|name| rules.accounts.iter().any(|one| one == name));
     let allowed =
-        || format!("must be one of {}, as the operator was told", rules.accounts.join(", "));
+        || format!("must be one of {}, by the operator's settings", rules.accounts.join(", "));
     (!known).then(allowed)
 }
 

@@ -116,15 +116,15 @@ fn container(place: &str, one: &Value, pod: &Value) -> Vec<String> {
         items(&one["ports"]).all(|port| port["hostPort"].is_null() || port["hostPort"] == 0);
     found.extend(unless(&format!("{place}.ports.hostPort"), ports));
     let hooks = &one["lifecycle"];
-    let askers = [
+    let handlers = [
         ("livenessProbe", &one["livenessProbe"]),
         ("readinessProbe", &one["readinessProbe"]),
         ("startupProbe", &one["startupProbe"]),
         ("lifecycle.postStart", &hooks["postStart"]),
         ("lifecycle.preStop", &hooks["preStop"]),
     ];
-    for (name, asker) in askers {
-        let fine = is_none(&asker["httpGet"]["host"]) && is_none(&asker["tcpSocket"]["host"]);
+    for (name, handler) in handlers {
+        let fine = is_none(&handler["httpGet"]["host"]) && is_none(&handler["tcpSocket"]["host"]);
         found.extend(unless(&format!("{place}.{name}.host"), fine));
     }
     found

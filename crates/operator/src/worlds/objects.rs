@@ -134,7 +134,7 @@ pub(super) fn facts(
     }
 }
 
-/// A Deployment of llama-server, which cuts its streams when it is told to end, or of vLLM, which does not.
+/// A Deployment of llama-server, which cuts its streams on SIGTERM, or of vLLM, which does not.
 fn workload(model: &ModelPlan, replicas: u32) -> Workload {
     let (image, args) = match model.cuts {
         true => ("ggml-org/llama.cpp:server", Vec::new()),

@@ -104,7 +104,7 @@ fn accelerator(reader: &mut Reader<'_>, row: Row) -> Option<Accelerator> {
     }
     let half = bf16.or(fp16);
     if half.is_none() {
-        reader.wrong("neither bf16_tflops nor fp16_tflops is there", "write one of them");
+        reader.wrong("both bf16_tflops and fp16_tflops are missing", "write one of them");
     }
     let fp8 = reader.optional("fp8_tflops", &row.fp8_tflops);
     let fp4 = reader.optional("fp4_tflops", &row.fp4_tflops);

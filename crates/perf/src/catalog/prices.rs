@@ -154,7 +154,7 @@ pub(super) fn read(
         }
         if offers.iter().any(|other| other.is_same_order(&offer)) {
             let what = format!("a second price of {}", offer.order());
-            reader.wrong(what, "keep one, or tell them apart by sku");
+            reader.wrong(what, "keep one, or distinguish them by sku");
         }
         offers.push(offer);
     }

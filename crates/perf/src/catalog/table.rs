@@ -16,7 +16,7 @@ pub(super) fn rows<T: DeserializeOwned>(
     let header: Vec<String> = match file.headers() {
         Ok(header) => header.iter().map(str::to_owned).collect(),
         Err(error) => {
-            reader.wrong(error.to_string(), "mend the first line");
+            reader.wrong(error.to_string(), "fix the first line");
             return Vec::new();
         }
     };

@@ -198,27 +198,30 @@ fn a_price_replaces_the_one_of_its_sku_or_all() {
 
 #[test]
 fn everything_wrong_with_a_users_file_is_told_at_once() {
-    let file = "\
-colour = 'red'
+    let file = "colour = 'red'
 [[accelerator]]
 id = 'My GPU'
 memory_gib = '80 GB'
-bandwith_tb_s = 3.35
+bandwith_tb_s = \
+                3.35
 half_tflops = true
 [[accelerator]]
 id = 'fast'
 memory_gib = 80
-bandwidth_tb_s = 3350
+bandwidth_tb_s \
+                = 3350
 half_tflops = 989
 fp8_tflops = 500
 aliases = 'x'
 [[accelerator]]
-id = 'fine'
+id = \
+                'fine'
 like = 'h10'
 [[price]]
 accelerator = 'h100x'
 provider = 'us'
-purchase = 'ondemand'
+purchase = \
+                'ondemand'
 usd_per_gpu_hour = -2
 as_of = '2026-02-30'
 [[price]]
@@ -286,8 +289,8 @@ fn everything_wrong_with_a_table_is_told_at_once() {
             "prices.csv:2: as_of is `2026-8-1`: write the day as in 2026-08-22",
             "prices.csv:2: confidence is `sure`: write low, medium or high",
             "prices.csv:3: the price lies outside usd_min and usd_max: correct one of the three",
-            "prices.csv:4: a second price of h100-sxm-80gb at aws, spot, any: keep one, or tell \
-             them apart by sku",
+            "prices.csv:4: a second price of h100-sxm-80gb at aws, spot, any: keep one, or \
+             distinguish them by sku",
             "prices.csv:5: accelerator `nothing` is not in accelerators.csv: add its row there, or \
              correct the id",
             "prices.csv:6: the row has 2 cells: write 13 cells, with quotes around commas",

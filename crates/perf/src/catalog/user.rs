@@ -47,7 +47,7 @@ pub(super) fn add(catalog: Catalog, text: &str, file: &str) -> Result<Catalog, C
     let (root, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         reader.line = error.span().map_or(1, |span| line_at(text, span.start));
-        reader.wrong(format!("not TOML: {}", error.message()), "mend the syntax");
+        reader.wrong(format!("not TOML: {}", error.message()), "fix the syntax");
     }
     if !errors.is_empty() {
         // What was recovered would only give problems that are not there.
@@ -72,7 +72,7 @@ pub(super) fn add(catalog: Catalog, text: &str, file: &str) -> Result<Catalog, C
         if offers.iter().any(|other| other.is_same_order(&offer)) {
             table.begin(&mut reader);
             let what = format!("a second price of {}", offer.order());
-            reader.wrong(what, "keep one, or tell them apart by sku");
+            reader.wrong(what, "keep one, or distinguish them by sku");
         }
         offers.push(offer);
     }

@@ -74,7 +74,7 @@ pub fn predicted(
     let kernels = accelerator
         .kernels
         .as_ref()
-        .ok_or_else(|| format!("nobody has measured kernels on {}", wanted.accelerator))?;
+        .ok_or_else(|| format!("kernels were not measured on {}", wanted.accelerator))?;
     let layout = ServingLayout::tensor(wanted.tensor);
     let cache = model.stored.cache.unwrap_or(Dtype::Bf16);
     let replica =

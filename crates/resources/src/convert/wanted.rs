@@ -46,7 +46,7 @@ impl ModelService {
 }
 
 impl ModelServiceSpec {
-    /// The number that a person set.
+    /// Manually set number of replicas.
     pub fn pinned(&self) -> Option<Replicas> {
         self.replicas.map(count)
     }

@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GatewaySpec {
-    /// The longest wait for a turn, in milliseconds.
+    /// Maximum time in the queue, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400_000))]
     pub queue_milliseconds: Option<i32>,
-    /// The longest wait for a model that is being woken, in milliseconds.
+    /// Maximum wait for a model that is waking from zero replicas, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400_000))]
     pub hold_milliseconds: Option<i32>,
     /// How an engine is chosen for a request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routing: Option<RoutingSpec>,
-    /// Keep answers that would be the same again.
+    /// Cache deterministic responses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_responses: Option<bool>,
 }

@@ -34,7 +34,8 @@ use serde::{Deserialize, Serialize};
     derive = "PartialEq",
     shortname = "msvc",
     category = "flyball",
-    doc = "A model that is served: how fast it should answer, the ways to run it, and what Flyball recommends or does.",
+    doc = "A served model: its latency objectives, the ways to run it, and what Flyball recommends \
+           or does.",
     scale(
         spec_replicas_path = ".spec.replicas",
         status_replicas_path = ".status.replicas",
@@ -45,8 +46,8 @@ use serde::{Deserialize, Serialize};
         type_ = "string",
         json_path = ".status.conditions[?(@.type==\"Ready\")].status"
     ),
-    printcolumn(name = "Want", type_ = "integer", json_path = ".status.recommendedReplicas"),
-    printcolumn(name = "Have", type_ = "integer", json_path = ".status.readyReplicas"),
+    printcolumn(name = "Desired", type_ = "integer", json_path = ".status.recommendedReplicas"),
+    printcolumn(name = "Current", type_ = "integer", json_path = ".status.readyReplicas"),
     printcolumn(name = "SLO", type_ = "string", json_path = ".status.attainmentPercent"),
     printcolumn(name = "Cost/h", type_ = "string", json_path = ".status.hourlyCost"),
     printcolumn(
@@ -73,43 +74,44 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new("!has(self.replicas) || self.scaling.mode == 'Act'")
-        .message("`replicas` must be absent while `scaling.mode` is Recommend: nothing would follow it"),
+        .message("`replicas` must be absent while `scaling.mode` is Recommend: it would have no \
+                  effect"),
     validation = Rule::new("!has(self.replicas) || self.replicas <= self.scaling.max")
         .message("`replicas` must be at most `scaling.max`"),
     validation = Rule::new("self.variants.all(v, !has(v.engine) || has(self.model))")
-        .message("`model` must be set where a variant has an `engine`: it says what to load")
+        .message("`model` must be set if a variant has an `engine`: it names what to load")
 )]
 pub struct ModelServiceSpec {
-    /// The model to load and to predict the speed of, by its name on Hugging Face or, to load it only, as
-    /// a path inside the engine's pod; example: `Qwen/Qwen3-32B`. Needed where a variant has an `engine`; of a
-    /// workload of vLLM or SGLang that is adopted it is read from the arguments.
+    /// The model to load and to predict the speed of, by its name on Hugging Face or, only to load it, as a
+    /// path inside the engine's pod; example: `Qwen/Qwen3-32B`. Required if a variant has an `engine`; for an
+    /// adopted vLLM or SGLang workload it is read from the arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub model: Option<String>,
-    /// The names by which clients ask for it, and by which engines and gateways count it. The name of
-    /// this object if absent.
+    /// Model names in client requests, and in the metrics of engines and gateways. The name of this
+    /// object if absent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), inner(length(min = 1, max = 256)), extend("x-kubernetes-list-type" = "set"))]
     pub names: Vec<String>,
-    /// The number of replicas that a person wants, over all variants. Flyball decides if absent;
-    /// `kubectl scale` sets it. Only with `scaling.mode: Act`.
+    /// Manually set number of replicas, over all variants. Flyball decides if absent; `kubectl
+    /// scale` sets it. Only with `scaling.mode: Act`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 10_000))]
     pub replicas: Option<i32>,
-    /// How fast it should answer, and how often at least.
+    /// Latency objectives, and the share of requests that must meet them.
     #[serde(default)]
     pub objectives: ObjectivesSpec,
-    /// What Flyball may do.
+    /// Limits and mode of scaling.
     #[serde(default)]
     pub scaling: Scaling,
-    /// How gateways treat its requests.
+    /// How gateways handle its requests.
     #[serde(default, skip_serializing_if = "GatewaySpec::is_default")]
     pub gateway: GatewaySpec,
-    /// What a million of its tokens costs whoever asks, in dollars; decimals in quotes, example: `"0.05"`. Without, that
-    /// is unknown, not zero. Not yet: nobody charges it.
+    /// Price of a million tokens for the caller, in dollars; decimals in quotes, example: `"0.05"`. If absent, the
+    /// price is unknown, not zero. Not yet: nothing is charged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices: Option<TokenPricesSpec>,
-    /// The ways to run it. One is enough; Flyball mixes several by price and by what can be had.
+    /// The ways to run it. One is enough; Flyball mixes several by price and availability.
     #[schemars(length(min = 1, max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub variants: Vec<VariantSpec>,
 }
@@ -118,15 +120,15 @@ pub struct ModelServiceSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectivesSpec {
-    /// The longest time to the first token, in milliseconds; example: 500.
+    /// Maximum time to first token, in milliseconds; example: 500.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 3_600_000))]
     pub first_token_milliseconds: Option<i32>,
-    /// The longest time between tokens, in milliseconds, on the mean of an answer; example: 40.
+    /// Maximum mean time between the tokens of a response, in milliseconds; example: 40.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 3_600_000))]
     pub between_tokens_milliseconds: Option<i32>,
-    /// The share of requests that must be as fast, in percent; a decimal in quotes.
+    /// Share of requests that must meet the objectives, in percent; a decimal in quotes.
     #[serde(default = "ninety_nine")]
     #[schemars(regex(pattern = r"^([0-9]|[1-9][0-9])(\.[0-9]{1,4})?$"), length(max = 7))]
     pub attainment_percent: String,

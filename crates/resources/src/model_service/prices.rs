@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenPricesSpec {
-    /// Tokens of prompts.
+    /// Prompt tokens.
     #[schemars(regex(pattern = decimal::PATTERN), length(max = 16))]
     pub input_per_million_tokens: String,
-    /// Tokens of prompts that an engine had in its cache; those of all others if absent.
+    /// Cached prompt tokens; the price of other prompt tokens if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = decimal::PATTERN), length(max = 16))]
     pub cached_input_per_million_tokens: Option<String>,

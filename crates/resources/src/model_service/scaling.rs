@@ -12,33 +12,33 @@ use serde::{Deserialize, Serialize};
     validation = Rule::new("self.min <= self.max").message("`min` must be at most `max`")
 )]
 pub struct Scaling {
-    /// Whether decisions are carried out, or only shown in the status and as metrics.
+    /// Whether decisions are applied, or only shown in the status and as metrics.
     #[serde(default)]
     pub mode: ScalingMode,
-    /// The fewest replicas over all variants while the model is awake.
+    /// Minimum replicas over all variants while the model is awake.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 10_000))]
     pub min: i32,
-    /// The most replicas over all variants.
+    /// Maximum replicas over all variants.
     #[serde(default = "ten")]
     #[schemars(range(min = 1, max = 10_000))]
     pub max: i32,
-    /// Whether it may have no replica at all while nobody uses it. Requests then wait in the gateway
-    /// until one is up again.
+    /// Whether it may scale to zero while idle. Requests then wait in the gateway until a replica is
+    /// ready.
     #[serde(default)]
     pub sleep: Sleep,
-    /// What one request that misses an objective costs its owner. If absent, Flyball aims at the
-    /// share in `objectives.attainmentPercent`.
+    /// Cost to the owner of one request that misses an objective. If absent, Flyball aims at
+    /// `objectives.attainmentPercent`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub miss_cost: Option<MoneySpec>,
-    /// The most that an hour of all replicas may cost; no limit if absent.
+    /// Maximum hourly cost of all replicas; no limit if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hourly_budget: Option<MoneySpec>,
-    /// The most replicas that may run on spot capacity, in percent of all.
+    /// Maximum share of replicas on spot capacity, in percent.
     #[serde(default = "half")]
     #[schemars(range(min = 0, max = 100))]
     pub spot_percent: i32,
-    /// Times at which there must be more replicas than demand asks for.
+    /// Times with a minimum number of replicas, regardless of demand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "atomic"))]
     pub calendar: Vec<CalendarEntry>,
@@ -50,7 +50,7 @@ pub enum ScalingMode {
     /// Decisions are shown, and nothing but the status is written.
     #[default]
     Recommend,
-    /// Decisions are carried out.
+    /// Decisions are applied.
     Act,
 }
 
@@ -72,7 +72,7 @@ pub struct MoneySpec {
     /// A decimal in quotes; example: `"0.002"`.
     #[schemars(regex(pattern = decimal::PATTERN), length(max = 16))]
     pub amount: String,
-    /// By ISO 4217; it must be that of the pools' prices.
+    /// Currency by ISO 4217; it must match the pools' prices.
     #[serde(default = "usd")]
     #[schemars(regex(pattern = r"^[A-Z]{3}$"), length(max = 3))]
     pub currency: String,
@@ -87,13 +87,13 @@ pub struct MoneySpec {
         .message("exactly one of `weekly` and `once` must be set")
 )]
 pub struct CalendarEntry {
-    /// At least this many replicas.
+    /// Minimum replicas in this time.
     #[schemars(range(min = 1, max = 10_000))]
     pub replicas: i32,
     /// Every week at this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weekly: Option<Weekly>,
-    /// Once, between two moments.
+    /// Once, between two times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub once: Option<Once>,
 }
@@ -102,12 +102,12 @@ pub struct CalendarEntry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Weekly {
-    /// The day on which it begins.
+    /// Day of the start.
     pub day: Weekday,
-    /// The time of day at which it begins, UTC; example: `"08:30"`.
+    /// Time of day of the start, UTC; example: `"08:30"`.
     #[schemars(regex(pattern = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"), length(max = 5))]
     pub from: String,
-    /// How long it lasts, in minutes.
+    /// Duration, in minutes.
     #[schemars(range(min = 1, max = 10_080))]
     pub minutes: i32,
 }
@@ -139,10 +139,10 @@ pub enum Weekday {
         .message("`from` must be before `until`")
 )]
 pub struct Once {
-    /// When it begins, RFC 3339.
+    /// Start, RFC 3339.
     #[schemars(length(max = 64), extend("format" = "date-time"))]
     pub from: String,
-    /// When it ends, RFC 3339.
+    /// End, RFC 3339.
     #[schemars(length(max = 64), extend("format" = "date-time"))]
     pub until: String,
 }

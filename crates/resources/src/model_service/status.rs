@@ -8,53 +8,53 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelServiceStatus {
-    /// The generation of the spec that this status is about.
+    /// Generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Replicas over all variants that serve or will serve.
+    /// Replicas over all variants that are ready or will be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
-    /// Replicas over all variants that serve.
+    /// Ready replicas over all variants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_replicas: Option<i32>,
-    /// Replicas over all variants that there should be.
+    /// Recommended replicas over all variants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recommended_replicas: Option<i32>,
-    /// The pods of the model, as a label selector in text, for the `scale` subresource.
+    /// Label selector of the model's pods, for the `scale` subresource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
-    /// The share of requests of the last hour that met the objectives, in percent.
+    /// Share of the last hour's requests that met the objectives, in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attainment_percent: Option<String>,
-    /// What an hour of the replicas that run costs.
+    /// Hourly cost of the running replicas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hourly_cost: Option<String>,
-    /// What an hour of the replicas that there should be costs.
+    /// Hourly cost of the recommended replicas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recommended_hourly_cost: Option<String>,
-    /// The currency of both.
+    /// Currency of the costs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
-    /// The work that is expected, in replicas.
+    /// Expected demand, in replicas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forecast: Option<Band>,
     /// Each variant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub variants: Vec<VariantStatus>,
-    /// Where the engines of each workload of `targetRef` answer, for gateways.
+    /// Engines of each `targetRef` workload, for gateways.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["variant"]))]
     pub adopted: Vec<AdoptedStatus>,
-    /// The last decision and what it rests on.
+    /// The last decision and its inputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<ReceiptStatus>,
-    /// What an operator has learnt about the model, for the operator that leads next. Its form may change
-    /// with any version; without it everything is learnt again.
+    /// State that the operator has learnt about the model, for the next leader. Its format may change
+    /// with any version; without it the operator learns again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 4_096))]
     pub learnt: Option<String>,
-    /// What is so, in the standard form; see the reference for the types.
+    /// Conditions in the standard Kubernetes form; the reference lists the types.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -66,32 +66,33 @@ pub struct ModelServiceStatus {
 pub struct VariantStatus {
     /// Its name.
     pub name: String,
-    /// Replicas that it should have.
+    /// Recommended replicas.
     pub recommended: i32,
     /// Since when, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// Replicas without a node.
+    /// Pending replicas, without a node.
     pub pending: i32,
-    /// Replicas that have a node and do not serve yet.
+    /// Starting replicas: on a node and not ready yet.
     pub starting: i32,
-    /// Replicas that serve.
+    /// Ready replicas.
     pub ready: i32,
-    /// Replicas that finish what they have.
+    /// Draining replicas.
     pub draining: i32,
-    /// Replicas that should serve and do not, or whose node is lost; absent if there are none.
+    /// Failing replicas: they should be ready and are not, or their node is lost; absent if there
+    /// are none.
     #[serde(default, skip_serializing_if = "is_none")]
     pub failing: i32,
-    /// Prompt tokens that one replica reads in a second, within the objectives.
+    /// Prompt tokens per second of one replica, within the objectives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefill_tokens_per_second: Option<SpanStatus>,
-    /// Tokens that one replica writes in a second, within the objectives.
+    /// Output tokens per second of one replica, within the objectives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decode_tokens_per_second: Option<SpanStatus>,
-    /// From asking for a replica until it serves, in seconds.
+    /// Cold start in seconds: from requesting a replica until it is ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cold_start_seconds: Option<SpanStatus>,
-    /// Starts that were measured.
+    /// Number of measured cold starts.
     #[serde(default)]
     pub starts_measured: i32,
 }
@@ -107,77 +108,77 @@ const fn is_none(count: &i32) -> bool {
 pub struct AdoptedStatus {
     /// The variant.
     pub variant: String,
-    /// Its pods, as a label selector in text.
+    /// Label selector of its pods.
     pub selector: String,
-    /// The port of its engines; absent where its containers do not show it.
+    /// Port of the engines; absent if the containers do not reveal it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<i32>,
-    /// What they are; absent where image and arguments do not show it.
+    /// Engine type; absent if image and arguments do not reveal it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
-    /// The names by which they know the model; absent where arguments do not show it.
+    /// Model names that the engines expect; absent if the arguments do not reveal them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub served_as: Vec<String>,
 }
 
-/// A number with its low and high end, and where it came from.
+/// A number with its lower and upper end and its source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SpanStatus {
-    /// How low it may be.
+    /// Lower end of the interval.
     pub low: i64,
-    /// The best guess.
+    /// Best estimate.
     pub point: i64,
-    /// How high it may be.
+    /// Upper end of the interval.
     pub high: i64,
-    /// Where it came from: Assumed, Stated, Catalogued, Modelled, Forecast or Measured.
+    /// Source: Assumed, Stated, Catalogued, Modelled, Forecast or Measured.
     pub origin: String,
 }
 
-/// The work that is there and that is expected, in replicas of the variant that carries most.
+/// Current and expected demand, in replicas of the variant with the largest capacity.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Band {
-    /// What the work of this moment takes; a decimal.
+    /// Replicas that current demand needs; a decimal.
     pub need_now: String,
-    /// What it will take at most, as likely as `quantilePercent` says; a decimal.
+    /// Upper forecast of the replicas needed, with the probability in `quantilePercent`; a decimal.
     pub look_ahead: String,
-    /// How likely `lookAhead` is enough, in percent; a decimal.
+    /// Probability that `lookAhead` is enough, in percent; a decimal.
     pub quantile_percent: String,
-    /// How far ahead it looks, in seconds: one cold start and the time after which a replica pays.
+    /// Forecast horizon in seconds: one cold start plus the time after which a replica pays off.
     pub horizon_seconds: i64,
 }
 
-/// A decision and what it rests on.
+/// A decision and its inputs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReceiptStatus {
-    /// Its name: microseconds since 1970 and the shard that made it.
+    /// Id of the decision: microseconds since 1970 and the shard that made it.
     pub id: String,
-    /// When it was made, RFC 3339. A decision that repeats the one before keeps that one's time.
+    /// Time of the decision, RFC 3339. A decision that repeats the previous one keeps its time.
     pub at: String,
-    /// Why, from Flyball's closed list; `flyball explain REASON` tells more.
+    /// Reason, from a fixed list; `flyball explain REASON` describes it.
     pub reason: String,
-    /// What set the number of replicas, from a closed list.
+    /// The bound that set the number of replicas, from a fixed list.
     pub bound: String,
-    /// The same in a sentence.
+    /// The reason in a sentence.
     pub message: String,
-    /// What each bound alone would have given.
+    /// Replicas that each bound alone would allow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<CandidateStatus>,
-    /// The signals, and how far each was trusted.
+    /// The signals and their freshness.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signals: Vec<SignalSeen>,
-    /// What a horizontal pod autoscaler with a target of 75 % would have asked for.
+    /// Replicas that a horizontal pod autoscaler with a target of 75 % would set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hpa_would_want: Option<i32>,
-    /// Requests of an hour that are expected to miss an objective.
+    /// Requests per hour that are expected to miss an objective.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_hourly_misses: Option<SpanStatus>,
-    /// The law that decides, where past traffic was replayed to choose one.
+    /// The law in use, if past traffic was replayed to choose it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub law: Option<ChosenLawStatus>,
-    /// What was carried out of it, newest last.
+    /// Steps applied so far, newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<CapacityStatus>,
 }
@@ -186,31 +187,31 @@ pub struct ReceiptStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChosenLawStatus {
-    /// Its name: `forecast` is Flyball's own, with a number if a miss is taken to be more or less dear.
+    /// Name of the law: `forecast` is Flyball's own, with a number if a miss is weighted differently.
     pub name: String,
-    /// Since when it decides, RFC 3339; absent from the beginning.
+    /// Time of the last change of law, RFC 3339; absent if it never changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// Hours of past traffic that were replayed to choose it.
+    /// Hours of past traffic replayed to choose it.
     pub replayed_hours: String,
-    /// What each law would have cost on that traffic.
+    /// Cost of each law on that traffic.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tried: Vec<TriedLawStatus>,
 }
 
-/// What a law would have cost on past traffic.
+/// Cost of a law on past traffic.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TriedLawStatus {
     /// Its name.
     pub name: String,
-    /// Hours of replicas.
+    /// Replica-hours.
     pub replica_hours: String,
-    /// Requests that would have missed an objective, in percent.
+    /// Share of requests that would have missed an objective, in percent.
     pub missed_percent: String,
 }
 
-/// What one bound alone would have given.
+/// Replicas that one bound alone would allow.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CandidateStatus {
@@ -220,7 +221,7 @@ pub struct CandidateStatus {
     pub replicas: i32,
 }
 
-/// How far a signal was trusted.
+/// Freshness of a signal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SignalSeen {
@@ -230,14 +231,14 @@ pub struct SignalSeen {
     pub freshness: String,
 }
 
-/// One step of carrying a decision out.
+/// One step of applying a decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CapacityStatus {
     /// The variant.
     pub variant: String,
-    /// What: `Start`, `Drain` or `Delete`.
+    /// Kind of step: `Start`, `Drain` or `Delete`.
     pub step: String,
-    /// Replicas that were asked for, or the pod.
+    /// Number of replicas, or the pod.
     pub what: String,
 }

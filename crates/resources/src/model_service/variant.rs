@@ -13,32 +13,32 @@ use serde_json::{Map, Value};
     validation = Rule::new("has(self.targetRef) != has(self.engine)")
         .message("exactly one of `targetRef` and `engine` must be set"),
     validation = Rule::new("has(self.targetRef) == has(oldSelf.targetRef)")
-        .message("a variant must stay what it is: remove it and add one of another name")
+        .message("the type of a variant must not change: remove it and add one with another name")
 )]
 pub struct VariantSpec {
-    /// Its name among the variants of this model.
+    /// Name of the variant, unique within the model.
     #[serde(default = "main")]
     #[schemars(length(min = 1, max = 40), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub name: String,
-    /// The Pool that its replicas run on. Without, prices and limits are unknown.
+    /// The Pool that its replicas run on. If absent, prices and limits are unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub pool: Option<String>,
-    /// The accelerators of one replica.
+    /// Accelerators per replica.
     #[serde(default = "one")]
     #[schemars(range(min = 0, max = 1_024))]
     pub gpus_per_replica: i32,
-    /// A workload in the same namespace whose `scale` is read, and set if the mode is Act.
+    /// A workload in the same namespace whose `scale` Flyball reads, and sets if the mode is Act.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_ref: Option<TargetRef>,
-    /// An engine that Flyball starts and owns.
+    /// An engine that Flyball starts and manages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineSpec>,
-    /// What one replica can do within the objectives, where its owner knows better than Flyball's
-    /// prediction. It is corrected by what is measured.
+    /// Capacity of one replica within the objectives, if you know it better than Flyball's
+    /// prediction. Measurements correct it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<CapacityPrior>,
-    /// How long a replica takes from being asked for to serving, in seconds, until it was measured.
+    /// Expected cold start in seconds, until one is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400))]
     pub cold_start_seconds: Option<i32>,
@@ -49,7 +49,7 @@ pub struct VariantSpec {
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new("self == oldSelf")
-        .message("`targetRef` must not change: remove the variant and add one of another name")
+        .message("`targetRef` must not change: remove the variant and add one with another name")
 )]
 pub struct TargetRef {
     /// Its kind.
@@ -77,37 +77,37 @@ pub enum TargetKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EngineSpec {
-    /// Which engine; it decides arguments, metric names and how it is drained. vLLM from 0.18 on, which
-    /// is the first to take `--shutdown-timeout`.
+    /// Engine type, which decides arguments, metric names and draining. vLLM must be 0.18 or newer, the
+    /// first version with `--shutdown-timeout`.
     #[serde(with = "kind")]
     #[schemars(schema_with = "kind::schema")]
     pub kind: Engine,
     /// The image.
     #[schemars(length(min = 1, max = 512))]
     pub image: String,
-    /// The program, if not the image's own.
+    /// The command, if it differs from the image's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), inner(length(max = 1_024)), extend("x-kubernetes-list-type" = "atomic"))]
     pub command: Vec<String>,
-    /// Arguments beside those that Flyball sets itself (model, served names, host, port, tensor parallel
-    /// size, shutdown timeout, metrics); all of them where `command` is set.
+    /// Arguments in addition to those that Flyball sets (model, served names, host, port, tensor
+    /// parallel size, shutdown timeout, metrics); all arguments if `command` is set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 128), inner(length(max = 4_096)), extend("x-kubernetes-list-type" = "atomic"))]
     pub args: Vec<String>,
-    /// The port that it answers on.
+    /// Port of the engine's API.
     #[serde(default = "port")]
     #[schemars(range(min = 1, max = 65_535))]
     pub port: i32,
-    /// The longest that a request may take to finish once its replica is to go, in seconds. Grace
-    /// period, preStop and the engine's own shutdown timeout follow from it.
+    /// Maximum drain time of a replica, in seconds. Grace period, preStop hook and the engine's
+    /// shutdown timeout are derived from it.
     #[serde(default = "drain")]
     #[schemars(range(min = 1, max = 3_600))]
     pub drain_seconds: i32,
-    /// More of the pod, laid over the template that Flyball makes: objects are merged, and lists of things
-    /// with a name (`containers`, `initContainers`, `env`, `volumes`) by it. It adds and takes nothing
-    /// away, and only fields that give the pod no more rights than others have may be set: environment,
-    /// placement, volumes, resources beside accelerators, pull secrets, the user, more init containers. A
-    /// field that may not be set stalls the model with `SpecRefused`; docs/guides/operator.md has the list.
+    /// Additions to the pod template that Flyball creates: objects are merged, and lists of named items
+    /// (`containers`, `initContainers`, `env`, `volumes`) are merged by name. It can only add, and only
+    /// fields that give the pod no extra rights: environment, placement, volumes, resources other than
+    /// accelerators, pull secrets, the user, more init containers. Any other field stalls the model with
+    /// `SpecRefused`; docs/guides/operator.md has the list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "anything")]
     pub pod_overlay: Option<Map<String, Value>>,
@@ -140,15 +140,15 @@ mod kind {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CapacityPrior {
-    /// Prompt tokens that it reads in a second.
+    /// Prompt tokens per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100_000_000))]
     pub prefill_tokens_per_second: Option<i64>,
-    /// Tokens that it writes in a second.
+    /// Output tokens per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100_000_000))]
     pub decode_tokens_per_second: Option<i64>,
-    /// Tokens of running requests that it holds in memory.
+    /// Tokens of running requests that fit in memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10_000_000_000_i64))]
     pub resident_tokens: Option<i64>,

@@ -47,7 +47,7 @@ pub(super) fn refuse(
     keys.retain(|key| {
         let Some((field, other)) = twins.0.get(&(id, key.name.as_str())) else { return true };
         let what =
-            format!("is also that of {}; neither is let in: make a new key", said(id, other));
+            format!("is also that of {}; neither is accepted: create a new key", said(id, other));
         let field = format!("spec.keys[{}].{field}", key.name);
         problems.note(TenantProblem::new(Reason::TenantKeyDuplicate, field, what));
         false

@@ -87,11 +87,11 @@ pub struct TenantAccess {
 /// How much a Tenant may ask for at a time; `None` is not limited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TenantLimits {
-    /// Requests in a minute.
+    /// Requests per minute.
     pub requests_per_minute: Option<u64>,
-    /// Tokens of prompts in a minute.
+    /// Prompt tokens per minute.
     pub input_tokens_per_minute: Option<u64>,
-    /// Output tokens in a minute.
+    /// Output tokens per minute.
     pub output_tokens_per_minute: Option<u64>,
     /// Requests in flight.
     pub concurrency: Option<u64>,
@@ -110,7 +110,7 @@ pub struct TenantKey {
     pub not_before: Option<Timestamp>,
     /// Until when.
     pub expires: Option<Timestamp>,
-    /// Whether it is not let in, whatever the time.
+    /// Whether the key is disabled, regardless of time.
     pub disabled: bool,
 }
 
@@ -134,7 +134,7 @@ pub struct TenantBudget {
     pub spec: BudgetSpec,
     /// Shares in percent that are worth a word, in order.
     pub alert_percents: Vec<u32>,
-    /// What happens once it is spent.
+    /// What happens when the budget is exhausted.
     pub on_exhausted: WhenExhausted,
 }
 
@@ -260,11 +260,11 @@ fn above<'a>(
         Place::Top => Ok(None),
         Place::Missing => wrong(
             Reason::TenantParentMissing,
-            format!("is {name}, and there is no Tenant of that name in namespace {namespace}"),
+            format!("is {name}, which does not exist in namespace {namespace}"),
         ),
         Place::Circle => wrong(
             Reason::TenantParentCycle,
-            format!("is {name}, and above that one stands this one again"),
+            format!("is {name}, whose parents include this Tenant"),
         ),
         Place::Below => match resolved.get(&id.beside(name)).and_then(|one| one.access.as_ref()) {
             None => wrong(
@@ -274,7 +274,7 @@ fn above<'a>(
             Some(above) if above.depth >= MAX_DEPTH => wrong(
                 Reason::TenantTooDeep,
                 format!(
-                    "is {name}, which has {} above it; {MAX_DEPTH} in all is the most",
+                    "is {name}, which has {} above it; the maximum is {MAX_DEPTH} in all",
                     above.depth - 1
                 ),
             ),

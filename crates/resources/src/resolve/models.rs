@@ -58,7 +58,7 @@ pub(super) fn within(
         let before = left.len();
         left.extend(above.iter().filter_map(|other| pattern.both(other)).cloned());
         if left.len() == before {
-            let what = format!("has {pattern}, which the Tenant above does not allow");
+            let what = format!("has {pattern}, which the parent Tenant does not allow");
             problems.note(TenantProblem::new(Reason::TenantModelDenied, "spec.models", what));
         }
     }

@@ -38,7 +38,7 @@ impl ResolvedTenant {
         let kind = ConditionKind::Ready;
         let kept = self.problems.kept();
         let Some(first) = kept.first() else {
-            let message = "its keys and members are let in".to_owned();
+            let message = "its keys and members are accepted".to_owned();
             return Said { kind, so: Some(true), reason: Reason::TenantAccepted, message };
         };
         let said: Vec<String> = kept.iter().take(SAID).map(ToString::to_string).collect();

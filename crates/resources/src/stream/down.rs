@@ -2,74 +2,74 @@
 
 use super::Protocol;
 
-/// One message of the operator. One with neither part says that the operator is there.
+/// A message from the operator. Without `welcome` and `orders` it is a heartbeat.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Down {
-    /// Who answers. In the first message, and only there.
+    /// The sender. Only in the first message.
     #[prost(message, optional, tag = "1")]
     pub welcome: Option<Welcome>,
-    /// What gateways are to go by from now on. A whole, not a difference.
+    /// Directives for gateways from now on. Always complete, never a delta.
     #[prost(message, optional, tag = "2")]
     pub orders: Option<Orders>,
-    /// The number of the orders that hold, in every message; 0 while there are none. A gateway that has
-    /// them knows by it that they still hold.
+    /// Sequence number of the directives in effect, in every message; 0 if none. It confirms to a gateway
+    /// that the directives it has are current.
     #[prost(uint64, tag = "3")]
     pub holds: u64,
 }
 
-/// Who answers.
+/// The sender.
 #[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
 pub struct Welcome {
-    /// What it speaks.
+    /// Protocol version of the sender.
     #[prost(message, optional, tag = "1")]
     pub protocol: Option<Protocol>,
-    /// The version of its program.
+    /// Program version of the sender.
     #[prost(string, tag = "2")]
     pub program: String,
 }
 
-/// What gateways are to go by.
+/// Directives for gateways.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Orders {
-    /// Their number, greater than that of the orders before, within one life of the operator.
+    /// Sequence number. It increases for as long as the operator's process runs.
     #[prost(uint64, tag = "1")]
     pub sequence: u64,
-    /// By model. A model that is not here has no objectives and no promised time.
+    /// Directives by model. A model that is absent has no objectives and no expected start.
     #[prost(message, repeated, tag = "2")]
     pub models: Vec<ModelOrders>,
-    /// Engines that get nothing new and finish what they have.
+    /// Engines that get no new requests and finish those in flight.
     #[prost(message, repeated, tag = "3")]
     pub drains: Vec<DrainMark>,
-    /// Weights of splits. A split that is not here keeps the weights of the gateway's settings.
+    /// Weights of splits. A split that is absent keeps the weights of the gateway's settings.
     #[prost(message, repeated, tag = "4")]
     pub splits: Vec<SplitWeights>,
-    /// The version of the operator's program.
+    /// Program version of the operator.
     #[prost(string, tag = "5")]
     pub program: String,
 }
 
-/// What holds for one model.
+/// Directives for one model.
 #[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
 pub struct ModelOrders {
-    /// The name that clients say.
+    /// Model name in client requests.
     #[prost(string, tag = "1")]
     pub model: String,
-    /// The longest time to the first token; not judged if absent.
+    /// Objective for TTFT; none if absent.
     #[prost(uint32, optional, tag = "2")]
     pub first_token_ms: Option<u32>,
-    /// The longest time between tokens, on the mean of an answer; not judged if absent.
+    /// Objective for TPOT; none if absent.
     #[prost(uint32, optional, tag = "3")]
     pub between_tokens_ms: Option<u32>,
-    /// From the sending of these orders until an engine will be up, if one is on its way.
+    /// Expected time from this message until an engine is ready, if one is starting.
     #[prost(uint64, optional, tag = "4")]
     pub wake_eta_ms: Option<u64>,
-    /// The namespace of the model. A gateway whose engines of that name are elsewhere does not go by it.
+    /// Namespace of the model. A gateway with engines of that name in another namespace ignores the directives.
     #[prost(string, tag = "5")]
     pub namespace: String,
 }
 
-/// An engine that gets nothing new. What is empty is not asked for: with a name and an address, a pod
-/// that came back elsewhere under the same name is not meant.
+/// An engine that gets no new requests. All fields that are not empty must match: with a name and an address,
+/// a later pod of the same name at another address does not match.
 #[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
 pub struct DrainMark {
     /// `namespace/pod`.
@@ -78,7 +78,7 @@ pub struct DrainMark {
     /// `IP:PORT`.
     #[prost(string, tag = "2")]
     pub address: String,
-    /// Since when, in milliseconds since 1970.
+    /// Start of the drain, in milliseconds since 1970.
     #[prost(uint64, tag = "3")]
     pub since_ms: u64,
 }
@@ -86,10 +86,10 @@ pub struct DrainMark {
 /// The weights of one split.
 #[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
 pub struct SplitWeights {
-    /// The name that clients say.
+    /// Model name in client requests.
     #[prost(string, tag = "1")]
     pub split: String,
-    /// Its arms. One that is not here gets nothing; if none has a weight, the settings' weights stay.
+    /// Arms. An arm that is absent gets no requests; if all weights are 0, those of the settings apply.
     #[prost(message, repeated, tag = "2")]
     pub arms: Vec<ArmWeight>,
 }
@@ -97,10 +97,10 @@ pub struct SplitWeights {
 /// The weight of one arm.
 #[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
 pub struct ArmWeight {
-    /// The model of the arm.
+    /// Model of the arm.
     #[prost(string, tag = "1")]
     pub model: String,
-    /// Its part of all weights.
+    /// Weight, relative to the other arms.
     #[prost(uint32, tag = "2")]
     pub weight: u32,
 }

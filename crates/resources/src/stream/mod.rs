@@ -57,7 +57,7 @@ pub const MAX_NAME: usize = 512;
 pub struct PublicName {
     /// The namespace of its engines; empty where the gateway does not say.
     pub namespace: String,
-    /// The name that clients say.
+    /// Model name in client requests.
     pub name: String,
 }
 

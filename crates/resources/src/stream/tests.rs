@@ -9,7 +9,7 @@ use syn::{Attribute, Expr, Fields, Item, Lit, Meta, Type};
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/stream.proto");
 
 const HEAD: &str = "\
-// What gateways and the operator say to each other. docs/decisions/0031-the-stream.md says why.
+// Messages between gateways and the operator. docs/decisions/0031-the-stream.md says why.
 //
 // Generated from crates/resources/src/stream. `UPDATE=1 cargo test -p flyball-resources` writes it
 // anew. Nothing is compiled from it: it is for people, and for programs in other languages.
@@ -19,7 +19,7 @@ syntax = \"proto3\";
 package flyball.link.v1;
 
 service Link {
-  // A gateway says hello, then how things stand each second; the operator answers with what to go by.
+  // A gateway sends hello, then its demand every second; the operator answers with directives.
   rpc Talk(stream Up) returns (stream Down);
 }
 ";

@@ -1,224 +1,222 @@
 //! What a gateway says.
 
-/// One message of a gateway. The first one has `hello`; later ones any of the others.
+/// A message from a gateway. The first has `hello`, later ones any other field.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Up {
-    /// Who speaks. In the first message, and only there.
+    /// The sender. Only in the first message.
     #[prost(message, optional, tag = "1")]
     pub hello: Option<Hello>,
-    /// How things stand, each second. A whole, not a difference.
+    /// Current demand, every second. Always complete, never a delta.
     #[prost(message, optional, tag = "2")]
     pub demand: Option<ReportedDemand>,
-    /// A model is wanted that has no engine. Said at once, and once per sleep.
+    /// A request arrived for a model without engines. Sent immediately, once until the model has engines again.
     #[prost(message, optional, tag = "3")]
     pub wake: Option<Wake>,
-    /// How things stood in the last half minute, the oldest first. Said once, before the first `demand`: an
-    /// operator that has just begun knows rates at once.
+    /// Demand of the last half minute, oldest first. Sent once, before the first `demand`, so that an operator
+    /// that has just started can compute rates.
     #[prost(message, repeated, tag = "4")]
     pub past: Vec<ReportedPast>,
 }
 
-/// A version of what is spoken on this stream.
+/// Version of this protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, prost::Message)]
 pub struct Protocol {
-    /// Two sides with different majors do not talk.
+    /// Peers with different major versions do not connect.
     #[prost(uint32, tag = "1")]
     pub major: u32,
-    /// Nobody is refused for it.
+    /// Peers with different minor versions connect.
     #[prost(uint32, tag = "2")]
     pub minor: u32,
 }
 
-/// Who speaks.
+/// The sender.
 #[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
 pub struct Hello {
-    /// What it speaks.
+    /// Protocol version of the sender.
     #[prost(message, optional, tag = "1")]
     pub protocol: Option<Protocol>,
-    /// The gateway's name: that of its pod.
+    /// Name of the gateway: the name of its pod.
     #[prost(string, tag = "2")]
     pub gateway: String,
-    /// The version of its program.
+    /// Program version of the sender.
     #[prost(string, tag = "3")]
     pub program: String,
-    /// When it began, in milliseconds since 1970. All its sums count from then: another time means that
-    /// they began again.
+    /// Start time, in milliseconds since 1970. Totals count from then; a different time means that they were
+    /// reset.
     #[prost(uint64, tag = "4")]
     pub started_ms: u64,
 }
 
-/// How things stand at a gateway.
+/// Current state of a gateway.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ReportedDemand {
-    /// Every model that it serves.
+    /// All models that it serves.
     #[prost(message, repeated, tag = "1")]
     pub models: Vec<ModelDemand>,
-    /// Every engine that it knows.
+    /// All engines that it knows.
     #[prost(message, repeated, tag = "2")]
     pub endpoints: Vec<EndpointLoad>,
-    /// The number of the orders that it goes by, of those that came on this stream; 0 if none came.
+    /// Sequence number of the directives in effect, of those received on this stream; 0 if none.
     #[prost(uint64, tag = "3")]
     pub orders: u64,
     /// Models that did not fit into the message.
     #[prost(uint32, tag = "4")]
     pub models_left_out: u32,
-    /// Endpoints that did not fit. Those that drain or are busy are never left out before idle ones.
+    /// Endpoints that did not fit into the message. Idle ones are left out first.
     #[prost(uint32, tag = "5")]
     pub endpoints_left_out: u32,
 }
 
-/// How things stood a while ago.
+/// Past state of a gateway.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ReportedPast {
-    /// How long ago that was.
+    /// Age of this state.
     #[prost(uint64, tag = "1")]
     pub age_ms: u64,
-    /// Models whose sums differ from those of the moment before; in the first moment, all of them.
+    /// Models whose totals changed since the state before; all models in the first.
     #[prost(message, repeated, tag = "2")]
     pub models: Vec<ModelDemand>,
 }
 
-/// What is wanted of one model. Sums count since the gateway began.
+/// Demand of one model. Totals count since the gateway started.
 #[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
 pub struct ModelDemand {
-    /// The name that clients say.
+    /// Model name in client requests.
     #[prost(string, tag = "1")]
     pub model: String,
-    /// Engines that may get requests.
+    /// Engines that accept requests.
     #[prost(uint32, tag = "2")]
     pub engines: u32,
-    /// Requests that wait for a turn.
+    /// Requests in the queue.
     #[prost(uint64, tag = "3")]
     pub waiting: u64,
-    /// Those of them that wait for an engine to come up.
+    /// Queued requests that wait for an engine to start.
     #[prost(uint64, tag = "4")]
     pub held: u64,
-    /// Prompt tokens of all that wait.
+    /// Prompt tokens of all queued requests.
     #[prost(uint64, tag = "5")]
     pub backlog_tokens: u64,
-    /// What they will probably cost, in the time of a prompt token.
+    /// Estimated cost of all queued requests, in units of a prompt token's time.
     #[prost(uint64, tag = "6")]
     pub backlog_cost: u64,
-    /// How long the first has waited.
+    /// Wait of the oldest queued request.
     #[prost(uint64, tag = "7")]
     pub oldest_ms: u64,
-    /// How long a usual request would wait that came now; absent if unknown.
+    /// Expected wait of an average request that arrives now; absent if unknown.
     #[prost(uint64, optional, tag = "8")]
     pub wait_ms: Option<u64>,
-    /// Whether the model was called and has not come.
+    /// Whether a wake-up is pending.
     #[prost(bool, tag = "9")]
     pub waking: bool,
-    /// Requests under way at engines.
+    /// Requests in flight at engines.
     #[prost(uint64, tag = "10")]
     pub in_flight: u64,
-    /// Prompt tokens under way that no engine has read.
+    /// Prompt tokens in flight that no engine has computed.
     #[prost(uint64, tag = "11")]
     pub unread_tokens: u64,
-    /// Requests that this gateway may have under way at once.
+    /// Maximum requests in flight of this gateway.
     #[prost(uint64, tag = "12")]
     pub window: u64,
-    /// Sum: requests that came.
+    /// Total: requests received.
     #[prost(uint64, tag = "13")]
     pub arrived: u64,
-    /// Sum: their prompt tokens.
+    /// Total: their prompt tokens.
     #[prost(uint64, tag = "14")]
     pub arrived_tokens: u64,
-    /// Sum: cost of all that ended.
+    /// Total: cost of finished requests.
     #[prost(uint64, tag = "15")]
     pub spent_cost: u64,
-    /// Sum: requests that were turned away.
+    /// Total: requests refused at the queue, or that timed out in it.
     #[prost(uint64, tag = "16")]
     pub shed: u64,
-    /// Sum: calls to wake it.
+    /// Total: wake-up calls.
     #[prost(uint64, tag = "17")]
     pub wake_calls: u64,
-    /// Sum: tokens that engines wrote for requests that ended.
+    /// Total: output tokens of finished requests.
     #[prost(uint64, tag = "18")]
     pub output_tokens: u64,
-    /// Sum: requests that were judged by the objectives. Without objectives none is.
+    /// Total: requests compared with the objectives; 0 without objectives.
     #[prost(uint64, tag = "19")]
     pub judged: u64,
-    /// Sum: those of them that missed any objective, or got no answer for lack of room.
+    /// Total: requests that missed an objective, or were refused for lack of capacity.
     #[prost(uint64, tag = "20")]
     pub missed: u64,
-    /// Sum: those that missed the objective for the first token.
+    /// Total: requests that missed the objective for TTFT.
     #[prost(uint64, tag = "21")]
     pub missed_first_token: u64,
-    /// Sum: those that missed the objective between tokens, on the mean of the answer.
+    /// Total: requests that missed the objective for TPOT.
     #[prost(uint64, tag = "22")]
     pub missed_between_tokens: u64,
-    /// Tokens that engines hold in memory for requests of this gateway, as it reckons.
+    /// Estimated tokens in the KV cache of engines for requests of this gateway.
     #[prost(uint64, tag = "23")]
     pub held_tokens: u64,
-    /// Sum: those of the prompt tokens that came which engines had to read, because no cache had them.
-    /// Absent from gateways that do not tell them apart.
+    /// Total: prompt tokens that engines had to compute because no cache had them. Absent if the gateway
+    /// does not count them.
     #[prost(uint64, optional, tag = "24")]
     pub uncached_tokens: Option<u64>,
-    /// Sum: requests that were answered to the end. Absent from gateways that do not count them.
+    /// Total: completed responses. Absent if the gateway does not count them.
     #[prost(uint64, optional, tag = "25")]
     pub answered: Option<u64>,
-    /// Sum: output tokens of these that came after a first one.
+    /// Total: output tokens of completed responses, without the first of each.
     #[prost(uint64, tag = "26")]
     pub paced_tokens: u64,
-    /// Sum: microseconds from first tokens to last ones.
+    /// Total: microseconds from the first to the last token of completed responses.
     #[prost(uint64, tag = "27")]
     pub paced_micros: u64,
-    /// The namespace of its engines; empty where the gateway does not know it. The same name may be
-    /// another model elsewhere.
+    /// Namespace of its engines; empty if unknown. Another namespace may have a different model of the same
+    /// name.
     #[prost(string, tag = "29")]
     pub namespace: String,
 }
 
-/// What a gateway has at one engine.
+/// Load of one gateway on one engine.
 #[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
 pub struct EndpointLoad {
-    /// The same on every gateway: `namespace/pod`, or the address where there is no name.
+    /// `namespace/pod`, or the address of an engine that is not a pod. The same on every gateway.
     #[prost(string, tag = "1")]
     pub name: String,
-    /// Where it answers, as `IP:PORT`.
+    /// Address, as `IP:PORT`.
     #[prost(string, tag = "2")]
     pub address: String,
     /// The model that it serves.
     #[prost(string, tag = "3")]
     pub model: String,
-    /// Requests of this gateway under way at it.
+    /// Requests of this gateway in flight at the engine.
     #[prost(uint32, tag = "4")]
     pub in_flight: u32,
-    /// Whether it may get requests.
+    /// Whether it receives requests.
     #[prost(enumeration = "EndpointState", tag = "5")]
     pub state: i32,
-    /// Its pod's own id, said of those that are gone: another pod may have its name or address by now.
-    /// Empty if it is no pod.
+    /// UID of its pod; empty if it is not a pod. A later pod may have the same name or address.
     #[prost(string, tag = "6")]
     pub uid: String,
 }
 
-/// Whether an engine may get requests.
+/// Whether an engine receives requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
 #[repr(i32)]
 pub enum EndpointState {
-    /// Not told, or a state that this program does not know.
+    /// Not reported, or a state that this version does not know.
     Unknown = 0,
-    /// It may.
+    /// It receives requests.
     Open = 1,
-    /// It finishes what it has.
+    /// It finishes its requests in flight.
     Draining = 2,
-    /// It ignores hang-ups.
+    /// It ignores cancellation.
     Quarantined = 3,
-    /// It keeps failing, or does not answer at all.
+    /// It fails, or does not answer.
     Broken = 4,
-    /// The gateway does not see it listed any more (its pod is not ready, or leaves), and has requests
-    /// under way at it. It gets nothing new.
+    /// Discovery no longer lists it (its pod is not ready or terminates). It finishes its requests in flight.
     Gone = 5,
 }
 
-/// A model is wanted that has no engine.
+/// A request arrived for a model without engines.
 #[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
 pub struct Wake {
     /// The model.
     #[prost(string, tag = "1")]
     pub model: String,
-    /// The namespace of its engines; empty where the gateway does not know it.
+    /// Namespace of its engines; empty if unknown.
     #[prost(string, tag = "7")]
     pub namespace: String,
 }

@@ -13,25 +13,24 @@ use std::collections::BTreeMap;
         .message("`notBefore` must be before `expires`")
 )]
 pub struct TenantKeySpec {
-    /// What it is for, as people say it; example: `nightly-job`.
+    /// Display name of the key; example: `nightly-job`.
     #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub name: String,
-    /// The part of the key that logs and bills may show: ten letters and digits. No two keys of a cluster have the
-    /// same one.
+    /// Public part of the key, shown in logs and bills: ten letters and digits, unique in the cluster.
     #[schemars(regex(pattern = r"^[0-9A-Za-z]{10}$"), length(max = 10))]
     pub id: String,
     /// SHA-256 of the whole key, in hexadecimal.
     #[schemars(regex(pattern = r"^[0-9a-f]{64}$"), length(max = 64))]
     pub sha256: String,
-    /// From when on it is let in, RFC 3339.
+    /// Start of validity, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64), extend("format" = "date-time"))]
     pub not_before: Option<String>,
-    /// From when on it is not let in any more, RFC 3339.
+    /// End of validity, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64), extend("format" = "date-time"))]
     pub expires: Option<String>,
-    /// Whether it is not let in, whatever the time.
+    /// Whether the key is disabled, regardless of time.
     #[serde(default)]
     pub disabled: bool,
 }
@@ -41,16 +40,16 @@ pub struct TenantKeySpec {
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new("has(self.serviceAccounts) == (self.issuer == 'kubernetes')")
-        .message("`serviceAccounts` must be set where `issuer` is kubernetes, and only there"),
+        .message("`serviceAccounts` must be set if `issuer` is kubernetes, and only then"),
     validation = Rule::new("has(self.claims) == (self.issuer != 'kubernetes')")
-        .message("`claims` must be set where `issuer` is a URL, and only there")
+        .message("`claims` must be set if `issuer` is a URL, and only then")
 )]
 pub struct TenantMember {
-    /// Who has signed the token: the URL in its claim `iss`, or `kubernetes` for service accounts of this cluster.
+    /// Issuer of the token: the URL in its claim `iss`, or `kubernetes` for service accounts of this cluster.
     #[schemars(length(min = 1, max = 512), regex(pattern = r"^(kubernetes|https://\S+)$"))]
     pub issuer: String,
-    /// Claims that the token must have, all of them, each with one of the values listed; a claim that is a list must
-    /// have one of them in it. Example: `groups: [ml-a]`.
+    /// Claims that the token must have, each with one of the listed values; a claim that is a list must contain one
+    /// of them. Example: `groups: [ml-a]`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "claims")]
     pub claims: BTreeMap<String, Vec<String>>,

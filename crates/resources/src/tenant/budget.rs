@@ -16,20 +16,21 @@ use serde::{Deserialize, Serialize};
         .message("exactly one of `amount` and `tokens` must be set")
 )]
 pub struct TenantBudgetSpec {
-    /// Its name among the budgets of this Tenant. One with another name begins with nothing spent.
+    /// Name of the budget, unique within the Tenant. A budget with a new name starts with nothing
+    /// spent.
     #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub name: String,
     /// Dollars, a decimal in quotes, by the `prices` of the models; example: `"250"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = decimal::PATTERN), length(max = 16))]
     pub amount: Option<String>,
-    /// Tokens, of prompts and output together.
+    /// Tokens, prompt and output together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000_000_000_000_i64))]
     pub tokens: Option<i64>,
-    /// For how long it lasts before it begins anew.
+    /// Period after which the budget resets.
     pub period: BudgetPeriod,
-    /// Shares of it, in percent. The status says the highest that was reached.
+    /// Alert thresholds, in percent of the budget. The status shows the highest one reached.
     #[serde(default = "alerts")]
     #[schemars(
         length(max = 8),
@@ -37,7 +38,7 @@ pub struct TenantBudgetSpec {
         extend("x-kubernetes-list-type" = "set")
     )]
     pub alert_percents: Vec<i32>,
-    /// What happens once it is spent.
+    /// What happens when the budget is exhausted.
     #[serde(default)]
     pub on_exhausted: WhenExhausted,
 }

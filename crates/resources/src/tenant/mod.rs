@@ -42,7 +42,8 @@ pub const KUBERNETES: &str = "kubernetes";
     derive = "PartialEq",
     shortname = "ftn",
     category = "flyball",
-    doc = "Who may ask: by which keys or tokens, for which models, how fast, and what it may cost. Not yet: gateways and the operator do not read it.",
+    doc = "Who is served and billed: keys or tokens, models, rate limits and budgets. Not yet: \
+           gateways and the operator do not read it.",
     printcolumn(
         name = "Ready",
         type_ = "string",
@@ -56,43 +57,44 @@ pub const KUBERNETES: &str = "kubernetes";
 )]
 #[serde(rename_all = "camelCase")]
 pub struct TenantSpec {
-    /// The Tenant of this namespace that it is a part of: what that one may not, this one may not either, and what
-    /// this one spends that one spends too. At most four stand above each other.
+    /// Parent Tenant in this namespace: its restrictions apply to this Tenant too, and this Tenant's spending
+    /// counts against it. At most four levels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$"))]
     pub parent: Option<String>,
-    /// The models that it may ask for, by the names that clients say; a `*` at the end stands for any ending. A model
-    /// that is not here is not served to it.
+    /// Models that the Tenant may use, by the names in client requests; a `*` at the end matches any ending. Other
+    /// models are not served to it.
     #[schemars(
         length(min = 1, max = 256),
         inner(length(min = 1, max = 256), regex(pattern = r"^[^*\s]*\*?$")),
         extend("x-kubernetes-list-type" = "set")
     )]
     pub models: Vec<String>,
-    /// Its keys, by their hashes.
+    /// API keys, by their hashes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub keys: Vec<TenantKeySpec>,
-    /// Who belongs to it by a token of somebody else. One who fits any of these does.
+    /// Callers with a token of another issuer. A caller that matches any entry belongs to the
+    /// Tenant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
     pub members: Vec<TenantMember>,
-    /// How much it may ask for at a time, together with all Tenants below it.
+    /// Rate limits, including all Tenants below it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<TenantLimitsSpec>,
-    /// Its part of an engine when there is not enough for all.
+    /// Relative share of the engines when demand exceeds capacity.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 1_000))]
     pub weight: i32,
-    /// The highest priority that its requests may ask for; no higher than that of a Tenant above it.
+    /// Highest priority that its requests may use; no higher than that of a parent Tenant.
     #[serde(default)]
     pub priority_ceiling: PriorityCeiling,
-    /// Tenants of this namespace that name the same group share what engines have cached, and can tell by the time of
-    /// an answer what others of the group have asked. Without, it shares with nobody.
+    /// Tenants of this namespace with the same group share engine cache entries, and can infer from response times
+    /// what others of the group have sent. If absent, the Tenant shares with nobody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub cache_group: Option<String>,
-    /// What it may spend, together with all Tenants below it. All of these hold.
+    /// Spending limits, including all Tenants below it. All of them apply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub budgets: Vec<TenantBudgetSpec>,
@@ -102,19 +104,19 @@ pub struct TenantSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TenantLimitsSpec {
-    /// Requests in a minute.
+    /// Requests per minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100_000_000))]
     pub requests_per_minute: Option<i64>,
-    /// Tokens of prompts in a minute.
+    /// Prompt tokens per minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000_000_000_i64))]
     pub input_tokens_per_minute: Option<i64>,
-    /// Output tokens in a minute.
+    /// Output tokens per minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000_000_000_i64))]
     pub output_tokens_per_minute: Option<i64>,
-    /// Requests in flight at a moment.
+    /// Maximum requests in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub concurrency: Option<i64>,

@@ -8,21 +8,21 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TenantStatus {
-    /// The generation of the spec that this status is about.
+    /// Generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Its namespace, the Tenants above it and itself, as logs and bills name it; example: `ml/org/team`. Absent if
-    /// nobody is let in by it.
+    /// Namespace, parent Tenants and name, as shown in logs and bills; example: `ml/org/team`. Absent if the Tenant
+    /// accepts no caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Its keys, counted.
+    /// Number of keys by state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<KeyCounts>,
-    /// How its budgets stand, the one with the smallest share left first.
+    /// State of the budgets, the one with the smallest share left first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub budgets: Vec<TenantBudgetStatus>,
-    /// What is so, in the standard form; see the reference for the types.
+    /// Conditions in the standard Kubernetes form; the reference lists the types.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -32,15 +32,15 @@ pub struct TenantStatus {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KeyCounts {
-    /// Those that are let in.
+    /// Valid keys.
     pub valid: i32,
-    /// Those whose time has not begun.
+    /// Keys whose validity has not started.
     pub pending: i32,
-    /// Those whose time has passed.
+    /// Expired keys.
     pub expired: i32,
-    /// Those that are disabled.
+    /// Disabled keys.
     pub disabled: i32,
-    /// Those that are not let in for another reason; the condition `Ready` says which.
+    /// Keys refused for another reason, which the condition `Ready` names.
     pub refused: i32,
 }
 
@@ -52,19 +52,19 @@ pub struct TenantBudgetStatus {
     pub name: String,
     /// Spent in this period.
     pub spent: String,
-    /// What is left of it.
+    /// Remaining budget.
     pub left: String,
-    /// When this period began, RFC 3339; absent of one that is for good.
+    /// Start of this period, RFC 3339; absent without a period.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began_at: Option<String>,
-    /// When it begins anew, RFC 3339; absent of one that is for good.
+    /// Time of the next reset, RFC 3339; absent without a period.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resets_at: Option<String>,
-    /// When it would be spent at the mean pace of this period, RFC 3339; absent if that is after it begins anew, and in
-    /// the first hour.
+    /// Time at which the budget will be exhausted at the mean rate of this period, RFC 3339; absent if it resets
+    /// before, and in the first hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub empty_at: Option<String>,
-    /// The highest of `alertPercents` that was reached.
+    /// Highest of `alertPercents` reached so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alert_percent: Option<i32>,
 }

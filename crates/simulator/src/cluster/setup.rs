@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// A world before it begins.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Where every chance comes from.
+    /// Random seed.
     pub seed: u64,
     /// The date of its first moment.
     pub start: Timestamp,

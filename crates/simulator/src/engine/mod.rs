@@ -34,7 +34,7 @@ use crate::seconds::Seconds;
 pub struct EngineSettings {
     /// Requests that run at once (`max_num_seqs`).
     pub max_running: u32,
-    /// Tokens in one step (`max_num_batched_tokens`).
+    /// Maximum tokens per step (`max_num_batched_tokens`).
     pub token_budget: u32,
     /// Blocks of the cache.
     pub blocks: u32,

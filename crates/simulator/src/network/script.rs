@@ -19,7 +19,7 @@ use std::ops::Range;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
-    /// Where every chance comes from.
+    /// Random seed.
     #[serde(default)]
     pub seed: u64,
     /// What goes wrong. Rules add up: one connection may be slow and then reset.

@@ -6,7 +6,7 @@ use crate::cluster::{ClusterRun, ReplicaHistory, Setup};
 use crate::seconds::Seconds;
 use std::fmt;
 
-/// One expectation, and what came of it.
+/// One expectation and its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     /// What was measured, such as `missed_percent`.

@@ -52,7 +52,7 @@ impl Scenario {
         &self.form.name
     }
 
-    /// What it is about, in a sentence.
+    /// Summary in a sentence.
     pub fn about(&self) -> &str {
         &self.form.about
     }

@@ -188,7 +188,7 @@ fn check_length(length: Option<&LengthForm>, place: &str, problems: &mut Scenari
 fn check_fault(form: &Form, fault: &FaultForm, problems: &mut ScenarioProblems) {
     let place = format!("fault {}", fault.name);
     let twice = form.faults.iter().filter(|other| other.name == fault.name).count() > 1;
-    problems.unless(!twice, || format!("{place}: the name is there twice"));
+    problems.unless(!twice, || format!("{place}: duplicate name"));
     let needs = |given: bool, what: &str, problems: &mut ScenarioProblems| {
         problems.unless(given, || format!("{place}: {what} is missing"));
     };
@@ -219,7 +219,7 @@ fn check_fault(form: &Form, fault: &FaultForm, problems: &mut ScenarioProblems) 
     }
     if matches!(fault.kind, StockOut | BadStarts | Reclaim | NodeLoss) {
         let known = |name: &String| form.pools.iter().any(|pool| pool.name == *name);
-        needs(fault.pool.as_ref().is_some_and(known), "a pool that is there", problems);
+        needs(fault.pool.as_ref().is_some_and(known), "an existing pool", problems);
     }
     if matches!(fault.kind, Reclaim | NodeLoss) {
         needs(fault.nodes.is_some(), "nodes", problems);

@@ -37,13 +37,13 @@ pub struct LoadTally {
     pub file: String,
     /// Rows that became traffic.
     pub read: usize,
-    /// Rows that could not be read and are in nothing.
+    /// Rows that could not be read and are ignored.
     pub unread: usize,
     /// The first few of them, with line and reason.
     pub examples: Vec<String>,
     /// Rows that say that the request failed; they are left out, because no engine answered them.
     pub failed: usize,
-    /// Columns that mean nothing here.
+    /// Columns that are not used.
     pub unknown_columns: Vec<String>,
     /// What else is worth knowing.
     pub notes: Vec<String>,

@@ -152,8 +152,8 @@ pub fn traffic(file: &str, recording: &Recording) -> Result<Loaded, LoadError> {
     }
     if rates.values().all(Vec::is_empty) {
         let what = "no samples of requests in it";
-        let hint = "ask a Prometheus that scrapes vLLM, with a step of at least twice the scrape \
-                    interval and a model name that it has";
+        let hint = "query a Prometheus that scrapes vLLM, with a step of at least twice the scrape \
+                    interval and an existing model name";
         return Err(LoadError::new(file, what).hint(hint));
     }
     let (zero, mut parts) = windows::parts(file, rates)?;
@@ -202,7 +202,7 @@ impl Series {
 }
 
 fn matrix(file: &str, response: &Value) -> Result<Vec<Series>, LoadError> {
-    let hint = "ask /api/v1/query_range with query, start, end and step";
+    let hint = "use /api/v1/query_range with query, start, end and step";
     if response["status"] != "success" {
         let said = response["error"].as_str().unwrap_or("it does not say why");
         let what = format!("Prometheus did not answer the query: {said}");

@@ -40,7 +40,7 @@ pub(crate) fn parts(
     // A stray time far away would ask for more windows than there is memory.
     if last > MOST_WINDOWS {
         let what = format!("the times span {last} windows of {length} s");
-        return Err(LoadError::new(file, what).hint("look for a time that is wrong, or in ms"));
+        return Err(LoadError::new(file, what).hint("check for a wrong time, or one in ms"));
     }
     let parts = models.into_iter().map(|(model, points)| {
         let lengths = means(&points);

@@ -110,264 +110,264 @@ macro_rules! metrics {
 // spells them, so that dashboards made for engines and other gateways work unchanged.
 metrics! {
     BuildInfo, Every, Info, Count, "flyball_build_info", ["version"],
-        "The version of the running program, always 1";
+        "Version of the running program, always 1";
     InvariantViolations, Every, Counter, Count, "flyball_invariant_violations_total", ["invariant"],
-        "Decisions that broke a rule, by the id of the rule";
+        "Decisions that violated an invariant, by its id";
     GenAiRequestDuration, Gateway, Histogram, Seconds, "gen_ai_server_request_duration_seconds",
         ["gen_ai_operation_name", "gen_ai_request_model"],
-        "From a request's head to the last byte of its answer, of answers that began without an error";
+        "Time from the request head to the last byte of the response, for responses that began without an error";
     GenAiTimeToFirstToken, Gateway, Histogram, Seconds, "gen_ai_server_time_to_first_token_seconds",
         ["gen_ai_operation_name", "gen_ai_request_model"],
-        "From a request's head to the first event of its stream, or the first byte of another answer";
+        "Time from the request head to the first event of a stream, or to the first byte of another response";
     GenAiTimePerOutputToken, Gateway, Histogram, Seconds,
         "gen_ai_server_time_per_output_token_seconds",
         ["gen_ai_operation_name", "gen_ai_request_model"],
-        "Time of a stream after its first event, for each token after the first";
+        "Time of a stream after its first event, per output token after the first";
     GenAiTokenUsage, Gateway, Histogram, Count, "gen_ai_client_token_usage",
         ["gen_ai_operation_name", "gen_ai_request_model", "gen_ai_token_type"],
-        "Tokens of a request: input, cached (the part of input that was found in a cache), output";
+        "Tokens of a request: input, cached (the part of input that was in a cache), output";
     GatewayRequests, Gateway, Counter, Count, "flyball_gateway_requests_total",
         ["model", "outcome", "status_class"],
-        "Requests that are over, by how they ended";
+        "Finished requests, by outcome";
     GatewayCallerRequests, Gateway, Counter, Count, "flyball_gateway_caller_requests_total",
         ["caller", "outcome"],
-        "Requests that are over, by the name of the key that was shown";
+        "Finished requests, by the name of the caller's key";
     GatewayCallerTokens, Gateway, Counter, Count, "flyball_gateway_caller_tokens_total",
         ["caller", "token_type"],
-        "Tokens used, by the name of the key that was shown";
+        "Tokens used, by the name of the caller's key";
     GatewayRetries, Gateway, Counter, Count, "flyball_gateway_retries_total", ["model"],
-        "Times that another engine was tried";
-    GatewayCopiesDropped, Gateway, Counter, Count, "flyball_gateway_copies_dropped_total", [],
-        "Copies for a mirror that were not sent because there was no room";
+        "Retries on another engine";
+    GatewayCopiesDropped, Gateway, Counter, Count, "flyball_gateway_mirror_dropped_total", [],
+        "Mirrored requests that were dropped because the gateway was at its limits";
     GatewayFinish, Gateway, Counter, Count, "flyball_gateway_finish_total", ["model", "reason"],
-        "Answers that told why they ended: stop, length, tool_calls, content_filter, other";
+        "Responses with a finish reason: stop, length, tool_calls, content_filter, other";
     GatewaySplitRequests, Gateway, Counter, Count, "flyball_gateway_split_requests_total",
         ["split", "model"],
-        "Requests for a name that stands for several models, by the model that got them";
+        "Requests for a split, by the model that served them";
     GatewayMirrored, Gateway, Counter, Count, "flyball_gateway_mirrored_total", ["model"],
-        "Copies of requests, whose answers nobody gets, by the model that got them";
+        "Mirrored requests, whose responses are discarded, by the model that received them";
     GatewayQueueWait, Gateway, Histogram, Seconds, "flyball_gateway_queue_wait_seconds", ["model"],
-        "How long requests waited for a turn, those that did not wait among them";
+        "Time in the queue, including requests that did not wait";
     GatewayHeldRequests, Gateway, Counter, Count, "flyball_gateway_held_requests_total", ["model"],
-        "Requests that waited for a model which had no engine";
+        "Requests that waited for a model without engines";
     GatewayHedged, Gateway, Counter, Count, "flyball_gateway_hedged_total", ["model"],
-        "Requests for which a second engine was asked before the first had begun to answer";
+        "Requests sent to a second engine before the first began to respond";
     GatewayContinued, Gateway, Counter, Count, "flyball_gateway_continued_total", ["model"],
-        "Times that another engine continued an answer which had broken off";
-    GatewayKept, Gateway, Counter, Count, "flyball_gateway_kept_answers_total", ["model"],
-        "Requests that got an answer which had been kept";
+        "Broken responses that another engine continued";
+    GatewayKept, Gateway, Counter, Count, "flyball_gateway_response_cache_hits_total", ["model"],
+        "Requests served from the response cache";
     GatewayQueued, Gateway, Gauge, Count, "flyball_gateway_queued", ["model"],
-        "Requests that wait for a turn";
+        "Requests in the queue";
     GatewayHolding, Gateway, Gauge, Count, "flyball_gateway_holding", ["model"],
-        "Requests that wait for a model which has no engine";
+        "Requests that wait for a model without engines";
     GatewayBacklog, Gateway, Gauge, Count, "flyball_gateway_backlog_tokens", ["model"],
-        "Prompt tokens of all requests that wait";
+        "Prompt tokens of all queued requests";
     GatewayOldestWait, Gateway, Gauge, Seconds, "flyball_gateway_oldest_wait_seconds", ["model"],
-        "How long the oldest of those that wait has waited; 0 if none waits";
+        "Age of the oldest queued request; 0 if the queue is empty";
     GatewayBacklogCost, Gateway, Gauge, Count, "flyball_gateway_backlog_cost", ["model"],
-        "What all requests that wait will probably cost, in the GPU time of a prompt token";
+        "Expected cost of all queued requests, in units of the GPU time of one prompt token";
     GatewayWindow, Gateway, Gauge, Count, "flyball_gateway_window", ["model"],
-        "Requests that this gateway may have at the model's engines at once, learned from their reports";
+        "Requests that this gateway may have in flight at the model's engines, learned from their reports";
     GatewayArrived, Gateway, Counter, Count, "flyball_gateway_arrived_total", ["model"],
-        "Requests that asked for a turn, whatever became of them";
+        "Requests that reached the queue, whatever their outcome";
     GatewayArrivedTokens, Gateway, Counter, Count, "flyball_gateway_arrived_tokens_total", ["model"],
-        "Their prompt tokens, counted by us as engines were seen to count";
+        "Prompt tokens of requests that reached the queue, estimated as the engines count";
     GatewayUncachedTokens, Gateway, Counter, Count, "flyball_gateway_uncached_tokens_total", ["model"],
-        "Those of them that engines had to read, because no cache had them";
+        "Prompt tokens that engines had to compute because no cache had them";
     GatewayCost, Gateway, Counter, Count, "flyball_gateway_cost_total", ["model"],
-        "What requests that ended have cost, in the GPU time of a prompt token";
+        "Cost of finished requests, in units of the GPU time of one prompt token";
     GatewayShed, Gateway, Counter, Count, "flyball_gateway_shed_total", ["model"],
-        "Requests that were turned away at the queue, or had waited in vain";
+        "Requests refused at the queue, or that timed out in it";
     GatewayWakeCalls, Gateway, Counter, Count, "flyball_gateway_wake_calls_total", ["model"],
         "Calls to wake the model";
     GatewayJudged, Gateway, Counter, Count, "flyball_gateway_judged_total", ["model"],
-        "Requests that were judged by the objectives that the operator tells";
+        "Requests that were checked against their objectives";
     GatewayMissed, Gateway, Counter, Count, "flyball_gateway_missed_total", ["model"],
-        "Judged requests that missed any objective, or got no answer for lack of room";
+        "Checked requests that missed an objective or were refused for lack of capacity";
     GatewayMissedObjective, Gateway, Counter, Count, "flyball_gateway_missed_objective_total",
         ["model", "objective"],
-        "Judged streams that missed an objective: first_token, between_tokens (on the mean of the answer)";
+        "Checked streams that missed an objective: first_token, between_tokens (mean over the response)";
     GatewayInvariantBroken, Gateway, Counter, Count, "flyball_gateway_invariant_broken_total",
         ["invariant"],
-        "Times that something did not hold which must; docs/invariants.md has the list";
+        "Invariant violations; docs/invariants.md lists the invariants";
     GatewayModelEngines, Gateway, Gauge, Count, "flyball_gateway_model_engines", ["model", "state"],
-        "Engines of a model by state, as flyball_gateway_engines has them";
+        "Engines of a model, by state as in flyball_gateway_engines";
     GatewayDiscoveryFailing, Gateway, Gauge, Count, "flyball_gateway_model_discovery_failing", ["model"],
-        "1 while engine discovery is not possible for this model; the log and /state say why and what to do";
+        "1 while engine discovery fails for this model; the log and /state say why and what to do";
     GatewayHedgesWon, Gateway, Counter, Count, "flyball_gateway_hedges_won_total", [],
-        "Hedged requests whose answer came from the second engine";
-    GatewayCachesHeard, Gateway, Gauge, Count, "flyball_gateway_caches_heard", [],
-        "Engines whose events about their caches are heard";
+        "Hedged requests that the second engine answered first";
+    GatewayCachesHeard, Gateway, Gauge, Count, "flyball_gateway_cache_event_streams", [],
+        "Engines whose KV cache events the gateway receives";
     GatewayCacheEvents, Gateway, Counter, Count, "flyball_gateway_cache_events_total", [],
-        "Batches of events about caches that engines sent";
+        "Batches of KV cache events received from engines";
     GatewayCacheEventsMissed, Gateway, Counter, Count,
         "flyball_gateway_cache_events_missed_total", [],
-        "Batches of events about caches that did not arrive, by the gaps in their numbers";
+        "Batches of KV cache events that were lost, by gaps in their sequence numbers";
     GatewayRefused, Gateway, Counter, Count, "flyball_gateway_refused_total", ["reason"],
-        "Requests that got no whole answer of an engine, by the reason that `x-flyball-reason` says";
+        "Requests without a complete response from an engine, by the reason in `x-flyball-reason`";
     GatewayChoices, Gateway, Counter, Count, "flyball_gateway_choices_total", ["by"],
-        "Engines chosen, by what decided: affinity to a cached prefix, or load alone";
-    GatewayChosen, Gateway, Histogram, Seconds, "flyball_gateway_chosen_seconds", [],
-        "From a request's head to the choice of an engine: what the gateway itself and the body took";
-    GatewayEstimated, Gateway, Counter, Count, "flyball_gateway_estimated_total", [],
-        "Requests whose tokens the gateway counted because the answer did not tell";
+        "Routing decisions, by what decided: affinity to a cached prefix, or load alone";
+    GatewayChosen, Gateway, Histogram, Seconds, "flyball_gateway_routing_seconds", [],
+        "Time from the request head to the choice of an engine, including the upload of the body";
+    GatewayEstimated, Gateway, Counter, Count, "flyball_gateway_usage_estimated_total", [],
+        "Requests whose tokens the gateway estimated because the response had no usage";
     GatewayReceived, Gateway, Counter, Bytes, "flyball_gateway_received_bytes_total", [],
         "Bytes of request bodies";
     GatewaySent, Gateway, Counter, Bytes, "flyball_gateway_sent_bytes_total", [],
-        "Bytes of answers";
+        "Bytes of responses";
     GatewayCancelToFree, Gateway, Histogram, Seconds, "flyball_gateway_cancel_to_free_seconds", [],
-        "From a client's hang-up to the proof that the engine let go of its slot";
+        "Time from a client's disconnect until the engine verifiably freed the slot";
     GatewayCancelsIgnored, Gateway, Counter, Count, "flyball_gateway_cancels_ignored_total", [],
-        "Hang-ups after which an engine kept its slot; it gets no new requests for a while";
+        "Disconnects after which an engine did not free the slot; it gets no new requests for a while";
     GatewayBreakerOpened, Gateway, Counter, Count, "flyball_gateway_breaker_opened_total", [],
-        "Times that an engine was left alone because it kept failing";
+        "Times that a circuit breaker opened because an engine kept failing";
     GatewayConnections, Gateway, Gauge, Count, "flyball_gateway_connections", [],
-        "Connections of clients";
+        "Client connections";
     GatewayInFlight, Gateway, Gauge, Count, "flyball_gateway_in_flight", [],
-        "Requests under way";
+        "Requests in flight";
     GatewayHeld, Gateway, Gauge, Bytes, "flyball_gateway_held_bytes", [],
-        "Bytes of request bodies held in memory";
-    GatewayKeptBytes, Gateway, Gauge, Bytes, "flyball_gateway_kept_bytes", [],
-        "Bytes of kept answers";
+        "Bytes of request bodies in memory";
+    GatewayKeptBytes, Gateway, Gauge, Bytes, "flyball_gateway_response_cache_bytes", [],
+        "Bytes of cached responses";
     GatewayEngines, Gateway, Gauge, Count, "flyball_gateway_engines", ["state"],
-        "Engines by state: open, draining, quarantined (ignores hang-ups), broken (breaker is open), gone (not listed any more, with requests under way)";
+        "Engines by state: open, draining, quarantined (ignores cancellation), broken (circuit breaker is open), gone (no longer listed, with requests in flight)";
     GatewaySuspectPrompts, Gateway, Gauge, Count, "flyball_gateway_suspect_prompts", ["state"],
-        "Prompts that engines died over in the last ten minutes and none has answered since: suspected (may be tried again), refused";
+        "Prompts that crashed engines in the last ten minutes and have not been answered since: suspected (may be tried again), refused";
     GatewayDraining, Gateway, Gauge, Count, "flyball_gateway_draining", [],
-        "1 from SIGTERM on, 0 before";
+        "1 after SIGTERM, 0 before";
     GatewayZombies, Gateway, Gauge, Count, "flyball_gateway_zombies", [],
-        "Requests in engines whose clients hung up more than a second ago";
+        "Requests in engines whose clients disconnected more than a second ago";
     GatewaySilentEngines, Gateway, Gauge, Count, "flyball_gateway_silent_engines", [],
-        "Engines without a load report of the last seconds; they are chosen by own counts";
-    GatewayCollectorAway, Gateway, Gauge, Count, "flyball_gateway_collector_away", [],
-        "1 if the collector named in the settings does not answer, 0 otherwise";
-    GatewayOperatorAway, Gateway, Gauge, Count, "flyball_gateway_operator_away", [],
-        "1 if the operator named in the settings is not heard, 0 otherwise";
+        "Engines without a recent load report; the gateway routes by its own counts";
+    GatewayCollectorAway, Gateway, Gauge, Count, "flyball_gateway_collector_unreachable", [],
+        "1 if the configured collector does not answer, 0 otherwise";
+    GatewayOperatorAway, Gateway, Gauge, Count, "flyball_gateway_operator_unreachable", [],
+        "1 if the configured operator does not answer, 0 otherwise";
     GatewayOperatorDrains, Gateway, Gauge, Count, "flyball_gateway_operator_drains", [],
-        "Engines that get no new requests because the operator says so";
-    GatewayOperatorTries, Gateway, Counter, Count, "flyball_gateway_operator_tries_total",
+        "Engines that get no new requests because the operator drains them";
+    GatewayOperatorTries, Gateway, Counter, Count, "flyball_gateway_operator_connection_attempts_total",
         ["outcome"],
-        "Tries to talk to the operator: welcomed, unreachable, refused, incompatible";
+        "Attempts to connect to the operator: accepted, unreachable, refused, incompatible";
     GatewayOperatorMessages, Gateway, Counter, Count, "flyball_gateway_operator_messages_total",
         ["direction"],
         "Messages on the stream to the operator: sent, received";
     GatewayFailingWatches, Gateway, Gauge, Count, "flyball_gateway_failing_watches", [],
-        "Watches of the API server that fail; what they listed last is used on";
-    GatewayDoubtedModels, Gateway, Gauge, Count, "flyball_gateway_doubted_models", [],
-        "Models that seem to have lost all engines and keep them until that is confirmed";
+        "API server watches that fail; the gateway uses their last known state";
+    GatewayDoubtedModels, Gateway, Gauge, Count, "flyball_gateway_unconfirmed_empty_models", [],
+        "Models that seem to have lost all engines; they keep them until the loss is confirmed";
     GatewayModelNames, Gateway, Gauge, Count, "flyball_gateway_model_service_names", ["state"],
-        "Public names of ModelServices: served, or not from there because of settings, older, refused, limit, unreadable";
+        "Public names of ModelServices: served, or not because of settings, older, refused, limit, unreadable";
     GatewayReloadSuccessful, Gateway, Gauge, Count,
         "flyball_gateway_config_last_reload_successful", [],
-        "1 if the settings file as it is now is in use, 0 if it was refused and an older one is";
+        "1 if the current settings file is in use, 0 if it was refused and the previous settings stay";
     GatewayReloadTime, Gateway, Gauge, Seconds,
         "flyball_gateway_config_last_reload_success_timestamp_seconds", [],
-        "When settings were last taken in, in seconds since 1970";
+        "Time of the last successful reload, in seconds since 1970";
     GatewayLabelsCapped, Gateway, Counter, Count, "flyball_gateway_labels_capped_total", ["label"],
-        "Requests counted under `other` because there are more names than the label may have";
+        "Requests counted under `other` because the label has too many names";
     GatewayDropped, Gateway, Counter, Count, "flyball_gateway_telemetry_dropped_total", ["signal"],
-        "Lines of the access log and spans that found their queue full";
+        "Access log lines and spans dropped because their queue was full";
     GatewayShadowRegret, Gateway, Gauge, Seconds, "flyball_gateway_shadow_regret_seconds",
         ["model", "policy"],
-        "Seconds by which first tokens came later than they would have with this policy, on average";
+        "Mean time by which first tokens came later than with this policy";
     GatewayShadowRegretMargin, Gateway, Gauge, Seconds,
         "flyball_gateway_shadow_regret_margin_seconds", ["model", "policy"],
-        "How far the regret may be off by chance alone, 19 times of 20";
+        "95 % confidence margin of the regret";
     GatewayShadowFirst, Gateway, Gauge, Seconds, "flyball_gateway_shadow_ttft_seconds",
         ["model", "policy"],
-        "Mean time to the first token as predicted with this policy";
+        "Mean time to first token as predicted with this policy";
     GatewayShadowHitShare, Gateway, Gauge, Count, "flyball_gateway_shadow_hit_share",
         ["model", "policy"],
         "Share of prompt tokens that would have been cached with this policy, as predicted";
     GatewayShadowError, Gateway, Gauge, Count, "flyball_gateway_shadow_prediction_error", ["model"],
-        "Median of how far predictions of the live policy are off, as a part of what was measured";
+        "Median relative error of predictions for the live policy";
     GatewayShadowDropped, Gateway, Counter, Count, "flyball_gateway_shadow_dropped_total", [],
-        "Arrivals, first tokens and ends that shadow policies were not told of: their queue was full";
+        "Arrivals, first tokens and ends that shadow policies missed because their queue was full";
     ModelReplicas, Operator, Gauge, Count, "flyball_model_replicas",
         ["target_namespace", "model", "state"],
-        "Replicas of a model, by where they are in their life";
+        "Replicas of a model, by state";
     ModelRecommended, Operator, Gauge, Count, "flyball_model_recommended_replicas",
         ["target_namespace", "model"],
-        "Replicas that a model should have";
+        "Recommended replicas of a model";
     ModelNeed, Operator, Gauge, Count, "flyball_model_need_replicas",
         ["target_namespace", "model", "kind"],
-        "Replicas that the work of this moment takes (now), and that it will take at most (ahead)";
-    ModelWanted, Operator, Gauge, Count, "flyball_model_wanted_replicas",
+        "Replicas that current demand needs (now), and the most that it is expected to need (ahead)";
+    ModelWanted, Operator, Gauge, Count, "flyball_model_unconstrained_replicas",
         ["target_namespace", "model"],
-        "Replicas that demand asks for, before pools, budgets and steps cut it down";
+        "Replicas that demand needs, before limits of pools, budgets and steps";
     ModelAllowed, Operator, Gauge, Count, "flyball_model_allowed_replicas",
         ["target_namespace", "model", "end"],
-        "Fewest (min) and most (max) replicas that the owner of a model allows";
+        "Minimum (min) and maximum (max) replicas of a model";
     ModelReason, Operator, Gauge, Count, "flyball_model_reason",
         ["target_namespace", "model", "reason"],
-        "Always 1, with why the model has the replicas it has";
+        "Always 1, with the reason for the number of replicas";
     ModelBound, Operator, Gauge, Count, "flyball_model_bound",
         ["target_namespace", "model", "bound"],
-        "Always 1, with what set the number of replicas";
+        "Always 1, with the bound that set the number of replicas";
     ModelCondition, Operator, Gauge, Count, "flyball_model_condition",
         ["target_namespace", "model", "condition"],
-        "1 if a condition of the model holds, 0 if not; absent while that is unknown";
+        "1 if a condition of the model is true, 0 if false; absent if unknown";
     ModelDemand, Operator, Gauge, Count, "flyball_model_demand_tokens_per_second",
         ["target_namespace", "model", "work"],
-        "Tokens that arrive to be read (prefill) and that are written (decode) in a second, as last seen";
+        "Last observed prompt tokens (prefill) and output tokens (decode) per second";
     ModelBacklog, Operator, Gauge, Count, "flyball_model_backlog_tokens",
         ["target_namespace", "model"],
-        "Tokens of work that wait to be started, as last seen";
+        "Last observed tokens of queued work";
     ModelCapacity, Operator, Gauge, Count, "flyball_model_capacity_tokens_per_second",
         ["target_namespace", "model", "variant", "work", "end"],
-        "What one replica of a variant can read (prefill) and write (decode), with its interval: low, point, high";
+        "Capacity of one replica of a variant, prompt tokens (prefill) and output tokens (decode), with its interval: low, point, high";
     ModelColdStart, Operator, Gauge, Seconds, "flyball_model_cold_start_seconds",
         ["target_namespace", "model", "variant", "end"],
-        "From asking for a replica until it serves, with its interval: low, point, high";
+        "Time from requesting a replica until it is ready, with its interval: low, point, high";
     ModelOldestWait, Operator, Gauge, Seconds, "flyball_model_oldest_replica_seconds",
         ["target_namespace", "model", "state"],
-        "How long the oldest replica in a state has been in it, of those that do not serve";
+        "Time that the oldest replica in a state has been in it, for replicas that are not ready";
     ModelAttainment, Operator, Gauge, Count, "flyball_model_attainment_ratio",
         ["target_namespace", "model", "kind"],
-        "Part of the last hour's requests that met the objectives (met), and that should (wanted)";
+        "Share of the last hour's requests that met the objectives (met), and the share that should (objective)";
     ModelHourlyCost, Operator, Gauge, Count, "flyball_model_hourly_cost",
         ["target_namespace", "model"],
-        "What an hour of the replicas that run costs, in the currency of their pools";
+        "Hourly cost of the running replicas, in the currency of their pools";
     ModelRecommendedCost, Operator, Gauge, Count, "flyball_model_recommended_hourly_cost",
         ["target_namespace", "model"],
-        "What an hour of the replicas that a model should have costs";
+        "Hourly cost of the recommended replicas";
     ModelSignals, Operator, Gauge, Count, "flyball_model_signal_trust",
         ["target_namespace", "model", "signal"],
-        "How far a signal is trusted: 0 fresh, 1 stale, 2 missing";
+        "Freshness of a signal: 0 fresh, 1 stale, 2 missing";
     ModelSignalAge, Operator, Gauge, Seconds, "flyball_model_oldest_signal_seconds",
         ["target_namespace", "model"],
-        "Age of the oldest signal that the last decision was made on, of those that were ever seen";
+        "Age of the oldest signal behind the last decision, of those ever observed";
     PoolGpus, Operator, Gauge, Count, "flyball_pool_gpus", ["pool", "kind"],
-        "Accelerators of a pool: on nodes that can be used (there), held by pods (used), those of them that are no replicas (others), the most there may be (limit)";
+        "Accelerators of a pool: on usable nodes (schedulable), held by pods (used), held by pods that are not replicas (others), the maximum (limit)";
     PoolHourlyCost, Operator, Gauge, Count, "flyball_pool_hourly_cost", ["pool"],
-        "What an hour of the accelerators that are there costs, in the pool's currency";
+        "Hourly cost of the accelerators on usable nodes, in the pool's currency";
     OperatorDecidedAt, Operator, Gauge, Seconds, "flyball_operator_last_decision_timestamp_seconds",
-        [], "When the last decision was made, in seconds since 1970";
-    OperatorHeardAt, Operator, Gauge, Seconds, "flyball_operator_last_heard_timestamp_seconds",
+        [], "Time of the last decision, in seconds since 1970";
+    OperatorHeardAt, Operator, Gauge, Seconds, "flyball_operator_last_input_timestamp_seconds",
         ["input"],
-        "When an input was last heard, in seconds since 1970: prometheus, gateway; absent if never";
+        "Time of the last data from an input, in seconds since 1970: prometheus, gateway; absent if none arrived";
     OperatorLeads, Operator, Gauge, Count, "flyball_operator_leads", [],
-        "Whether this operator leads and writes";
+        "1 if this operator is the leader, 0 otherwise";
     OperatorFrozen, Operator, Gauge, Count, "flyball_operator_frozen", [],
-        "1 while a person has frozen everything, 0 otherwise";
+        "1 while all changes are frozen, 0 otherwise";
     OperatorGateways, Operator, Gauge, Count, "flyball_operator_gateways", [],
-        "Gateways that are connected";
+        "Connected gateways";
     OperatorSilentGateways, Operator, Gauge, Count, "flyball_operator_silent_gateways", [],
-        "Gateways that exist as far as is known and told nothing lately; nothing scales down on what they serve";
+        "Known gateways without a recent report; models they serve do not scale down";
     OperatorTick, Operator, Gauge, Seconds, "flyball_operator_tick_seconds", [],
-        "How far rounds should be apart";
-    OperatorRound, Operator, Histogram, Seconds, "flyball_operator_round_seconds", [],
-        "How long rounds took: a look, a decision, its writes";
+        "Configured interval between reconciles";
+    OperatorRound, Operator, Histogram, Seconds, "flyball_operator_reconcile_seconds", [],
+        "Duration of a reconcile: observe, decide, write";
     OperatorStepSeconds, Operator, Gauge, Seconds, "flyball_operator_step_seconds", ["step"],
-        "How long a step of the last round took";
+        "Duration of a step in the last reconcile";
     OperatorDecisions, Operator, Counter, Count, "flyball_operator_decisions_total", ["reason"],
-        "Decisions that were not like the one before, by reason";
+        "Decisions that differ from the previous one, by reason";
     OperatorErrors, Operator, Counter, Count, "flyball_operator_errors_total", ["step", "error"],
-        "Errors, by the step that failed and how: away, forbidden, moved, not-leading, refused";
+        "Errors, by step and kind: unreachable, forbidden, conflict, not-leading, refused";
     OperatorWrites, Operator, Counter, Count, "flyball_operator_writes_total", ["kind"],
         "Writes to the API server";
     OperatorWatchFailures, Operator, Counter, Count, "flyball_operator_watch_failures_total", [],
-        "Watches of the API server that broke; they begin again by themselves";
+        "Broken API server watches; they restart by themselves";
 }
 
 impl Metric {

@@ -81,9 +81,9 @@ fn a_source_writes_its_numbers_and_odd_names_stay_inside_their_quotes() {
     for line in [
         r#"flyball_gateway_retries_total{model="a\"b\\c\nd"} 3"#,
         "flyball_gateway_in_flight 2.0",
-        "flyball_gateway_chosen_seconds_sum 1.5",
-        "flyball_gateway_chosen_seconds_count 3",
-        r#"flyball_gateway_chosen_seconds_bucket{le="+Inf"} 3"#,
+        "flyball_gateway_routing_seconds_sum 1.5",
+        "flyball_gateway_routing_seconds_count 3",
+        r#"flyball_gateway_routing_seconds_bucket{le="+Inf"} 3"#,
     ] {
         assert!(text.lines().any(|found| found == line), "{line} not in\n{text}");
     }

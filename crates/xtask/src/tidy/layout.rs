@@ -16,7 +16,7 @@ fn manifest_findings(manifest: &Manifest<'_>) -> Vec<Finding> {
         Ok(toml) => toml,
         Err(error) => {
             let what = error.lines().next().unwrap_or_default();
-            return vec![finding(format!("not valid TOML: {what}"), "mend the syntax".into())];
+            return vec![finding(format!("not valid TOML: {what}"), "fix the syntax".into())];
         }
     };
     let mut found = Vec::new();

@@ -14,6 +14,7 @@ mod documents;
 mod layout;
 mod machine;
 mod map;
+mod messages;
 mod names;
 mod sizes;
 mod snapshots;
@@ -44,6 +45,8 @@ const RULES: &[Rule] = &[
     sizes::functions_in_limits,
     names::heap_names,
     names::private_words,
+    messages::listed,
+    messages::field_words,
     names::one_meaning,
     names::module_docs,
     names::simulation_switch,
@@ -90,7 +93,11 @@ impl fmt::Display for Finding {
 
 /// Checks the workspace and prints the findings; the exit code is 1 if there are any.
 pub(crate) fn run(root: &Path) -> Result<ExitCode> {
-    let tree = Tree::load(root)?;
+    let mut tree = Tree::load(root)?;
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(root.join(messages::PAGE), messages::page(&tree))?;
+        tree = Tree::load(root)?;
+    }
     let findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule(&tree)).collect();
     for finding in &findings {
         println!("{finding}");

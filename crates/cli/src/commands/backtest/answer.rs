@@ -11,45 +11,45 @@ use super::clock::Clock;
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Backtest {
-    /// How long the replayed part of the traffic is.
+    /// Length of the replayed traffic.
     pub(in crate::commands) span_seconds: f64,
-    /// The moment the replay begins at, where the traffic says it.
+    /// Start time of the replay, if the traffic has dates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::commands) begins_at: Option<String>,
     /// How it was replayed: `fluid` (rates, for weeks) or `requests` (each one, step by step).
     pub(in crate::commands) method: &'static str,
-    /// Seeds of chance, one replay of each policy for each.
+    /// Random seeds, one replay of each policy per seed.
     pub(in crate::commands) seeds: Vec<u64>,
-    /// Time from the order of a replica until it serves.
+    /// Cold start: time from requesting a replica until it is ready.
     pub(in crate::commands) cold_start_seconds: f64,
-    /// Time to the first token that a request must stay inside.
+    /// Objective for the time to first token (TTFT).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::commands) ttft_seconds: Option<f64>,
-    /// Mean time per output token that a request must stay inside.
+    /// Objective for the mean time per output token (TPOT).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::commands) tpot_seconds: Option<f64>,
-    /// Accelerators that the models share; absent if there are as many as anybody asks for.
+    /// Accelerators that the models share; absent if unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::commands) pool_gpus: Option<u32>,
-    /// What an accelerator costs in an hour, if that is known.
+    /// Hourly price of an accelerator, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::commands) usd_per_gpu_hour: Option<f64>,
-    /// Share of requests that may miss; what the verdict is held to.
+    /// Share of requests that may miss, for the verdict.
     pub(in crate::commands) allowed_missed: f64,
-    /// What was not said and had to be assumed.
+    /// Assumptions about values that were not given.
     pub(in crate::commands) assumed: Vec<String>,
-    /// What policies from files say that changes nothing in a replay.
+    /// Settings in policy files that have no effect in a replay.
     pub(in crate::commands) notes: Vec<String>,
     pub(in crate::commands) models: Vec<ModelView>,
-    /// The clairvoyant first, then as they were asked for.
+    /// The clairvoyant first, then in the requested order.
     pub(in crate::commands) policies: Vec<PolicyView>,
     /// The least that any policy could have paid, by how much it may miss: cheapest first.
     pub(in crate::commands) hull: Vec<HullView>,
-    /// What somebody would have paid who sees the load, and knows how often which load follows it, but not what
-    /// comes; at the share of misses that is allowed, or the smallest that is possible.
+    /// Causal bound: the cost of a policy that knows how demand moves, but not the future, at the allowed share
+    /// of misses or the smallest possible one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::commands) causal: Option<HullView>,
-    /// Each policy held against the one that `--against` names.
+    /// Each policy compared with that of `--against`.
     pub(in crate::commands) comparisons: Vec<ComparisonView>,
     /// The rules of `--fail-if`.
     pub(in crate::commands) gates: Vec<GateView>,
@@ -70,23 +70,23 @@ pub(crate) struct ModelView {
     pub(in crate::commands) name: String,
     /// Where the traffic comes from.
     pub(in crate::commands) traffic: String,
-    /// Requests that arrived in the scored part.
+    /// Requests in the scored part.
     pub(in crate::commands) requests: f64,
-    /// Requests per second that one replica carries inside the targets.
+    /// Capacity of one replica within the objectives, in requests per second.
     pub(in crate::commands) replica_capacity: f64,
     /// The same of each of eight replicas, among which requests are shared out by what each has to do.
     pub(in crate::commands) each_of_eight: f64,
-    /// What that number rests on.
+    /// Source of that number.
     pub(in crate::commands) capacity_from: String,
     pub(in crate::commands) gpus_per_replica: u32,
 }
 
-/// What came of one policy, over all models and seeds.
+/// Result of one policy, over all models and seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PolicyView {
     pub(in crate::commands) name: String,
-    /// It knew the future: no policy can do better.
+    /// The clairvoyant: it knows the future, and no policy can do better.
     pub(in crate::commands) clairvoyant: bool,
     /// Accelerator time paid for.
     pub(in crate::commands) gpu_hours: Spread,
@@ -102,9 +102,9 @@ pub(crate) struct PolicyView {
     /// replayed as rates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::commands) tpot_p99_seconds: Option<Spread>,
-    /// Replicas asked for.
+    /// Desired replicas.
     pub(in crate::commands) starts: Spread,
-    /// Starts soon after a removal and removals soon after a start: each paid for nothing.
+    /// Reversals: starts soon after a removal, and removals soon after a start.
     pub(in crate::commands) reversals: Spread,
     /// Requests cut off by the removal of their replica.
     pub(in crate::commands) killed: Spread,
@@ -138,7 +138,7 @@ pub(crate) struct CausesView {
     pub(in crate::commands) useful: f64,
     /// Serving below full load, or held and unused.
     pub(in crate::commands) idle: f64,
-    /// From the order until a replica serves.
+    /// Starting, from the request until a replica is ready.
     pub(in crate::commands) starting: f64,
     /// From the end of new requests until a replica is gone.
     pub(in crate::commands) draining: f64,
@@ -146,7 +146,7 @@ pub(crate) struct CausesView {
     pub(in crate::commands) lent: f64,
 }
 
-/// What came of one policy and one model, first seed.
+/// Result of one policy and one model, first seed.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PolicyModelView {
@@ -180,7 +180,7 @@ pub(crate) struct TimelineView {
     pub(in crate::commands) missed: Vec<Option<f64>>,
 }
 
-/// A number of replicas was changed.
+/// A change of the number of replicas.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DecisionView {
@@ -201,7 +201,7 @@ pub(crate) struct HullView {
     pub(in crate::commands) missed: f64,
 }
 
-/// What came of one rule.
+/// Result of one rule.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct GateView {
@@ -209,7 +209,7 @@ pub(crate) struct GateView {
     pub(super) rule: String,
     /// Whether the command fails because of it.
     pub(super) broken: bool,
-    /// Which policies broke it, and with what.
+    /// Policies that broke it, with the value.
     pub(super) because: Vec<String>,
 }
 

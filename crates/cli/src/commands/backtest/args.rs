@@ -21,18 +21,18 @@ pub(crate) struct ReplayArgs {
     #[arg(required = true)]
     pub(super) traffic: Vec<String>,
 
-    /// The model that the traffic is for, once for each --traffic; with --gpu a folder, a
-    /// config.json or a name from flyball explain FLY-603
+    /// Model of the traffic, once per --traffic; with --gpu a folder, a config.json or a name from
+    /// flyball explain FLY-603
     #[arg(long, value_name = "MODEL", env = "FLYBALL_BACKTEST_MODEL", hide_env_values = true)]
     pub(super) model: Vec<String>,
 
-    /// Requests per time that one replica carries inside the targets, as in 1.4rps or 84/min;
-    /// once, or once for each model
+    /// Capacity of one replica within the objectives, as in 1.4rps or 84/min; once, or once per
+    /// model
     #[arg(long, value_name = "RATE", env = "FLYBALL_BACKTEST_PER_REPLICA", hide_env_values = true)]
     #[arg(value_parser = rate)]
     pub(super) per_replica: Vec<f64>,
 
-    /// Accelerator, to predict what a replica carries and costs
+    /// Accelerator, to predict capacity and cost of a replica
     #[arg(long, value_name = "NAME", env = "FLYBALL_BACKTEST_GPU", hide_env_values = true)]
     pub(super) gpu: Option<String>,
 
@@ -46,66 +46,67 @@ pub(crate) struct ReplayArgs {
     #[arg(default_value = "vllm", value_parser = engines(PREDICTED))]
     pub(super) engine: Engine,
 
-    /// Mean prompt tokens, where the traffic does not say it
+    /// Mean prompt tokens, if the traffic does not contain them
     #[arg(long, value_name = "TOKENS", env = "FLYBALL_BACKTEST_INPUT", hide_env_values = true)]
     #[arg(value_parser = quantities::at_least_one)]
     pub(super) input: Option<f64>,
 
-    /// Mean output tokens, where the traffic does not say it
+    /// Mean output tokens, if the traffic does not contain them
     #[arg(long, value_name = "TOKENS", env = "FLYBALL_BACKTEST_OUTPUT", hide_env_values = true)]
     #[arg(value_parser = quantities::at_least_one)]
     pub(super) output: Option<f64>,
 
-    /// From the order of a replica until it serves, as in 100s, or 100s/300s for the median and
-    /// the 99th percentile
+    /// Time from requesting a replica until it is ready, as in 100s, or 100s/300s for the median
+    /// and the 99th percentile
     #[arg(long, value_name = "TIME", env = "FLYBALL_BACKTEST_COLD_START", hide_env_values = true)]
     #[arg(default_value = "100s", value_parser = cold_start)]
     pub(super) cold_start: ColdStart,
 
-    /// Time to the first token that a request must stay inside
+    /// Objective for the time to first token (TTFT)
     #[arg(long, value_name = "TIME", env = "FLYBALL_BACKTEST_TTFT", hide_env_values = true)]
     #[arg(default_value = "3s", value_parser = time_above_zero)]
     pub(super) ttft: Duration,
 
-    /// Mean time per output token (TPOT) that a request must stay inside
+    /// Objective for the mean time per output token (TPOT)
     #[arg(long, value_name = "TIME", env = "FLYBALL_BACKTEST_TPOT", hide_env_values = true)]
     #[arg(default_value = "100ms", value_parser = time_above_zero)]
     pub(super) tpot: Duration,
 
-    /// Share of requests that may miss: what the verdict is held to
+    /// Share of requests that may miss, for the verdict
     #[arg(long, value_name = "SHARE", env = "FLYBALL_BACKTEST_MISSES", hide_env_values = true)]
     #[arg(default_value = "1%", value_parser = share)]
     pub(super) misses: f64,
 
-    /// Fewest replicas of a model
+    /// Minimum replicas of a model
     #[arg(long, value_name = "N", env = "FLYBALL_BACKTEST_MIN", hide_env_values = true)]
     #[arg(default_value_t = 1)]
     pub(super) min: u32,
 
-    /// Most replicas of a model
+    /// Maximum replicas of a model
     #[arg(long, value_name = "N", env = "FLYBALL_BACKTEST_MAX", hide_env_values = true)]
     #[arg(default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) max: u32,
 
-    /// Accelerators that the models share, no more and no fewer; else each buys and returns its own
+    /// Fixed number of accelerators that the models share; if not set, each model buys and returns
+    /// its own
     #[arg(long, value_name = "GPUS", env = "FLYBALL_BACKTEST_POOL", hide_env_values = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) pool: Option<u32>,
 
-    /// Dollars per accelerator and hour; with --gpu the cheapest on demand if not set
+    /// Dollars per accelerator-hour; with --gpu the cheapest on-demand price if not set
     #[arg(long, value_name = "USD", env = "FLYBALL_BACKTEST_PRICE", hide_env_values = true)]
     #[arg(value_parser = quantities::count)]
     pub(super) price: Option<f64>,
 
-    /// Replay from this time of the traffic on: 13:05, 2d13:05 for the second day, or a date
+    /// Start of the replay: 13:05, 2d13:05 for the second day, or a date
     #[arg(long, value_name = "TIME", env = "FLYBALL_BACKTEST_FROM", hide_env_values = true)]
     pub(super) from: Option<String>,
 
-    /// Replay up to this time
+    /// End of the replay
     #[arg(long, value_name = "TIME", env = "FLYBALL_BACKTEST_TO", hide_env_values = true)]
     pub(super) to: Option<String>,
 
-    /// Replay so much before scoring begins, as in 24h or 7d: policies learn from it
+    /// Traffic to replay before scoring, as in 24h or 7d: policies learn from it
     #[arg(long, value_name = "TIME", env = "FLYBALL_BACKTEST_WARM_UP", hide_env_values = true)]
     #[arg(default_value = "0", value_parser = long)]
     pub(super) warm_up: f64,

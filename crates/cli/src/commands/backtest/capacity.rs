@@ -63,7 +63,7 @@ pub(super) struct Capacity {
     pub(super) usd_per_gpu_hour: Option<f64>,
 }
 
-/// Requests that run at once in one replica, at most; vLLM's default.
+/// Maximum concurrent requests of one replica; vLLM's default.
 const SEQUENCES: u32 = 256;
 /// A prompt of nothing special takes a tenth of the usual target when nothing waits: 0.3 s of 3 s,
 /// as 3,000 tokens at 10,000 tokens per second do.

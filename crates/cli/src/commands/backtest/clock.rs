@@ -55,7 +55,7 @@ impl Clock {
         let wrong =
             || "write 13:05, 2d13:05 for the second day, or 2026-11-10T13:05:00Z".to_owned();
         if let Ok(moment) = text.parse::<Timestamp>() {
-            let origin = self.origin.ok_or("this traffic does not say its date")?;
+            let origin = self.origin.ok_or("this traffic has no dates")?;
             return Ok(moment.duration_since(origin).as_secs_f64());
         }
         let (day, time) = match text.split_once('d') {

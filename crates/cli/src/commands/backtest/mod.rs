@@ -55,8 +55,8 @@ const DEFAULT: &str = "governor,hpa-running,llm-d-slo,keda-running,hpa";
 
 /// Replay traffic against scaling policies
 ///
-/// They are scored against a clairvoyant. Needs no cluster. Every policy sees what its metrics would have shown it, and pays for every
-/// replica from its order on. The same seeds give the same answer, byte for byte.
+/// Policies are scored against a clairvoyant. Needs no cluster. Every policy sees only what its metrics would have
+/// shown, and pays for a replica from the moment it asks for it. The same seeds give the same output, byte for byte.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct BacktestArgs {
@@ -66,23 +66,23 @@ pub(crate) struct BacktestArgs {
     #[command(flatten)]
     replay: ReplayArgs,
 
-    /// What decides: governor, a rival by name (hpa, keda@8, static ...) or a file with a
-    /// HorizontalPodAutoscaler or ScaledObject; may be given more than once
+    /// Policy: governor, a rival by name (hpa, keda@8, static ...) or a file with a
+    /// HorizontalPodAutoscaler or ScaledObject; may be repeated
     #[arg(long, value_name = "POLICY", env = "FLYBALL_BACKTEST_POLICY", value_delimiter = ',')]
     #[arg(hide_env_values = true, default_value = DEFAULT)]
     policy: Vec<String>,
 
-    /// The policy that the others are held against; the first other than the governor if not set
+    /// Policy to compare the others with; the first other than the governor if not set
     #[arg(long, value_name = "POLICY", env = "FLYBALL_BACKTEST_AGAINST", hide_env_values = true)]
     against: Option<String>,
 
-    /// What must not come out, as in 'missed>1%', 'cost>100', 'x-optimum>1.3', 'killed>0' or
-    /// 'hpa:ttft-p99>3s'; exit status 1 if it does; may be given more than once
+    /// Exit with 1 if this is true, as in 'missed>1%', 'cost>100', 'x-optimum>1.3', 'killed>0' or
+    /// 'hpa:ttft-p99>3s'; may be repeated
     #[arg(long, value_name = "RULE", env = "FLYBALL_BACKTEST_FAIL_IF", hide_env_values = true)]
     #[arg(value_parser = Gate::read)]
     fail_if: Vec<Gate>,
 
-    /// Also write all of it as one page of HTML
+    /// Also write an HTML report
     #[arg(long, value_name = "FILE", env = "FLYBALL_BACKTEST_REPORT", hide_env_values = true)]
     report: Option<PathBuf>,
 }

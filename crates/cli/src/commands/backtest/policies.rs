@@ -167,7 +167,7 @@ fn from_file(file: &str, models: &[Scaled]) -> Result<Named, Failure> {
     let all = rivals::yaml::read(&text).map_err(|rivals::yaml::PolicyFileProblems(problems)| {
         wrong("the policy cannot be replayed")
             .problems(problems)
-            .hint("flyball explain FLY-712 says what is followed")
+            .hint("flyball explain FLY-712 lists what is supported")
     })?;
     let mut settings = Vec::new();
     for model in models {
@@ -180,7 +180,7 @@ fn from_file(file: &str, models: &[Scaled]) -> Result<Named, Failure> {
             let targets: Vec<&str> = all.iter().map(|one| one.target.as_str()).collect();
             return Err(wrong("several policies, and none is for this model")
                 .because(format!("{} is none of {}", model.name, targets.join(", ")))
-                .hint("give --model the name of the workload that the policy scales"));
+                .hint("set --model to the name of the workload that the policy scales"));
         };
         settings.push(one.clone().starting_at(model.facts.starts_at).settings);
     }

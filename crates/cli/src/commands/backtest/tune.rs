@@ -36,20 +36,20 @@ pub(crate) struct TuneArgs {
     train: f64,
 }
 
-/// Settings that were tried, and how the best of them did on what they had not seen.
+/// Settings that were tried, and the result of the best one on unseen traffic.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TuneAnswer {
     policy: String,
-    /// How long the part is that the search saw.
+    /// Length of the traffic used for the search.
     train_seconds: f64,
-    /// How long the rest is.
+    /// Length of the rest.
     test_seconds: f64,
     /// Share of requests that may miss.
     allowed_missed: f64,
     /// The best setting in words.
     best: String,
-    /// Every setting, on the part that the search saw; cheapest first.
+    /// Every setting, on the traffic used for the search; cheapest first.
     tried: Vec<TriedView>,
     /// On the rest: the clairvoyant, the policy as named, and the best setting.
     tested: Vec<TestedView>,
@@ -139,7 +139,7 @@ fn label(settings: &[RivalSettings]) -> String {
 
 fn nothing_to_tune(policy: &str) -> Failure {
     Failure::new(Exit::Usage, format!("{policy} has no settings to search"))
-        .because("the governor sets itself, and a file is somebody's decision already")
+        .because("the governor tunes itself, and a policy file is fixed")
         .hint("name a rival, such as --policy hpa")
         .code(FailureCode::Policy)
 }

@@ -78,7 +78,7 @@ impl Backtest {
                     false => String::new(),
                 };
                 format!(
-                    "{}: {}, a replica of {} carries {} requests/s{of_eight} ({})",
+                    "{}: {}, a replica of {} serves {} requests/s{of_eight} ({})",
                     model.name,
                     model.traffic,
                     plural(model.gpus_per_replica as usize, "GPU"),

@@ -34,7 +34,7 @@ pub(crate) struct WhyArgs {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct WhyAnswer {
-    /// The moment that was asked about, counted from the start of the replay.
+    /// Requested time, from the start of the replay.
     at_seconds: f64,
     models: Vec<WhyView>,
     #[serde(skip)]
@@ -45,16 +45,16 @@ pub(crate) struct WhyAnswer {
 #[serde(rename_all = "camelCase")]
 struct WhyView {
     model: String,
-    /// When the decision was made that held at the moment.
+    /// Time of the decision in effect at that time.
     decided_seconds: f64,
-    /// Replicas that it asked for.
+    /// Desired replicas.
     replicas: u32,
-    /// What was seen, what decided, what it costs.
+    /// Observation, bound and cost.
     explanation: String,
     reason: &'static str,
     /// Which bound set the number.
     bound: &'static str,
-    /// How many replicas each bound alone would have given.
+    /// Replicas that each bound alone would allow.
     candidates: Vec<CandidateView>,
     /// The last change before the moment.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -16,9 +16,9 @@ pub(crate) enum Status {
     /// Something will not work, or not as well; Flyball can be used.
     Warn,
     Fail,
-    /// Not looked at, on purpose.
+    /// Skipped on purpose.
     Skip,
-    /// Could not be found out. Neither good nor bad.
+    /// No result. Neither good nor bad.
     Unknown,
 }
 
@@ -112,7 +112,7 @@ pub(crate) struct AcceleratorGroup {
     pub(crate) nodes: u32,
     /// Devices the nodes have.
     pub(crate) devices: u32,
-    /// Devices the scheduler may give away.
+    /// Devices the scheduler may allocate.
     pub(crate) allocatable: u32,
 }
 
@@ -124,7 +124,7 @@ pub(crate) enum Verdict {
     Passed,
     /// At least one check failed, or warned under `--fail-on warning`.
     Failed,
-    /// Nothing failed, and something could not be found out.
+    /// Nothing failed, and at least one check has no result.
     Incomplete,
     /// `--wait` ended before the checks passed.
     TimedOut,
@@ -143,7 +143,7 @@ pub(crate) struct Counts {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CheckAnswer {
-    /// Address of the API server that was asked.
+    /// Address of the API server.
     pub(crate) cluster: String,
     /// True for `--pre`: what an installation needs, and not what Flyball needs once it runs.
     pub(crate) before_install: bool,
@@ -152,7 +152,8 @@ pub(crate) struct CheckAnswer {
     /// How long it took, waiting included.
     pub(crate) took_millis: u64,
     pub(crate) sections: Vec<Section>,
-    /// Accelerators by kind and pool; absent if the nodes could not be read or were not asked for.
+    /// Accelerators by kind and pool; absent if the nodes could not be read or are not part of the
+    /// check.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) accelerators: Option<Vec<AcceleratorGroup>>,
 }

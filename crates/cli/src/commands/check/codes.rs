@@ -109,7 +109,12 @@ pub(crate) const CHECKS: &[Check] = &[
     check(Code::ReadLeases, "FLY-205", "read leases", When::AfterInstall),
     check(Code::ReadEvents, "FLY-206", "read events", When::AfterInstall),
     check(Code::SetReplicas, "FLY-211", "Act mode: set replicas", When::AfterInstall),
-    check(Code::MarkPods, "FLY-212", "Act mode: choose which pod goes first", When::AfterInstall),
+    check(
+        Code::MarkPods,
+        "FLY-212",
+        "Act mode: choose which pod is removed first",
+        When::AfterInstall,
+    ),
     check(Code::WriteLeases, "FLY-213", "Act mode: hold a lease", When::AfterInstall),
     check(Code::WriteEvents, "FLY-214", "Act mode: write events", When::AfterInstall),
     check(Code::ReadQueues, "FLY-215", "training: read queues and workloads", When::AfterInstall),

@@ -38,10 +38,10 @@ const RETRY_EVERY: Duration = Duration::from_secs(2);
 /// Check whether a cluster is ready for Flyball, and what is missing
 ///
 /// Reads, never writes. Each check has a code; `flyball explain CODE` says what it means and what
-/// to do. What could not be found out is shown as unknown and ends in exit status 3.
+/// to do. A check without a result is shown as unknown and ends in exit status 3.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// Check what an installation needs: leaves out FLY-201 to FLY-216 and adds FLY-221, FLY-222
+    /// Check what an installation needs: skips FLY-201 to FLY-216 and adds FLY-221 and FLY-222
     #[arg(long, env = "FLYBALL_CHECK_PRE", value_parser = BoolishValueParser::new())]
     #[arg(hide_env_values = true)]
     pre: bool,
@@ -56,7 +56,7 @@ pub(crate) struct CheckArgs {
     #[arg(hide_env_values = true, value_parser = Code::parse)]
     skip: Vec<Code>,
 
-    /// Try again for this long until the check passes, without warnings about parts.
+    /// Retry for this long until the check passes, without warnings about parts.
     ///
     /// When the time is over and only warnings are left, the exit status is as without this flag:
     /// 0, for a warning is not a failure. Anything else, and with `--fail-on warning` also a
@@ -70,7 +70,7 @@ pub(crate) struct CheckArgs {
     #[arg(hide_env_values = true)]
     fail_on: FailOn,
 
-    /// Address of Prometheus, if it cannot be found in the cluster
+    /// Address of Prometheus, if discovery in the cluster fails
     #[arg(long, value_name = "URL", env = "FLYBALL_CHECK_PROMETHEUS", value_parser = http_url)]
     #[arg(hide_env_values = true)]
     prometheus: Option<http::Uri>,

@@ -23,20 +23,20 @@ pub(crate) use view::past;
 
 /// List past decisions of one model or of all
 ///
-/// The operator remembers up to 240 decisions of a model that were not like the one before, as long
-/// as it lives. Times are UTC.
+/// The operator keeps up to 240 decisions per model in memory until it restarts; a decision that
+/// repeats the previous one is not listed. Times are UTC.
 #[derive(Debug, Args)]
 pub(crate) struct DecisionsArgs {
     /// The model: NAME, or NAMESPACE/NAME; all if absent
     #[arg(value_name = "NAME")]
     model: Option<String>,
 
-    /// All namespaces, whatever FLYBALL_NAMESPACE says
+    /// All namespaces, regardless of FLYBALL_NAMESPACE
     #[arg(short = 'A', long, env = "FLYBALL_DECISIONS_ALL_NAMESPACES")]
     #[arg(hide_env_values = true, value_parser = BoolishValueParser::new())]
     all_namespaces: bool,
 
-    /// Only decisions that are not older than this, as in 30m, 1h
+    /// Only decisions younger than this, as in 30m, 1h
     #[arg(long, value_name = "TIME", env = "FLYBALL_DECISIONS_SINCE", hide_env_values = true)]
     #[arg(value_parser = time_above_zero)]
     since: Option<Duration>,
@@ -53,9 +53,9 @@ pub(crate) struct DecisionsArgs {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DecisionList {
-    /// When it was asked, RFC 3339.
+    /// Time of the query, RFC 3339.
     asked_at: String,
-    /// Each that was not like the one before, oldest first.
+    /// Each decision that differs from the previous one, oldest first.
     decisions: Vec<Entry>,
 }
 

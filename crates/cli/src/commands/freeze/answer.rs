@@ -15,7 +15,7 @@ use crate::served::full_name;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Brake {
-    /// Whether changes are stopped; otherwise they are let happen again.
+    /// True for a freeze, false for a resume.
     pub(super) freeze: bool,
     /// What is written: a ModelService or a ConfigMap, as `kind/namespace/name`.
     pub(super) object: String,
@@ -25,13 +25,13 @@ pub(crate) struct Brake {
     pub(super) because: Option<String>,
     /// Since or until when it was frozen before, and why, in words.
     pub(super) before: Option<String>,
-    /// Replicas that serve and stay; unknown if absent.
+    /// Ready replicas that stay; unknown if absent.
     pub(super) ready: Option<i32>,
-    /// What an hour of them costs; unknown if absent.
+    /// Hourly cost of the replicas; unknown if absent.
     pub(super) hourly_cost: Option<String>,
-    /// Whether anything is to be written.
+    /// Whether anything must be written.
     pub(super) changes: bool,
-    /// Whether it was only asked what would be done.
+    /// Whether this is a dry run.
     pub(super) dry_run: bool,
     /// Whether it was done.
     pub(super) done: bool,

@@ -8,10 +8,10 @@ use crate::output::{Exit, Failure};
 pub(super) fn may_go_on(plan: &[String]) -> Result<bool, Failure> {
     let (mut out, input) = (std::io::stderr(), std::io::stdin());
     if !input.is_terminal() {
-        return Err(Failure::new(Exit::Usage, "this changes something, and nobody can be asked")
+        return Err(Failure::new(Exit::Usage, "this needs confirmation, and there is no terminal")
             .because("stdin is not a terminal")
             .problems(plan.to_vec())
-            .hint("-y does it without asking, --dry-run only says what it would do"));
+            .hint("-y skips the confirmation, --dry-run only shows what would be done"));
     }
     for line in plan {
         let _ = writeln!(out, "{line}");

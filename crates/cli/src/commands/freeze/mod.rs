@@ -24,8 +24,9 @@ use answer::Target;
 
 /// Stop all changes to a model for some time
 ///
-/// Everybody sees the reason. The model keeps the replicas it has, whatever comes; decisions go on being made and shown. It
-/// ends by itself, or with `flyball resume`. `--all` stops every model until `flyball resume --all`.
+/// Everybody can see the reason. The model keeps its replicas regardless of demand; decisions are still made and
+/// shown. The freeze ends by itself, or with `flyball resume`. `--all` freezes every model until `flyball resume
+/// --all`.
 #[derive(Debug, Args)]
 pub(crate) struct FreezeArgs {
     /// The model: NAME, or NAMESPACE/NAME
@@ -37,12 +38,12 @@ pub(crate) struct FreezeArgs {
     #[arg(value_parser = time_above_zero, required_unless_present = "all", conflicts_with = "all")]
     length: Option<Duration>,
 
-    /// Why, for whoever finds it frozen
+    /// Reason to show with the freeze
     #[arg(long, value_name = "TEXT", env = "FLYBALL_FREEZE_REASON", hide_env_values = true)]
     #[arg(value_parser = words)]
     reason: String,
 
-    /// Every model that the operator looks after, without an end
+    /// Every model of the operator, without an end
     #[arg(long, env = "FLYBALL_FREEZE_ALL")]
     #[arg(hide_env_values = true, value_parser = BoolishValueParser::new())]
     all: bool,
@@ -51,16 +52,16 @@ pub(crate) struct FreezeArgs {
     care: Care,
 }
 
-/// Let changes happen again
+/// Allow changes again
 ///
-/// Takes back what `flyball freeze` did.
+/// Ends what `flyball freeze` started.
 #[derive(Debug, Args)]
 pub(crate) struct ResumeArgs {
     /// The model: NAME, or NAMESPACE/NAME
     #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
     model: Option<String>,
 
-    /// What `flyball freeze --all` stopped
+    /// End `flyball freeze --all`
     #[arg(long, env = "FLYBALL_RESUME_ALL")]
     #[arg(hide_env_values = true, value_parser = BoolishValueParser::new())]
     all: bool,
@@ -72,17 +73,17 @@ pub(crate) struct ResumeArgs {
 /// How carefully a change is made.
 #[derive(Debug, Args)]
 pub(crate) struct Care {
-    /// Say what would be done, and do nothing
+    /// Only show what would be done
     #[arg(long, env = "FLYBALL_DRY_RUN")]
     #[arg(hide_env_values = true, value_parser = BoolishValueParser::new())]
     dry_run: bool,
 
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long, env = "FLYBALL_YES")]
     #[arg(hide_env_values = true, value_parser = BoolishValueParser::new())]
     yes: bool,
 
-    /// With --all: the namespace of the operator; that of its Service if absent
+    /// With --all: namespace of the operator; that of its Service if not set
     #[arg(long, value_name = "NAME", env = "FLYBALL_OPERATOR_NAMESPACE", hide_env_values = true)]
     operator_namespace: Option<String>,
 }
@@ -157,7 +158,7 @@ async fn operator_namespace(
 fn words(text: &str) -> Result<String, String> {
     let text = text.trim();
     match text.len() {
-        0 => Err("say why in a few words".to_owned()),
+        0 => Err("give a reason in a few words".to_owned()),
         1..=500 => Ok(text.to_owned()),
         _ => Err("at most 500 characters".to_owned()),
     }

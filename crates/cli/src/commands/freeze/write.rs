@@ -27,7 +27,7 @@ pub(super) async fn switch(
     let maps = maps(&cluster.client, namespace);
     let found = within(limit, maps.get_opt(labels::FREEZE_ALL)).await;
     let found = found.map_err(|why| {
-        Failure::new(Exit::Unknown, "it cannot be told whether everything is frozen")
+        Failure::new(Exit::Unknown, "cannot determine whether everything is frozen")
             .at(format!("configmap/{namespace}/{}", labels::FREEZE_ALL))
             .because(why)
     })?;

@@ -27,8 +27,8 @@ pub(crate) use {
 
 /// Plan a service, a fleet or a training run
 ///
-/// Works offline, from the model's config.json and the catalog. Numbers carry their interval and
-/// say what they rest on; prices say their day.
+/// Works offline, from the model's config.json and the catalog. Numbers show their interval and
+/// their source; prices show their date.
 #[derive(Debug, Args)]
 pub(crate) struct PlanArgs {
     #[command(subcommand)]

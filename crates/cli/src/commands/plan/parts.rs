@@ -13,7 +13,7 @@ use crate::output::{Exit, Failure};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Accelerators and prices")]
 pub(crate) struct PartsArgs {
-    /// GPUs to look at; all that have a price if not set
+    /// GPUs to consider; all with a price if not set
     #[arg(long = "gpu", aliases = ["accelerators", "accelerator"], value_name = "NAME")]
     #[arg(value_delimiter = ',', env = "FLYBALL_PLAN_ACCELERATORS", hide_env_values = true)]
     accelerators: Vec<String>,
@@ -36,7 +36,7 @@ pub(crate) struct PartsArgs {
     pub(crate) catalog: CatalogArgs,
 }
 
-/// The price that a plan reckons with.
+/// The price used in a plan.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PaidView {
@@ -44,7 +44,7 @@ pub(crate) struct PaidView {
     sku: String,
     purchase: &'static str,
     usd_per_gpu_hour: f64,
-    /// The day the price held.
+    /// Date of the price.
     as_of: String,
 }
 
@@ -123,7 +123,7 @@ impl PartsArgs {
 
 /// Said of a first choice that rests on the datasheet alone.
 pub(crate) const UNMEASURED: &str =
-    "Nobody has measured kernels on this part: treat its speed as a rough guess.";
+    "Kernels were not measured on this accelerator: its speed is a rough estimate.";
 
 /// At most two choices of each kind, so that near copies do not fill the table.
 pub(crate) fn two_of_each<'a, C: 'a, K: PartialEq>(

@@ -4,7 +4,7 @@ use flyball_perf::search::serve::Ranged;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A number, how low and how high it may be.
+/// A number with its lower and upper end.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub(crate) struct RangeView {
     pub(crate) low: f64,

@@ -27,12 +27,12 @@ pub(super) struct ServiceArgs {
     #[arg(default_value = "vllm", value_parser = engines(PREDICTED))]
     pub(super) engine: Engine,
 
-    /// Share of its capacity that a replica is planned for, at most
+    /// Maximum load of a replica, as a share of its capacity
     #[arg(long, value_name = "SHARE", env = "FLYBALL_PLAN_MAX_LOAD", hide_env_values = true)]
     #[arg(default_value = "80%", value_parser = quantities::share)]
     pub(super) max_load: f64,
 
-    /// Fewest replicas of a model, so that one can be lost or replaced
+    /// Minimum replicas of a model, so that one can be lost or replaced
     #[arg(long, value_name = "N", env = "FLYBALL_PLAN_MIN_REPLICAS", hide_env_values = true)]
     #[arg(default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) min_replicas: u32,

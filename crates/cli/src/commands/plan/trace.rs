@@ -36,7 +36,7 @@ struct Request {
 pub(super) fn read(file: &Path) -> Result<Load, Failure> {
     let load = summary(requests(&trace::load(file)?));
     load.map_err(|(why, hint)| {
-        Failure::new(Exit::Usage, "the trace says too little to plan with")
+        Failure::new(Exit::Usage, "the trace has too little data to plan with")
             .at(file.display().to_string())
             .because(why)
             .hint(hint)
@@ -61,12 +61,9 @@ fn requests(loaded: &Loaded) -> Vec<Request> {
 fn summary(mut requests: Vec<Request>) -> Result<Load, (&'static str, &'static str)> {
     match requests.len() {
         0 => {
-            return Err((
-                "it has rates, not requests",
-                "give --rate, --input and --output instead",
-            ));
+            return Err(("it has rates, not requests", "set --rate, --input and --output instead"));
         }
-        1 => return Err(("it has one request", "give --rate, --input and --output instead")),
+        1 => return Err(("it has one request", "set --rate, --input and --output instead")),
         _ => {}
     }
     requests.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));

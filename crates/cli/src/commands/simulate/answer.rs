@@ -9,21 +9,21 @@ use super::backtest::answer::{ModelView, PolicyView};
 use super::backtest::board::Board;
 use super::backtest::clock::Clock;
 
-/// What came of a scenario under each policy.
+/// Result of a scenario under each policy.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Simulation {
     pub(super) scenario: String,
-    /// What it is about, in a sentence.
+    /// Summary in a sentence.
     pub(super) about: String,
-    /// Where every chance comes from.
+    /// Random seed.
     pub(super) seed: u64,
-    /// How long the scored part lasts.
+    /// Length of the scored part.
     pub(super) span_seconds: f64,
     /// Share of requests that may miss, of the strictest model.
     pub(super) allowed_missed: f64,
     pub(super) models: Vec<ModelView>,
-    /// As they were asked for. The first is held to what the scenario expects.
+    /// In the requested order. The first is checked against the expectations.
     pub(super) policies: Vec<SimulatedView>,
     /// Whether people are shown every minute.
     #[serde(skip)]
@@ -38,26 +38,26 @@ pub(crate) struct Simulation {
     pub(super) clock: Clock,
 }
 
-/// What came of the scenario under one policy.
+/// Result of the scenario under one policy.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SimulatedView {
     #[serde(flatten)]
     pub(super) came: PolicyView,
-    /// Replicas over time, from the order to the end.
+    /// Replicas over time, from request to end.
     pub(super) replica_hours: f64,
-    /// Bytes of `status.learnt` that a process handed on when it was replaced, if one was.
+    /// Bytes of `status.learnt` handed to the next process, if one was replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) learnt_bytes: Option<usize>,
-    /// What the scenario expects, and what came of it.
+    /// Expectations of the scenario and their results.
     pub(super) expectations: Vec<ExpectationView>,
-    /// Rules that were broken. None ever should be: each is a bug.
+    /// Violated invariants. Each is a bug.
     pub(super) broken: Vec<String>,
-    /// What a policy from a file says that changes nothing here.
+    /// Settings in a policy file that have no effect here.
     pub(super) notes: Vec<String>,
 }
 
-/// One expectation, and what came of it.
+/// One expectation and its result.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ExpectationView {

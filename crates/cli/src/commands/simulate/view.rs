@@ -65,7 +65,7 @@ impl Simulation {
         let mut notes = vec![self.about.clone()];
         notes.extend(self.models.iter().map(|model| {
             format!(
-                "{}: a replica of {} carries {} requests/s ({})",
+                "{}: a replica of {} serves {} requests/s ({})",
                 model.name,
                 plural(model.gpus_per_replica as usize, "GPU"),
                 words::grouped(model.replica_capacity),

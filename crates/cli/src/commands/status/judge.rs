@@ -6,15 +6,15 @@ use serde::Serialize;
 
 use crate::served::full_name;
 
-/// Whether a model is as its owner wants it, from best to worst.
+/// How far a model has settled, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum State {
-    /// It is, and nothing changes.
+    /// Settled; nothing changes.
     Settled,
-    /// Not yet, as far as is known.
+    /// Not settled yet, as far as is known.
     InProgress,
-    /// Not until a person acts.
+    /// Stalled until a person acts.
     Stalled,
 }
 
@@ -34,11 +34,11 @@ impl State {
 pub(super) struct Judged {
     /// The model, `namespace/name`.
     pub(super) model: String,
-    /// Whether it is as its owner wants it.
+    /// Whether the model has settled.
     pub(super) state: State,
-    /// Replicas that serve; unknown if absent.
+    /// Ready replicas; unknown if absent.
     pub(super) ready: Option<i32>,
-    /// Replicas that there should be; unknown if absent.
+    /// Recommended replicas; unknown if absent.
     pub(super) wants: Option<i32>,
     /// Why, in a word of the closed list.
     pub(super) reason: Option<String>,
@@ -77,7 +77,7 @@ pub(super) fn judge(model: &ModelService) -> Judged {
     let message = match said {
         Some(said) => said.message.clone(),
         None if status.observed_generation.is_none() => {
-            "no operator has looked at it yet".to_owned()
+            "no operator has observed it yet".to_owned()
         }
         None => "the operator has not seen the newest spec yet".to_owned(),
     };

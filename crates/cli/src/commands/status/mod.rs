@@ -25,31 +25,31 @@ use judge::{Judged, State};
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Wait until a model is as its owner wants it
+/// Wait until a model has settled
 ///
-/// The exit status says whether it is. Settled is what kstatus calls current: Ready is True, nothing is Reconciling, and the status is
-/// about the newest spec. A model that is Stalled needs a person, which ends the wait with status 1.
-/// Every change is told on stderr.
+/// The exit status says whether it has. Settled is what kstatus calls current: Ready is True, nothing is Reconciling,
+/// and the status is about the newest spec. A model that is Stalled needs a person, which ends the wait with status 1.
+/// Changes are printed to stderr.
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
     /// The model: NAME, or NAMESPACE/NAME; all of the namespace if absent
     #[arg(value_name = "NAME")]
     model: Option<String>,
 
-    /// How long to wait; 0 looks once
+    /// How long to wait; 0 checks once
     // Not `--timeout`: that is for one request.
     #[arg(long, value_name = "TIME", env = "FLYBALL_STATUS_WAIT", hide_env_values = true)]
     #[arg(default_value = "10m", value_parser = time)]
     wait: Duration,
 }
 
-/// Whether models are as their owners want them.
+/// Whether models have settled.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StatusAnswer {
-    /// Whether the wait ended because time was up.
+    /// Whether the wait timed out.
     timed_out: bool,
-    /// Seconds that were waited.
+    /// Seconds waited.
     waited_seconds: u64,
     /// Each model.
     models: Vec<Judged>,
@@ -63,7 +63,7 @@ impl Answer for StatusAnswer {
             Column::left("MODEL"),
             Column::left("STATE"),
             Column::right("READY"),
-            Column::right("WANT"),
+            Column::right("DESIRED"),
             Column::left("REASON"),
             Column::left("MESSAGE"),
         ];

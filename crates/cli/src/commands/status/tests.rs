@@ -44,7 +44,7 @@ fn settled_is_what_kstatus_says() {
     assert_eq!(state(2, &[("Stalled", "True")]), InProgress);
     let mut unseen = model(1, &[]);
     unseen.status = None;
-    assert_eq!(judge::judge(&unseen).message, "no operator has looked at it yet");
+    assert_eq!(judge::judge(&unseen).message, "no operator has observed it yet");
 }
 
 #[test]

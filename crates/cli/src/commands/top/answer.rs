@@ -7,43 +7,43 @@ use serde::Serialize;
 /// Callers that are shown, of each kind.
 const CALLERS: usize = 10;
 
-/// What gateways do right now.
+/// Live traffic of gateways.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Top {
-    /// When the oldest of the looks was taken, RFC 3339.
+    /// Time of the oldest sample, RFC 3339.
     pub(super) time: String,
-    /// The gateways that were asked.
+    /// The queried gateways.
     pub(super) gateways: Vec<Asked>,
-    /// Connections of clients.
+    /// Client connections.
     pub(super) connections: usize,
-    /// Requests under way.
+    /// Requests in flight.
     pub(super) requests: usize,
-    /// What is wrong with gateways themselves.
+    /// Problems of the gateways themselves.
     pub(super) troubles: Vec<Trouble>,
     /// Models, by name.
     pub(super) models: Vec<Model>,
     /// Engines, by model and name.
     pub(super) engines: Vec<Engine>,
-    /// Callers with the largest 95th percentile of time to the first token, slowest first.
+    /// Callers by 95th percentile of TTFT, slowest first.
     pub(super) slowest_callers: Vec<Caller>,
     /// Callers with the most tokens, heaviest first.
     pub(super) heaviest_callers: Vec<Caller>,
-    /// Requests that got no answer of an engine in the last minute, most first.
+    /// Requests without a response from an engine in the last minute, most frequent first.
     pub(super) refusals: Vec<Refusal>,
 }
 
-/// A gateway that was asked.
+/// A queried gateway.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Asked {
     /// Its admin address.
     pub(super) url: String,
-    /// Why it is not part of the sums, if it is not.
+    /// Why it is missing from the sums, if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) problem: Option<String>,
 }
 
-/// Something that is wrong with a gateway.
+/// A problem of a gateway.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Trouble {
     /// What it is.
@@ -56,29 +56,29 @@ pub(crate) struct Trouble {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Model {
-    /// The name that clients say.
+    /// Model name in client requests.
     pub(super) name: String,
-    /// Engines that may get requests.
+    /// Engines that accept requests.
     pub(super) open_engines: usize,
     /// All engines.
     pub(super) engines: usize,
-    /// Requests that wait for a turn.
+    /// Requests in the queue.
     pub(super) queued: usize,
-    /// Requests that wait for a model without an engine.
+    /// Requests that wait for a model without engines.
     pub(super) held: usize,
-    /// Prompt tokens of all that wait.
+    /// Prompt tokens of all queued requests.
     pub(super) backlog_tokens: u64,
-    /// How long the oldest that waits has waited, in seconds.
+    /// Age of the oldest queued request, in seconds.
     pub(super) oldest_wait_seconds: f64,
-    /// How long whoever comes now would wait, in seconds.
+    /// Expected wait of a new request, in seconds.
     pub(super) expected_wait_seconds: Option<f64>,
-    /// When an engine should be there, in seconds.
+    /// Expected time until an engine is ready, in seconds.
     pub(super) wake_seconds: Option<f64>,
     /// Requests per second of the last ten seconds.
     pub(super) requests_per_second: f64,
     /// What happened in the last minute.
     pub(super) last_minute: Minute,
-    /// Why its engines cannot be looked for, and what to do, if they cannot.
+    /// Why engine discovery fails and what to do, if it fails.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) trouble: Option<String>,
 }
@@ -91,15 +91,15 @@ pub(crate) struct Engine {
     pub(super) model: String,
     /// Its name.
     pub(super) name: String,
-    /// Where it answers.
+    /// Address of the engine.
     pub(super) address: String,
     /// `open`, `draining`, `quarantined` or `broken`.
     pub(super) state: String,
-    /// Requests that these gateways have under way at it.
+    /// Requests in flight from these gateways.
     pub(super) in_flight: u64,
-    /// Requests that it says it works on.
+    /// Running requests as the engine reports them.
     pub(super) running: Option<u32>,
-    /// Requests that it says wait in it.
+    /// Queued requests as the engine reports them.
     pub(super) waiting: Option<u32>,
     /// Share of its KV cache in use, 0 to 1.
     pub(super) kv_used: Option<f64>,
@@ -121,34 +121,34 @@ pub(crate) struct Caller {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Minute {
-    /// Requests that were over.
+    /// Finished requests.
     pub(super) requests: u64,
-    /// Of those, refused before an engine saw them.
+    /// Of those, refused before they reached an engine.
     pub(super) refused: u64,
-    /// Of those, without a whole answer: no engine answered, or the answer broke off.
+    /// Of those, failed: no engine responded, or the response broke off.
     pub(super) failed: u64,
-    /// Of those, hung up by the client.
+    /// Of those, cancelled by the client.
     pub(super) cancelled: u64,
     /// Prompt tokens.
     pub(super) input_tokens: u64,
-    /// Tokens of answers.
+    /// Output tokens.
     pub(super) output_tokens: u64,
-    /// Share of prompt tokens that were found in a cache, 0 to 1.
+    /// Share of prompt tokens found in a cache, 0 to 1.
     pub(super) prefix_hit_rate: Option<f64>,
-    /// Seconds to the first token, median.
+    /// TTFT in seconds, median.
     pub(super) first_token_p50_seconds: Option<f64>,
-    /// Seconds to the first token, 95th percentile.
+    /// TTFT in seconds, 95th percentile.
     pub(super) first_token_p95_seconds: Option<f64>,
-    /// Seconds for each further token, median.
+    /// Time per output token in seconds, median.
     pub(super) per_token_p50_seconds: Option<f64>,
-    /// Seconds for each further token, 95th percentile.
+    /// Time per output token in seconds, 95th percentile.
     pub(super) per_token_p95_seconds: Option<f64>,
 }
 
-/// Requests that got no answer of an engine.
+/// Requests without a response from an engine.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Refusal {
-    /// The reason that `x-flyball-reason` says.
+    /// The reason in `x-flyball-reason`.
     pub(super) reason: String,
     /// How many in the last minute.
     pub(super) count: u64,

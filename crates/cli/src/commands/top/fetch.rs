@@ -97,8 +97,8 @@ async fn ask(client: &Client, token: Option<&str>) -> Result<GatewayStateView, S
     match status {
         200 => read(&body),
         401 => {
-            Err("it asks for a token: name one with --token-file, or come from its own machine \
-                    (kubectl port-forward)"
+            Err("it requires a token: set --token-file, or connect from its own machine (kubectl \
+                 port-forward)"
                 .to_owned())
         }
         403 => Err("it refuses the token".to_owned()),

@@ -23,14 +23,14 @@ use crate::reach::TokenArgs;
 #[cfg(test)]
 pub(crate) use answer::Top;
 
-/// Show what gateways do right now
+/// Show live traffic of gateways
 ///
-/// Models, engines, queues and the slowest callers. Rates are of the last ten seconds, everything else is of the last minute or of this moment.
-/// `!` marks what needs a look. Several gateways are added up; times are those of all requests of
-/// all of them.
+/// Models, engines, queues and the slowest callers. Rates cover the last ten seconds, everything else the last minute
+/// or this moment. `!` marks what needs attention. Several gateways are added up; times cover all requests of all
+/// gateways.
 #[derive(Debug, Args)]
 pub(crate) struct TopArgs {
-    /// Admin address of a gateway; may be given several times
+    /// Admin address of a gateway; may be repeated
     #[arg(
         long = "gateway",
         value_name = "URL",
@@ -43,12 +43,12 @@ pub(crate) struct TopArgs {
     #[command(flatten)]
     token: TokenArgs,
 
-    /// Stay, and show it anew all the time; q ends, ? shows the keys
+    /// Refresh continuously; q quits, ? shows the keys
     #[arg(short, long, env = "FLYBALL_TOP_WATCH")]
     #[arg(hide_env_values = true, value_parser = BoolishValueParser::new())]
     watch: bool,
 
-    /// With --watch: time between two looks
+    /// With --watch: refresh interval
     #[arg(long, value_name = "TIME", env = "FLYBALL_TOP_EVERY", hide_env_values = true)]
     #[arg(default_value = "1s", value_parser = time_above_zero)]
     every: Duration,

@@ -229,7 +229,7 @@ fn help(frame: &mut Frame<'_>, area: Rect) {
         "TTFT   time to the first token, ITL time for each further one",
         "HIT    share of prompt tokens found in a cache",
         "FAIL   refused or failed in the last minute",
-        "!      needs a look",
+        "! needs attention",
     ];
     let height = (words.len() as u16 + 2).min(area.height);
     let wide = 66.min(area.width);

@@ -123,7 +123,7 @@ fn press(screen: &mut Screen, code: KeyCode) -> Then {
 #[test]
 fn a_model_whose_engines_cannot_be_looked_for_says_why() {
     let mut state = state();
-    let why = "cannot look at pods of serving; hint: mend the Role";
+    let why = "cannot watch pods of serving; hint: fix the Role";
     state.models[0].trouble = Some(why.to_owned());
     let top = Top::new(Vec::new(), state);
     let table = answer_table(&top, Detail::Problems);

@@ -43,7 +43,7 @@ pub(super) fn headline(top: &Top) -> String {
     // Parts of a second are of no use to anybody.
     let time = time.split('.').next().unwrap_or(time).trim_end_matches('Z');
     format!(
-        "{time}Z   {}   {} under way   {}",
+        "{time}Z   {}   {} in flight   {}",
         plural(answered, "gateway"),
         plural(top.requests, "request"),
         plural(top.connections, "connection")
@@ -89,10 +89,10 @@ fn verdict(top: &Top) -> String {
     let trouble =
         !top.troubles.is_empty() || !top.refusals.is_empty() || top.silent().next().is_some();
     match bad {
-        0 if trouble => format!("{count}, a gateway needs a look"),
-        0 => format!("{count}, none needs a look"),
-        1 => format!("{count}, 1 model needs a look"),
-        _ => format!("{count}, {bad} models need a look"),
+        0 if trouble => format!("{count}, a gateway needs attention"),
+        0 => format!("{count}, none needs attention"),
+        1 => format!("{count}, 1 model needs attention"),
+        _ => format!("{count}, {bad} models need attention"),
     }
 }
 

@@ -16,20 +16,20 @@ use crate::output::{Answer, Detail, plural};
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TraceReport {
     pub(super) file: String,
-    /// The form that the content was found to have.
+    /// Detected format.
     pub(super) form: String,
-    /// When it starts, if the file says it.
+    /// Start time, if the file has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) start: Option<String>,
     /// Rows that became traffic.
     pub(super) rows: usize,
-    /// Rows that could not be read and are in nothing.
+    /// Rows that could not be read and are ignored.
     pub(super) unread: usize,
     /// The first of them, with their reasons.
     pub(super) unread_examples: Vec<String>,
-    /// Requests that failed at their source; they are in nothing either.
+    /// Requests that failed at their source; they are ignored too.
     pub(super) failed: usize,
-    /// Columns that mean nothing here.
+    /// Columns that are not used.
     pub(super) unknown_columns: Vec<String>,
     pub(super) remarks: Vec<String>,
     pub(super) models: Vec<ModelTraffic>,

@@ -48,7 +48,7 @@ enum Form {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Converted {
     pub(super) file: String,
-    /// The form that was read.
+    /// Format of the input.
     pub(super) form: String,
     /// The file that was written.
     pub(super) output: String,
@@ -57,7 +57,7 @@ pub(crate) struct Converted {
     pub(super) rows: usize,
     /// Rows that could not be read and are not in the new file.
     pub(super) unread: usize,
-    /// What is not in the new file.
+    /// Columns that are not in the new file.
     pub(super) remarks: Vec<String>,
 }
 

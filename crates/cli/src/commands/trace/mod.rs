@@ -22,9 +22,9 @@ pub(crate) use {answer::TraceReport, convert::Converted};
 
 /// Inspect, convert or record traffic
 ///
-/// Traffic is single requests or rates over time. Public traces (Azure LLM, Mooncake, BurstGPT,
-/// ServeGen, Qwen-Bailian), CSV, Parquet and answers of Prometheus are read, gzipped or not. The
-/// form is found out from the content.
+/// Traffic is single requests or rates over time. Reads public traces (Azure LLM, Mooncake,
+/// BurstGPT, ServeGen, Qwen-Bailian), CSV, Parquet and Prometheus responses, gzipped or not. The
+/// format is detected from the content.
 #[derive(Debug, Args)]
 pub(crate) struct TraceArgs {
     #[command(subcommand)]

@@ -98,11 +98,11 @@ pub(super) async fn run(
             .hint("name a file in a folder that exists with --output")
     })?;
     let mut report = TraceReport::new(loaded);
-    report.remarks.push(format!("written to {file}; to look again: flyball trace inspect {file}"));
+    report.remarks.push(format!("written to {file}; to inspect it: flyball trace inspect {file}"));
     Ok(printer.answer(&report))
 }
 
-const NO_ANSWER: &str = "Prometheus cannot be asked";
+const NO_ANSWER: &str = "cannot query Prometheus";
 
 fn place(url: &http::Uri) -> String {
     url.to_string().trim_end_matches('/').to_owned()

@@ -13,11 +13,11 @@ use crate::output::{Answer, Detail, Document, Exit, plural};
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct WhatIf {
-    /// What is different, in words.
+    /// The changes, in words.
     changes: Vec<String>,
     /// Whether anything would be decided differently.
     differs: bool,
-    /// When it was asked, RFC 3339.
+    /// Time of the query, RFC 3339.
     pub(super) asked_at: String,
     #[serde(flatten)]
     outcome: WhatIfOutcome,
@@ -50,16 +50,20 @@ impl Answer for WhatIf {
         let mut document = Document::new();
         document.push(Block::Facts(vec![
             ("If".to_owned(), self.changes.join("; ")),
-            ("From".to_owned(), format!("the look of {}", clock_and_age(&self.outcome.at, now))),
+            (
+                "From".to_owned(),
+                format!("the snapshot of {}", clock_and_age(&self.outcome.at, now)),
+            ),
         ]));
         document.push(Block::Gap);
         document.push(Block::Table(table(&self.outcome.models)));
         document.push(Block::Gap);
         let changed = self.outcome.models.iter().filter(|model| differs(model)).count();
         document.push(Block::Line(match changed {
-            0 => "nothing would change at once; forecasts follow over the next looks".to_owned(),
+            0 => "nothing would change immediately; forecasts adapt over the next reconciles"
+                .to_owned(),
             _ => format!(
-                "{} would change{}   at once; forecasts follow over the next looks",
+                "{} would change immediately ({}); forecasts adapt over the next reconciles",
                 plural(changed, "model"),
                 sum(&self.outcome.models),
             ),
@@ -75,7 +79,7 @@ impl Answer for WhatIf {
 fn table(models: &[Imagined]) -> Table {
     let columns = vec![
         Column::left("MODEL"),
-        Column::right("WANTS"),
+        Column::right("DESIRED"),
         Column::left("THEN"),
         Column::right("COST/H"),
         Column::left("THEN"),
@@ -128,12 +132,12 @@ fn sum(models: &[Imagined]) -> String {
     let mut sum = 0;
     for model in models {
         let (Some(before), Some(after)) = (micros(&model.before), micros(&model.after)) else {
-            return ", for a cost that is unknown".to_owned();
+            return "cost unknown".to_owned();
         };
         sum += after - before;
     }
     let currency = models.iter().flat_map(|model| [&model.after, &model.before]).flatten();
     let currency = currency.filter_map(|side| side.currency.clone()).next().unwrap_or_default();
     let sign = if sum > 0 { "+" } else { "" };
-    format!(", {sign}{} {currency}/h", flyball_resources::decimal::text(sum, 2))
+    format!("{sign}{} {currency}/h", flyball_resources::decimal::text(sum, 2))
 }

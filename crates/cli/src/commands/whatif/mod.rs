@@ -23,34 +23,35 @@ pub(crate) use answer::WhatIf;
 
 /// Show what the operator would do under other conditions
 ///
-/// The operator takes its last look at the cluster, changes it as asked, and decides with what it
-/// remembers. Nothing is written. Forecasts follow a change over the next looks, as in earnest.
+/// The operator takes its last snapshot of the cluster, applies the changes and decides with its
+/// current state. Nothing is written. Forecasts adapt to a change over several reconciles, as they
+/// would in production.
 #[derive(Debug, Args)]
 pub(crate) struct WhatIfArgs {
     /// The model: NAME, or NAMESPACE/NAME
     #[arg(value_name = "NAME")]
     model: String,
 
-    /// More or less work than now: +50%, -20%, 3x
+    /// Change of demand: +50%, -20%, 3x
     #[arg(long, value_name = "CHANGE", env = "FLYBALL_WHATIF_RATE", hide_env_values = true)]
     #[arg(value_parser = parse::rate, allow_hyphen_values = true)]
     rate: Option<u32>,
 
-    /// A pool that is gone with everything on it; may be given several times
+    /// Pool that is lost with everything on it; may be repeated
     #[arg(long, value_name = "POOL", env = "FLYBALL_WHATIF_LOSE_POOL", hide_env_values = true)]
     #[arg(value_delimiter = ',')]
     lose_pool: Vec<String>,
 
-    /// Another price of an accelerator hour: h100=2.0, or h100/spot=1.2; may be given several times
+    /// Hourly price of an accelerator: h100=2.0, or h100/spot=1.2; may be repeated
     #[arg(long, value_name = "POOL=PRICE", env = "FLYBALL_WHATIF_PRICE", hide_env_values = true)]
     #[arg(value_delimiter = ',', value_parser = parse::price)]
     price: Vec<OtherPrice>,
 
-    /// Another fewest number of replicas
+    /// Minimum number of replicas
     #[arg(long, value_name = "N", env = "FLYBALL_WHATIF_MIN", hide_env_values = true)]
     min: Option<u32>,
 
-    /// Another largest number of replicas
+    /// Maximum number of replicas
     #[arg(long, value_name = "N", env = "FLYBALL_WHATIF_MAX", hide_env_values = true)]
     max: Option<u32>,
 
@@ -60,17 +61,17 @@ pub(crate) struct WhatIfArgs {
 
 /// Show what applying a file would change
 ///
-/// The file has ModelServices and Pools.
+/// The file contains ModelServices and Pools.
 ///
-/// Nothing is applied. Other kinds in the file are left aside. What replicas become, what an hour
-/// costs before and after, and why; also of models that are not in the file and share its pools.
+/// Nothing is applied. Other kinds in the file are ignored. Shows replicas and hourly cost before
+/// and after, with the reason, also for models outside the file that share its pools.
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
-    /// A YAML file with any number of documents; - is stdin
+    /// YAML file with any number of documents; - is stdin
     #[arg(short, long, value_name = "FILE", env = "FLYBALL_DIFF_FILE", hide_env_values = true)]
     file: PathBuf,
 
-    /// Exit with 1 if anything would differ
+    /// Exit with 1 if anything would change
     #[arg(long, env = "FLYBALL_DIFF_EXIT_CODE")]
     #[arg(hide_env_values = true, value_parser = BoolishValueParser::new())]
     exit_code: bool,
@@ -93,8 +94,8 @@ pub(crate) async fn run(
         ..Changes::default()
     };
     if changes == Changes::default() {
-        return Err(Failure::new(Exit::Usage, "nothing is different in this world")
-            .hint("say what: --rate +50%, --lose-pool X, --price X=2.0, --min N or --max N"));
+        return Err(Failure::new(Exit::Usage, "no condition is changed")
+            .hint("set one: --rate +50%, --lose-pool X, --price X=2.0, --min N or --max N"));
     }
     let cluster = connect(global).await?;
     let model = full_name(&find(&cluster, global, &args.model).await?);

@@ -14,7 +14,7 @@ pub(super) fn rate(text: &str) -> Result<u32, String> {
             match (percent.strip_prefix('+'), percent.strip_prefix('-')) {
                 (Some(more), _) => 100 + micros(more)? / 1_000_000,
                 (_, Some(less)) => 100 - micros(less)? / 1_000_000,
-                (None, None) => return Err("say +50% or -50%: which way is it?".to_owned()),
+                (None, None) => return Err("write +50% or -50%: the sign is missing".to_owned()),
             }
         }
         (None, Some(times)) => percent(times).ok_or_else(wrong)?,
@@ -46,7 +46,7 @@ fn purchase(word: &str) -> Option<PurchaseSpec> {
     }
 }
 
-/// What is different, in words.
+/// The changes, in words.
 pub(super) fn words(changes: &Changes) -> Vec<String> {
     let mut words = Vec::new();
     let model = changes.model.as_deref().unwrap_or_default();

@@ -18,10 +18,9 @@ fn side(replicas: i32, cost: Option<&str>, variants: &[(&str, i32)]) -> WhatIfSi
         currency: cost.map(|_| "USD".to_owned()),
         reason: "ScaledUp".to_owned(),
         bound: "NeedNow".to_owned(),
-        message:
-            "The work of team-a/qwen takes 5.9 replicas now; 4 replicas serve. It starts 2 to have \
-                  6 replicas (ScaledUp), because of this: the work that is there now."
-                .to_owned(),
+        message: "team-a/qwen needs 5.9 replicas now; 4 replicas are ready. It starts 2 to reach \
+                  6 replicas (ScaledUp): current demand."
+            .to_owned(),
         candidates: Vec::new(),
     }
 }
@@ -54,9 +53,7 @@ fn two_worlds_stand_side_by_side() {
         model: "team-a/new".to_owned(),
         before: None,
         after: Some(side(1, None, &[("main", 1)])),
-        problems: vec![
-            "there is no Deployment team-a/new: nothing could be carried out".to_owned(),
-        ],
+        problems: vec!["Deployment team-a/new does not exist: nothing could be applied".to_owned()],
     };
     insta::assert_snapshot!("new_and_unknown", shown(&answer(vec![grows.clone(), new], false)));
     assert_eq!(answer(vec![grows.clone()], true).exit(), Exit::No);

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::served::full_name;
 
-/// Why a model has the replicas it has, and why others are wanted. What is absent is unknown.
+/// Why a model has its replicas, and why others are recommended. Absent fields are unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Why {
@@ -19,63 +19,63 @@ pub(crate) struct Why {
     pub(super) model: String,
     /// Act or Recommend.
     pub(super) mode: String,
-    /// When it was asked, RFC 3339.
+    /// Time of the query, RFC 3339.
     pub(super) asked_at: String,
-    /// Whether this is about a decision of the past, of which less is known.
+    /// Whether this is a past decision, about which less is known.
     pub(super) past: bool,
-    /// Replicas that there should be.
+    /// Recommended replicas.
     pub(super) wants: Option<i32>,
-    /// Replicas that serve.
+    /// Ready replicas.
     pub(super) ready: Option<i32>,
-    /// The decision, and what it rests on.
+    /// The decision and its inputs.
     pub(super) decision: Option<ReceiptStatus>,
-    /// What people allow and set.
+    /// Limits and settings of the owner.
     pub(super) bounds: Option<Bounds>,
-    /// The work that is there and that is expected, in replicas.
+    /// Current and expected demand, in replicas.
     pub(super) forecast: Option<Band>,
     /// Each variant.
     pub(super) variants: Vec<VariantStatus>,
-    /// Replicas that do not serve: those that wait, start or drain.
+    /// Replicas that are not ready: pending, starting or draining.
     pub(super) waiting: Vec<Waiting>,
-    /// Why nothing is known about the replicas that do not serve.
+    /// Why nothing is known about the replicas that are not ready.
     pub(super) waiting_unknown: Option<String>,
-    /// What the replicas that run cost for an hour.
+    /// Hourly cost of the running replicas.
     pub(super) hourly_cost: Option<String>,
-    /// What the replicas that there should be cost for an hour.
+    /// Hourly cost of the recommended replicas.
     pub(super) recommended_hourly_cost: Option<String>,
-    /// The currency of both.
+    /// Currency of the costs.
     pub(super) currency: Option<String>,
     /// The share of the last hour's requests that met the objectives, in percent.
     pub(super) attainment_percent: Option<String>,
     /// The share that should.
     pub(super) wanted_percent: Option<String>,
-    /// What is not as it should be, by the conditions of the model.
+    /// Conditions of the model that need attention.
     pub(super) troubles: Vec<Trouble>,
-    /// Earlier decisions, oldest first, if they were asked for.
+    /// Earlier decisions, oldest first, if requested.
     pub(super) earlier: Vec<Entry>,
     #[serde(skip)]
     pub(super) flat: bool,
 }
 
-/// What people allow and set.
+/// Limits and settings of the owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Bounds {
-    /// The fewest replicas.
+    /// Minimum replicas.
     pub(super) min: i32,
-    /// The most replicas.
+    /// Maximum replicas.
     pub(super) max: i32,
-    /// Whether it may have none while nobody uses it.
+    /// Whether it may scale to zero while idle.
     pub(super) may_sleep: bool,
-    /// The number that a person set.
+    /// Manually set number of replicas.
     pub(super) pinned: Option<i32>,
-    /// Until when a person froze it, as it is written.
+    /// End of the freeze, as it is written.
     pub(super) frozen_until: Option<String>,
     /// Why.
     pub(super) frozen_because: Option<String>,
 }
 
-/// A replica that does not serve.
+/// A replica that is not ready.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Waiting {
@@ -85,11 +85,11 @@ pub(crate) struct Waiting {
     pub(super) state: String,
     /// Since when, RFC 3339.
     pub(super) since: String,
-    /// What the cluster says about it.
+    /// Message of the cluster about it.
     pub(super) why: Option<String>,
 }
 
-/// A condition that is not as it should be.
+/// A condition that needs attention.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Trouble {

@@ -23,21 +23,21 @@ use crate::reach::{Operator, ReachArgs};
 use crate::served::{find, full_name};
 pub(crate) use answer::Why;
 
-/// Show why a model has the replicas it has, and why it wants others
+/// Explain the current and the recommended replicas of a model
 ///
-/// The last decision is read from the status of the ModelService; earlier ones are asked of the
-/// operator, which remembers them as long as it lives. Times are UTC.
+/// The last decision comes from the status of the ModelService. Earlier ones come from the
+/// operator, which keeps them in memory until it restarts. Times are UTC.
 #[derive(Debug, Args)]
 pub(crate) struct WhyArgs {
     /// The model: NAME, or NAMESPACE/NAME
     #[arg(value_name = "NAME")]
     model: String,
 
-    /// The decision that held at this moment: 14:02, 2026-11-15T14:02:10Z, or 20m ago
+    /// Show the decision in effect at this time: 14:02, 2026-11-15T14:02:10Z, or 20m ago
     #[arg(long, value_name = "TIME", env = "FLYBALL_WHY_AT", hide_env_values = true)]
     at: Option<String>,
 
-    /// Also the last so many decisions
+    /// Also show the last N decisions
     #[arg(long, value_name = "N", env = "FLYBALL_WHY_LAST", hide_env_values = true)]
     #[arg(conflicts_with = "at")]
     last: Option<usize>,

@@ -89,8 +89,8 @@ fn state(pod: &Pod) -> Option<Waiting> {
     };
     let restarted = || match facts.restarts {
         0 => None,
-        1 => Some("its container was started anew once".to_owned()),
-        times => Some(format!("its containers were started anew {times} times")),
+        1 => Some("its container restarted once".to_owned()),
+        times => Some(format!("its containers restarted {times} times")),
     };
     let why = if state == "Draining" { None } else { why(pod).or_else(restarted) };
     Some(Waiting { pod: facts.name, state: state.to_owned(), since: rfc3339(since), why })

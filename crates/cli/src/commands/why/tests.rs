@@ -19,7 +19,7 @@ fn span(low: i64, point: i64, high: i64, origin: &str) -> Value {
 fn receipt() -> Value {
     json!({
         "id": "1794769207359128-0", "at": "2026-11-15T14:02:10Z", "reason": "Forecast",
-        "bound": "LookAhead", "message": "The work takes 3.9 replicas now; 4 replicas serve.",
+        "bound": "LookAhead", "message": "It needs 3.9 replicas now; 4 replicas are ready.",
         "candidates": [
             {"bound": "NeedNow", "replicas": 4}, {"bound": "LookAhead", "replicas": 6},
             {"bound": "Calendar", "replicas": 2},
@@ -64,10 +64,10 @@ fn status() -> Value {
         }],
         "decision": receipt(),
         "conditions": [
-            condition("Ready", "True", "Forecast", "4 replicas serve"),
+            condition("Ready", "True", "Forecast", "4 replicas are ready"),
             condition("CapacityAvailable", "False", "CapacityUnavailable",
-                "More replicas are wanted and no pool has free accelerators."),
-            condition("Reconciling", "True", "Forecast", "4 of 6 replicas serve"),
+                "More replicas are needed, and no pool has free accelerators."),
+            condition("Reconciling", "True", "Forecast", "4 of 6 replicas are ready"),
         ],
     })
 }
@@ -159,7 +159,7 @@ fn nothing_known_is_shown_as_unknown() {
     bare["conditions"] = json!([]);
     let why = Why::of(&model(json!({}), Some(bare)), now());
     let text = shown(&why);
-    assert!(text.contains("mode") && text.contains("not carried out"), "{text}");
+    assert!(text.contains("mode") && text.contains("not applied"), "{text}");
     insta::assert_snapshot!("signals_missing", text);
 }
 
@@ -173,12 +173,9 @@ fn a_capacity_that_nobody_knows_is_not_taken_for_a_signal_in_doubt() {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let unknown = winner("CapacityUnknown");
-    assert!(
-        unknown.contains("winner Staleness too little is known of what a replica"),
-        "{unknown}"
-    );
+    assert!(unknown.contains("winner Staleness the capacity of a replica is unknown"), "{unknown}");
     let stale = winner("SignalsStale");
-    assert!(stale.contains("winner Staleness a signal that cannot be trusted"), "{stale}");
+    assert!(stale.contains("winner Staleness a stale or missing signal"), "{stale}");
 }
 
 #[test]
@@ -193,17 +190,20 @@ fn what_a_person_must_correct_stands_where_it_belongs() {
     cuts["readyReplicas"] = 6.into();
     cuts["conditions"] = json!([condition("DrainsSafely", "False", "DrainTooShort")]);
     let text = shown(&Why::of(&model(json!({"mode": "Act"}), Some(cuts)), now()));
-    assert!(text.contains("├─ has 6       as many as wanted\n"), "{text}");
+    assert!(text.contains("├─ ready 6     as many as desired\n"), "{text}");
     assert!(text.contains("├─ drains      DrainTooShort"), "{text}");
     let refused = json!({ "conditions": [condition("Stalled", "True", "SpecRefused")] });
     let text = shown(&Why::of(&model(json!({}), Some(refused)), now()));
     assert!(text.contains("Stalled   SpecRefused  set this and that"), "{text}");
-    assert!(text.contains("decision  none         nothing is changed until that is"), "{text}");
+    assert!(
+        text.contains("decision  none         nothing changes until that is corrected"),
+        "{text}"
+    );
 }
 
 #[test]
 fn a_replica_that_failed_is_named() {
-    let message = "pod qwen-3 on node gpu-7 does not come up: CrashLoopBackOff, 9 restarts";
+    let message = "pod qwen-3 on node gpu-7 does not start: CrashLoopBackOff, 9 restarts";
     let mut failed = status();
     failed["variants"][0]["failing"] = 1.into();
     failed["conditions"] = json!([{

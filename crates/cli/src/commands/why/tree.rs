@@ -49,9 +49,9 @@ fn head(why: &Why, now: jiff::Timestamp) -> String {
         false => format!(" since {}", clock_and_age(&decision.at, now)),
     });
     let ready = if why.past { "were ready" } else { "ready" };
-    let wants = if why.past { "wanted" } else { "wants" };
+    let desired = if why.past { "were desired" } else { "desired" };
     format!(
-        "{}   {} {ready}, {wants} {}{}   {}",
+        "{}   {} {ready}, {} {desired}{}   {}",
         why.model,
         count(why.ready),
         count(why.wants),
@@ -64,16 +64,15 @@ fn nodes(why: &Why, now: jiff::Timestamp) -> Vec<Node> {
     let Some(decision) = &why.decision else {
         let mut nodes = trouble(why);
         let (value, note) = match nodes.is_empty() {
-            true => ("none yet", "does an operator run? flyball check"),
-            false => ("none", "nothing is changed until that is corrected"),
+            true => ("none yet", "is an operator running? flyball check"),
+            false => ("none", "nothing changes until that is corrected"),
         };
         nodes.push(Node::new("decision", value, note));
         return nodes;
     };
-    let verb = if why.past { "wanted" } else { "wants" };
     let count = why.wants.map_or(UNKNOWN.to_owned(), |count| count.to_string());
-    let wants = format!("{verb} {count} because");
-    let mut nodes = vec![Node::of(wants, wanted(why, decision, now))];
+    let desired = format!("desired {count} because");
+    let mut nodes = vec![Node::of(desired, wanted(why, decision, now))];
     if !why.past {
         nodes.push(has(why, now));
         nodes.push(price(why));
@@ -114,7 +113,7 @@ fn wanted(why: &Why, decision: &ReceiptStatus, now: jiff::Timestamp) -> Vec<Node
         .map(|candidate| format!("{} {}", candidate.bound, candidate.replicas))
         .collect();
     let said = if said.is_empty() { UNKNOWN.to_owned() } else { said.join(", ") };
-    nodes.push(Node::new("each", said, "what each alone would give"));
+    nodes.push(Node::new("each", said, "what each alone would allow"));
     nodes
 }
 
@@ -137,7 +136,7 @@ fn demand(why: &Why) -> Vec<Node> {
         percent => percent,
     };
     vec![
-        Node::new("demand", format!("{} replicas now", band.need_now), "with what waits"),
+        Node::new("demand", format!("{} replicas now", band.need_now), "including queued work"),
         Node::new(
             "forecast",
             format!("{} replicas at most", band.look_ahead),
@@ -157,7 +156,7 @@ fn speed(variant: &VariantStatus, several: bool) -> Vec<Node> {
         (None, None) => Node::new(name("capacity"), UNKNOWN, "of one replica"),
         _ => Node::new(
             name("capacity"),
-            format!("reads {}, writes {} tokens/s", rate(reads.as_ref()), rate(writes.as_ref())),
+            format!("prompt {}, output {} tokens/s", rate(reads.as_ref()), rate(writes.as_ref())),
             format!(
                 "of one replica, {}",
                 origin(reads.as_ref().or(writes.as_ref())).unwrap_or_default()
@@ -171,7 +170,7 @@ fn speed(variant: &VariantStatus, several: bool) -> Vec<Node> {
                 0 => start.origin.to_lowercase(),
                 count => format!("{} measured", plural(count, "start")),
             };
-            Node::new(name("start"), format!("{} s until it serves", span(start)), measured)
+            Node::new(name("start"), format!("{} s until ready", span(start)), measured)
         }
     };
     vec![capacity, start]
@@ -206,7 +205,7 @@ fn signals(decision: &ReceiptStatus) -> Node {
 }
 
 fn has(why: &Why, now: jiff::Timestamp) -> Node {
-    let Some(ready) = why.ready else { return Node::new("has", UNKNOWN, "") };
+    let Some(ready) = why.ready else { return Node::new("ready", UNKNOWN, "") };
     let mut nodes = waiting(&why.waiting, now);
     if let Some(unknown) = &why.waiting_unknown {
         nodes.push(counts(why, unknown));
@@ -214,12 +213,12 @@ fn has(why: &Why, now: jiff::Timestamp) -> Node {
     nodes.extend(trouble(why));
     let differs = why.wants.is_some_and(|wants| wants != ready);
     if differs && why.mode == "Recommend" {
-        nodes.push(Node::new("mode", "Recommend", "decisions are shown, not carried out"));
+        nodes.push(Node::new("mode", "Recommend", "decisions are shown, not applied"));
     }
     match (nodes.is_empty(), differs) {
-        (true, false) => Node::new(format!("has {ready}"), "as many as wanted", ""),
-        (true, true) => Node::new(format!("has {ready}"), "the change has not begun", ""),
-        (false, _) => Node::of(format!("has {ready} because"), nodes),
+        (true, false) => Node::new(format!("ready {ready}"), "as many as desired", ""),
+        (true, true) => Node::new(format!("ready {ready}"), "the change has not started", ""),
+        (false, _) => Node::of(format!("ready {ready} because"), nodes),
     }
 }
 
@@ -271,7 +270,7 @@ fn price(why: &Why) -> Node {
     };
     let note = match (&why.hourly_cost, &why.recommended_hourly_cost) {
         (None, None) => "no price of the pool is known".to_owned(),
-        _ => format!("{} as wanted", money(&why.recommended_hourly_cost)),
+        _ => format!("{} as desired", money(&why.recommended_hourly_cost)),
     };
     Node::new("price", format!("{} now", money(&why.hourly_cost)), note)
 }
@@ -279,11 +278,11 @@ fn price(why: &Why) -> Node {
 fn objectives(why: &Why) -> Node {
     let wanted = why.wanted_percent.as_deref().unwrap_or("99");
     match &why.attainment_percent {
-        None => Node::new("objectives", UNKNOWN, "no request was judged in the last hour"),
+        None => Node::new("objectives", UNKNOWN, "no request was checked in the last hour"),
         Some(met) => Node::new(
             "objectives",
             format!("{met} % met them"),
-            format!("of the last hour's requests; {wanted} % are wanted"),
+            format!("of the last hour's requests; the objective is {wanted} %"),
         ),
     }
 }
@@ -292,9 +291,9 @@ fn instead(decision: &ReceiptStatus) -> Node {
     match decision.hpa_would_want {
         Some(count) => {
             let count = usize::try_from(count).unwrap_or(0);
-            Node::new("instead", format!("an HPA would have {count}"), "at a target of 75 %")
+            Node::new("instead", format!("an HPA would set {count}"), "at a target of 75 %")
         }
-        None => Node::new("instead", UNKNOWN, "what an HPA would do cannot be told"),
+        None => Node::new("instead", UNKNOWN, "what an HPA would do is unknown"),
     }
 }
 
@@ -303,7 +302,7 @@ fn law(chosen: &ChosenLawStatus, now: jiff::Timestamp) -> Node {
     let since = chosen.since.as_ref().map(|since| format!(", since {} UTC", clock_of(since, now)));
     let since = since.unwrap_or_default();
     let note = match chosen.tried.is_empty() {
-        true => "as before the operator began; no traffic was replayed since".to_owned(),
+        true => "as before the operator started; no traffic was replayed since".to_owned(),
         false => format!("chosen by replaying {} h{since}", chosen.replayed_hours),
     };
     let tried = chosen.tried.iter().map(|one| {

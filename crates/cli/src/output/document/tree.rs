@@ -45,7 +45,7 @@ impl Node {
     }
 }
 
-/// Every leaf with the way to it: `wants.demand`.
+/// Every leaf with the way to it: `desired.demand`.
 pub(crate) fn flat(nodes: &[Node]) -> Vec<(String, String)> {
     let mut lines = Vec::new();
     for node in nodes {

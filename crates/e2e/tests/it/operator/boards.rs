@@ -24,12 +24,12 @@ const MAY_BE_EMPTY: [&str; 10] = [
     "Accelerators",
     "Errors",
     "Furthest behind",
-    "Waits longest for a node",
-    "Signals in doubt",
-    "Could be saved",
-    "Conditions that do not hold",
+    "Longest wait for a node",
+    "Stale or missing signals",
+    "Possible savings",
+    "False conditions",
     "Decisions",
-    "Oldest that does not serve",
+    "Oldest replica that is not ready",
     "Used",
 ];
 

@@ -11,7 +11,7 @@ image: { repository: REPOSITORY, tag: TAG, pullPolicy: Never }
 rbac:
   act: true
   namespaces: [NAMESPACE]
-  askers: [{ kind: ServiceAccount, name: asker, namespace: NAMESPACE }]
+  adminClients: [{ kind: ServiceAccount, name: admin-client, namespace: NAMESPACE }]
 operator:
   replicas: 2
   config: { tick_seconds: 1 }
@@ -44,7 +44,7 @@ spec:
         podOverlay: { spec: { securityContext: { runAsNonRoot: true } } }
 "#;
 
-/// `asker` may ask the operator and nothing else; `other` may not.
+/// `admin-client` may ask the operator and nothing else; `other` may not.
 const SCRIPT: &str = r#"set -e
 helm install RELEASE charts/flyball --namespace NAMESPACE --values FOLDER/values.yaml --wait --timeout 2m
 helm test RELEASE --namespace NAMESPACE --logs
@@ -52,16 +52,16 @@ kubectl apply --filename FOLDER/model.yaml
 kubectl wait modelservice/model --namespace NAMESPACE --for=condition=Ready --timeout=60s
 kubectl wait modelservice/model --namespace NAMESPACE --for=jsonpath='{.status.readyReplicas}'=2 --timeout=60s
 kubectl get --raw /api/v1/namespaces/NAMESPACE/services/RELEASE-gateway:http/proxy/v1/models
-for who in asker other; do
+for who in admin-client other; do
     kubectl create serviceaccount $who --namespace NAMESPACE
     kubectl config view --raw --minify > FOLDER/$who
     kubectl --kubeconfig FOLDER/$who config set-credentials $who \
         --token "$(kubectl create token $who --namespace NAMESPACE)"
     kubectl --kubeconfig FOLDER/$who config set-context --current --user $who
 done
-KUBECONFIG=FOLDER/asker flyball decisions --operator NAMESPACE/RELEASE-operator
+KUBECONFIG=FOLDER/admin-client flyball decisions --operator NAMESPACE/RELEASE-operator
 if KUBECONFIG=FOLDER/other flyball decisions --operator NAMESPACE/RELEASE-operator; then exit 9; fi
-if kubectl --kubeconfig FOLDER/asker get secrets --namespace NAMESPACE; then exit 9; fi
+if kubectl --kubeconfig FOLDER/admin-client get secrets --namespace NAMESPACE; then exit 9; fi
 helm upgrade RELEASE charts/flyball --namespace NAMESPACE --reset-then-reuse-values \
     --set operator.config.tick_seconds=2 --wait --timeout 2m
 helm uninstall RELEASE --namespace NAMESPACE --wait

@@ -110,5 +110,5 @@ fn the_first_replica_is_not_a_rise() {
         format!("22:23:09  flyball-demo/demo  {from}  2  1  2  ScaledUp  NeedNow  Act")
     };
     assert!(rose(&line("1")));
-    assert!(!rose(&line("–")) && !rose(&line("2")) && !rose("NAME READY WANT"));
+    assert!(!rose(&line("–")) && !rose(&line("2")) && !rose("NAME READY DESIRED"));
 }

@@ -37,7 +37,7 @@ fn broken() -> Vec<(&'static str, Value)> {
             "must be at most `scaling.max`",
             with(&json!({ "replicas": 20, "scaling": { "mode": "Act" } })),
         ),
-        ("`model` must be set where", json!({ "variants": [{ "engine": engine }] })),
+        ("`model` must be set if", json!({ "variants": [{ "engine": engine }] })),
         (
             "exactly one of `targetRef` and `engine`",
             json!({ "model": "m", "variants": [{ "engine": engine,
@@ -96,14 +96,14 @@ fn broken_tenants() -> Vec<(&'static str, Value)> {
         ("spec.keys[0].id", key(json!({ "id": "k3J9xQ2mZ-" }))),
         ("spec.keys[0].sha256", key(json!({ "sha256": "A".repeat(64) }))),
         (
-            "`serviceAccounts` must be set where",
+            "`serviceAccounts` must be set if",
             member(json!({ "issuer": "kubernetes", "claims": claims })),
         ),
         (
-            "`claims` must be set where",
+            "`claims` must be set if",
             member(json!({ "issuer": "https://id.example.com", "serviceAccounts": accounts })),
         ),
-        ("`claims` must be set where", member(json!({ "issuer": "https://id.example.com" }))),
+        ("`claims` must be set if", member(json!({ "issuer": "https://id.example.com" }))),
         ("issuer", member(json!({ "issuer": "http://id.example.com", "claims": claims }))),
         (
             "the name of a claim must have",

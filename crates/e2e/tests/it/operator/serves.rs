@@ -110,7 +110,7 @@ async fn tell(story: &Story, gateway: &ServiceProcess, http: SocketAddr) -> Resu
     until("the claim to be told of", LONG, async || {
         let (status, said) = HttpAnswer::of(gateway.admin, "/readyz", None).await?.whole().await?;
         ensure!(status == 200, "a claim makes the gateway unready: {said}");
-        Ok(said.contains("/claims is not served from there").then_some(()))
+        Ok(said.contains("/claims is ignored").then_some(()))
     })
     .await?;
     ensure!(ask(http, "adopted").await?.0 == 200, "the older one serves it no more");

@@ -25,7 +25,7 @@ const REPLACED: [(&str, &str); 12] = [
     (r">?\d+\.\d+", "#"),
     (r" {2,}", "   "),
     // At the first look, when the gateway may have said something or nothing yet.
-    (r"is not known: [a-z, ]+ missing\.", "is not known: SIGNALS missing."),
+    (r"is unknown: [a-z, ]+ missing\.", "is unknown: SIGNALS missing."),
     // Of past decisions: what served then and what an HPA would have had.
     (r"(CLOCK   NAMESPACE/model   \S+   \d+)   \S+   \S+", "$1   #   #"),
 ];

@@ -333,7 +333,7 @@ fn a_gateway_waits_until_model_services_are_listed_and_serves_what_it_has_meanwh
     };
     let _noted = standing.note("modelservices of team", failing);
     let why = at(0, &[], true).unwrap_err();
-    assert_eq!(why, "ModelServices: cannot look at modelservices of team; hint: mend the Role");
+    assert_eq!(why, "ModelServices: cannot watch modelservices of team; hint: mend the Role");
 }
 
 #[test]
@@ -357,10 +357,7 @@ fn what_keeps_a_model_from_being_listed_is_named_with_what_to_do() {
     };
     let noted = standing.note("endpointslices of team", failing);
     let why = Readiness::since(began).judge(&listing(&[]), &["n"], &standing, began).unwrap_err();
-    assert!(
-        why.ends_with("n: cannot look at endpointslices of team; hint: mend the Role"),
-        "{why}"
-    );
+    assert!(why.ends_with("n: cannot watch endpointslices of team; hint: mend the Role"), "{why}");
     let said = &standing.failing_models()["n"];
     assert!(said.contains("Forbidden; hint: mend the Role"), "{said}");
     assert_eq!(standing.failing_watches(), 1);

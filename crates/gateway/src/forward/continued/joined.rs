@@ -24,7 +24,7 @@ impl Joined {
     /// Says to whoever reads along where the seam is.
     pub(in crate::forward) fn seam(&self) -> Bytes {
         let tokens = self.tokens;
-        format!(": flyball: the engine broke off after {tokens} tokens; another one continues from here\n\n")
+        format!(": flyball: the engine stopped after {tokens} tokens; another one continues from here\n\n")
             .into()
     }
 

@@ -2,7 +2,7 @@
 
 use super::merge::merge;
 use super::{args, probes};
-use crate::observe::GPU;
+use crate::observe::{END_SECONDS, GPU};
 use crate::validate::ENGINE;
 use flyball_engines::Shutdown;
 use flyball_resources::model_service::{EngineSpec, VariantSpec};
@@ -12,9 +12,6 @@ use serde_json::{Map, Value, json};
 
 /// Endpoints are everywhere after this; gateways hear of it sooner.
 const LEAVE_SECONDS: i32 = 5;
-
-/// For the engine to end once its requests have.
-const END_SECONDS: i32 = 15;
 
 /// What processes of one engine share. Kubernetes gives 64 MiB, at which vLLM does not start; SGLang's own
 /// example has this much, vLLM's 2. It is taken from the node's memory as it is used.
@@ -42,7 +39,7 @@ pub(super) fn template(
         },
         "spec": {
             "automountServiceAccountToken": false,
-            "terminationGracePeriodSeconds": LEAVE_SECONDS + engine.drain_seconds + END_SECONDS,
+            "terminationGracePeriodSeconds": i64::from(LEAVE_SECONDS + engine.drain_seconds) + END_SECONDS,
             "securityContext": { "seccompProfile": { "type": "RuntimeDefault" } },
             "containers": [container(service, variant, engine, pool)],
         },

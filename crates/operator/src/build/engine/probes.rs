@@ -5,6 +5,7 @@
 //! that Kubernetes' own timeout of one second fails it always. llama-server says 503 until its model is
 //! loaded. A busy engine of any kind may be slow to answer: nothing here acts on a few slow answers.
 
+use crate::observe::END_SECONDS;
 use flyball_resources::model_service::{EngineSpec, VariantSpec};
 use serde_json::{Value, json};
 
@@ -23,11 +24,9 @@ const STARTS_EVERY: i32 = 2;
 /// For one answer.
 const TIMEOUT: i32 = 10;
 
-/// An engine that the probe ends answers nobody; there is nothing to wait for.
-const END_SECONDS: i32 = 15;
-
 /// The probes of an engine's container.
 ///
+/// An engine that a probe ends answers nobody, so that it gets no time to drain.
 /// The length of a start is the stated one: the learnt one moves with every start, and would move the pod
 /// template with it, which starts every engine anew.
 pub(super) fn probes(variant: &VariantSpec, engine: &EngineSpec) -> Value {

@@ -144,7 +144,7 @@ fn a_gateway_that_was_not_heard_yet_may_serve_anything() {
     };
     let fresh = || (Freshness::Fresh, String::new());
     let stale = |who: &str| (Freshness::Stale, who.to_owned());
-    let unheard = || stale("gateway two, never heard");
+    let unheard = || stale("gateway two, no report yet");
     let account = ["flyball/gateway".to_owned()];
     let one = said(&[report("one", 1_041, 410, 2, true)]);
     // The other is a pod of a gateway's account, however long it has run without a word.
@@ -154,7 +154,7 @@ fn a_gateway_that_was_not_heard_yet_may_serve_anything() {
     let both = said(&[one.reports[0].clone(), hello]);
     assert_eq!(look(&both, &account, &facts, 100), unheard(), "it has only said hello");
     // Nobody knows under which account gateways run: for a minute some may still come.
-    let may_come = stale("gateways that may be there and have not come");
+    let may_come = stale("gateways that may exist and have not connected");
     assert_eq!(look(&one, &[], &facts, 1_000), may_come);
     assert_eq!(look(&one, &[], &facts, 900), fresh());
     // One that is refused is there, and so are those that had to make room.

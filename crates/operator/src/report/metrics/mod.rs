@@ -47,11 +47,11 @@ pub struct Shown {
     writes: Counts,
     /// Watches that broke so far.
     pub watch_failures: u64,
-    /// Gateways that are connected.
+    /// Connected gateways.
     pub gateways: usize,
     /// Gateways that are known and told nothing lately.
     pub silent_gateways: usize,
-    /// How far rounds should be apart.
+    /// Configured interval between reconciles.
     pub tick_seconds: f64,
     errors: BTreeMap<[&'static str; 2], u64>,
     rounds: Rounds,
@@ -82,14 +82,14 @@ const WRITES: [&str; 10] = [
 
 /// Errors that are possible, by step.
 const ERRORS: [[&str; 2]; 10] = [
-    ["apply", "away"],
+    ["apply", "unreachable"],
     ["apply", "forbidden"],
-    ["apply", "moved"],
+    ["apply", "conflict"],
     ["apply", "not-leading"],
     ["apply", "refused"],
-    ["observe", "away"],
-    ["report", "away"],
-    ["report", "moved"],
+    ["observe", "unreachable"],
+    ["report", "unreachable"],
+    ["report", "conflict"],
     ["report", "not-leading"],
     ["report", "refused"],
 ];
@@ -230,7 +230,7 @@ impl Shown {
     fn write_pools(&self, page: &mut Page<'_>) -> fmt::Result {
         let gpus = self.pools.iter().flat_map(|pool| {
             let kinds = [
-                ("there", pool.status.gpus),
+                ("schedulable", pool.status.gpus),
                 ("used", pool.status.used),
                 ("others", pool.status.used_by_others),
                 ("limit", pool.limit),

@@ -75,7 +75,7 @@ pub(super) fn points(
     let million = |share: u32| f64::from(share) / 1e6;
     points.maybe(Metric::ModelAttainment, &["met"], attained_per_million.map(million));
     let wanted = million(model.objectives.attainment_per_million);
-    points.add(Metric::ModelAttainment, &["wanted"], wanted);
+    points.add(Metric::ModelAttainment, &["objective"], wanted);
     points.maybe(Metric::ModelHourlyCost, &[], hourly_cost(snapshot, model).map(amount));
     Some(points.0)
 }

@@ -30,7 +30,7 @@ fn message(status: &ModelServiceStatus, kind: &str) -> String {
 fn a_capacity_that_is_not_known_is_said_with_what_is() {
     let nothing = with_capacity(|_| Capacity::UNKNOWN);
     assert_eq!(condition(&nothing, "CapacityKnown"), is("False", "CapacityUnknown"));
-    assert!(message(&nothing, "CapacityKnown").starts_with("nothing is known yet"));
+    assert!(message(&nothing, "CapacityKnown").starts_with("the capacity of a replica is unknown"));
     assert_eq!(nothing.decision.as_ref().unwrap().reason, "CapacityUnknown");
     assert_eq!(condition(&nothing, "SignalsFresh"), is("True", "Steady"));
 
@@ -38,8 +38,7 @@ fn a_capacity_that_is_not_known_is_said_with_what_is() {
     let at_least =
         with_capacity(|known| Capacity { prefill: rate(800), decode: rate(90), ..known });
     assert_eq!(condition(&at_least, "CapacityKnown"), is("False", "CapacityUnknown"));
-    let text =
-        "a replica was seen to read 800 and to write 90 tokens a second, and carries at least that";
+    let text = "a replica was observed at 800 prompt and 90 output tokens per second; its capacity is at least";
     assert!(message(&at_least, "CapacityKnown").starts_with(text));
     let reason = at_least.decision.unwrap().reason;
     assert_eq!(reason, "CapacityUnknown", "nobody waits, so that nothing is added on a guess");
@@ -59,7 +58,7 @@ fn an_objective_that_none_reaches_is_said_once() {
     let said = is("False", "ObjectiveUnreachable");
     assert_eq!(condition(&first, "ObjectivesReachable"), said);
     let text =
-        "a long prompt takes 900 ms to its first token alone on a replica, and 500 ms is asked for";
+        "a long prompt alone on a replica takes 900 ms to its first token; the objective is 500 ms";
     assert!(message(&first, "ObjectivesReachable").starts_with(text));
     assert_eq!(condition(&first, "Ready"), is("True", "Steady"), "it serves");
 

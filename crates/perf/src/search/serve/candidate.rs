@@ -50,7 +50,7 @@ pub struct ServeChoice {
     /// Mean time per token at its share of the load, and of a replica that carries all it can.
     pub tpot: Ranged,
     pub tpot_full: Ranged,
-    /// Requests per second that one replica carries inside the targets.
+    /// Capacity of one replica within the objectives, in requests per second.
     pub capacity: Ranged,
     /// Dollars per million output tokens at this load.
     pub usd_per_million: Option<f64>,

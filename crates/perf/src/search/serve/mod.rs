@@ -29,7 +29,7 @@ pub struct Rejected {
 pub struct ServePlan {
     pub ranked: Vec<ServeChoice>,
     pub rejected: Vec<Rejected>,
-    /// Layouts and settings that were looked at.
+    /// Number of layouts and settings considered.
     pub considered: usize,
 }
 

@@ -26,7 +26,7 @@ pub struct TrainChoice {
     pub part: usize,
     pub layout: TrainingLayout,
     pub gpus: Gpus,
-    /// Sequences of one step: the nearest to what was asked that the layout divides into.
+    /// Sequences per step: the nearest number to the request that the layout divides.
     pub global_batch: f64,
     pub step: TrainingStepParts,
     pub step_seconds: Ranged,

@@ -105,7 +105,7 @@ fn rights(document: &Value) -> Vec<String> {
 
 fn is_token_to_ask(rule: &Value) -> bool {
     let names = rule["resourceNames"].as_array().map_or(&[][..], Vec::as_slice);
-    let asks = |name: &Value| name.as_str().is_some_and(|name| name.ends_with("-asker"));
+    let asks = |name: &Value| name.as_str().is_some_and(|name| name.ends_with("-admin-client"));
     rule["resources"] == serde_json::json!(["serviceaccounts/token"])
         && rule["verbs"] == serde_json::json!(["create"])
         && !names.is_empty()
@@ -191,8 +191,8 @@ fn tokens_may_be_made_only_of_accounts_that_ask() {
              resources: [serviceaccounts/token]\n{names}    verbs: [create]\n"
         )
     };
-    assert_eq!(judge(&role("    resourceNames: [a-asker]\n")), [""; 0]);
-    for names in ["", "    resourceNames: []\n", "    resourceNames: [a-asker, b]\n"] {
+    assert_eq!(judge(&role("    resourceNames: [a-admin-client]\n")), [""; 0]);
+    for names in ["", "    resourceNames: []\n", "    resourceNames: [a-admin-client, b]\n"] {
         assert!(judge(&role(names))[0].contains("gives"), "{names}");
     }
 }

@@ -157,7 +157,7 @@ fn form(takes: &str, sections: &BTreeMap<String, Vec<Setting>>) -> Result<Value,
         "64 hexadecimal digits" => text("^[0-9a-fA-F]{64}$"),
         "path of a file" => json!({"type": "string", "minLength": 1}),
         "names of namespaces" => text("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"),
-        "name of a header, in small letters" => text("^[^A-Z\\s:]+$"),
+        "name of a header, in lower case" => text("^[^A-Z\\s:]+$"),
         words if words.starts_with('`') => {
             let words: Vec<&str> = words.split(", ").map(|word| word.trim_matches('`')).collect();
             if !words

@@ -193,7 +193,7 @@ fn read(code: u16, body: &[u8]) -> Found<Reply> {
         404 => Found::Known(Reply::Other),
         // It may be behind a login, and then nobody knows.
         300..=399 => Found::Failed(format!("it sends us elsewhere (HTTP {code})")),
-        401 => Found::Failed("it wants credentials (HTTP 401)".to_owned()),
+        401 => Found::Failed("it requires credentials (HTTP 401)".to_owned()),
         403 => Found::Denied(super::refusal(&words)),
         _ if super::no_one_there(code, &words) => Found::Known(Reply::NoOne(said(code, &words))),
         _ => Found::Failed(said(code, &words)),

@@ -29,7 +29,7 @@ pub(super) fn judge(code: Code, found: &Found<Fleet>) -> Outcome {
             fleet,
             |node| node.model.is_some(),
             "no label names the model",
-            "Flyball cannot tell how fast they are, and leaves them out of plans",
+            "Flyball does not know their speed and excludes them from plans",
             "nvidia.com/gpu.product=MODEL",
         ),
         Code::PoolLabels => labelled(

@@ -50,7 +50,8 @@ pub(super) fn judge(found: &Found<ClockSample>) -> Outcome {
     } else if most <= WARN_MS {
         Outcome::new(code, Status::Ok, format!("within {}", seconds(most)))
     } else {
-        let detail = format!("the answer took too long to tell; within {}", seconds(most));
+        let detail =
+            format!("the response took too long for an exact value; within {}", seconds(most));
         Outcome::new(code, Status::Unknown, detail).hint("flyball check --only clock tries again")
     }
 }

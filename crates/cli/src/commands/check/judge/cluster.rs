@@ -23,14 +23,14 @@ pub(super) fn judge(code: Code, facts: &Facts) -> Outcome {
             let outcome = unknown(code, missed, &format!("talk to {}", facts.address));
             match missed {
                 Found::TimedOut(_) => outcome,
-                _ => outcome.hint("kubectl get --raw /version asks the same: does it answer?"),
+                _ => outcome.hint("try kubectl get --raw /version: does it answer?"),
             }
         }
         (_, Found::Known(server)) => {
             let Some(release) = server.release else {
-                let detail = format!("cannot tell from {:?}", server.version);
+                let detail = format!("cannot parse {:?}", server.version);
                 return Outcome::new(code, Status::Unknown, detail)
-                    .hint("kubectl get --raw /version shows what the api server says");
+                    .hint("kubectl get --raw /version shows the response of the API server");
             };
             let range = format!("supported are 1.{OLDEST_MINOR} to 1.{NEWEST_MINOR}");
             let found = format!("{}.{}", release.0, release.1);
@@ -40,7 +40,7 @@ pub(super) fn judge(code: Code, facts: &Facts) -> Outcome {
                     .hint(format!("upgrade the cluster to 1.{OLDEST_MINOR} or later"))
             } else if release > (1, NEWEST_MINOR) {
                 Outcome::new(code, Status::Warn, format!("{found} is newer than tested; {range}"))
-                    .hint("look for a newer Flyball")
+                    .hint("check for a newer Flyball")
             } else {
                 Outcome::new(code, Status::Ok, format!("{found}; {range}"))
             }

@@ -50,7 +50,7 @@ fn controller(code: Code, part: &Part, missing: &str, down: &str) -> Outcome {
             }
         }
         Found::Absent => {
-            let detail = format!("API {served} is there, but no controller was found for it");
+            let detail = format!("API {served} exists, but no controller was found for it");
             Outcome::new(code, Status::Warn, detail)
                 .effect(missing)
                 .hint(format!("kubectl get deployments -A | grep -i {}", title.to_lowercase()))

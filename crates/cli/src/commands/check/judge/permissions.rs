@@ -125,17 +125,17 @@ fn judge_refused(code: Code, refused: &[&Question], first: &Question, facts: &Fa
     let (status, effect) = match code {
         Code::SetReplicas => (Status::Warn, "Recommend mode works; Act mode cannot scale"),
         Code::MarkPods => {
-            (Status::Warn, "when Act mode scales down, the pod that goes may not be the idlest")
+            (Status::Warn, "when Act mode scales down, the removed pod may not be the least busy")
         }
         Code::WriteLeases => (Status::Warn, "two operators cannot take turns; run only one"),
         Code::WriteEvents => (Status::Warn, "decisions are not seen in `kubectl get events`"),
         Code::ReadQueues => {
-            (Status::Warn, "serving works; a TrainingRun cannot tell whether it was admitted")
+            (Status::Warn, "serving works; a TrainingRun does not know whether it was admitted")
         }
         Code::RunJobSets => (Status::Warn, "serving works; TrainingRun cannot start anything"),
         Code::InstallClusterWide if refused.iter().all(|question| question.only_for_some()) => (
             Status::Warn,
-            "works only if this identity itself has every right that the roles of Flyball give",
+            "works only if this identity itself has every permission of Flyball's roles",
         ),
         Code::InstallClusterWide => {
             (Status::Fail, "someone who may has to install the resource definitions and roles")

@@ -44,12 +44,12 @@ struct PlacedView {
     layout: String,
     replicas: u32,
     gpus: u32,
-    /// Requests per second that it asks for and gets.
+    /// Requests per second, required and served.
     asked_rate: f64,
     rate: f64,
     /// Requests per second that it could get if it had all that is left.
     could_reach: f64,
-    /// What keeps a replica from carrying more.
+    /// What limits the capacity of a replica.
     bound_by: &'static str,
 }
 

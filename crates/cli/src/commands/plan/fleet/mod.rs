@@ -143,7 +143,7 @@ fn one_of(flag: &str, values: &[f64], index: usize, models: usize) -> Result<f64
         all if all.len() == models => Ok(all[index]),
         all => {
             let what = format!("{flag} is given {} times for {models} models", all.len());
-            Err(Failure::new(Exit::Usage, what).hint("give it once, or once for each --model"))
+            Err(Failure::new(Exit::Usage, what).hint("set it once, or once for each --model"))
         }
     }
 }

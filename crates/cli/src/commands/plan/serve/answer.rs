@@ -27,19 +27,19 @@ pub(crate) struct ServeAnswer {
     pub(super) objective: &'static str,
     /// How accelerators are bought.
     pub(super) purchase: &'static str,
-    /// Layouts and settings that were looked at.
+    /// Number of layouts and settings considered.
     pub(super) considered: usize,
     /// Best first; the first one is the plan.
     pub(super) choices: Vec<ChoiceView>,
     /// Every possible layout as a point, for pictures.
     pub(super) points: Vec<PointView>,
-    /// What was ruled out, by part and reason, closest first.
+    /// Rejected layouts, by accelerator and reason, closest first.
     pub(super) rejected: Vec<RejectedView>,
-    /// What the first choice would be if the question were another.
+    /// The first choice under other conditions.
     pub(super) changes: Vec<ChangeView>,
     /// Targets near which the first choice needs far more or far fewer accelerators.
     pub(super) cliffs: Vec<CliffView>,
-    /// What could make the first choice far wrong.
+    /// Risks of the first choice.
     pub(super) warnings: Vec<String>,
     /// Where the time of the first choice's steps goes; only with --explain.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,7 +56,7 @@ pub(crate) struct LoadView {
     /// Requests of the trace, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) trace_requests: Option<usize>,
-    /// What was not said and had to be assumed.
+    /// Assumptions about values that were not given.
     pub(super) assumed: Vec<&'static str>,
     #[serde(skip)]
     pub(super) shape: RequestShape,
@@ -88,25 +88,26 @@ pub(super) struct ChoiceView {
     /// Milliseconds; from the queueing formula.
     pub(super) ttft_p95_ms: RangeView,
     pub(super) itl_p95_ms: RangeView,
-    /// Mean time per token at this load, and of a replica that carries all it can.
+    /// Mean time per token at this load, and at full capacity.
     pub(super) tpot_ms: RangeView,
     pub(super) tpot_full_ms: RangeView,
-    /// Share of the steps that carry prompt tokens, and how long such a step is. Above one in twenty
-    /// it is the 95th percentile.
+    /// Share of steps with prompt tokens, and the length of such a step. Above one in twenty it is
+    /// the 95th percentile.
     pub(super) prompt_step_share: f64,
     pub(super) prompt_step_ms: f64,
     /// Share of the capacity in use.
     pub(super) load: f64,
-    /// Requests per second that one replica carries inside the targets.
+    /// Capacity of one replica within the objectives, in requests per second.
     pub(super) replica_capacity: RangeView,
     /// Tokens that one replica's cache holds.
     pub(super) cache_tokens: RangeView,
     pub(super) usd_per_hour: Option<f64>,
     pub(super) usd_per_million_output_tokens: Option<f64>,
     pub(super) price: Option<PaidView>,
-    /// What the speed rests on.
+    /// Source of the speed.
     pub(super) evidence: String,
-    /// What keeps a replica from carrying more: TTFT, ITL, memory, batch (requests at once) or prompts.
+    /// What limits the capacity of a replica: TTFT, ITL, memory, batch (concurrent requests) or
+    /// prompts.
     pub(super) bound_by: &'static str,
     /// Why it is not the first choice.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -137,9 +138,9 @@ pub(super) struct RejectedView {
     /// One word.
     pub(super) reason: &'static str,
     pub(super) because: String,
-    /// How many layouts of this part are out for this reason.
+    /// Number of layouts of this accelerator rejected for this reason.
     pub(super) layouts: usize,
-    /// The part serves all the same, in another layout.
+    /// The accelerator serves in another layout.
     pub(super) part_serves: bool,
 }
 
@@ -150,7 +151,7 @@ pub(super) struct ChangeView {
     /// The first choice then, such as `5 x h200-sxm-141gb TP1`; absent if nothing would do.
     pub(super) then: Option<String>,
     pub(super) usd_per_hour: Option<f64>,
-    /// Whether it is another part or layout, not only more replicas.
+    /// Whether the accelerator or layout differs, not only the number of replicas.
     pub(super) changes_the_choice: bool,
 }
 
@@ -160,7 +161,7 @@ pub(super) struct ChangeView {
 pub(super) struct CliffView {
     /// TTFT or ITL.
     pub(super) target: &'static str,
-    /// Milliseconds as asked, and as they would have to be.
+    /// Milliseconds as requested, and as they would have to be.
     pub(super) asked_ms: f64,
     pub(super) then_ms: f64,
     /// Accelerators then; absent if none would do.
@@ -182,7 +183,7 @@ impl From<&Cliff> for CliffView {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct StepView {
-    /// Requests that decode at once in a replica.
+    /// Requests that decode concurrently in a replica.
     pub(super) running: f64,
     /// The two kinds of step, by what they are spent on.
     pub(super) parts: Vec<StepPartView>,

@@ -36,13 +36,13 @@ pub(super) fn command(
 ) -> Result<EngineCommand, Failure> {
     let Some(first) = plan.ranked.first() else {
         return Err(Failure::new(Exit::No, "no plan serves this load inside the targets")
-            .hint("leave --emit away to see why each layout was rejected"));
+            .hint("remove --emit to see why each layout was rejected"));
     };
     // Engines narrow 16-bit weights to FP8 as they load them; anything smaller is made beforehand.
     if let Some(dtype) = model.requantised.filter(|dtype| *dtype != Dtype::Fp8) {
         let what = format!("an engine cannot make {dtype} weights as it loads {}", model.name);
         return Err(Failure::new(Exit::No, what)
-            .hint(format!("give --model a checkpoint in {dtype} and leave --dtype away")));
+            .hint(format!("set --model to a checkpoint in {dtype} and remove --dtype")));
     }
     let (command, options_file) = (engine.facts().launch.plan)(&planned(model, first, load));
     Ok(EngineCommand {

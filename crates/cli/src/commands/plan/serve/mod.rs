@@ -57,23 +57,23 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     service: ServiceArgs,
 
-    /// What to look for
+    /// What to optimize for
     #[arg(long, value_name = "WHAT", env = "FLYBALL_PLAN_OBJECTIVE", hide_env_values = true)]
     #[arg(default_value = "cheapest")]
     objective: Objective,
 
-    /// Dollars per hour that `--objective fastest` may spend
+    /// Hourly budget in dollars for `--objective fastest`
     #[arg(long, value_name = "USD", env = "FLYBALL_PLAN_BUDGET", hide_env_values = true)]
     #[arg(value_parser = quantities::count, required_if_eq("objective", "fastest"))]
     budget: Option<f64>,
 
-    /// Most accelerators in one replica
+    /// Maximum accelerators per replica
     #[arg(long, value_name = "N", env = "FLYBALL_PLAN_MAX_GPUS", hide_env_values = true)]
     #[arg(default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..))]
     #[arg(alias = "most-gpus")]
     max_gpus: u32,
 
-    /// Requests that run at once in one replica, at most
+    /// Maximum concurrent requests of one replica
     #[arg(long, value_name = "N", env = "FLYBALL_PLAN_SEQUENCES", hide_env_values = true)]
     #[arg(default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     sequences: u32,
@@ -83,7 +83,7 @@ pub(crate) struct ServeArgs {
     #[arg(default_value_t = 6)]
     top: usize,
 
-    /// Show where the time of a step goes and what the numbers rest on
+    /// Show the time breakdown of a step and the sources of the numbers
     #[arg(long, env = "FLYBALL_PLAN_EXPLAIN", hide_env_values = true)]
     #[arg(value_parser = BoolishValueParser::new())]
     explain: bool,
@@ -143,11 +143,11 @@ pub(super) fn outcome(args: &ServeArgs) -> Result<Outcome, Failure> {
     }
     let mut load = load(args)?;
     if assumed_cache {
-        load.assumed.push("an FP8 cache, as NVIDIA's FP8 and FP4 checkpoints ask for");
+        load.assumed.push("an FP8 cache, as NVIDIA's FP8 and FP4 checkpoints require");
     }
     within_context(&model, &load)?;
     if args.budget.is_some() && args.objective != Objective::Fastest {
-        return Err(Failure::new(Exit::Usage, "--budget only goes with --objective fastest")
+        return Err(Failure::new(Exit::Usage, "--budget requires --objective fastest")
             .hint("remove it, or add --objective fastest"));
     }
     let question = ServeQuestion {
@@ -202,9 +202,9 @@ fn within_context(model: &Model, load: &LoadView) -> Result<(), Failure> {
     if most == 0 || asked <= f64::from(most) {
         return Ok(());
     }
-    let what = format!("requests of {asked:.0} tokens are longer than {} goes", model.name);
+    let what = format!("requests of {asked:.0} tokens exceed the context length of {}", model.name);
     Err(Failure::new(Exit::No, what)
-        .because(format!("its config.json says {most} tokens at most"))
+        .because(format!("its config.json allows {most} tokens at most"))
         .hint("shorten --input or --output"))
 }
 

@@ -195,8 +195,8 @@ impl ServeAnswer {
             false => String::new(),
         };
         format!(
-            "Chosen 1: a replica carries {} requests/s inside the targets with {} prompt tokens per step.{whole} \
-             {} layouts and settings tried.",
+            "Chosen 1: a replica serves {} requests/s within the objectives with {} prompt tokens \
+             per step.{whole} {} layouts and settings tried.",
             first.replica_capacity.cell(),
             first.chunk_tokens,
             self.considered
@@ -281,7 +281,7 @@ fn cliff_words(cliff: &CliffView, first: &ChoiceView) -> String {
         || format!("{} cannot do it", first.accelerator),
         |gpus| format!("{} instead of {}", plural(gpus as usize, "GPU"), first.gpus),
     );
-    format!("Near a cliff: with {target} {then} ms instead of {asked} ms, {gpus}.")
+    format!("Sensitive: with {target} {then} ms instead of {asked} ms, {gpus}.")
 }
 
 fn cells(index: usize, choice: &ChoiceView, slow: bool) -> [String; 10] {

@@ -25,8 +25,9 @@ pub(super) fn warnings(
     }
     if first.layout.gpus().get() > part.accelerator.node_gpus.get() {
         found.push(format!(
-            "Nobody has published measurements of a replica over several hosts that its speed could be held against; \
-             stages in one host were up to 90 % slower than predicted, and the network between hosts is taken as {}.",
+            "There are no published measurements of a replica over several hosts to compare with; \
+             stages in one host were up to 90 % slower than predicted, and the network between \
+             hosts is assumed to be {}.",
             part.accelerator.scale_out.name
         ));
     }
@@ -54,8 +55,8 @@ fn target_decides(
     let left = first.capacity.point / most;
     (left < LITTLE).then(|| {
         format!(
-            "The target of {} leaves {} % of what a replica carries without it: the number of replicas hangs on it and on \
-             prompts of {} x the mean length.",
+            "The objective of {} leaves {} % of a replica's capacity: the number of replicas \
+             depends on it and on prompts of {} x the mean length.",
             first.bound,
             short(left * 100.0),
             short(question.shape.input_p95)

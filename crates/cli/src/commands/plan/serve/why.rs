@@ -22,7 +22,7 @@ pub(super) fn lost(
         ServeObjective::FewestGpus => "more GPUs".to_owned(),
         ServeObjective::TokensPerDollar => "fewer tokens per dollar".to_owned(),
         ServeObjective::Cheapest if percent < 0.0 && other.evidence == Evidence::DatasheetOnly => {
-            format!("{:.0} % cheaper on paper, but nobody has measured it", -percent)
+            format!("{:.0} % cheaper on paper, but not measured", -percent)
         }
         ServeObjective::Cheapest if percent < 2.5 => {
             "same price, fewer and larger replicas or slower".to_owned()

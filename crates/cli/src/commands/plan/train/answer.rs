@@ -20,7 +20,7 @@ pub(crate) struct TrainAnswer {
     pub(super) precision: &'static str,
     pub(super) tokens: f64,
     pub(super) sequence_tokens: f64,
-    /// Sequences per step that were asked for; each choice has the nearest that it divides into.
+    /// Requested sequences per step; each choice uses the nearest number that its layout divides.
     pub(super) sequences_per_step: f64,
     /// What was fixed: `gpus`, `deadline` or `budget`, and its value (seconds, or dollars).
     pub(super) fixed: &'static str,
@@ -31,15 +31,15 @@ pub(crate) struct TrainAnswer {
     pub(super) feasible: usize,
     /// The most accelerators that were tried.
     pub(super) largest_tried: u32,
-    /// What was not said and had to be assumed.
+    /// Assumptions about values that were not given.
     pub(super) assumed: Vec<&'static str>,
     /// Best first; the first one is the plan.
     pub(super) choices: Vec<TrainChoiceView>,
-    /// Every part and kind of reason for which layouts are out, closest first.
+    /// Rejected layouts by accelerator and kind of reason, closest first.
     pub(super) rejected: Vec<RejectedClassView>,
-    /// What the first choice would be if the question were another.
+    /// The first choice under other conditions.
     pub(super) changes: Vec<TrainChangeView>,
-    /// What could make the first choice far wrong.
+    /// Risks of the first choice.
     pub(super) warnings: Vec<String>,
     /// Places of the parts among the choices.
     #[serde(skip)]
@@ -54,7 +54,7 @@ pub(super) struct TrainChoiceView {
     pub(super) billed_gpus: u32,
     /// As people write it, such as TP4 PP2 DP64 MB1 ZeRO-1.
     pub(super) layout: String,
-    /// Sequences of one step: the nearest to what was asked that the layout divides into.
+    /// Sequences per step: the nearest number to the request that the layout divides.
     pub(super) sequences_per_step: u64,
     pub(super) step_seconds: RangeView,
     pub(super) tokens_per_second: f64,
@@ -75,7 +75,7 @@ pub(super) struct TrainChoiceView {
     pub(super) save_every_seconds: f64,
     /// Share of the time that saves, failures and work done again take.
     pub(super) lost_share: f64,
-    /// Seconds of a step by part, largest first.
+    /// Seconds of a step by component, largest first.
     pub(super) step_parts: Vec<StepPartView>,
     pub(super) evidence: String,
     #[serde(skip_serializing_if = "Option::is_none")]

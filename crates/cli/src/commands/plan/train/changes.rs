@@ -6,17 +6,17 @@ use serde::Serialize;
 
 use super::super::range::{short, tidy};
 
-/// What the first choice would be if the question were another.
+/// The first choice under other conditions.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TrainChangeView {
     what: &'static str,
-    /// The first choice then, such as `512 x h100-sxm-80gb TP8 DP64 MB1 ZeRO-1`, of the parts among
-    /// the choices; absent if none of them would do.
+    /// The first choice then, such as `512 x h100-sxm-80gb TP8 DP64 MB1 ZeRO-1`, of the
+    /// accelerators among the choices; absent if none works.
     then: Option<String>,
     days: Option<f64>,
     usd: Option<f64>,
-    /// Whether it is another part or cut another way, not only more or fewer copies.
+    /// Whether the accelerator or layout differs, not only the number of copies.
     changes_the_choice: bool,
 }
 

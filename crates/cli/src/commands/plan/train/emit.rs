@@ -29,7 +29,7 @@ pub(super) fn command(
 ) -> Result<TrainingCommand, Failure> {
     let Some(first) = plan.ranked.first() else {
         return Err(Failure::new(Exit::No, "no layout of this run is possible")
-            .hint("leave --emit away to see why each was rejected"));
+            .hint("remove --emit to see why each was rejected"));
     };
     let host = question.parts[first.part].accelerator.node_gpus.get().min(first.gpus.get());
     let plan = Plan {

@@ -58,7 +58,7 @@ pub(crate) struct TrainArgs {
     #[arg(value_parser = quantities::span, allow_hyphen_values = true)]
     deadline: Option<f64>,
 
-    /// It may cost so many dollars, as in 2M
+    /// Budget in dollars, as in 2M
     #[arg(long, value_name = "USD", env = "FLYBALL_PLAN_BUDGET", hide_env_values = true)]
     #[arg(value_parser = quantities::count, allow_hyphen_values = true)]
     budget: Option<f64>,

@@ -9,12 +9,12 @@ use crate::output::document::{Column, Row, Table};
 /// More than a screenful of reasons hides the ones that matter; the JSON has all of them.
 const SHOWN: usize = 10;
 
-/// Layouts of one part that are out for one kind of reason.
+/// Layouts of one accelerator rejected for one kind of reason.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RejectedClassView {
     accelerator: String,
-    /// Other layouts of this part can do it: the part is not out, only these layouts are.
+    /// Other layouts of this accelerator work; only these are rejected.
     part_is_possible: bool,
     /// One word.
     reason: &'static str,
