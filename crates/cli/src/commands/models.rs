@@ -16,8 +16,6 @@ use crate::output::{Answer, Detail, Exit, Failure, Printer, plural};
 /// models with the same shape; endings such as -FP8, -AWQ or -NVFP4 choose the format of the
 /// weights.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  flyball models qwen3 vl\n  \
-                        flyball models RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic")]
 pub(crate) struct ModelsArgs {
     /// Only models with all of these words in a name; a full name shows one
     #[arg(value_name = "WORDS")]

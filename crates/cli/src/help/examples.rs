@@ -97,7 +97,10 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
         ["flyball gateway --config gateway.toml", "flyball gateway --config gateway.toml --check"],
     ),
     ("gpus", ["flyball gpus", "flyball gpus h100"]),
-    ("models", ["flyball models", "flyball models qwen"]),
+    (
+        "models",
+        ["flyball models qwen3 vl", "flyball models RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic"],
+    ),
     ("operator", ["flyball operator", "flyball operator --config operator.toml"]),
     ("prices", ["flyball prices", "flyball prices --gpu h100"]),
     ("top", ["flyball top", "flyball top --watch"]),
