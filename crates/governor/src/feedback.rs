@@ -116,7 +116,7 @@ impl Feedback {
     }
 
     /// Of requests that are expected to miss, the part that does, as far as it is believed.
-    pub(crate) fn comes_true(&self, allowed: f64) -> f64 {
+    fn comes_true(&self, allowed: f64) -> f64 {
         self.missed_of_expected(allowed).clamp(LEAST_TRUE, 1.0)
     }
 
@@ -183,7 +183,7 @@ impl Feedback {
             Law::Stated(_) => 1.0,
         };
         let worth = care * WORTH_AT_ONE_PERCENT * (0.01 / allowed);
-        worth * (GAIN * hours + self.lesson).exp()
+        worth * self.comes_true(allowed) * (GAIN * hours + self.lesson).exp()
     }
 }
 

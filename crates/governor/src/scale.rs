@@ -34,8 +34,7 @@ pub(crate) fn want(state: &mut ModelState<'_>, memory: &mut ModelMemory) {
     }
     let allowed = state.allowed();
     let waiting = queue_ahead(state, memory, main.usual_s);
-    let mut outlook = memory.forecaster.outlook(waiting, state.slack_s(), main.usual_s);
-    outlook.comes_true = memory.feedback.comes_true(allowed);
+    let outlook = memory.forecaster.outlook(waiting, state.slack_s(), main.usual_s);
     memory.feedback.expect(outlook.misses(state.together(state.alone(|variant| variant.ready))));
     state.worth = memory.feedback.worth(allowed, state.policy, main.price_of_work());
     let (recommendations, fleet) = (&mut memory.recommendations, main.fleet());

@@ -38,8 +38,6 @@ pub(crate) struct Outlook {
     pub(crate) slack_s: f64,
     /// Cold start, and the time after it in which the queue is judged.
     pub(crate) horizon_s: f64,
-    /// Of misses that are expected while the work stays as it is, the part that comes true, from 0 to 1.
-    pub(crate) comes_true: f64,
 }
 
 impl Outlook {
@@ -51,19 +49,6 @@ impl Outlook {
             weight * work * queue.exceeds(self.slack_s * capacity, self.horizon_s)
         });
         cells.sum()
-    }
-
-    /// The same as far as it is believed. What is thought to miss at the present level can be held against what does;
-    /// what would miss after a move that is yet to come cannot, and counts in full: a quarter of an hour without misses
-    /// made one worth a fifth, just before a step in which every request missed.
-    fn believed(&self, capacity: f64) -> f64 {
-        let all = self.misses(capacity);
-        if self.comes_true >= 1.0 {
-            return all;
-        }
-        let queue = Queue { start: self.queue, drift: self.level - capacity, variance: self.noise };
-        let steady = self.level * queue.exceeds(self.slack_s * capacity, self.horizon_s);
-        all - (1.0 - self.comes_true) * steady.min(all)
     }
 
     /// The work that is not exceeded with this probability.
@@ -93,7 +78,7 @@ impl Outlook {
     /// more than one valley, so a few starts are tried.
     pub(crate) fn best(&self, fleet: &Fleet, price: f64, worth: f64, from: u32) -> u32 {
         let carries = |n: u32| fleet.carries(f64::from(n));
-        let cost = |n: u32| price * f64::from(n) + worth * self.believed(carries(n));
+        let cost = |n: u32| price * f64::from(n) + worth * self.misses(carries(n));
         let at = |times: f64| (fleet.replicas(times * self.level).ceil() as u32).max(1);
         let least = (fleet.replicas(self.level).floor() as u32).max(1);
         let mut n = from.max(least);
@@ -394,7 +379,6 @@ impl Forecaster {
             queue,
             slack_s,
             horizon_s,
-            comes_true: 1.0,
         }
     }
 
