@@ -6,7 +6,7 @@ use flyball_core::decision::{Bound, Previous};
 use flyball_core::reason::Reason;
 use flyball_core::snapshot::{Capacity, Purchase, Sources};
 use flyball_core::testing::{capacity, model, pool, seen, snapshot, variant};
-use flyball_core::units::{Tokens, TokensPerSecond};
+use flyball_core::units::{Requests, Tokens, TokensPerSecond};
 use flyball_governor::explain::explain;
 use flyball_governor::{Memory, Policy, decide};
 
@@ -249,4 +249,25 @@ fn what_is_shown_is_what_others_leave_free_and_reserves_none_of_it() {
     let (decision, _) = decide(&world, &policy, &previous, memory);
     assert_eq!(count(&decision, 0), 8, "{decision:?}");
     assert_eq!((count(&decision, 1), count(&decision, 2)), (1, 1));
+}
+
+#[test]
+fn replicas_that_start_are_tried_before_fewer_are_recommended() {
+    let mut world = Loop::new(300, 6, Policy::default());
+    let mut tick = |work: f64| {
+        world.tick(work);
+        world.misses.requests = Requests::new(world.misses.requests.get() + 100);
+        (world.target(), world.ready() as u32)
+    };
+    for _ in 0..800 {
+        tick(5.8);
+    }
+    tick(6.6);
+    let (most, _) = tick(6.6);
+    assert_eq!(most, 8);
+    let held: Vec<(u32, u32)> = (0..60).map(|_| tick(5.8)).collect();
+    // Fewer must be recommended for 60 s and a third of a start, ten looks, of which none counts before all have served.
+    let tried = held.iter().filter(|look| **look == (most, most)).count();
+    assert_eq!(tried, 11, "{held:?}");
+    assert_eq!(held[59], (7, 7), "what is not needed goes in the end");
 }
