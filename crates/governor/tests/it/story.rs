@@ -253,7 +253,7 @@ fn what_is_shown_is_what_others_leave_free_and_reserves_none_of_it() {
 
 #[test]
 fn replicas_that_start_are_tried_before_fewer_are_recommended() {
-    let mut world = Loop::new(300, 6, Policy::default());
+    let mut world = Loop::new(300, 3, Policy::default());
     let mut tick = |work: f64| {
         world.tick(work);
         world.misses.requests = Requests::new(world.misses.requests.get() + 100);
