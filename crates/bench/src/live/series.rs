@@ -2,6 +2,7 @@
 
 use super::world::World;
 use anyhow::{Context, Result};
+use flyball_figures::quantile::median;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -73,6 +74,11 @@ impl Series {
             seconds: end,
             unanswered: self.got.iter().filter(|got| got.times.is_none()).count(),
         }
+    }
+
+    /// The median request's mean time per token.
+    pub(super) fn between_tokens_ms(&self) -> f64 {
+        median(self.got.iter().filter_map(|got| got.times.map(|(_, between)| between)))
     }
 
     /// The first moment after the last request at which no more replicas are there than the fewest

@@ -42,6 +42,10 @@ const GRACE: Seconds = Seconds(180.0);
 const LOOK_S: f64 = 15.0;
 const SCRAPE_S: f64 = 5.0;
 
+/// The controller of HorizontalPodAutoscalers looks at a new one first after one sync period, because its queue delays
+/// each entry by that (`NewDefaultHPARateLimiter` of kubernetes/kubernetes).
+const HPA_FIRST: Seconds = Seconds(15.0);
+
 /// Plays it.
 pub(super) fn play(
     world: &World,
@@ -84,6 +88,9 @@ fn alike(
         let started = f64::from(world.warm_up_seconds) + measured.start_seconds;
         setup.models[0].variants[0].cold_start = StartParts::constant(started);
         let arm = format!("{}-{}", world.name, ruler.name());
+        if ruler.is_hpa() {
+            setup.habits.first_look = HPA_FIRST;
+        }
         if let Some(first) = measured.first_look_seconds.get(&arm) {
             let first = (world.quiet + first).rem_euclid(LOOK_S);
             setup.habits.first_look = Seconds(first);
@@ -147,6 +154,7 @@ fn policy(world: &World, ruler: Ruler) -> Result<Box<dyn ScalingPolicy>> {
             if let RivalSettings::SloAware(law) = &mut law {
                 // The adapter averages a sample every 5 s.
                 law.sampled = Seconds(SCRAPE_S);
+                law.first = HPA_FIRST;
             }
             Box::new(RivalFleet::uniform("llm-d-slo", &law, 1))
         }

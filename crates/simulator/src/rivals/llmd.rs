@@ -30,6 +30,8 @@ pub struct SloAware {
     pub smoothing: Seconds,
     /// How often it is sampled: with every decision, or more often by rules of their own.
     pub sampled: Seconds,
+    /// When it decides first, counted from when it was made.
+    pub first: Seconds,
     /// Least replicas.
     pub min: u32,
     /// Most replicas.
@@ -53,6 +55,7 @@ impl Default for SloAware {
             smoothing: Seconds(45.0),
             // Recording rules and the HPA both run every 15 s.
             sampled: SYNC,
+            first: Seconds::ZERO,
             min: 3,
             max: 8,
             behaviour: Behaviour {
@@ -116,7 +119,7 @@ impl SloAwareLaw {
             behaviour: settings.behaviour.clone(),
             ..hpa::HpaSettings::default()
         });
-        Self { saturation: Window::new(settings.smoothing), settings, hpa, due: Seconds::ZERO }
+        Self { saturation: Window::new(settings.smoothing), due: settings.first, settings, hpa }
     }
 }
 
@@ -124,7 +127,7 @@ impl RivalLaw for SloAwareLaw {
     fn desired(&mut self, now: Seconds, reading: &Reading, current: u32) -> u32 {
         self.saturation.push(now, self.settings.saturation(reading));
         // A clock that jumped back does not stop it.
-        if now.get() < self.due.get() - 1e-6 && self.due <= now + SYNC {
+        if now.get() < self.due.get() - 1e-6 && self.due <= now + SYNC.max(self.settings.first) {
             return current;
         }
         self.due = now + SYNC;
@@ -268,6 +271,22 @@ mod tests {
         // only when 30 s agree.
         assert_eq!(law.desired(Seconds(30.0), &slow(4, 0, 270.0), 4), 4);
         assert_eq!(law.desired(Seconds(45.0), &slow(4, 0, 1.0), 4), 7);
+    }
+
+    #[test]
+    fn what_was_just_made_removes_nothing_until_its_first_look_and_its_window_are_over() {
+        let first = Seconds(15.0);
+        let settings = SloAware { first, sampled: Seconds(5.0), ..SloAware::default() };
+        let mut law = SloAwareLaw::new(settings);
+        let removed_at = |law: &mut SloAwareLaw| {
+            let times = (1..60).map(|tick| Seconds(f64::from(tick) * 5.0));
+            times.into_iter().find(|at| law.desired(*at, &slow(8, 0, 0.1), 8) < 8)
+        };
+        // Proposals of 180 s must agree, and the first one stands for the replicas that were there.
+        let window = law.settings.behaviour.down.stabilisation;
+        assert_eq!(removed_at(&mut law), Some(first + window));
+        let mut older = SloAwareLaw::new(SloAware { first: Seconds::ZERO, ..law.settings });
+        assert!(removed_at(&mut older) < Some(first + window));
     }
 
     #[test]
