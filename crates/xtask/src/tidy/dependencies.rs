@@ -95,8 +95,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that only compute.
-const PURE: &[&str] =
-    &["core", "engines", "perf", "estimator", "governor", "routing", "identity"];
+const PURE: &[&str] = &["core", "engines", "perf", "estimator", "governor", "routing", "identity"];
 
 /// External packages that some crates must not use, and why.
 struct Ban {
