@@ -4,7 +4,8 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     backtest, check, collect, decisions, emulate, explain, fit, freeze, gateway, gpus, help,
-    install, models, operator, plan, prices, simulate, status, top, trace, whatif, why,
+    install, key, models, operator, plan, prices, simulate, status, tenants, top, trace, whatif,
+    why,
 };
 use crate::flags::Global;
 
@@ -39,9 +40,11 @@ pub(crate) enum Command {
     Emulate(Box<emulate::EmulateArgs>),
     Gateway(gateway::GatewayArgs),
     Gpus(gpus::GpusArgs),
+    Key(key::KeyArgs),
     Models(models::ModelsArgs),
     Operator(operator::OperatorArgs),
     Prices(prices::PricesArgs),
+    Tenants(tenants::TenantsArgs),
     Top(top::TopArgs),
     Trace(trace::TraceArgs),
     Help(help::HelpArgs),

@@ -12,8 +12,20 @@ use clap::{Arg, ArgMatches, Command};
 pub(crate) use topics::TOPICS;
 
 /// Commands that talk to a cluster.
-const WITH_CLUSTER: [&str; 10] =
-    ["check", "why", "decisions", "status", "whatif", "diff", "freeze", "resume", "top", "trace"];
+const WITH_CLUSTER: [&str; 12] = [
+    "check",
+    "why",
+    "decisions",
+    "status",
+    "whatif",
+    "diff",
+    "freeze",
+    "resume",
+    "key",
+    "tenants",
+    "top",
+    "trace",
+];
 /// The flags that say which.
 const CLUSTER: [&str; 4] = ["context", "kubeconfig", "namespace", "timeout"];
 /// Flags of every command that a first look at the help need not show.

@@ -2,11 +2,12 @@
 //!
 //! Read `args` for what can be typed, `run` for how a command line becomes an exit status, and
 //! `commands` for what each command does. Commands that need a cluster get it from `cluster`,
-//! those that need accelerators and prices get them from `catalog`, ModelServices come from `served`
-//! and what only the operator knows is asked through `reach`.
+//! those that need accelerators and prices get them from `catalog`, ModelServices and Tenants come
+//! from `served`, and what only the operator knows is asked through `reach`.
 //! Nothing is decided here that the product decides elsewhere: commands ask and show.
 
 mod args;
+mod ask;
 mod catalog;
 mod charset;
 mod chart;
@@ -23,6 +24,7 @@ mod reach;
 mod reference;
 mod run;
 mod served;
+mod tenant;
 mod text;
 
 /// The image is linked with musl, whose own allocator takes one lock for all threads.

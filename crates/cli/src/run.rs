@@ -8,7 +8,8 @@ use clap::{CommandFactory as _, FromArgMatches, error::ErrorKind};
 use crate::args::{Cli, Command};
 use crate::commands::{
     backtest, check, collect, decisions, emulate, explain, fit, freeze, gateway, gpus, help,
-    install, models, operator, plan, prices, simulate, status, top, trace, version, whatif, why,
+    install, key, models, operator, plan, prices, simulate, status, tenants, top, trace, version,
+    whatif, why,
 };
 use crate::help::{self as dressed, Length};
 use crate::output::{Color, Exit, Failure, Format, Printer};
@@ -47,9 +48,11 @@ fn execute(cli: Cli, printer: Printer) -> Result<Exit, Failure> {
         Command::Plan(args) => plan::run(&args, &printer),
         Command::Gateway(args) => gateway::run(&args, &printer),
         Command::Gpus(args) => gpus::run(&args, &printer),
+        Command::Key(args) => until_interrupted(key::run(&args, cluster, &printer)),
         Command::Models(args) => models::run(&args, &printer),
         Command::Operator(args) => until_interrupted(operator::run(&args)),
         Command::Prices(args) => prices::run(&args, &printer),
+        Command::Tenants(args) => until_interrupted(tenants::run(&args, cluster, &printer)),
         Command::Top(args) => until_interrupted(top::run(&args, cluster, &printer)),
         Command::Trace(args) => until_interrupted(trace::run(&args, cluster, &printer)),
         Command::Help(args) => help::run(&args, &Cli::command(), &printer),

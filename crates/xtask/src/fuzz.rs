@@ -12,7 +12,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const TARGETS: [&str; 4] = ["body_scanner", "config", "request_head", "sse_relay"];
+const TARGETS: [&str; 7] =
+    ["api_key", "body_scanner", "config", "key_set", "request_head", "sse_relay", "token"];
 
 /// Bytes of the kept corpus of one target: a clone of the repository must stay small.
 const KEPT_BYTES: u64 = 200_000;

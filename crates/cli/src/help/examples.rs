@@ -101,6 +101,33 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
         "models",
         ["flyball models qwen3 vl", "flyball models RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic"],
     ),
+    (
+        "key",
+        ["flyball key create search -n ml --name nightly", "flyball key revoke ml/search nightly"],
+    ),
+    (
+        "key create",
+        [
+            "flyball key create search -n ml --name nightly --expires 30d",
+            "flyball key create ml/search --to-secret shop/search-key",
+        ],
+    ),
+    (
+        "key rotate",
+        [
+            "flyball key rotate ml/search nightly",
+            "flyball key rotate ml/search nightly --overlap 7d --to-secret shop/search-key",
+        ],
+    ),
+    (
+        "key revoke",
+        [
+            "flyball key revoke ml/search --id k3J9xQ2mZa",
+            "flyball key revoke ml/search --all --dry-run",
+        ],
+    ),
+    ("key list", ["flyball key list ml/search", "flyball key list search -n ml -o json"]),
+    ("tenants", ["flyball tenants -n ml", "flyball tenants -A -o json"]),
     ("operator", ["flyball operator", "flyball operator --config operator.toml"]),
     ("prices", ["flyball prices", "flyball prices --gpu h100"]),
     ("top", ["flyball top", "flyball top --watch"]),

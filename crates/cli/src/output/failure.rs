@@ -46,11 +46,14 @@ pub(crate) enum FailureCode {
     NoOperator,
     NoSuchModel,
     ResourceFile,
+    NoTenants,
+    NoSuchTenant,
+    NoSuchKey,
 }
 
 impl FailureCode {
     #[cfg(test)]
-    const ALL: [Self; 19] = [
+    const ALL: [Self; 22] = [
         Self::UnknownName,
         Self::CatalogFile,
         Self::UnknownModel,
@@ -70,6 +73,9 @@ impl FailureCode {
         Self::NoOperator,
         Self::NoSuchModel,
         Self::ResourceFile,
+        Self::NoTenants,
+        Self::NoSuchTenant,
+        Self::NoSuchKey,
     ];
 
     pub(crate) fn id(self) -> &'static str {
@@ -93,6 +99,9 @@ impl FailureCode {
             FailureCode::NoOperator => "FLY-902",
             FailureCode::NoSuchModel => "FLY-903",
             FailureCode::ResourceFile => "FLY-904",
+            FailureCode::NoTenants => "FLY-905",
+            FailureCode::NoSuchTenant => "FLY-906",
+            FailureCode::NoSuchKey => "FLY-907",
         }
     }
 }

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::{API_VERSION, Envelope, Failure, failure::ErrorDocument};
 use crate::commands::{
-    backtest, check, decisions, emulate, explain, fit, freeze, gateway, gpus, help, models, plan,
-    prices, simulate, status, top, trace, version, whatif, why,
+    backtest, check, decisions, emulate, explain, fit, freeze, gateway, gpus, help, key, models,
+    plan, prices, simulate, status, tenants, top, trace, version, whatif, why,
 };
 
 /// The schema of one answer. `apiVersion` and `kind` are fixed, so that a program can tell the
@@ -47,10 +47,13 @@ fn all() -> Vec<(&'static str, Value)> {
         ("gpu", schema::<gpus::OnePart>(gpus::OnePart::KIND)),
         ("gpus", schema::<gpus::Parts>(gpus::Parts::KIND)),
         ("help", schema::<help::HelpAnswer>(help::HelpAnswer::KIND)),
+        ("key-change", schema::<key::KeyChange>(key::KeyChange::KIND)),
+        ("keys", schema::<key::KeyList>(key::KeyList::KIND)),
         ("models", schema::<models::ModelList>(models::ModelList::KIND)),
         ("prices", schema::<prices::PriceList>(prices::PriceList::KIND)),
         ("simulation", schema::<simulate::Simulation>(simulate::Simulation::KIND)),
         ("status", schema::<status::StatusAnswer>(status::StatusAnswer::KIND)),
+        ("tenants", schema::<tenants::TenantList>(tenants::TenantList::KIND)),
         ("top", schema::<top::Top>(top::Top::KIND)),
         ("trace", schema::<trace::TraceReport>(trace::TraceReport::KIND)),
         ("trace-conversion", schema::<trace::Converted>(trace::Converted::KIND)),

@@ -6,6 +6,7 @@ mod check;
 mod emulate;
 mod flyball;
 mod gateway;
+mod keys;
 mod operator;
 mod plan;
 mod server;

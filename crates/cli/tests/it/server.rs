@@ -24,6 +24,21 @@ pub(crate) fn start(reply: fn(&str) -> Reply) -> String {
 pub(crate) fn start_reading(
     reply: impl Fn(&str, &str) -> Reply + Clone + Send + 'static,
 ) -> String {
+    start_asked(move |asked| reply(&asked.path, &asked.headers))
+}
+
+/// A whole request.
+pub(crate) struct Asked {
+    pub(crate) method: String,
+    /// With its query.
+    pub(crate) path: String,
+    /// In small letters.
+    pub(crate) headers: String,
+    pub(crate) body: Vec<u8>,
+}
+
+/// The same, by all of a request.
+pub(crate) fn start_asked(reply: impl Fn(&Asked) -> Reply + Clone + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = format!("http://{}", listener.local_addr().expect("an address"));
     std::thread::spawn(move || {
@@ -35,11 +50,12 @@ pub(crate) fn start_reading(
     address
 }
 
-fn answer(mut stream: TcpStream, reply: impl Fn(&str, &str) -> Reply) -> Option<()> {
+fn answer(mut stream: TcpStream, reply: impl Fn(&Asked) -> Reply) -> Option<()> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
-    let path = line.split(' ').nth(1)?.to_owned();
+    let mut words = line.split(' ').map(str::to_owned);
+    let (method, path) = (words.next()?, words.next()?);
     let (mut length, mut headers) = (0, String::new());
     loop {
         let mut header = String::new();
@@ -53,12 +69,14 @@ fn answer(mut stream: TcpStream, reply: impl Fn(&str, &str) -> Reply) -> Option<
             None => break,
         }
     }
-    reader.read_exact(&mut vec![0; length]).ok()?;
-    let (status, body) = match reply(&path, &headers) {
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    let (status, body) = match reply(&Asked { method, path, headers, body }) {
         Reply::Json(value) => (200, value.to_string()),
         Reply::Text(text) => (200, text.to_owned()),
         Reply::Status(code, words) => {
-            let body = json!({"kind": "Status", "code": code, "message": words, "reason": "x"});
+            let reason = if code == 404 { "NotFound" } else { "x" };
+            let body = json!({"kind": "Status", "code": code, "message": words, "reason": reason});
             (code, body.to_string())
         }
         Reply::Silence => {

@@ -1,8 +1,10 @@
 //! From what is stored to `core`'s values, and from decisions to what is stored.
 //!
 //! The API server holds what comes to the schema, so that little can be wrong here; what still can is
-//! a [`ConversionProblem`] that names the field. `wanted` reads specs, `prices` what tokens cost, `receipt` writes statuses.
+//! a [`ConversionProblem`] that names the field. `wanted` reads specs, `members` who
+//! belongs to a Tenant, `prices` what tokens cost, `receipt` writes statuses.
 
+mod members;
 mod prices;
 mod receipt;
 mod wanted;

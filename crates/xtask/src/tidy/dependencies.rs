@@ -16,14 +16,18 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("governor", &["core", "perf"]),
     ("routing", &["core"]),
     ("quota", &["core"]),
+    ("identity", &["core"]),
     ("simulator", &["core", "perf", "estimator", "governor", "routing"]),
     ("tuner", &["core", "estimator", "governor", "simulator"]),
-    ("resources", &["core", "engines", "quota"]),
+    ("resources", &["core", "engines", "quota", "identity"]),
     ("telemetry", &["core"]),
     ("admin", &[]),
     ("emulator", &["core", "engines", "perf", "simulator", "telemetry"]),
     ("fleet", &["core", "engines", "routing"]),
-    ("gateway", &["core", "engines", "fleet", "routing", "resources", "telemetry", "admin"]),
+    (
+        "gateway",
+        &["core", "engines", "fleet", "routing", "identity", "resources", "telemetry", "admin"],
+    ),
     (
         "operator",
         &[
@@ -50,6 +54,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "estimator",
             "governor",
             "routing",
+            "identity",
             "simulator",
             "tuner",
             "resources",
@@ -90,7 +95,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that only compute.
-const PURE: &[&str] = &["core", "engines", "perf", "estimator", "governor", "routing"];
+const PURE: &[&str] = &["core", "engines", "perf", "estimator", "governor", "routing", "identity"];
 
 /// External packages that some crates must not use, and why.
 struct Ban {

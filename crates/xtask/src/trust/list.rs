@@ -1,4 +1,4 @@
-//! The findings and their mutations, as they stand in `trust/findings`.
+//! The findings and their mutations, as they stand in `trust/findings`, and rules of later code in `trust/rules`.
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
@@ -6,9 +6,11 @@ use std::fs;
 use std::path::Path;
 
 const FOLDER: &str = "trust/findings";
+/// Rules of code that came after the reading: what each prevents, and mutations that take it out.
+const RULES: &str = "trust/rules";
 
 /// Something that was found wrong.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Finding {
     /// Its number, and a letter where one finding has several ways to happen.
@@ -92,9 +94,17 @@ impl Mutation {
 
 /// All findings, in order of their numbers.
 pub(super) fn read(root: &Path) -> Result<Vec<Finding>> {
-    let folder = root.join(FOLDER);
+    of(&root.join(FOLDER))
+}
+
+/// The rules of later code, each in the form of a finding: what would be wrong without it.
+pub(super) fn rules(root: &Path) -> Result<Vec<Finding>> {
+    of(&root.join(RULES))
+}
+
+fn of(folder: &Path) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
-    for entry in fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))? {
+    for entry in fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))? {
         let path = entry?.path();
         let text =
             fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
@@ -152,7 +162,7 @@ mod tests {
     fn every_mutation_fits_the_code_and_names_a_test_that_exists() {
         let root = crate::checkout::root().unwrap();
         let mut tests = BTreeSet::new();
-        for finding in read(&root).unwrap() {
+        for finding in read(&root).unwrap().into_iter().chain(rules(&root).unwrap()) {
             for mutation in &finding.mutations {
                 let text = fs::read_to_string(root.join(&mutation.file));
                 let text = text.unwrap_or_else(|error| panic!("{}: {error}", mutation.file));

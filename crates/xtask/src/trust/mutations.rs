@@ -10,7 +10,7 @@ use std::path::Path;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only those of these findings, as in `6a`
+    /// Only those of these findings or rules, as in `6a`
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Write `trust.mutations_caught_pct`
@@ -33,7 +33,8 @@ struct Row<'a> {
 }
 
 pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
-    let findings = list::read(root)?;
+    let mut findings = list::read(root)?;
+    findings.extend(list::rules(root)?);
     let rows = rows(&findings, &args.only)?;
     for row in &rows {
         let path = root.join(&row.mutation.file);

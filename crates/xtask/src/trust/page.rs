@@ -19,11 +19,22 @@ each out in a copy of the checkout and sees that its test fails. Generated from 
 `cargo xtask trust findings`; [a record](decisions/0041-trust.md) says why it is done this way.
 ";
 
+const RULES_HEAD: &str = "
+## Rules of later code
+
+The same for code that was written since, from `trust/rules`: what each prevents, how, and the tests that fail if it is
+taken out.
+
+| | Without it | With it | Held by |
+|---|---|---|---|
+";
+
 /// Writes the page, and counts what is open.
 pub(super) fn run(root: &Path, figure: bool) -> Result<()> {
     let findings = list::read(root)?;
     let path = root.join(PAGE);
-    fs::write(&path, page(&findings)).with_context(|| format!("writing {PAGE}"))?;
+    fs::write(&path, page(&findings, &list::rules(root)?))
+        .with_context(|| format!("writing {PAGE}"))?;
     let open: Vec<&Finding> = findings.iter().filter(|finding| finding.is_open()).collect();
     for finding in &open {
         println!("open: {} {}", finding.number, finding.wrong);
@@ -37,7 +48,7 @@ pub(super) fn run(root: &Path, figure: bool) -> Result<()> {
     Ok(())
 }
 
-fn page(findings: &[Finding]) -> String {
+fn page(findings: &[Finding], rules: &[Finding]) -> String {
     let mut text = HEAD.to_owned();
     let severities = [Severity::Critical, Severity::High, Severity::Medium, Severity::Low];
     for severity in severities {
@@ -54,6 +65,13 @@ fn page(findings: &[Finding]) -> String {
             let (number, wrong) = (&finding.number, &finding.wrong);
             let _ = writeln!(text, "| {number} | {wrong} | {mended} | {} |", held_by(finding));
         }
+    }
+    if !rules.is_empty() {
+        text.push_str(RULES_HEAD);
+    }
+    for rule in rules {
+        let (wrong, held) = (&rule.wrong, rule.mended.as_deref().unwrap_or("not yet"));
+        let _ = writeln!(text, "| {} | {wrong} | {held} | {} |", rule.number, held_by(rule));
     }
     text
 }
@@ -73,7 +91,7 @@ mod tests {
     fn the_page_shows_the_list() {
         let root = crate::checkout::root().unwrap();
         let committed = fs::read_to_string(root.join(PAGE)).unwrap_or_default();
-        let expected = page(&list::read(&root).unwrap());
+        let expected = page(&list::read(&root).unwrap(), &list::rules(&root).unwrap());
         assert!(committed == expected, "run: cargo xtask trust findings");
     }
 
@@ -89,6 +107,7 @@ mod tests {
         assert!(finding(mutation).is_open());
         let mended = finding(&format!("mended = 'm'\n{mutation}{mutation}"));
         assert!(!mended.is_open());
-        assert!(page(&[mended]).contains("| 1 | w | m | core: `a::b` |"));
+        let shown = page(std::slice::from_ref(&mended), &[mended.clone()]);
+        assert_eq!(shown.matches("| 1 | w | m | core: `a::b` |").count(), 2);
     }
 }

@@ -68,7 +68,7 @@ impl Brake {
     pub(super) fn of(&mut self, target: &Target) {
         match target {
             Target::Model(model) => {
-                self.object = format!("modelservice/{}", full_name(model));
+                self.object = format!("modelservice/{}", full_name(model.as_ref()));
                 let note = |name: &str| model.annotations().get(name);
                 let until = note(labels::FROZEN_UNTIL).filter(|_| model.is_frozen(self.now));
                 self.before = until.map(|until| {

@@ -1,9 +1,8 @@
 //! `flyball freeze` and `flyball resume`: a person's hand on the brake, with a reason and an end.
 //!
-//! `write` changes the cluster, `answer` says what was or would be done, `ask` asks first.
+//! `write` changes the cluster, `answer` says what was or would be done, `crate::ask` asks first.
 
 mod answer;
-mod ask;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -14,6 +13,7 @@ use clap::Args;
 use clap::builder::BoolishValueParser;
 use jiff::{RoundMode, TimestampRound, Unit};
 
+use crate::ask::may_go_on;
 use crate::cluster::connect;
 use crate::flags::{ClusterArgs, time_above_zero};
 use crate::output::{Exit, Failure, Printer};
@@ -137,7 +137,7 @@ async fn carry_out(
     if care.dry_run || !brake.changes {
         return Ok(printer.answer(&brake));
     }
-    if !care.yes && !ask::may_go_on(&brake.plan())? {
+    if !care.yes && !may_go_on(&brake.plan())? {
         return Err(Failure::new(Exit::No, "nothing was changed").because("the answer was no"));
     }
     write::write(&cluster, &target, &brake, global.timeout).await?;

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use crate::output::{Exit, Failure};
 
 /// Shows what will be done and asks. Refuses where nobody can answer.
-pub(super) fn may_go_on(plan: &[String]) -> Result<bool, Failure> {
+pub(crate) fn may_go_on(plan: &[String]) -> Result<bool, Failure> {
     let (mut out, input) = (std::io::stderr(), std::io::stdin());
     if !input.is_terminal() {
         return Err(Failure::new(Exit::Usage, "this needs confirmation, and there is no terminal")
