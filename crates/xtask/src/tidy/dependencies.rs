@@ -23,7 +23,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("admin", &[]),
     ("emulator", &["core", "engines", "perf", "simulator", "telemetry"]),
     ("fleet", &["core", "engines", "routing"]),
-    ("gateway", &["core", "engines", "fleet", "routing", "resources", "telemetry", "admin"]),
+    (
+        "gateway",
+        &["core", "engines", "fleet", "routing", "quota", "resources", "telemetry", "admin"],
+    ),
     (
         "operator",
         &[
