@@ -21,12 +21,22 @@ pub struct HttpAnswer {
 impl HttpAnswer {
     /// Sends a GET, or a POST if there is a body.
     pub async fn of(address: SocketAddr, path: &str, body: Option<&Value>) -> Result<Self> {
+        Self::with(address, path, "", body).await
+    }
+
+    /// The same with these headers, each with its end of line.
+    pub async fn with(
+        address: SocketAddr,
+        path: &str,
+        headers: &str,
+        body: Option<&Value>,
+    ) -> Result<Self> {
         let mut stream = TcpStream::connect(address).await.context("could not connect")?;
         let body = body.map(Value::to_string).unwrap_or_default();
         let method = if body.is_empty() { "GET" } else { "POST" };
         let request = format!(
             "{method} {path} HTTP/1.1\r\nhost: story\r\nconnection: close\r\n\
-             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+             {headers}content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         );
         stream.write_all(request.as_bytes()).await.context("could not send")?;

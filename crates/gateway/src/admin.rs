@@ -5,7 +5,7 @@
 //! is the whole of it without a network.
 
 use crate::admit::AdmittedDemand;
-use crate::meter::Meter;
+use crate::meter::{Meter, TenantsNow};
 use crate::models::ModelNames;
 use crate::settings::GatewaySettingsFile;
 use crate::shadow::Shadows;
@@ -29,6 +29,7 @@ pub struct GatewayAdminState {
     demand: Box<dyn Fn() -> Vec<AdmittedDemand> + Send + Sync>,
     shadows: Option<Arc<Shadows>>,
     names: Option<Box<dyn Fn() -> Arc<ModelNames> + Send + Sync>>,
+    tenants: Option<Box<dyn Fn() -> Option<TenantsNow> + Send + Sync>>,
 }
 
 /// Names that are not served which are said with readiness; `/config` has all.
@@ -51,6 +52,7 @@ impl GatewayAdminState {
             demand: Box::new(demand),
             shadows: None,
             names: None,
+            tenants: None,
         }
     }
 
@@ -62,6 +64,20 @@ impl GatewayAdminState {
     ) -> Self {
         self.names = Some(Box::new(names));
         self
+    }
+
+    /// Tells also what is known of Tenants, if they are watched.
+    #[must_use]
+    pub fn with_tenants(
+        mut self,
+        tenants: impl Fn() -> Option<TenantsNow> + Send + Sync + 'static,
+    ) -> Self {
+        self.tenants = Some(Box::new(tenants));
+        self
+    }
+
+    fn tenants(&self) -> Option<TenantsNow> {
+        self.tenants.as_ref().and_then(|tenants| tenants())
     }
 
     /// Tells also which policies would have been better.
@@ -126,6 +142,23 @@ pub fn answer(path: &str, state: &GatewayAdminState) -> Response<Full<Bytes>> {
 
 /// What is not served though a ModelService asks for it: no reason to send requests elsewhere.
 fn notes(state: &GatewayAdminState) -> String {
+    name_notes(state) + &tenant_notes(state)
+}
+
+/// Who is let in, and who is not though a Tenant asks for it. Everybody may read this: reasons, and not what stands in
+/// a Tenant.
+fn tenant_notes(state: &GatewayAdminState) -> String {
+    let Some(TenantsNow { report, age }) = state.tenants() else { return String::new() };
+    let age = age.map_or("of unknown age".to_owned(), |age| format!("{} s old", age.as_secs()));
+    let (accepted, refused) = (report.accepted, report.refused);
+    let mut lines = format!("note: {accepted} Tenants accepted, {refused} refused; list {age}\n");
+    for trouble in report.troubles.iter().filter(|trouble| !trouble.accepted).take(NOTES) {
+        lines += &format!("note: {trouble}\n");
+    }
+    lines
+}
+
+fn name_notes(state: &GatewayAdminState) -> String {
     let Some(names) = state.names.as_ref().map(|names| names()) else { return String::new() };
     let mut lines: Vec<String> =
         names.left_out.iter().take(NOTES).map(|left| format!("note: {left}\n")).collect();
@@ -153,6 +186,9 @@ fn config(state: &GatewayAdminState) -> String {
         "settings": settings,
         "warnings": settings.warnings(),
         "modelServices": names.as_deref(),
+        "tenants": state.tenants().map(|now| serde_json::json!({
+            "ageSeconds": now.age.map(|age| age.as_secs()), "report": &*now.report,
+        })),
         "reload": {
             "successful": reload.successful,
             "goodSince": time(reload.good_since),

@@ -56,6 +56,11 @@ pub(crate) struct Aim<'a> {
 impl Aim<'_> {
     /// Of this request.
     pub(crate) fn at(self, headers: HeaderMap, read: Read) -> Result<Target, Problem> {
+        // Before anything is looked up: what the caller may not use is as if it did not exist, down to the time that it
+        // takes. Names are those of requests, so that whoever may use a split may use what it stands for.
+        if !self.caller.may_use(&read.scanned.model) {
+            return Err(Problem::NoModel { model: read.scanned.model });
+        }
         let split = self.live.splits.get(&read.scanned.model);
         let asks =
             Asks { caller: &self.caller.name, headers: &headers, session: read.scanned.session };
@@ -74,7 +79,9 @@ impl Aim<'_> {
         if let Some(key) = read.scanned.steers.beyond(self.engine_keys(&model.engines)) {
             return Err(Problem::Body(ScanError::Steers { key }));
         }
+        // What a caller may not send to a model is not copied to it.
         let mirror = dealt.and_then(|dealt| dealt.copy);
+        let mirror = mirror.filter(|mirror| self.caller.may_use(&mirror.model));
         let copy = mirror.and_then(|mirror| {
             let model = self.served.model(&mirror.model)?;
             // What this model does not take is not sent to it behind everybody's back.

@@ -174,7 +174,10 @@ impl Problem {
             Self::BodyTimeout => "the body did not arrive in time".into(),
             Self::BodyBroken => "the body is incomplete or its framing is wrong".into(),
             Self::NoModel { model } => {
-                format!("model `{model}` does not exist; GET /v1/models lists the models")
+                format!(
+                    "model `{model}` does not exist, or your key may not use it; GET /v1/models \
+                     lists the models"
+                )
             }
             Self::NoEndpoint => "no engine of this model accepts requests now; retry".into(),
             Self::Overloaded { retry_after_s } => format!(

@@ -79,6 +79,16 @@ impl Audit {
         self.line("models", &all.join(" "), "loaded from ModelServices");
     }
 
+    /// Tenants have changed who is let in: `+` is new, `~` other than before, `-` gone.
+    pub fn tenants(&self, changes: &[String]) {
+        self.line("tenants", &changes.join(" "), "loaded from Tenants");
+    }
+
+    /// Requests were refused because of their key, which is told of by its id.
+    pub fn key_refused(&self, what: &str, outcome: &str) {
+        self.line("key", what, outcome);
+    }
+
     /// A model without an engine was asked for, and whoever wakes it was told; `outcome` is what
     /// came of that.
     pub fn wake(&self, model: &str, outcome: &str) {
@@ -148,6 +158,7 @@ fn changed(before: &GatewaySettingsFile, after: &GatewaySettingsFile) -> Vec<&'s
         keys,
         models,
         kubernetes,
+        tenants,
         splits,
         limits,
         timeouts,
@@ -168,6 +179,7 @@ fn changed(before: &GatewaySettingsFile, after: &GatewaySettingsFile) -> Vec<&'s
         ("keys", *keys != after.keys),
         ("models", *models != after.models),
         ("kubernetes", *kubernetes != after.kubernetes),
+        ("tenants", *tenants != after.tenants),
         ("splits", *splits != after.splits),
         ("limits", *limits != after.limits),
         ("timeouts", *timeouts != after.timeouts),

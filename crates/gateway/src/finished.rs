@@ -15,6 +15,8 @@ pub struct Finished<'a> {
     pub traceparent: Option<&'a str>,
     /// Who asked; empty if nobody was asked for a key.
     pub caller: &'a str,
+    /// What may be shown of its key, if a Tenant has it.
+    pub key: Option<&'a str>,
     /// The model, if it is one that we serve: never a word from a body.
     pub model: Option<&'a str>,
     /// The engine that answered last.

@@ -1,5 +1,8 @@
 //! Says who asks: a key's hash is looked up, and nothing else is ever done with a key.
+//!
+//! Here are the keys of the settings; those of Tenants are in `tenants`.
 
+use crate::access::KeyAccess;
 use crate::room::Share;
 use crate::salt::Salt;
 use crate::settings::{Key, Priority};
@@ -14,12 +17,42 @@ use std::time::{Duration, Instant};
 /// The longest key that is looked at.
 const KEY_BYTES: usize = 512;
 
-/// All keys.
+/// All keys of the settings.
 #[derive(Debug)]
 pub(crate) struct Keys {
     /// By SHA-256. Looking up a hash tells nothing about other keys by its time.
     callers: BTreeMap<[u8; 32], Arc<Caller>>,
     anyone: Arc<Caller>,
+    /// Whether a key is needed though there is none here.
+    closed: bool,
+}
+
+/// Why a key is refused. Clients are not told which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum UnauthorizedReason {
+    /// There is no key, or not in a form that is read.
+    Missing,
+    /// Nobody has this key.
+    Unknown,
+    /// Its time has not begun.
+    Pending,
+    /// Its time has passed.
+    Expired,
+    /// A person has disabled it.
+    Disabled,
+    /// Its Tenant is refused, or another key has its id or its hash.
+    Refused,
+}
+
+/// A key that is refused, as far as it may be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RefusedKey<'a> {
+    /// Why.
+    pub why: UnauthorizedReason,
+    /// The path of its Tenant, or its name if it has none; empty if nobody has the key.
+    pub tenant: &'a str,
+    /// Its id, which is no secret; empty if nobody has the key.
+    pub id: &'a str,
 }
 
 /// Who asks.
@@ -31,14 +64,20 @@ pub(crate) struct Caller {
     pub(crate) number: u64,
     /// Its part when there is not enough for all.
     pub(crate) weight: u32,
-    /// Who waits for whom.
+    /// Who waits for whom, if a request does not say it.
     pub(crate) priority: Priority,
+    /// The highest that a request may ask for.
+    pub(crate) ceiling: Priority,
     /// What its rate leaves.
     pub(crate) rate: Option<Rate>,
     /// What it holds of the room inside; none where there is no other caller.
     pub(crate) share: Option<Arc<Share>>,
     /// What keeps its caches from others; none if nobody is asked for a key: there is one tenant.
     pub(crate) salt: Option<Salt>,
+    /// What may be shown of its key, if a Tenant has it.
+    pub(crate) key: Option<Arc<str>>,
+    /// What it may do; `None` for keys of the settings and for anyone, who may do everything.
+    pub(crate) access: Option<KeyAccess>,
 }
 
 /// Requests per minute at this gateway, as a bucket that fills evenly (GCRA): one number, no timer. Other
@@ -62,9 +101,11 @@ pub(crate) struct Left {
 }
 
 impl Keys {
-    /// Those of the settings. Callers that stay keep what their rate leaves.
-    pub(crate) fn new(keys: &[Key], before: Option<&Self>) -> Self {
-        let alone = keys.len() < 2;
+    /// Those of the settings. Callers that stay keep what their rate leaves. Where a key is needed whatever the
+    /// settings have, it is so until the process ends: a file that says less must not open the door.
+    pub(crate) fn new(keys: &[Key], closed: bool, before: Option<&Self>) -> Self {
+        let closed = closed || before.is_some_and(|before| before.closed);
+        let alone = keys.len() < 2 && !closed;
         let callers = keys.iter().filter_map(|key| {
             let digest = digest_of(&key.sha256)?;
             let old = before.and_then(|before| before.callers.get(&digest));
@@ -76,25 +117,47 @@ impl Keys {
             let share = (!alone).then_some(held);
             Some((digest, Arc::new(Caller { share, ..Caller::new(key) })))
         });
-        Self { callers: callers.collect(), anyone: Arc::new(Caller::anyone()) }
+        Self { callers: callers.collect(), anyone: Arc::new(Caller::anyone()), closed }
     }
 
-    /// Who sends these headers; `None` if the key is missing or wrong.
-    pub(crate) fn identify(&self, headers: &HeaderMap) -> Option<&Arc<Caller>> {
-        if self.callers.is_empty() {
-            return Some(&self.anyone);
-        }
-        let key = key_of(headers)?;
-        if key.is_empty() || key.len() > KEY_BYTES {
-            return None;
-        }
-        let digest: [u8; 32] = Sha256::digest(key).into();
-        self.callers.get(&digest)
+    /// Whether nobody is asked for a key.
+    pub(crate) fn is_open(&self) -> bool {
+        self.callers.is_empty() && !self.closed
+    }
+
+    /// Who has the key with this hash.
+    pub(crate) fn get(&self, digest: &[u8; 32]) -> Option<&Arc<Caller>> {
+        self.callers.get(digest)
     }
 
     /// Whoever nobody asks for a key.
     pub(crate) const fn anyone(&self) -> &Arc<Caller> {
         &self.anyone
+    }
+}
+
+impl UnauthorizedReason {
+    /// All of them, in order.
+    pub const ALL: [Self; 6] =
+        [Self::Missing, Self::Unknown, Self::Pending, Self::Expired, Self::Disabled, Self::Refused];
+
+    /// Its word in metrics and in the audit log.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Unknown => "unknown",
+            Self::Pending => "pending",
+            Self::Expired => "expired",
+            Self::Disabled => "disabled",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+impl RefusedKey<'static> {
+    /// One that nobody has.
+    pub(crate) const fn of_nobody(why: UnauthorizedReason) -> Self {
+        Self { why, tenant: "", id: "" }
     }
 }
 
@@ -105,10 +168,18 @@ impl Caller {
             number: xxhash_rust::xxh3::xxh3_64(key.name.as_bytes()),
             weight: key.weight,
             priority: key.priority,
+            ceiling: key.priority,
             rate: key.requests_per_minute.map(Rate::new),
             share: None,
             salt: Some(Salt::of(key)),
+            key: None,
+            access: None,
         }
+    }
+
+    /// Whether it may ask for a model of this name.
+    pub(crate) fn may_use(&self, model: &str) -> bool {
+        self.access.as_ref().is_none_or(|own| own.access.allows(model))
     }
 
     fn anyone() -> Self {
@@ -155,6 +226,13 @@ impl Rate {
     }
 }
 
+/// The hash of the key in these headers; `None` if there is no key.
+pub(crate) fn digest_in(headers: &HeaderMap) -> Option<[u8; 32]> {
+    let key = key_of(headers)?;
+    let fits = (1..=KEY_BYTES).contains(&key.len());
+    fits.then(|| Sha256::digest(key).into())
+}
+
 /// The key as it was sent: `Authorization: Bearer KEY`, or one of the two headers that other
 /// clients use.
 fn key_of(headers: &HeaderMap) -> Option<&[u8]> {
@@ -166,7 +244,8 @@ fn key_of(headers: &HeaderMap) -> Option<&[u8]> {
     Some(value.as_bytes())
 }
 
-fn digest_of(hex: &str) -> Option<[u8; 32]> {
+/// A hash as settings and Tenants write it.
+pub(crate) fn digest_of(hex: &str) -> Option<[u8; 32]> {
     let mut digest = [0; 32];
     if hex.len() != 64 || !hex.is_ascii() {
         return None;
@@ -187,6 +266,7 @@ mod tests {
         let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         Keys::new(
             &[Key { name: "team".into(), sha256, requests_per_minute: Some(60), ..Key::default() }],
+            false,
             None,
         )
     }
@@ -199,7 +279,10 @@ mod tests {
     #[test]
     fn a_key_is_found_in_each_place_and_nowhere_else() {
         let keys = keys("secret");
-        let name = |headers: &HeaderMap| keys.identify(headers).map(|caller| caller.name.clone());
+        let name = |headers: &HeaderMap| {
+            let caller = keys.get(&digest_in(headers)?);
+            caller.map(|caller| caller.name.clone())
+        };
         for (header, value) in
             [("authorization", "Bearer secret"), ("authorization", "bearer secret")]
         {
@@ -221,7 +304,7 @@ mod tests {
         let key =
             Key { name: "team".into(), sha256, requests_per_minute: Some(60), ..Key::default() };
         let stays = |key: &Key| {
-            let after = Keys::new(std::slice::from_ref(key), Some(&before));
+            let after = Keys::new(std::slice::from_ref(key), false, Some(&before));
             Arc::ptr_eq(&after.callers[digest], caller)
         };
         assert!(stays(&key));
@@ -236,7 +319,20 @@ mod tests {
         let keys = keys("secret");
         let (digest, _) = keys.callers.first_key_value().expect("one");
         let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        assert!(keys.identify(&with("x-api-key", &hex)).is_none());
+        let digest = digest_in(&with("x-api-key", &hex)).expect("a key");
+        assert!(keys.get(&digest).is_none());
+    }
+
+    #[test]
+    fn a_door_that_was_closed_stays_closed() {
+        let open = Keys::new(&[], false, None);
+        assert!(open.is_open());
+        let closed = Keys::new(&[], true, Some(&open));
+        assert!(!closed.is_open());
+        let key = Key { sha256: "0f".repeat(32), ..Key::default() };
+        let with_a_key = Keys::new(&[key], false, Some(&closed));
+        assert!(with_a_key.callers.values().all(|caller| caller.share.is_some()), "not alone");
+        assert!(!Keys::new(&[], false, Some(&with_a_key)).is_open());
     }
 
     #[test]

@@ -21,7 +21,7 @@
 //! is what every phase may look at. `serve` runs threads that do this.
 //!
 //! Beside them: `settings` (what a gateway is told), `live` (what of it may change while it runs),
-//! `models` (which models ModelServices offer), `collector` (engines asked once for all gateways), `wake`
+//! `models` (which models ModelServices offer), `tenants` (who is let in by Tenants), `access` (what their keys may do), `collector` (engines asked once for all gateways), `wake`
 //! (who is told that a model is wanted), `link` (what the operator is told and says), `orders` (how what
 //! it said last is carried out), `answer` (error bodies), `admin` (health, metrics), `state` (one look at
 //! all of it), `audit` (what was done to it), `shadow` (which policy would have been better).
@@ -31,12 +31,12 @@
 //!
 //! No module uses one that comes after it or stands beside it here:
 //!
-//! - `names`, `state`, `surface`
+//! - `access`, `names`, `state`, `surface`
 //! - `scan`, `sse`
 //! - `answer`, `edit`, `finished`, `settings`
 //! - `accept`, `admit`, `audit`, `kept`, `models`, `room`, `salt`, `split`
 //! - `choose`, `collector`, `identify`
-//! - `live`, `shadow`
+//! - `live`, `shadow`, `tenants`
 //! - `aim`, `orders`, `shared`
 //! - `phase`
 //! - `forward`
@@ -54,6 +54,7 @@
 #![deny(missing_docs)]
 
 mod accept;
+mod access;
 pub mod admin;
 mod admit;
 mod aim;
@@ -87,7 +88,9 @@ mod split;
 pub mod sse;
 pub mod state;
 mod surface;
+pub mod tenants;
 pub mod wake;
 
 pub use admit::AdmittedDemand;
+pub use identify::{RefusedKey, UnauthorizedReason};
 pub use surface::Surface;

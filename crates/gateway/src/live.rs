@@ -31,7 +31,11 @@ impl Live {
             limits: settings.limits,
             timeouts: settings.timeouts,
             recovery: settings.recovery,
-            keys: Keys::new(&settings.keys, before.map(|before| &before.keys)),
+            keys: Keys::new(
+                &settings.keys,
+                settings.tenants.watch,
+                before.map(|before| &before.keys),
+            ),
             again: again(settings),
             splits: Splits::new(&settings.splits, before.map(|before| &before.splits)),
             models: models.collect(),

@@ -4,12 +4,14 @@
 //! Start at [`run`].
 
 use crate::audit::Audit;
+use crate::identify::RefusedKey;
 use crate::link::{self, OperatorLink};
 use crate::meter::{Finished, Meter, MeterError};
 use crate::models::{ModelNames, OfferedListing, sought};
 use crate::serve::{self, Listener, RunningGateway};
 use crate::settings::reload::{self, Watched};
 use crate::settings::{GatewaySettingsFile, ModelSettings, Timeouts};
+use crate::tenants::RefusedKeys;
 use crate::wake::{self, Bell, Hook, OperatorOrHook};
 use crate::{accept, admin};
 use arc_swap::ArcSwap;
@@ -28,6 +30,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, watch};
 
 mod offered;
+mod tenants;
 #[cfg(test)]
 mod tests;
 
@@ -68,10 +71,14 @@ pub fn run(file: &Path, version: &'static str) -> Result<(), GatewayError> {
     let verifier = Arc::new(verifier(&meter, &audit));
     let (bell, calls) = wake::bell();
     let (meter_of, verifier_of) = (Arc::clone(&meter), Arc::clone(&verifier));
-    let listener = Arc::new(Hub { meter: meter_of, verifier: verifier_of, bell });
+    let refusals = Arc::new(RefusedKeys::default());
+    let refusals_of = Arc::clone(&refusals);
+    let listener = Hub { meter: meter_of, verifier: verifier_of, bell, refusals: refusals_of };
+    let listener = Arc::new(listener);
     let start = |what| move |source| GatewayError::Start { what, source };
     let running = serve::start(&settings, listener).map_err(start("cannot listen for clients"))?;
-    let process = Process::new(running, meter, audit, verifier, &settings, version);
+    let desks = Desks { meter, audit, verifier, refusals };
+    let process = Process::new(running, desks, &settings, version);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -96,6 +103,10 @@ struct Process {
     verifier: Arc<Verifier>,
     /// To the operator, if there is one.
     link: Option<Arc<OperatorLink>>,
+    /// Keys that were refused, until the audit log is told.
+    refusals: Arc<RefusedKeys>,
+    /// What is known of Tenants.
+    tenancy: tenants::Tenancy,
     /// What the settings file says.
     file: ArcSwap<GatewaySettingsFile>,
     /// What ModelServices offer.
@@ -116,20 +127,30 @@ struct Process {
     hearing: Arc<kv_events::EventsStatus>,
 }
 
+/// Who is told what happens, and counts or writes it.
+struct Desks {
+    meter: Arc<Meter>,
+    audit: Arc<Audit>,
+    verifier: Arc<Verifier>,
+    refusals: Arc<RefusedKeys>,
+}
+
 impl Process {
     fn new(
         running: RunningGateway,
-        meter: Arc<Meter>,
-        audit: Arc<Audit>,
-        verifier: Arc<Verifier>,
+        desks: Desks,
         settings: &GatewaySettingsFile,
         version: &'static str,
     ) -> Self {
+        let Desks { meter, audit, verifier, refusals } = desks;
         let running = Arc::new(running);
         let link = settings.operator.clone().map(|operator| {
             let link = OperatorLink::new(operator, Arc::clone(&running), version);
             Arc::new(link.with_audit(Arc::clone(&audit)))
         });
+        let tenancy = tenants::Tenancy::new(&settings.tenants);
+        // Before it can be ready. Whoever serves on says what became of them.
+        running.admit(&tenancy.readings());
         let readiness = Readiness::since(running.began());
         readiness.await_model_services(settings.kubernetes.watches());
         Self {
@@ -137,6 +158,8 @@ impl Process {
             running,
             link,
             verifier,
+            refusals,
+            tenancy,
             file: ArcSwap::from_pointee(settings.clone()),
             offered: watch::Sender::new(OfferedListing::default()),
             names: ArcSwap::default(),
@@ -170,6 +193,9 @@ impl Process {
         });
         let guard = guard(&settings.admin_clients).await;
         tokio::spawn(flyball_admin::serve(listener, Arc::clone(&state), guard));
+        tokio::spawn(Arc::clone(&self).admit_tenants());
+        tokio::spawn(Arc::clone(&self).watch_tenants());
+        tokio::spawn(Arc::clone(&self).tend_tenants());
         tokio::spawn(Arc::clone(&self).watch_offered());
         tokio::spawn(Arc::clone(&self).serve_offered(Arc::clone(&state)));
         tokio::spawn(Arc::clone(&self).discover());
@@ -206,6 +232,7 @@ impl Process {
         drop(tokio::time::timeout(GOODBYE, collecting).await);
         tracing::info!(cut = left, "gateway stopped");
         self.audit.drain_ended(left);
+        self.note_refusals();
         // The page looks at us and we hold the meter, so it is not dropped by itself.
         self.meter.close();
         Ok(())
@@ -224,6 +251,8 @@ impl Process {
         let state = admin::GatewayAdminState::new(version, meter, settings.clone(), ready, demand);
         let process = Arc::clone(self);
         let state = state.with_model_names(move || process.names.load_full());
+        let process = Arc::clone(self);
+        let state = state.with_tenants(move || process.tenancy.now());
         Arc::new(state.with_shadows(self.running.shadows()))
     }
 
@@ -231,6 +260,7 @@ impl Process {
         if self.draining.load(Ordering::Relaxed) {
             return Err("draining".to_owned());
         }
+        self.tenancy.ready(self.failing_tenants().as_deref())?;
         let (listing, settings) = (self.listing.borrow(), self.models.borrow());
         let names: Vec<&str> = settings.models.iter().map(|model| model.name.as_str()).collect();
         self.readiness.judge(&listing, &names, &self.discovering, Instant::now())
@@ -256,6 +286,7 @@ impl Process {
             failing_watches: self.discovering.failing_watches(),
             doubted_models: self.discovering.doubted_models(),
             model_names: self.name_counts(),
+            tenants: self.tenancy.now(),
             models,
             recoveries: self.running.recoveries(),
             suspects: self.running.suspects(),
@@ -357,6 +388,7 @@ struct Hub {
     meter: Arc<Meter>,
     verifier: Arc<Verifier>,
     bell: Bell,
+    refusals: Arc<RefusedKeys>,
 }
 
 impl Listener for Hub {
@@ -374,6 +406,11 @@ impl Listener for Hub {
 
     fn cancelled(&self, endpoint: &Arc<FleetEndpoint>) {
         self.verifier.cancelled(endpoint, Instant::now());
+    }
+
+    fn key_refused(&self, refused: &RefusedKey<'_>) {
+        self.meter.key_refused(refused.why);
+        self.refusals.count(refused);
     }
 
     fn wake(&self, model: &Arc<str>) {

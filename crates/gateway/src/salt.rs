@@ -32,6 +32,12 @@ impl Salt {
         Self(hash(&["flyball cache salt", kind, name]))
     }
 
+    /// Of a Tenant, `namespace/name`, or of its group. Neither is that of a key of the settings.
+    pub(crate) fn of_tenant(tenant: &str, group: Option<&str>) -> Self {
+        let (kind, name) = group.map_or(("tenant", tenant), |group| ("group of tenants", group));
+        Self(hash(&["flyball cache salt", kind, name]))
+    }
+
     /// As it is, for who says no salt.
     pub(crate) fn own(&self) -> &str {
         &self.0
@@ -81,6 +87,17 @@ mod tests {
         assert_ne!(salt("a", None), salt("b", None));
         assert_eq!(salt("a", Some("g")), salt("b", Some("g")));
         assert_ne!(salt("a", Some("g")), salt("g", None));
+    }
+
+    #[test]
+    fn tenants_share_with_their_group_and_with_no_key_of_the_settings() {
+        let tenant = Salt::of_tenant;
+        assert_ne!(tenant("ml/a", None), tenant("ml/b", None));
+        assert_eq!(tenant("ml/a", Some("ml/g")), tenant("ml/b", Some("ml/g")));
+        assert_ne!(tenant("ml/a", Some("ml/g")), tenant("ml/a", Some("x/g")));
+        assert_ne!(tenant("ml/g", None), tenant("ml/a", Some("ml/g")));
+        assert_ne!(tenant("ml/a", None), salt("ml/a", None));
+        assert_ne!(tenant("ml/a", Some("ml/g")), salt("ml/a", Some("ml/g")));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::request;
 use crate::settings::GatewaySettingsFile;
 use crate::shadow::Shadows;
 use crate::shared::Shared;
+use crate::tenants::{TenantReadings, TenantReport, TenantTable};
 use flyball_fleet::{Engines, Fleet, Listing};
 use flyball_resources::stream::Orders;
 use std::hash::{BuildHasher as _, RandomState};
@@ -140,6 +141,18 @@ impl RunningGateway {
         self.ordered.hold(&self.shared.served(), &after);
         self.kept.follow(&settings.response_cache);
         self.tried.shadows.follow(settings);
+    }
+
+    /// Takes in what is known of Tenants, and says what became of each. New requests go by it; those inside stay.
+    pub fn admit(&self, tenants: &TenantReadings) -> TenantReport {
+        let (table, report) = TenantTable::of(tenants, &self.shared.tenants());
+        self.shared.admit(Arc::new(table));
+        report
+    }
+
+    /// The paths of Tenants that let somebody in.
+    pub(crate) fn tenant_paths(&self) -> Vec<Arc<str>> {
+        self.shared.tenants().paths()
     }
 
     /// What is inside right now.

@@ -3,14 +3,17 @@
 use crate::accept::Door;
 use crate::admit::{Served, ServedModel};
 use crate::finished::Finished;
+use crate::identify::{Caller, RefusedKey, UnauthorizedReason, digest_in};
 use crate::live::Live;
 use crate::room::Room;
 use crate::settings::{GatewaySettingsFile, RequestLimits, Timeouts};
+use crate::tenants::TenantTable;
 use arc_swap::{ArcSwap, Guard};
+use flyball_core::units::Timestamp;
 use flyball_fleet::{FleetEndpoint, Flight, Millis, Time};
-use http::HeaderValue;
+use http::{HeaderMap, HeaderValue};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Instant, SystemTime};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Whoever is told what happens. Called by every thread; must not wait.
 pub trait Listener: Send + Sync {
@@ -20,6 +23,11 @@ pub trait Listener: Send + Sync {
     /// Something was refused that never became a request; the code is one that answers have.
     fn refused(&self, code: &'static str) {
         let _ = code;
+    }
+
+    /// A request had no key that is let in.
+    fn key_refused(&self, refused: &RefusedKey<'_>) {
+        let _ = refused;
     }
 
     /// A model is wanted that has no engine.
@@ -52,6 +60,8 @@ pub trait Listener: Send + Sync {
 pub(crate) struct Shared {
     live: ArcSwap<Live>,
     served: ArcSwap<Served>,
+    /// The keys of Tenants; none where they are not watched.
+    tenants: ArcSwap<TenantTable>,
     /// Models that are not served any more, as long as somebody may wait for one.
     unserved: Mutex<Vec<Arc<ServedModel>>>,
     pub(crate) room: Arc<Room>,
@@ -66,6 +76,7 @@ impl Shared {
         Self {
             live: ArcSwap::from_pointee(Live::new(settings, None)),
             served: ArcSwap::from_pointee(Served::default()),
+            tenants: ArcSwap::default(),
             unserved: Mutex::default(),
             room: Arc::default(),
             door: Arc::new(Door::new(settings.limits, settings.timeouts)),
@@ -78,6 +89,36 @@ impl Shared {
     pub(crate) fn follow(&self, live: Arc<Live>) {
         self.door.follow(live.limits, live.timeouts);
         self.live.store(live);
+    }
+
+    /// Takes in other keys of Tenants. Requests inside stay, whoever is let in from now on.
+    pub(crate) fn admit(&self, tenants: Arc<TenantTable>) {
+        self.tenants.store(tenants);
+    }
+
+    /// The keys of Tenants.
+    pub(crate) fn tenants(&self) -> Guard<Arc<TenantTable>> {
+        self.tenants.load()
+    }
+
+    /// Who sends these headers at this moment; `None` if nobody is let in by them. Why is for us to know.
+    pub(crate) fn identify(&self, headers: &HeaderMap, now: SystemTime) -> Option<Arc<Caller>> {
+        let (live, tenants) = (self.live(), self.tenants());
+        if live.keys.is_open() {
+            return Some(Arc::clone(live.keys.anyone()));
+        }
+        let nobody = RefusedKey::of_nobody;
+        let found = match digest_in(headers) {
+            None => Err(nobody(UnauthorizedReason::Missing)),
+            Some(digest) => match (live.keys.get(&digest), tenants.get(&digest)) {
+                (None, None) => Err(nobody(UnauthorizedReason::Unknown)),
+                (Some(caller), None) => Ok(caller),
+                (None, Some(key)) => key.caller(timestamp(now)),
+                // Whoever revokes it at one of the two places would not know of the other.
+                (Some(_), Some(key)) => Err(key.refused(UnauthorizedReason::Refused)),
+            },
+        };
+        found.map(Arc::clone).map_err(|refused| self.listener.key_refused(&refused)).ok()
     }
 
     /// Takes in other engines.
@@ -154,6 +195,12 @@ impl Shared {
     pub(crate) fn is_cut(&self) -> bool {
         self.door.is_cut()
     }
+}
+
+/// A time before 1970 is 1970: of a clock that is so wrong no key's time has begun.
+fn timestamp(now: SystemTime) -> Timestamp {
+    let micros = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+    Timestamp::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
 }
 
 impl std::fmt::Debug for Shared {

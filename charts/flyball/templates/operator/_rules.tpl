@@ -88,7 +88,7 @@ charts` holds that it has one.
 {{- include "flyball.reviewRules" . | nindent 0 }}
 {{- end -}}
 
-{{- /* What it takes to know who may ask. Not yet: nobody reads it. */ -}}
+{{- /* What it takes to know who may ask. */ -}}
 {{- define "flyball.tenantRules" -}}
 # list: all at the start; watch: keys that are new, and at once those that are revoked.
 - apiGroups: [flyball.dev]

@@ -122,7 +122,7 @@ fn hint(error: &watcher::Error) -> &'static str {
     match code {
         401 | 403 => "the Role in docs/guides/gateway.md has the required permissions",
         404 => {
-            "is the kind installed? ModelService comes with the chart flyball-crds, InferencePool with the \
+            "is the kind installed? ModelService and Tenant come with the chart flyball-crds, InferencePool with the \
              Gateway API Inference Extension"
         }
         _ => "it retries until it succeeds",

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What the names of watches of ModelServices begin with: the plural of their kind.
+/// How watches of ModelServices are named: by the plural of their kind.
 const MODEL_SERVICES: &str = "modelservices";
 
 /// How discovery stands, for readiness, the page of metrics and `/state`.
@@ -67,8 +67,14 @@ impl DiscoveryStatus {
 
     /// What keeps ModelServices from being listed, said in the same way.
     pub(super) fn failing_model_services(&self) -> Option<String> {
+        self.failing_kind(MODEL_SERVICES)
+    }
+
+    /// What keeps objects of a kind from being listed, said in the same way. The kind is named by its plural.
+    pub fn failing_kind(&self, plural: &str) -> Option<String> {
         let failing = self.lock();
-        let (what, failing) = failing.iter().find(|(what, _)| what.starts_with(MODEL_SERVICES))?;
+        let is_of = |what: &str| what.split(' ').next() == Some(plural);
+        let (what, failing) = failing.iter().find(|(what, _)| is_of(what))?;
         Some(format!("cannot watch {what}; hint: {}", failing.hint))
     }
 

@@ -162,6 +162,7 @@ mod tests {
             request_id: "r",
             traceparent: None,
             caller: "",
+            key: None,
             model: Some("m"),
             endpoint: Some("e"),
             surface: Surface::Chat,

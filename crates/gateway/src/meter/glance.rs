@@ -2,7 +2,7 @@
 
 use super::recent;
 use super::spread::filled;
-use super::{EngineNow, Meter, MeterNow, ModelNow, RequestOutcome};
+use super::{EngineNow, Meter, MeterNow, ModelNow, RequestOutcome, TenantsNow};
 use crate::AdmittedDemand;
 use crate::state::{self, GatewayStateView};
 use std::cmp::Reverse;
@@ -10,6 +10,9 @@ use std::time::SystemTime;
 
 /// Callers that are shown as the slowest, and as the heaviest.
 const TOP: usize = 10;
+
+/// Tenants that let nobody in, of which the reason is shown.
+const SHOWN_TENANTS: usize = 20;
 
 impl Meter {
     /// One look at everything.
@@ -30,6 +33,7 @@ impl Meter {
             models: now.models.iter().map(|model| self.model(model, at)).collect(),
             callers: self.callers_of_note(at),
             refusals: refusals.into_iter().map(refusal).collect(),
+            tenants: now.tenants.as_ref().map(tenants),
         }
     }
 
@@ -43,6 +47,7 @@ impl Meter {
             ("failing-watches", now.failing_watches),
             ("unconfirmed-empty-models", now.doubted_models),
             ("name-conflicts", now.model_names.left_out.iter().sum()),
+            ("refused-tenants", now.tenants.as_ref().map_or(0, |tenants| tenants.report.refused)),
             ("reload-failed", usize::from(!self.reload.load().successful)),
         ]
         .into_iter()
@@ -89,6 +94,22 @@ impl Meter {
         of_note.extend(all.into_iter().take(TOP));
         of_note.sort_by(|a, b| a.name.cmp(&b.name));
         of_note
+    }
+}
+
+fn tenants(now: &TenantsNow) -> state::TenantsView {
+    let report = &now.report;
+    let troubles = report.troubles.iter().filter(|trouble| !trouble.accepted);
+    let refused = troubles.map(|trouble| state::RefusedTenantView {
+        tenant: trouble.tenant.clone(),
+        reason: trouble.reason.clone(),
+    });
+    state::TenantsView {
+        accepted: report.accepted,
+        refused: report.refused,
+        keys: report.keys,
+        age_seconds: now.age.map(|age| age.as_secs_f64()),
+        troubles: refused.take(SHOWN_TENANTS).collect(),
     }
 }
 

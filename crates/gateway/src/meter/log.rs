@@ -165,6 +165,7 @@ fn write_line(line: &mut Vec<u8>, finished: &Finished<'_>, trace_id: Option<u128
         key!("flyball.caller"),
         Some(finished.caller).filter(|caller| !caller.is_empty()),
     );
+    optional(line, key!("flyball.key.id"), finished.key);
     optional(line, key!("flyball.endpoint"), finished.endpoint);
     number(line, key!("http.response.status_code"), finished.status.into());
     text(line, key!("flyball.outcome"), finished.outcome.name());

@@ -33,9 +33,10 @@ pub use crate::admit::ModelNow;
 pub use crate::finished::{Finished, RequestOutcome, Try};
 pub use crate::forward::{Recoveries, Suspected};
 pub use flyball_fleet::{EngineNow, EngineState, Engines};
-pub use now::{KvEvents, MeterNow, ModelNameCounts};
+pub use now::{KvEvents, MeterNow, ModelNameCounts, TenantsNow};
 pub use series::{ARMS, CALLERS, MODELS};
 
+use crate::identify::UnauthorizedReason;
 use crate::settings::GatewaySettingsFile;
 use crate::settings::reload::Reload;
 use arc_swap::ArcSwap;
@@ -56,6 +57,8 @@ use std::time::{Duration, SystemTime};
 /// Counts requests. One for all threads, behind an `Arc`.
 pub struct Meter {
     names: ArcSwap<Names>,
+    /// The callers that are not in the settings.
+    tenants: ArcSwap<Vec<Arc<str>>>,
     totals: Totals,
     now: OnceLock<Box<dyn Fn() -> MeterNow + Send + Sync>>,
     reload: ArcSwap<Reload>,
@@ -94,6 +97,8 @@ struct Totals {
     breakers_opened: AtomicU64,
     /// Of models, of callers.
     capped: [AtomicU64; 2],
+    /// By the places of [`UnauthorizedReason::ALL`].
+    keys_refused: [AtomicU64; 6],
 }
 
 impl Meter {
@@ -111,9 +116,11 @@ impl Meter {
             cancels_ignored: AtomicU64::new(0),
             breakers_opened: AtomicU64::new(0),
             capped: Default::default(),
+            keys_refused: Default::default(),
         };
         Self {
-            names: ArcSwap::from_pointee(Names::of(settings, &Names::default())),
+            names: ArcSwap::from_pointee(Names::of(settings, &[], &Names::default())),
+            tenants: ArcSwap::default(),
             totals,
             now: OnceLock::new(),
             reload: ArcSwap::from_pointee(Reload::good(SystemTime::now())),
@@ -149,9 +156,21 @@ impl Meter {
 
     /// Follows changed settings. The receiver of spans stays as it was.
     pub fn follow(&self, settings: &GatewaySettingsFile) {
-        self.names.rcu(|before| Names::of(settings, before));
+        self.names.rcu(|before| Names::of(settings, &self.tenants.load(), before));
         self.log_on.store(settings.telemetry.access_log, Relaxed);
         self.sampled_per_thousand.store(settings.telemetry.sampled_per_thousand, Relaxed);
+    }
+
+    /// Follows Tenants that let somebody in, by their paths.
+    pub fn tenants(&self, paths: &[Arc<str>]) {
+        self.tenants.store(Arc::new(paths.to_vec()));
+        self.names.rcu(|before| before.with_tenants(paths));
+    }
+
+    /// A request had no key that is let in. The refusal itself is counted as a request's end.
+    pub fn key_refused(&self, why: UnauthorizedReason) {
+        let place = UnauthorizedReason::ALL.iter().position(|one| *one == why).unwrap_or_default();
+        self.totals.keys_refused[place].fetch_add(1, Relaxed);
     }
 
     /// Says where to look for what is under way. Only the first call matters.

@@ -1,6 +1,9 @@
 //! What is under way right now. The data plane counts it anyway; the pages ask.
 
 use super::{Engines, ModelNow, Recoveries, Suspected};
+use crate::tenants::TenantReport;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// What is under way right now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,6 +32,8 @@ pub struct MeterNow {
     pub doubted_models: usize,
     /// Public names of ModelServices.
     pub model_names: ModelNameCounts,
+    /// Tenants; `None` if they are not watched.
+    pub tenants: Option<TenantsNow>,
     /// Every model of the settings.
     pub models: Vec<ModelNow>,
     /// What was done about slow and broken answers so far.
@@ -59,4 +64,13 @@ pub struct KvEvents {
     pub batches: u64,
     /// Batches that did not.
     pub missed: u64,
+}
+
+/// What is known of Tenants.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TenantsNow {
+    /// What became of them.
+    pub report: Arc<TenantReport>,
+    /// Since the API server stood behind the list; `None` if nobody can say it.
+    pub age: Option<Duration>,
 }

@@ -3,6 +3,7 @@
 use super::series::{CLASSES, Model, OPERATIONS, Operation, TOKEN_TYPES};
 use super::{EngineState, Meter, MeterNow, ModelNow, RequestOutcome};
 use crate::admit::AdmittedDemand;
+use crate::identify::UnauthorizedReason;
 use crate::link::Came;
 use crate::models::LeftOutReason;
 use crate::sse::Finish;
@@ -210,6 +211,7 @@ impl Meter {
         let names = [("served", now.model_names.served)].into_iter().chain(names);
         let names = names.map(|(state, count)| ([state], exact(count)));
         page.gauge(Metric::GatewayModelNames, names)?;
+        self.tenants_now(now, page)?;
         let suspects = [("suspected", now.suspects.suspected), ("refused", now.suspects.refused)];
         let suspects = suspects.map(|(state, count)| ([state], exact(count)));
         page.gauge(Metric::GatewaySuspectPrompts, suspects)?;
@@ -224,10 +226,33 @@ impl Meter {
         page.counter(Metric::GatewayOperatorTries, tries.map(|(came, n)| ([came.name()], n)))?;
         let said = ["sent", "received"].into_iter().zip(now.operator.messages);
         page.counter(Metric::GatewayOperatorMessages, said.map(|(way, n)| ([way], n)))?;
+        let refused = UnauthorizedReason::ALL.iter().zip(&self.totals.keys_refused);
+        let refused = refused.map(|(why, count)| ([why.name()], get(count)));
+        page.counter(Metric::GatewayKeysRefused, refused)?;
         let capped = ["model", "caller"].into_iter().zip(&self.totals.capped);
         page.counter(Metric::GatewayLabelsCapped, capped.map(|(label, n)| ([label], get(n))))?;
         let dropped = [("log", self.log_dropped()), ("span", self.spans_dropped())];
         page.counter(Metric::GatewayDropped, dropped.map(|(signal, n)| ([signal], n)))
+    }
+}
+
+impl Meter {
+    /// Who is let in by Tenants; nothing where they are not watched.
+    #[expect(clippy::unused_self, reason = "all parts of the page are asked in one way")]
+    fn tenants_now(&self, now: &MeterNow, page: &mut Page<'_>) -> fmt::Result {
+        let report = now.tenants.as_ref().map(|tenants| &tenants.report);
+        let by_state = report.into_iter().flat_map(|report| {
+            [("accepted", report.accepted), ("refused", report.refused)]
+                .map(|(state, count)| ([state], exact(count)))
+        });
+        page.gauge(Metric::GatewayTenants, by_state)?;
+        let keys = report.into_iter().flat_map(|report| {
+            [("accepted", report.keys), ("refused", report.refused_keys)]
+                .map(|(state, count)| ([state], exact(count)))
+        });
+        page.gauge(Metric::GatewayTenantKeys, keys)?;
+        let age = now.tenants.as_ref().and_then(|tenants| tenants.age);
+        page.gauge(Metric::GatewayTenantsAge, age.map(|age| (NO_LABELS, age.as_secs_f64())))
     }
 }
 

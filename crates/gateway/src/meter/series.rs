@@ -78,25 +78,34 @@ pub(super) struct Caller {
 }
 
 /// Which name has which counts. Replaced as a whole when settings change.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     pub(super) models: BTreeMap<Box<str>, Arc<Model>>,
     pub(super) callers: BTreeMap<Box<str>, Arc<Caller>>,
     /// By the name of a split and the model of an arm.
     pub(super) arms: BTreeMap<Box<str>, BTreeMap<Box<str>, Arc<AtomicU64>>>,
+    /// The callers of the settings, which come before Tenants.
+    keys: Vec<Box<str>>,
 }
 
 impl Names {
     /// The names of these settings. Those that stay keep their counts, those that are gone leave
     /// with theirs, so reloading for ever does not grow anything.
-    pub(super) fn of(settings: &GatewaySettingsFile, before: &Self) -> Self {
+    pub(super) fn of(settings: &GatewaySettingsFile, tenants: &[Arc<str>], before: &Self) -> Self {
         let models = settings.models.iter().map(|model| model.name.as_str());
-        let callers = settings.keys.iter().map(|key| key.name.as_str());
+        let keys: Vec<Box<str>> =
+            settings.keys.iter().take(CALLERS).map(|key| key.name.as_str().into()).collect();
         Self {
             models: kept(models, &before.models, MODELS, [UNKNOWN, OTHER]),
-            callers: kept(callers, &before.callers, CALLERS, [NOBODY, OTHER]),
+            callers: callers(&keys, tenants, before),
             arms: arms(settings, before),
+            keys,
         }
+    }
+
+    /// The same with these Tenants.
+    pub(super) fn with_tenants(&self, tenants: &[Arc<str>]) -> Self {
+        Self { callers: callers(&self.keys, tenants, self), ..self.clone() }
     }
 
     /// The counts of a model, and whether it has its own.
@@ -224,6 +233,19 @@ impl Caller {
             }
         }
     }
+}
+
+/// Keys of the settings, then Tenants that have counts, then others: who is new takes nobody's counts away.
+fn callers(
+    keys: &[Box<str>],
+    tenants: &[Arc<str>],
+    before: &Names,
+) -> BTreeMap<Box<str>, Arc<Caller>> {
+    let known = |path: &&Arc<str>| before.callers.contains_key(&***path);
+    let (old, new): (Vec<_>, Vec<_>) = tenants.iter().partition(known);
+    let tenants = old.into_iter().chain(new).map(|path| &**path);
+    let names = keys.iter().map(|name| &**name).chain(tenants);
+    kept(names, &before.callers, CALLERS, [NOBODY, OTHER])
 }
 
 fn kept<'a, T: Default>(

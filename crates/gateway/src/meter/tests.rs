@@ -32,6 +32,7 @@ pub(super) fn request() -> Finished<'static> {
         request_id: "req-1",
         traceparent: None,
         caller: "search",
+        key: None,
         model: Some("qwen"),
         endpoint: Some("10.0.0.1:8000"),
         surface: Surface::Chat,
@@ -78,7 +79,9 @@ fn now() -> MeterNow {
     let qwen = ModelNow { name: "qwen".into(), engines: vec![engine], queue, trouble: None };
     // Beyond the cap, or in settings that have just come: no series.
     let stranger = ModelNow { name: "stranger".into(), ..ModelNow::default() };
-    MeterNow { models: vec![qwen, stranger], ..MeterNow::default() }
+    let age = Some(Duration::from_secs(7));
+    let tenants = Some(TenantsNow { age, ..TenantsNow::default() });
+    MeterNow { models: vec![qwen, stranger], tenants, ..MeterNow::default() }
 }
 
 fn page(meter: &Arc<Meter>) -> String {

@@ -18,7 +18,7 @@ pub(crate) struct Head {
     /// The caller's.
     traceparent: Option<HeaderValue>,
     began: Instant,
-    started: SystemTime,
+    pub(super) started: SystemTime,
 }
 
 impl Head {
@@ -64,6 +64,7 @@ impl Head {
             request_id: self.request_id.to_str().unwrap_or_default(),
             traceparent: self.traceparent.as_ref().and_then(|value| value.to_str().ok()),
             caller: "",
+            key: None,
             model: None,
             endpoint: None,
             surface: self.surface,

@@ -17,7 +17,8 @@ pub(crate) struct Identified {
 impl Open<Arrived> {
     /// Says who asks, and whether we could read it.
     pub(crate) fn identify(self, headers: &HeaderMap) -> Result<Open<Identified>, Problem> {
-        let caller = self.head().shared.live().keys.identify(headers).cloned();
+        let head = self.head();
+        let caller = head.shared.identify(headers, head.started);
         let (arrived, caller) = self.or_refuse(caller.ok_or(Problem::NoKey))?;
         let identified = arrived.then(|Arrived| Identified { caller });
         if headers.contains_key(CONTENT_ENCODING) {
@@ -30,5 +31,6 @@ impl Open<Arrived> {
 impl Phase for Identified {
     fn describe<'a>(&'a self, finished: &mut Finished<'a>) {
         finished.caller = &self.caller.name;
+        finished.key = self.caller.key.as_deref();
     }
 }

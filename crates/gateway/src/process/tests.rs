@@ -1,6 +1,9 @@
 //! A process with an API server of a few lines: what one bad model does to the others.
 
 use super::*;
+
+mod tenants;
+
 use crate::models::tests::everywhere;
 use flyball_fleet::testing::{ApiServer, engine_pod, llama_slice, model_service, until};
 use http_body_util::BodyExt as _;
@@ -64,10 +67,11 @@ impl Rig {
         let verifier = Arc::new(verifier(&meter, &audit));
         let (bell, _calls) = wake::bell();
         let (of, checks) = (Arc::clone(&meter), Arc::clone(&verifier));
-        let running =
-            serve::start(settings, Arc::new(Hub { meter: of, verifier: checks, bell })).unwrap();
-        let mut process =
-            Process::new(running, Arc::clone(&meter), audit, verifier, settings, "1.2.3");
+        let refusals = Arc::new(RefusedKeys::default());
+        let hub = Hub { meter: of, verifier: checks, bell, refusals: Arc::clone(&refusals) };
+        let running = serve::start(settings, Arc::new(hub)).unwrap();
+        let desks = Desks { meter: Arc::clone(&meter), audit, verifier, refusals };
+        let mut process = Process::new(running, desks, settings, "1.2.3");
         process.client = Some(client);
         process.readiness = Readiness::since(Instant::now().checked_sub(age).unwrap());
         process.readiness.await_model_services(settings.kubernetes.watches());
@@ -78,6 +82,9 @@ impl Rig {
         let tasks = vec![
             tokio::spawn(Arc::clone(&process).discover()),
             tokio::spawn(Arc::clone(&process).list()),
+            tokio::spawn(Arc::clone(&process).admit_tenants()),
+            tokio::spawn(Arc::clone(&process).watch_tenants()),
+            tokio::spawn(Arc::clone(&process).tend_tenants()),
             tokio::spawn(Arc::clone(&process).watch_offered()),
             tokio::spawn(Arc::clone(&process).serve_offered(Arc::clone(&state))),
         ];

@@ -24,7 +24,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::{Bytes, Incoming};
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 /// Characters of a request id that a caller may choose.
 const ID_BYTES: usize = 128;
@@ -74,20 +74,24 @@ fn other(worker: &Worker, request: &Request<Incoming>, dialect: Dialect) -> Resp
     if request.method() != Method::GET {
         return refuse(worker, &Problem::NoSuchMethod, dialect);
     }
-    let live = worker.forward.shared.live();
-    if live.keys.identify(request.headers()).is_none() {
+    let shared = &worker.forward.shared;
+    let Some(caller) = shared.identify(request.headers(), SystemTime::now()) else {
         return refuse(worker, &Problem::NoKey, dialect);
-    }
-    let served = worker.forward.shared.served();
+    };
+    let (live, served) = (shared.live(), shared.served());
     let model = |name: &str| serde_json::json!({"id": name, "object": "model", "created": 0, "owned_by": "flyball"});
     match rest.strip_prefix('/') {
         None if rest.is_empty() => {
             let names = served.models().map(|m| &**m.name()).chain(live.splits.names());
-            let data: Vec<_> = names.map(model).collect();
+            let data: Vec<_> = names.filter(|name| caller.may_use(name)).map(model).collect();
             let list = serde_json::json!({"object": "list", "data": data});
             json(StatusCode::OK, list.to_string())
         }
-        Some(name) if served.model(name).is_some() || live.splits.get(name).is_some() => {
+        // What it may not use is not looked for: it is as if it did not exist.
+        Some(name)
+            if caller.may_use(name)
+                && (served.model(name).is_some() || live.splits.get(name).is_some()) =>
+        {
             json(StatusCode::OK, model(name).to_string())
         }
         Some(name) => refuse(worker, &Problem::NoModel { model: name.to_owned() }, dialect),

@@ -21,7 +21,7 @@ use std::time::Duration;
 static WAIT: [HeaderName; 2] =
     [HeaderName::from_static("x-flyball-wait-ms"), HeaderName::from_static("x-llm-d-slo-ttft-ms")];
 
-/// The header in which a request makes itself less urgent than its caller is.
+/// The header in which a request says how urgent it is.
 static PRIORITY: HeaderName = HeaderName::from_static("x-flyball-priority");
 
 /// Waits for a turn, if there is need to, and gets an answer.
@@ -59,7 +59,7 @@ fn ask(live: &Live, job: &Job, caller: &Caller) -> Ask {
     Ask {
         caller: caller.number,
         weight: caller.weight,
-        class: class(&job.headers, caller.priority),
+        class: class(&job.headers, caller.priority, caller.ceiling),
         prompt: job.model.prompt_of(&job.scanned, live.policy(job.model.name())),
         most_output: job.scanned.max_tokens,
         wait: wanted_wait(&job.headers).map_or(queue, |wanted| wanted.min(queue)),
@@ -69,15 +69,15 @@ fn ask(live: &Live, job: &Job, caller: &Caller) -> Ask {
     }
 }
 
-/// A request may be less urgent than its caller, never more.
-fn class(headers: &HeaderMap, callers: Priority) -> Class {
+/// A request may be less urgent than its caller, and more only up to what its caller may be.
+fn class(headers: &HeaderMap, callers: Priority, ceiling: Priority) -> Class {
     let said = headers.get(&PRIORITY).and_then(|value| match value.as_bytes() {
         b"high" => Some(Priority::High),
         b"normal" => Some(Priority::Normal),
         b"low" => Some(Priority::Low),
         _ => None,
     });
-    match said.map_or(callers, |said| said.max(callers)) {
+    match said.map_or(callers, |said| said.max(ceiling)) {
         Priority::High => Class::High,
         Priority::Normal => Class::Normal,
         Priority::Low => Class::Low,
@@ -100,12 +100,23 @@ mod tests {
 
     #[test]
     fn a_request_can_only_make_itself_less_urgent() {
+        let of = |headers: &HeaderMap, caller| class(headers, caller, caller);
         let low = with(&PRIORITY, "low");
-        assert_eq!(class(&low, Priority::High), Class::Low);
+        assert_eq!(of(&low, Priority::High), Class::Low);
         let high = with(&PRIORITY, "high");
-        assert_eq!(class(&high, Priority::Low), Class::Low);
-        assert_eq!(class(&HeaderMap::new(), Priority::High), Class::High);
-        assert_eq!(class(&with(&PRIORITY, "urgent"), Priority::Normal), Class::Normal);
+        assert_eq!(of(&high, Priority::Low), Class::Low);
+        assert_eq!(of(&HeaderMap::new(), Priority::High), Class::High);
+        assert_eq!(of(&with(&PRIORITY, "urgent"), Priority::Normal), Class::Normal);
+    }
+
+    #[test]
+    fn a_tenant_is_as_usual_unless_a_request_asks_for_more_than_that_and_may() {
+        let of = |headers: &HeaderMap, ceiling| class(headers, Priority::Normal, ceiling);
+        let high = with(&PRIORITY, "high");
+        assert_eq!(of(&HeaderMap::new(), Priority::High), Class::Normal);
+        assert_eq!(of(&high, Priority::High), Class::High);
+        assert_eq!(of(&high, Priority::Normal), Class::Normal);
+        assert_eq!(of(&with(&PRIORITY, "low"), Priority::High), Class::Low);
     }
 
     #[test]

@@ -54,7 +54,10 @@ pub(super) fn check(settings: &GatewaySettingsFile, wrong: &[&str]) -> Vec<Setti
     if sound(&["listen", "admin"]) {
         problems.extend(one_address(settings));
     }
-    if sound(&["listen", "keys", "open"]) {
+    if sound(&["tenants", "kubernetes", "open"]) {
+        problems.extend(tenants(settings));
+    }
+    if sound(&["listen", "keys", "open", "tenants"]) {
         problems.extend(open_door(settings));
     }
     problems
@@ -64,14 +67,15 @@ pub(super) fn check(settings: &GatewaySettingsFile, wrong: &[&str]) -> Vec<Setti
 pub(super) fn warnings(settings: &GatewaySettingsFile) -> Vec<String> {
     let mut warnings = Vec::new();
     let reachable = !settings.listen.ip().is_loopback();
-    if reachable && settings.tls.is_none() && !settings.keys.is_empty() {
+    let closed = settings.tenants.watch || !settings.keys.is_empty();
+    if reachable && settings.tls.is_none() && closed {
         warnings.push(format!(
             "{} receives keys in plain text: set [tls], or let only a TLS-terminating proxy reach \
              it",
             settings.listen
         ));
     }
-    if reachable && settings.keys.is_empty() && settings.open {
+    if reachable && !closed && settings.open {
         warnings
             .push(format!("every client that can reach {} may use every model", settings.listen));
     }
@@ -231,6 +235,36 @@ fn operator(operator: &Operator) -> Option<SettingProblem> {
     }
 }
 
+fn tenants(settings: &GatewaySettingsFile) -> Vec<SettingProblem> {
+    let problem = |path: &str, what: &str, hint: &str| {
+        SettingProblem::new(Code::Contradiction, path, what.to_owned(), hint.to_owned())
+    };
+    let mut problems = Vec::new();
+    let watch = settings.tenants.watch;
+    if watch && !settings.kubernetes.watches() {
+        problems.push(problem(
+            "tenants.watch",
+            "is true, but kubernetes.watch is `nothing`",
+            "set watch = \"model-services\" in [kubernetes], or remove it here",
+        ));
+    }
+    if watch && settings.open {
+        problems.push(problem(
+            "open",
+            "is true, but every request needs a key where tenants.watch is true",
+            "remove one of the two",
+        ));
+    }
+    if !watch && settings.tenants.cache_file.is_some() {
+        problems.push(problem(
+            "tenants.cache_file",
+            "is set, but tenants.watch is not true",
+            "set watch = true in [tenants], or remove it",
+        ));
+    }
+    problems
+}
+
 fn limits(limits: &RequestLimits) -> Vec<SettingProblem> {
     let mut problems = Vec::new();
     if limits.body_bytes > limits.held_bytes {
@@ -288,12 +322,14 @@ fn one_address(settings: &GatewaySettingsFile) -> Option<SettingProblem> {
 
 fn open_door(settings: &GatewaySettingsFile) -> Option<SettingProblem> {
     let reachable = !settings.listen.ip().is_loopback();
-    (reachable && settings.keys.is_empty() && !settings.open).then(|| {
+    let closed = settings.tenants.watch || !settings.keys.is_empty();
+    (reachable && !closed && !settings.open).then(|| {
         SettingProblem::new(
             Code::OpenDoor,
             "listen",
             format!("{} can be reached from outside without keys", settings.listen),
-            "add [[keys]], listen on 127.0.0.1, or set `open = true` if every client may use it",
+            "add [[keys]], set watch = true in [tenants], listen on 127.0.0.1, or set `open = true` if every client \
+             may use it",
         )
     })
 }

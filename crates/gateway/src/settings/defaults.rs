@@ -2,7 +2,7 @@
 
 use super::{
     GatewaySettingsFile, Key, KubernetesSettings, ModelSettings, Priority, Recovery, RequestLimits,
-    ResponseCache, RoutingSetting, Telemetry, Timeouts, WakerSettings,
+    ResponseCache, RoutingSetting, Telemetry, TenantsSettings, Timeouts, WakerSettings,
 };
 use flyball_engines::Engine;
 use std::net::SocketAddr;
@@ -19,6 +19,7 @@ impl Default for GatewaySettingsFile {
             keys: Vec::new(),
             models: Vec::new(),
             kubernetes: KubernetesSettings::default(),
+            tenants: TenantsSettings::default(),
             splits: Vec::new(),
             limits: RequestLimits::default(),
             timeouts: Timeouts::default(),

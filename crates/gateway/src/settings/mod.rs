@@ -16,6 +16,7 @@ mod problem;
 pub mod reload;
 mod sections;
 mod split;
+mod tenants;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,7 @@ pub use kubernetes::{KubernetesSettings, ModelServicePods, VariantPods, WatchSet
 pub(crate) use parse::is_name;
 pub use problem::{Code, SettingProblem};
 pub use split::{Arm, Mirror, Split, SplitRule, Sticky};
+pub use tenants::TenantsSettings;
 
 use flyball_admin::AdminClients;
 use flyball_engines::Engine;
@@ -64,12 +66,14 @@ pub struct GatewaySettingsFile {
     pub open: bool,
     /// Certificate and key. If absent, the gateway serves plain HTTP.
     pub tls: Option<Tls>,
-    /// API keys of callers. If empty, no key is required.
+    /// API keys of callers. If empty, no key is required, unless Tenants are watched.
     pub keys: Vec<Key>,
     /// Models to serve, and where their engines are.
     pub models: Vec<ModelSettings>,
     /// Discovery of models that are not in this file.
     pub kubernetes: KubernetesSettings,
+    /// Callers that are not in this file.
+    pub tenants: TenantsSettings,
     /// Names that stand for several models.
     pub splits: Vec<Split>,
     /// Limits on requests and connections.

@@ -191,6 +191,7 @@ fn needs_restart(first: &GatewaySettingsFile, new: &GatewaySettingsFile) -> Vec<
         ("tls", first.tls != new.tls),
         ("operator", first.operator != new.operator),
         ("kubernetes", first.kubernetes != new.kubernetes),
+        ("tenants", first.tenants != new.tenants),
         ("collector", first.collector != new.collector),
         ("telemetry.otlp", first.telemetry.otlp != new.telemetry.otlp),
         ("telemetry.audit_log", first.telemetry.audit_log != new.telemetry.audit_log),

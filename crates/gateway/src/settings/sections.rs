@@ -45,7 +45,7 @@ pub(super) const ROOT: Section = Section {
         field(
             "keys",
             Kind::Sections(&KEY, MAX_MODELS),
-            "API keys of callers. If absent, no key is required.",
+            "API keys of callers. If absent, no key is required, unless `tenants.watch` is true.",
         ),
         field(
             "models",
@@ -57,6 +57,7 @@ pub(super) const ROOT: Section = Section {
             Kind::Section(&KUBERNETES),
             "Discovery of models that are not in this file.",
         ),
+        field("tenants", Kind::Section(&TENANTS), "Callers that are not in this file."),
         field(
             "splits",
             Kind::Sections(&SPLIT, MAX_MODELS),
@@ -239,7 +240,26 @@ const KUBERNETES: Section = Section {
         field(
             "namespaces",
             Kind::Namespaces,
-            "Namespaces in which ModelServices are watched; all if absent.",
+            "Namespaces in which ModelServices and Tenants are watched; all if absent.",
+        ),
+    ],
+};
+
+const TENANTS: Section = Section {
+    title: "`[tenants]`",
+    fields: &[
+        field(
+            "watch",
+            Kind::Flag,
+            "Accept the keys of Tenants in `kubernetes.namespaces`, beside `[[keys]]`. Every request then needs a \
+             key, also while no Tenant exists. Needs `kubernetes.watch`.",
+        ),
+        field(
+            "cache_file",
+            Kind::File,
+            "File for the last list of Tenants, with hashes of keys and no keys, so that a gateway that starts \
+             while the API server is unreachable knows which keys are valid and which are revoked. If absent, it \
+             accepts no key of a Tenant until it has listed them.",
         ),
     ],
 };

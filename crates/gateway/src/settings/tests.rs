@@ -156,6 +156,25 @@ fn a_gateway_that_watches_model_services_needs_no_model_of_its_own() {
 }
 
 #[test]
+fn a_gateway_that_watches_tenants_is_closed_and_needs_no_key_in_the_file() {
+    let kubernetes = "[kubernetes]\nwatch = \"model-services\"\n";
+    let watch = format!("{kubernetes}[tenants]\nwatch = true\n");
+    let parsed = GatewaySettingsFile::parse(&watch).unwrap();
+    assert!(parsed.tenants.watch && parsed.tenants.cache_file.is_none() && parsed.keys.is_empty());
+    let reachable = GatewaySettingsFile::parse(&format!("listen = \"0.0.0.0:8080\"\n{watch}"));
+    assert!(reachable.unwrap().warnings()[0].contains("keys in plain text"));
+    assert!(GatewaySettingsFile::parse(&format!("{watch}cache_file = \"/var/t\"\n")).is_ok());
+    refused("[tenants]\nwatch = true", &["tenants.watch: is true, but kubernetes.watch is"]);
+    refused("[tenants]\ncache_file = \"/var/t\"", &["tenants.cache_file: is set, but"]);
+    refused(&format!("open = true\n{watch}"), &["line 1 open: is true, but every request"]);
+    // A mistake beside it is not called an open door too.
+    refused(
+        &format!("listen = \"0.0.0.0:8080\"\n{kubernetes}[tenants]\nwatch = 1"),
+        &["line 5 tenants.watch: expected `true` or `false`"],
+    );
+}
+
+#[test]
 fn a_limit_is_a_limit() {
     let taken = |name: &str, value: u64| {
         let section = if name == "answers" { "limits" } else { "telemetry" };
@@ -311,7 +330,7 @@ fn the_reference_is_current() {
          `flyball gateway --config FILE --check` reports every problem in a file. The\n\
          [guide](../guides/gateway.md) has an example.\n\n\
          A changed file is reloaded within a second, or at SIGHUP. Only `listen`, `admin`, `admin_clients`,\n\
-         `threads`, `tls`, `kubernetes`, `collector`, `operator`, `telemetry.otlp` and\n\
+         `threads`, `tls`, `kubernetes`, `tenants`, `collector`, `operator`, `telemetry.otlp` and\n\
          `telemetry.audit_log` need a restart.\n",
     );
     section(&mut text, &ROOT, &defaults);

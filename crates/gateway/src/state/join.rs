@@ -1,8 +1,8 @@
 //! Adds several gateways up.
 
 use super::{
-    CallerView, EngineView, GatewayStateView, Minute, ModelView, QueueView, Refusal, Times,
-    TroubleView,
+    CallerView, EngineView, GatewayStateView, Minute, ModelView, QueueView, Refusal, TenantsView,
+    Times, TroubleView,
 };
 use std::collections::BTreeMap;
 
@@ -27,6 +27,10 @@ impl GatewayStateView {
         joined(&mut self.models, other.models, |model| model.name.clone(), ModelView::join);
         joined(&mut self.callers, other.callers, |caller| caller.name.clone(), CallerView::join);
         joined(&mut self.refusals, other.refusals, |one| one.reason.clone(), Refusal::join);
+        self.tenants = match (self.tenants.take(), other.tenants) {
+            (Some(one), Some(other)) => Some(one.join(other)),
+            (one, other) => one.or(other),
+        };
         self.refusals.sort_by_key(|refusal| std::cmp::Reverse(refusal.count));
     }
 }
@@ -35,9 +39,10 @@ impl TroubleView {
     /// Two gateways look at the same engines and models, and each has troubles of its own.
     fn join(&mut self, other: Self) {
         self.count = match self.what.as_str() {
-            "silent-engines" | "unconfirmed-empty-models" | "name-conflicts" => {
-                self.count.max(other.count)
-            }
+            "silent-engines"
+            | "unconfirmed-empty-models"
+            | "name-conflicts"
+            | "refused-tenants" => self.count.max(other.count),
             _ => self.count + other.count,
         };
     }
@@ -108,6 +113,14 @@ impl CallerView {
     fn join(&mut self, other: Self) {
         self.requests_per_second += other.requests_per_second;
         self.last_minute.join(&other.last_minute);
+    }
+}
+
+impl TenantsView {
+    /// Two gateways know the same Tenants; the one with the older list may know fewer, and is the one to look at.
+    fn join(self, other: Self) -> Self {
+        let age = |view: &Self| view.age_seconds.unwrap_or(f64::INFINITY);
+        if age(&self) >= age(&other) { self } else { other }
     }
 }
 

@@ -36,6 +36,9 @@ pub struct GatewayStateView {
     pub callers: Vec<CallerView>,
     /// Requests refused or failed in the last minute, by reason, most first.
     pub refusals: Vec<Refusal>,
+    /// Tenants; absent if they are not watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenants: Option<TenantsView>,
 }
 
 /// Something that is wrong.
@@ -43,7 +46,7 @@ pub struct GatewayStateView {
 pub struct TroubleView {
     /// One of `draining`, `zombies`, `silent-engines`, `collector-unreachable`,
     /// `operator-unreachable`, `failing-watches`, `unconfirmed-empty-models`, `name-conflicts`,
-    /// `reload-failed`.
+    /// `refused-tenants`, `reload-failed`.
     pub what: String,
     /// How many; 1 if it is not a matter of number.
     pub count: usize,
@@ -158,6 +161,31 @@ pub struct CallerView {
     pub requests_per_second: f64,
     /// What happened in the last minute.
     pub last_minute: Minute,
+}
+
+/// Tenants, as this gateway knows them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TenantsView {
+    /// Those whose keys are accepted.
+    pub accepted: usize,
+    /// Those that let nobody in.
+    pub refused: usize,
+    /// Keys that are accepted, whatever the time.
+    pub keys: usize,
+    /// Since the API server confirmed the list; `null` if that is unknown.
+    pub age_seconds: Option<f64>,
+    /// Those that let nobody in, by name; at most 20.
+    pub troubles: Vec<RefusedTenantView>,
+}
+
+/// A Tenant that lets nobody in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct RefusedTenantView {
+    /// `namespace/name`.
+    pub tenant: String,
+    /// The reason, as its condition `Ready` has it.
+    pub reason: String,
 }
 
 /// Requests that got no answer.

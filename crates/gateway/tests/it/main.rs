@@ -19,4 +19,5 @@ mod smuggling;
 mod splits;
 mod steers;
 mod tale;
+mod tenants;
 mod work;

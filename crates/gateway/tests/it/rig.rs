@@ -6,6 +6,7 @@ use flyball_fleet::{FleetEndpoint, FoundEngines, Listing};
 use flyball_gateway::meter::{Finished, RequestOutcome};
 use flyball_gateway::serve::{self, Listener, RunningGateway};
 use flyball_gateway::settings::{GatewaySettingsFile, Key};
+use flyball_gateway::{RefusedKey, UnauthorizedReason};
 use sha2::{Digest as _, Sha256};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -28,6 +29,7 @@ pub(crate) struct Heard {
     finished: Mutex<Vec<Line>>,
     cancelled: Mutex<u32>,
     woken: Mutex<Vec<String>>,
+    keys_refused: Mutex<Vec<(UnauthorizedReason, String)>>,
     copies_dropped: Mutex<u32>,
 }
 
@@ -42,6 +44,7 @@ pub(crate) struct Line {
     pub(crate) output: u64,
     pub(crate) held: bool,
     pub(crate) caller: String,
+    pub(crate) key: Option<String>,
     pub(crate) split: Option<String>,
     pub(crate) mirrored: bool,
     pub(crate) cached: bool,
@@ -60,12 +63,18 @@ impl Listener for Heard {
             output: finished.usage.output,
             held: finished.held,
             caller: finished.caller.to_owned(),
+            key: finished.key.map(str::to_owned),
             split: finished.split.map(str::to_owned),
             mirrored: finished.mirrored,
             cached: finished.cached,
             hedged: finished.hedged,
             continued: finished.continued,
         });
+    }
+
+    fn key_refused(&self, refused: &RefusedKey<'_>) {
+        let refused = (refused.why, refused.id.to_owned());
+        self.keys_refused.lock().expect("no thread panicked").push(refused);
     }
 
     fn wake(&self, model: &Arc<str>) {
@@ -133,6 +142,11 @@ impl Rig {
             ((*name).to_owned(), addresses.iter().map(|a| found(*a, false)).collect())
         };
         self.gateway.list(&Listing { models: models.iter().map(listed).collect() });
+    }
+
+    /// Keys that were refused, by their ids.
+    pub(crate) fn keys_refused(&self) -> Vec<(UnauthorizedReason, String)> {
+        self.heard.keys_refused.lock().expect("no thread panicked").clone()
     }
 
     /// The models that were called.

@@ -1,7 +1,7 @@
 //! Tenant: who may ask for which models, how much, and by which keys.
 //!
-//! Not yet: gateways and the operator do not read it. Seven lines let a team in; the key itself is nowhere, only its hash
-//! is:
+//! Gateways take callers, keys, models, weight and priority from it. Not yet: limits, budgets, members and the status.
+//! Seven lines let a team in; the key itself is nowhere, only its hash is:
 //!
 //! ```yaml
 //! apiVersion: flyball.dev/v1alpha1
@@ -43,7 +43,7 @@ pub const KUBERNETES: &str = "kubernetes";
     shortname = "ftn",
     category = "flyball",
     doc = "Who is served and billed: keys or tokens, models, rate limits and budgets. Not yet: \
-           gateways and the operator do not read it.",
+           tokens, limits, budgets and the status.",
     printcolumn(
         name = "Ready",
         type_ = "string",

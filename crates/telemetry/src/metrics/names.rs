@@ -257,6 +257,14 @@ metrics! {
         "Models that seem to have lost all engines; they keep them until the loss is confirmed";
     GatewayModelNames, Gateway, Gauge, Count, "flyball_gateway_model_service_names", ["state"],
         "Public names of ModelServices: served, or not because of settings, older, refused, limit, unreadable";
+    GatewayTenants, Gateway, Gauge, Count, "flyball_gateway_tenants", ["state"],
+        "Tenants: accepted, refused; absent if they are not watched";
+    GatewayTenantKeys, Gateway, Gauge, Count, "flyball_gateway_tenant_keys", ["state"],
+        "Keys of Tenants, whatever their time: accepted, refused; absent if Tenants are not watched";
+    GatewayTenantsAge, Gateway, Gauge, Seconds, "flyball_gateway_tenants_list_age_seconds", [],
+        "Time since the API server confirmed the list of Tenants; absent if it is unknown or Tenants are not watched";
+    GatewayKeysRefused, Gateway, Counter, Count, "flyball_gateway_keys_refused_total", ["reason"],
+        "Requests answered with 401: missing, unknown, pending, expired, disabled, refused (its Tenant is refused, or another key has its id or hash)";
     GatewayReloadSuccessful, Gateway, Gauge, Count,
         "flyball_gateway_config_last_reload_successful", [],
         "1 if the current settings file is in use, 0 if it was refused and the previous settings stay";

@@ -26,7 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("fleet", &["core", "engines", "routing"]),
     (
         "gateway",
-        &["core", "engines", "fleet", "routing", "identity", "resources", "telemetry", "admin"],
+        &["core", "engines", "fleet", "routing", "identity", "resources", "telemetry", "admin", "quota"],
     ),
     (
         "operator",

@@ -89,6 +89,7 @@ fn state() -> GatewayStateView {
             caller("chatbot", minute(40, 81_920)),
         ],
         refusals: vec![Refusal { reason: "queue_full".to_owned(), count: 4 }],
+        tenants: None,
     }
 }
 

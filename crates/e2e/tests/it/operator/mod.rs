@@ -3,6 +3,7 @@
 mod adopts;
 mod boards;
 mod chart;
+mod cut;
 mod drains;
 mod faults;
 mod five;
@@ -13,5 +14,6 @@ mod rules;
 mod serves;
 mod shell;
 mod shown;
+mod tenants;
 mod trust;
 mod wakes;

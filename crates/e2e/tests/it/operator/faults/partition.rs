@@ -1,13 +1,12 @@
 //! The leader is cut off from the API server, and another leads.
 
+use super::super::cut::{api_server, through};
 use super::super::rig::{LEADS, Rig, Setup};
 use super::under_load;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use flyball_e2e::process::ServiceProcess;
 use flyball_e2e::{Relay, Story, in_namespace, note, until};
-use kube::config::Kubeconfig;
 use serde_json::json;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -87,29 +86,4 @@ async fn never_both(first: &ServiceProcess, second: &ServiceProcess) -> Result<(
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-}
-
-/// Where the API server is, and the name on its certificate.
-fn api_server(story: &Story) -> Result<(SocketAddr, String)> {
-    let file = Kubeconfig::read_from(&story.cluster.kubeconfig)?;
-    let cluster = file.clusters.first().and_then(|one| one.cluster.as_ref());
-    let server =
-        cluster.and_then(|one| one.server.clone()).context("a cluster without a server")?;
-    let place = server.strip_prefix("https://").context("a server without https")?;
-    let place = place.trim_end_matches('/');
-    let (name, _) = place.rsplit_once(':').context("a server without a port")?;
-    let address = std::net::ToSocketAddrs::to_socket_addrs(place)?.next();
-    Ok((address.context("a server without an address")?, name.to_owned()))
-}
-
-/// A kubeconfig that goes through the relay.
-fn through(story: &Story, relay: &Relay, name: &str) -> Result<PathBuf> {
-    let mut file = Kubeconfig::read_from(&story.cluster.kubeconfig)?;
-    for cluster in file.clusters.iter_mut().filter_map(|one| one.cluster.as_mut()) {
-        cluster.server = Some(format!("https://{}", relay.address));
-        cluster.tls_server_name = Some(name.to_owned());
-    }
-    let path = std::env::temp_dir().join(format!("flyball-{}.kubeconfig", story.namespace));
-    std::fs::write(&path, serde_json::to_string(&file)?)?;
-    Ok(path)
 }

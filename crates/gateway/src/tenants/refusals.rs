@@ -1,0 +1,79 @@
+//! Which keys were refused since somebody last asked, for the audit log. Bounded: anybody can send a key.
+
+use crate::identify::{RefusedKey, UnauthorizedReason};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// Keys that are counted apart until the next look. Of more, only the reason is counted.
+const KEYS: usize = 256;
+
+/// Which keys were refused.
+#[derive(Debug, Default)]
+pub(crate) struct RefusedKeys(Mutex<BTreeMap<Counted, u64>>);
+
+/// What is counted apart. Its key is never a key, but what may be shown of one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Counted {
+    why: UnauthorizedReason,
+    tenant: String,
+    id: String,
+}
+
+impl RefusedKeys {
+    /// This one was refused.
+    pub(crate) fn count(&self, refused: &RefusedKey<'_>) {
+        let RefusedKey { why, tenant, id } = *refused;
+        let one = Counted { why, tenant: tenant.to_owned(), id: id.to_owned() };
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let one = if counts.len() < KEYS || counts.contains_key(&one) {
+            one
+        } else {
+            Counted { why, tenant: String::new(), id: String::new() }
+        };
+        *counts.entry(one).or_default() += 1;
+    }
+
+    /// What was refused since the last call: what, and why and how often.
+    pub(crate) fn take(&self) -> Vec<(String, String)> {
+        let counts = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let line = |(one, count): (Counted, u64)| {
+            let what = match one.id.as_str() {
+                "" => "a key of no known id".to_owned(),
+                id => format!("key {id} of {}", one.tenant),
+            };
+            (what, format!("refused: {}; requests: {count}", one.why.name()))
+        };
+        counts.into_iter().map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_counted_apart_and_however_many_are_sent_there_is_a_bound() {
+        let refusals = RefusedKeys::default();
+        let expired =
+            RefusedKey { why: UnauthorizedReason::Expired, tenant: "ml/a", id: "k3J9xQ2mZa" };
+        refusals.count(&expired);
+        refusals.count(&expired);
+        refusals.count(&RefusedKey { why: UnauthorizedReason::Unknown, tenant: "", id: "" });
+        let said = refusals.take();
+        let said: Vec<(&str, &str)> = said.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+        assert_eq!(
+            said,
+            [
+                ("a key of no known id", "refused: unknown; requests: 1"),
+                ("key k3J9xQ2mZa of ml/a", "refused: expired; requests: 2"),
+            ]
+        );
+        for n in 0..10 * KEYS {
+            refusals.count(&RefusedKey { id: &format!("{n:010}"), ..expired });
+        }
+        let said = refusals.take();
+        assert_eq!(said.len(), KEYS + 1);
+        assert_eq!(said[0].1, format!("refused: expired; requests: {}", 9 * KEYS));
+        assert!(refusals.take().is_empty());
+    }
+}
