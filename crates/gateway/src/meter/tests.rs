@@ -444,3 +444,27 @@ fn the_log_can_be_switched_off_while_it_runs() {
     drop(meter);
     assert_eq!(captured.text(), "");
 }
+
+#[test]
+fn tenants_have_counts_of_their_own_up_to_a_bound_and_who_is_new_takes_nobodys() {
+    let meter = Meter::quiet(&settings());
+    let path = |n: usize| -> Arc<str> { format!("ml/t{n:05}").into() };
+    let paths = |from: usize, to: usize| -> Vec<Arc<str>> { (from..to).map(path).collect() };
+    let has = |name: &str| meter.names.load().callers.contains_key(name);
+    // Two places are those of keys of the settings.
+    meter.tenants(&paths(100, 100 + CALLERS - 2));
+    meter.finished(&Finished { caller: &path(100), ..request() });
+    // Others come whose names are before theirs.
+    meter.tenants(&paths(0, 100 + CALLERS));
+    assert!(has("search") && has(&path(100)) && has(&path(100 + CALLERS - 3)));
+    assert!(!has(&path(0)) && !has(&path(100 + CALLERS - 1)));
+    meter.finished(&Finished { caller: &path(0), ..request() });
+    assert_eq!(meter.totals.capped[1].load(Relaxed), 1);
+    // A settings file that is read anew forgets none, and a Tenant that goes takes its counts along.
+    meter.follow(&settings());
+    assert!(has(&path(100)));
+    let answered = || meter.names.load().callers[&*path(100)].requests[0].load(Relaxed);
+    assert_eq!(answered(), 1);
+    meter.tenants(&paths(0, 100));
+    assert!(has(&path(0)) && !has(&path(100)));
+}

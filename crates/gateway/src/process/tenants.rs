@@ -7,6 +7,7 @@ use crate::tenants::{self, TenantFreshness, TenantListing, TenantReadings, Tenan
 use arc_swap::ArcSwap;
 use flyball_fleet::discover::Failing;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::watch;
@@ -29,6 +30,8 @@ pub(super) struct Tenancy {
     report: ArcSwap<TenantReport>,
     /// What the file has.
     stored: Mutex<Option<TenantReadings>>,
+    /// Whether it could not be written the last time, which is said once.
+    unwritable: AtomicBool,
 }
 
 impl Tenancy {
@@ -40,6 +43,7 @@ impl Tenancy {
             freshness: TenantFreshness::default(),
             report: ArcSwap::default(),
             stored: Mutex::default(),
+            unwritable: AtomicBool::new(false),
         };
         tenancy.restore();
         tenancy
@@ -57,7 +61,7 @@ impl Tenancy {
                     "Tenants loaded from tenants.cache_file"
                 );
                 self.freshness.restore(stored.age, Instant::now());
-                self.store(stored.readings.clone());
+                self.store(Some(stored.readings.clone()));
                 self.listing.send_modify(|listing| listing.objects = stored.readings);
             }
             Err(error) => {
@@ -76,8 +80,8 @@ impl Tenancy {
         self.settings.cache_file.clone().filter(|_| self.settings.watch)
     }
 
-    fn store(&self, readings: TenantReadings) {
-        *self.stored.lock().unwrap_or_else(PoisonError::into_inner) = Some(readings);
+    fn store(&self, readings: Option<TenantReadings>) {
+        *self.stored.lock().unwrap_or_else(PoisonError::into_inner) = readings;
     }
 
     /// Whether the file has this. One that was begun with is brought up to date even while a namespace is not listed.
@@ -226,14 +230,14 @@ impl Process {
         let confirmed = age.and_then(|age| SystemTime::now().checked_sub(age));
         let confirmed = confirmed.unwrap_or(SystemTime::UNIX_EPOCH);
         let saving = move || file::save(&path, &readings, confirmed).map(|()| readings);
-        match tokio::task::spawn_blocking(saving).await {
-            Ok(Ok(readings)) => self.tenancy.store(readings),
-            Ok(Err(error)) => {
-                tracing::error!(%error, "cannot write tenants.cache_file; a restart needs the API server");
-            }
-            // It ends only by a panic, which is logged where it happens.
-            Err(_) => {}
+        // A panic is logged where it happens.
+        let Ok(saved) = tokio::task::spawn_blocking(saving).await else { return };
+        let was_unwritable = self.tenancy.unwritable.swap(saved.is_err(), Ordering::Relaxed);
+        if let (Err(error), false) = (&saved, was_unwritable) {
+            tracing::error!(%error, "cannot write tenants.cache_file; a restart needs the API server");
         }
+        // What cannot be written is not there any more.
+        self.tenancy.store(saved.ok());
     }
 
     async fn confirm_file(self: Arc<Self>) {
