@@ -1,7 +1,7 @@
 //! The admin address that every service has: health and metrics for anybody, the rest for whoever may ask.
 //!
 //! `serve` takes connections and never lets the slow keep out a probe; `guard` says who may ask, by where
-//! they come from or by a token; `reviews` has the API server judge tokens, and `kept` remembers what it
+//! they come from or by a token; `reviews` has the API server judge tokens, and `review_cache` remembers what it
 //! said for a minute. What is answered is the service's own: this crate knows nothing of what is served or
 //! decided, and changes nothing.
 //!
@@ -11,7 +11,7 @@
 
 mod clients;
 mod guard;
-mod kept;
+mod review_cache;
 mod reviews;
 mod serve;
 #[cfg(test)]
@@ -19,7 +19,7 @@ mod tests;
 
 pub use clients::AdminClients;
 pub use guard::{Guard, bearer};
-pub use kept::KeptReviews;
+pub use review_cache::ReviewCache;
 pub use reviews::{ReviewedPlace, Reviews, whose};
 pub use serve::{AdminPages, serve};
 

@@ -4,7 +4,7 @@
 //! Asked is for what the way through the API server takes, `services/proxy` of one port of one Service, so
 //! that one Role says who may ask, whichever way they come.
 
-use crate::{AUDIENCE, AccessVerdict, KeptReviews};
+use crate::{AUDIENCE, AccessVerdict, ReviewCache};
 use http::Method;
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
 use k8s_openapi::api::authorization::v1::{
@@ -45,14 +45,14 @@ impl ReviewedPlace {
 pub struct Reviews {
     client: Client,
     place: ReviewedPlace,
-    kept: KeptReviews,
+    kept: ReviewCache,
     room: Semaphore,
 }
 
 impl Reviews {
     /// By the API server behind this client.
     pub fn new(client: Client, place: ReviewedPlace) -> Self {
-        Self { client, place, kept: KeptReviews::default(), room: Semaphore::new(AT_ONCE) }
+        Self { client, place, kept: ReviewCache::default(), room: Semaphore::new(AT_ONCE) }
     }
 
     pub(crate) async fn judge(&self, token: &str, method: &Method) -> AccessVerdict {

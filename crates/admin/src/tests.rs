@@ -1,5 +1,5 @@
 use super::*;
-use crate::kept::HOLDS;
+use crate::review_cache::HOLDS;
 use crate::serve::{CONNECTIONS, Times, serve_within};
 use bytes::Bytes;
 use http::{Request, Response};

@@ -3,9 +3,9 @@
 
 use crate::admit::{Served, ServedModel};
 use crate::answer::Problem;
+use crate::answer_cache;
 use crate::edit::Edits;
 use crate::identify::Caller;
-use crate::kept;
 use crate::live::Live;
 use crate::salt;
 use crate::scan::{Blocks, ScanError, Scanned};
@@ -32,7 +32,7 @@ pub(crate) struct Job {
     pub(crate) pieces: Arc<[Bytes]>,
     pub(crate) model: Arc<ServedModel>,
     /// By what its answer is kept, if it is.
-    pub(crate) kept: Option<kept::Key>,
+    pub(crate) kept: Option<answer_cache::Key>,
 }
 
 /// Where a request goes, and with what.
@@ -131,14 +131,14 @@ impl Aim<'_> {
         headers: &HeaderMap,
         scanned: &Scanned,
         pieces: &[Bytes],
-    ) -> Option<kept::Key> {
+    ) -> Option<answer_cache::Key> {
         let opted = self.live.models.get(&*model.name).is_some_and(|model| model.cache_responses);
-        if !opted || !kept::may_be(self.surface, scanned, headers, pieces) {
+        if !opted || !answer_cache::may_be(self.surface, scanned, headers, pieces) {
             return None;
         }
         let salt = self.caller.salt.as_ref().map_or("", |salt| salt.own());
         let names = [salt, self.surface.path(), &model.name, known_as.unwrap_or_default()];
-        Some(kept::Key::of(names, headers, pieces))
+        Some(answer_cache::Key::of(names, headers, pieces))
     }
 
     /// The name that a model's engines know it by, if it is another than the one that was asked for.

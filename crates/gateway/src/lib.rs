@@ -9,7 +9,7 @@
 //!    reads the few keys it needs out of the body while that arrives, and hashes the prompt block by
 //!    block.
 //! 4. `aim` finds the model behind a name (`split`) and makes the request as its engines get it
-//!    (`salt`, `edit`). `kept` may have its answer, and `mirror` may send a copy.
+//!    (`salt`, `edit`). `answer_cache` may have its answer, and `mirror` may send a copy.
 //! 5. `admit` says whose turn it is at the engines.
 //! 6. `choose` asks `flyball-routing` for an engine of the fleet.
 //! 7. `forward` sends the bytes on, tries again where that is safe, relays the answer while
@@ -34,7 +34,7 @@
 //! - `access`, `names`, `state`, `surface`
 //! - `scan`, `sse`
 //! - `answer`, `edit`, `finished`, `settings`
-//! - `accept`, `admit`, `audit`, `kept`, `models`, `room`, `salt`, `split`
+//! - `accept`, `admit`, `audit`, `answer_cache`, `models`, `room`, `salt`, `split`
 //! - `choose`, `collector`, `identify`
 //! - `live`, `shadow`, `tenants`
 //! - `aim`, `orders`, `shared`
@@ -59,6 +59,7 @@ pub mod admin;
 mod admit;
 mod aim;
 mod answer;
+mod answer_cache;
 pub mod audit;
 mod choose;
 pub mod collector;
@@ -66,7 +67,6 @@ mod edit;
 mod finished;
 mod forward;
 mod identify;
-mod kept;
 pub mod link;
 mod live;
 pub mod meter;

@@ -4,8 +4,8 @@ pub use crate::shared::Listener;
 
 use crate::accept;
 use crate::admit::{AdmittedDemand, ModelNow};
+use crate::answer_cache::AnswerCache;
 use crate::forward::{Recoveries, Suspected, Tried, Worker};
-use crate::kept::Kept;
 use crate::live::Live;
 use crate::orders::Ordered;
 use crate::request;
@@ -33,7 +33,7 @@ const PULSE: Duration = Duration::from_millis(25);
 pub struct RunningGateway {
     shared: Arc<Shared>,
     tried: Arc<Tried>,
-    kept: Arc<Kept>,
+    kept: Arc<AnswerCache>,
     /// What the operator said last.
     ordered: Ordered,
     threads: Vec<JoinHandle<()>>,
@@ -60,7 +60,7 @@ pub fn start(
 ) -> io::Result<RunningGateway> {
     let shared = Arc::new(Shared::new(settings, listener));
     let tried = Arc::new(Tried::new(settings));
-    let kept = Arc::new(Kept::new(&settings.response_cache));
+    let kept = Arc::new(AnswerCache::new(&settings.response_cache));
     let tls = settings.tls.as_ref().map(accept::acceptor).transpose()?;
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let count = if settings.threads == 0 { cores } else { settings.threads };

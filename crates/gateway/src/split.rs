@@ -3,7 +3,7 @@
 //! Rules come first, then what keeps a session where it is, then the weights. The sums are in
 //! `flyball_routing::split`; here is what of a request goes into them.
 
-use crate::settings::{Arm, Mirror, Split as Said, SplitRule, Sticky};
+use crate::settings::{Arm, Mirror, Split as SplitSettings, SplitRule, Sticky};
 use flyball_routing::split::{dealt, is_among, stays};
 use http::HeaderMap;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ pub(crate) struct Splits(BTreeMap<String, Split>);
 #[derive(Debug)]
 pub(crate) struct Split {
     pub(crate) name: Arc<str>,
-    said: Said,
+    said: SplitSettings,
     /// A hash of each arm's model, in the order of the arms.
     keys: Vec<u64>,
     /// The weights in use, in the order of the arms: those of the settings, or the operator's.
@@ -51,8 +51,8 @@ pub(crate) struct Dealt<'a> {
 
 impl Splits {
     /// Those of the settings. Splits that stay go on counting where they were.
-    pub(crate) fn new(said: &[Said], before: Option<&Self>) -> Self {
-        let split = |said: &Said| {
+    pub(crate) fn new(said: &[SplitSettings], before: Option<&Self>) -> Self {
+        let split = |said: &SplitSettings| {
             let count = before.and_then(|before| before.get(&said.name));
             let split = Split {
                 name: said.name.as_str().into(),
@@ -151,17 +151,17 @@ mod tests {
         Arm { model: model.to_owned(), weight, known_as: None }
     }
 
-    fn said(sticky: Sticky) -> Said {
-        Said {
+    fn said(sticky: Sticky) -> SplitSettings {
+        SplitSettings {
             name: "m".to_owned(),
             arms: vec![arm("old", 900), arm("new", 100)],
             sticky,
             sticky_header: Some("x-session".to_owned()),
-            ..Said::default()
+            ..SplitSettings::default()
         }
     }
 
-    fn one(said: Said) -> Splits {
+    fn one(said: SplitSettings) -> Splits {
         Splits::new(&[said], None)
     }
 

@@ -101,7 +101,7 @@ impl ConditionKind {
 
 /// What is said about one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct ConditionValue {
     /// About what.
     pub kind: ConditionKind,
     /// Whether it is so; `None` is "unknown".
@@ -115,11 +115,11 @@ pub struct Said {
 /// The conditions as they are to be stored: the time of one that did not turn stays.
 pub fn merge(
     before: &[Condition],
-    said: &[Said],
+    said: &[ConditionValue],
     generation: Option<i64>,
     now: jiff::Timestamp,
 ) -> Vec<Condition> {
-    let condition = |said: &Said| {
+    let condition = |said: &ConditionValue| {
         let status = match said.so {
             Some(true) => "True",
             Some(false) => "False",

@@ -1,8 +1,8 @@
 //! A gateway's side when the collector is apart: it says what it has where, and hears what all
 //! engines have.
 
+use super::messages::{BYTES, Hello, News, PATH, Reply};
 use super::rounds::Pace;
-use super::talk::{BYTES, Hello, News, PATH, Reply};
 use super::verifier::Verifier;
 use super::verify::VerifiedEngine;
 use super::within::Crew;

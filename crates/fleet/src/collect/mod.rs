@@ -11,11 +11,11 @@
 //! door of those that ignore cancels. Start at [`run`].
 
 mod apart;
+mod messages;
 mod page;
 mod rounds;
 mod serve;
 mod table;
-mod talk;
 #[cfg(test)]
 mod tests;
 mod verifier;

@@ -3,9 +3,9 @@
 //! It finds the engines of some models, asks them, and answers gateways. It keeps nothing on disk; a
 //! new one knows everything after three intervals.
 
+use super::messages::{BYTES, Hello, PATH};
 use super::rounds::{Answer, Office, Pace, rounds};
 use super::table::Table;
-use super::talk::{BYTES, Hello, PATH};
 use crate::discover::{self, DiscoveryProblem, DiscoveryStatus, Listing, Readiness, Sought};
 use bytes::Bytes;
 use flyball_engines::Engine;

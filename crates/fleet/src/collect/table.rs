@@ -6,9 +6,9 @@
 //! the larger counts.
 
 use super::GONE;
+use super::messages::{Hello, News, Proof, Reply};
 use super::page::ReportedLoad;
 use super::rounds::Answer;
-use super::talk::{Hello, News, Proof, Reply};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

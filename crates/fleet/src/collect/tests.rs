@@ -1,9 +1,9 @@
 //! A tiny server in an engine's place, on loopback and in real time.
 
 use super::apart::Apart;
+use super::messages::{Hello, PATH, Reply};
 use super::rounds::{Pace, rounds};
 use super::serve::collect;
-use super::talk::{Hello, PATH, Reply};
 use super::within::Within;
 use super::{CollectionStatus, Verifier, VerifierEvent};
 use crate::fleet::{Fleet, Flight, FoundEngines, Listing};

@@ -3,9 +3,9 @@
 use super::sending::Sending;
 use super::worker::Worker;
 use crate::aim::Job;
+use crate::answer_cache::Gather;
 use crate::choose::Chosen;
 use crate::finished::{Finished, RequestOutcome};
-use crate::kept::Gather;
 use crate::phase::{Open, Phase};
 use crate::shadow::Followed;
 use crate::sse::{Finish, Usage};

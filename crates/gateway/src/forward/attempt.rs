@@ -66,7 +66,7 @@ pub(crate) enum Failed {
     /// and shows no life.
     Died,
     /// It said that it cannot (5xx), or that it is full (429).
-    Said(u16),
+    Status(u16),
     /// The engine is lost.
     Lost,
     /// There was no time left.
@@ -82,8 +82,8 @@ impl Failed {
             Self::NotConnected => "not_connected",
             Self::Broken => "broken",
             Self::Died => "died",
-            Self::Said(429) => "said_429",
-            Self::Said(_) => "said_5xx",
+            Self::Status(429) => "status_429",
+            Self::Status(_) => "status_5xx",
             Self::Lost => "lost",
             Self::TooLate => "too_late",
             Self::Cut => "cut",
@@ -100,7 +100,7 @@ pub(crate) async fn attempt(
     let answer = connected(pool, endpoint, prepared).await;
     // vLLM whose engine core is dead says 500 to all that it has, and ends. In a box, so that not
     // every request carries the room of the question.
-    if matches!(answer, Err(Failed::Said(500)))
+    if matches!(answer, Err(Failed::Status(500)))
         && !Box::pin(is_alive(endpoint, prepared.connect)).await
     {
         return Err(Failed::Died);
@@ -164,7 +164,7 @@ async fn on(
     let response = answer.map_err(ended)?;
     let status = response.status().as_u16();
     if status >= 500 || status == 429 {
-        return Err(Failed::Said(status));
+        return Err(Failed::Status(status));
     }
     let is_event_stream = is_event_stream(&response);
     let (head, body) = response.into_parts();

@@ -36,7 +36,7 @@ use crate::settings::Recovery;
 use crate::surface::Surface;
 use answering::Answering;
 use attempt::{Began, Failed, Prepared};
-use continued::Kept;
+use continued::Resumable;
 use flyball_fleet::{FleetEndpoint, Flight, Time};
 use hedge::{Ended, Race};
 use http::{HeaderValue, Response, StatusCode};
@@ -176,7 +176,7 @@ fn answer(
     flight: Flight,
     mut answering: Open<Answering>,
     idle: Duration,
-    kept: Option<Kept>,
+    kept: Option<Resumable>,
 ) -> Response<Box<Relay>> {
     let Began { mut head, stream } = began;
     head.headers.insert(REQUEST_ID.clone(), answering.head().request_id.clone());
@@ -199,12 +199,12 @@ fn kept(
     answering: &Open<Answering>,
     traceparent: Option<HeaderValue>,
     recovery: Recovery,
-) -> Option<Kept> {
+) -> Option<Resumable> {
     let is_stream = began.head.status == StatusCode::OK && began.stream.watcher.is_some();
     let has_room = || worker.shared.room.bytes() <= worker.shared.live().limits.held_bytes / 2;
     let may = recovery.continue_streams && is_stream && has_room();
     let (head, trail) = (answering.head(), Arc::clone(&answering.sending.trail));
-    let kept = || Kept::of(job, head.surface, &head.request_id, traceparent, trail);
+    let kept = || Resumable::of(job, head.surface, &head.request_id, traceparent, trail);
     may.then(kept).flatten()
 }
 
@@ -213,9 +213,9 @@ fn note(endpoint: &Arc<FleetEndpoint>, failed: Failed, worker: &Worker) {
     let now = worker.shared.now();
     let opened = match failed {
         // Full is no failure, and our own end is not the engine's.
-        Failed::Said(429) | Failed::Cut => false,
+        Failed::Status(429) | Failed::Cut => false,
         Failed::NotConnected => endpoint.breaker.failed(now, true),
-        Failed::Said(_) | Failed::Broken | Failed::Died | Failed::TooLate | Failed::Lost => {
+        Failed::Status(_) | Failed::Broken | Failed::Died | Failed::TooLate | Failed::Lost => {
             endpoint.breaker.failed(now, false)
         }
     };

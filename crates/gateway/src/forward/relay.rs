@@ -9,7 +9,7 @@ mod seam;
 use super::answering::Answering;
 use super::attempt::Stream;
 use super::connection::Connection;
-use super::continued::{Joined, Kept};
+use super::continued::{Joined, Resumable};
 use super::worker::Worker;
 use crate::answer::{Dialect, Problem};
 use crate::finished::RequestOutcome;
@@ -75,7 +75,7 @@ impl Relay {
         flight: Flight,
         answering: Open<Answering>,
         idle: Duration,
-        kept: Option<Kept>,
+        kept: Option<Resumable>,
     ) -> Self {
         let Stream { body, connection, first, between_events, watcher } = stream;
         let length = if watcher.is_some() { SizeHint::new() } else { body.size_hint() };

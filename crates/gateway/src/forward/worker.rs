@@ -4,7 +4,7 @@ use super::connection::Pool;
 use super::recovered::Recovered;
 use super::suspects::{Key, Suspects};
 use crate::answer::Problem;
-use crate::kept::Kept;
+use crate::answer_cache::AnswerCache;
 use crate::settings::GatewaySettingsFile;
 use crate::shadow::Shadows;
 use crate::shared::Shared;
@@ -21,7 +21,7 @@ pub(crate) struct Worker {
     pub(crate) shared: Arc<Shared>,
     pub(crate) tried: Arc<Tried>,
     /// Answers that may be given again.
-    pub(crate) cache: Arc<Kept>,
+    pub(crate) cache: Arc<AnswerCache>,
     pub(crate) pool: Pool,
     numbers: AtomicU64,
 }
@@ -40,7 +40,12 @@ pub(crate) struct Tried {
 pub(super) struct Retry<'a>(&'a Tried);
 
 impl Worker {
-    pub(crate) fn new(shared: Arc<Shared>, tried: Arc<Tried>, cache: Arc<Kept>, seed: u64) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        tried: Arc<Tried>,
+        cache: Arc<AnswerCache>,
+        seed: u64,
+    ) -> Self {
         Self { shared, tried, cache, pool: Pool::default(), numbers: AtomicU64::new(seed) }
     }
 

@@ -3,8 +3,8 @@
 use super::Phase;
 use super::aimed::Aimed;
 use super::open::Open;
+use crate::answer_cache::Answer;
 use crate::finished::{Finished, RequestOutcome};
-use crate::kept::Answer;
 use bytes::Bytes;
 use http::Response;
 use std::time::Duration;

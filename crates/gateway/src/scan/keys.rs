@@ -28,7 +28,7 @@ pub(super) enum Guarded {
 
 /// A value that is read, as it stands in the body.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct BodyFields {
     pub model: Option<String>,
     pub stream: bool,
     pub include_usage: bool,
@@ -97,7 +97,7 @@ impl Guarded {
     }
 }
 
-impl Said {
+impl BodyFields {
     /// Takes a value as it stands in the body. `null` says nothing.
     pub(super) fn take(
         &mut self,

@@ -1,7 +1,7 @@
 //! The grammar of the object at the top.
 
 use super::blocks::Blocks;
-use super::keys::{Guarded, Said};
+use super::keys::{BodyFields, Guarded};
 use super::media::{Found, Media};
 use super::plain::is_plain;
 use super::steering::{self, STEERING};
@@ -32,7 +32,7 @@ pub struct Scanner {
     value_begins: usize,
     /// The guarded value that is being read; at most `value_bytes` and its quotes.
     value: Vec<u8>,
-    said: Said,
+    said: BodyFields,
     prompt_bytes: u64,
     media: Media,
     /// All of the prompt's.
@@ -59,7 +59,7 @@ impl Scanner {
             open: 0,
             value_begins: 0,
             value: Vec::new(),
-            said: Said::default(),
+            said: BodyFields::default(),
             prompt_bytes: 0,
             media: Media::default(),
             found: Found::default(),

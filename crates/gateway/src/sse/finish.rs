@@ -4,7 +4,7 @@
 //! same distance from the event's end. So one comparison says "not yet" for most of them, and JSON
 //! is not read for this.
 
-use super::told::member;
+use super::event_fields::member;
 use crate::surface::Surface;
 use memchr::memmem::Finder;
 use std::sync::LazyLock;

@@ -4,16 +4,16 @@
 //! of them. It knows no network and no clock. Comments are not progress: a llama-server that hangs
 //! after SIGTERM still sends them (engines.md section 4).
 //!
-//! `watcher` walks lines and events, `kept` holds a line that comes in pieces, `told` reads the JSON
+//! `watcher` walks lines and events, `partial_line` holds a line that comes in pieces, `event_fields` reads the JSON
 //! of the few events that matter, `finish` finds out why an answer ended, `data` finds the data of events
 //! that are whole, `write` makes events of our own.
 //!
 //! Start at [`Watcher`].
 
 mod data;
+mod event_fields;
 mod finish;
-mod kept;
-mod told;
+mod partial_line;
 mod watcher;
 mod write;
 
@@ -25,8 +25,8 @@ mod properties;
 mod tests;
 
 pub use data::data_of;
+pub use event_fields::usage_of;
 pub use finish::{Finish, finish_of};
-pub use told::usage_of;
 pub use watcher::Watcher;
 pub use write::write_event;
 

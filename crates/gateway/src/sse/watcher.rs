@@ -1,8 +1,8 @@
 //! Lines and events of a stream.
 
+use super::event_fields::{Counts, Told, last_usage, mentions_error, mentions_usage};
 use super::finish::{Ending, Finish, incomplete_reason};
-use super::kept::Kept;
-use super::told::{Counts, Told, last_usage, mentions_error, mentions_usage};
+use super::partial_line::PartialLine;
 use super::{Progress, SseError, SseProgress};
 use crate::surface::Surface;
 
@@ -24,7 +24,7 @@ pub struct Watcher {
     after_return: bool,
     /// Bytes of the current line that came with earlier pieces, and what is kept of them.
     line_bytes: usize,
-    kept: Kept,
+    kept: PartialLine,
     event: Event,
     /// Once broken, always broken.
     broken: Option<SseError>,
@@ -44,7 +44,7 @@ impl Watcher {
             at_start: true,
             after_return: false,
             line_bytes: 0,
-            kept: Kept::new(),
+            kept: PartialLine::new(),
             event: Event::default(),
             broken: None,
         }

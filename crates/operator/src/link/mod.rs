@@ -3,7 +3,7 @@
 //!
 //! [`Link`] is what the rest of the operator sees: [`Link::heard`] is the last word of each gateway,
 //! [`Link::tell`] replaces what all of them go by, [`Link::wakes`] are the models that somebody waits
-//! for. `book` keeps who said what and when, and is pure; `talk` is one conversation, `serve` takes
+//! for. `book` keeps who said what and when, and is pure; `conversation` is one conversation, `serve` takes
 //! connections, `auth` says who may talk, `review` asks the API server about tokens, `tls` reads
 //! certificates.
 //!
@@ -12,9 +12,9 @@
 
 mod auth;
 pub(crate) mod book;
+mod conversation;
 mod review;
 mod serve;
-mod talk;
 #[cfg(test)]
 mod tests;
 mod tls;

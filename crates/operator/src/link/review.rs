@@ -1,7 +1,7 @@
 //! Asks the API server whose token it is.
 
 use super::auth::{AccessVerdict, Verify};
-use flyball_admin::{KeptReviews, whose};
+use flyball_admin::{ReviewCache, whose};
 use flyball_resources::stream::AUDIENCE;
 use futures::future::BoxFuture;
 use kube::Client;
@@ -13,13 +13,13 @@ pub struct TokenReviews {
     client: Client,
     /// As `system:serviceaccount:namespace:name`.
     allowed: BTreeSet<String>,
-    kept: KeptReviews,
+    kept: ReviewCache,
 }
 
 impl TokenReviews {
     /// One that lets these accounts talk, each as `system:serviceaccount:namespace:name`.
     pub fn new(client: Client, allowed: impl IntoIterator<Item = String>) -> Self {
-        Self { client, allowed: allowed.into_iter().collect(), kept: KeptReviews::default() }
+        Self { client, allowed: allowed.into_iter().collect(), kept: ReviewCache::default() }
     }
 
     async fn ask(&self, token: &str) -> AccessVerdict {

@@ -2,7 +2,7 @@
 
 use super::GatewayLink;
 use super::auth::Auth;
-use super::talk::Talk;
+use super::conversation::Talk;
 use super::tls::Door;
 use flyball_resources::stream::{Down, MAX_BYTES, PATH, Up};
 use http::{Request, Response};

@@ -1,15 +1,15 @@
 //! Tells what was decided and why: statuses, events, metrics, a history. One closed list of reasons goes
 //! unchanged through all of them.
 //!
-//! `status`, `said` and `pools` are pure, `changed` decides what is worth a write, `history` remembers,
+//! `status`, `conditions` and `pools` are pure, `changed` decides what is worth a write, `history` remembers,
 //! `metrics` shows, `tell` writes.
 
 mod attained;
 mod changed;
+mod conditions;
 mod history;
 mod metrics;
 pub mod pools;
-mod said;
 mod status;
 mod tell;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use flyball_core::ids::{Namespace, PoolId, VariantId};
 use flyball_core::reason::Reason;
 use flyball_core::snapshot::{Purchase, Snapshot};
 use flyball_core::units::{Gpus, Money, Replicas};
-use flyball_resources::conditions::{self, ConditionKind, Said};
+use flyball_resources::conditions::{self, ConditionKind, ConditionValue};
 use flyball_resources::pool::NamespaceUse;
 use flyball_resources::{Pool, PoolStatus, decimal};
 use kube::ResourceExt as _;
@@ -146,8 +146,8 @@ struct Counts {
     others: u32,
 }
 
-fn said(pool: &Pool, counts: &Counts) -> Said {
-    let ready = |so, reason, message: String| Said {
+fn said(pool: &Pool, counts: &Counts) -> ConditionValue {
+    let ready = |so, reason, message: String| ConditionValue {
         kind: ConditionKind::Ready,
         so: Some(so),
         reason,

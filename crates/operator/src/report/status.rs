@@ -1,7 +1,7 @@
 //! The status of a model. Pure.
 
 use super::StatusContext;
-use super::said::{said, serving};
+use super::conditions::{said, serving};
 use crate::time;
 use flyball_core::ids::{ModelId, VariantId};
 use flyball_core::snapshot::{Model, Pool, ReplicaState, Snapshot};

@@ -2,11 +2,11 @@
 //!
 //! An operator that does not lead looks and decides too, with what the leader wrote into the statuses: no
 //! gateway talks to it, so that it learns little by itself. It writes nothing. `round` is one turn of the
-//! loop, `told` its last step, `talk` the door for gateways.
+//! loop, `publish` its last step, `listen` the door for gateways.
 
+mod listen;
+mod publish;
 mod round;
-mod talk;
-mod told;
 
 use crate::admin::{OperatorAdminState, Page};
 use crate::lead::{self, Fence};
@@ -21,11 +21,11 @@ use flyball_admin::{Guard, ReviewedPlace, Reviews};
 use flyball_core::ids::ModelId;
 use flyball_core::units::Micros;
 use kube::Client;
+use listen::Door;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use talk::Door;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -76,7 +76,7 @@ pub async fn run(
     let lease = settings.lease.clone();
     tokio::spawn(lead::lead(client.clone(), lease, me.clone(), fence.clone()));
     let link = Arc::new(GatewayLink::new());
-    let door = Door { address: settings.link, auth: talk::auth(&settings, &client) };
+    let door = Door { address: settings.link, auth: listen::auth(&settings, &client) };
     let talking = tokio::spawn(door.talk(Arc::clone(&link), fence.clone()));
     let prometheus =
         settings.prometheus.as_ref().map(|one| Prometheus::new(&one.url)).transpose()?;

@@ -1,7 +1,7 @@
 //! What a Tenant comes to, in the words of the API.
 
 use super::{KeyState, PICOS, ResolvedTenant, TenantBudget};
-use crate::conditions::{self, ConditionKind, Said};
+use crate::conditions::{self, ConditionKind, ConditionValue};
 use crate::tenant::{KeyCounts, TenantBudgetStatus, TenantStatus};
 use crate::{decimal, rfc3339};
 use flyball_core::reason::Reason;
@@ -34,18 +34,23 @@ impl ResolvedTenant {
     }
 
     /// Whether everything about it holds.
-    pub fn ready(&self) -> Said {
+    pub fn ready(&self) -> ConditionValue {
         let kind = ConditionKind::Ready;
         let kept = self.problems.kept();
         let Some(first) = kept.first() else {
             let message = "its keys and members are accepted".to_owned();
-            return Said { kind, so: Some(true), reason: Reason::TenantAccepted, message };
+            return ConditionValue {
+                kind,
+                so: Some(true),
+                reason: Reason::TenantAccepted,
+                message,
+            };
         };
         let said: Vec<String> = kept.iter().take(SAID).map(ToString::to_string).collect();
         let rest = kept.len() - said.len() + self.problems.more();
         let more = if rest == 0 { String::new() } else { format!("; and {rest} more") };
         let message = format!("{}{more}", said.join("; "));
-        Said { kind, so: Some(false), reason: first.reason, message }
+        ConditionValue { kind, so: Some(false), reason: first.reason, message }
     }
 
     /// Its keys at this moment.

@@ -34,9 +34,9 @@ mod setup;
 mod speed;
 mod stages;
 mod start;
+mod stated;
 #[cfg(test)]
 mod tests;
-mod told;
 
 pub use account::{ClusterRun, ReplicaCounts, ReplicaHistory};
 pub use checks::BrokenInvariant;
@@ -50,7 +50,7 @@ pub use requests::AnsweredBy;
 pub use setup::{Habits, MetricsSetup, ModelSetup, PoolSetup, Setup, VariantSetup, Victim};
 pub use stages::{Spacing, StageTokens, Stages, TrafficStage};
 pub use start::StartParts;
-pub use told::stated;
+pub use stated::stated;
 
 use crate::chance::{Chance, Purpose, stream};
 use crate::policy::ScalingPolicy;

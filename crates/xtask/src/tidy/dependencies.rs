@@ -26,7 +26,17 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("fleet", &["core", "engines", "routing"]),
     (
         "gateway",
-        &["core", "engines", "fleet", "routing", "identity", "resources", "telemetry", "admin", "quota"],
+        &[
+            "core",
+            "engines",
+            "fleet",
+            "routing",
+            "identity",
+            "resources",
+            "telemetry",
+            "admin",
+            "quota",
+        ],
     ),
     (
         "operator",

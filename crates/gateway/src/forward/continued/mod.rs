@@ -7,7 +7,7 @@
 //! sampled before cannot be sampled again, so the rest is another one that fits; at temperature 0 it
 //! is about the same one.
 //!
-//! Start at [`Kept`].
+//! Start at [`Resumable`].
 
 mod body;
 mod joined;
@@ -38,7 +38,7 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// What is kept of a request while its stream runs.
 #[derive(Clone)]
-pub(super) struct Kept {
+pub(super) struct Resumable {
     job: Arc<Job>,
     surface: Surface,
     request_id: HeaderValue,
@@ -60,7 +60,7 @@ pub(super) struct Failing {
     pub(super) sent: Instant,
 }
 
-impl Kept {
+impl Resumable {
     /// Of a request whose stream could be continued; `None` if it could not.
     pub(super) fn of(
         job: Job,

@@ -3,7 +3,7 @@
 use super::Relay;
 use crate::answer::Problem;
 use crate::forward::attempt::Failed;
-use crate::forward::continued::{Came, Failing, Joined, Kept, MOST, Next, SoFar};
+use crate::forward::continued::{Came, Failing, Joined, MOST, Next, Resumable, SoFar};
 use crate::forward::note;
 use bytes::Bytes;
 use std::io;
@@ -15,7 +15,7 @@ use std::time::Instant;
 
 /// What is needed to go on with a stream.
 pub(super) struct Seam {
-    kept: Kept,
+    kept: Resumable,
     so_far: SoFar,
     /// Engines that broke off.
     tried: Vec<u32>,
@@ -27,7 +27,7 @@ pub(super) struct Seam {
 type Asking = Pin<Box<dyn Future<Output = Option<Next>> + Send>>;
 
 impl Seam {
-    pub(super) fn new(kept: Kept) -> Self {
+    pub(super) fn new(kept: Resumable) -> Self {
         Self { kept, so_far: SoFar::default(), tried: Vec::new(), tokens: 0, asking: None }
     }
 }

@@ -4,7 +4,7 @@
 //! one answer, the very same bytes. `key` says what is the same, `gather` collects an answer while it
 //! goes to its client, `store` keeps it within its bytes and its time.
 //!
-//! Start at [`Kept`].
+//! Start at [`AnswerCache`].
 
 mod gather;
 mod key;
@@ -26,7 +26,7 @@ const ANSWER_BYTES: usize = 1 << 20;
 
 /// All kept answers, for all threads.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct AnswerCache {
     store: Mutex<Store>,
     /// Bytes of all that are kept, and again of all that are being gathered.
     most_bytes: AtomicUsize,
@@ -53,7 +53,7 @@ impl Answer {
     }
 }
 
-impl Kept {
+impl AnswerCache {
     pub(crate) fn new(settings: &ResponseCache) -> Self {
         let kept = Self {
             store: Mutex::default(),

@@ -1,6 +1,6 @@
 //! Collects an answer while it goes to its client.
 
-use super::{ANSWER_BYTES, Answer, Kept, Key};
+use super::{ANSWER_BYTES, Answer, AnswerCache, Key};
 use bytes::BytesMut;
 use flyball_fleet::Millis;
 use http::{HeaderMap, StatusCode};
@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// An answer that is to be kept if it ends well. Dropped before, nothing is kept.
 pub(crate) struct Gather {
-    kept: Arc<Kept>,
+    kept: Arc<AnswerCache>,
     key: Key,
     status: StatusCode,
     headers: HeaderMap,
@@ -22,7 +22,7 @@ pub(crate) struct Gather {
 impl Gather {
     /// Of an answer with this head, without what belongs to one request only; `None` of a failure.
     pub(crate) fn new(
-        kept: &Arc<Kept>,
+        kept: &Arc<AnswerCache>,
         key: Key,
         status: StatusCode,
         headers: &HeaderMap,

@@ -49,7 +49,7 @@ struct Conversation {
 /// What happens in a conversation.
 enum Event {
     /// The gateway said something, or hung up.
-    Said(Result<Option<Box<Up>>, Status>),
+    Received(Result<Option<Box<Up>>, Status>),
     /// There are other orders.
     Ordered,
     /// Some time has passed.
@@ -122,7 +122,7 @@ impl Conversation {
         }
         loop {
             let event = tokio::select! {
-                said = self.inbound.message() => Event::Said(said.map(|up| up.map(Box::new))),
+                said = self.inbound.message() => Event::Received(said.map(|up| up.map(Box::new))),
                 changed = self.orders.changed() => {
                     if changed.is_ok() { Event::Ordered } else { Event::Ends }
                 }
@@ -130,15 +130,15 @@ impl Conversation {
                 _ = self.closing.wait_for(|closing| *closing) => Event::Ends,
             };
             match event {
-                Event::Said(Ok(Some(up))) => {
+                Event::Received(Ok(Some(up))) => {
                     self.heard = Instant::now();
                     if let Err(refused) = self.link.hear(&self.gateway, self.number, *up) {
                         return Some(self.end(status(&refused)));
                     }
                 }
                 // It has hung up. Its last word is kept.
-                Event::Said(Ok(None)) => return None,
-                Event::Said(Err(error)) => {
+                Event::Received(Ok(None)) => return None,
+                Event::Received(Err(error)) => {
                     tracing::info!(gateway = self.gateway, %error, "gateway disconnected");
                     return None;
                 }

@@ -17,9 +17,9 @@ const MOST: usize = 2_048;
 
 /// Verdicts by the hash of a token and of what was asked for, so that no token stays in memory.
 #[derive(Default)]
-pub struct KeptReviews(Mutex<BTreeMap<[u8; 32], (Instant, AccessVerdict)>>);
+pub struct ReviewCache(Mutex<BTreeMap<[u8; 32], (Instant, AccessVerdict)>>);
 
-impl KeptReviews {
+impl ReviewCache {
     /// The verdict about this token for this purpose, asked for if none holds.
     pub async fn or_ask(
         &self,
@@ -55,8 +55,8 @@ impl KeptReviews {
     }
 }
 
-impl fmt::Debug for KeptReviews {
+impl fmt::Debug for ReviewCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Kept").finish_non_exhaustive()
+        f.debug_struct("ReviewCache").finish_non_exhaustive()
     }
 }

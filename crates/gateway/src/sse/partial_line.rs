@@ -11,12 +11,12 @@ const IDLE_BYTES: usize = 4 << 10;
 
 /// The beginning and the end of a line.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct PartialLine {
     bytes: Vec<u8>,
     cut: bool,
 }
 
-impl Kept {
+impl PartialLine {
     pub(super) const fn new() -> Self {
         Self { bytes: Vec::new(), cut: false }
     }
@@ -62,7 +62,7 @@ mod tests {
     fn the_beginning_and_the_end_of_a_long_line_stay() {
         for step in [1, 7, 1000, 40_000, 100_000, 300_000] {
             let line: Vec<u8> = (0..300_000_u32).map(|n| (n % 251) as u8).collect();
-            let mut kept = Kept::new();
+            let mut kept = PartialLine::new();
             for piece in line.chunks(step) {
                 kept.push(piece);
                 assert!(kept.bytes().len() <= KEPT_BYTES);
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_short_line_stays_whole() {
-        let mut kept = Kept::new();
+        let mut kept = PartialLine::new();
         kept.push(b"data: ");
         kept.push(&[b'x'; KEPT_BYTES - 6]);
         assert!(!kept.is_cut());

@@ -6,10 +6,10 @@ use flyball_core::decision::Bound;
 use flyball_core::ids::ModelId;
 use flyball_core::reason::Reason;
 use flyball_core::snapshot::{Freshness, Mode, Model, ReplicaState, Variant};
-use flyball_resources::conditions::{ConditionKind, Said};
+use flyball_resources::conditions::{ConditionKind, ConditionValue};
 
 /// Everything that is said about a model.
-pub(super) fn said(id: &ModelId, context: &StatusContext<'_>) -> Vec<Said> {
+pub(super) fn said(id: &ModelId, context: &StatusContext<'_>) -> Vec<ConditionValue> {
     let mut all = vec![target(context), signals(context), capacity(context), objectives(context)];
     let stalled = stalled(context).or_else(|| held(id, context));
     let reconciling = reconciling(context);
@@ -24,11 +24,16 @@ pub(super) fn said(id: &ModelId, context: &StatusContext<'_>) -> Vec<Said> {
     all
 }
 
-fn one(kind: ConditionKind, so: Option<bool>, reason: Reason, message: impl Into<String>) -> Said {
-    Said { kind, so, reason, message: message.into() }
+fn one(
+    kind: ConditionKind,
+    so: Option<bool>,
+    reason: Reason,
+    message: impl Into<String>,
+) -> ConditionValue {
+    ConditionValue { kind, so, reason, message: message.into() }
 }
 
-fn target(context: &StatusContext<'_>) -> Said {
+fn target(context: &StatusContext<'_>) -> ConditionValue {
     match context.seen.absent.first() {
         None => one(
             ConditionKind::TargetFound,
@@ -45,7 +50,7 @@ fn target(context: &StatusContext<'_>) -> Said {
     }
 }
 
-fn signals(context: &StatusContext<'_>) -> Said {
+fn signals(context: &StatusContext<'_>) -> ConditionValue {
     let Some(model) = context.model else {
         return one(ConditionKind::SignalsFresh, None, Reason::SignalsMissing, "not observed yet");
     };
@@ -76,7 +81,7 @@ fn signals(context: &StatusContext<'_>) -> Said {
     }
 }
 
-fn capacity(context: &StatusContext<'_>) -> Said {
+fn capacity(context: &StatusContext<'_>) -> ConditionValue {
     let Some(decided) = context.decided else {
         return one(
             ConditionKind::CapacityAvailable,
@@ -97,7 +102,7 @@ fn capacity(context: &StatusContext<'_>) -> Said {
     one(ConditionKind::CapacityAvailable, Some(false), short, short.summary())
 }
 
-fn objectives(context: &StatusContext<'_>) -> Said {
+fn objectives(context: &StatusContext<'_>) -> ConditionValue {
     let (Some(model), Some(met)) = (context.model, context.attained_per_million) else {
         // Without a gateway nobody judges requests, and no signal is missing for that.
         let fresh = |model: &Model| model.demand.freshness() == Freshness::Fresh;
@@ -120,7 +125,7 @@ fn objectives(context: &StatusContext<'_>) -> Said {
 }
 
 /// Says nothing about engines that are not known.
-fn drains(context: &StatusContext<'_>) -> Option<Said> {
+fn drains(context: &StatusContext<'_>) -> Option<ConditionValue> {
     let cuts =
         context.seen.drains.iter().find_map(|((namespace, kind, name), drain)| match drain {
             Drain::Cuts(why) => Some(format!("{kind:?} {namespace}/{name}: {why}")),
@@ -135,7 +140,7 @@ fn drains(context: &StatusContext<'_>) -> Option<Said> {
 }
 
 /// Says nothing about names that are nobody else's.
-fn names(context: &StatusContext<'_>) -> Option<Said> {
+fn names(context: &StatusContext<'_>) -> Option<ConditionValue> {
     let shared = context.seen.shared_names.first()?;
     let more = match shared.with.len() {
         0 | 1 => String::new(),
@@ -150,7 +155,7 @@ fn names(context: &StatusContext<'_>) -> Option<Said> {
 }
 
 /// Names a replica that is not well, and says how many more are not. Nothing is said while all are.
-fn healthy(context: &StatusContext<'_>) -> Option<Said> {
+fn healthy(context: &StatusContext<'_>) -> Option<ConditionValue> {
     let troubles = &context.seen.troubles;
     let first = troubles.first()?;
     let message = match troubles.len() {
@@ -161,7 +166,7 @@ fn healthy(context: &StatusContext<'_>) -> Option<Said> {
 }
 
 /// Says nothing where it is known what a replica of every variant that runs carries.
-fn known(context: &StatusContext<'_>) -> Option<Said> {
+fn known(context: &StatusContext<'_>) -> Option<ConditionValue> {
     let mut runs = context.model?.variants.values().filter(|variant| !variant.live().is_zero());
     let unknown = |one: &&Variant| !one.capacity.is_known() || one.capacity.is_at_least();
     let capacity = runs.find(unknown)?.capacity;
@@ -180,14 +185,14 @@ fn known(context: &StatusContext<'_>) -> Option<Said> {
 }
 
 /// Says nothing where some number of replicas would do.
-fn reachable(context: &StatusContext<'_>) -> Option<Said> {
+fn reachable(context: &StatusContext<'_>) -> Option<ConditionValue> {
     let unreachable = context.model?.unreachable?;
     let message = format!("{unreachable}: no replicas are added for it");
     let reason = Reason::ObjectiveUnreachable;
     Some(one(ConditionKind::ObjectivesReachable, Some(false), reason, message))
 }
 
-fn stalled(context: &StatusContext<'_>) -> Option<Said> {
+fn stalled(context: &StatusContext<'_>) -> Option<ConditionValue> {
     let stalled = |reason, message| Some(one(ConditionKind::Stalled, Some(true), reason, message));
     if !context.seen.problems.is_empty() {
         let all: Vec<String> = context.seen.problems.iter().map(ToString::to_string).collect();
@@ -217,12 +222,12 @@ fn stalled(context: &StatusContext<'_>) -> Option<Said> {
 }
 
 /// What was decided, or was to be written, would break a rule.
-fn held(id: &ModelId, context: &StatusContext<'_>) -> Option<Said> {
+fn held(id: &ModelId, context: &StatusContext<'_>) -> Option<ConditionValue> {
     let broken = context.broken.iter().find(|broken| broken.models.contains(id))?;
     Some(one(ConditionKind::Stalled, Some(true), Reason::DecisionHeld, broken.to_string()))
 }
 
-fn reconciling(context: &StatusContext<'_>) -> Option<Said> {
+fn reconciling(context: &StatusContext<'_>) -> Option<ConditionValue> {
     let (model, decided) = (context.model?, context.decided?);
     let wanted: u32 = decided.targets.iter().map(|target| target.replicas.get()).sum();
     let ready = serving(model);
@@ -238,7 +243,11 @@ fn reconciling(context: &StatusContext<'_>) -> Option<Said> {
     Some(one(ConditionKind::Reconciling, Some(true), reason, message))
 }
 
-fn ready(context: &StatusContext<'_>, parts: &[Said], stalled: Option<&Said>) -> Said {
+fn ready(
+    context: &StatusContext<'_>,
+    parts: &[ConditionValue],
+    stalled: Option<&ConditionValue>,
+) -> ConditionValue {
     let Some(model) = context.model else {
         let message = stalled.map_or("not observed yet", |stalled| stalled.message.as_str());
         return one(ConditionKind::Ready, Some(false), Reason::SpecRefused, message);
