@@ -1,7 +1,7 @@
 //! Tells what was decided and why: statuses, events, metrics, a history. One closed list of reasons goes
 //! unchanged through all of them.
 //!
-//! `status`, `said` and `pools` are pure, `changed` decides what is worth a write, `history` remembers,
+//! `status`, `said`, `pools` and `tenants` are pure, `changed` decides what is worth a write, `history` remembers,
 //! `metrics` shows, `tell` writes.
 
 mod attained;
@@ -12,6 +12,7 @@ pub mod pools;
 mod said;
 mod status;
 mod tell;
+pub mod tenants;
 #[cfg(test)]
 mod tests;
 

@@ -1,6 +1,6 @@
 //! Tenant: who may ask for which models, how much, and by which keys.
 //!
-//! Not yet: gateways and the operator do not read it. Seven lines let a team in; the key itself is nowhere, only its hash
+//! Not yet: gateways do not read it. Seven lines let a team in; the key itself is nowhere, only its hash
 //! is:
 //!
 //! ```yaml
@@ -43,7 +43,7 @@ pub const KUBERNETES: &str = "kubernetes";
     shortname = "ftn",
     category = "flyball",
     doc = "Who is served and billed: keys or tokens, models, rate limits and budgets. Not yet: \
-           gateways and the operator do not read it.",
+           gateways do not read it.",
     printcolumn(
         name = "Ready",
         type_ = "string",

@@ -23,7 +23,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("admin", &[]),
     ("emulator", &["core", "engines", "perf", "simulator", "telemetry"]),
     ("fleet", &["core", "engines", "routing"]),
-    ("gateway", &["core", "engines", "fleet", "routing", "resources", "telemetry", "admin"]),
+    (
+        "gateway",
+        &["core", "engines", "fleet", "quota", "routing", "resources", "telemetry", "admin"],
+    ),
     (
         "operator",
         &[
@@ -32,6 +35,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "perf",
             "estimator",
             "governor",
+            "quota",
             "tuner",
             "resources",
             "telemetry",
@@ -70,6 +74,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "core",
             "engines",
+            "quota",
+            "resources",
             "routing",
             "simulator",
             "telemetry",
