@@ -175,7 +175,7 @@ impl OperatorLink {
         self.standing.heard();
         self.quota.heard();
         if let Some(Err(error)) = down.quota.as_ref().map(|quota| self.quota.follow(quota)) {
-            tracing::warn!(%error, "ignoring what the operator says about quotas");
+            tracing::warn!(%error, "ignoring an invalid message about quotas");
         }
         let mut state = self.state();
         let Some(orders) = down.orders else {

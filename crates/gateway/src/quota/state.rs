@@ -183,8 +183,8 @@ impl QuotaState {
             return false;
         }
         self.heard = now;
-        let is_new = reply.term > self.term;
-        if is_new {
+        let mut is_due = reply.term > self.term || reply.recall > 0;
+        if reply.term > self.term {
             self.term = reply.term;
             self.recalled = 0;
             self.forget_reported();
@@ -200,10 +200,15 @@ impl QuotaState {
             self.leases.entry(empty.lease.clone()).or_default().is_empty(empty);
         }
         for (key, change) in reply.shares {
-            let share = self.shares.entry(key).or_default();
+            let share = self.shares.entry(key.clone()).or_default();
             match change {
                 ShareChange::Grant(granted) => share.grant(granted),
-                ShareChange::GiveBack(returned) => share.give_back(returned, now),
+                ShareChange::GiveBack(returned) => {
+                    share.give_back(returned, now);
+                    // Requests of other gateways wait for it.
+                    self.touched.1.insert(key);
+                    is_due = true;
+                }
             }
         }
         for key in &reply.recalls {
@@ -213,7 +218,7 @@ impl QuotaState {
             }
         }
         self.recalled = self.recalled.max(reply.recall);
-        is_new || reply.recall > 0
+        is_due
     }
 
     /// The operator was heard, whatever it said.

@@ -77,6 +77,8 @@ struct Contact {
     complete: bool,
     /// Its shares, until it stands on the record.
     shares: BTreeMap<RateKey, ShareCounts>,
+    /// Permits that it has given back so far, as it reported last.
+    returned: BTreeMap<RateKey, u64>,
     /// Numbers of recalls that it has not answered.
     recalls: VecDeque<u64>,
 }
@@ -152,6 +154,7 @@ impl Allocator {
             return replies;
         }
         contact.shares.extend(report.shares.iter().cloned());
+        let moving = contact.moving(&report.shares);
         let is_complete = contact.complete;
         if is_complete {
             self.bank.report(&id, &report.leases);
@@ -170,9 +173,7 @@ impl Allocator {
         report.asks.into_iter().for_each(|ask| self.note(&id, ask, now));
         // Others wait for what it gave back.
         self.answer(Some(&id).filter(|_| !gave_back), now, &mut replies);
-        let waiting = report.shares.iter().filter(|(_, counts)| counts.waiting > 0);
-        let waiting: Vec<RateKey> = waiting.map(|(key, _)| key.clone()).collect();
-        waiting.iter().for_each(|key| self.divide(key, now, &mut replies));
+        moving.iter().for_each(|key| self.divide(key, now, &mut replies));
         replies
     }
 
@@ -411,6 +412,17 @@ impl Allocator {
             let reply = replies.entry(gateway).or_insert_with(|| self.reply());
             reply.shares.push((key.clone(), change));
         }
+    }
+}
+
+impl Contact {
+    /// Limits of which requests wait for permits, or of which some were given back: they are divided at once.
+    fn moving(&mut self, shares: &[(RateKey, ShareCounts)]) -> Vec<RateKey> {
+        let mut moves = |(key, counts): &&(RateKey, ShareCounts)| {
+            let before = self.returned.insert(key.clone(), counts.returned);
+            counts.waiting > 0 || before.is_some_and(|before| counts.returned > before)
+        };
+        shares.iter().filter(|share| moves(share)).map(|(key, _)| key.clone()).collect()
     }
 }
 

@@ -61,6 +61,10 @@ async fn lead(
     fence: &Fence,
     pods: &dyn Pods,
 ) -> Result<(), StoreError> {
+    // Where nothing is limited nothing is written.
+    if !quota.is_needed() {
+        return Ok(());
+    }
     let (record, version) = store.read().await?;
     let Some(mut allocator) = quota.begin(record) else { return Ok(()) };
     // Before anything is given out, whoever led before cannot write any more.
@@ -78,7 +82,7 @@ async fn lead(
     while fence.may_write(Instant::now()) {
         tokio::select! {
             _ = steps.tick() => {}
-            () = quota.short.notified() => {}
+            () = quota.short.notified(), if done.wrote.elapsed() >= WRITE => {}
         }
         step(quota, store, pods, &mut done).await?;
     }

@@ -104,6 +104,13 @@ impl TenantQuota {
         Ok(())
     }
 
+    /// Whether any Tenant has a budget or a limit.
+    fn is_needed(&self) -> bool {
+        let state = self.state();
+        let any = |tenants: &Tenants| !tenants.budgets.is_empty() || !tenants.limits.is_empty();
+        state.tenants.as_ref().is_some_and(any)
+    }
+
     /// Begins to give out, after what was written last. `None` as long as Tenants are not known.
     fn begin(&self, record: BankRecord) -> Option<Allocator> {
         let (tenants, now) = (self.state().tenants.clone()?, self.now());

@@ -18,7 +18,7 @@ pub enum RecordProblem {
     Version(u32),
     /// It is not what an operator wrote.
     #[error(
-        "the record of budgets is damaged: {0}; hint: restore it, or delete it to start all budgets anew"
+        "the record of budgets is damaged: {0}; hint: restore it, or delete it to reset all budgets"
     )]
     Damaged(String),
     /// It does not fit.

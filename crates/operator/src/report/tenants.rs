@@ -39,6 +39,11 @@ pub fn tenants(
         let generation = tenant.metadata.generation;
         let mut status =
             resolved.get(&id)?.status(tenant.status.as_ref(), generation, budgets, now);
+        // Until the bank knows, what was written last is all that is known.
+        if budgets.is_empty() && !tenant.spec.budgets.is_empty() {
+            let before = tenant.status.as_ref().map(|before| before.budgets.clone());
+            status.budgets = before.unwrap_or_default();
+        }
         // A forecast moves with every look; to the minute it says the same.
         status.budgets.iter_mut().for_each(to_the_minute);
         Some(SeenTenant { id, tenant: Arc::clone(tenant), status })
@@ -132,6 +137,18 @@ mod tests {
         assert_eq!(org.conditions[0].reason, "TenantAccepted");
         assert_eq!(lost.conditions[0].reason, "TenantParentMissing");
         assert!(lost.path.is_none() && lost.budgets.is_empty());
+    }
+
+    #[test]
+    fn as_long_as_the_bank_does_not_know_what_was_written_last_stands() {
+        let before = seen(&[tenant("org", None)], 250)[0].status.clone();
+        let mut org = (*tenant("org", None)).clone();
+        org.status = Some(before.clone());
+        let resolved = resolve([&org]);
+        let now = jiff::Timestamp::from_second(1_794_000_000).unwrap();
+        let status = &tenants(&[Arc::new(org)], &resolved, &BTreeMap::new(), now)[0].status;
+        assert_eq!(status.budgets, before.budgets);
+        assert!(!is_news(Some(&before), status, None));
     }
 
     #[test]

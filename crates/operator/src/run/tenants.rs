@@ -68,9 +68,7 @@ impl TenantWatch {
         let written = &found.written;
         let news = seen.into_iter().filter(|seen| {
             let since = written.get(&seen.id).map(Instant::elapsed);
-            // Without an answer of the bank what is spent is unknown, and what stands there is newer.
-            let known = !budgets.is_empty() || seen.status.budgets.is_empty();
-            known && tenants::is_news(seen.tenant.status.as_ref(), &seen.status, since)
+            tenants::is_news(seen.tenant.status.as_ref(), &seen.status, since)
         });
         let news: Vec<SeenTenant> = news.take(WRITES).collect();
         let told = stream::iter(news)
