@@ -23,7 +23,7 @@
 //! Beside them: `settings` (what a gateway is told), `live` (what of it may change while it runs),
 //! `models` (which models ModelServices offer), `tenants` (who is let in by Tenants), `access` (what their keys may do), `collector` (engines asked once for all gateways), `wake`
 //! (who is told that a model is wanted), `link` (what the operator is told and says), `orders` (how what
-//! it said last is carried out), `answer` (error bodies), `admin` (health, metrics), `state` (one look at
+//! it said last is carried out), `quota` (parts of limits and budgets of Tenants), `answer` (error bodies), `admin` (health, metrics), `state` (one look at
 //! all of it), `audit` (what was done to it), `shadow` (which policy would have been better).
 //!
 //! Engines are in a crate of their own, `flyball-fleet`: where they are, what they report and forget, and
@@ -34,7 +34,7 @@
 //! - `access`, `names`, `state`, `surface`
 //! - `scan`, `sse`
 //! - `answer`, `edit`, `finished`, `settings`
-//! - `accept`, `admit`, `audit`, `answer_cache`, `models`, `room`, `salt`, `split`
+//! - `accept`, `admit`, `audit`, `answer_cache`, `models`, `quota`, `room`, `salt`, `split`
 //! - `choose`, `collector`, `identify`
 //! - `live`, `shadow`, `tenants`
 //! - `aim`, `orders`, `shared`
@@ -76,6 +76,7 @@ mod names;
 mod orders;
 mod phase;
 pub mod process;
+pub mod quota;
 mod request;
 mod room;
 mod salt;

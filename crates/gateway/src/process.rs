@@ -227,6 +227,8 @@ impl Process {
         let running = Arc::clone(&self.running);
         // The admin address goes on answering meanwhile.
         let left = tokio::task::spawn_blocking(move || running.drain(drain)).await.unwrap_or(0);
+        // What nobody spends any more is for the other gateways; told while the collector is.
+        self.running.quota().give_back();
         // Without a goodbye the collector would have to think that requests go on here.
         self.ended.notify_one();
         drop(tokio::time::timeout(GOODBYE, collecting).await);

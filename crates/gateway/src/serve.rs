@@ -8,6 +8,7 @@ use crate::answer_cache::AnswerCache;
 use crate::forward::{Recoveries, Suspected, Tried, Worker};
 use crate::live::Live;
 use crate::orders::Ordered;
+use crate::quota::GatewayQuota;
 use crate::request;
 use crate::settings::GatewaySettingsFile;
 use crate::shadow::Shadows;
@@ -175,6 +176,11 @@ impl RunningGateway {
         let shared = &self.shared;
         self.ordered.replace(orders, Instant::now());
         self.ordered.hold(&shared.served(), &shared.live());
+    }
+
+    /// Parts of limits and budgets of Tenants.
+    pub fn quota(&self) -> Arc<GatewayQuota> {
+        Arc::clone(&self.shared.quota)
     }
 
     /// Lets requests come again to engines that the operator had drained. How many there were.

@@ -5,6 +5,7 @@ use crate::admit::{Served, ServedModel};
 use crate::finished::Finished;
 use crate::identify::{Caller, RefusedKey, UnauthorizedReason, digest_in};
 use crate::live::Live;
+use crate::quota::GatewayQuota;
 use crate::room::Room;
 use crate::settings::{GatewaySettingsFile, RequestLimits, Timeouts};
 use crate::tenants::TenantTable;
@@ -67,6 +68,8 @@ pub(crate) struct Shared {
     pub(crate) room: Arc<Room>,
     pub(crate) door: Arc<Door>,
     pub(crate) listener: Arc<dyn Listener>,
+    /// Parts of limits and budgets of Tenants.
+    pub(crate) quota: Arc<GatewayQuota>,
     pub(crate) began: Instant,
 }
 
@@ -81,6 +84,7 @@ impl Shared {
             room: Arc::default(),
             door: Arc::new(Door::new(settings.limits, settings.timeouts)),
             listener,
+            quota: Arc::default(),
             began: Instant::now(),
         }
     }

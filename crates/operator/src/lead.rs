@@ -59,7 +59,7 @@ impl Fence {
     }
 
     /// Leads for the length of a lease that was asked for at this moment.
-    pub(crate) fn lead(&self, began: Instant, length: Duration) {
+    pub fn lead(&self, began: Instant, length: Duration) {
         let writes = began + length * WRITING_PERCENT / 100;
         self.set(Some(Term { writes, ends: began + length }));
     }

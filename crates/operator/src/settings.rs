@@ -83,7 +83,7 @@ const fn most_megabytes() -> u32 {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Lease {
-    /// Its namespace, which also holds `flyball-freeze`.
+    /// Its namespace, which also holds `flyball-freeze` and the record of budgets.
     pub namespace: String,
     /// Its name.
     pub name: String,

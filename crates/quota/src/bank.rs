@@ -125,8 +125,13 @@ impl Bank {
 
     /// A gateway says how all its leases stand.
     pub fn report(&mut self, gateway: &GatewayId, leases: &[(LeaseKey, LeaseCounts)]) {
-        self.gateways.insert(gateway.clone());
+        self.merge(gateway, leases);
         self.missing.remove(gateway);
+    }
+
+    /// A gateway says how some of its leases stand.
+    pub fn merge(&mut self, gateway: &GatewayId, leases: &[(LeaseKey, LeaseCounts)]) {
+        self.gateways.insert(gateway.clone());
         for (key, counts) in leases {
             self.change(gateway, key, |known| known.merge(counts));
         }
@@ -187,6 +192,12 @@ impl Bank {
 
     /// What must be written so that this can be granted: for all gateways at their pace, so that it is seldom.
     pub fn record(&mut self, ask: &Ask<'_>) -> BankRecord {
+        self.mark(ask);
+        self.to_record()
+    }
+
+    /// Notes what a record must say so that this can be granted.
+    pub fn mark(&mut self, ask: &Ask<'_>) {
         self.gateways.insert(ask.gateway.clone());
         // As much as all of them spend in the time of a slice, if they are alike.
         let ahead = ask.pace.times(SLICE_SECONDS * self.gateways.len() as u64);
@@ -197,8 +208,38 @@ impl Bank {
             let mark = (committed + ask.lacking.max(ahead)).min(most.max(committed));
             balance.state.mark = balance.state.mark.max(mark);
         });
-        let budgets = self.balances.all().map(|one| (one.spec.key.clone(), one.state));
-        BankRecord { term: self.term, budgets: budgets.collect(), gateways: self.gateways.clone() }
+    }
+
+    /// What is to be written before anybody has to wait for it: these gateways, and each budget as far ahead of what is
+    /// held of it as `ahead` says.
+    pub fn record_ahead<'a>(
+        &mut self,
+        gateways: impl Iterator<Item = &'a GatewayId>,
+        ahead: impl Fn(&BudgetSpec) -> Amount,
+    ) -> BankRecord {
+        self.gateways.extend(gateways.cloned());
+        let is_certain = self.is_certain();
+        for balance in self.balances.all_mut() {
+            let committed = balance.committed(is_certain);
+            let most = (balance.state.base + balance.spec.limit).max(committed);
+            let ahead = ahead(&balance.spec);
+            // Half of it is enough for now: a record that never changes is never written.
+            if balance.state.mark.less(committed) < ahead.over(2) {
+                let mark = (committed + ahead).min(most);
+                balance.state.mark = balance.state.mark.max(mark);
+            }
+        }
+        self.to_record()
+    }
+
+    /// Whether a successor would know that this gateway may hold something.
+    pub fn is_on_record(&self, gateway: &GatewayId) -> bool {
+        self.written.contains(gateway)
+    }
+
+    /// Gateways that hold something, or may.
+    pub fn gateways(&self) -> impl Iterator<Item = &GatewayId> {
+        self.gateways.iter()
     }
 
     /// The record was written.
@@ -214,17 +255,12 @@ impl Bank {
 
     /// How each budget stands.
     pub fn status(&self) -> BTreeMap<BudgetKey, BudgetStatus> {
-        let of = |balance: &Balance| {
-            let spent = balance.spent().less(balance.state.base);
-            BudgetStatus {
-                period: balance.state.period,
-                limit: balance.spec.limit,
-                spent,
-                held: balance.committed(self.is_certain()).less(balance.state.base).less(spent),
-                written_off: balance.state.written_off,
-            }
-        };
-        self.balances.all().map(|one| (one.spec.key.clone(), of(one))).collect()
+        self.balances.all().map(|one| (one.spec.key.clone(), self.status_in(one))).collect()
+    }
+
+    /// How one budget stands.
+    pub fn status_of(&self, key: &BudgetKey) -> Option<BudgetStatus> {
+        self.balances.all().find(|one| one.spec.key == *key).map(|one| self.status_in(one))
     }
 
     /// Whether nobody has to be waited for any more.
@@ -237,6 +273,22 @@ impl Bank {
         let left = |balance: &Balance| balance.left(self.is_certain());
         let tightest = self.balances.above(lease).min_by_key(|balance| left(balance))?;
         Some((tightest.spec.key.clone(), left(tightest)))
+    }
+
+    fn status_in(&self, balance: &Balance) -> BudgetStatus {
+        let spent = balance.spent().less(balance.state.base);
+        BudgetStatus {
+            period: balance.state.period,
+            limit: balance.spec.limit,
+            spent,
+            held: balance.committed(self.is_certain()).less(balance.state.base).less(spent),
+            written_off: balance.state.written_off,
+        }
+    }
+
+    fn to_record(&self) -> BankRecord {
+        let budgets = self.balances.all().map(|one| (one.spec.key.clone(), one.state));
+        BankRecord { term: self.term, budgets: budgets.collect(), gateways: self.gateways.clone() }
     }
 
     fn refuse(&self, ask: &Ask<'_>, key: BudgetKey) -> Answer {

@@ -19,7 +19,7 @@ impl Scope {
     }
 
     /// It and everything above it, from the top.
-    pub(crate) fn ancestors(&self) -> impl Iterator<Item = &str> {
+    pub fn ancestors(&self) -> impl Iterator<Item = &str> {
         let above = self.0.match_indices('/').map(|(end, _)| &self.0[..end]);
         above.chain(std::iter::once(&*self.0))
     }

@@ -1,7 +1,7 @@
 //! Every form that Flyball stores in the API server or sends between its parts, and nothing else.
 //!
 //! [`ModelService`] is a model that is served; [`Pool`] is a pool of accelerators that it runs on; [`Tenant`] is who may
-//! ask, and how much (not yet: nobody reads it). All follow Karpenter's NodePool: small, every field described, rules in CEL beside the fields
+//! ask, and how much (not yet: gateways do not read it). All follow Karpenter's NodePool: small, every field described, rules in CEL beside the fields
 //! they judge, no webhook, no embedded PodSpec, no `phase`, no floating point numbers. The schemas in
 //! `charts/flyball-crds` and the page in `docs/reference/resources.md` are generated from these types.
 //!

@@ -12,6 +12,10 @@ charts` holds that it has one.
   resources: [modelservices/status]
   verbs: [patch]
 {{- include "flyball.tenantRules" . | nindent 0 }}
+# patch: whether its keys are accepted, and what is left of its budgets.
+- apiGroups: [flyball.dev]
+  resources: [tenants/status]
+  verbs: [patch]
 # get: asked for by `flyball check`, and no more than a list; list: all at the start; watch: replicas that
 # come, get ready and go.
 - apiGroups: [""]
@@ -124,6 +128,15 @@ charts` holds that it has one.
   resources: [configmaps]
   resourceNames: [flyball-freeze]
   verbs: [list, watch]
+# create: the record of budgets, if there is none. It cannot be tied to a name either.
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [create]
+# get: how much the leader before has given out; update: how much this one will.
+- apiGroups: [""]
+  resources: [configmaps]
+  resourceNames: [{{ printf "%s-quota" (include "flyball.lease" .) | quote }}]
+  verbs: [get, update]
 {{- if .Values.rbac.namespaces }}
 # list: gateways that there are; watch: one that is silent and one that is gone are not the same.
 - apiGroups: [""]

@@ -26,6 +26,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two reports.
 const EACH: Duration = Duration::from_secs(1);
 
+/// Between two looks at limits and budgets. Who waits for more is told of at once.
+const QUOTA: Duration = Duration::from_millis(250);
+
 /// Without a word for so long, the operator is unreachable: it speaks every second.
 const SILENT: Duration = Duration::from_secs(10);
 
@@ -34,6 +37,16 @@ const WORDS: usize = 1_024;
 
 /// Bytes that may be under way to us: orders for a large cluster.
 const WINDOW: u32 = 1 << 20;
+
+/// What happens in a talk.
+enum Event {
+    /// The operator said something, or hung up.
+    Heard(Box<Result<Down, Ended>>),
+    /// It is time to say how things stand.
+    Report,
+    /// The same of limits and budgets.
+    Quota { all: bool },
+}
 
 /// Why a talk is over.
 #[derive(Debug, thiserror::Error)]
@@ -121,20 +134,27 @@ impl OperatorLink {
     async fn go_on(&self, talk: &mut Talk) -> Ended {
         let mut each = tokio::time::interval(EACH);
         each.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut quotas = tokio::time::interval(QUOTA);
+        quotas.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut heard = Instant::now();
         loop {
-            let down = tokio::select! {
-                down = talk.next(SILENT) => Some(down),
-                _ = each.tick() => None,
+            let event = tokio::select! {
+                down = talk.next(SILENT) => Event::Heard(Box::new(down)),
+                _ = each.tick() => Event::Report,
+                _ = quotas.tick() => Event::Quota { all: true },
+                () = self.quota.due() => Event::Quota { all: false },
             };
-            match down {
-                None if heard.elapsed() >= SILENT => return Ended::Silent,
-                None => self.report(),
-                Some(Ok(down)) => {
-                    heard = Instant::now();
-                    self.take(down);
-                }
-                Some(Err(ended)) => return ended,
+            match event {
+                Event::Report if heard.elapsed() >= SILENT => return Ended::Silent,
+                Event::Report => self.report(),
+                Event::Quota { all } => self.report_quota(all),
+                Event::Heard(down) => match *down {
+                    Ok(down) => {
+                        heard = Instant::now();
+                        self.take(down);
+                    }
+                    Err(ended) => return ended,
+                },
             }
         }
     }

@@ -20,6 +20,7 @@ mod tests;
 pub use now::{Came, LinkNow};
 
 use crate::audit::Audit;
+use crate::quota::GatewayQuota;
 use crate::serve::RunningGateway;
 use crate::settings::Operator;
 use backoff::Backoff;
@@ -46,6 +47,7 @@ const LOOK: Duration = Duration::from_secs(1);
 pub struct OperatorLink {
     settings: Operator,
     running: Arc<RunningGateway>,
+    quota: Arc<GatewayQuota>,
     hello: Hello,
     standing: Standing,
     audit: Option<Arc<Audit>>,
@@ -78,7 +80,8 @@ impl OperatorLink {
             started_ms: u64::try_from(started.as_millis()).unwrap_or(u64::MAX),
         };
         let (standing, state) = (Standing::default(), Mutex::default());
-        Self { settings, running, hello, standing, audit: None, state }
+        let quota = running.quota();
+        Self { settings, running, quota, hello, standing, audit: None, state }
     }
 
     /// The same, and what the operator does is written down.
@@ -170,6 +173,10 @@ impl OperatorLink {
     /// Takes in what the operator says.
     fn take(&self, down: Down) {
         self.standing.heard();
+        self.quota.heard();
+        if let Some(Err(error)) = down.quota.as_ref().map(|quota| self.quota.follow(quota)) {
+            tracing::warn!(%error, "ignoring an invalid message about quotas");
+        }
         let mut state = self.state();
         let Some(orders) = down.orders else {
             // Others that we have not got yet do not say that ours hold.
@@ -204,6 +211,16 @@ impl OperatorLink {
         }
     }
 
+    /// Says how limits and budgets stand: all that changed, or what requests have just touched.
+    fn report_quota(&self, all: bool) {
+        let state = self.state();
+        let Some(mouth) = &state.mouth else { return };
+        // What does not go out is not reported: without room nothing is looked at.
+        if let (Ok(permit), Some(quota)) = (mouth.try_reserve(), self.quota.report(all)) {
+            permit.send(Up { quota: Some(quota), ..Up::default() });
+        }
+    }
+
     /// The operator listens here.
     fn speak(&self, mouth: mpsc::Sender<Up>) {
         let mut state = self.state();
@@ -212,6 +229,7 @@ impl OperatorLink {
             // The first of a thousand words has room.
             mouth.try_send(Up { past, ..Up::default() }).ok();
         }
+        self.quota.report_anew();
         state.mouth = Some(mouth);
         state.sequence = 0;
     }

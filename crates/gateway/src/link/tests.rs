@@ -54,7 +54,7 @@ fn link(address: &str) -> OperatorLink {
 fn drains(sequence: u64) -> Down {
     let drains = vec![DrainMark { name: "team/pod-1".to_owned(), ..DrainMark::default() }];
     let orders = Orders { sequence, drains, ..Orders::default() };
-    Down { orders: Some(orders), holds: sequence, welcome: None }
+    Down { orders: Some(orders), holds: sequence, ..Down::default() }
 }
 
 fn beat(holds: u64) -> Down {
@@ -226,7 +226,7 @@ async fn another_major_is_not_talked_to_and_what_was_said_before_holds() {
 async fn another_minor_is_talked_to_and_an_end_is_an_end() {
     let model = ModelOrders { model: "m".to_owned(), ..ModelOrders::default() };
     let orders = Orders { sequence: 4, models: vec![model], ..Orders::default() };
-    let down = Down { orders: Some(orders), holds: 4, welcome: None };
+    let down = Down { orders: Some(orders), holds: 4, ..Down::default() };
     let ends = Status::unavailable("the operator is shutting down; reconnect");
     let words = vec![Ok(welcome(MAJOR, 9)), Ok(down), Err(ends)];
     let (link, came, why) = tried(words).await;

@@ -2,7 +2,7 @@
 
 use flyball_resources::stream::{
     EndpointLoad, Hello, MAX_ENDPOINTS, MAX_MODELS, MAX_NAME, MAX_PAST, ModelDemand, PAST,
-    Protocol, PublicName, ReportedDemand, ReportedPast, Up,
+    Protocol, PublicName, QuotaExcess, ReportedDemand, ReportedPast, Up,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -81,6 +81,9 @@ pub(crate) enum Refused {
     /// It says too much at once.
     #[error("a message may have at most {MAX_MODELS} models and {MAX_ENDPOINTS} endpoints")]
     TooMuch,
+    /// The same of quotas.
+    #[error(transparent)]
+    Quota(#[from] QuotaExcess),
     /// Another connection speaks under its name.
     #[error(
         "another connection uses this gateway's name; hint: give each gateway its own HOSTNAME"

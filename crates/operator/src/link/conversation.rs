@@ -2,12 +2,12 @@
 
 use super::book::Refused;
 use super::{GatewayLink, Told};
-use flyball_resources::stream::{Down, Hello, Protocol, Up, Welcome};
+use flyball_resources::stream::{Down, Hello, Protocol, QuotaOrders, Up, Welcome};
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, StreamExt as _, unfold};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior, timeout};
 use tonic::server::StreamingService;
 use tonic::{Request, Response, Status, Streaming};
@@ -38,6 +38,7 @@ struct Conversation {
     number: u64,
     inbound: Streaming<Up>,
     orders: watch::Receiver<Option<Arc<Told>>>,
+    quota: mpsc::Receiver<QuotaOrders>,
     closing: watch::Receiver<bool>,
     beat: Interval,
     began: Instant,
@@ -52,6 +53,8 @@ enum Event {
     Received(Result<Option<Box<Up>>, Status>),
     /// There are other orders.
     Ordered,
+    /// There is an answer about quotas.
+    Quota(QuotaOrders),
     /// Some time has passed.
     Beat,
     /// The operator ends.
@@ -96,12 +99,14 @@ impl Conversation {
         let mut beat = tokio::time::interval(BEAT);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (orders, now) = (link.orders.subscribe(), Instant::now());
+        let quota = link.quota.join(&hello.gateway);
         Ok(Self {
             link,
             gateway: hello.gateway,
             number,
             inbound,
             orders,
+            quota,
             closing,
             beat,
             began: now,
@@ -126,6 +131,7 @@ impl Conversation {
                 changed = self.orders.changed() => {
                     if changed.is_ok() { Event::Ordered } else { Event::Ends }
                 }
+                Some(quota) = self.quota.recv() => Event::Quota(quota),
                 _ = self.beat.tick() => Event::Beat,
                 _ = self.closing.wait_for(|closing| *closing) => Event::Ends,
             };
@@ -143,6 +149,10 @@ impl Conversation {
                     return None;
                 }
                 Event::Ordered => return Some(Ok(self.ordered())),
+                Event::Quota(quota) => {
+                    let (quota, holds) = (Some(quota), self.holds());
+                    return Some(Ok(Down { quota, holds, ..Down::default() }));
+                }
                 Event::Beat if self.heard.elapsed() >= SILENT => {
                     let what = "no message for ten seconds";
                     return Some(self.end(Status::deadline_exceeded(what)));
@@ -168,7 +178,7 @@ impl Conversation {
     fn ordered(&mut self) -> Down {
         let orders = self.orders.borrow_and_update().as_ref().map(|told| told.sent_now());
         let holds = orders.as_ref().map_or(0, |orders| orders.sequence);
-        Down { orders, holds, welcome: None }
+        Down { orders, holds, ..Down::default() }
     }
 
     fn holds(&self) -> u64 {
@@ -186,7 +196,7 @@ fn status(refused: &Refused) -> Status {
     match refused {
         Refused::Protocol(_) => Status::failed_precondition(text),
         Refused::Name => Status::invalid_argument(text),
-        Refused::TooMany | Refused::TooMuch => Status::resource_exhausted(text),
+        Refused::TooMany | Refused::TooMuch | Refused::Quota(_) => Status::resource_exhausted(text),
         Refused::Replaced => Status::aborted(text),
     }
 }

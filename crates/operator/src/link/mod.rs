@@ -26,6 +26,7 @@ pub use review::TokenReviews;
 pub use serve::LinkError;
 pub use tls::Files;
 
+use crate::quota::TenantQuota;
 use book::{Book, Refused};
 use flyball_resources::stream::{Hello, MAX_BYTES, MAX_ENDPOINTS, MAX_MODELS, PublicName, Up};
 use prost::Message as _;
@@ -41,6 +42,8 @@ pub struct GatewayLink {
     book: Mutex<Book>,
     orders: watch::Sender<Option<Arc<Told>>>,
     wakes: watch::Sender<BTreeSet<PublicName>>,
+    /// Whom gateways ask for parts of budgets and limits.
+    quota: Arc<TenantQuota>,
     program: String,
 }
 
@@ -85,8 +88,14 @@ impl GatewayLink {
             book: Mutex::default(),
             orders: watch::Sender::new(None),
             wakes: watch::Sender::default(),
+            quota: Arc::default(),
             program: version.to_owned(),
         }
+    }
+
+    /// Limits and budgets, which gateways ask for here.
+    pub fn quota(&self) -> Arc<TenantQuota> {
+        Arc::clone(&self.quota)
     }
 
     /// The last word of each gateway, by name, and who could not say anything. A gateway that was silent
@@ -143,12 +152,16 @@ impl GatewayLink {
     }
 
     /// A gateway says something.
-    fn hear(&self, gateway: &str, talk: u64, up: Up) -> Result<(), Refused> {
+    fn hear(&self, gateway: &str, talk: u64, mut up: Up) -> Result<(), Refused> {
         let now = SystemTime::now();
+        let quota = up.quota.take();
         let mut book = self.book();
         if book.hear(gateway, talk, up, now)? {
             self.want(book.wanted(now));
         }
+        drop(book);
+        // Only who speaks for a gateway asks for it.
+        quota.map_or(Ok(()), |quota| self.quota.hear(gateway, &quota))?;
         Ok(())
     }
 

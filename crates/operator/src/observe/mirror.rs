@@ -3,7 +3,7 @@
 //! That a mirror is empty means that there is nothing only once it was listed, and while it may be looked
 //! at; see [`Mirror::is_unknown`].
 
-use flyball_resources::{ModelService, Pool};
+use flyball_resources::{ModelService, Pool, Tenant};
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
@@ -209,6 +209,7 @@ pub(super) trait Lean: Resource {
 
 impl Lean for ModelService {}
 impl Lean for Pool {}
+impl Lean for Tenant {}
 impl Lean for DynamicObject {}
 impl Lean for HorizontalPodAutoscaler {}
 impl Lean for ConfigMap {}

@@ -7,7 +7,7 @@ use super::mirror::{Denied, Failures, Mirror, follow};
 use super::port::port;
 use crate::settings::OperatorSettings;
 use flyball_resources::model_service::TargetKind;
-use flyball_resources::{ModelService, Pool, labels};
+use flyball_resources::{ModelService, Pool, Tenant, labels};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::{ConfigMap, Container, Node, Pod, PodSpec};
@@ -34,6 +34,7 @@ const OTHERS: Duration = Duration::from_secs(10);
 pub struct Watches {
     models: Mirror<ModelService>,
     pools: Mirror<Pool>,
+    tenants: Mirror<Tenant>,
     pods: Mirror<Pod>,
     /// Gateways in the operator's own namespace, where that is not looked at as a whole.
     gateways: Option<Mirror<Pod>>,
@@ -72,6 +73,7 @@ pub fn watch(client: &Client, settings: &OperatorSettings) -> Watches {
     Watches {
         models: Mirror::within(client, namespaces, &failures),
         pools: Mirror::of(Api::all(client.clone()), all(), &failures),
+        tenants: Mirror::within(client, namespaces, &failures),
         pods: Mirror::within(client, namespaces, &failures),
         gateways: apart
             .then(|| Mirror::of(Api::namespaced(client.clone(), home), gateways, &failures)),
@@ -101,6 +103,28 @@ impl Watches {
         self.stateful_sets.listed().await;
         self.switches.listed().await;
         let _ = tokio::time::timeout(OTHERS, self.autoscalers.listed_or_denied()).await;
+    }
+
+    /// Waits until Tenants were listed once. Nothing else waits for them.
+    pub async fn tenants_listed(&self) {
+        self.tenants.listed().await;
+    }
+
+    /// Tenants as they are now.
+    pub fn tenants(&self) -> Vec<Arc<Tenant>> {
+        self.tenants.state()
+    }
+
+    /// Shows every pod that is not over, gateways among them.
+    pub fn each_pod(&self, mut show: impl FnMut(&Pod)) {
+        let gateways = self.gateways.iter().flat_map(Mirror::state);
+        let phase = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.clone());
+        let is_over = |pod: &Pod| matches!(phase(pod).as_deref(), Some("Succeeded" | "Failed"));
+        self.pods.state().iter().chain(&gateways.collect::<Vec<_>>()).for_each(|pod| {
+            if !is_over(pod) {
+                show(pod);
+            }
+        });
     }
 
     /// Watches that failed so far, and what the last said. They begin again by themselves.

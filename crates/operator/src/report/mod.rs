@@ -1,7 +1,7 @@
 //! Tells what was decided and why: statuses, events, metrics, a history. One closed list of reasons goes
 //! unchanged through all of them.
 //!
-//! `status`, `conditions` and `pools` are pure, `changed` decides what is worth a write, `history` remembers,
+//! `status`, `conditions`, `pools` and `tenants` are pure, `changed` decides what is worth a write, `history` remembers,
 //! `metrics` shows, `tell` writes.
 
 mod attained;
@@ -12,6 +12,7 @@ mod metrics;
 pub mod pools;
 mod status;
 mod tell;
+pub mod tenants;
 #[cfg(test)]
 mod tests;
 

@@ -1,11 +1,12 @@
 //! Writes statuses and events.
 
 use super::pools::SeenPool;
+use super::tenants::SeenTenant;
 use crate::lead::{Fence, Unwritten};
 use flyball_core::reason::Reason;
 use flyball_resources::asked::Entry;
 use flyball_resources::model_service::ModelServiceStatus;
-use flyball_resources::{FIELD_MANAGER, ModelService};
+use flyball_resources::{FIELD_MANAGER, ModelService, Tenant};
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, Error, Resource, ResourceExt as _};
 use kube_runtime::events::{Event, EventType, Recorder, Reporter};
@@ -83,6 +84,12 @@ impl Teller {
         self.write(&Api::all(self.client.clone()), seen.pool.as_ref(), &seen.status).await
     }
 
+    /// Writes the status of a Tenant.
+    pub async fn tenant(&self, seen: &SeenTenant) -> Result<(), TellError> {
+        let api: Api<Tenant> = Api::namespaced(self.client.clone(), &seen.id.namespace);
+        self.write(&api, seen.tenant.as_ref(), &seen.status).await
+    }
+
     /// Tells of a decision as an event. That nothing changed is no news.
     pub async fn event(&self, service: &ModelService, entry: &Entry) {
         let reason = Reason::from_name(&entry.receipt.reason);
@@ -94,7 +101,7 @@ impl Teller {
     /// Tells of something as an event.
     pub async fn happened(
         &self,
-        service: &ModelService,
+        of: &impl Resource<DynamicType = ()>,
         reason: Reason,
         action: &str,
         message: &str,
@@ -107,7 +114,7 @@ impl Teller {
             action: action.to_owned(),
             secondary: None,
         };
-        let place = service.object_ref(&());
+        let place = of.object_ref(&());
         match self.fence.within(TIMEOUT, self.events.publish(&event, &place)).await {
             // Whoever leads then tells of its own decisions.
             Ok(Ok(())) | Err(Unwritten::NotLeading) => {}
@@ -169,5 +176,11 @@ const fn is_trouble(reason: Reason) -> bool {
             | Reason::ReplicaFailed
             | Reason::ReplicaSlow
             | Reason::NodeLost
+            | Reason::TenantParentMissing
+            | Reason::TenantParentCycle
+            | Reason::TenantParentRefused
+            | Reason::TenantTooDeep
+            | Reason::TenantKeyDuplicate
+            | Reason::TenantModelDenied
     )
 }

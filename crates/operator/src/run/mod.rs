@@ -2,11 +2,12 @@
 //!
 //! An operator that does not lead looks and decides too, with what the leader wrote into the statuses: no
 //! gateway talks to it, so that it learns little by itself. It writes nothing. `round` is one turn of the
-//! loop, `publish` its last step, `listen` the door for gateways.
+//! loop, `publish` its last step, `listen` the door for gateways, `tenants` what Tenants come to.
 
 mod listen;
 mod publish;
 mod round;
+mod tenants;
 
 use crate::admin::{OperatorAdminState, Page};
 use crate::lead::{self, Fence};
@@ -14,8 +15,9 @@ use crate::link::{self, GatewayLink};
 use crate::observe::prometheus::{self, Prometheus};
 use crate::observe::record::Recorder;
 use crate::observe::{ObservedMemory, Watches, Witnesses, watch};
+use crate::quota::{self, ConfigMapStore, TenantQuota};
 use crate::report::{Attained, Board, Teller};
-use crate::settings::OperatorSettings;
+use crate::settings::{Lease, OperatorSettings};
 use crate::tune::Tuning;
 use flyball_admin::{Guard, ReviewedPlace, Reviews};
 use flyball_core::ids::ModelId;
@@ -26,6 +28,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tenants::TenantWatch;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -83,8 +86,18 @@ pub async fn run(
     let recorder = settings.readings.as_ref().map(Recorder::begin).transpose();
     let recorder = recorder.map_err(start("cannot write the readings file"))?;
     let watches = watch(&client, &settings);
+    let teller = Teller::new(&client, &me, fence.clone());
+    let tenants = TenantWatch {
+        watches: watches.clone(),
+        quota: link.quota(),
+        teller: teller.clone(),
+        fence: fence.clone(),
+        board: Arc::clone(&board),
+    };
+    tokio::spawn(tenants.look_for_ever());
+    tokio::spawn(give_out(&client, &settings.lease, link.quota(), fence.clone(), watches.clone()));
     let mut operator = Operator {
-        teller: Teller::new(&client, &me, fence.clone()),
+        teller,
         watches,
         prometheus,
         fence,
@@ -120,6 +133,23 @@ pub async fn run(
     // Whoever comes next waits for the lease to lapse if this fails.
     let _ = tokio::time::timeout(Duration::from_secs(2), left).await;
     Ok(())
+}
+
+/// Gives out limits and budgets whenever this operator leads. Ends never.
+fn give_out(
+    client: &Client,
+    lease: &Lease,
+    quota: Arc<TenantQuota>,
+    fence: Fence,
+    watches: Watches,
+) -> impl Future<Output = ()> + use<> {
+    let name = format!("{}-quota", lease.name);
+    let store = ConfigMapStore::new(client.clone(), &lease.namespace, name, fence.clone());
+    async move {
+        // Without a list of pods, gateways that only restart would be given up.
+        watches.listed().await;
+        quota::keep(&quota, &store, &fence, &watches).await;
+    }
 }
 
 struct Operator {

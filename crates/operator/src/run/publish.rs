@@ -4,7 +4,7 @@ use super::{AT_ONCE, Operator};
 use crate::decide::Decided;
 use crate::observe::ObservedCluster;
 use crate::report::pools::{self, SeenPool};
-use crate::report::{self, StatusContext, TellError};
+use crate::report::{self, Board, StatusContext, TellError};
 use flyball_core::decision::ModelDecision;
 use flyball_core::ids::ModelId;
 use flyball_core::snapshot::Snapshot;
@@ -62,7 +62,7 @@ impl Operator {
                     teller.event(service, entry).await;
                 }
                 if let Some((reason, message)) = &bad {
-                    teller.happened(service, *reason, "Look", message).await;
+                    teller.happened(&**service, *reason, "Look", message).await;
                 }
                 let Some(status) = status else { return (id, fresh, None) };
                 (id, fresh, Some(teller.status(service, &status).await))
@@ -139,12 +139,7 @@ impl Operator {
     }
 
     fn not_told(&self, error: &TellError) {
-        if matches!(error, TellError::Moved(_) | TellError::NotLeading(_)) {
-            tracing::debug!(%error, "cannot publish the status");
-        } else {
-            tracing::warn!(%error, "cannot publish the status");
-        }
-        self.board.change(|shown| shown.failed("report", error.name()));
+        not_told(&self.board, error);
     }
 
     /// Requests of the last hour that met the objectives, of a million.
@@ -174,4 +169,14 @@ impl Operator {
         };
         report::status(id, &context)
     }
+}
+
+/// Notes that a status was not written.
+pub(super) fn not_told(board: &Board, error: &TellError) {
+    if matches!(error, TellError::Moved(_) | TellError::NotLeading(_)) {
+        tracing::debug!(%error, "cannot publish the status");
+    } else {
+        tracing::warn!(%error, "cannot publish the status");
+    }
+    board.change(|shown| shown.failed("report", error.name()));
 }

@@ -5,12 +5,13 @@
 //! that have read the same objects agree.
 //!
 //! [`resolve`] is the beginning. `tree` says who stands above whom, `read` takes a spec apart, `keys` finds keys that two
-//! have, `models` has names with a `*`, `problems` what is wrong, `status` says it all in the API's words. Pure: the time
-//! is an argument of what depends on it.
+//! have, `models` has names with a `*`, `problems` what is wrong, `status` says it all in the API's words, `quota` lists all
+//! limits and budgets. Pure: the time is an argument of what depends on it.
 
 mod keys;
 mod models;
 mod problems;
+mod quota;
 mod read;
 mod status;
 #[cfg(test)]
@@ -19,6 +20,7 @@ mod tree;
 
 pub use models::ModelPattern;
 pub use problems::{MAX_PROBLEMS, TenantProblem, TenantProblems};
+pub use quota::{budgets, rate_limits};
 
 use crate::Tenant;
 use crate::tenant::{PriorityCeiling, TenantMember, WhenExhausted};

@@ -1,8 +1,9 @@
 //! What the operator answers.
 
 use super::Protocol;
+use super::quota::QuotaOrders;
 
-/// A message from the operator. Without `welcome` and `orders` it is a heartbeat.
+/// A message from the operator. Without any other field it is a heartbeat.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Down {
     /// The sender. Only in the first message.
@@ -15,6 +16,9 @@ pub struct Down {
     /// that the directives it has are current.
     #[prost(uint64, tag = "3")]
     pub holds: u64,
+    /// Answers about Tenant quotas. Only what is new.
+    #[prost(message, optional, tag = "4")]
+    pub quota: Option<QuotaOrders>,
 }
 
 /// The sender.

@@ -5,15 +5,21 @@
 //! renumbered, its meaning never changes, and what is absent means "not told". Whatever breaks that
 //! is another [`MAJOR`], and two majors do not talk.
 //!
-//! `docs/reference/stream.proto` is written from these types. Nothing here talks or waits; limits are
-//! here because both sides must hold the same.
+//! `quota` is what both say about limits and budgets of Tenants. `docs/reference/stream.proto` is written
+//! from these types. Nothing here talks or waits; limits are here because both sides must hold the same.
 
 mod down;
+mod quota;
 #[cfg(test)]
 mod tests;
 mod up;
 
 pub use down::{ArmWeight, Down, DrainMark, ModelOrders, Orders, SplitWeights, Welcome};
+pub use quota::{
+    EmptyBudget, EmptyLease, LeaseAsk, LeaseGrant, LeaseRecall, LeaseRequest, LeaseUnit,
+    MAX_ENTRIES, MAX_SCOPE, QuotaExcess, QuotaOrders, QuotaReply, QuotaReport, ReplyGrant,
+    ReportedLease, ReportedQuota, ReportedShare, ShareChange, ShareKind, ShareOrder, WideAmount,
+};
 pub use up::{
     EndpointLoad, EndpointState, Hello, ModelDemand, Protocol, ReportedDemand, ReportedPast, Up,
     Wake,
@@ -25,7 +31,7 @@ use std::time::Duration;
 pub const MAJOR: u32 = 1;
 
 /// Grows with every field that is added. Nobody is refused for it.
-pub const MINOR: u32 = 2;
+pub const MINOR: u32 = 3;
 
 /// The service and its one method, as the path of an HTTP/2 request.
 pub const PATH: &str = "/flyball.link.v1.Link/Talk";

@@ -115,7 +115,7 @@ fn item(item: &Item) -> Option<String> {
 #[test]
 fn the_page_shows_what_is_sent() {
     let mut text = HEAD.to_owned();
-    for source in [include_str!("up.rs"), include_str!("down.rs")] {
+    for source in [include_str!("up.rs"), include_str!("down.rs"), include_str!("quota/mod.rs")] {
         text.extend(syn::parse_file(source).unwrap().items.iter().filter_map(item));
     }
     if std::env::var_os("UPDATE").is_some() {

@@ -1,5 +1,7 @@
 //! What a gateway says.
 
+use super::quota::ReportedQuota;
+
 /// A message from a gateway. The first has `hello`, later ones any other field.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Up {
@@ -16,6 +18,9 @@ pub struct Up {
     /// that has just started can compute rates.
     #[prost(message, repeated, tag = "4")]
     pub past: Vec<ReportedPast>,
+    /// Tenant quotas: all of them first, then what changed, four times a second; requests for more immediately.
+    #[prost(message, optional, tag = "5")]
+    pub quota: Option<ReportedQuota>,
 }
 
 /// Version of this protocol.

@@ -46,6 +46,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "perf",
             "estimator",
             "governor",
+            "quota",
             "tuner",
             "resources",
             "telemetry",
@@ -85,6 +86,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "core",
             "engines",
+            "quota",
+            "resources",
             "routing",
             "simulator",
             "telemetry",

@@ -1,0 +1,331 @@
+//! Leases and shares of a gateway, and who waits for more. Pure: time is an argument.
+
+use super::lease::Lease;
+use super::share::Share;
+use flyball_core::units::Micros;
+use flyball_quota::{Amount, LeaseKey, RATE_LEASE, RateKey, RateKind, Scope};
+use flyball_resources::stream::{
+    EmptyLease, LeaseAsk, QuotaReply, ReplyGrant, ReportedLease, ReportedQuota, ReportedShare,
+    ShareChange,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Leases and shares in one message.
+const MOST: usize = 2_000;
+
+/// Leases and shares at most: Tenants of a cluster, with four limits each.
+const KEPT: usize = 50_000;
+
+/// What one request needs before it goes on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Needs {
+    /// Permits, with the limit that they are of.
+    pub(super) permits: Vec<(RateKey, u64, u64)>,
+    /// Of each lease so much.
+    pub(super) amounts: Vec<(LeaseKey, Amount)>,
+}
+
+/// What one request has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Held {
+    /// Permits; whether they are of a count of our own.
+    pub(super) permits: Vec<(RateKey, u64, bool)>,
+    /// What is paid ahead of each lease.
+    pub(super) amounts: BTreeMap<LeaseKey, Amount>,
+}
+
+impl Needs {
+    /// Whose they are: one of those that lie above each other.
+    pub(super) fn scope(&self) -> Option<&Scope> {
+        let limits = self.permits.iter().map(|(key, ..)| &key.scope);
+        limits.chain(self.amounts.iter().map(|(key, _)| &key.scope)).next()
+    }
+}
+
+impl Held {
+    /// The same.
+    pub(super) fn scope(&self) -> Option<&Scope> {
+        let limits = self.permits.iter().map(|(key, ..)| &key.scope);
+        limits.chain(self.amounts.keys().map(|key| &key.scope)).next()
+    }
+}
+
+/// Why a request cannot go on now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Lacks {
+    /// Permits of this limit.
+    Permits {
+        key: RateKey,
+        limit: u64,
+        /// How long until there are enough without more being granted.
+        free_in: Option<Micros>,
+    },
+    /// More than the whole limit.
+    TooMuch { key: RateKey, limit: u64 },
+    /// Money that the operator has not granted.
+    Amount(LeaseKey),
+    /// Money that is not there.
+    Empty(Box<EmptyLease>),
+    /// Room for another Tenant.
+    Room,
+}
+
+/// Leases and shares.
+#[derive(Debug, Default)]
+pub(super) struct QuotaState {
+    /// Of the operator that was heard last; 0 if none was.
+    term: u64,
+    heard: Micros,
+    leases: BTreeMap<LeaseKey, Lease>,
+    shares: BTreeMap<RateKey, Share>,
+    /// Leases and shares of which the operator may have to hear at once.
+    touched: (BTreeSet<LeaseKey>, BTreeSet<RateKey>),
+    recalled: u64,
+    complete: bool,
+    /// Counts asks.
+    asks: u64,
+    /// Counts those who wait.
+    waiters: u64,
+}
+
+impl QuotaState {
+    /// Takes everything that a request needs, or nothing.
+    pub(super) fn take(
+        &mut self,
+        needs: &Needs,
+        waiter: &mut Option<u64>,
+        now: Micros,
+    ) -> Result<Held, Lacks> {
+        let confined = now.saturating_sub(self.heard) > RATE_LEASE;
+        let alone = self.term == 0;
+        self.has_room(needs)?;
+        let mut lacks = None;
+        for (key, permits, limit) in &needs.permits {
+            if permits > limit {
+                return Err(Lacks::TooMuch { key: key.clone(), limit: *limit });
+            }
+            let share = self.shares.entry(key.clone()).or_default();
+            share.follow(*limit, alone, confined, now);
+            let free_in = share.free_in(*permits, now);
+            if free_in != Some(Micros::ZERO) {
+                lacks.get_or_insert_with(|| Lacks::Permits {
+                    key: key.clone(),
+                    limit: *limit,
+                    free_in,
+                });
+            }
+        }
+        for (key, amount) in &needs.amounts {
+            let lease = self.leases.entry(key.clone()).or_default();
+            if !lease.covers(*amount, now) {
+                if let Some(empty) = waiter.and_then(|waiter| lease.empty_for(waiter)) {
+                    return Err(Lacks::Empty(Box::new(empty)));
+                }
+                lacks.get_or_insert_with(|| Lacks::Amount(key.clone()));
+            }
+        }
+        match lacks {
+            None => Ok(self.hold(needs, waiter.take(), now)),
+            Some(lacks) => {
+                self.wait(needs, waiter, now);
+                Err(lacks)
+            }
+        }
+    }
+
+    /// Pays more ahead for a request that runs.
+    pub(super) fn pay(
+        &mut self,
+        amounts: &[(LeaseKey, Amount)],
+        held: &mut Held,
+        waiter: &mut Option<u64>,
+        now: Micros,
+    ) -> Result<(), Lacks> {
+        let needs = Needs { permits: Vec::new(), amounts: amounts.to_vec() };
+        let more = self.take(&needs, waiter, now)?;
+        for (key, amount) in more.amounts {
+            *held.amounts.entry(key).or_default() += amount;
+        }
+        Ok(())
+    }
+
+    /// Nobody waits under this number any more.
+    pub(super) fn leave(&mut self, needs: &Needs, waiter: u64) {
+        for (key, _) in &needs.amounts {
+            self.leases.get_mut(key).into_iter().for_each(|lease| lease.leave(waiter));
+            self.touched.0.insert(key.clone());
+        }
+        for (key, ..) in &needs.permits {
+            self.shares.get_mut(key).into_iter().for_each(|share| share.leave(waiter));
+        }
+    }
+
+    /// A request is over: so much is spent of each lease, and so many permits were needed of each kind.
+    pub(super) fn settle(
+        &mut self,
+        held: &Held,
+        spent: impl Fn(&LeaseKey) -> Amount,
+        used: impl Fn(RateKind) -> u64,
+        now: Micros,
+    ) {
+        for (key, reserved) in &held.amounts {
+            self.leases.entry(key.clone()).or_default().settle(*reserved, spent(key), now);
+        }
+        for (key, taken, own) in &held.permits {
+            let share = self.shares.entry(key.clone()).or_default();
+            share.settle(key.kind, *taken, used(key.kind), *own, now);
+        }
+    }
+
+    /// The operator says something. Whether anybody should be told at once what became of it.
+    pub(super) fn follow(&mut self, reply: QuotaReply, now: Micros) -> bool {
+        if reply.term < self.term {
+            return false;
+        }
+        self.heard = now;
+        let mut is_due = reply.term > self.term || reply.recall > 0;
+        if reply.term > self.term {
+            self.term = reply.term;
+            self.recalled = 0;
+            self.forget_reported();
+        }
+        for (key, grant) in reply.grants {
+            let lease = self.leases.entry(key).or_default();
+            match grant {
+                ReplyGrant::Total(granted) => lease.grant(granted),
+                ReplyGrant::Unlimited => lease.free_until(now.saturating_add(UNLIMITED)),
+            }
+        }
+        for empty in reply.empty {
+            self.leases.entry(empty.lease.clone()).or_default().is_empty(empty);
+        }
+        for (key, change) in reply.shares {
+            let share = self.shares.entry(key.clone()).or_default();
+            match change {
+                ShareChange::Grant(granted) => share.grant(granted),
+                ShareChange::GiveBack(returned) => {
+                    share.give_back(returned, now);
+                    // Requests of other gateways wait for it.
+                    self.touched.1.insert(key);
+                    is_due = true;
+                }
+            }
+        }
+        for key in &reply.recalls {
+            if let Some(lease) = self.leases.get_mut(key) {
+                lease.give_back();
+                self.touched.0.insert(key.clone());
+            }
+        }
+        self.recalled = self.recalled.max(reply.recall);
+        is_due
+    }
+
+    /// The operator was heard, whatever it said.
+    pub(super) const fn heard(&mut self, now: Micros) {
+        self.heard = now;
+    }
+
+    /// Everything is reported anew: another operator listens, or another connection.
+    pub(super) fn forget_reported(&mut self) {
+        self.complete = false;
+        self.leases.values_mut().for_each(Lease::forget_reported);
+        self.shares.values_mut().for_each(Share::forget_reported);
+    }
+
+    /// Gives back everything that no request has.
+    pub(super) fn give_back(&mut self) {
+        self.leases.values_mut().for_each(Lease::give_back);
+        self.touched.0.extend(self.leases.keys().cloned());
+    }
+
+    /// What is to be told: what changed, and asks that are due. With `all` everything is looked at, and otherwise what
+    /// requests have just touched.
+    pub(super) fn report(&mut self, all: bool, now: Micros) -> ReportedQuota {
+        let (leases_touched, shares_touched) = std::mem::take(&mut self.touched);
+        let (mut leases, mut shares, mut asks) = (Vec::new(), Vec::new(), Vec::new());
+        let numbers = &mut self.asks;
+        let mut of_lease = |key: &LeaseKey, lease: &mut Lease| {
+            if leases.len() < MOST && asks.len() < MOST {
+                let counts = lease.unreported();
+                leases.extend(counts.map(|counts| ReportedLease::of(key, &counts)));
+                asks.extend(lease.due_ask(key, numbers, now).map(|ask| LeaseAsk::of(&ask)));
+            }
+        };
+        let mut of_share = |key: &RateKey, share: &mut Share| {
+            if shares.len() < MOST {
+                let counts = share.unreported(now);
+                shares.extend(counts.map(|counts| ReportedShare::of(key, &counts)));
+            }
+        };
+        if all {
+            self.leases.iter_mut().for_each(|(key, lease)| of_lease(key, lease));
+            self.shares.iter_mut().for_each(|(key, share)| of_share(key, share));
+        } else {
+            for key in &leases_touched {
+                self.leases.get_mut(key).into_iter().for_each(|lease| of_lease(key, lease));
+            }
+            for key in &shares_touched {
+                self.shares.get_mut(key).into_iter().for_each(|share| of_share(key, share));
+            }
+        }
+        self.complete |= all && leases.len() < MOST && shares.len() < MOST && asks.len() < MOST;
+        ReportedQuota {
+            complete: self.complete,
+            leases,
+            asks,
+            shares,
+            recalled: self.recalled,
+            term: self.term,
+            ..ReportedQuota::default()
+        }
+    }
+
+    fn hold(&mut self, needs: &Needs, waiter: Option<u64>, now: Micros) -> Held {
+        waiter.into_iter().for_each(|waiter| self.leave(needs, waiter));
+        let mut held = Held::default();
+        for (key, permits, _) in &needs.permits {
+            let share = self.shares.entry(key.clone()).or_default();
+            let own = share.take(key.kind, *permits, now);
+            held.permits.push((key.clone(), *permits, own));
+        }
+        for (key, amount) in &needs.amounts {
+            if self.leases.entry(key.clone()).or_default().reserve(*amount, now) {
+                held.amounts.insert(key.clone(), *amount);
+            }
+        }
+        held
+    }
+
+    /// Nothing is forgotten while the process lives: the operator counts on it. So there is an end to what is new.
+    fn has_room(&self, needs: &Needs) -> Result<(), Lacks> {
+        if self.leases.len() + self.shares.len() < KEPT {
+            return Ok(());
+        }
+        let leases = needs.amounts.iter().all(|(key, _)| self.leases.contains_key(key));
+        let shares = needs.permits.iter().all(|(key, ..)| self.shares.contains_key(key));
+        if leases && shares { Ok(()) } else { Err(Lacks::Room) }
+    }
+
+    fn wait(&mut self, needs: &Needs, waiter: &mut Option<u64>, now: Micros) {
+        let number = *waiter.get_or_insert_with(|| {
+            self.waiters += 1;
+            self.waiters
+        });
+        self.touched.0.extend(needs.amounts.iter().map(|(key, _)| key.clone()));
+        self.touched.1.extend(needs.permits.iter().map(|(key, ..)| key.clone()));
+        for (key, permits, _) in &needs.permits {
+            if let Some(share) = self.shares.get_mut(key) {
+                share.wait(number, *permits, now);
+            }
+        }
+        for (key, amount) in &needs.amounts {
+            if let Some(lease) = self.leases.get_mut(key).filter(|one| !one.covers(*amount, now)) {
+                lease.wait(number, *amount);
+            }
+        }
+    }
+}
+
+/// For so long nobody asks again whether a budget lies above a caller.
+const UNLIMITED: Micros = Micros::from_seconds(5);

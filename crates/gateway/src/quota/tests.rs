@@ -1,0 +1,322 @@
+//! Requests, and an operator that says what it is told to.
+
+use super::*;
+use flyball_quota::{BudgetKey, TokenPrices};
+use flyball_resources::Tenant;
+use flyball_resources::resolve::resolve;
+use flyball_resources::stream::{
+    EmptyBudget, LeaseGrant, LeaseRecall, LeaseUnit, ShareKind, ShareOrder, WideAmount,
+};
+use serde_json::{Value, json};
+
+type Resolved = BTreeMap<TenantId, ResolvedTenant>;
+
+fn tenants(spec: &Value) -> Resolved {
+    let mut spec = spec.clone();
+    spec["models"] = json!(["*"]);
+    let object = json!({
+        "apiVersion": "flyball.dev/v1alpha1", "kind": "Tenant",
+        "metadata": {"name": "team", "namespace": "ml"}, "spec": spec,
+    });
+    let tenant: Tenant = serde_json::from_value(object).unwrap();
+    resolve([&tenant])
+}
+
+fn of(spec: &Value) -> (Arc<GatewayQuota>, TenantAccess) {
+    let (quota, tenants) = (GatewayQuota::default(), tenants(spec));
+    quota.set_tenants(&tenants);
+    let access = tenants.into_values().next().unwrap().access.unwrap();
+    (Arc::new(quota), access)
+}
+
+fn tokens() -> Value {
+    json!({"budgets": [{"name": "month", "tokens": 10_000, "period": "Month"}]})
+}
+
+fn rate(limits: &Value) -> Value {
+    json!({ "limits": limits })
+}
+
+const fn estimate(input: u64) -> QuotaEstimate {
+    QuotaEstimate { input, output: AHEAD, prices: None }
+}
+
+fn grant(quota: &GatewayQuota, granted: u64) {
+    let granted = Some(WideAmount { high: 0, low: granted });
+    let unit = LeaseUnit::Tokens.into();
+    let grant = LeaseGrant { scope: "ml/team".to_owned(), unit, granted, unlimited: false };
+    quota.follow(&QuotaOrders { term: 1, grants: vec![grant], ..QuotaOrders::default() }).unwrap();
+}
+
+fn empty(quota: &GatewayQuota, number: u64) {
+    let empty = EmptyBudget {
+        scope: "ml/team".to_owned(),
+        unit: LeaseUnit::Tokens.into(),
+        number,
+        budget_scope: "ml/team".to_owned(),
+        budget: "month".to_owned(),
+        limit: Some(WideAmount { high: 0, low: 10_000 }),
+        spent: Some(WideAmount { high: 0, low: 9_990 }),
+        resets_at_ms: Some(1_800_000_000_000),
+    };
+    quota.follow(&QuotaOrders { term: 1, empty: vec![empty], ..QuotaOrders::default() }).unwrap();
+}
+
+fn permits(quota: &GatewayQuota, kind: ShareKind, granted: u64) {
+    let share = ShareOrder {
+        scope: "ml/team".to_owned(),
+        kind: kind.into(),
+        granted: Some(granted),
+        returned: None,
+    };
+    quota.follow(&QuotaOrders { term: 1, shares: vec![share], ..QuotaOrders::default() }).unwrap();
+}
+
+/// What is spent and paid ahead, as the operator is told.
+fn counts(quota: &GatewayQuota) -> (u64, u64) {
+    quota.report_anew();
+    let report = quota.report(true).unwrap();
+    let lease = &report.leases[0];
+    (lease.spent.unwrap().low, lease.reserved.unwrap().low)
+}
+
+/// The number of the next ask, and what it lacks.
+async fn asked(quota: &GatewayQuota) -> (u64, u64) {
+    loop {
+        quota.due().await;
+        let report = quota.report(false).unwrap();
+        if let Some(ask) = report.asks.first() {
+            return (ask.number, ask.lacking.unwrap().low);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tenant_without_limits_is_let_in_and_nothing_is_counted() {
+    let (quota, access) = of(&json!({}));
+    let mut ticket = quota.admit(&access, estimate(1_000_000)).await.unwrap();
+    assert!(ticket.has_written(1_000_000));
+    assert_eq!(quota.report(true), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn before_a_request_is_refused_the_operator_is_asked_and_waited_for() {
+    let (quota, access) = of(&tokens());
+    let began = Instant::now();
+    let refused = quota.admit(&access, estimate(100)).await.unwrap_err();
+    assert_eq!(refused, QuotaRefusal::Unknown { retry_after: AGAIN });
+    assert_eq!(began.elapsed(), PATIENCE, "nobody answers");
+    let (admitted, ()) = tokio::join!(quota.admit(&access, estimate(100)), async {
+        assert_eq!(asked(&quota).await.1, 100 + AHEAD);
+        tokio::time::sleep(PATIENCE / 2).await;
+        grant(&quota, 500);
+    });
+    assert_eq!(counts(&quota), (0, 100 + AHEAD));
+    drop(admitted.unwrap());
+    let began = Instant::now();
+    quota.admit(&access, estimate(100)).await.unwrap();
+    assert_eq!(began.elapsed(), Duration::ZERO, "what is here is not asked for");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_asked_is_refused_if_nothing_is_left_and_the_next_is_asked_for() {
+    let (quota, access) = of(&tokens());
+    quota.follow(&QuotaOrders { term: 1, ..QuotaOrders::default() }).unwrap();
+    let operator = async {
+        let (first, lacking) = asked(&quota).await;
+        assert_eq!(lacking, 5_000 + AHEAD);
+        empty(&quota, first);
+        let (second, lacking) = asked(&quota).await;
+        assert_eq!(lacking, 10 + AHEAD);
+        // An answer to what nobody asks any more.
+        empty(&quota, first);
+        grant(&quota, 10 + AHEAD);
+        assert!(second > first);
+    };
+    let (large, small) =
+        (quota.admit(&access, estimate(5_000)), quota.admit(&access, estimate(10)));
+    let (large, small, ()) = tokio::join!(large, small, operator);
+    let QuotaRefusal::Budget(empty) = large.unwrap_err() else { panic!() };
+    let key = BudgetKey { scope: Scope::new("ml/team"), name: "month".into() };
+    assert_eq!((empty.budget, empty.spent), (key, Amount::new(9_990)));
+    assert!(small.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_is_settled_once_whatever_becomes_of_it() {
+    let (quota, access) = of(&tokens());
+    grant(&quota, 2_000);
+    let ticket = quota.admit(&access, estimate(100)).await.unwrap();
+    drop(ticket);
+    assert_eq!(counts(&quota), (0, 0), "it never went to an engine");
+    let mut ticket = quota.admit(&access, estimate(100)).await.unwrap();
+    ticket.begin();
+    assert!(ticket.has_written(30));
+    drop(ticket);
+    assert_eq!(counts(&quota), (130, 0), "its client hung up");
+    let mut ticket = quota.admit(&access, estimate(100)).await.unwrap();
+    assert!(ticket.has_written(20));
+    ticket.settle(TokenUsage { input: 90, cached_input: 40, output: 21 });
+    assert_eq!(counts(&quota), (130 + 111, 0), "as the engine says");
+    let waits = quota.admit(&access, estimate(5_000));
+    assert!(tokio::time::timeout(PATIENCE / 2, waits).await.is_err());
+    assert_eq!(counts(&quota), (241, 0), "its client hung up while it waited");
+    let report = quota.report(true).unwrap();
+    assert_eq!(report.asks.iter().filter(|ask| ask.lacking.unwrap().low > 0).count(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_pays_ahead_and_ends_after_the_last_token_that_is_paid() {
+    let (quota, access) = of(&tokens());
+    grant(&quota, 100 + 2 * AHEAD);
+    let mut ticket = quota.admit(&access, estimate(100)).await.unwrap();
+    assert!(ticket.has_written(AHEAD / 2 - 1));
+    assert_eq!(ticket.paid(), AHEAD, "half of it is there");
+    assert!(ticket.has_written(AHEAD / 2));
+    assert_eq!(ticket.paid(), 2 * AHEAD, "more is paid before it is needed");
+    assert!(ticket.has_written(2 * AHEAD));
+    assert!(!ticket.has_written(2 * AHEAD + 1));
+    let (paid, ()) = tokio::join!(ticket.pay(2 * AHEAD + 1), async {
+        asked(&quota).await;
+        grant(&quota, 100 + 3 * AHEAD);
+    });
+    assert_eq!((paid, ticket.paid()), (Ok(()), 3 * AHEAD));
+    let (paid, ()) = tokio::join!(ticket.pay(3 * AHEAD + 1), async {
+        let (number, _) = asked(&quota).await;
+        empty(&quota, number);
+    });
+    assert!(matches!(paid, Err(QuotaRefusal::Budget(_))));
+    drop(ticket);
+    assert_eq!(counts(&quota), (100 + 2 * AHEAD + 1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_may_finish_is_counted_beyond_its_budget() {
+    let budget = json!([{"name": "month", "tokens": 10_000, "period": "Month",
+        "onExhausted": "FinishRunning"}]);
+    let (quota, access) = of(&json!({ "budgets": budget }));
+    grant(&quota, 100 + AHEAD);
+    let mut ticket = quota.admit(&access, estimate(100)).await.unwrap();
+    assert!(!ticket.has_written(AHEAD + 1));
+    let (paid, ()) = tokio::join!(ticket.pay(AHEAD + 1), async {
+        let (number, _) = asked(&quota).await;
+        empty(&quota, number);
+    });
+    assert_eq!(paid, Ok(()));
+    assert!(ticket.has_written(5_000));
+    drop(ticket);
+    assert_eq!(counts(&quota), (5_100, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn money_is_counted_by_the_prices_of_the_model_and_a_model_without_is_not_served_on_it() {
+    let budget = json!([{"name": "month", "amount": "1", "period": "Month"}]);
+    let (quota, access) = of(&json!({ "budgets": budget }));
+    assert_eq!(quota.admit(&access, estimate(1)).await.unwrap_err(), QuotaRefusal::NoPrice);
+    let prices = TokenPrices { input: 3, cached_input: 1, output: 15 };
+    let estimate = QuotaEstimate { prices: Some(prices), ..estimate(100) };
+    let (ticket, ()) = tokio::join!(quota.admit(&access, estimate), async {
+        quota.due().await;
+        let ask = quota.report(false).unwrap().asks.remove(0);
+        assert_eq!(ask.lacking.unwrap().low, 3 * 100 + 15 * AHEAD);
+        let granted = Some(WideAmount { high: 0, low: 10_000 });
+        let grant = LeaseGrant { scope: ask.scope, unit: ask.unit, granted, unlimited: false };
+        let orders = QuotaOrders { term: 1, grants: vec![grant], ..QuotaOrders::default() };
+        quota.follow(&orders).unwrap();
+    });
+    ticket.unwrap().settle(TokenUsage { input: 100, cached_input: 60, output: 7 });
+    assert_eq!(counts(&quota), (40 * 3 + 60 + 7 * 15, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_an_operator_a_gateway_counts_by_itself_and_says_when_to_come_again() {
+    let (quota, access) = of(&rate(&json!({"requestsPerMinute": 3})));
+    for _ in 0..3 {
+        quota.admit(&access, estimate(1)).await.unwrap();
+    }
+    let refused = quota.admit(&access, estimate(1)).await.unwrap_err();
+    let QuotaRefusal::Rate { key, limit, retry_after } = refused else { panic!("{refused:?}") };
+    assert_eq!((key.kind, limit), (RateKind::Requests, 3));
+    assert!(retry_after > Duration::from_secs(59) && retry_after <= Duration::from_secs(61));
+    tokio::time::advance(retry_after).await;
+    quota.admit(&access, estimate(1)).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn permits_of_the_operator_are_waited_for_and_then_used() {
+    let (quota, access) = of(&rate(&json!({"concurrency": 20})));
+    permits(&quota, ShareKind::Concurrency, 1);
+    let first = quota.admit(&access, estimate(1)).await.unwrap();
+    let (second, ()) = tokio::join!(quota.admit(&access, estimate(1)), async {
+        quota.due().await;
+        let share = quota.report(false).unwrap().shares.remove(0);
+        assert_eq!((share.used, share.waiting), (1, 1));
+        permits(&quota, ShareKind::Concurrency, 2);
+    });
+    let second = second.unwrap();
+    let (third, ()) = tokio::join!(quota.admit(&access, estimate(1)), async {
+        tokio::time::sleep(PATIENCE / 2).await;
+        drop(first);
+    });
+    third.unwrap();
+    drop(second);
+    quota.admit(&access, estimate(1)).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokens_of_prompts_and_answers_are_limited_and_corrected_by_what_the_engine_says() {
+    let limits = json!({"inputTokensPerMinute": 1_000, "outputTokensPerMinute": 100});
+    let (quota, access) = of(&rate(&limits));
+    let refused = quota.admit(&access, estimate(1_001)).await.unwrap_err();
+    assert!(matches!(refused, QuotaRefusal::TooLarge { limit: 1_000, .. }));
+    let ticket = quota.admit(&access, estimate(900)).await.unwrap();
+    assert!(quota.admit(&access, estimate(200)).await.is_err());
+    ticket.settle(TokenUsage { input: 500, cached_input: 0, output: 99 });
+    let ticket = quota.admit(&access, estimate(200)).await.unwrap();
+    ticket.settle(TokenUsage { input: 200, cached_input: 0, output: 1 });
+    let refused = quota.admit(&access, estimate(1)).await.unwrap_err();
+    let QuotaRefusal::Rate { key, .. } = refused else { panic!("{refused:?}") };
+    assert_eq!(key.kind, RateKind::OutputTokens);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_has_paid_ahead_is_given_back_when_it_is_recalled() {
+    let (quota, access) = of(&tokens());
+    grant(&quota, 1_000);
+    let ticket = quota.admit(&access, estimate(100)).await.unwrap();
+    let recall = LeaseRecall { scope: "ml/team".to_owned(), unit: LeaseUnit::Tokens.into() };
+    let orders = |term| QuotaOrders {
+        term,
+        recalls: vec![recall.clone()],
+        recall: 7,
+        ..QuotaOrders::default()
+    };
+    quota.follow(&orders(0)).unwrap();
+    assert_eq!(quota.report(true).unwrap().recalled, 0, "another leads");
+    quota.follow(&orders(1)).unwrap();
+    quota.due().await;
+    let report = quota.report(false).unwrap();
+    assert_eq!((report.recalled, report.term), (7, 1));
+    assert_eq!(report.leases[0].returned.unwrap().low, 1_000 - 100 - AHEAD);
+    ticket.settle(TokenUsage { input: 100, cached_input: 0, output: 10 });
+    assert_eq!(counts(&quota), (110, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_is_reported_once_and_anew_to_another_leader() {
+    let (quota, access) = of(&tokens());
+    let report = quota.report(true).unwrap();
+    assert!(report.complete && report.leases.is_empty() && !report.accounts.is_empty());
+    grant(&quota, 1_000);
+    let _ticket = quota.admit(&access, estimate(100)).await.unwrap();
+    assert!(!quota.report(false).unwrap().complete, "not all of it was looked at");
+    assert_eq!(quota.report(true).unwrap().leases.len(), 1);
+    assert_eq!(quota.report(true).unwrap().leases.len(), 0, "it was just reported");
+    quota.report_anew();
+    let report = quota.report(true).unwrap();
+    assert_eq!((report.leases.len(), report.complete, report.term), (1, true, 1));
+    assert!(quota.report(true).unwrap().leases.is_empty());
+    quota.follow(&QuotaOrders { term: 2, ..QuotaOrders::default() }).unwrap();
+    let report = quota.report(true).unwrap();
+    assert_eq!((report.leases.len(), report.term, report.recalled), (1, 2, 0));
+}
