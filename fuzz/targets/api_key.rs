@@ -11,7 +11,8 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         assert_eq!(key.id().as_bytes(), &data[7..17]);
         assert!(data[18..61].iter().chain(&data[62..]).all(u8::is_ascii_alphanumeric));
     }
-    let Some((random, [at, other, ..])) = data.split_first_chunk::<{ NewKey::RANDOM_BYTES }>() else {
+    let Some((random, [at, other, ..])) = data.split_first_chunk::<{ NewKey::RANDOM_BYTES }>()
+    else {
         return;
     };
     let made = NewKey::make(random);
