@@ -68,6 +68,8 @@ pub(crate) struct Allocator {
     touched: BTreeSet<RateKey>,
     /// Whether somebody waits for a write.
     short: bool,
+    /// A write goes so many times further ahead: twice as far each time that somebody had to wait for it.
+    boost: u64,
 }
 
 /// A gateway that talks.
@@ -115,6 +117,7 @@ impl Allocator {
             ticks: 0,
             touched: BTreeSet::new(),
             short: false,
+            boost: 1,
             record,
         }
     }
@@ -225,11 +228,18 @@ impl Allocator {
     pub(crate) fn due_record(&mut self) -> Option<BankRecord> {
         let pending: Vec<_> =
             self.asks.iter().map(|(key, ask)| (key.clone(), ask.clone())).collect();
+        // Who has to wait for a write spends faster than it goes ahead.
+        let boost = if self.short { self.boost * 2 } else { self.boost / 2 };
         for ((gateway, lease), ask) in pending.iter().filter(|_| self.short) {
             self.bank.mark(&ask.of(gateway, lease, 0));
         }
+        let before = std::mem::replace(&mut self.boost, boost.clamp(1, AHEAD));
         let record = self.ahead();
-        (record != self.record).then_some(record)
+        if record == self.record {
+            self.boost = before;
+            return None;
+        }
+        Some(record)
     }
 
     /// The record was written: those who waited for it are answered.
@@ -264,7 +274,9 @@ impl Allocator {
     fn ahead(&mut self) -> BankRecord {
         let complete = self.contacts.iter().filter(|(_, contact)| contact.complete);
         let complete: Vec<GatewayId> = complete.map(|(id, _)| id.clone()).collect();
-        let mut record = self.bank.record_ahead(complete.iter(), |spec| spec.limit.over(AHEAD));
+        let boost = self.boost;
+        let mut record =
+            self.bank.record_ahead(complete.iter(), |spec| spec.limit.over(AHEAD).times(boost));
         record.budgets.extend(self.retired.iter().map(|(key, state)| (key.clone(), *state)));
         record
     }

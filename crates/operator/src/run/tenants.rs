@@ -89,7 +89,7 @@ impl TenantWatch {
                     found.written.insert(id, Instant::now());
                     self.board.change(|shown| shown.wrote("status"));
                 }
-                Err(error) => super::told::not_told(&self.board, &error),
+                Err(error) => super::publish::not_told(&self.board, &error),
             }
         }
     }

@@ -18,7 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
 /// For anything to happen: only so that a test that hangs ends.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// An upstream whose streams have so many chunks at this pace.
 pub(super) async fn upstream(chunks: u32, pace: Duration) -> SocketAddr {
