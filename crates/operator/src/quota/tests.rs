@@ -186,7 +186,7 @@ fn before_a_refusal_what_others_do_not_use_is_asked_back_once_and_only_their_ans
     let (_, recall) = a.take(&replies, at(20));
     // What it reports without having heard of the recall says nothing.
     let before = a.report(None, at(21));
-    assert!(leader.allocator.report(before, at(21)).get(&b.id).is_none());
+    assert!(!leader.allocator.report(before, at(21)).contains_key(&b.id));
     let report = QuotaReport { recalled: recall, ..a.report(None, at(22)) };
     let replies = leader.allocator.report(report, at(22));
     b.take(&replies, at(22));
