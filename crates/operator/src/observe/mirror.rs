@@ -130,7 +130,7 @@ where
     /// Waits until everything was listed once.
     pub(super) async fn listed(&self) {
         for part in &self.0 {
-            let _ = part.store.wait_until_ready().await;
+            listed(&part.store).await;
         }
     }
 
@@ -151,8 +151,18 @@ where
     }
 }
 
-/// How often it is looked whether a watch is denied.
+/// How often it is looked whether a watch is denied, or was listed.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// Waits until a store was listed once. A store wakes only who asked it last: of two tasks that wait for the same one, the
+/// other would wait for ever, and an operator once was never ready.
+async fn listed<K>(store: &Store<K>)
+where
+    K: Resource + Clone + 'static,
+    K::DynamicType: Eq + Hash + Clone,
+{
+    while tokio::time::timeout(LOOK, store.wait_until_ready()).await.is_err() {}
+}
 
 impl<K> Part<K>
 where
@@ -240,5 +250,29 @@ impl Lean for Pod {
             containers: spec.containers.into_iter().map(keep).collect(),
             ..PodSpec::default()
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube_runtime::watcher::Event;
+
+    #[tokio::test(start_paused = true)]
+    async fn all_who_wait_for_a_list_are_woken() {
+        let mut writer = Writer::<Pool>::default();
+        let store = writer.as_reader();
+        let waiting: Vec<_> = (0..3)
+            .map(|_| {
+                let store = store.clone();
+                tokio::spawn(async move { listed(&store).await })
+            })
+            .collect();
+        tokio::time::sleep(LOOK / 2).await;
+        assert!(waiting.iter().all(|task| !task.is_finished()));
+        writer.apply_watcher_event(&Event::Init);
+        writer.apply_watcher_event(&Event::InitDone);
+        let all = futures::future::join_all(waiting);
+        tokio::time::timeout(LOOK * 10, all).await.expect("one of them still waits");
     }
 }
