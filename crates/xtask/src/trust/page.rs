@@ -107,7 +107,7 @@ mod tests {
         assert!(finding(mutation).is_open());
         let mended = finding(&format!("mended = 'm'\n{mutation}{mutation}"));
         assert!(!mended.is_open());
-        let shown = page(std::slice::from_ref(&mended), &[mended.clone()]);
+        let shown = page(std::slice::from_ref(&mended), std::slice::from_ref(&mended));
         assert_eq!(shown.matches("| 1 | w | m | core: `a::b` |").count(), 2);
     }
 }
