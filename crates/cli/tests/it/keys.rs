@@ -42,13 +42,15 @@ impl World {
     }
 
     fn set(self, change: impl FnOnce(&mut State)) -> Self {
-        change(&mut self.0.lock().unwrap());
+        change(&mut self.0.lock().expect("nobody panicked with it"));
         self
     }
 
     fn run(&self, name: &str, args: &[&str]) -> Run {
         let world = self.clone();
-        let address = server::start_asked(move |asked| world.0.lock().unwrap().answer(asked));
+        let address = server::start_asked(move |asked| {
+            world.0.lock().expect("nobody panicked with it").answer(asked)
+        });
         let config = kubeconfig(&format!("key-{name}"), &address);
         let mut all = args.to_vec();
         all.extend(["--kubeconfig", &config]);
@@ -56,19 +58,25 @@ impl World {
     }
 
     fn keys(&self) -> Vec<Value> {
-        self.0.lock().unwrap().tenant["spec"]["keys"].as_array().cloned().unwrap_or_default()
+        self.0.lock().expect("nobody panicked with it").tenant["spec"]["keys"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default()
     }
 
     fn names(&self) -> Vec<String> {
-        self.keys().iter().map(|key| key["name"].as_str().unwrap().to_owned()).collect()
+        self.keys()
+            .iter()
+            .map(|key| key["name"].as_str().expect("a key has a name").to_owned())
+            .collect()
     }
 
     fn writes(&self) -> usize {
-        self.0.lock().unwrap().writes
+        self.0.lock().expect("nobody panicked with it").writes
     }
 
     fn secret(&self) -> Option<Value> {
-        self.0.lock().unwrap().secret.clone()
+        self.0.lock().expect("nobody panicked with it").secret.clone()
     }
 }
 
@@ -109,7 +117,7 @@ impl State {
             self.meddled -= 1;
             self.version += 1;
             let other = key(&format!("other-{}", self.meddled), "othersKey0");
-            self.tenant["spec"]["keys"].as_array_mut().unwrap().push(other);
+            self.tenant["spec"]["keys"].as_array_mut().expect("keys are a list").push(other);
         }
         if body["metadata"]["resourceVersion"] != self.version.to_string().as_str() {
             return Reply::Status(409, "the object has been modified");
