@@ -1,4 +1,9 @@
-//! What the gateway itself answers: errors in the words of the interface that was asked.
+//! What the gateway itself answers: errors in the words of the interface that was asked. `exhausted` has those of limits
+//! and budgets.
+
+mod exhausted;
+
+pub(crate) use exhausted::{Exhausted, StatedBudget, StatedLimit};
 
 use crate::scan::ScanError;
 use crate::sse::write_event;
@@ -32,6 +37,8 @@ pub(crate) enum Problem {
         /// Whole seconds until the next request may come.
         retry_after_s: u64,
     },
+    /// Limits or budgets of the caller's Tenants keep it from going on.
+    Exhausted(Box<Exhausted>),
     /// The gateway holds as much as it may.
     Full,
     /// It holds as much of this caller as is left for others.
@@ -80,13 +87,14 @@ pub(crate) enum Problem {
 
 impl Problem {
     /// Its name in metrics, logs and the header `x-flyball-reason`.
-    pub(crate) const fn code(&self) -> &'static str {
+    pub(crate) fn code(&self) -> &'static str {
         match self {
             Self::NoSuchPath => "no_such_path",
             Self::NoSuchMethod => "no_such_method",
             Self::Encoded => "encoded_body",
             Self::NoKey => "invalid_api_key",
             Self::TooFast { .. } => "rate_limit_exceeded",
+            Self::Exhausted(why) => why.code(),
             Self::Full => "gateway_full",
             Self::CallerFull => "caller_full",
             Self::Body(ScanError::TooLong { .. }) => "body_too_long",
@@ -107,9 +115,10 @@ impl Problem {
         }
     }
 
-    pub(crate) const fn status(&self) -> StatusCode {
+    pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::NoSuchPath | Self::NoModel { .. } => StatusCode::NOT_FOUND,
+            Self::Exhausted(why) => why.status(),
             Self::NoSuchMethod => StatusCode::METHOD_NOT_ALLOWED,
             Self::Encoded => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::NoKey => StatusCode::UNAUTHORIZED,
@@ -131,12 +140,15 @@ impl Problem {
     }
 
     /// Seconds after which it is worth trying again; `None` if that will not help.
-    pub(crate) const fn retry_after_s(&self) -> Option<u64> {
+    pub(crate) fn retry_after_s(&self) -> Option<u64> {
         match self {
             Self::TooFast { retry_after_s }
             | Self::Overloaded { retry_after_s }
             | Self::QueueFull { retry_after_s }
             | Self::WakeTimeout { retry_after_s } => Some(*retry_after_s),
+            Self::Exhausted(why) => {
+                why.retry_after().map(|wait| wait.as_millis().div_ceil(1_000) as u64)
+            }
             Self::Full
             | Self::CallerFull
             | Self::NoEndpoint
@@ -151,9 +163,11 @@ impl Problem {
         match self {
             Self::NoSuchPath => {
                 let paths = Surface::ALL.map(Surface::path).join(", ");
-                format!("unknown path; known paths: {paths} and /v1/models")
+                format!("unknown path; known paths: {paths}, /v1/models and /v1/flyball/limits")
             }
-            Self::NoSuchMethod => "this path takes POST (and /v1/models takes GET)".into(),
+            Self::NoSuchMethod => {
+                "this path takes POST (/v1/models and /v1/flyball/limits take GET)".into()
+            }
             Self::Encoded => "compressed bodies are not supported; send plain JSON".into(),
             Self::NoKey => {
                 "no valid key; send it as `Authorization: Bearer KEY` or `x-api-key`".into()
@@ -164,6 +178,7 @@ impl Problem {
                      counts by itself); retry in {retry_after_s} s"
                 )
             }
+            Self::Exhausted(why) => why.message(),
             Self::Full => "the gateway is at its limit of requests; retry in 1 s".into(),
             Self::CallerFull => {
                 "your key uses its share of this gateway's requests or memory; let some requests \
@@ -211,6 +226,11 @@ impl Problem {
 
     /// What kind of error an official client makes of it.
     fn kind(&self, dialect: Dialect) -> &'static str {
+        if let Self::Exhausted(why) = self
+            && let Some(kind) = why.kind(dialect)
+        {
+            return kind;
+        }
         match (dialect, self.status_in(dialect).as_u16()) {
             (_, 401) => "authentication_error",
             (Dialect::OpenAi, 429) => "rate_limit_exceeded",
@@ -230,6 +250,9 @@ impl Problem {
     fn status_in(&self, dialect: Dialect) -> StatusCode {
         let overloaded =
             matches!(self, Self::Overloaded { .. } | Self::QueueFull { .. } | Self::QueueTimeout);
+        if let Self::Exhausted(why) = self {
+            return why.status_in(dialect);
+        }
         match dialect {
             Dialect::Anthropic if overloaded => {
                 StatusCode::from_u16(529).expect("a number of three digits")
@@ -241,7 +264,7 @@ impl Problem {
     /// Its body, as the interface says errors.
     pub(crate) fn body(&self, dialect: Dialect) -> String {
         let (kind, message) = (self.kind(dialect), self.message());
-        let value = match dialect {
+        let mut value = match dialect {
             Dialect::OpenAi => serde_json::json!({"error": {
                 "message": message, "type": kind, "param": null, "code": self.code(),
             }}),
@@ -249,6 +272,11 @@ impl Problem {
                 "type": "error", "error": {"type": kind, "message": message},
             }),
         };
+        if let Self::Exhausted(why) = self
+            && let Some(details) = why.details()
+        {
+            value["error"]["flyball"] = details;
+        }
         value.to_string()
     }
 
@@ -268,6 +296,9 @@ impl Problem {
         headers.insert("x-flyball-reason", HeaderValue::from_static(self.code()));
         if let Some(seconds) = self.retry_after_s() {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if let Self::Exhausted(why) = self {
+            why.headers(headers);
         }
         if *self == Self::KillsEngines {
             // Client libraries of OpenAI and Anthropic go by it, whatever the status.

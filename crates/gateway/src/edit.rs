@@ -39,6 +39,12 @@ impl<'a> Edits<'a> {
         });
     }
 
+    /// A member that the body does not have says how long an answer may be.
+    pub(crate) fn most_output(&mut self, key: &str, tokens: u64) {
+        let open = self.marks.open;
+        self.list.push((open..open, format!(r#""{key}":{tokens},"#).into()));
+    }
+
     /// The body with these changes.
     pub(crate) fn on(mut self, pieces: &Arc<[Bytes]>) -> Arc<[Bytes]> {
         if self.list.is_empty() {

@@ -5,7 +5,7 @@
 
 use crate::aim::Job;
 use crate::forward::{Worker, forward};
-use crate::phase::{Aimed, Open};
+use crate::phase::{Granted, Open};
 use crate::room::Place;
 use crate::settings::RequestLimits;
 use std::future::poll_fn;
@@ -17,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub(crate) const COPIES: usize = 64;
 
 /// Sends a copy of a request, if there is room among the copies of this thread and inside.
-pub(crate) fn send(worker: &Arc<Worker>, copies: &Arc<Semaphore>, job: Job, of: &Open<Aimed>) {
+pub(crate) fn send(worker: &Arc<Worker>, copies: &Arc<Semaphore>, job: Job, of: &Open<Granted>) {
     let Some((permit, place)) = room(worker, copies, &job) else {
         worker.shared.listener.copy_dropped();
         return;

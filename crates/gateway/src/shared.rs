@@ -97,6 +97,7 @@ impl Shared {
 
     /// Takes in other keys of Tenants. Requests inside stay, whoever is let in from now on.
     pub(crate) fn admit(&self, tenants: Arc<TenantTable>) {
+        self.quota.set_tenants(tenants.accesses());
         self.tenants.store(tenants);
     }
 

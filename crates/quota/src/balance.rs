@@ -14,6 +14,8 @@ pub struct BudgetSpec {
     pub unit: BudgetUnit,
     pub limit: Amount,
     pub period: Period,
+    /// Whether it only counts: more than the limit may be spent.
+    pub counts_only: bool,
 }
 
 /// One budget.
@@ -88,6 +90,9 @@ impl Balance {
     }
 
     pub(crate) fn left(&self, is_certain: bool) -> Amount {
+        if self.spec.counts_only {
+            return Amount::MAX;
+        }
         self.spec.limit.less(self.committed(is_certain).less(self.state.base))
     }
 }

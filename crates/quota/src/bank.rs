@@ -176,6 +176,10 @@ impl Bank {
             // No budget lies above it.
             return Answer::Granted(Amount::MAX);
         };
+        if left == Amount::MAX {
+            // Those that do only count.
+            return Answer::Granted(Amount::MAX);
+        }
         if left < ask.lacking {
             return self.refuse(ask, key);
         }
@@ -309,7 +313,9 @@ impl Bank {
 
     fn is_written(&self, ask: &Ask<'_>, grant: Amount) -> bool {
         let is_covered = |balance: &Balance| {
-            !balance.turned && balance.committed(self.is_certain()) + grant <= balance.written
+            balance.spec.counts_only
+                || !balance.turned
+                    && balance.committed(self.is_certain()) + grant <= balance.written
         };
         self.written.contains(ask.gateway) && self.balances.above(ask.lease).all(is_covered)
     }

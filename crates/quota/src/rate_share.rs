@@ -130,6 +130,11 @@ impl RateShare {
         }
     }
 
+    /// How long until none is in use, if no more are taken. Those of requests that run are in use for as long as they do.
+    pub fn until_unused(&mut self, now: Micros) -> Micros {
+        self.window.until_empty(now)
+    }
+
     fn lacking(&mut self, permits: u64, now: Micros) -> Result<(), u64> {
         let counts = self.counts(now);
         let there = if self.is_confined { counts.confined() } else { counts.permits() };

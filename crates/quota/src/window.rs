@@ -59,6 +59,13 @@ impl SlidingWindow {
         })
     }
 
+    /// How long until all of it is more than a minute old.
+    pub fn until_empty(&mut self, now: Micros) -> Micros {
+        self.forget(now);
+        let last = self.grains.back();
+        last.map_or(Micros::ZERO, |(end, _)| end.saturating_add(MINUTE).saturating_sub(now))
+    }
+
     fn forget(&mut self, now: Micros) {
         while let Some((end, used)) = self.grains.front().copied() {
             if end.saturating_add(MINUTE) > now {

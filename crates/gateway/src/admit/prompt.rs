@@ -25,6 +25,17 @@ const FIRST_MEDIA: u64 = 4;
 const OF_TEXT: [u64; 2] = [1 << 16, 1 << 20];
 const OF_MEDIUM: [u64; 2] = [16, 64 << 10];
 
+/// What prompts come to before any was counted, per thousand: twice as much is that of text with two bytes to a token, such
+/// as code or another script.
+const FIRST_AT_MOST: u64 = 2_000;
+
+/// Between these the learned one stays: a prompt is never taken for shorter than it is thought to be, and of one that is
+/// eight times longer a hash or a key was most.
+const AT_MOST: [u64; 2] = [1_050, 8_000];
+
+/// Tokens that a chat template puts around any prompt, whatever its bytes.
+const FRAME: u64 = 32;
+
 /// Each count takes a 32nd from the weight of those before.
 const FADE: u64 = 32;
 
@@ -54,6 +65,8 @@ pub(super) struct Took {
 pub(crate) struct Scale {
     /// Tokens of a MiB of text.
     of_text: AtomicU64,
+    /// The most that a prompt came to lately, per thousand tokens that it was thought to have.
+    at_most: AtomicU64,
     /// Tokens of a picture.
     of_medium: AtomicU64,
     /// Whether engines were heard to say how much was cached. vLLM says so only where something was,
@@ -83,6 +96,7 @@ impl Default for Scale {
         let text = [FIRST_BYTES, FIRST_BYTES / BYTES_PER_TOKEN];
         Self {
             of_text: AtomicU64::new((1 << 20) / BYTES_PER_TOKEN),
+            at_most: AtomicU64::new(FIRST_AT_MOST),
             of_medium: AtomicU64::new(MEDIUM),
             tells_cached: AtomicBool::new(false),
             counted: Mutex::new(Counted { text, media: [FIRST_MEDIA, FIRST_MEDIA * MEDIUM] }),
@@ -99,6 +113,11 @@ impl Scale {
         // The last token is read even if all are cached: its answer begins there.
         let uncached = tokens.saturating_sub(known).max(1);
         Prompt { text_bytes, media: scanned.media, tokens, uncached }
+    }
+
+    /// What a prompt that is thought to have so many tokens seldom exceeds.
+    pub(crate) fn at_most(&self, tokens: u64) -> u64 {
+        tokens.saturating_mul(self.at_most.load(Relaxed)).div_ceil(1_000).saturating_add(FRAME)
     }
 
     /// Tokens in a block of a prompt: those of its text, and fewer where much of it is pictures.
@@ -123,6 +142,7 @@ impl Scale {
             return Took { input: prompt.tokens, read: to_read, output };
         }
         self.learn(prompt, usage.input);
+        self.learn_at_most(prompt, usage.input);
         if usage.cached.is_some() {
             self.tells_cached.store(true, Relaxed);
         }
@@ -144,6 +164,15 @@ impl Scale {
     }
 
     /// An engine has counted a prompt.
+    /// The longest counts for long: each shorter one takes a 64th of the difference.
+    fn learn_at_most(&self, prompt: &Prompt, input: u64) {
+        let beyond_frame = input.saturating_sub(FRAME).min(1 << 32);
+        let is = beyond_frame.saturating_mul(1_000) / prompt.tokens.max(1);
+        let known = self.at_most.load(Relaxed);
+        let faded = known - known.saturating_sub(is).div_ceil(64).min(known);
+        self.at_most.store(is.max(faded).clamp(AT_MOST[0], AT_MOST[1]), Relaxed);
+    }
+
     fn learn(&self, prompt: &Prompt, input: u64) {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         let input = input.min(1 << 32);

@@ -125,6 +125,13 @@ impl Phase for Answering {
         if let Some(turn) = self.sending.admitted.turn.take() {
             turn.spend(self.usage, now.at.saturating_duration_since(self.sent));
         }
+        let is_stream = self.sending.admitted.is_stream();
+        let granted = self.sending.admitted.granted();
+        match self.status {
+            // What an engine refuses costs nothing.
+            400.. => granted.release(),
+            _ => granted.pay(self.usage, self.estimated, is_stream),
+        }
         if let Some(followed) = self.sending.followed.take() {
             let whole = self.sending.admitted.is_stream()
                 && outcome == RequestOutcome::Answered

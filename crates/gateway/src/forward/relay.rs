@@ -2,8 +2,9 @@
 //!
 //! Of a stream, only whole events are passed on: if the engine breaks off in the middle of one, the
 //! client reads a whole error event and not the half of something else. `seam` lets another engine go
-//! on where that is possible.
+//! on where that is possible, `paid` stops a stream whose money ends.
 
+mod paid;
 mod seam;
 
 use super::answering::Answering;
@@ -19,6 +20,7 @@ use bytes::{Bytes, BytesMut};
 use flyball_fleet::Flight;
 use http_body::{Body as _, SizeHint};
 use hyper::body::Incoming;
+use paid::Meter;
 use seam::Seam;
 use std::collections::VecDeque;
 use std::io;
@@ -59,6 +61,8 @@ pub(crate) struct Relay {
     seam: Option<Box<Seam>>,
     /// Since another engine has.
     joined: Option<Joined>,
+    /// Where it is paid for as it goes.
+    meter: Meter,
     /// What the engine said about its own failure, not passed on yet.
     failure: Option<Bytes>,
     length: SizeHint,
@@ -92,6 +96,7 @@ impl Relay {
             tail: None,
             seam: kept.map(|kept| Box::new(Seam::new(kept))),
             joined: None,
+            meter: Meter::default(),
             failure: None,
             length,
             idle,
@@ -112,8 +117,9 @@ impl Relay {
             if self.over || self.ready_bytes >= TOGETHER_BYTES {
                 return Poll::Ready(self.next_ready().map(Ok));
             }
-            if let Some(asking) = self.poll_asking(cx) {
-                match (asking, self.next_ready()) {
+            let waits = self.poll_paying(cx).or_else(|| self.poll_asking(cx));
+            if let Some(waits) = waits {
+                match (waits, self.next_ready()) {
                     (_, Some(piece)) => return Poll::Ready(Some(Ok(piece))),
                     (Poll::Pending, None) => return Poll::Pending,
                     (Poll::Ready(Ok(())), None) => continue,
@@ -250,7 +256,11 @@ impl Relay {
             let rest = self.partial.split().freeze();
             self.pass_events(rest);
         }
-        self.end_whole();
+        // What waits for money is a part of it.
+        self.meter.has_ended = self.meter.is_paying();
+        if !self.meter.has_ended {
+            self.end_whole();
+        }
         Ok(())
     }
 
@@ -344,8 +354,13 @@ impl Relay {
                 (tail.and_then(usage_of), tail.and_then(|tail| finish_of(surface, tail)), 0)
             }
         };
-        // An engine sends one event per token, unless it is far behind.
-        let usage = told.unwrap_or(Usage { output: events, ..Usage::default() });
+        // An engine sends one event per token, unless it is far behind. What it says at the beginning of an answer that
+        // was cut, as Anthropic's interface does, is not what that came to.
+        let usage = match told {
+            Some(told) if finish.is_some() => told,
+            Some(told) => Usage { output: told.output.max(events), ..told },
+            None => Usage { output: events, ..Usage::default() },
+        };
         let usage = self.joined.as_ref().map_or(usage, |joined| joined.usage(usage));
         self.answering.account(usage, told.is_none(), finish);
     }

@@ -63,6 +63,10 @@ impl Phase for Sending {
     }
 
     fn settle(&mut self, outcome: RequestOutcome, now: Time) {
+        // The engine read the prompt for whoever hung up. What failed costs nothing.
+        if outcome == RequestOutcome::Cancelled {
+            self.admitted.granted().hang_up();
+        }
         self.admitted.settle(outcome, now);
         if let Some(followed) = self.followed.take() {
             followed.end(None);

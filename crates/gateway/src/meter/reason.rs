@@ -6,12 +6,17 @@ use std::time::SystemTime;
 
 /// The codes. The last stands for what is not in this list, so that a code
 /// that is forgotten here is still counted.
-const CODES: [&str; 24] = [
+const CODES: [&str; 29] = [
     "no_such_path",
     "no_such_method",
     "encoded_body",
     "invalid_api_key",
     "rate_limit_exceeded",
+    "request_exceeds_limit",
+    "insufficient_quota",
+    "request_exceeds_budget",
+    "model_without_price",
+    "quota_unknown",
     "gateway_full",
     "caller_full",
     "body_too_long",
@@ -78,7 +83,7 @@ impl Reasons {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answer::Problem;
+    use crate::answer::{Exhausted, Problem};
     use crate::scan::ScanError;
 
     #[test]
@@ -106,7 +111,9 @@ mod tests {
             Problem::KillsEngines,
             Problem::Draining,
         ];
-        for problem in problems {
+        let exhausted = Exhausted::one_of_each().into_iter();
+        let exhausted = exhausted.map(|why| Problem::Exhausted(Box::new(why)));
+        for problem in problems.into_iter().chain(exhausted) {
             assert!(CODES.contains(&problem.code()), "{}", problem.code());
         }
         let reasons = Reasons::default();

@@ -92,6 +92,8 @@ fn settings(object: &ModelService, variants: Vec<VariantPods>) -> ModelSettings 
         cache_responses: spec.gateway.cache_responses.unwrap_or(usual.cache_responses),
         first_token_ms: millis(spec.objectives.first_token_milliseconds),
         between_tokens_ms: millis(spec.objectives.between_tokens_milliseconds),
+        // The operator says what is wrong with prices that cannot be read; nobody is served by them meanwhile.
+        prices: spec.token_prices().unwrap_or_default(),
         model_service: Some(ModelServicePods {
             namespace: object.namespace().unwrap_or_default(),
             name: object.name_any(),

@@ -2,6 +2,7 @@
 
 use super::Phase;
 use super::aimed::Aimed;
+use super::granted::Granted;
 use super::open::Open;
 use crate::admit::{InLine, Turn};
 use crate::answer::Problem;
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// A request in line.
 struct Queued {
-    aimed: Aimed,
+    granted: Granted,
     /// How long it waited, once that is over.
     waited: Duration,
     /// Whether there was no engine when it came.
@@ -28,16 +29,16 @@ pub(crate) struct Admitted {
     pub(crate) turn: Option<Turn>,
 }
 
-impl Open<Aimed> {
+impl Open<Granted> {
     /// It is its turn at once.
     pub(crate) fn admit(self, turn: Turn) -> Open<Admitted> {
-        self.then(|aimed| Admitted::at_once(aimed, Some(turn)))
+        self.then(|granted| Admitted::at_once(granted, Some(turn)))
     }
 
     /// Stands in line until it is its turn.
     pub(crate) async fn wait(self, line: InLine) -> Result<Open<Admitted>, Problem> {
         let (since, held) = (Instant::now(), line.held);
-        let mut queued = self.then(|aimed| Queued { aimed, waited: Duration::ZERO, held });
+        let mut queued = self.then(|granted| Queued { granted, waited: Duration::ZERO, held });
         let turn = line.turn().await;
         queued.waited = since.elapsed();
         let (queued, turn) = queued.or_refuse(turn)?;
@@ -47,37 +48,46 @@ impl Open<Aimed> {
     /// A copy of it for another model, at a place of its own.
     pub(crate) fn copy(&self, model: Arc<str>, place: Place) -> Open<Admitted> {
         let nobody = Arc::clone(self.head().shared.live().keys.anyone());
-        let aimed = Aimed::copy(self, model, place, nobody);
-        Open::new(self.head().copy(), Admitted::at_once(aimed, None))
+        let aimed = Aimed::copy(&self.aimed, model, place, nobody);
+        Open::new(self.head().copy(), Admitted::at_once(Granted::free(aimed), None))
     }
 }
 
 impl Admitted {
-    const fn at_once(aimed: Aimed, turn: Option<Turn>) -> Self {
-        Self { queued: Queued { aimed, waited: Duration::ZERO, held: false }, turn }
+    const fn at_once(granted: Granted, turn: Option<Turn>) -> Self {
+        Self { queued: Queued { granted, waited: Duration::ZERO, held: false }, turn }
     }
 
     /// Who asks.
     pub(crate) const fn caller(&self) -> &Arc<Caller> {
-        self.queued.aimed.caller()
+        self.queued.granted.caller()
     }
 
     /// Whether its answer comes as a stream.
     pub(crate) const fn is_stream(&self) -> bool {
-        self.queued.aimed.reading.stream
+        self.queued.granted.aimed.reading.stream
     }
 
     /// Its body is not held any more.
     pub(crate) fn let_go(&mut self) {
-        self.queued.aimed.reading.place.let_go();
+        self.queued.granted.aimed.reading.place.let_go();
+    }
+
+    /// As far as limits and budgets are concerned.
+    pub(crate) const fn granted(&mut self) -> &mut Granted {
+        &mut self.queued.granted
     }
 }
 
 impl Phase for Queued {
     fn describe<'a>(&'a self, finished: &mut Finished<'a>) {
-        self.aimed.describe(finished);
+        self.granted.describe(finished);
         finished.queued = self.waited;
         finished.held = self.held;
+    }
+
+    fn settle(&mut self, _: RequestOutcome, _: Time) {
+        self.granted.release();
     }
 }
 
@@ -88,5 +98,6 @@ impl Phase for Admitted {
 
     fn settle(&mut self, _: RequestOutcome, _: Time) {
         self.turn = None;
+        self.queued.granted.release();
     }
 }

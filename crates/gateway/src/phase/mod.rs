@@ -1,7 +1,7 @@
 //! A request from phase to phase. Each phase has a value of its own: what it found out, and the value of
 //! the phase before.
 //!
-//! `Arrived`, `Identified`, `Reading`, `Aimed`, then `Queued` and `Admitted`, or `Repeated` if its answer
+//! `Arrived`, `Identified`, `Reading`, `Aimed`, then `Granted`, `Queued` and `Admitted`, or `Repeated` if its answer
 //! is in the cache. `forward` goes on with `Sending` and `Answering`. What is owed to others, as its place
 //! or its turn, is in these values too and is given back with them.
 //!
@@ -9,6 +9,7 @@
 
 mod admitted;
 mod aimed;
+mod granted;
 mod head;
 mod identified;
 mod open;
@@ -16,7 +17,7 @@ mod reading;
 mod repeated;
 
 pub(crate) use admitted::Admitted;
-pub(crate) use aimed::Aimed;
+pub(crate) use granted::Granted;
 pub(crate) use head::Head;
 pub(crate) use identified::Identified;
 pub(crate) use open::Open;

@@ -43,6 +43,11 @@ impl Lease {
         now < self.free_until || amount <= self.account.counts().idle()
     }
 
+    /// What was spent of it, ever.
+    pub(super) fn spent(&self) -> Amount {
+        self.account.counts().spent
+    }
+
     /// Pays ahead. Whether it is counted.
     pub(super) fn reserve(&mut self, amount: Amount, now: Micros) -> bool {
         self.account.reserve(amount).is_ok_and(|()| {

@@ -4,13 +4,18 @@
 //! with as it streams and that is settled once, whatever becomes of it. No request waits for a network as long as there
 //! is something here; before one is refused, the operator is asked and waited for, for a quarter of a second.
 //!
-//! `table` says what applies to whom, `state` who has what, with `lease` and `share`; all three are pure. The link brings
+//! `table` says what applies to whom, `estimate` what a request needs, `state` who has what, with `lease` and `share`,
+//! `left`, `describe` and `refused` what clients are told of it; all of these are pure. The link brings
 //! what the operator says and takes what it is told.
 //!
 //! What was spent is kept by the operator and not in a file: when this process dies, what it held and had not given back
 //! counts as spent. That is a slice of each lease, five seconds of spending at most; see docs/decisions/0052.
 
+mod describe;
+mod estimate;
 mod lease;
+mod left;
+mod refused;
 mod share;
 mod state;
 mod table;
@@ -18,19 +23,22 @@ mod table;
 mod tests;
 mod ticket;
 
-pub use ticket::{AHEAD, QuotaEstimate, QuotaTicket};
+pub use estimate::QuotaEstimate;
+pub use left::{QuotaLeft, RateLeft};
+pub use ticket::{AHEAD, QuotaTicket};
 
 use arc_swap::ArcSwap;
-use flyball_core::units::Micros;
-use flyball_quota::{Amount, BudgetUnit, LeaseKey, RateKey, RateKind, Scope, TokenUsage};
-use flyball_resources::resolve::{ResolvedTenant, TenantAccess, TenantId};
+use flyball_core::units::{Micros, Timestamp};
+use flyball_quota::{Amount, BudgetUnit, LeaseKey, RateKey, RateKind, Scope};
+use flyball_resources::resolve::TenantAccess;
 use flyball_resources::stream::{EmptyLease, QuotaExcess, QuotaOrders, QuotaReply, ReportedQuota};
+use flyball_resources::tenant::WhenExhausted;
 use state::{Held, Lacks, Needs, QuotaState};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-use table::{Applies, QuotaTable};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use table::QuotaTable;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
@@ -39,6 +47,10 @@ const GROUPS: usize = 64;
 
 /// So long a request waits for an answer of the operator before it is refused.
 const PATIENCE: Duration = Duration::from_millis(250);
+
+/// So long it waits for money while an operator is there: others may have to give some back, and the record may have to
+/// be written first. To be refused with money left would be worse than to wait.
+const MONEY_PATIENCE: Duration = Duration::from_secs(2);
 
 /// So long a stream waits for one: it is cut if it does not come.
 const STREAM_PATIENCE: Duration = Duration::from_secs(2);
@@ -106,31 +118,60 @@ impl Default for GatewayQuota {
 
 impl GatewayQuota {
     /// From now on these Tenants have limits and budgets.
-    pub fn set_tenants(&self, tenants: &BTreeMap<TenantId, ResolvedTenant>) {
+    pub fn set_tenants<'a>(&self, tenants: impl Iterator<Item = &'a TenantAccess>) {
         self.table.store(Arc::new(QuotaTable::of(tenants)));
     }
 
-    /// Lets a request of this Tenant in, if every limit and budget above it does.
+    /// Whether an answer to this Tenant must not exceed what was paid for it before it began, if it cannot be stopped.
+    pub fn is_bounded(&self, access: &TenantAccess) -> bool {
+        let applies = self.table.load().applies(&access.path);
+        applies.is_some_and(|applies| applies.units.values().any(|end| end.ends_streams))
+    }
+
+    /// Lets a request of this Tenant in, if every limit and budget above it does. Nothing is held of a Tenant without any.
     pub async fn admit(
         self: &Arc<Self>,
         access: &TenantAccess,
-        estimate: QuotaEstimate,
-    ) -> Result<QuotaTicket, QuotaRefusal> {
-        let applies = self.table.load().applies(&access.path);
-        if applies.is_empty() {
-            return Ok(QuotaTicket::free());
-        }
-        let leases: Vec<(LeaseKey, bool)> = applies
-            .units
-            .iter()
-            .map(|(unit, ends)| (LeaseKey { scope: access.path.clone(), unit: *unit }, *ends))
-            .collect();
+        mut estimate: QuotaEstimate,
+    ) -> Result<Option<QuotaTicket>, QuotaRefusal> {
+        let Some(applies) = self.table.load().applies(&access.path) else { return Ok(None) };
         if applies.units.contains_key(&BudgetUnit::Money) && estimate.prices.is_none() {
             return Err(QuotaRefusal::NoPrice);
         }
-        let needs = needs(&applies, &leases, &estimate);
-        let held = self.wait(&needs, PATIENCE).await?;
-        Ok(QuotaTicket::new(Arc::clone(self), held, leases, estimate))
+        let mut needs = estimate.needs(&applies, &access.path);
+        let mut held = self.wait(&needs, PATIENCE).await;
+        if matches!(held, Err(QuotaRefusal::Budget(_))) && estimate.can_stop {
+            estimate.output = estimate.output.min(AHEAD / 8);
+            needs = estimate.needs(&applies, &access.path);
+            held = self.wait(&needs, PATIENCE).await;
+        }
+        let held = match held {
+            Err(QuotaRefusal::Budget(empty))
+                if applies.when(&empty.budget) == WhenExhausted::IdleOnly =>
+            {
+                needs.amounts.clear();
+                let held = self.wait(&needs, PATIENCE).await?;
+                return Ok(Some(QuotaTicket::idle(Arc::clone(self), applies, held)));
+            }
+            held => held?,
+        };
+        Ok(Some(QuotaTicket::new(Arc::clone(self), applies, held, estimate)))
+    }
+
+    /// What a Tenant has left here of its limits, for the headers of answers; `None` if nothing applies.
+    pub fn left(&self, access: &TenantAccess) -> Option<QuotaLeft> {
+        let applies = self.table.load().applies(&access.path)?;
+        let now = self.now();
+        Some(self.state().left(&applies.limits, now))
+    }
+
+    /// All limits and budgets that apply to a Tenant, as it is told when it asks.
+    pub fn describe(&self, access: &TenantAccess, at: SystemTime) -> serde_json::Value {
+        let applies = self.table.load().applies(&access.path).unwrap_or_default();
+        let micros = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+        let at = Timestamp::from_micros(u64::try_from(micros).unwrap_or(u64::MAX));
+        let now = self.now();
+        self.state().describe(&access.path, &applies, now, at)
     }
 
     /// What the operator is to be told now; `None` if no Tenant has limits or budgets. With `all` everything is looked
@@ -180,7 +221,8 @@ impl GatewayQuota {
     }
 
     async fn wait(&self, needs: &Needs, patience: Duration) -> Result<Held, QuotaRefusal> {
-        let until = Instant::now() + patience;
+        let began = Instant::now();
+        let mut until = began + patience;
         let of = needs.scope().map_or(0, group);
         let mut waiting = Waiting { quota: self, needs, number: None };
         loop {
@@ -197,6 +239,9 @@ impl GatewayQuota {
                 return Err(refusal(lacks));
             }
             self.due.notify_one();
+            if matches!(lacks, Lacks::Amount(_)) && self.state().is_led(self.now()) {
+                until = until.max(began + MONEY_PATIENCE);
+            }
             // Permits that come free by themselves in time are waited for as well.
             let soon = match &lacks {
                 Lacks::Permits { free_in: Some(free), .. } => Instant::now() + time(*free),
@@ -288,21 +333,6 @@ fn group(scope: &Scope) -> usize {
     let path = scope.as_str();
     let end = path.match_indices('/').nth(1).map_or(path.len(), |(end, _)| end);
     (xxhash_rust::xxh3::xxh3_64(&path.as_bytes()[..end]) % GROUPS as u64) as usize
-}
-
-fn needs(applies: &Applies, leases: &[(LeaseKey, bool)], estimate: &QuotaEstimate) -> Needs {
-    let permits = applies.limits.iter().map(|(key, limit)| {
-        let permits = match key.kind {
-            RateKind::InputTokens => estimate.input,
-            RateKind::Requests | RateKind::OutputTokens | RateKind::Concurrency => 1,
-        };
-        (key.clone(), permits, *limit)
-    });
-    let usage =
-        TokenUsage { input: estimate.input, output: estimate.output, ..TokenUsage::default() };
-    let prices = estimate.prices.unwrap_or_default();
-    let amount = |(key, _): &(LeaseKey, bool)| (key.clone(), usage.amount(key.unit, &prices));
-    Needs { permits: permits.collect(), amounts: leases.iter().map(amount).collect() }
 }
 
 fn refusal(lacks: Lacks) -> QuotaRefusal {

@@ -46,6 +46,13 @@ impl Share {
         self.counted().until_free(permits, now)
     }
 
+    /// Permits that are free, and how long until all are that this gateway has.
+    pub(super) fn left(&mut self, now: Micros) -> (u64, Micros) {
+        let share = self.counted();
+        let counts = share.counts(now);
+        (counts.free(), share.until_unused(now))
+    }
+
     /// Takes permits that are free. Whether they are of the count of our own.
     pub(super) fn take(&mut self, kind: RateKind, permits: u64, now: Micros) -> bool {
         let own = self.by_own;

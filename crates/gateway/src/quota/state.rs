@@ -1,6 +1,7 @@
 //! Leases and shares of a gateway, and who waits for more. Pure: time is an argument.
 
 use super::lease::Lease;
+use super::left::{QuotaLeft, RateLeft};
 use super::share::Share;
 use flyball_core::units::Micros;
 use flyball_quota::{Amount, LeaseKey, RATE_LEASE, RateKey, RateKind, Scope};
@@ -149,6 +150,28 @@ impl QuotaState {
         Ok(())
     }
 
+    /// What is left here of these limits.
+    pub(super) fn left(&mut self, limits: &[(RateKey, u64)], now: Micros) -> QuotaLeft {
+        let mut left = QuotaLeft::default();
+        for (key, limit) in limits {
+            left.note(key.kind, self.left_of(key, *limit, now));
+        }
+        left
+    }
+
+    /// What is left here of one limit.
+    pub(super) fn left_of(&mut self, key: &RateKey, limit: u64, now: Micros) -> RateLeft {
+        let share = self.shares.get_mut(key);
+        // Of one that nobody has used yet, everything is left.
+        let (free, reset) = share.map_or((limit, Micros::ZERO), |share| share.left(now));
+        RateLeft { limit, remaining: free.min(limit), reset }
+    }
+
+    /// What this gateway has spent of a lease, ever.
+    pub(super) fn spent(&self, key: &LeaseKey) -> Option<Amount> {
+        self.leases.get(key).map(Lease::spent)
+    }
+
     /// Nobody waits under this number any more.
     pub(super) fn leave(&mut self, needs: &Needs, waiter: u64) {
         for (key, _) in &needs.amounts {
@@ -226,6 +249,11 @@ impl QuotaState {
         self.heard = now;
     }
 
+    /// Whether an operator divides that was heard lately.
+    pub(super) fn is_led(&self, now: Micros) -> bool {
+        self.term > 0 && now.saturating_sub(self.heard) <= RATE_LEASE
+    }
+
     /// Everything is reported anew: another operator listens, or another connection.
     pub(super) fn forget_reported(&mut self) {
         self.complete = false;
@@ -290,9 +318,9 @@ impl QuotaState {
             held.permits.push((key.clone(), *permits, own));
         }
         for (key, amount) in &needs.amounts {
-            if self.leases.entry(key.clone()).or_default().reserve(*amount, now) {
-                held.amounts.insert(key.clone(), *amount);
-            }
+            // Where no budget lies above it now, what it comes to is counted all the same.
+            let reserved = self.leases.entry(key.clone()).or_default().reserve(*amount, now);
+            held.amounts.insert(key.clone(), if reserved { *amount } else { Amount::ZERO });
         }
         held
     }

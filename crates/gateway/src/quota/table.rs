@@ -1,68 +1,91 @@
 //! Which limits and budgets apply to whom, as Tenants say.
 
-use flyball_quota::{BudgetUnit, RateKey, Scope};
-use flyball_resources::resolve::{ResolvedTenant, TenantId, TenantLimits};
+use flyball_quota::{BudgetKey, BudgetUnit, RateKey, Scope};
+use flyball_resources::resolve::{TenantAccess, TenantBudget, TenantLimits};
 use flyball_resources::tenant::WhenExhausted;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-/// Limits and budgets of all Tenants.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct QuotaTable {
-    limits: BTreeMap<Scope, TenantLimits>,
-    budgets: BTreeMap<Scope, Vec<(BudgetUnit, WhenExhausted)>>,
-}
+/// Limits and budgets of all Tenants, by path. What lies above each is found once and not with every request.
+#[derive(Clone, Debug, Default)]
+pub(super) struct QuotaTable(BTreeMap<Scope, Arc<Applies>>);
 
-/// What applies to one caller.
+/// What applies to one Tenant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Applies {
-    /// Its limits and those above it.
+    /// Its limits and those above it, from the top.
     pub(super) limits: Vec<(RateKey, u64)>,
-    /// What budgets above it count, and whether a stream ends with the money.
-    pub(super) units: BTreeMap<BudgetUnit, bool>,
+    /// Its budgets and those above it, from the top.
+    pub(super) budgets: Vec<TenantBudget>,
+    /// What these budgets count.
+    pub(super) units: BTreeMap<BudgetUnit, BudgetEnd>,
+}
+
+/// What happens to those who pay by one unit when a budget above them is exhausted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct BudgetEnd {
+    /// A stream may be ended by it.
+    pub(super) ends_streams: bool,
+    /// It keeps somebody from something. Otherwise all of them only count.
+    pub(super) holds: bool,
 }
 
 impl QuotaTable {
-    pub(super) fn of(tenants: &BTreeMap<TenantId, ResolvedTenant>) -> Self {
-        let mut table = Self::default();
-        for access in tenants.values().filter_map(|tenant| tenant.access.as_ref()) {
+    pub(super) fn of<'a>(tenants: impl Iterator<Item = &'a TenantAccess>) -> Self {
+        let (mut paths, mut limits) = (Vec::new(), BTreeMap::<Scope, TenantLimits>::new());
+        let mut budgets = BTreeMap::<Scope, &[TenantBudget]>::new();
+        for access in tenants {
+            paths.push(access.path.clone());
             if access.limits != TenantLimits::default() {
-                table.limits.insert(access.path.clone(), access.limits);
+                limits.insert(access.path.clone(), access.limits);
             }
-            let budgets = access.budgets.iter();
-            let budgets: Vec<_> =
-                budgets.map(|budget| (budget.spec.unit, budget.on_exhausted)).collect();
-            if !budgets.is_empty() {
-                table.budgets.insert(access.path.clone(), budgets);
+            if !access.budgets.is_empty() {
+                budgets.insert(access.path.clone(), &access.budgets);
             }
         }
-        table
+        let applies = paths.into_iter().filter_map(|path| {
+            let mut applies = Applies::default();
+            for scope in path.ancestors() {
+                if let Some((scope, limits)) = limits.get_key_value(scope) {
+                    let of = limits.by_kind();
+                    applies.limits.extend(
+                        of.map(|(kind, limit)| (RateKey { scope: scope.clone(), kind }, limit)),
+                    );
+                }
+                let budgets = budgets.get(scope).copied().unwrap_or_default();
+                budgets.iter().for_each(|budget| applies.add(budget));
+            }
+            (!applies.is_empty()).then(|| (path, Arc::new(applies)))
+        });
+        Self(applies.collect())
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.limits.is_empty() && self.budgets.is_empty()
+        self.0.is_empty()
     }
 
-    /// What applies to a Tenant of this path.
-    pub(super) fn applies(&self, path: &Scope) -> Applies {
-        let mut applies = Applies::default();
-        for scope in path.ancestors() {
-            if let Some((scope, limits)) = self.limits.get_key_value(scope) {
-                let of = limits.by_kind();
-                applies.limits.extend(
-                    of.map(|(kind, limit)| (RateKey { scope: scope.clone(), kind }, limit)),
-                );
-            }
-            for (unit, when) in self.budgets.get(scope).into_iter().flatten() {
-                // One that ends streams is enough.
-                *applies.units.entry(*unit).or_default() |= *when == WhenExhausted::Refuse;
-            }
-        }
-        applies
+    /// What applies to a Tenant of this path; `None` if nothing does.
+    pub(super) fn applies(&self, path: &Scope) -> Option<Arc<Applies>> {
+        self.0.get(path).cloned()
     }
 }
 
 impl Applies {
-    pub(super) fn is_empty(&self) -> bool {
-        self.limits.is_empty() && self.units.is_empty()
+    /// What happens when this budget is exhausted.
+    pub(super) fn when(&self, key: &BudgetKey) -> WhenExhausted {
+        let of = self.budgets.iter().find(|budget| budget.spec.key == *key);
+        // One that was removed meanwhile is of no more account than the strictest.
+        of.map_or_else(WhenExhausted::default, |budget| budget.on_exhausted)
+    }
+
+    fn add(&mut self, budget: &TenantBudget) {
+        let end = self.units.entry(budget.spec.unit).or_default();
+        end.ends_streams |= budget.on_exhausted == WhenExhausted::Refuse;
+        end.holds |= budget.on_exhausted != WhenExhausted::Alert;
+        self.budgets.push(budget.clone());
+    }
+
+    fn is_empty(&self) -> bool {
+        self.limits.is_empty() && self.budgets.is_empty()
     }
 }

@@ -1,13 +1,14 @@
 //! Requests, and an operator that says what it is told to.
 
 use super::*;
-use flyball_quota::{BudgetKey, TokenPrices};
+use flyball_quota::{BudgetKey, TokenPrices, TokenUsage};
 use flyball_resources::Tenant;
-use flyball_resources::resolve::resolve;
+use flyball_resources::resolve::{ResolvedTenant, TenantId, resolve};
 use flyball_resources::stream::{
     EmptyBudget, LeaseGrant, LeaseRecall, LeaseUnit, ShareKind, ShareOrder, WideAmount,
 };
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 type Resolved = BTreeMap<TenantId, ResolvedTenant>;
 
@@ -24,8 +25,8 @@ fn tenants(spec: &Value) -> Resolved {
 
 fn of(spec: &Value) -> (Arc<GatewayQuota>, TenantAccess) {
     let (quota, tenants) = (GatewayQuota::default(), tenants(spec));
-    quota.set_tenants(&tenants);
     let access = tenants.into_values().next().unwrap().access.unwrap();
+    quota.set_tenants([&access].into_iter());
     (Arc::new(quota), access)
 }
 
@@ -38,7 +39,7 @@ fn rate(limits: &Value) -> Value {
 }
 
 const fn estimate(input: u64) -> QuotaEstimate {
-    QuotaEstimate { input, output: AHEAD, prices: None }
+    QuotaEstimate { input, input_at_most: input, output: AHEAD, can_stop: false, prices: None }
 }
 
 fn grant(quota: &GatewayQuota, granted: u64) {
@@ -94,9 +95,9 @@ async fn asked(quota: &GatewayQuota) -> (u64, u64) {
 #[tokio::test(start_paused = true)]
 async fn a_tenant_without_limits_is_let_in_and_nothing_is_counted() {
     let (quota, access) = of(&json!({}));
-    let mut ticket = quota.admit(&access, estimate(1_000_000)).await.unwrap();
-    assert!(ticket.has_written(1_000_000));
+    assert!(quota.admit(&access, estimate(1_000_000)).await.unwrap().is_none());
     assert_eq!(quota.report(true), None);
+    assert_eq!(quota.left(&access), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -146,15 +147,15 @@ async fn who_asked_is_refused_if_nothing_is_left_and_the_next_is_asked_for() {
 async fn a_request_is_settled_once_whatever_becomes_of_it() {
     let (quota, access) = of(&tokens());
     grant(&quota, 2_000);
-    let ticket = quota.admit(&access, estimate(100)).await.unwrap();
+    let ticket = quota.admit(&access, estimate(100)).await.unwrap().unwrap();
     drop(ticket);
     assert_eq!(counts(&quota), (0, 0), "it never went to an engine");
-    let mut ticket = quota.admit(&access, estimate(100)).await.unwrap();
+    let mut ticket = quota.admit(&access, estimate(100)).await.unwrap().unwrap();
     ticket.begin();
     assert!(ticket.has_written(30));
     drop(ticket);
     assert_eq!(counts(&quota), (130, 0), "its client hung up");
-    let mut ticket = quota.admit(&access, estimate(100)).await.unwrap();
+    let mut ticket = quota.admit(&access, estimate(100)).await.unwrap().unwrap();
     assert!(ticket.has_written(20));
     ticket.settle(TokenUsage { input: 90, cached_input: 40, output: 21 });
     assert_eq!(counts(&quota), (130 + 111, 0), "as the engine says");
@@ -169,7 +170,7 @@ async fn a_request_is_settled_once_whatever_becomes_of_it() {
 async fn a_stream_pays_ahead_and_ends_after_the_last_token_that_is_paid() {
     let (quota, access) = of(&tokens());
     grant(&quota, 100 + 2 * AHEAD);
-    let mut ticket = quota.admit(&access, estimate(100)).await.unwrap();
+    let mut ticket = quota.admit(&access, estimate(100)).await.unwrap().unwrap();
     assert!(ticket.has_written(AHEAD / 2 - 1));
     assert_eq!(ticket.paid(), AHEAD, "half of it is there");
     assert!(ticket.has_written(AHEAD / 2));
@@ -182,8 +183,12 @@ async fn a_stream_pays_ahead_and_ends_after_the_last_token_that_is_paid() {
     });
     assert_eq!((paid, ticket.paid()), (Ok(()), 3 * AHEAD));
     let (paid, ()) = tokio::join!(ticket.pay(3 * AHEAD + 1), async {
-        let (number, _) = asked(&quota).await;
-        empty(&quota, number);
+        // Less and less is asked for, so that nothing is left over.
+        for lacking in [AHEAD, AHEAD / 8, 4] {
+            let (number, asked) = asked(&quota).await;
+            assert_eq!(asked, lacking);
+            empty(&quota, number);
+        }
     });
     assert!(matches!(paid, Err(QuotaRefusal::Budget(_))));
     drop(ticket);
@@ -196,11 +201,13 @@ async fn a_stream_that_may_finish_is_counted_beyond_its_budget() {
         "onExhausted": "FinishRunning"}]);
     let (quota, access) = of(&json!({ "budgets": budget }));
     grant(&quota, 100 + AHEAD);
-    let mut ticket = quota.admit(&access, estimate(100)).await.unwrap();
+    let mut ticket = quota.admit(&access, estimate(100)).await.unwrap().unwrap();
     assert!(!ticket.has_written(AHEAD + 1));
     let (paid, ()) = tokio::join!(ticket.pay(AHEAD + 1), async {
-        let (number, _) = asked(&quota).await;
-        empty(&quota, number);
+        for _ in 0..3 {
+            let (number, _) = asked(&quota).await;
+            empty(&quota, number);
+        }
     });
     assert_eq!(paid, Ok(()));
     assert!(ticket.has_written(5_000));
@@ -224,7 +231,7 @@ async fn money_is_counted_by_the_prices_of_the_model_and_a_model_without_is_not_
         let orders = QuotaOrders { term: 1, grants: vec![grant], ..QuotaOrders::default() };
         quota.follow(&orders).unwrap();
     });
-    ticket.unwrap().settle(TokenUsage { input: 100, cached_input: 60, output: 7 });
+    ticket.unwrap().unwrap().settle(TokenUsage { input: 100, cached_input: 60, output: 7 });
     assert_eq!(counts(&quota), (40 * 3 + 60 + 7 * 15, 0));
 }
 
@@ -246,7 +253,7 @@ async fn without_an_operator_a_gateway_counts_by_itself_and_says_when_to_come_ag
 async fn permits_of_the_operator_are_waited_for_and_then_used() {
     let (quota, access) = of(&rate(&json!({"concurrency": 20})));
     permits(&quota, ShareKind::Concurrency, 1);
-    let first = quota.admit(&access, estimate(1)).await.unwrap();
+    let first = quota.admit(&access, estimate(1)).await.unwrap().unwrap();
     let (second, ()) = tokio::join!(quota.admit(&access, estimate(1)), async {
         quota.due().await;
         let share = quota.report(false).unwrap().shares.remove(0);
@@ -269,10 +276,10 @@ async fn tokens_of_prompts_and_answers_are_limited_and_corrected_by_what_the_eng
     let (quota, access) = of(&rate(&limits));
     let refused = quota.admit(&access, estimate(1_001)).await.unwrap_err();
     assert!(matches!(refused, QuotaRefusal::TooLarge { limit: 1_000, .. }));
-    let ticket = quota.admit(&access, estimate(900)).await.unwrap();
+    let ticket = quota.admit(&access, estimate(900)).await.unwrap().unwrap();
     assert!(quota.admit(&access, estimate(200)).await.is_err());
     ticket.settle(TokenUsage { input: 500, cached_input: 0, output: 99 });
-    let ticket = quota.admit(&access, estimate(200)).await.unwrap();
+    let ticket = quota.admit(&access, estimate(200)).await.unwrap().unwrap();
     ticket.settle(TokenUsage { input: 200, cached_input: 0, output: 1 });
     let refused = quota.admit(&access, estimate(1)).await.unwrap_err();
     let QuotaRefusal::Rate { key, .. } = refused else { panic!("{refused:?}") };
@@ -283,7 +290,7 @@ async fn tokens_of_prompts_and_answers_are_limited_and_corrected_by_what_the_eng
 async fn what_nobody_has_paid_ahead_is_given_back_when_it_is_recalled() {
     let (quota, access) = of(&tokens());
     grant(&quota, 1_000);
-    let ticket = quota.admit(&access, estimate(100)).await.unwrap();
+    let ticket = quota.admit(&access, estimate(100)).await.unwrap().unwrap();
     let recall = LeaseRecall { scope: "ml/team".to_owned(), unit: LeaseUnit::Tokens.into() };
     let orders = |term| QuotaOrders {
         term,
@@ -308,7 +315,7 @@ async fn everything_is_reported_once_and_anew_to_another_leader() {
     let report = quota.report(true).unwrap();
     assert!(report.complete && report.leases.is_empty() && !report.accounts.is_empty());
     grant(&quota, 1_000);
-    let _ticket = quota.admit(&access, estimate(100)).await.unwrap();
+    let _ticket = quota.admit(&access, estimate(100)).await.unwrap().unwrap();
     assert!(!quota.report(false).unwrap().complete, "not all of it was looked at");
     assert_eq!(quota.report(true).unwrap().leases.len(), 1);
     assert_eq!(quota.report(true).unwrap().leases.len(), 0, "it was just reported");
@@ -319,4 +326,57 @@ async fn everything_is_reported_once_and_anew_to_another_leader() {
     quota.follow(&QuotaOrders { term: 2, ..QuotaOrders::default() }).unwrap();
     let report = quota.report(true).unwrap();
     assert_eq!((report.leases.len(), report.term, report.recalled), (1, 2, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_an_exhausted_budget_that_allows_it_requests_run_on_idle_capacity_and_cost_nothing() {
+    let budget = json!([{"name": "month", "tokens": 10_000, "period": "Month",
+        "onExhausted": "IdleOnly"}]);
+    let (quota, access) = of(&json!({"budgets": budget, "limits": {"concurrency": 1}}));
+    quota.follow(&QuotaOrders { term: 1, ..QuotaOrders::default() }).unwrap();
+    let (ticket, ()) = tokio::join!(quota.admit(&access, estimate(100)), async {
+        let (number, _) = asked(&quota).await;
+        empty(&quota, number);
+    });
+    let mut ticket = ticket.unwrap().unwrap();
+    assert!(ticket.is_idle() && !ticket.is_metered());
+    assert!(ticket.has_written(100_000), "nobody pays for it");
+    // Limits hold for it all the same.
+    let (refused, ()) = tokio::join!(quota.admit(&access, estimate(100)), async {
+        tokio::time::sleep(PATIENCE).await;
+    });
+    assert!(matches!(refused, Err(QuotaRefusal::Rate { .. })), "{refused:?}");
+    ticket.settle(TokenUsage { input: 100, cached_input: 0, output: 100_000 });
+    assert_eq!(counts(&quota), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_that_only_warns_is_counted_and_nobody_waits_for_it() {
+    let budget =
+        json!([{"name": "month", "tokens": 10, "period": "Month", "onExhausted": "Alert"}]);
+    let (quota, access) = of(&json!({ "budgets": budget }));
+    let began = Instant::now();
+    let mut ticket = quota.admit(&access, estimate(100)).await.unwrap().unwrap();
+    assert!(ticket.has_written(5_000));
+    ticket.settle(TokenUsage { input: 100, cached_input: 0, output: 5_000 });
+    assert_eq!(began.elapsed(), Duration::ZERO, "no operator was asked");
+    assert_eq!(counts(&quota), (5_100, 0));
+    assert!(!quota.is_bounded(&access), "an answer may be as long as it likes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_is_that_of_the_tightest_limit_and_says_when_all_of_it_is_free() {
+    let limits = json!({"requestsPerMinute": 10, "inputTokensPerMinute": 1_000});
+    let (quota, access) = of(&rate(&limits));
+    let ticket = quota.admit(&access, estimate(600)).await.unwrap();
+    let left = quota.left(&access).unwrap();
+    let requests = left.requests.unwrap();
+    assert_eq!((requests.limit, requests.remaining), (10, 9));
+    assert_eq!(requests.reset.get(), 60_250_000);
+    assert_eq!(left.input_tokens.map(|left| left.remaining), Some(400));
+    assert_eq!((left.output_tokens, left.concurrency), (None, None));
+    drop(ticket);
+    let described = quota.describe(&access, SystemTime::UNIX_EPOCH);
+    assert_eq!(described["tenant"], "ml/team");
+    assert_eq!(described["limits"][0]["remaining_here"], 9);
 }

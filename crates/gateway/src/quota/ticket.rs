@@ -1,63 +1,78 @@
 //! What one request has of budgets and limits, until it is over.
 
 use super::state::{Held, Lacks};
-use super::{GatewayQuota, QuotaRefusal};
-use flyball_quota::{Amount, BudgetUnit, LeaseKey, RateKind, TokenPrices, TokenUsage};
+use super::table::Applies;
+use super::{GatewayQuota, QuotaEstimate, QuotaRefusal};
+use flyball_quota::{Amount, BudgetUnit, LeaseKey, RateKind, TokenUsage};
+use flyball_resources::tenant::WhenExhausted;
 use std::sync::Arc;
 
 /// Output tokens that are paid ahead at a time.
 pub const AHEAD: u64 = 256;
 
-/// What is known of a request before it goes to an engine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct QuotaEstimate {
-    /// Tokens of its prompt.
-    pub input: u64,
-    /// Output tokens that are paid before it begins: [`AHEAD`] of a stream, which is stopped when its money ends, and
-    /// all that may come of an answer that cannot be.
-    pub output: u64,
-    /// What a token of its model costs, if its owner says. Without prices nothing is served on a budget of money.
-    pub prices: Option<TokenPrices>,
-}
+/// Towards the end of a budget fewer are, down to so many: otherwise every stream would leave up to [`AHEAD`] of it unused.
+pub(super) const LEAST_AHEAD: u64 = 4;
 
 /// What one request has of budgets and limits. Settled once, by [`QuotaTicket::settle`] or when it is dropped.
 #[derive(Debug)]
 pub struct QuotaTicket {
-    quota: Option<Arc<GatewayQuota>>,
+    quota: Arc<GatewayQuota>,
+    applies: Arc<Applies>,
     held: Held,
-    /// Each lease that it pays from, and whether its stream ends with the money.
-    leases: Vec<(LeaseKey, bool)>,
+    /// The leases that it pays ahead from.
+    leases: Vec<LeaseKey>,
     estimate: QuotaEstimate,
     /// Output tokens that are paid.
     paid: u64,
+    /// How many are paid at a time.
+    ahead: u64,
     /// What has come so far.
     usage: TokenUsage,
     began: bool,
+    /// Whether a budget is exhausted and it runs on what nobody else wants.
+    is_idle: bool,
 }
 
 impl QuotaTicket {
-    /// That of a request to which nothing applies.
-    pub(super) fn free() -> Self {
+    pub(super) fn new(
+        quota: Arc<GatewayQuota>,
+        applies: Arc<Applies>,
+        held: Held,
+        estimate: QuotaEstimate,
+    ) -> Self {
+        let holds = |key: &&LeaseKey| applies.units.get(&key.unit).is_some_and(|end| end.holds);
+        let leases: Vec<LeaseKey> = held.amounts.keys().filter(holds).cloned().collect();
+        let paid = if leases.is_empty() { u64::MAX } else { estimate.output };
+        let usage = TokenUsage { input: estimate.input, ..TokenUsage::default() };
         Self {
-            quota: None,
-            held: Held::default(),
-            leases: Vec::new(),
-            estimate: QuotaEstimate::default(),
-            paid: u64::MAX,
-            usage: TokenUsage::default(),
+            quota,
+            applies,
+            held,
+            leases,
+            estimate,
+            paid,
+            ahead: AHEAD,
+            usage,
             began: false,
+            is_idle: false,
         }
     }
 
-    pub(super) fn new(
-        quota: Arc<GatewayQuota>,
-        held: Held,
-        leases: Vec<(LeaseKey, bool)>,
-        estimate: QuotaEstimate,
-    ) -> Self {
-        let paid = if leases.is_empty() { u64::MAX } else { estimate.output };
-        let usage = TokenUsage { input: estimate.input, ..TokenUsage::default() };
-        Self { quota: Some(quota), held, leases, estimate, paid, usage, began: false }
+    /// That of a request which a budget does not pay for, and which costs nothing.
+    pub(super) fn idle(quota: Arc<GatewayQuota>, applies: Arc<Applies>, held: Held) -> Self {
+        let mut ticket = Self::new(quota, applies, held, QuotaEstimate::default());
+        ticket.is_idle = true;
+        ticket
+    }
+
+    /// Whether it may run only on what nobody else wants.
+    pub const fn is_idle(&self) -> bool {
+        self.is_idle
+    }
+
+    /// Whether its stream is paid for as it goes.
+    pub const fn is_metered(&self) -> bool {
+        self.paid < u64::MAX
     }
 
     /// It goes to an engine: from here on its prompt is spent, whatever becomes of it.
@@ -70,13 +85,13 @@ impl QuotaTicket {
         self.paid
     }
 
-    /// So many output tokens have come. Pays [`AHEAD`] more before the last that is paid is passed on: half of them are
+    /// So many output tokens have come. Pays more ahead before the last that is paid is passed on: half of them are
     /// asked for early, so that a stream seldom waits. `false` if they are not paid, and are to be waited for with
     /// [`QuotaTicket::pay`].
     pub fn has_written(&mut self, output: u64) -> bool {
         self.began = true;
         self.usage.output = self.usage.output.max(output);
-        while self.paid < u64::MAX && self.paid.saturating_sub(output) <= AHEAD / 2 {
+        while self.paid < u64::MAX && self.paid.saturating_sub(output) <= self.ahead / 2 {
             if !self.try_pay(&mut None) {
                 break;
             }
@@ -88,12 +103,14 @@ impl QuotaTicket {
     /// paid. An answer that may be finished beyond the budget goes on.
     pub async fn pay(&mut self, output: u64) -> Result<(), QuotaRefusal> {
         while self.paid < output {
-            let amounts = self.amounts(AHEAD);
-            let Some(quota) = self.quota.clone() else { return Ok(()) };
+            let amounts = self.amounts(self.ahead);
+            let quota = Arc::clone(&self.quota);
             match quota.wait_to_pay(&amounts, &mut self.held).await {
-                Ok(()) => self.paid = self.paid.saturating_add(AHEAD),
-                // One of its budgets ends streams.
-                Err(refusal) if self.leases.iter().any(|(_, ends)| *ends) => return Err(refusal),
+                Ok(()) => self.has_paid(),
+                Err(QuotaRefusal::Budget(_)) if self.ahead > LEAST_AHEAD => {
+                    self.ahead = (self.ahead / 8).max(LEAST_AHEAD);
+                }
+                Err(refusal) if self.ends_by(&refusal) => return Err(refusal),
                 Err(_) => self.paid = u64::MAX,
             }
         }
@@ -106,12 +123,40 @@ impl QuotaTicket {
         self.usage = usage;
     }
 
+    /// It is over, and no engine did anything for it: it costs nothing.
+    pub fn release(mut self) {
+        self.began = false;
+    }
+
+    /// Tokens of its prompt, before an engine has counted them.
+    pub const fn estimated_input(&self) -> u64 {
+        self.estimate.input
+    }
+
+    /// Output tokens that were paid before it began.
+    pub const fn reserved_output(&self) -> u64 {
+        self.estimate.output
+    }
+
+    /// Whether a stream ends by this. If nobody can tell whether money is left, it does if a budget that ends streams
+    /// applies: it may be that one.
+    fn ends_by(&self, refusal: &QuotaRefusal) -> bool {
+        match refusal {
+            QuotaRefusal::Budget(empty) => {
+                self.applies.when(&empty.budget) == WhenExhausted::Refuse
+            }
+            _ => self
+                .leases
+                .iter()
+                .any(|key| self.applies.units.get(&key.unit).is_some_and(|end| end.ends_streams)),
+        }
+    }
+
     fn try_pay(&mut self, waiter: &mut Option<u64>) -> bool {
-        let amounts = self.amounts(AHEAD);
-        let Some(quota) = &self.quota else { return true };
-        match quota.try_to_pay(&amounts, &mut self.held, waiter) {
+        let amounts = self.amounts(self.ahead);
+        match self.quota.try_to_pay(&amounts, &mut self.held, waiter) {
             Ok(()) => {
-                self.paid = self.paid.saturating_add(AHEAD);
+                self.has_paid();
                 true
             }
             Err(Lacks::Empty(_) | Lacks::Amount(_) | Lacks::Room) => false,
@@ -119,9 +164,15 @@ impl QuotaTicket {
         }
     }
 
+    const fn has_paid(&mut self) {
+        self.paid = self.paid.saturating_add(self.ahead);
+        // Others may have given something back.
+        self.ahead = if self.ahead < AHEAD / 2 { self.ahead * 2 } else { AHEAD };
+    }
+
     fn amounts(&self, output: u64) -> Vec<(LeaseKey, Amount)> {
         let usage = TokenUsage { output, ..TokenUsage::default() };
-        let amount = |(key, _): &(LeaseKey, bool)| (key.clone(), self.amount(key.unit, &usage));
+        let amount = |key: &LeaseKey| (key.clone(), self.amount(key.unit, &usage));
         self.leases.iter().map(amount).collect()
     }
 
@@ -132,7 +183,6 @@ impl QuotaTicket {
 
 impl Drop for QuotaTicket {
     fn drop(&mut self) {
-        let Some(quota) = self.quota.take() else { return };
         // What never went to an engine costs nothing.
         let usage = if self.began { self.usage } else { TokenUsage::default() };
         let used = |kind| match kind {
@@ -140,6 +190,6 @@ impl Drop for QuotaTicket {
             RateKind::OutputTokens => usage.output,
             RateKind::Requests | RateKind::Concurrency => 1,
         };
-        quota.settle(&self.held, |key| self.amount(key.unit, &usage), used);
+        self.quota.settle(&self.held, |key| self.amount(key.unit, &usage), used);
     }
 }

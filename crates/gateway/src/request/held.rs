@@ -8,7 +8,7 @@ use crate::admit::{Gate, InLine};
 use crate::aim::Job;
 use crate::answer::{Dialect, Problem};
 use crate::forward::{Relay, Worker};
-use crate::phase::{Aimed, Open};
+use crate::phase::{Granted, Open};
 use bytes::{Bytes, BytesMut};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Response};
@@ -56,11 +56,11 @@ impl Held {
         worker: &Arc<Worker>,
         line: InLine,
         job: Job,
-        aimed: Open<Aimed>,
+        granted: Open<Granted>,
     ) -> Response<Self> {
-        let (eta, dialect) = (line.eta, Dialect::of(aimed.head().surface.path()));
+        let (eta, dialect) = (line.eta, Dialect::of(granted.head().surface.path()));
         let (worker, gate) = (Arc::clone(worker), line.gate());
-        let work: Work = Box::pin(async move { wait(&worker, line, job, aimed).await });
+        let work: Work = Box::pin(async move { wait(&worker, line, job, granted).await });
         let held = Self {
             state: State::Waits(work),
             dialect,

@@ -1,9 +1,10 @@
 //! What happens to one request, phase by phase: the one place that knows all phases.
 //!
-//! `turn` says whether it must wait for a turn, `wait` is the wait, `held` what a stream hears meanwhile,
+//! `limits` says what a caller has left, `turn` whether it must wait for a turn, `wait` is the wait, `held` what a stream hears meanwhile,
 //! `payload` the body of its answer. `worker` is what one thread has for it.
 
 mod held;
+mod limits;
 mod payload;
 mod turn;
 mod wait;
@@ -66,11 +67,13 @@ async fn answer(
     })
 }
 
-/// What is not for an engine: the list of models.
+/// What is not for an engine: the list of models, and what a caller has left.
 fn other(worker: &Worker, request: &Request<Incoming>, dialect: Dialect) -> Response<Bytes> {
-    let Some(rest) = request.uri().path().strip_prefix("/v1/models") else {
+    let path = request.uri().path();
+    let models = path.strip_prefix("/v1/models");
+    if models.is_none() && path != limits::PATH {
         return refuse(worker, &Problem::NoSuchPath, dialect);
-    };
+    }
     if request.method() != Method::GET {
         return refuse(worker, &Problem::NoSuchMethod, dialect);
     }
@@ -78,6 +81,7 @@ fn other(worker: &Worker, request: &Request<Incoming>, dialect: Dialect) -> Resp
     let Some(caller) = shared.identify(request.headers(), SystemTime::now()) else {
         return refuse(worker, &Problem::NoKey, dialect);
     };
+    let Some(rest) = models else { return limits::answer(shared, &caller) };
     let (live, served) = (shared.live(), shared.served());
     let model = |name: &str| serde_json::json!({"id": name, "object": "model", "created": 0, "owned_by": "flyball"});
     match rest.strip_prefix('/') {
@@ -121,10 +125,15 @@ async fn ask(
         Err(problem) => return refused(problem),
     };
     let left = identified.caller.rate.as_ref().map(|rate| rate.take(Instant::now()));
+    let access = identified.caller.access.as_ref().map(|own| Arc::clone(&own.access));
     let answered = answered(worker, request, identified, left).await;
     let mut response = answered.unwrap_or_else(refused);
     if let Some(left) = left {
         rate_headers(response.headers_mut(), left);
+    }
+    let quota = &worker.forward.shared.quota;
+    if let Some(left) = access.and_then(|access| quota.left(&access)) {
+        limits::headers(response.headers_mut(), &left, Dialect::of(surface.path()));
     }
     response
 }
@@ -141,7 +150,7 @@ async fn answered(
     }
     let (head, body) = request.into_parts();
     let (reading, read) = identified.read(body).await?;
-    let (aimed, job, copy) = reading.aim(head.headers, read)?;
+    let (aimed, mut job, copy) = reading.aim(head.headers, read)?;
     let forward = &worker.forward;
     let key = Key { caller: aimed.caller().number, prompt: job.scanned.whole };
     if let Some(problem) = forward.refusal(key) {
@@ -151,10 +160,11 @@ async fn answered(
     if let Some(answer) = job.kept.and_then(find) {
         return Ok(aimed.repeat(&answer).map(Payload::whole));
     }
+    let granted = aimed.grant(&mut job).await?;
     if let Some(copy) = copy {
-        mirror::send(forward, &worker.copies, copy, &aimed);
+        mirror::send(forward, &worker.copies, copy, &granted);
     }
-    turn::turn(forward, job, aimed).await
+    turn::turn(forward, job, granted).await
 }
 
 /// The caller's own id, if it is plain; one of ours otherwise.

@@ -9,7 +9,7 @@ use crate::answer::Problem;
 use crate::forward::{Worker, forward};
 use crate::identify::Caller;
 use crate::live::Live;
-use crate::phase::{Aimed, Open};
+use crate::phase::{Granted, Open};
 use crate::settings::{ModelSettings, Priority};
 use flyball_routing::fair::Class;
 use http::{HeaderMap, HeaderName, Response};
@@ -28,29 +28,30 @@ static PRIORITY: HeaderName = HeaderName::from_static("x-flyball-priority");
 pub(super) async fn turn(
     worker: &Arc<Worker>,
     job: Job,
-    aimed: Open<Aimed>,
+    granted: Open<Granted>,
 ) -> Result<Response<Payload>, Problem> {
-    let ask = ask(&worker.shared.live(), &job, aimed.caller());
-    let (aimed, (entered, call)) = aimed.or_refuse(job.model.gate.enter(&ask))?;
+    let ask = ask(&worker.shared.live(), &job, &granted);
+    let (granted, (entered, call)) = granted.or_refuse(job.model.gate.enter(&ask))?;
     if call {
         worker.shared.listener.wake(job.model.name());
     }
     match entered {
         Entered::Now(turn) => {
-            let answer = forward(worker, job, aimed.admit(turn)).await?;
+            let answer = forward(worker, job, granted.admit(turn)).await?;
             Ok(answer.map(Payload::relay))
         }
         Entered::Waits(line) if line.held && job.scanned.stream => {
-            Ok(Held::answer(worker, line, job, aimed).map(Payload::held))
+            Ok(Held::answer(worker, line, job, granted).map(Payload::held))
         }
         Entered::Waits(line) => {
-            let answer = wait(worker, line, job, aimed).await?;
+            let answer = wait(worker, line, job, granted).await?;
             Ok(answer.map(Payload::relay))
         }
     }
 }
 
-fn ask(live: &Live, job: &Job, caller: &Caller) -> Ask {
+fn ask(live: &Live, job: &Job, granted: &Granted) -> Ask {
+    let caller: &Caller = granted.caller();
     let of = live.models.get(&**job.model.name());
     let millis = |time: fn(&ModelSettings) -> u64| {
         Duration::from_millis(of.map_or_else(|| time(&ModelSettings::default()), time))
@@ -59,7 +60,11 @@ fn ask(live: &Live, job: &Job, caller: &Caller) -> Ask {
     Ask {
         caller: caller.number,
         weight: caller.weight,
-        class: class(&job.headers, caller.priority, caller.ceiling),
+        // What no budget pays for is served after everything else.
+        class: match granted.is_idle() {
+            true => Class::Low,
+            false => class(&job.headers, caller.priority, caller.ceiling),
+        },
         prompt: job.model.prompt_of(&job.scanned, live.policy(job.model.name())),
         most_output: job.scanned.max_tokens,
         wait: wanted_wait(&job.headers).map_or(queue, |wanted| wanted.min(queue)),

@@ -4,7 +4,7 @@ use crate::admit::InLine;
 use crate::aim::Job;
 use crate::answer::Problem;
 use crate::forward::{Relay, Worker, forward};
-use crate::phase::{Aimed, Open};
+use crate::phase::{Granted, Open};
 use http::Response;
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ pub(super) async fn wait(
     worker: &Arc<Worker>,
     line: InLine,
     mut job: Job,
-    aimed: Open<Aimed>,
+    granted: Open<Granted>,
 ) -> Result<Response<Box<Relay>>, Problem> {
-    let admitted = aimed.wait(line).await?;
+    let admitted = granted.wait(line).await?;
     // Engines may have come and gone meanwhile.
     if let Some(model) = worker.shared.served().model(job.model.name()) {
         job.model = Arc::clone(model);

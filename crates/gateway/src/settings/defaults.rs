@@ -112,6 +112,7 @@ impl Default for ModelSettings {
             known_as: None,
             first_token_ms: None,
             between_tokens_ms: None,
+            prices: None,
             model_service: None,
         }
     }

@@ -28,6 +28,7 @@ pub use tenants::TenantsSettings;
 
 use flyball_admin::AdminClients;
 use flyball_engines::Engine;
+use flyball_quota::TokenPrices;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -163,6 +164,9 @@ pub struct ModelSettings {
     /// Objective: maximum mean time between the tokens of a response. An objective from the
     /// operator takes precedence.
     pub between_tokens_ms: Option<u64>,
+    /// What its tokens cost, if its ModelService says. The file cannot set this: budgets are those of Tenants.
+    #[serde(skip)]
+    pub prices: Option<TokenPrices>,
     /// The ModelService it comes from, if not from the file. The file cannot set this.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub model_service: Option<ModelServicePods>,

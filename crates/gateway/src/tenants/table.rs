@@ -81,6 +81,11 @@ impl TenantTable {
         self.keys.get(self.digests.binary_search(digest).ok()?)
     }
 
+    /// What Tenants may do that let somebody in.
+    pub(crate) fn accesses(&self) -> impl Iterator<Item = &TenantAccess> {
+        self.tenants.values().map(|tenant| &*tenant.access)
+    }
+
     /// The paths of Tenants that let somebody in, as metrics show them.
     pub(crate) fn paths(&self) -> Vec<Arc<str>> {
         self.tenants.values().map(|tenant| Arc::clone(&tenant.name)).collect()

@@ -13,6 +13,9 @@ const STEP: Duration = Duration::from_millis(250);
 /// Between two writes of the record, for all Tenants.
 const WRITE: Duration = Duration::from_secs(5);
 
+/// Between two writes while a request waits for one: it waits for two seconds.
+const HURRY: Duration = Duration::from_millis(500);
+
 /// Between two looks for gateways that are gone.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -82,7 +85,7 @@ async fn lead(
     while fence.may_write(Instant::now()) {
         tokio::select! {
             _ = steps.tick() => {}
-            () = quota.short.notified(), if done.wrote.elapsed() >= WRITE => {}
+            () = quota.short.notified(), if done.wrote.elapsed() >= HURRY => {}
         }
         step(quota, store, pods, &mut done).await?;
     }
@@ -105,7 +108,8 @@ async fn step(
     if let Some(replies) = quota.step(super::allocator::Allocator::tick) {
         quota.send(replies);
     }
-    if done.wrote.elapsed() < WRITE {
+    let is_short = quota.step(|allocator, _| allocator.is_short()).unwrap_or_default();
+    if done.wrote.elapsed() < if is_short { HURRY } else { WRITE } {
         return Ok(());
     }
     let Some(record) = quota.step(|allocator, _| allocator.due_record()).flatten() else {

@@ -24,6 +24,7 @@ fn budget(limit: u128) -> BudgetSpec {
         unit: BudgetUnit::Tokens,
         limit: tokens(limit),
         period: Period::Month,
+        counts_only: false,
     }
 }
 

@@ -159,6 +159,7 @@ impl World {
             unit: BudgetUnit::Tokens,
             limit: Amount::new(limit),
             period,
+            counts_only: false,
         };
         let limit = rng.random_range(5_000..200_000_u128);
         let mut specs = vec![budget("org", limit, Period::Once)];

@@ -7,7 +7,7 @@ use super::{
 use crate::decimal;
 use crate::tenant::{
     BudgetPeriod, KUBERNETES, TenantBudgetSpec, TenantKeySpec, TenantLimitsSpec, TenantMember,
-    TenantSpec,
+    TenantSpec, WhenExhausted,
 };
 use flyball_core::reason::Reason;
 use flyball_core::units::Timestamp;
@@ -108,7 +108,9 @@ fn budget(spec: &TenantBudgetSpec, path: &Scope) -> Result<TenantBudget, &'stati
     let mut alert_percents: Vec<u32> = percents.collect();
     alert_percents.sort_unstable();
     let key = BudgetKey { scope: path.clone(), name: spec.name.as_str().into() };
-    let spec_of_quota = BudgetSpec { key, unit, limit, period: spec.period.of_quota() };
+    let counts_only = spec.on_exhausted == WhenExhausted::Alert;
+    let period = spec.period.of_quota();
+    let spec_of_quota = BudgetSpec { key, unit, limit, period, counts_only };
     Ok(TenantBudget { spec: spec_of_quota, alert_percents, on_exhausted: spec.on_exhausted })
 }
 

@@ -64,6 +64,10 @@ pub enum WhenExhausted {
     Refuse,
     /// New requests are refused, and those in flight finish: what they still write is spent beyond the budget.
     FinishRunning,
+    /// New requests are served on idle capacity, below all others and free of charge; those in flight finish.
+    IdleOnly,
+    /// Nothing but the alerts: requests go on, and are spent beyond the budget.
+    Alert,
 }
 
 fn alerts() -> Vec<i32> {

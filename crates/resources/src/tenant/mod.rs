@@ -1,7 +1,7 @@
 //! Tenant: who may ask for which models, how much, and by which keys.
 //!
 //! Gateways take callers, keys, models, weight and priority from it. The operator writes the status. Not
-//! yet: gateways do not hold limits and budgets, and do not know members.
+//! yet: gateways do not know members.
 //! Seven lines let a team in; the key itself is nowhere, only its hash is:
 //!
 //! ```yaml
@@ -44,7 +44,7 @@ pub const KUBERNETES: &str = "kubernetes";
     shortname = "ftn",
     category = "flyball",
     doc = "Who is served and billed: keys or tokens, models, rate limits and budgets. Not yet: \
-           gateways do not hold limits and budgets, and do not know tokens.",
+           gateways do not know tokens.",
     printcolumn(
         name = "Ready",
         type_ = "string",

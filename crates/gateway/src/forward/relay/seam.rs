@@ -38,6 +38,7 @@ impl Relay {
         if let Some(joined) = &self.joined {
             piece = joined.events(&piece);
         }
+        piece = self.paid_part(piece);
         let came = self.seam.as_mut().map(|seam| seam.so_far.take(&piece));
         if let Some(Came::Failure(at)) = came {
             self.failure = Some(piece.split_off(at));

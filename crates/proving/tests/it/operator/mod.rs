@@ -1,5 +1,6 @@
 //! A real gateway talks to a real operator's link over real sockets, in front of bare upstreams.
 
+mod held;
 mod quotas;
 mod rig;
 mod secured;

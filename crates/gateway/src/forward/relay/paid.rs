@@ -1,0 +1,183 @@
+//! A stream that is paid for as it goes: no token is passed on before it is.
+//!
+//! While it waits for the operator nothing is read from its engine. If there is no money, the engine is told to stop, and
+//! the client reads an event that says why behind the last token that was paid.
+
+use super::{Relay, last_boundary};
+use crate::quota::{QuotaEstimate, QuotaRefusal, QuotaTicket};
+use crate::sse::data_of;
+use crate::surface::Surface;
+use bytes::Bytes;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// What is kept of a stream that is paid for as it goes.
+#[derive(Default)]
+pub(super) struct Meter {
+    /// Tokens that were passed on.
+    passed: u64,
+    /// Whole events that are not paid.
+    unpaid: Vec<Bytes>,
+    /// The wait for money. It holds what the request pays with: hung up, it is settled all the same.
+    paying: Option<Paying>,
+    /// Whether the engine has ended while the last events wait.
+    pub(super) has_ended: bool,
+}
+
+type Paying = Pin<Box<dyn Future<Output = (QuotaTicket, Result<(), QuotaRefusal>)> + Send>>;
+
+impl Meter {
+    /// Whether something waits for money.
+    pub(super) const fn is_paying(&self) -> bool {
+        self.paying.is_some()
+    }
+}
+
+impl Relay {
+    /// What of these whole events is paid. The rest waits.
+    pub(super) fn paid_part(&mut self, mut piece: Bytes) -> Bytes {
+        if self.meter.is_paying() {
+            self.meter.unpaid.push(piece);
+            return Bytes::new();
+        }
+        let surface = self.answering.head().surface;
+        let told = self.told_output();
+        let ticket = self.answering.sending.admitted.granted().ticket();
+        let Some(ticket) = ticket.as_mut().filter(|ticket| ticket.is_metered()) else {
+            return piece;
+        };
+        let tokens = tokens_in(surface, &piece);
+        let after = (self.meter.passed + tokens).max(told);
+        if ticket.has_written(after) {
+            self.meter.passed = after;
+            return piece;
+        }
+        let left = ticket.paid().saturating_sub(self.meter.passed);
+        let (end, passed) = first(surface, &piece, left);
+        self.meter.passed += passed;
+        self.meter.unpaid.push(piece.split_off(end));
+        self.ask_for_money();
+        piece
+    }
+
+    /// Waits for money; `None` if none is needed.
+    pub(super) fn poll_paying(&mut self, cx: &mut Context<'_>) -> Option<Poll<io::Result<()>>> {
+        let paying = self.meter.paying.as_mut()?;
+        let Poll::Ready((ticket, paid)) = paying.as_mut().poll(cx) else {
+            return Some(Poll::Pending);
+        };
+        self.meter.paying = None;
+        *self.answering.sending.admitted.granted().ticket() = Some(ticket);
+        Some(Poll::Ready(match paid {
+            Ok(()) => {
+                let unpaid = std::mem::take(&mut self.meter.unpaid);
+                unpaid.into_iter().for_each(|piece| self.pass_events(piece));
+                if self.meter.has_ended && !self.meter.is_paying() {
+                    self.end_whole();
+                }
+                Ok(())
+            }
+            Err(refusal) => {
+                self.meter.unpaid.clear();
+                self.cut();
+                self.fail(&refusal.problem(&QuotaEstimate::default(), false))
+            }
+        }))
+    }
+
+    fn ask_for_money(&mut self) {
+        let Some(mut ticket) = self.answering.sending.admitted.granted().ticket().take() else {
+            return;
+        };
+        let wanted = ticket.paid().saturating_add(1);
+        self.meter.paying = Some(Box::pin(async move {
+            let paid = ticket.pay(wanted).await;
+            (ticket, paid)
+        }));
+    }
+
+    /// Tokens of the answer so far, where the engine says so with each event: of several that come in one event nobody
+    /// else knows.
+    fn told_output(&self) -> u64 {
+        let seen = self.watcher.as_ref().map(|watcher| watcher.seen());
+        let going = seen.filter(|seen| seen.finish.is_none());
+        going.and_then(|seen| seen.usage).map_or(0, |usage| usage.output)
+    }
+}
+
+/// Tokens in these whole events, as far as events tell: each is one, unless it only opens or closes the answer.
+fn tokens_in(surface: Surface, piece: &[u8]) -> u64 {
+    data_of(piece).map(|(_, data)| u64::from(is_token(surface, data))).sum()
+}
+
+/// The end of the events that have so many tokens, and how many that are.
+fn first(surface: Surface, piece: &[u8], tokens: u64) -> (usize, u64) {
+    let mut passed = 0;
+    for (at, data) in data_of(piece) {
+        let token = u64::from(is_token(surface, data));
+        if passed + token > tokens {
+            // The event may have begun with its name.
+            return (last_boundary(&piece[..at]), passed);
+        }
+        passed += token;
+    }
+    (piece.len(), passed)
+}
+
+fn is_token(surface: Surface, data: &[u8]) -> bool {
+    let has = |mark: &[u8]| memchr::memmem::find(data, mark).is_some();
+    match surface {
+        Surface::Chat | Surface::Completions => {
+            data != b"[DONE]"
+                && !has(br#""choices":[]"#)
+                && !has(br#""choices": []"#)
+                && !closes(data)
+        }
+        Surface::Messages => has(b"content_block_delta"),
+        Surface::Responses => has(br#".delta""#),
+        Surface::Embeddings => false,
+    }
+}
+
+/// Whether it says why the answer ended. In a text its quotes would be escaped.
+fn closes(data: &[u8]) -> bool {
+    const KEY: &[u8] = br#""finish_reason":"#;
+    memchr::memmem::find_iter(data, KEY).any(|at| {
+        let rest = data[at + KEY.len()..].iter();
+        rest.copied().find(|byte| *byte != b' ') == Some(b'"')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHAT: &str = concat!(
+        "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":null}]}\n\n",
+        ": a comment\n\n",
+        "data: {\"choices\":[{\"delta\":{\"content\":\"\\\"finish_reason\\\":\\\"\"}}]}\n\n",
+        "data: {\"choices\":[{\"delta\":{},\"finish_reason\": \"stop\"}]}\n\n",
+        "data: {\"choices\":[],\"usage\":{\"completion_tokens\":2}}\n\n",
+        "data: [DONE]\n\n",
+    );
+
+    #[test]
+    fn an_event_is_a_token_unless_it_closes_the_answer() {
+        assert_eq!(tokens_in(Surface::Chat, CHAT.as_bytes()), 2);
+        let messages = "event: message_start\ndata: {\"type\":\"message_start\"}\n\n\
+                        event: content_block_delta\ndata: {\"type\":\"content_block_delta\"}\n\n";
+        assert_eq!(tokens_in(Surface::Messages, messages.as_bytes()), 1);
+    }
+
+    #[test]
+    fn events_are_cut_behind_the_last_that_is_paid() {
+        let cut = |tokens| first(Surface::Chat, CHAT.as_bytes(), tokens);
+        assert_eq!(cut(0), (0, 0));
+        let (end, passed) = cut(1);
+        assert!(CHAT[end..].starts_with("data: "), "{}", &CHAT[end..]);
+        assert_eq!(passed, 1);
+        // What only closes an answer costs nothing.
+        assert_eq!(cut(2), (CHAT.len(), 2));
+    }
+}
