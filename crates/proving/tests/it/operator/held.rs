@@ -12,7 +12,6 @@ use flyball_gateway::serve::{self, Listener, RunningGateway};
 use flyball_gateway::settings::{GatewaySettingsFile, Operator};
 use flyball_gateway::tenants::{TenantReading, TenantReadings};
 use flyball_proving::http::{self, BodyReader, header_of};
-use flyball_quota::Amount;
 use flyball_resources::Tenant;
 use flyball_resources::resolve::{self, ResolvedTenant, TenantId};
 use serde_json::{Value, json};
