@@ -3,9 +3,9 @@
 use super::left::RateLeft;
 use super::refused::{amount, unit, words};
 use super::state::QuotaState;
-use super::table::Applies;
+use super::table::{AppliedLimit, Applies};
 use flyball_core::units::{Micros, Timestamp};
-use flyball_quota::{LeaseKey, RateKey, Scope};
+use flyball_quota::{LeaseKey, Scope};
 use flyball_resources::resolve::TenantBudget;
 use flyball_resources::rfc3339;
 use serde_json::{Value, json};
@@ -21,14 +21,15 @@ impl QuotaState {
         at: Timestamp,
     ) -> Value {
         let limits: Vec<Value> =
-            applies.limits.iter().map(|(key, limit)| self.limit(key, *limit, now)).collect();
+            applies.limits.iter().map(|limit| self.limit(limit, now)).collect();
         let budgets: Vec<Value> =
             applies.budgets.iter().map(|budget| self.budget(path, budget, at)).collect();
         json!({"object": "limits", "tenant": path.as_str(), "limits": limits, "budgets": budgets})
     }
 
-    fn limit(&mut self, key: &RateKey, limit: u64, now: Micros) -> Value {
-        let RateLeft { limit, remaining, reset } = self.left_of(key, limit, now);
+    fn limit(&mut self, applied: &AppliedLimit, now: Micros) -> Value {
+        let RateLeft { limit, remaining, reset } = self.left_of(applied, now);
+        let key = &applied.key;
         json!({
             "tenant": key.scope.as_str(), "unit": words(key.kind), "limit": limit,
             "remaining_here": remaining, "reset_ms": reset.get() / 1_000,

@@ -24,12 +24,12 @@ pub struct QuotaEstimate {
 impl QuotaEstimate {
     /// What a Tenant of this path must have before such a request goes on, with the leases that it pays from.
     pub(super) fn needs(&self, applies: &Applies, path: &Scope) -> Needs {
-        let permits = applies.limits.iter().map(|(key, limit)| {
-            let permits = match key.kind {
+        let permits = applies.limits.iter().map(|applied| {
+            let permits = match applied.key.kind {
                 RateKind::InputTokens => self.input,
                 RateKind::Requests | RateKind::OutputTokens | RateKind::Concurrency => 1,
             };
-            (key.clone(), permits, *limit)
+            (applied.slot, permits, applied.limit)
         });
         let input = self.input_at_most.max(self.input);
         let usage = TokenUsage { input, output: self.output, ..TokenUsage::default() };
@@ -39,6 +39,6 @@ impl QuotaEstimate {
             let amount = if end.holds { usage.amount(*unit, &prices) } else { Amount::ZERO };
             (LeaseKey { scope: path.clone(), unit: *unit }, amount)
         });
-        Needs { permits: permits.collect(), amounts: amounts.collect() }
+        Needs { scope: path.clone(), permits: permits.collect(), amounts: amounts.collect() }
     }
 }

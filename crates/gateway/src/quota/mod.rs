@@ -4,7 +4,7 @@
 //! with as it streams and that is settled once, whatever becomes of it. No request waits for a network as long as there
 //! is something here; before one is refused, the operator is asked and waited for, for a quarter of a second.
 //!
-//! `table` says what applies to whom, `estimate` what a request needs, `state` who has what, with `lease` and `share`,
+//! `table` says what applies to whom, `estimate` what a request needs, `state` who has what, with `lease`, `share` and `shares`,
 //! `left`, `describe` and `refused` what clients are told of it; all of these are pure. The link brings
 //! what the operator says and takes what it is told.
 //!
@@ -17,6 +17,7 @@ mod lease;
 mod left;
 mod refused;
 mod share;
+mod shares;
 mod state;
 mod table;
 #[cfg(test)]
@@ -119,7 +120,8 @@ impl Default for GatewayQuota {
 impl GatewayQuota {
     /// From now on these Tenants have limits and budgets.
     pub fn set_tenants<'a>(&self, tenants: impl Iterator<Item = &'a TenantAccess>) {
-        self.table.store(Arc::new(QuotaTable::of(tenants)));
+        let table = QuotaTable::of(tenants, |key| self.state().slot(key));
+        self.table.store(Arc::new(table));
     }
 
     /// Whether an answer to this Tenant must not exceed what was paid for it before it began, if it cannot be stopped.
@@ -223,7 +225,7 @@ impl GatewayQuota {
     async fn wait(&self, needs: &Needs, patience: Duration) -> Result<Held, QuotaRefusal> {
         let began = Instant::now();
         let mut until = began + patience;
-        let of = needs.scope().map_or(0, group);
+        let of = group(&needs.scope);
         let mut waiting = Waiting { quota: self, needs, number: None };
         loop {
             let changed = self.changed[of].notified();
@@ -258,7 +260,7 @@ impl GatewayQuota {
         amounts: &[(LeaseKey, Amount)],
         held: &mut Held,
     ) -> Result<(), QuotaRefusal> {
-        let needs = Needs { permits: Vec::new(), amounts: amounts.to_vec() };
+        let needs = Needs::of_amounts(&held.scope, amounts);
         let more = self.wait(&needs, STREAM_PATIENCE).await?;
         for (key, amount) in more.amounts {
             *held.amounts.entry(key).or_default() += amount;
@@ -277,8 +279,7 @@ impl GatewayQuota {
         let paid = state.pay(amounts, held, waiter, self.now());
         if let Some(waiter) = waiter.take() {
             // It goes on with what it has: the lease is asked for by its pace.
-            let needs = Needs { permits: Vec::new(), amounts: amounts.to_vec() };
-            state.leave(&needs, waiter);
+            state.leave(&Needs::of_amounts(&held.scope, amounts), waiter);
             self.due.notify_one();
         }
         paid
@@ -291,9 +292,7 @@ impl GatewayQuota {
         used: impl Fn(RateKind) -> u64,
     ) {
         self.state().settle(held, spent, used, self.now());
-        if let Some(scope) = held.scope() {
-            self.changed[group(scope)].notify_waiters();
-        }
+        self.changed[group(&held.scope)].notify_waiters();
     }
 
     fn now(&self) -> Micros {

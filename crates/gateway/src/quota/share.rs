@@ -19,12 +19,15 @@ pub(super) struct Share {
     by_own: bool,
     waiting: BTreeMap<u64, u64>,
     reported: Option<ShareCounts>,
+    /// Whether a request has asked for permits of it, or the operator has said something about it.
+    is_used: bool,
 }
 
 impl Share {
     /// How it counts from now on: by itself up to the whole limit without an operator, up to a tenth of it until one has
     /// divided it, and then by what is granted.
     pub(super) fn follow(&mut self, limit: u64, alone: bool, confined: bool, now: Micros) {
+        self.is_used = true;
         self.by_own = !self.is_divided;
         if self.by_own {
             let there = if alone { limit } else { (limit / BEFORE_PART).max(1) };
@@ -93,13 +96,17 @@ impl Share {
     }
 
     pub(super) fn grant(&mut self, granted: u64) {
-        self.is_divided = true;
+        (self.is_used, self.is_divided) = (true, true);
         self.share.grant(granted);
     }
 
     pub(super) fn give_back(&mut self, returned: u64, now: Micros) {
-        self.is_divided = true;
+        (self.is_used, self.is_divided) = (true, true);
         self.share.give_back(returned, now);
+    }
+
+    pub(super) const fn is_used(&self) -> bool {
+        self.is_used
     }
 
     pub(super) const fn forget_reported(&mut self) {

@@ -3,6 +3,8 @@
 use super::lease::Lease;
 use super::left::{QuotaLeft, RateLeft};
 use super::share::Share;
+use super::shares::{ShareSlot, Shares};
+use super::table::AppliedLimit;
 use flyball_core::units::Micros;
 use flyball_quota::{Amount, LeaseKey, RATE_LEASE, RateKey, RateKind, Scope};
 use flyball_resources::stream::{
@@ -14,40 +16,39 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Leases and shares in one message.
 const MOST: usize = 2_000;
 
-/// Leases and shares at most: Tenants of a cluster, with four limits each.
+/// Leases at most, of as many Tenants.
 const KEPT: usize = 50_000;
 
 /// What one request needs before it goes on.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Needs {
-    /// Permits, with the limit that they are of.
-    pub(super) permits: Vec<(RateKey, u64, u64)>,
+    /// Whose they are.
+    pub(super) scope: Scope,
+    /// Permits of the shares at these places, with the limit that they are of.
+    pub(super) permits: Vec<(Option<ShareSlot>, u64, u64)>,
     /// Of each lease so much.
     pub(super) amounts: Vec<(LeaseKey, Amount)>,
 }
 
 /// What one request has.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Held {
+    /// Whose they are.
+    pub(super) scope: Scope,
     /// Permits; whether they are of a count of our own.
-    pub(super) permits: Vec<(RateKey, u64, bool)>,
+    pub(super) permits: Vec<(ShareSlot, u64, bool)>,
     /// What is paid ahead of each lease.
     pub(super) amounts: BTreeMap<LeaseKey, Amount>,
 }
 
 impl Needs {
-    /// Whose they are: one of those that lie above each other.
-    pub(super) fn scope(&self) -> Option<&Scope> {
-        let limits = self.permits.iter().map(|(key, ..)| &key.scope);
-        limits.chain(self.amounts.iter().map(|(key, _)| &key.scope)).next()
+    /// More for a request that runs.
+    pub(super) fn of_amounts(scope: &Scope, amounts: &[(LeaseKey, Amount)]) -> Self {
+        Self { scope: scope.clone(), permits: Vec::new(), amounts: amounts.to_vec() }
     }
-}
 
-impl Held {
-    /// The same.
-    pub(super) fn scope(&self) -> Option<&Scope> {
-        let limits = self.permits.iter().map(|(key, ..)| &key.scope);
-        limits.chain(self.amounts.keys().map(|key| &key.scope)).next()
+    fn shares(&self) -> impl Iterator<Item = (ShareSlot, u64, u64)> {
+        self.permits.iter().filter_map(|(slot, permits, limit)| Some(((*slot)?, *permits, *limit)))
     }
 }
 
@@ -78,9 +79,9 @@ pub(super) struct QuotaState {
     term: u64,
     heard: Micros,
     leases: BTreeMap<LeaseKey, Lease>,
-    shares: BTreeMap<RateKey, Share>,
+    shares: Shares,
     /// Leases and shares of which the operator may have to hear at once.
-    touched: (BTreeSet<LeaseKey>, BTreeSet<RateKey>),
+    touched: (BTreeSet<LeaseKey>, BTreeSet<ShareSlot>),
     recalled: u64,
     complete: bool,
     /// Counts asks.
@@ -101,19 +102,15 @@ impl QuotaState {
         let alone = self.term == 0;
         self.has_room(needs)?;
         let mut lacks = None;
-        for (key, permits, limit) in &needs.permits {
+        for (slot, permits, limit) in needs.shares() {
+            let (key, share) = self.shares.at(slot);
             if permits > limit {
-                return Err(Lacks::TooMuch { key: key.clone(), limit: *limit });
+                return Err(Lacks::TooMuch { key: key.clone(), limit });
             }
-            let share = self.shares.entry(key.clone()).or_default();
-            share.follow(*limit, alone, confined, now);
-            let free_in = share.free_in(*permits, now);
+            share.follow(limit, alone, confined, now);
+            let free_in = share.free_in(permits, now);
             if free_in != Some(Micros::ZERO) {
-                lacks.get_or_insert_with(|| Lacks::Permits {
-                    key: key.clone(),
-                    limit: *limit,
-                    free_in,
-                });
+                lacks.get_or_insert_with(|| Lacks::Permits { key: key.clone(), limit, free_in });
             }
         }
         for (key, amount) in &needs.amounts {
@@ -142,7 +139,7 @@ impl QuotaState {
         waiter: &mut Option<u64>,
         now: Micros,
     ) -> Result<(), Lacks> {
-        let needs = Needs { permits: Vec::new(), amounts: amounts.to_vec() };
+        let needs = Needs::of_amounts(&held.scope, amounts);
         let more = self.take(&needs, waiter, now)?;
         for (key, amount) in more.amounts {
             *held.amounts.entry(key).or_default() += amount;
@@ -151,20 +148,27 @@ impl QuotaState {
     }
 
     /// What is left here of these limits.
-    pub(super) fn left(&mut self, limits: &[(RateKey, u64)], now: Micros) -> QuotaLeft {
+    pub(super) fn left(&mut self, limits: &[AppliedLimit], now: Micros) -> QuotaLeft {
         let mut left = QuotaLeft::default();
-        for (key, limit) in limits {
-            left.note(key.kind, self.left_of(key, *limit, now));
+        for limit in limits {
+            left.note(limit.key.kind, self.left_of(limit, now));
         }
         left
     }
 
     /// What is left here of one limit.
-    pub(super) fn left_of(&mut self, key: &RateKey, limit: u64, now: Micros) -> RateLeft {
-        let share = self.shares.get_mut(key);
+    pub(super) fn left_of(&mut self, applied: &AppliedLimit, now: Micros) -> RateLeft {
+        let limit = applied.limit;
+        let share = applied.slot.map(|slot| self.shares.at(slot).1);
         // Of one that nobody has used yet, everything is left.
+        let share = share.filter(|share| share.is_used());
         let (free, reset) = share.map_or((limit, Micros::ZERO), |share| share.left(now));
         RateLeft { limit, remaining: free.min(limit), reset }
+    }
+
+    /// The place of a limit's share; `None` if there are too many.
+    pub(super) fn slot(&mut self, key: &RateKey) -> Option<ShareSlot> {
+        self.shares.slot(key)
     }
 
     /// What this gateway has spent of a lease, ever.
@@ -178,8 +182,8 @@ impl QuotaState {
             self.leases.get_mut(key).into_iter().for_each(|lease| lease.leave(waiter));
             self.touched.0.insert(key.clone());
         }
-        for (key, ..) in &needs.permits {
-            self.shares.get_mut(key).into_iter().for_each(|share| share.leave(waiter));
+        for (slot, ..) in needs.shares() {
+            self.shares.at(slot).1.leave(waiter);
         }
     }
 
@@ -194,8 +198,8 @@ impl QuotaState {
         for (key, reserved) in &held.amounts {
             self.leases.entry(key.clone()).or_default().settle(*reserved, spent(key), now);
         }
-        for (key, taken, own) in &held.permits {
-            let share = self.shares.entry(key.clone()).or_default();
+        for (slot, taken, own) in &held.permits {
+            let (key, share) = self.shares.at(*slot);
             share.settle(key.kind, *taken, used(key.kind), *own, now);
         }
     }
@@ -223,13 +227,14 @@ impl QuotaState {
             self.leases.entry(empty.lease.clone()).or_default().is_empty(empty);
         }
         for (key, change) in reply.shares {
-            let share = self.shares.entry(key.clone()).or_default();
+            let Some(slot) = self.shares.slot(&key) else { continue };
+            let (_, share) = self.shares.at(slot);
             match change {
                 ShareChange::Grant(granted) => share.grant(granted),
                 ShareChange::GiveBack(returned) => {
                     share.give_back(returned, now);
                     // Requests of other gateways wait for it.
-                    self.touched.1.insert(key);
+                    self.touched.1.insert(slot);
                     is_due = true;
                 }
             }
@@ -258,7 +263,7 @@ impl QuotaState {
     pub(super) fn forget_reported(&mut self) {
         self.complete = false;
         self.leases.values_mut().for_each(Lease::forget_reported);
-        self.shares.values_mut().for_each(Share::forget_reported);
+        self.shares.used().for_each(|(_, share)| share.forget_reported());
     }
 
     /// Gives back everything that no request has.
@@ -288,13 +293,14 @@ impl QuotaState {
         };
         if all {
             self.leases.iter_mut().for_each(|(key, lease)| of_lease(key, lease));
-            self.shares.iter_mut().for_each(|(key, share)| of_share(key, share));
+            self.shares.used().for_each(|(key, share)| of_share(key, share));
         } else {
             for key in &leases_touched {
                 self.leases.get_mut(key).into_iter().for_each(|lease| of_lease(key, lease));
             }
-            for key in &shares_touched {
-                self.shares.get_mut(key).into_iter().for_each(|share| of_share(key, share));
+            for slot in shares_touched {
+                let (key, share) = self.shares.at(slot);
+                of_share(key, share);
             }
         }
         self.complete |= all && leases.len() < MOST && shares.len() < MOST && asks.len() < MOST;
@@ -311,11 +317,12 @@ impl QuotaState {
 
     fn hold(&mut self, needs: &Needs, waiter: Option<u64>, now: Micros) -> Held {
         waiter.into_iter().for_each(|waiter| self.leave(needs, waiter));
-        let mut held = Held::default();
-        for (key, permits, _) in &needs.permits {
-            let share = self.shares.entry(key.clone()).or_default();
-            let own = share.take(key.kind, *permits, now);
-            held.permits.push((key.clone(), *permits, own));
+        let (permits, amounts) = (Vec::with_capacity(needs.permits.len()), BTreeMap::new());
+        let mut held = Held { scope: needs.scope.clone(), permits, amounts };
+        for (slot, permits, _) in needs.shares() {
+            let (key, share) = self.shares.at(slot);
+            let own = share.take(key.kind, permits, now);
+            held.permits.push((slot, permits, own));
         }
         for (key, amount) in &needs.amounts {
             // Where no budget lies above it now, what it comes to is counted all the same.
@@ -327,11 +334,9 @@ impl QuotaState {
 
     /// Nothing is forgotten while the process lives: the operator counts on it. So there is an end to what is new.
     fn has_room(&self, needs: &Needs) -> Result<(), Lacks> {
-        if self.leases.len() + self.shares.len() < KEPT {
-            return Ok(());
-        }
-        let leases = needs.amounts.iter().all(|(key, _)| self.leases.contains_key(key));
-        let shares = needs.permits.iter().all(|(key, ..)| self.shares.contains_key(key));
+        let is_known = |(key, _): &(LeaseKey, Amount)| self.leases.contains_key(key);
+        let leases = self.leases.len() < KEPT || needs.amounts.iter().all(is_known);
+        let shares = needs.permits.iter().all(|(slot, ..)| slot.is_some());
         if leases && shares { Ok(()) } else { Err(Lacks::Room) }
     }
 
@@ -341,11 +346,9 @@ impl QuotaState {
             self.waiters
         });
         self.touched.0.extend(needs.amounts.iter().map(|(key, _)| key.clone()));
-        self.touched.1.extend(needs.permits.iter().map(|(key, ..)| key.clone()));
-        for (key, permits, _) in &needs.permits {
-            if let Some(share) = self.shares.get_mut(key) {
-                share.wait(number, *permits, now);
-            }
+        for (slot, permits, _) in needs.shares() {
+            self.touched.1.insert(slot);
+            self.shares.at(slot).1.wait(number, permits, now);
         }
         for (key, amount) in &needs.amounts {
             if let Some(lease) = self.leases.get_mut(key).filter(|one| !one.covers(*amount, now)) {

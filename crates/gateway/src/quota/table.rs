@@ -1,5 +1,6 @@
 //! Which limits and budgets apply to whom, as Tenants say.
 
+use super::shares::ShareSlot;
 use flyball_quota::{BudgetKey, BudgetUnit, RateKey, Scope};
 use flyball_resources::resolve::{TenantAccess, TenantBudget, TenantLimits};
 use flyball_resources::tenant::WhenExhausted;
@@ -14,11 +15,20 @@ pub(super) struct QuotaTable(BTreeMap<Scope, Arc<Applies>>);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Applies {
     /// Its limits and those above it, from the top.
-    pub(super) limits: Vec<(RateKey, u64)>,
+    pub(super) limits: Vec<AppliedLimit>,
     /// Its budgets and those above it, from the top.
     pub(super) budgets: Vec<TenantBudget>,
     /// What these budgets count.
     pub(super) units: BTreeMap<BudgetUnit, BudgetEnd>,
+}
+
+/// A limit above somebody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct AppliedLimit {
+    pub(super) key: RateKey,
+    pub(super) limit: u64,
+    /// Where its share is; `None` if there are more limits than a gateway keeps.
+    pub(super) slot: Option<ShareSlot>,
 }
 
 /// What happens to those who pay by one unit when a budget above them is exhausted.
@@ -31,7 +41,11 @@ pub(super) struct BudgetEnd {
 }
 
 impl QuotaTable {
-    pub(super) fn of<'a>(tenants: impl Iterator<Item = &'a TenantAccess>) -> Self {
+    /// With each limit where its share is, so that a request need not look for it, however many lie above each other.
+    pub(super) fn of<'a>(
+        tenants: impl Iterator<Item = &'a TenantAccess>,
+        mut slot: impl FnMut(&RateKey) -> Option<ShareSlot>,
+    ) -> Self {
         let (mut paths, mut limits) = (Vec::new(), BTreeMap::<Scope, TenantLimits>::new());
         let mut budgets = BTreeMap::<Scope, &[TenantBudget]>::new();
         for access in tenants {
@@ -47,10 +61,10 @@ impl QuotaTable {
             let mut applies = Applies::default();
             for scope in path.ancestors() {
                 if let Some((scope, limits)) = limits.get_key_value(scope) {
-                    let of = limits.by_kind();
-                    applies.limits.extend(
-                        of.map(|(kind, limit)| (RateKey { scope: scope.clone(), kind }, limit)),
-                    );
+                    applies.limits.extend(limits.by_kind().map(|(kind, limit)| {
+                        let key = RateKey { scope: scope.clone(), kind };
+                        AppliedLimit { slot: slot(&key), key, limit }
+                    }));
                 }
                 let budgets = budgets.get(scope).copied().unwrap_or_default();
                 budgets.iter().for_each(|budget| applies.add(budget));

@@ -7,6 +7,7 @@ mod cut;
 mod drains;
 mod faults;
 mod five;
+mod limits;
 mod pages;
 mod rig;
 mod rights;

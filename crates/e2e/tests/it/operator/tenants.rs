@@ -259,7 +259,7 @@ fn secret(number: usize) -> String {
 }
 
 /// As `printf %s KEY | sha256sum` says it.
-fn sha256(key: &str) -> Result<String> {
+pub(super) fn sha256(key: &str) -> Result<String> {
     let mut child =
         Command::new("sha256sum").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     child.stdin.take().context("no input")?.write_all(key.as_bytes())?;
