@@ -11,6 +11,8 @@
 //! What was spent is kept by the operator and not in a file: when this process dies, what it held and had not given back
 //! counts as spent. That is a slice of each lease, five seconds of spending at most; see docs/decisions/0052.
 
+#[cfg(test)]
+mod cost;
 mod describe;
 mod estimate;
 mod lease;
