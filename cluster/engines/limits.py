@@ -12,7 +12,7 @@ import sys
 import traceback
 
 import anthropic
-import httpx
+import httpx2  # what the pinned clients speak HTTP with
 import openai
 
 ASK = [{"role": "user", "content": "Tell me a long story."}]
@@ -33,7 +33,7 @@ class Clients:
         def count(_):
             self.sent += 1
 
-        return httpx.Client(event_hooks={"request": [count]}, timeout=120)
+        return httpx2.Client(event_hooks={"request": [count]}, timeout=120)
 
     # As they are: they try twice more whatever they are not told not to.
     def openai(self, key):

@@ -55,7 +55,7 @@ fn choice_us(count: u64) -> f64 {
     let (ring, mut seen) = (Ring::new(0..count), ObservedEndpoints::new(65_536));
     best_us(200, 200, |key| {
         let prefixes: [u64; 64] = std::array::from_fn(|block| key << 8 | block as u64);
-        let past = seen.look(&prefixes, endpoints.len());
+        let past = seen.past_of(&prefixes, endpoints.len());
         let prompt = Tokens::new(1_000);
         let ask = RoutingRequest { prefixes: &prefixes, block_tokens: 64, past, prompt, key };
         if let Some(picked) = choose(&ring, |place| endpoints[place], &ask, &Weights::DEFAULT) {

@@ -3,7 +3,7 @@
 use crate::page::Document;
 
 pub(crate) const BACKTEST: Document = Document {
-    kept: "docs/benchmarks.json",
+    store: "docs/benchmarks.json",
     page: "docs/benchmarks.md",
     head: "# Benchmarks of the simulator and the governor
 
@@ -13,7 +13,7 @@ on what, and when. Figures against their targets: `cargo xtask figures`.
 };
 
 pub(crate) const RECORDED: Document = Document {
-    kept: "docs/benchmarks-recorded.json",
+    store: "docs/benchmarks-recorded.json",
     page: "docs/benchmarks-recorded.md",
     head: "# The governor on recorded traffic
 
@@ -23,7 +23,7 @@ Written by `cargo xtask bench recorded --figure`; do not edit. Figures against t
 };
 
 pub(crate) const GATEWAY: Document = Document {
-    kept: "docs/benchmarks-gateway.json",
+    store: "docs/benchmarks-gateway.json",
     page: "docs/benchmarks-gateway.md",
     head: "# Benchmarks of the gateway
 
@@ -35,7 +35,7 @@ settings (`crates/bench/src/gateway/templates`). Figures against their targets:
 };
 
 pub(crate) const ADMISSION: Document = Document {
-    kept: "docs/benchmarks-admission.json",
+    store: "docs/benchmarks-admission.json",
     page: "docs/benchmarks-admission.md",
     head: "# Benchmarks of admission
 
@@ -46,7 +46,7 @@ their targets: `cargo xtask figures`.
 };
 
 pub(crate) const LIVE: Document = Document {
-    kept: "docs/benchmarks-live.json",
+    store: "docs/benchmarks-live.json",
     page: "docs/benchmarks-live.md",
     head: "# Benchmarks on a live cluster
 

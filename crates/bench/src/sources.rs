@@ -6,15 +6,19 @@ use flyball_simulator::traffic::lengths;
 use flyball_simulator::traffic::load::{self, Traffic};
 use std::path::{Path, PathBuf};
 
-/// The folder of the traces: `FLYBALL_SHARED`, or `../shared` beside the checkout.
+/// The folder of public data: `FLYBALL_SHARED`, or `../shared` beside the checkout.
+pub(super) fn folder(root: &Path) -> PathBuf {
+    std::env::var_os("FLYBALL_SHARED").map_or_else(|| root.join("../shared"), PathBuf::from)
+}
+
+/// The same, if it has the traces.
 pub(super) fn shared(root: &Path) -> Result<PathBuf> {
-    let folder =
-        std::env::var_os("FLYBALL_SHARED").map_or_else(|| root.join("../shared"), PathBuf::from);
+    let folder = folder(root);
     if folder.join("traces").is_dir() {
         return Ok(folder);
     }
     bail!(
-        "no traces at {}; hint: set FLYBALL_SHARED to the folder that has `traces/`",
+        "no traces at {}; hint: docs/data.md says where to get them; set FLYBALL_SHARED to the folder that has `traces/`",
         folder.display()
     )
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 use flyball_admin::{AUDIENCE, TOKEN_HEADER, admin_client_of};
-use flyball_resources::asked::{Changes, Decisions, WhatIfOutcome};
+use flyball_resources::admin_api::{Changes, Decisions, WhatIfOutcome};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Service, ServiceAccount};
 use kube::api::{Api, ListParams, PostParams};

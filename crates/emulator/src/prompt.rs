@@ -16,7 +16,7 @@ pub struct Prompt {
     /// Depends on every byte and on the salt.
     pub hash: u64,
     /// Depends on every byte, and can be carried on.
-    pub heard: ParsedPrompt,
+    pub parsed: ParsedPrompt,
 }
 
 /// A hash of a text that more text can be added to: a polynomial, so that where texts are cut makes
@@ -62,7 +62,7 @@ pub struct Reader {
     chain: u64,
     /// Bytes after the last full block.
     rest: Vec<u8>,
-    heard: ParsedPrompt,
+    parsed: ParsedPrompt,
 }
 
 impl Reader {
@@ -71,12 +71,12 @@ impl Reader {
         let block_bytes = (block_tokens as usize).max(1) * BYTES_PER_TOKEN;
         let chain = xxh3_64_with_seed(salt.as_bytes(), 0);
         let rest = Vec::with_capacity(block_bytes);
-        Self { block_bytes, names: Vec::new(), chain, rest, heard: ParsedPrompt::default() }
+        Self { block_bytes, names: Vec::new(), chain, rest, parsed: ParsedPrompt::default() }
     }
 
     /// The next bytes.
     pub fn push(&mut self, mut bytes: &[u8]) {
-        self.heard.hear(bytes);
+        self.parsed.hear(bytes);
         if !self.rest.is_empty() {
             let missing = (self.block_bytes - self.rest.len()).min(bytes.len());
             self.rest.extend_from_slice(&bytes[..missing]);
@@ -105,7 +105,7 @@ impl Reader {
     pub fn finish(self) -> Prompt {
         let tokens = self.tokens();
         let hash = xxh3_64_with_seed(&self.rest, self.chain);
-        Prompt { tokens, names: self.names, hash, heard: self.heard }
+        Prompt { tokens, names: self.names, hash, parsed: self.parsed }
     }
 }
 

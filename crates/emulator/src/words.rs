@@ -18,19 +18,19 @@ const WORDS: [&str; 64] = [
 /// happened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Voice {
-    heard: ParsedPrompt,
+    parsed: ParsedPrompt,
 }
 
 impl Voice {
     /// After this text.
-    pub(crate) const fn after(heard: ParsedPrompt) -> Self {
-        Self { heard }
+    pub(crate) const fn after(parsed: ParsedPrompt) -> Self {
+        Self { parsed }
     }
 
     /// The next word.
     pub(crate) fn word(&mut self) -> &'static str {
-        let word = WORDS[(xxh3_64_with_seed(&self.heard.0.to_le_bytes(), 0) % 64) as usize];
-        self.heard.hear(word.as_bytes());
+        let word = WORDS[(xxh3_64_with_seed(&self.parsed.0.to_le_bytes(), 0) % 64) as usize];
+        self.parsed.hear(word.as_bytes());
         word
     }
 
@@ -72,9 +72,9 @@ mod tests {
     #[test]
     fn whoever_is_given_the_text_so_far_goes_on() {
         let after = |text: &str| {
-            let mut heard = ParsedPrompt::default();
-            heard.hear(text.as_bytes());
-            Voice::after(heard)
+            let mut parsed = ParsedPrompt::default();
+            parsed.hear(text.as_bytes());
+            Voice::after(parsed)
         };
         let whole = after("once upon").text(50);
         for cut in [0, 1, 7, 49] {

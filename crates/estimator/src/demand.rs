@@ -45,7 +45,7 @@ pub(crate) fn known(
         None => alone(engines, beside, time),
     };
     if beside.silent > 0 {
-        known.demand = unheard(known.demand, beside.silent);
+        known.demand = with_silent(known.demand, beside.silent);
     }
     known
 }
@@ -123,13 +123,13 @@ fn alone(engines: &Sum, beside: Beside, time: (Timestamp, Micros)) -> Known {
         resident: resident.partial_if(engines.resident.lacks),
         burst: Observed::Missing,
         backlog: waiting.judge(time),
-        sources: Sources { heard: engines.heard, silent: engines.silent },
+        sources: Sources { reporting: engines.reporting, silent: engines.silent },
     };
     Known { demand, misses }
 }
 
 /// The same with gateways that did not say whether they serve it: what is known is a part.
-fn unheard(demand: Demand, count: u32) -> Demand {
+fn with_silent(demand: Demand, count: u32) -> Demand {
     let waits = demand.backlog.fresh().is_some_and(|backlog| !backlog.is_zero());
     Demand {
         prefill: demand.prefill.partial(),

@@ -41,7 +41,7 @@ pub(crate) struct Sum {
     /// The part of prompt tokens that had to be read, where engines tell what their caches had.
     pub(crate) uncached: Option<f64>,
     /// Engines that tell all, and lately.
-    pub(crate) heard: u32,
+    pub(crate) reporting: u32,
     /// Engines whose readings are old. They count with what they told last.
     pub(crate) old: u32,
     /// Engines that do not tell all, or not lately, and names of the first few.
@@ -132,7 +132,7 @@ pub(crate) fn sum(
         let tells = sum.add(one, at, usual, &mut shapes);
         let old = now.apart(at) > max_age;
         sum.old += u32::from(old);
-        if tells && !old { sum.heard += 1 } else { sum.misses(id) }
+        if tells && !old { sum.reporting += 1 } else { sum.misses(id) }
     }
     sum.uncached = shapes.caches.lacked();
     sum.shape = (shapes.answered > 0.0).then(|| Means {

@@ -57,7 +57,7 @@ pub(crate) fn sum(
         let mut asked = asked(reading, uncached);
         // One that just began cannot tell a rate yet.
         let tells = now.apart(reading.at) <= max_age && asked.prompt_rate.is_some();
-        asked.sources = Sources { heard: u32::from(tells), silent: u32::from(!tells) };
+        asked.sources = Sources { reporting: u32::from(tells), silent: u32::from(!tells) };
         all = Some(all.map_or(asked, |all| all.with(asked)));
     }
     all
@@ -169,7 +169,7 @@ impl Asked {
             at: self.at.min(other.at),
             waits_at: self.waits_at.max(other.waits_at),
             sources: Sources {
-                heard: self.sources.heard + other.sources.heard,
+                reporting: self.sources.reporting + other.sources.reporting,
                 silent: self.sources.silent + other.sources.silent,
             },
             arrivals: both(self.arrivals, other.arrivals),

@@ -370,7 +370,7 @@ impl VariantMemory {
             gpus_per_replica: reading.gpus_per_replica,
             capacity,
             cold_start,
-            slow: self.slow.told(&reading.replicas),
+            slow: self.slow.among(&reading.replicas),
             replicas: reading.replicas,
         }
     }

@@ -57,13 +57,13 @@ impl Alone {
 
 fn over(
     objective: Objective,
-    asked: Option<Micros>,
+    limit: Option<Micros>,
     takes: Option<(f64, f64)>,
 ) -> Option<Unreachable> {
-    let (asked, (takes, least)) = asked.zip(takes)?;
+    let (limit, (takes, least)) = limit.zip(takes)?;
     let takes_micros = takes * 1e6;
-    let over = takes_micros.is_finite() && takes_micros > asked.get() as f64 * least;
-    over.then(|| Unreachable { objective, asked, takes: Micros::new(takes_micros as u64) })
+    let over = takes_micros.is_finite() && takes_micros > limit.get() as f64 * least;
+    over.then(|| Unreachable { objective, limit, takes: Micros::new(takes_micros as u64) })
 }
 
 /// Requests that were judged lately, and those of them that missed.

@@ -86,7 +86,10 @@ impl Slow {
     }
 
     /// Those of these replicas that serve and are slow, in millionths.
-    pub(crate) fn told(&self, replicas: &BTreeMap<ReplicaId, Replica>) -> BTreeMap<ReplicaId, u32> {
+    pub(crate) fn among(
+        &self,
+        replicas: &BTreeMap<ReplicaId, Replica>,
+    ) -> BTreeMap<ReplicaId, u32> {
         let serving = replicas.iter().filter(|(_, one)| one.state == ReplicaState::Ready);
         let slow = serving.filter_map(|(id, _)| Some((id.clone(), self.share(id)?)));
         slow.map(|(id, share)| (id, (share * 1e6).round() as u32)).collect()
@@ -184,7 +187,7 @@ mod tests {
         let mut slow = Slow::default();
         let look = |slow: &mut Slow, now| slow.learn(&variant(now, engines), Some(IDLE), at(now));
         (0..9).for_each(|n| look(&mut slow, 1_000 + 15 * n));
-        slow.told(&variant(1_200, engines).replicas).into_iter().collect()
+        slow.among(&variant(1_200, engines).replicas).into_iter().collect()
     }
 
     #[test]

@@ -17,8 +17,8 @@ use std::path::Path;
 /// A page, and what it is made from.
 #[derive(Clone, Copy, Debug)]
 pub struct Document {
-    /// The file that the sections are kept in, from the root.
-    pub kept: &'static str,
+    /// The file that the sections are stored in, from the root.
+    pub store: &'static str,
     /// The page itself, from the root.
     pub page: &'static str,
     /// Heading and first paragraph.
@@ -138,15 +138,15 @@ impl Measure {
 impl Document {
     /// Puts sections, by their place, into the page, beside those that were measured before.
     fn keep(&self, root: &Path, measured: BTreeMap<u8, Section>) -> Result<()> {
-        let Self { kept, page, .. } = self;
-        let path = root.join(kept);
+        let Self { store, page, .. } = self;
+        let path = root.join(store);
         let mut all: BTreeMap<u8, Section> = match fs::read_to_string(&path) {
-            Ok(text) => serde_json::from_str(&text).with_context(|| format!("reading {kept}"))?,
+            Ok(text) => serde_json::from_str(&text).with_context(|| format!("reading {store}"))?,
             Err(_) => BTreeMap::new(),
         };
         all.extend(measured);
         let json = serde_json::to_string_pretty(&all).context("writing sections as JSON")?;
-        fs::write(&path, json + "\n").with_context(|| format!("writing {kept}"))?;
+        fs::write(&path, json + "\n").with_context(|| format!("writing {store}"))?;
         fs::write(root.join(page), self.text(&all)).with_context(|| format!("writing {page}"))
     }
 
@@ -164,7 +164,7 @@ impl Document {
 mod tests {
     use super::*;
 
-    const DOCUMENT: Document = Document { kept: "a.json", page: "a.md", head: "# A\n" };
+    const DOCUMENT: Document = Document { store: "a.json", page: "a.md", head: "# A\n" };
 
     fn section(day: &str, text: &str) -> Section {
         Section { title: text.to_owned(), date: day.parse().unwrap(), text: text.to_owned() }

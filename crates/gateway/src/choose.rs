@@ -54,7 +54,7 @@ impl<'a> RoutingQuery<'a> {
     ) -> Self {
         let prefixes = &scanned.prefixes;
         let forgot = |place: usize| model.endpoints[place].forgot();
-        let past = model.seen().look_at(prefixes, &model.ring, forgot);
+        let past = model.seen().past_at(prefixes, &model.ring, forgot);
         let prompt = scale.prompt(scanned, 0).tokens;
         let block_tokens = scale.block_tokens(scanned);
         let usual_prompt = model.prompt(prompt);

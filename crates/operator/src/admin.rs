@@ -8,7 +8,7 @@ use crate::imagine::{WhatIfWorld, imagine};
 use crate::report::{Board, History};
 use bytes::Bytes;
 use flyball_core::ids::ModelId;
-use flyball_resources::asked::{Changes, Decisions, Entry};
+use flyball_resources::admin_api::{Changes, Decisions, Entry};
 use flyball_telemetry::metrics::{CONTENT_TYPE, Metrics};
 use http::header::CONTENT_TYPE as TYPE;
 use http::{HeaderValue, Method, Request, Response, StatusCode};

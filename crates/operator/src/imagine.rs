@@ -13,7 +13,7 @@ use flyball_core::snapshot::{Model, Observed, Purchase, Snapshot};
 use flyball_core::units::{Currency, Gpus, Micros, Price, Replicas, Timestamp, TokensPerSecond};
 use flyball_governor::explain::explain;
 use flyball_governor::policy::{Law, ModelPolicy};
-use flyball_resources::asked::{
+use flyball_resources::admin_api::{
     Changes, Imagined, OtherPrice, VariantCount, WhatIfOutcome, WhatIfSide,
 };
 use flyball_resources::model_service::ReceiptStatus;

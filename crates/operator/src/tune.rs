@@ -46,7 +46,7 @@ impl Tuning {
                 None => {}
             }
         }
-        self.tuner.look(&seen.snapshot, memory, &mut seen.policy);
+        self.tuner.observe(&seen.snapshot, memory, &mut seen.policy);
     }
 
     /// Writes the laws into the receipts, and begins the next replay if one is due and none is under way.

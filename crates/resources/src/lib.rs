@@ -21,7 +21,7 @@
     reason = "each printer column has a name and a type of its own, which the lint takes for repeats"
 )]
 
-pub mod asked;
+pub mod admin_api;
 pub mod conditions;
 mod convert;
 pub mod decimal;

@@ -86,10 +86,10 @@ mod tests {
     fn ask(last: Option<&Endpoint>) -> RoutingRequest<'static> {
         let mut seen = ObservedEndpoints::new(1_024);
         if let Some(last) = last {
-            seen.look(&PREFIXES, 16);
+            seen.past_of(&PREFIXES, 16);
             seen.sent(&PREFIXES, last.key);
         }
-        let past = seen.look(&PREFIXES, 16);
+        let past = seen.past_of(&PREFIXES, 16);
         RoutingRequest {
             prefixes: &PREFIXES,
             block_tokens: 256,

@@ -85,13 +85,13 @@ impl ObservedEndpoints {
 
     /// What is remembered of a prompt with these prefixes, for a choice among so many endpoints.
     /// The prompt is counted.
-    pub fn look(&mut self, prefixes: &[u64], endpoints: usize) -> EndpointPast {
+    pub fn past_of(&mut self, prefixes: &[u64], endpoints: usize) -> EndpointPast {
         self.recall(prefixes, endpoints, |_, _| false)
     }
 
     /// The same for endpoints that tell what they forget: of what went to the endpoint at a place
     /// of the ring before the moment that `forgot` has for it, nothing is hoped for there.
-    pub fn look_at(
+    pub fn past_at(
         &mut self,
         prefixes: &[u64],
         ring: &Ring,
@@ -230,11 +230,11 @@ mod tests {
     fn a_prompt_is_remembered_as_deep_as_it_was_seen_and_where_it_went() {
         let mut seen = ObservedEndpoints::new(1_024);
         let prompt = conversation(1, 20);
-        assert_eq!(seen.look(&prompt[..10], 16), EndpointPast::default());
+        assert_eq!(seen.past_of(&prompt[..10], 16), EndpointPast::default());
         seen.sent(&prompt[..10], 77);
-        let longer = seen.look(&prompt, 16);
+        let longer = seen.past_of(&prompt, 16);
         assert_eq!((longer.seen, longer.common, longer.last), (10, 0, short(77)));
-        assert_eq!(seen.look(&conversation(2, 20), 16), EndpointPast::default());
+        assert_eq!(seen.past_of(&conversation(2, 20), 16), EndpointPast::default());
     }
 
     #[test]
@@ -242,9 +242,9 @@ mod tests {
         let ring = Ring::new([77, 78]);
         let mut seen = ObservedEndpoints::new(1_024);
         let (prompt, at) = (conversation(1, 10), ObservedMoment);
-        seen.look(&prompt, 2);
+        seen.past_of(&prompt, 2);
         let of = |seen: &mut ObservedEndpoints, before: Option<u16>| {
-            let past = seen.look_at(&prompt, &ring, |place| before.filter(|_| place == 0).map(at));
+            let past = seen.past_at(&prompt, &ring, |place| before.filter(|_| place == 0).map(at));
             (past.seen, past.gone)
         };
         seen.sent_at(&prompt, 77, at(50));
@@ -274,10 +274,10 @@ mod tests {
             // One in a hundred is the same conversation: less than half of a 16th.
             let own = if number % 100 == 0 { 1 } else { number + 10 };
             let prompt = [system.clone(), conversation(own, 5)].concat();
-            last = seen.look(&prompt, 16);
+            last = seen.past_of(&prompt, 16);
         }
         assert_eq!((last.seen, last.common), (3, 3));
-        let again = seen.look(&[system, conversation(1, 5)].concat(), 16);
+        let again = seen.past_of(&[system, conversation(1, 5)].concat(), 16);
         assert_eq!((again.seen, again.common), (8, 3));
     }
 
@@ -286,13 +286,13 @@ mod tests {
         let mut seen = ObservedEndpoints::new(65_536);
         let before = conversation(0, 1);
         for _ in 0..1_000 {
-            seen.look(&before, 16);
+            seen.past_of(&before, 16);
         }
-        assert_eq!(seen.look(&before, 16).common, 1);
+        assert_eq!(seen.past_of(&before, 16).common, 1);
         for number in 1..4 * ROUND as u64 {
-            seen.look(&conversation(number, 1), 16);
+            seen.past_of(&conversation(number, 1), 16);
         }
-        assert_eq!(seen.look(&before, 16).common, 0);
+        assert_eq!(seen.past_of(&before, 16).common, 0);
     }
 
     proptest! {
@@ -303,7 +303,7 @@ mod tests {
         ) {
             let mut seen = ObservedEndpoints::new(size);
             for prompt in prompts {
-                let past = seen.look(&prompt, 3);
+                let past = seen.past_of(&prompt, 3);
                 prop_assert!(past.seen as usize <= prompt.len());
                 prop_assert!(past.common as usize <= prompt.len());
                 seen.sent(&prompt, 5);

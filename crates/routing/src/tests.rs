@@ -88,7 +88,7 @@ fn what_everybody_begins_with_is_nobodys() {
     let mut places = std::collections::BTreeSet::new();
     for number in 0..200 {
         let prefixes = [1, 2, 3, 4, 5, 1_000 + number, 2_000 + number, 3_000 + number];
-        let past = seen.look(&prefixes, 16);
+        let past = seen.past_of(&prefixes, 16);
         let choice = choice(&endpoints, &RoutingRequest { past, ..ask(&prefixes) }).unwrap();
         if number > 50 {
             places.insert(choice.endpoint);
@@ -105,13 +105,13 @@ fn who_got_it_last_is_asked_again() {
     let mut seen = ObservedEndpoints::new(1_024);
     let home = choice(&endpoints, &ask(&prefixes)).unwrap();
     assert!(matches!(home.why, Why::Affinity { .. }), "{home:?}");
-    seen.look(&prefixes, 16);
+    seen.past_of(&prefixes, 16);
     endpoints[home.endpoint].unread = Tokens::new(1_000_000);
     let escaped = choice(&endpoints, &ask(&prefixes)).unwrap();
     assert_eq!((escaped.why, escaped.to_read), (Why::Overload, Tokens::new(1_000)));
     seen.sent(&prefixes, endpoints[escaped.endpoint].key);
     endpoints[home.endpoint].unread = Tokens::ZERO;
-    let past = seen.look(&prefixes, 16);
+    let past = seen.past_of(&prefixes, 16);
     let again = choice(&endpoints, &RoutingRequest { past, ..ask(&prefixes) }).unwrap();
     assert_eq!((again.endpoint, again.why), (escaped.endpoint, Why::Affinity { blocks: 8 }));
     // 1,000 tokens, of which 8 blocks of 64 are there.
@@ -221,7 +221,7 @@ fn most_asked(endpoints: &[Endpoint]) -> usize {
         };
         // Each prompt comes twice, so that there is one that got it last.
         let prefixes: [u64; 64] = std::array::from_fn(|block| (key / 2) << 8 | block as u64);
-        let past = seen.look(&prefixes, endpoints.len());
+        let past = seen.past_of(&prefixes, endpoints.len());
         let ask = RoutingRequest { past, key, ..ask(&prefixes) };
         let picked = choose(&ring, look, &ask, &WEIGHTS).unwrap();
         seen.sent(&prefixes, endpoints[picked.endpoint].key);

@@ -51,7 +51,7 @@ impl ScalingPolicy for Tuned {
     fn decide(&mut self, sight: &PolicyView<'_>) -> ScaleOrder {
         let snapshot = sight.snapshot;
         let mut policy = self.policy.clone();
-        self.tuner.look(snapshot, self.governor.memory(), &mut policy);
+        self.tuner.observe(snapshot, self.governor.memory(), &mut policy);
         self.governor.follow(policy);
         let mut order = self.governor.decide(sight);
         if let ScaleOrder::Decision(decision) = &mut order {

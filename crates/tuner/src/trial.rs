@@ -54,7 +54,7 @@ pub struct TrialResult {
 }
 
 impl TrialResult {
-    pub(crate) fn told(&self) -> TriedLaw {
+    pub(crate) fn receipt(&self) -> TriedLaw {
         TriedLaw {
             name: self.law.to_string(),
             replica_time: Seconds(3_600.0 * self.replica_hours).to_micros(),

@@ -60,7 +60,7 @@ impl Default for LawChoice {
 
 impl Tuner {
     /// Takes a look down, and sets the law of every model that it knows in the policy of this look.
-    pub fn look(&mut self, snapshot: &Snapshot, memory: &Memory, policy: &mut Policy) {
+    pub fn observe(&mut self, snapshot: &Snapshot, memory: &Memory, policy: &mut Policy) {
         self.models.retain(|id, _| snapshot.models.contains_key(id));
         for (id, model) in &snapshot.models {
             let tuned = self.models.entry(id.clone()).or_default();
@@ -69,7 +69,7 @@ impl Tuner {
             if !tunable {
                 continue;
             }
-            settings.law = tuned.look(id, model, snapshot.taken_at, memory, &settings);
+            settings.law = tuned.observe(id, model, snapshot.taken_at, memory, &settings);
             policy.models.insert(id.clone(), settings);
         }
     }
@@ -130,32 +130,32 @@ impl Tuner {
     /// Puts the laws into the receipts of a decision.
     pub fn sign(&self, decision: &mut Decision) {
         for entry in &mut decision.models {
-            let choice = self.choice(&entry.model).filter(|choice| choice.is_told());
-            entry.receipt.law = choice.map(LawChoice::told);
+            let choice = self.choice(&entry.model).filter(|choice| choice.has_trial());
+            entry.receipt.law = choice.map(LawChoice::receipt);
         }
     }
 }
 
 impl LawChoice {
     /// Whether there is anything to tell: before the first trial there is not.
-    fn is_told(&self) -> bool {
+    fn has_trial(&self) -> bool {
         *self != Self::default()
     }
 
-    fn told(&self) -> ChosenLaw {
+    fn receipt(&self) -> ChosenLaw {
         let verdict = self.verdict.as_ref();
         let tried = verdict.map_or(&[][..], |verdict| &verdict.tried);
         ChosenLaw {
             name: self.law.to_string(),
             since: self.since,
             replayed: verdict.map_or(Micros::ZERO, |verdict| verdict.replayed.to_micros()),
-            tried: tried.iter().map(TrialResult::told).collect(),
+            tried: tried.iter().map(TrialResult::receipt).collect(),
         }
     }
 }
 
 impl Tuned {
-    fn look(
+    fn observe(
         &mut self,
         id: &ModelId,
         model: &Model,

@@ -21,6 +21,7 @@ pub(super) struct Bench {
     pub(super) peers: Peers,
     programs: PathBuf,
     ours: Result<PathBuf, String>,
+    before: Option<PathBuf>,
     pub(super) ports: Ports,
     /// Load goes before all others on its core.
     pub(super) hurries: bool,
@@ -70,6 +71,7 @@ impl Bench {
             peers: Peers::new()?,
             programs,
             ours,
+            before: args.before.clone(),
             ports: Ports::new(),
             hurries: false,
         })
@@ -109,10 +111,14 @@ impl Bench {
     ) -> (Vec<Started>, Vec<String>) {
         let (mut started, mut skipped) = (Vec::new(), Vec::new());
         for contender in contenders {
+            if *contender == Contender::Before && self.before.is_none() {
+                continue;
+            }
             let place = Place {
                 folder: &self.folder,
                 peers: &self.peers,
                 ours: self.ours.clone(),
+                before: self.before.clone(),
                 upstreams,
                 streams,
             };

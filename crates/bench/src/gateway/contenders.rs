@@ -12,6 +12,8 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Contender {
     Ours,
+    /// An earlier version of ours.
+    Before,
     Nginx,
     Haproxy,
     VllmRouter,
@@ -32,14 +34,17 @@ pub(super) struct Place<'a> {
     pub(super) peers: &'a Peers,
     /// The program `flyball`, if it has a gateway.
     pub(super) ours: Result<PathBuf, String>,
+    /// An earlier `flyball`, if one was named.
+    pub(super) before: Option<PathBuf>,
     pub(super) upstreams: &'a [SocketAddr],
     /// Answers are streams.
     pub(super) streams: bool,
 }
 
 impl Contender {
-    pub(super) const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 7] = [
         Self::Ours,
+        Self::Before,
         Self::Nginx,
         Self::Haproxy,
         Self::VllmRouter,
@@ -50,6 +55,7 @@ impl Contender {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Ours => "flyball",
+            Self::Before => "flyball-before",
             Self::Nginx => "nginx",
             Self::Haproxy => "haproxy",
             Self::VllmRouter => "vllm-router",
@@ -66,7 +72,7 @@ impl Contender {
         let command = self.command(place, &folder, address, spare)?;
         let mut running = Running::start(self.name(), &command, Cores::Second, place.folder)?;
         let (ready, path) = match self {
-            Self::Ours => (spare, "/readyz"),
+            Self::Ours | Self::Before => (spare, "/readyz"),
             Self::Litellm => (address, "/health/liveliness"),
             _ => (address, "/v1/models"),
         };
@@ -92,7 +98,14 @@ impl Contender {
         spare: SocketAddr,
     ) -> Result<Command> {
         match self {
-            Self::Ours => ours(place, folder, address, spare),
+            Self::Ours => {
+                let program = place.ours.clone().map_err(anyhow::Error::msg)?;
+                ours(&program, place, folder, address, spare)
+            }
+            Self::Before => {
+                let program = place.before.as_deref().context("no earlier version was named")?;
+                ours(program, place, folder, address, spare)
+            }
             Self::Nginx => {
                 let servers = lines(place, |upstream| format!("        server {upstream};"));
                 let buffering = if place.streams { "off" } else { "on" };
@@ -141,12 +154,12 @@ impl Contender {
 }
 
 fn ours(
+    program: &Path,
     place: &Place<'_>,
     folder: &Path,
     address: SocketAddr,
     spare: SocketAddr,
 ) -> Result<Command> {
-    let program = place.ours.clone().map_err(anyhow::Error::msg)?;
     let quoted = place.upstreams.iter().map(|upstream| format!("\"{upstream}\""));
     let config = configured(
         include_str!("templates/gateway.toml"),

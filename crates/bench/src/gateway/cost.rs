@@ -137,6 +137,7 @@ fn table(
         let name = contender.name();
         let version = match contender {
             Contender::Ours => "this one".to_owned(),
+            Contender::Before => "the one named by --before".to_owned(),
             _ => bench.peers.version_of(name),
         };
         let least = row.micros.iter().copied().fold(f64::INFINITY, f64::min);
@@ -164,8 +165,12 @@ fn figures(shape: Shape, ratios: &BTreeMap<Contender, f64>) -> Vec<Measure> {
     if let Some(ratio) = ratios.get(&Contender::Nginx) {
         figures.push(measure(nginx, *ratio, "x nginx", Op::AtMost, 1.8));
     }
+    if let (Shape::Small, Some(ratio)) = (shape, ratios.get(&Contender::Before)) {
+        figures.push(measure("gateway.cpu_vs_before_1kb", *ratio, "x before", Op::AtMost, 1.03));
+    }
     // The cheapest peer is the one beside which we look worst.
-    let peers = ratios.iter().filter(|(contender, _)| **contender != Contender::Nginx);
+    let is_peer = |one: &Contender| !matches!(one, Contender::Nginx | Contender::Before);
+    let peers = ratios.iter().filter(|(contender, _)| is_peer(contender));
     let worst = peers.map(|(_, ratio)| *ratio).max_by(f64::total_cmp);
     if let (Some(name), Some(worst)) = (best, worst) {
         figures.push(measure(name, worst, "x the cheapest peer", Op::AtMost, 0.5));

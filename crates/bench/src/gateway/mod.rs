@@ -42,6 +42,9 @@ pub(crate) struct Args {
     /// Folder with `flyball` and the programs of `proving`; they are built if this is not given
     #[arg(long)]
     programs: Option<PathBuf>,
+    /// An earlier `flyball`, measured beside this one in the same turns
+    #[arg(long, value_name = "PROGRAM")]
+    before: Option<PathBuf>,
     /// Seed of the faults
     #[arg(long, default_value_t = 1)]
     seed: u64,

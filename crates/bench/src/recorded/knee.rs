@@ -19,13 +19,13 @@ const WIDE: f64 = 2.0;
 pub(super) struct Knee {
     pub(super) name: String,
     /// Requests per second.
-    pub(super) said: f64,
+    pub(super) stated: f64,
     pub(super) found: f64,
 }
 
 impl Knee {
     pub(super) fn off_pct(&self) -> f64 {
-        100.0 * (self.said / self.found - 1.0).abs()
+        100.0 * (self.stated / self.found - 1.0).abs()
     }
 }
 
@@ -52,8 +52,8 @@ pub(super) fn find(
         let missed = answered.came.iter().find(|one| one.policy == "static@1");
         Ok((missed.map_or(1.0, |one| one.missed), answered.per_replica))
     };
-    let (_, said) = at(1.0)?;
-    let (mut low, mut high) = (said / WIDE, said * WIDE);
+    let (_, stated) = at(1.0)?;
+    let (mut low, mut high) = (stated / WIDE, stated * WIDE);
     for _ in 0..TRIES {
         let middle = (low * high).sqrt();
         match at(middle)?.0 <= super::verdict::LIMIT {
@@ -62,5 +62,5 @@ pub(super) fn find(
         }
     }
     let name = format!("{} {} {}", recorded.name, engines.model, engines.gpu);
-    Ok(Knee { name, said, found: (low * high).sqrt() })
+    Ok(Knee { name, stated, found: (low * high).sqrt() })
 }

@@ -143,7 +143,7 @@ fn capacity(player: &Player, args: &Args) -> Result<Measured> {
             for gpu in model.gpus {
                 let engines = Engines { model: model.model, tensor: model.tensor, gpu };
                 let knee = knee::find(player, &folder, (recorded, &trace), engines)?;
-                println!("{}: said {:.3}/s, found {:.3}/s", knee.name, knee.said, knee.found);
+                println!("{}: said {:.3}/s, found {:.3}/s", knee.name, knee.stated, knee.found);
                 knees.push(knee);
             }
         }

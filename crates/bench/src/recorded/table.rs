@@ -61,8 +61,8 @@ pub(super) fn knees(knees: &[Knee]) -> String {
          |---|---|---|---|\n"
         .to_owned();
     for one in knees {
-        let (name, said, found) = (&one.name, one.said, one.found);
-        let _ = writeln!(text, "| {name} | {said:.3} | {found:.3} | {:.1} % |", one.off_pct());
+        let (name, stated, found) = (&one.name, one.stated, one.found);
+        let _ = writeln!(text, "| {name} | {stated:.3} | {found:.3} | {:.1} % |", one.off_pct());
     }
     text
 }

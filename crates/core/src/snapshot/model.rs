@@ -86,24 +86,24 @@ closed_enum! {
 pub struct Unreachable {
     /// What it is about.
     pub objective: Objective,
-    /// What is asked for.
-    pub asked: Micros,
+    /// What the objective is.
+    pub limit: Micros,
     /// What a request takes that is alone on a replica.
     pub takes: Micros,
 }
 
 impl fmt::Display for Unreachable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { asked, takes, .. } = self;
+        let Self { limit, takes, .. } = self;
         match self.objective {
             Objective::FirstToken => write!(
                 f,
                 "a long prompt alone on a replica takes {takes} to its first token; the objective \
-                 is {asked}"
+                 is {limit}"
             ),
             Objective::BetweenTokens => write!(
                 f,
-                "a token of a request alone on a replica takes {takes}; the objective is {asked}"
+                "a token of a request alone on a replica takes {takes}; the objective is {limit}"
             ),
         }
     }
@@ -144,8 +144,8 @@ pub struct Demand {
 /// known at least, good enough to add capacity on and never to give any away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sources {
-    /// Those that told lately.
-    pub heard: u32,
+    /// Those that reported lately.
+    pub reporting: u32,
     /// Those that should tell and do not.
     pub silent: u32,
 }
@@ -153,7 +153,7 @@ pub struct Sources {
 impl Sources {
     /// Whether some tell and some do not.
     pub const fn is_partial(self) -> bool {
-        self.heard > 0 && self.silent > 0
+        self.reporting > 0 && self.silent > 0
     }
 }
 
@@ -165,7 +165,7 @@ impl Demand {
         resident: Observed::Missing,
         burst: Observed::Missing,
         backlog: Observed::Missing,
-        sources: Sources { heard: 0, silent: 0 },
+        sources: Sources { reporting: 0, silent: 0 },
     };
 
     /// Each signal with how far it can be trusted.

@@ -35,7 +35,7 @@ fn demand_is_trusted_as_far_as_its_worst_signal() {
 #[test]
 fn demand_is_stale_while_a_source_is_silent_however_recent_its_signals_are() {
     let fresh = model("a/m").build().demand;
-    let told = |heard, silent| Demand { sources: Sources { heard, silent }, ..fresh };
+    let told = |reporting, silent| Demand { sources: Sources { reporting, silent }, ..fresh };
     assert_eq!(told(2, 0).freshness(), Freshness::Fresh);
     assert_eq!(told(1, 1).freshness(), Freshness::Stale);
     assert_eq!(told(0, 1).freshness(), Freshness::Stale);

@@ -95,7 +95,7 @@ fn begun_answer(value: &Value, prompt: &mut Prompt, block_tokens: u32) -> Result
     let last = value["messages"].as_array().and_then(|messages| messages.last());
     let Some(last) = last.filter(|last| last["role"] == "assistant") else { return Ok(()) };
     if !continues {
-        prompt.heard.hear(b"\0");
+        prompt.parsed.hear(b"\0");
         return Ok(());
     }
     // Its words were tokens when they were written, and are the same when they are read.
@@ -225,10 +225,10 @@ mod tests {
         let plain = ask(Form::Completions, r#"{"prompt":"hello many words"}"#).unwrap().prompt;
         let flag = r#","continue_final_message":true,"add_generation_prompt":false"#;
         let continued = chat(" many words", flag);
-        assert_eq!(continued.heard, plain.heard);
+        assert_eq!(continued.parsed, plain.parsed);
         // Two for `hello`, and each word was a token.
         assert_eq!(continued.tokens, 4);
-        assert_ne!(chat(" many words", "").heard, plain.heard);
+        assert_ne!(chat(" many words", "").parsed, plain.parsed);
         let both = r#"{"messages":[{"content":"x"}],"continue_final_message":true,
             "add_generation_prompt":true}"#;
         assert!(ask(Form::Chat, both).is_err());

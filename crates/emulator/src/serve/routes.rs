@@ -172,7 +172,7 @@ async fn infer(
         id: format!("{:016x}{:x}", prompt.hash, ticket.id()),
         model: asked.model.clone(),
         created: seconds(),
-        voice: Voice::after(prompt.heard),
+        voice: Voice::after(prompt.parsed),
         output,
         stops,
         include_usage: asked.include_usage,

@@ -66,7 +66,7 @@ impl Watched {
     }
 
     /// Looks at the file. A bad one is reported once and not again until it changes.
-    pub fn look(&mut self, now: SystemTime) -> SettingChange {
+    pub fn check(&mut self, now: SystemTime) -> SettingChange {
         let seen = read(&self.path).map_err(|error| unreadable(&error));
         if seen == self.seen {
             return SettingChange::None;
@@ -111,7 +111,7 @@ pub async fn watch(
             () = tokio::time::sleep(LOOK) => {}
             () = asked(hangup.as_mut()) => {}
         }
-        let change = watched.look(SystemTime::now());
+        let change = watched.check(SystemTime::now());
         let reload = watched.reload();
         match &change {
             SettingChange::None => continue,
@@ -219,28 +219,28 @@ mod tests {
         let path = folder.path().join("gateway.toml");
         fs::write(&path, GOOD).unwrap();
         let (mut watched, first) = Watched::open(&path, at(1)).unwrap();
-        assert_eq!(watched.look(at(2)), SettingChange::None);
+        assert_eq!(watched.check(at(2)), SettingChange::None);
         fs::write(&path, GOOD.replace("\"m\"", "\"n\"")).unwrap();
-        let SettingChange::Good(second) = watched.look(at(3)) else {
+        let SettingChange::Good(second) = watched.check(at(3)) else {
             panic!("{:?}", watched.reload())
         };
         assert_eq!((first.models[0].name.as_str(), second.models[0].name.as_str()), ("m", "n"));
         assert_eq!(watched.reload(), &Reload::good(at(3)));
         fs::write(&path, format!("treads = 1\nopen = 3\n{GOOD}")).unwrap();
-        assert_eq!(watched.look(at(4)), SettingChange::Bad);
+        assert_eq!(watched.check(at(4)), SettingChange::Bad);
         let reload = watched.reload();
         assert!(!reload.successful && reload.problems.len() == 2, "{reload:?}");
         assert_eq!((reload.good_since, reload.tried), (at(3), at(4)));
         // Said once, not every second.
-        assert_eq!(watched.look(at(5)), SettingChange::None);
+        assert_eq!(watched.check(at(5)), SettingChange::None);
         fs::remove_file(&path).unwrap();
-        assert_eq!(watched.look(at(6)), SettingChange::Bad);
+        assert_eq!(watched.check(at(6)), SettingChange::Bad);
         assert!(watched.reload().problems[0].contains("cannot read the file"));
         fs::write(&path, [0xff, 0xfe]).unwrap();
-        assert_eq!(watched.look(at(7)), SettingChange::Bad);
+        assert_eq!(watched.check(at(7)), SettingChange::Bad);
         assert!(watched.reload().problems[0].contains("UTF-8"));
         fs::write(&path, GOOD).unwrap();
-        assert!(matches!(watched.look(at(8)), SettingChange::Good(_)));
+        assert!(matches!(watched.check(at(8)), SettingChange::Good(_)));
         assert!(watched.reload().successful);
     }
 
@@ -259,7 +259,7 @@ mod tests {
         // As the kubelet does it.
         symlink("v2", path("..data_tmp")).unwrap();
         fs::rename(path("..data_tmp"), path("..data")).unwrap();
-        let SettingChange::Good(settings) = watched.look(at(2)) else { panic!("not seen") };
+        let SettingChange::Good(settings) = watched.check(at(2)) else { panic!("not seen") };
         assert_eq!(settings.models[0].name, "n");
     }
 
@@ -271,10 +271,10 @@ mod tests {
         let (mut watched, _) = Watched::open(&path, at(1)).unwrap();
         let other = "threads = 7\nadmin = \"127.0.0.1:1\"\n[telemetry]\naccess_log = false\n";
         fs::write(&path, format!("{other}{GOOD}")).unwrap();
-        assert!(matches!(watched.look(at(2)), SettingChange::Good(_)));
+        assert!(matches!(watched.check(at(2)), SettingChange::Good(_)));
         assert_eq!(watched.reload().needs_restart, ["admin", "threads"]);
         fs::write(&path, GOOD).unwrap();
-        assert!(matches!(watched.look(at(3)), SettingChange::Good(_)));
+        assert!(matches!(watched.check(at(3)), SettingChange::Good(_)));
         assert!(watched.reload().needs_restart.is_empty());
     }
 

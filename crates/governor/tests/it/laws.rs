@@ -176,7 +176,7 @@ proptest! {
                 2 => flyball_core::snapshot::Demand { resident: lose(model.demand.resident, stale), ..model.demand },
                 3 => flyball_core::snapshot::Demand { backlog: lose(model.demand.backlog, stale), ..model.demand },
                 _ => flyball_core::snapshot::Demand {
-                    sources: Sources { heard: u32::from(stale), silent: 1 },
+                    sources: Sources { reporting: u32::from(stale), silent: 1 },
                     ..model.demand
                 },
             };

@@ -11,7 +11,7 @@ use flyball_governor::{Memory, Policy, decide};
 
 const UNREACHABLE: Unreachable = Unreachable {
     objective: Objective::BetweenTokens,
-    asked: Micros::from_millis(40),
+    limit: Micros::from_millis(40),
     takes: Micros::from_millis(55),
 };
 

@@ -18,7 +18,7 @@ fn half_heard(prefill: u64, backlog: Observed<Tokens>) -> Demand {
         resident: seen_long_ago(Tokens::ZERO),
         burst: flyball_core::snapshot::Observed::Missing,
         backlog,
-        sources: Sources { heard: 1, silent: 1 },
+        sources: Sources { reporting: 1, silent: 1 },
     }
 }
 
@@ -47,7 +47,7 @@ fn work_that_one_gateway_sees_wait_wakes_a_model_though_another_is_silent() {
         assert_eq!((left.targets[0].replicas.get(), left.bound), (0, Bound::Staleness));
     }
     // Nobody is heard: what was told last wakes nobody.
-    let silent = Demand { sources: Sources { heard: 0, silent: 2 }, ..told };
+    let silent = Demand { sources: Sources { reporting: 0, silent: 2 }, ..told };
     assert_eq!(target(asleep.demand(silent)), 0);
 }
 
@@ -67,7 +67,8 @@ fn more_work_than_there_are_replicas_for_adds_some_though_one_source_is_silent()
     assert_eq!(target(two.clone().demand(half_heard(15_000, quiet))), 2);
     assert_eq!(target(two.clone().demand(half_heard(100, quiet))), 2, "nothing goes down");
     // All are silent: what they told last adds nothing, and takes nothing.
-    let silent = Demand { sources: Sources { heard: 0, silent: 2 }, ..half_heard(35_000, quiet) };
+    let silent =
+        Demand { sources: Sources { reporting: 0, silent: 2 }, ..half_heard(35_000, quiet) };
     assert_eq!(target(two.demand(silent)), 2);
 }
 

@@ -106,7 +106,7 @@ impl RandomModel {
             seen(TokensPerSecond::new(decode / 10))
         };
         let prefill = seen(TokensPerSecond::new(prefill));
-        let sources = Sources { heard: 1, silent: self.silent };
+        let sources = Sources { reporting: 1, silent: self.silent };
         let burst = Observed::Missing;
         served.demand(Demand { prefill, decode, resident, burst, backlog, sources })
     }

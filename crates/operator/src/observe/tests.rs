@@ -473,7 +473,7 @@ fn sums_of_gateways_become_rates_and_add_up() {
     add(&mut gateways, &mut last, &reports, &facts, 1_040);
     let demand = model(&facts, &last, 1_040).demand;
     assert_eq!(demand.prefill.last_seen().unwrap().get(), 500);
-    assert_eq!(demand.sources, Sources { heard: 1, silent: 1 });
+    assert_eq!(demand.sources, Sources { reporting: 1, silent: 1 });
 }
 
 #[test]

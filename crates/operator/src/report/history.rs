@@ -1,7 +1,7 @@
 //! Past decisions, as long as the operator lives and the ring reaches.
 
 use flyball_core::ids::ModelId;
-use flyball_resources::asked::Entry;
+use flyball_resources::admin_api::Entry;
 use flyball_resources::model_service::ModelServiceStatus;
 use std::collections::{BTreeMap, VecDeque};
 

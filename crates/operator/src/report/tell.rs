@@ -4,7 +4,7 @@ use super::pools::SeenPool;
 use super::tenants::SeenTenant;
 use crate::lead::{Fence, Unwritten};
 use flyball_core::reason::Reason;
-use flyball_resources::asked::Entry;
+use flyball_resources::admin_api::Entry;
 use flyball_resources::model_service::ModelServiceStatus;
 use flyball_resources::{FIELD_MANAGER, ModelService, Tenant};
 use kube::api::{Api, Patch, PatchParams};

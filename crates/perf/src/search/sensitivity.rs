@@ -75,8 +75,8 @@ impl SensitivityTarget {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cliff {
     pub target: SensitivityTarget,
-    /// Seconds as asked, and as they would have to be.
-    pub asked: f64,
+    /// The limit in seconds, and what it would have to be.
+    pub limit: f64,
     pub moved: f64,
     /// Accelerators then; `None` if none would do.
     pub gpus: Option<u32>,
@@ -103,7 +103,7 @@ pub fn cliffs(
         let ratio =
             gpus.map_or(f64::INFINITY, |gpus| f64::from(gpus) / f64::from(first.gpus.get()));
         let much = ratio >= MUCH || ratio <= 1.0 / MUCH;
-        much.then_some(Cliff { target, asked, moved: asked * factor, gpus })
+        much.then_some(Cliff { target, limit: asked, moved: asked * factor, gpus })
     };
     [SensitivityTarget::FirstToken, SensitivityTarget::BetweenTokens]
         .into_iter()

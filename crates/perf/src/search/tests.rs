@@ -147,7 +147,7 @@ fn a_run_of_given_size_is_ranked_by_its_end() {
 fn a_deadline_is_kept_by_four_in_five_for_the_least_money() {
     let deadline = 20.0 * 86_400.0;
     let plan = training(Size::Deadline(deadline), &["h100"]);
-    assert!(plan.ranked.iter().all(|choice| choice.kept.is_some_and(|kept| kept >= 0.8)));
+    assert!(plan.ranked.iter().all(|choice| choice.confidence.is_some_and(|share| share >= 0.8)));
     assert!(plan.ranked.iter().any(|choice| choice.seconds.high > deadline));
     let dollars: Vec<f64> = plan.ranked.iter().map(|choice| choice.usd.unwrap().high).collect();
     assert!(dollars.is_sorted());

@@ -86,7 +86,7 @@ impl Shadow {
         let ask = RoutingRequest {
             prefixes: arrival.prefixes,
             block_tokens: arrival.block_tokens,
-            past: self.seen.look(arrival.prefixes, self.engines.len()),
+            past: self.seen.past_of(arrival.prefixes, self.engines.len()),
             prompt: arrival.prompt,
             key: arrival.key,
         };

@@ -102,7 +102,7 @@ impl Router for Ours {
         let ask = RoutingRequest {
             prefixes: &self.prefixes,
             block_tokens: BLOCK,
-            past: self.seen.look_at(&self.prefixes, &self.ring, forgot),
+            past: self.seen.past_at(&self.prefixes, &self.ring, forgot),
             prompt: Tokens::new(asked.prompt.into()),
             key: asked.number,
         };

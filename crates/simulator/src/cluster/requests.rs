@@ -144,7 +144,7 @@ impl World<'_> {
         let ask = RoutingRequest {
             prefixes: blocks,
             block_tokens: trace.block_tokens,
-            past: self.models[model].seen.look(blocks, self.endpoints.len()),
+            past: self.models[model].seen.past_of(blocks, self.endpoints.len()),
             prompt: Tokens::new(asked.prompt.into()),
             key: request as u64,
         };

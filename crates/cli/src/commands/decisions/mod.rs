@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::BoolishValueParser;
 use flyball_core::reason::Reason;
-use flyball_resources::asked::Entry;
+use flyball_resources::admin_api::Entry;
 use schemars::JsonSchema;
 use serde::Serialize;
 

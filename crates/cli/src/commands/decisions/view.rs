@@ -1,6 +1,6 @@
 //! Past decisions for people.
 
-use flyball_resources::asked::Entry;
+use flyball_resources::admin_api::Entry;
 use jiff::Timestamp;
 
 use crate::moment::clock_of;

@@ -1,6 +1,6 @@
 //! Two worlds side by side.
 
-use flyball_resources::asked::{Imagined, WhatIfOutcome, WhatIfSide};
+use flyball_resources::admin_api::{Imagined, WhatIfOutcome, WhatIfSide};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use flyball_resources::asked::Changes;
+use flyball_resources::admin_api::Changes;
 use flyball_resources::{GROUP, ModelService, Pool};
 use kube::ResourceExt as _;
 use serde_json::Value;

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::BoolishValueParser;
-use flyball_resources::asked::{Changes, OtherPrice};
+use flyball_resources::admin_api::{Changes, OtherPrice};
 
 use crate::cluster::connect;
 use crate::flags::ClusterArgs;

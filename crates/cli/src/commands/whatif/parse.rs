@@ -1,6 +1,6 @@
 //! Changes as people type and read them.
 
-use flyball_resources::asked::{Changes, OtherPrice};
+use flyball_resources::admin_api::{Changes, OtherPrice};
 use flyball_resources::decimal;
 use flyball_resources::pool::PurchaseSpec;
 

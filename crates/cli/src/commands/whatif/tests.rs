@@ -1,4 +1,4 @@
-use flyball_resources::asked::{Imagined, VariantCount, WhatIfOutcome, WhatIfSide};
+use flyball_resources::admin_api::{Imagined, VariantCount, WhatIfOutcome, WhatIfSide};
 
 use super::*;
 use crate::output::{Answer as _, Detail, answer_json, answer_table, conforms};

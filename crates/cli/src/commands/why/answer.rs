@@ -1,6 +1,6 @@
 //! What is known about why a model has the replicas it has.
 
-use flyball_resources::asked::Entry;
+use flyball_resources::admin_api::Entry;
 use flyball_resources::model_service::{
     Band, ModelServiceStatus, ReceiptStatus, ScalingMode, Sleep, VariantStatus,
 };

@@ -13,7 +13,7 @@ mod tree;
 
 use clap::Args;
 use clap::builder::BoolishValueParser;
-use flyball_resources::asked::Entry;
+use flyball_resources::admin_api::Entry;
 
 use crate::cluster::{Cluster, connect};
 use crate::flags::ClusterArgs;

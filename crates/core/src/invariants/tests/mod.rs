@@ -281,8 +281,8 @@ fn inv_08_changing_a_frozen_model() {
 fn inv_09_scaling_down_while_a_source_is_silent() {
     // INV-02 reads the same silence off the signals: both must see it, each for itself.
     let both = [Invariant::NoScaleDownBlind, Invariant::NoScaleDownUnheard];
-    let told = |heard, silent| {
-        let demand = Demand { sources: Sources { heard, silent }, ..qwen().build().demand };
+    let told = |reporting, silent| {
+        let demand = Demand { sources: Sources { reporting, silent }, ..qwen().build().demand };
         world().model(qwen().demand(demand)).build()
     };
     assert_eq!(broken(&told(3, 0), &target(&told(3, 0), 1)), []);
@@ -300,7 +300,7 @@ fn inv_10_work_is_seen_to_wait_and_the_model_sleeps_on() {
     let only = [Invariant::WaitingWorkWakes];
     let asleep = |backlog| {
         let fresh = qwen().build().demand;
-        let demand = Demand { backlog, sources: Sources { heard: 1, silent: 1 }, ..fresh };
+        let demand = Demand { backlog, sources: Sources { reporting: 1, silent: 1 }, ..fresh };
         let kind = variant("x", "h100");
         model("a/qwen").between(0, 4).may_sleep().variant(kind).demand(demand)
     };

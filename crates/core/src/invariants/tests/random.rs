@@ -65,7 +65,7 @@ fn random_world(models: &[RandomModel], gpus: u32, limit: Option<u32>) -> Snapsh
         served = if random.frozen { served.frozen() } else { served };
         served = if random.may_sleep { served.may_sleep() } else { served };
         let fresh = served.clone().build().demand;
-        let silent = Sources { heard: 1, silent: 1 };
+        let silent = Sources { reporting: 1, silent: 1 };
         world = world.model(match Freshness::ALL.get(random.freshness) {
             Some(Freshness::Fresh) => served,
             Some(Freshness::Stale) => {

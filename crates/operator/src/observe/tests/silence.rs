@@ -72,7 +72,7 @@ fn work_that_waits_at_one_gateway_wakes_a_model_though_another_is_silent() {
     let demand = model(&facts, &signals, 1_000).demand;
     assert_eq!(demand.freshness(), Freshness::Stale);
     assert_eq!(demand.backlog.fresh().unwrap().get(), 1);
-    assert_eq!(demand.sources, Sources { heard: 1, silent: 1 });
+    assert_eq!(demand.sources, Sources { reporting: 1, silent: 1 });
     let decision = decide(&facts, &signals, 1_000);
     assert_eq!(decision.models[0].targets[0].replicas.get(), 1);
     assert_eq!(decision.models[0].reason, Reason::Waking);
@@ -179,7 +179,7 @@ fn what_did_not_fit_into_a_report_is_not_nothing() {
     let mut signals = Signals::default();
     add(&mut gateways, &mut signals, &[report("one", 1_041, 410, 2, true), crowded], &facts, 1_041);
     let demand = model(&facts, &signals, 1_041).demand;
-    assert_eq!(demand.sources, Sources { heard: 1, silent: 1 });
+    assert_eq!(demand.sources, Sources { reporting: 1, silent: 1 });
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn an_engine_that_is_not_heard_takes_nothing_away_and_does_not_hold_others_up() 
     for (y, prefill) in [(Some(engine(700)), 4_000), (None, 2_000), (Some(broken), 2_000)] {
         let demand = seen(y);
         assert_eq!(demand.freshness(), Freshness::Stale);
-        assert_eq!(demand.sources, Sources { heard: 1, silent: 1 });
+        assert_eq!(demand.sources, Sources { reporting: 1, silent: 1 });
         assert_eq!(demand.prefill.last_seen().unwrap().get(), prefill, "what is known counts");
         assert!(demand.backlog.fresh().unwrap().get() >= 800, "one sees work wait");
     }

@@ -49,10 +49,10 @@ fn a_capacity_that_is_not_known_is_said_with_what_is() {
 #[test]
 fn an_objective_that_none_reaches_is_said_once() {
     let out_of_reach = |takes| {
-        let asked = Micros::from_millis(500);
+        let limit = Micros::from_millis(500);
         let takes = Micros::from_millis(takes);
         let objective = Objective::FirstToken;
-        told_of(|model| model.unreachable = Some(Unreachable { objective, asked, takes }))
+        told_of(|model| model.unreachable = Some(Unreachable { objective, limit, takes }))
     };
     let first = out_of_reach(900);
     let said = is("False", "ObjectiveUnreachable");

@@ -46,7 +46,7 @@ pub struct TrainChoice {
     /// Dollars for the whole run.
     pub usd: Option<Ranged>,
     /// The share of such runs that keep the deadline or the budget.
-    pub kept: Option<f64>,
+    pub confidence: Option<f64>,
     pub evidence: Evidence,
 }
 
@@ -181,7 +181,7 @@ impl<'a> Candidate<'a> {
             seconds,
             order,
             usd,
-            kept: self.kept(&seconds, usd),
+            confidence: self.confidence(&seconds, usd),
             evidence: self.evidence,
         })
     }
@@ -203,7 +203,7 @@ impl<'a> Candidate<'a> {
     }
 
     /// How many of such runs stay inside the deadline or the budget.
-    fn kept(&self, seconds: &Ranged, usd: Option<Ranged>) -> Option<f64> {
+    fn confidence(&self, seconds: &Ranged, usd: Option<Ranged>) -> Option<f64> {
         match self.question.size {
             Size::Gpus(_) => None,
             Size::Deadline(deadline) => Some(self.spread.chance_within(seconds.point, deadline)),

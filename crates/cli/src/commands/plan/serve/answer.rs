@@ -173,7 +173,7 @@ impl From<&Cliff> for CliffView {
     fn from(cliff: &Cliff) -> CliffView {
         CliffView {
             target: cliff.target.name(),
-            asked_ms: tidy(cliff.asked * 1e3),
+            asked_ms: tidy(cliff.limit * 1e3),
             then_ms: tidy(cliff.moved * 1e3),
             gpus: cliff.gpus,
         }

@@ -174,7 +174,7 @@ impl TrainChoiceView {
             hfu: tidy(choice.hfu),
             days: RangeView::of(choice.seconds, 1.0 / DAY),
             usd: choice.usd.map(|usd| RangeView::of(usd, 1.0)),
-            kept_percent: choice.kept.map(|kept| (100.0 * kept).floor()),
+            kept_percent: choice.confidence.map(|share| (100.0 * share).floor()),
             price: PaidView::of(part, choice.gpus.get()),
             memory_bytes: choice.memory.total().get(),
             usable_bytes: part.accelerator.usable_memory.get(),
