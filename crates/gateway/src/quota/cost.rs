@@ -84,8 +84,7 @@ fn below(levels: usize) -> (Arc<GatewayQuota>, TenantAccess) {
         returned: None,
     };
     let shares = resolved.iter().map(share).collect();
-    let orders =
-        QuotaOrders { term: 1, grants: vec![lease], shares, ..QuotaOrders::default() };
+    let orders = QuotaOrders { term: 1, grants: vec![lease], shares, ..QuotaOrders::default() };
     quota.follow(&orders).unwrap();
     (quota, access)
 }
