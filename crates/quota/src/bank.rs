@@ -267,6 +267,15 @@ impl Bank {
         self.balances.all().find(|one| one.spec.key == *key).map(|one| self.status_in(one))
     }
 
+    /// What is spent of each budget that lies above a lease of this gateway; nothing while that is not known.
+    pub fn spent_above(&self, gateway: &GatewayId) -> BTreeMap<BudgetKey, (Amount, PeriodId)> {
+        let leases = self.leases.get(gateway).into_iter().flatten();
+        let known = leases.filter(|_| self.is_certain());
+        let above = known.flat_map(|(lease, _)| self.balances.above(lease));
+        let spent = |one: &Balance| (one.spent().less(one.state.base), one.state.period);
+        above.map(|one| (one.spec.key.clone(), spent(one))).collect()
+    }
+
     /// Whether nobody has to be waited for any more.
     pub fn is_certain(&self) -> bool {
         self.missing.is_empty()

@@ -11,8 +11,8 @@ use flyball_resources::rfc3339;
 use serde_json::{Value, json};
 
 impl QuotaState {
-    /// What applies to a Tenant of this path, from the top. What all gateways spend is for the operator
-    /// to say, in the Tenant's status: here is what this one has.
+    /// What applies to a Tenant of this path, from the top. What all gateways have spent is
+    /// as old as the operator's last word, ten seconds at most; null if it has said nothing yet.
     pub(super) fn describe(
         &mut self,
         path: &Scope,
@@ -40,9 +40,12 @@ impl QuotaState {
         let spec = &budget.spec;
         let lease = LeaseKey { scope: path.clone(), unit: spec.unit };
         let here = self.spent(&lease).unwrap_or_default();
+        let spent = self.spent_by_all(&spec.key, at);
         json!({
             "tenant": spec.key.scope.as_str(), "budget": &*spec.key.name, "unit": unit(spec.unit),
             "limit": amount(spec.limit, spec.unit),
+            "spent": spent.map(|spent| amount(spent, spec.unit)),
+            "left": spent.map(|spent| amount(spec.limit.less(spent), spec.unit)),
             "spent_here": amount(here, spec.unit),
             "resets_at": spec.period.end(spec.period.at(at)).map(rfc3339),
             "on_exhausted": format!("{:?}", budget.on_exhausted),

@@ -5,11 +5,11 @@ use super::left::{QuotaLeft, RateLeft};
 use super::share::Share;
 use super::shares::{ShareSlot, Shares};
 use super::table::AppliedLimit;
-use flyball_core::units::Micros;
-use flyball_quota::{Amount, LeaseKey, RATE_LEASE, RateKey, RateKind, Scope};
+use flyball_core::units::{Micros, Timestamp};
+use flyball_quota::{Amount, BudgetKey, LeaseKey, RATE_LEASE, RateKey, RateKind, Scope};
 use flyball_resources::stream::{
-    EmptyLease, LeaseAsk, QuotaReply, ReplyGrant, ReportedLease, ReportedQuota, ReportedShare,
-    ShareChange,
+    BudgetSpending, EmptyLease, LeaseAsk, QuotaReply, ReplyGrant, ReportedLease, ReportedQuota,
+    ReportedShare, ShareChange,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -82,6 +82,8 @@ pub(super) struct QuotaState {
     shares: Shares,
     /// Leases and shares of which the operator may have to hear at once.
     touched: (BTreeSet<LeaseKey>, BTreeSet<ShareSlot>),
+    /// What all gateways have spent of budgets, and until when that holds, as the operator said last.
+    spent: BTreeMap<BudgetKey, (Amount, Option<Timestamp>)>,
     recalled: u64,
     complete: bool,
     /// Counts asks.
@@ -166,6 +168,12 @@ impl QuotaState {
         RateLeft { limit, remaining: free.min(limit), reset }
     }
 
+    /// What all gateways have spent of a budget in its period at this moment; `None` if nobody has said so.
+    pub(super) fn spent_by_all(&self, key: &BudgetKey, at: Timestamp) -> Option<Amount> {
+        let (spent, resets_at) = self.spent.get(key)?;
+        resets_at.is_none_or(|resets_at| at < resets_at).then_some(*spent)
+    }
+
     /// The place of a limit's share; `None` if there are too many.
     pub(super) fn slot(&mut self, key: &RateKey) -> Option<ShareSlot> {
         self.shares.slot(key)
@@ -221,6 +229,11 @@ impl QuotaState {
             match grant {
                 ReplyGrant::Total(granted) => lease.grant(granted),
                 ReplyGrant::Unlimited => lease.free_until(now.saturating_add(UNLIMITED)),
+            }
+        }
+        for BudgetSpending { budget, spent, resets_at } in reply.spent {
+            if self.spent.len() < KEPT || self.spent.contains_key(&budget) {
+                self.spent.insert(budget, (spent, resets_at));
             }
         }
         for empty in reply.empty {

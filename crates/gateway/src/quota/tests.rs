@@ -5,7 +5,7 @@ use flyball_quota::{BudgetKey, TokenPrices, TokenUsage};
 use flyball_resources::Tenant;
 use flyball_resources::resolve::{ResolvedTenant, TenantId, resolve};
 use flyball_resources::stream::{
-    EmptyBudget, LeaseGrant, LeaseRecall, LeaseUnit, ShareKind, ShareOrder, WideAmount,
+    EmptyBudget, LeaseGrant, LeaseRecall, LeaseUnit, ShareKind, ShareOrder, SpentBudget, WideAmount,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -379,4 +379,24 @@ async fn what_is_left_is_that_of_the_tightest_limit_and_says_when_all_of_it_is_f
     let described = quota.describe(&access, SystemTime::UNIX_EPOCH);
     assert_eq!(described["tenant"], "ml/team");
     assert_eq!(described["limits"][0]["remaining_here"], 9);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_all_have_spent_is_told_until_the_period_is_over() {
+    let (quota, access) = of(&tokens());
+    let seconds = |at: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(at);
+    let spent = |at| quota.describe(&access, seconds(at))["budgets"][0]["spent"].clone();
+    assert_eq!(spent(1_799_000_000), Value::Null, "nobody has said so");
+    let told = SpentBudget {
+        budget_scope: "ml/team".to_owned(),
+        budget: "month".to_owned(),
+        spent: Some(WideAmount { high: 0, low: 4_000 }),
+        resets_at_ms: Some(1_800_000_000_000),
+    };
+    let orders = QuotaOrders { term: 1, spent: vec![told], ..QuotaOrders::default() };
+    quota.follow(&orders).unwrap();
+    assert_eq!(spent(1_799_000_000), "4000");
+    let budget = quota.describe(&access, seconds(1_799_000_000))["budgets"][0].clone();
+    assert_eq!((&budget["left"], &budget["limit"]), (&json!("6000"), &json!("10000")));
+    assert_eq!(spent(1_800_000_000), Value::Null, "another period has begun");
 }

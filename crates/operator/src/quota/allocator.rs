@@ -3,10 +3,10 @@
 use flyball_core::units::{Micros, Timestamp};
 use flyball_quota::{
     Amount, Answer, Ask, Bank, BankRecord, BudgetKey, BudgetRecord, BudgetSpec, BudgetStatus,
-    GatewayId, LeaseKey, RateKey, RateOrder, RateSplit, ShareCounts,
+    GatewayId, LeaseKey, PeriodId, RateKey, RateOrder, RateSplit, ShareCounts,
 };
 use flyball_resources::stream::{
-    EmptyLease, LeaseRequest, QuotaReply, QuotaReport, ReplyGrant, ShareChange,
+    BudgetSpending, EmptyLease, LeaseRequest, QuotaReply, QuotaReport, ReplyGrant, ShareChange,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -38,6 +38,10 @@ const RECALL_AGAIN: Micros = Micros::from_millis(500);
 /// What is written ahead of what is held of a budget, so that a request seldom waits for a write: this part of it. It is
 /// what is in doubt if a leader and a gateway die together.
 const AHEAD: u64 = 64;
+
+/// Between two times that gateways are told what is spent of budgets, for those who ask: ten seconds. It is much to look at in a
+/// large cluster.
+const SPENT_TICKS: u64 = 40;
 
 /// Budgets of Tenants that are not there at the moment, which go on if they come back.
 const RETIRED: usize = 1_000;
@@ -83,6 +87,8 @@ struct Contact {
     returned: BTreeMap<RateKey, u64>,
     /// Numbers of recalls that it has not answered.
     recalls: VecDeque<u64>,
+    /// What it was last told that is spent of budgets above its leases.
+    spent: BTreeMap<BudgetKey, (Amount, PeriodId)>,
 }
 
 /// An ask that is not answered.
@@ -188,6 +194,9 @@ impl Allocator {
         self.answer(None, now, &mut replies);
         self.ticks += 1;
         let touched = std::mem::take(&mut self.touched);
+        if self.ticks.is_multiple_of(SPENT_TICKS) {
+            self.tell_spent(&mut replies);
+        }
         let keys = if self.ticks.is_multiple_of(4) { self.limits.clone() } else { touched };
         keys.iter().for_each(|key| self.divide(key, now, &mut replies));
         replies
@@ -382,6 +391,25 @@ impl Allocator {
             self.asks.remove(&(id, lease));
         }
         recalls.into_iter().for_each(|(holder, leases)| self.recall(&holder, leases, replies));
+    }
+
+    fn tell_spent(&mut self, replies: &mut Replies) {
+        let reply = self.reply();
+        for (id, contact) in self.contacts.iter_mut().filter(|(_, contact)| contact.complete) {
+            let spent = self.bank.spent_above(id);
+            let is_new = |(key, spent): &(&BudgetKey, &(Amount, PeriodId))| {
+                contact.spent.get(*key) != Some(*spent)
+            };
+            let told = spent.iter().filter(is_new).filter_map(|(key, (spent, period))| {
+                let resets_at = self.budgets.get(key)?.period.end(*period);
+                Some(BudgetSpending { budget: key.clone(), spent: *spent, resets_at })
+            });
+            let told: Vec<_> = told.collect();
+            if !told.is_empty() {
+                replies.entry(id.clone()).or_insert_with(|| reply.clone()).spent.extend(told);
+            }
+            contact.spent = spent;
+        }
     }
 
     const fn next(&mut self) -> u64 {

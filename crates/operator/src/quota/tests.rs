@@ -350,3 +350,28 @@ fn a_record_that_would_say_the_same_is_not_written() {
     // A mark lasts for a 128th of the budget at least.
     assert!((1..=13).contains(&writes), "{writes}");
 }
+
+#[test]
+fn gateways_are_told_what_all_have_spent_if_it_is_more_than_they_know() {
+    let mut leader = Leader::new(BankRecord::default(), 1_000, at(0));
+    let (mut a, mut b) = (Gateway::new("a/pod-1"), Gateway::new("b/pod-1"));
+    for gateway in [&mut a, &mut b] {
+        leader.meets(gateway, at(0));
+        let replies = leader.asked(gateway, 300, at(1));
+        gateway.take(&replies, at(1));
+    }
+    let replies = leader.write(at(1));
+    a.take(&replies, at(1));
+    a.account.settle(tokens(0), tokens(120));
+    leader.meets(&mut a, at(2));
+    let told = |leader: &mut Leader, from: u64| -> Vec<(GatewayId, u128)> {
+        let ticks = (0..40).flat_map(|tick| leader.allocator.tick(at(from + 250 * tick)));
+        let spent = ticks.flat_map(|(id, reply)| {
+            reply.spent.into_iter().map(move |one| (id.clone(), one.spent.get()))
+        });
+        spent.collect()
+    };
+    let first = told(&mut leader, 10);
+    assert_eq!(first, [(a.id.clone(), 120), (b.id.clone(), 120)]);
+    assert_eq!(told(&mut leader, 20_000), [], "they know");
+}

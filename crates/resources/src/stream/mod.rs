@@ -16,9 +16,10 @@ mod up;
 
 pub use down::{ArmWeight, Down, DrainMark, ModelOrders, Orders, SplitWeights, Welcome};
 pub use quota::{
-    EmptyBudget, EmptyLease, LeaseAsk, LeaseGrant, LeaseRecall, LeaseRequest, LeaseUnit,
-    MAX_ENTRIES, MAX_SCOPE, QuotaExcess, QuotaOrders, QuotaReply, QuotaReport, ReplyGrant,
-    ReportedLease, ReportedQuota, ReportedShare, ShareChange, ShareKind, ShareOrder, WideAmount,
+    BudgetSpending, EmptyBudget, EmptyLease, LeaseAsk, LeaseGrant, LeaseRecall, LeaseRequest,
+    LeaseUnit, MAX_ENTRIES, MAX_SCOPE, QuotaExcess, QuotaOrders, QuotaReply, QuotaReport,
+    ReplyGrant, ReportedLease, ReportedQuota, ReportedShare, ShareChange, ShareKind, ShareOrder,
+    WideAmount,
 };
 pub use up::{
     EndpointLoad, EndpointState, Hello, ModelDemand, Protocol, ReportedDemand, ReportedPast, Up,

@@ -6,8 +6,8 @@
 mod values;
 
 pub use values::{
-    EmptyLease, LeaseRequest, MAX_ENTRIES, MAX_SCOPE, QuotaExcess, QuotaReply, QuotaReport,
-    ReplyGrant, ShareChange,
+    BudgetSpending, EmptyLease, LeaseRequest, MAX_ENTRIES, MAX_SCOPE, QuotaExcess, QuotaReply,
+    QuotaReport, ReplyGrant, ShareChange,
 };
 
 /// Tenant quotas in use at a gateway.
@@ -167,6 +167,26 @@ pub struct QuotaOrders {
     /// Changes of shares.
     #[prost(message, repeated, tag = "6")]
     pub shares: Vec<ShareOrder>,
+    /// Budgets above leases of this gateway of which more is spent than it was told.
+    #[prost(message, repeated, tag = "7")]
+    pub spent: Vec<SpentBudget>,
+}
+
+/// What all gateways together have spent of a budget.
+#[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
+pub struct SpentBudget {
+    /// Path of the Tenant with the budget.
+    #[prost(string, tag = "1")]
+    pub budget_scope: String,
+    /// Name of the budget.
+    #[prost(string, tag = "2")]
+    pub budget: String,
+    /// Spent in this period.
+    #[prost(message, optional, tag = "3")]
+    pub spent: Option<WideAmount>,
+    /// Time of the next reset, in milliseconds since 1970; absent without a period.
+    #[prost(uint64, optional, tag = "4")]
+    pub resets_at_ms: Option<u64>,
 }
 
 /// A larger lease.

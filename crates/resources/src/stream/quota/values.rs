@@ -2,7 +2,7 @@
 
 use super::{
     EmptyBudget, LeaseAsk, LeaseGrant, LeaseRecall, LeaseUnit, QuotaOrders, ReportedLease,
-    ReportedQuota, ReportedShare, ShareKind, ShareOrder, WideAmount,
+    ReportedQuota, ReportedShare, ShareKind, ShareOrder, SpentBudget, WideAmount,
 };
 use crate::stream::MAX_NAME;
 use flyball_core::units::Timestamp;
@@ -68,6 +68,19 @@ pub struct QuotaReply {
     pub empty: Vec<EmptyLease>,
     /// Changes of shares.
     pub shares: Vec<(RateKey, ShareChange)>,
+    /// What all gateways have spent of budgets.
+    pub spent: Vec<BudgetSpending>,
+}
+
+/// What all gateways together have spent of a budget.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BudgetSpending {
+    /// Which budget.
+    pub budget: BudgetKey,
+    /// What of it is spent.
+    pub spent: Amount,
+    /// When it begins anew.
+    pub resets_at: Option<Timestamp>,
 }
 
 /// What is granted.
@@ -149,6 +162,7 @@ impl QuotaReply {
             message.recalls.len(),
             message.empty.len(),
             message.shares.len(),
+            message.spent.len(),
         ];
         if counts.into_iter().any(|count| count > MAX_ENTRIES) {
             return Err(QuotaExcess);
@@ -167,6 +181,7 @@ impl QuotaReply {
             recall: message.recall,
             empty: message.empty.iter().filter_map(EmptyBudget::value).collect(),
             shares: message.shares.iter().flat_map(ShareOrder::values).collect(),
+            spent: message.spent.iter().filter_map(SpentBudget::value).collect(),
         })
     }
 
@@ -176,6 +191,7 @@ impl QuotaReply {
             && self.recalls.is_empty()
             && self.empty.is_empty()
             && self.shares.is_empty()
+            && self.spent.is_empty()
     }
 
     /// As messages of which none is too large.
@@ -185,6 +201,7 @@ impl QuotaReply {
             self.recalls.as_slice(),
             self.empty.as_slice(),
             self.shares.as_slice(),
+            self.spent.as_slice(),
         );
         let mut messages = Vec::new();
         loop {
@@ -198,9 +215,11 @@ impl QuotaReply {
                 recall: 0,
                 empty: some(&mut rest.2).iter().map(EmptyBudget::of).collect(),
                 shares: some(&mut rest.3).iter().map(ShareOrder::of).collect(),
+                spent: some(&mut rest.4).iter().map(SpentBudget::of).collect(),
             };
             messages.push(message);
-            if rest.0.is_empty() && rest.1.is_empty() && rest.2.is_empty() && rest.3.is_empty() {
+            let lists = (rest.0.is_empty(), rest.1.is_empty(), rest.2.is_empty());
+            if lists == (true, true, true) && rest.3.is_empty() && rest.4.is_empty() {
                 break;
             }
         }
@@ -301,6 +320,31 @@ impl LeaseGrant {
     }
 }
 
+impl SpentBudget {
+    fn of(spending: &BudgetSpending) -> Self {
+        Self {
+            budget_scope: spending.budget.scope.to_string(),
+            budget: spending.budget.name.to_string(),
+            spent: Some(WideAmount::of(spending.spent)),
+            resets_at_ms: spending.resets_at.map(Timestamp::as_millis),
+        }
+    }
+
+    fn value(&self) -> Option<BudgetSpending> {
+        let name = (self.budget.len() <= MAX_NAME).then(|| self.budget.as_str().into())?;
+        Some(BudgetSpending {
+            budget: BudgetKey { scope: scope(&self.budget_scope)?, name },
+            spent: self.spent?.amount(),
+            resets_at: self.resets_at_ms.map(moment),
+        })
+    }
+}
+
+/// One that no clock reaches is as good as the last moment.
+fn moment(millis: u64) -> Timestamp {
+    Timestamp::from_millis(millis.min(u64::MAX / 1_000))
+}
+
 impl EmptyBudget {
     fn of(empty: &EmptyLease) -> Self {
         Self {
@@ -323,10 +367,7 @@ impl EmptyBudget {
             budget: BudgetKey { scope: scope(&self.budget_scope)?, name },
             limit: self.limit?.amount(),
             spent: self.spent?.amount(),
-            resets_at: self.resets_at_ms.map(|ms| {
-                // One that no clock reaches is as good as the last moment.
-                Timestamp::from_millis(ms.min(u64::MAX / 1_000))
-            }),
+            resets_at: self.resets_at_ms.map(moment),
         })
     }
 }
