@@ -522,13 +522,15 @@ mod tests {
     fn an_answer_arrives_as_it_was_sent_in_as_many_messages_as_it_needs() {
         let rate = RateKey { scope: Scope::new("ml/team"), kind: RateKind::InputTokens };
         let budget = BudgetKey { scope: Scope::new("ml"), name: "month".into() };
+        let resets_at = Some(Timestamp::from_millis(1_800_000_000_000));
+        let spending = BudgetSpending { budget: budget.clone(), spent: Amount::new(6), resets_at };
         let empty = EmptyLease {
             lease: key("ml/a"),
             number: 3,
             budget,
             limit: Amount::new(1 << 80),
             spent: Amount::new(5),
-            resets_at: Some(Timestamp::from_millis(1_800_000_000_000)),
+            resets_at,
         };
         let reply = QuotaReply {
             term: 4,
@@ -540,6 +542,7 @@ mod tests {
             recall: 6,
             empty: vec![empty],
             shares: vec![(rate.clone(), ShareChange::Grant(8)), (rate, ShareChange::GiveBack(2))],
+            spent: vec![spending],
         };
         let messages = reply.write();
         assert_eq!(messages.iter().map(|one| one.recall).collect::<Vec<_>>(), [0, 0, 6]);
@@ -551,6 +554,7 @@ mod tests {
             back.recalls.extend(read.recalls);
             back.empty.extend(read.empty);
             back.shares.extend(read.shares);
+            back.spent.extend(read.spent);
         }
         assert_eq!(back, reply);
         assert!(QuotaReply::default().is_empty() && !reply.is_empty());
