@@ -1,6 +1,8 @@
 //! The command line: one variant per bench, as `cargo xtask bench` passes them on.
 
-use crate::{admission, backtest, checkout, datasets, gateway, live, recorded, wrong_capacity};
+use crate::{
+    admission, backtest, checkout, datasets, gateway, live, recorded, tenants, wrong_capacity,
+};
 use anyhow::Result;
 use clap::Parser;
 
@@ -19,6 +21,8 @@ enum Bench {
     Live(live::Args),
     /// A governor that was told a wrong capacity or none, engines that slow down, longer prompts, restarts
     WrongCapacity(wrong_capacity::Args),
+    /// Keys, limits and budgets of Tenants: random worlds, strangers, processor time
+    Tenants(tenants::Args),
     /// The public data that figures rest on: what is absent, and what differs
     Data(datasets::Args),
 }
@@ -32,6 +36,7 @@ pub(crate) fn run() -> Result<()> {
         Bench::Admission(args) => admission::run(&root, &args),
         Bench::Live(args) => live::run(&root, &args),
         Bench::WrongCapacity(args) => wrong_capacity::run(&root, &args),
+        Bench::Tenants(args) => tenants::run(&root, &args),
         Bench::Data(args) => datasets::run(&root, &args),
     }
 }

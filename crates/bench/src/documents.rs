@@ -45,6 +45,16 @@ their targets: `cargo xtask figures`.
 ",
 };
 
+pub(crate) const TENANTS: Document = Document {
+    store: "docs/benchmarks-tenants.json",
+    page: "docs/benchmarks-tenants.md",
+    head: "# Benchmarks of tenants
+
+Written by `cargo xtask bench tenants --figure`; do not edit. Figures against their targets:
+`cargo xtask figures`.
+",
+};
+
 pub(crate) const LIVE: Document = Document {
     store: "docs/benchmarks-live.json",
     page: "docs/benchmarks-live.md",

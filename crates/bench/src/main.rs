@@ -23,6 +23,7 @@ mod recorded;
 mod sources;
 mod speed;
 mod spread;
+mod tenants;
 mod truth;
 mod worlds;
 mod wrong_capacity;

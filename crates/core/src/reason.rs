@@ -48,6 +48,9 @@ closed_enum! {
         TenantParentRefused => "A parent of this tenant is refused, so no caller is accepted.",
         TenantTooDeep => "The tenant has too many ancestors, so no caller is accepted.",
         TenantKeyDuplicate => "Two keys have the same id or the same hash, so neither is accepted.",
+        TenantBudgetExhausted => "A budget of the tenant is exhausted, so its `onExhausted` applies.",
+        TenantBudgetAlert => "A budget of the tenant has reached one of its `alertPercents`.",
+        TenantBudgetForecast => "A budget of the tenant will be exhausted before it resets, at its present rate.",
         TenantModelDenied => "A parent does not allow a model that the tenant lists, so it is not served.",
     }
 }

@@ -30,6 +30,8 @@ pub enum ConditionKind {
     CapacityKnown,
     /// Some number of replicas reaches the objectives; set only while none does.
     ObjectivesReachable,
+    /// Every budget of a Tenant is below its alert thresholds and lasts until it resets; set only while one does not.
+    WithinBudget,
     /// A change is in progress; set only then.
     Reconciling,
     /// Nothing will change until a person acts; set only then.
@@ -38,7 +40,7 @@ pub enum ConditionKind {
 
 impl ConditionKind {
     /// All of them, in the order in which they are shown.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Ready,
         Self::TargetFound,
         Self::SignalsFresh,
@@ -49,6 +51,7 @@ impl ConditionKind {
         Self::ReplicasHealthy,
         Self::CapacityKnown,
         Self::ObjectivesReachable,
+        Self::WithinBudget,
         Self::Reconciling,
         Self::Stalled,
     ];
@@ -66,6 +69,7 @@ impl ConditionKind {
             Self::ReplicasHealthy => "ReplicasHealthy",
             Self::CapacityKnown => "CapacityKnown",
             Self::ObjectivesReachable => "ObjectivesReachable",
+            Self::WithinBudget => "WithinBudget",
             Self::Reconciling => "Reconciling",
             Self::Stalled => "Stalled",
         }
@@ -92,6 +96,10 @@ impl ConditionKind {
             Self::CapacityKnown => "The capacity of a replica is known; set only while it is not.",
             Self::ObjectivesReachable => {
                 "Some number of replicas reaches the objectives; set only while none does."
+            }
+            Self::WithinBudget => {
+                "Every budget of a Tenant is below its alert thresholds and lasts until it resets; set only while one \
+                 does not."
             }
             Self::Reconciling => "A change is in progress; set only then.",
             Self::Stalled => "Nothing will change until a person acts; set only then.",

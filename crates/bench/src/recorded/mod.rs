@@ -143,7 +143,8 @@ fn capacity(player: &Player, args: &Args) -> Result<Measured> {
             for gpu in model.gpus {
                 let engines = Engines { model: model.model, tensor: model.tensor, gpu };
                 let knee = knee::find(player, &folder, (recorded, &trace), engines)?;
-                println!("{}: said {:.3}/s, found {:.3}/s", knee.name, knee.stated, knee.found);
+                let Knee { name, first_token, stated, found } = &knee;
+                println!("{name} at {first_token} s: said {stated:.3}/s, found {found:.3}/s");
                 knees.push(knee);
             }
         }

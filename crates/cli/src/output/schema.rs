@@ -60,6 +60,7 @@ fn all() -> Vec<(&'static str, Value)> {
         ("version", schema::<version::VersionAnswer>(version::VersionAnswer::KIND)),
         ("what-if", schema::<whatif::WhatIf>(whatif::WhatIf::KIND)),
         ("why", schema::<why::Why>(why::Why::KIND)),
+        ("why-tenant", schema::<why::WhyTenant>(why::WhyTenant::KIND)),
     ]
 }
 

@@ -182,5 +182,8 @@ const fn is_trouble(reason: Reason) -> bool {
             | Reason::TenantTooDeep
             | Reason::TenantKeyDuplicate
             | Reason::TenantModelDenied
+            | Reason::TenantBudgetExhausted
+            | Reason::TenantBudgetAlert
+            | Reason::TenantBudgetForecast
     )
 }

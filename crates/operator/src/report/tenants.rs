@@ -2,7 +2,7 @@
 
 use flyball_core::reason::Reason;
 use flyball_core::units::Timestamp;
-use flyball_quota::{BudgetKey, BudgetStatus};
+use flyball_quota::{BudgetKey, BudgetStatus, Scope};
 use flyball_resources::conditions::ConditionKind;
 use flyball_resources::resolve::{ResolvedTenant, TenantId};
 use flyball_resources::tenant::{TenantBudgetStatus, TenantStatus};
@@ -51,6 +51,46 @@ pub fn tenants(
     seen.collect()
 }
 
+/// How much of a budget is gone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BudgetShare {
+    /// Path of its Tenant.
+    pub tenant: String,
+    /// Its name.
+    pub budget: String,
+    /// What is spent of it, as a share.
+    pub spent: f64,
+    /// When it will be exhausted, if that is before it resets.
+    pub empty_at: Option<Timestamp>,
+}
+
+/// Each budget of these Tenants, as far as the bank knows it.
+pub fn shares(
+    seen: &[SeenTenant],
+    budgets: &BTreeMap<BudgetKey, BudgetStatus>,
+) -> Vec<BudgetShare> {
+    let of = |seen: &SeenTenant| -> Vec<BudgetShare> {
+        let Some(path) = &seen.status.path else { return Vec::new() };
+        let share = |budget: &TenantBudgetStatus| {
+            let key = BudgetKey { scope: Scope::new(path), name: budget.name.as_str().into() };
+            let state = budgets.get(&key)?;
+            Some(BudgetShare {
+                tenant: path.clone(),
+                budget: budget.name.clone(),
+                spent: state.spent.get() as f64 / state.limit.get().max(1) as f64,
+                empty_at: budget.empty_at.as_deref().and_then(moment),
+            })
+        };
+        seen.status.budgets.iter().filter_map(share).collect()
+    };
+    seen.iter().flat_map(of).collect()
+}
+
+fn moment(rfc3339: &str) -> Option<Timestamp> {
+    let at = rfc3339.parse::<jiff::Timestamp>().ok()?;
+    u64::try_from(at.as_microsecond()).ok().map(Timestamp::from_micros)
+}
+
 /// Whether a status is worth a write, `since` the last one.
 pub fn is_news(before: Option<&TenantStatus>, now: &TenantStatus, since: Option<Duration>) -> bool {
     let Some(before) = before else { return true };
@@ -58,19 +98,35 @@ pub fn is_news(before: Option<&TenantStatus>, now: &TenantStatus, since: Option<
     essence(before) != essence(now) || (before != now && due)
 }
 
-/// What a person should hear of: that it turned.
-pub fn turned(before: Option<&TenantStatus>, now: &TenantStatus) -> Option<(Reason, String)> {
-    let ready = |status: &TenantStatus| -> Option<Condition> {
-        let mut conditions = status.conditions.iter();
-        conditions.find(|one| one.type_ == ConditionKind::Ready.name()).cloned()
+/// What a person should hear of: that it is accepted or not any more, and that a budget goes to its end.
+pub fn turned(before: Option<&TenantStatus>, now: &TenantStatus) -> Vec<(Reason, String)> {
+    let is_same = |kind: ConditionKind, now_is: &Condition| {
+        let before = before.and_then(|before| condition(before, kind));
+        before
+            .is_some_and(|before| before.status == now_is.status && before.reason == now_is.reason)
     };
-    let now = ready(now)?;
-    let before = before.and_then(ready);
-    let same = |before: &Condition| before.status == now.status && before.reason == now.reason;
-    if before.as_ref().is_some_and(same) {
-        return None;
-    }
-    Some((Reason::from_name(&now.reason)?, now.message))
+    let accepted =
+        condition(now, ConditionKind::Ready).filter(|ready| !is_same(ConditionKind::Ready, ready));
+    // The same reason may come again with a higher share. A forecast that moves by a day is no news.
+    let budgets = condition(now, ConditionKind::WithinBudget)
+        .filter(|stands| !is_same(ConditionKind::WithinBudget, stands) || has_risen(before, now));
+    let told = accepted.into_iter().chain(budgets);
+    told.filter_map(|one| Some((Reason::from_name(&one.reason)?, one.message.clone()))).collect()
+}
+
+fn condition(status: &TenantStatus, kind: ConditionKind) -> Option<&Condition> {
+    status.conditions.iter().find(|one| one.type_ == kind.name())
+}
+
+/// Whether a budget has reached a higher threshold than before.
+fn has_risen(before: Option<&TenantStatus>, now: &TenantStatus) -> bool {
+    let reached = |status: &TenantStatus, name: &str| {
+        let budget = status.budgets.iter().find(|one| one.name == name);
+        budget.and_then(|one| one.alert_percent)
+    };
+    now.budgets
+        .iter()
+        .any(|one| one.alert_percent > before.and_then(|before| reached(before, &one.name)))
 }
 
 /// A status without what moves as long as somebody spends.
@@ -88,17 +144,16 @@ fn essence(status: &TenantStatus) -> TenantStatus {
 
 fn to_the_minute(budget: &mut TenantBudgetStatus) {
     const MINUTE: u64 = 60_000_000;
-    let at = budget.empty_at.as_ref().and_then(|at| at.parse::<jiff::Timestamp>().ok());
-    let micros = at.and_then(|at| u64::try_from(at.as_microsecond()).ok());
-    if let Some(micros) = micros {
-        budget.empty_at = Some(rfc3339(Timestamp::from_micros(micros / MINUTE * MINUTE)));
+    if let Some(at) = budget.empty_at.as_deref().and_then(moment) {
+        let minute = at.as_micros() / MINUTE * MINUTE;
+        budget.empty_at = Some(rfc3339(Timestamp::from_micros(minute)));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flyball_quota::{Amount, PeriodId, Scope};
+    use flyball_quota::{Amount, PeriodId};
     use flyball_resources::resolve::resolve;
     use serde_json::json;
 
@@ -166,8 +221,27 @@ mod tests {
     fn an_event_is_told_when_it_turns_and_once() {
         let fine = seen(&[tenant("org", None)], 0)[0].status.clone();
         let wrong = seen(&[tenant("lost", Some("nobody"))], 0)[0].status.clone();
-        assert_eq!(turned(None, &fine).unwrap().0, Reason::TenantAccepted);
-        assert_eq!(turned(Some(&fine), &fine), None);
-        assert_eq!(turned(Some(&fine), &wrong).unwrap().0, Reason::TenantParentMissing);
+        assert_eq!(reasons(None, &fine), [Reason::TenantAccepted]);
+        assert_eq!(reasons(Some(&fine), &fine), []);
+        assert_eq!(reasons(Some(&fine), &wrong), [Reason::TenantParentMissing]);
+    }
+
+    fn reasons(before: Option<&TenantStatus>, now: &TenantStatus) -> Vec<Reason> {
+        turned(before, now).into_iter().map(|(reason, _)| reason).collect()
+    }
+
+    #[test]
+    fn an_event_is_told_at_each_threshold_of_a_budget_and_once() {
+        let of = |spent| seen(&[tenant("org", None)], spent)[0].status.clone();
+        let [fine, half, more, most, all] = [0, 500, 510, 800, 1_000].map(of);
+        assert_eq!(reasons(Some(&fine), &half), [Reason::TenantBudgetAlert]);
+        assert_eq!(reasons(Some(&half), &more), []);
+        assert_eq!(reasons(Some(&more), &most), [Reason::TenantBudgetAlert]);
+        assert_eq!(reasons(Some(&most), &all), [Reason::TenantBudgetExhausted]);
+        assert_eq!(reasons(Some(&all), &all), []);
+        // The next period begins, and with it everything anew.
+        assert_eq!(reasons(Some(&all), &fine), []);
+        let (_, text) = turned(Some(&more), &most).remove(0);
+        assert!(text.starts_with("budget month has reached 80 %"), "{text}");
     }
 }

@@ -58,6 +58,9 @@ impl TenantWatch {
             }
             if self.fence.may_write(Instant::now()) {
                 self.tell(&mut found).await;
+            } else {
+                // Another operator leads and knows better.
+                self.board.change(|shown| shown.budgets = Arc::default());
             }
         }
     }
@@ -65,6 +68,8 @@ impl TenantWatch {
     async fn tell(&self, found: &mut Found) {
         let (budgets, now) = (self.quota.status(), jiff::Timestamp::now());
         let seen = tenants::tenants(&found.objects, &found.resolved, &budgets, now);
+        let shares = tenants::shares(&seen, &budgets);
+        self.board.change(|shown| shown.budgets = Arc::new(shares));
         let written = &found.written;
         let news = seen.into_iter().filter(|seen| {
             let since = written.get(&seen.id).map(Instant::elapsed);
@@ -73,8 +78,7 @@ impl TenantWatch {
         let news: Vec<SeenTenant> = news.take(WRITES).collect();
         let told = stream::iter(news)
             .map(|seen| async move {
-                if let Some((reason, message)) =
-                    tenants::turned(seen.tenant.status.as_ref(), &seen.status)
+                for (reason, message) in tenants::turned(seen.tenant.status.as_ref(), &seen.status)
                 {
                     self.teller.happened(&*seen.tenant, reason, "Accept", &message).await;
                 }

@@ -22,13 +22,14 @@ impl ResolvedTenant {
         now: jiff::Timestamp,
     ) -> TenantStatus {
         let at = Timestamp::from_micros(u64::try_from(now.as_microsecond()).unwrap_or(0));
-        let said = [self.ready()];
+        let stands = self.budgets(budgets, at);
+        let said: Vec<_> = [self.ready()].into_iter().chain(within_budget(&stands)).collect();
         let before = before.map_or(&[][..], |status| status.conditions.as_slice());
         TenantStatus {
             observed_generation: generation,
             path: self.access.as_ref().map(|access| access.path.to_string()),
             keys: Some(self.key_counts(at)),
-            budgets: self.budgets(budgets, at),
+            budgets: stands,
             conditions: conditions::merge(before, &said, generation, now),
         }
     }
@@ -78,6 +79,56 @@ impl ResolvedTenant {
             own.filter_map(|budget| Some((budget, states.get(&budget.spec.key)?))).collect();
         known.sort_by_key(|(_, state)| left_per_million(state));
         known.into_iter().map(|(budget, state)| budget.status(state, now)).collect()
+    }
+}
+
+/// What people should hear of budgets, the worst reason first. Nothing in it moves with every token that is spent: each
+/// change is written.
+fn within_budget(budgets: &[TenantBudgetStatus]) -> Option<ConditionValue> {
+    let reason = |budget: &TenantBudgetStatus| match (budget.alert_percent, &budget.empty_at) {
+        _ if budget.is_exhausted() => Some(Reason::TenantBudgetExhausted),
+        (Some(_), _) => Some(Reason::TenantBudgetAlert),
+        (None, Some(_)) => Some(Reason::TenantBudgetForecast),
+        (None, None) => None,
+    };
+    let told: Vec<(Reason, String)> =
+        budgets.iter().filter_map(|one| Some((reason(one)?, one.in_words()))).collect();
+    let (reason, _) = told.iter().min_by_key(|(reason, _)| *reason)?;
+    let message = told.iter().take(SAID).map(|(_, text)| text.as_str()).collect::<Vec<_>>();
+    Some(ConditionValue {
+        kind: ConditionKind::WithinBudget,
+        so: Some(false),
+        reason: *reason,
+        message: message.join("; "),
+    })
+}
+
+impl TenantBudgetStatus {
+    /// Whether nothing is left.
+    pub fn is_exhausted(&self) -> bool {
+        self.left.chars().all(|one| matches!(one, '0' | '.'))
+    }
+
+    /// How it stands, to the day.
+    pub fn in_words(&self) -> String {
+        let day = |at: &str| at.split('T').next().unwrap_or(at).to_owned();
+        let resets = match &self.resets_at {
+            Some(at) => format!("it resets on {}", day(at)),
+            None => "it never resets".to_owned(),
+        };
+        let name = &self.name;
+        match (self.is_exhausted(), self.alert_percent, &self.empty_at) {
+            (true, ..) => format!("budget {name} is exhausted; {resets}"),
+            (_, Some(percent), Some(empty)) => format!(
+                "budget {name} has reached {percent} % and at this rate ends on {}; {resets}",
+                day(empty)
+            ),
+            (_, Some(percent), None) => format!("budget {name} has reached {percent} %; {resets}"),
+            (_, None, Some(empty)) => {
+                format!("budget {name} at this rate ends on {}; {resets}", day(empty))
+            }
+            (_, None, None) => format!("budget {name} lasts; {resets}"),
+        }
     }
 }
 

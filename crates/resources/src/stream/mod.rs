@@ -19,7 +19,7 @@ pub use quota::{
     BudgetSpending, EmptyBudget, EmptyLease, LeaseAsk, LeaseGrant, LeaseRecall, LeaseRequest,
     LeaseUnit, MAX_ENTRIES, MAX_SCOPE, QuotaExcess, QuotaOrders, QuotaReply, QuotaReport,
     ReplyGrant, ReportedLease, ReportedQuota, ReportedShare, ShareChange, ShareKind, ShareOrder,
-    WideAmount,
+    SpentBudget, WideAmount,
 };
 pub use up::{
     EndpointLoad, EndpointState, Hello, ModelDemand, Protocol, ReportedDemand, ReportedPast, Up,

@@ -349,6 +349,12 @@ metrics! {
         "Accelerators of a pool: on usable nodes (schedulable), held by pods (used), held by pods that are not replicas (others), the maximum (limit)";
     PoolHourlyCost, Operator, Gauge, Count, "flyball_pool_hourly_cost", ["pool"],
         "Hourly cost of the accelerators on usable nodes, in the pool's currency";
+    TenantBudgetSpent, Operator, Gauge, Count, "flyball_tenant_budget_spent_ratio",
+        ["tenant", "budget"],
+        "Share of a budget that a Tenant and those below it have spent, 1 if it is exhausted; the leader knows it";
+    TenantBudgetEnds, Operator, Gauge, Seconds, "flyball_tenant_budget_exhausted_timestamp_seconds",
+        ["tenant", "budget"],
+        "Time at which a budget will be exhausted at its present rate, in seconds since 1970; absent if it lasts until it resets";
     OperatorDecidedAt, Operator, Gauge, Seconds, "flyball_operator_last_decision_timestamp_seconds",
         [], "Time of the last decision, in seconds since 1970";
     OperatorHeardAt, Operator, Gauge, Seconds, "flyball_operator_last_input_timestamp_seconds",

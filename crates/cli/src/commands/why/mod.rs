@@ -1,4 +1,4 @@
-//! `flyball why`: why a model has the replicas it has, and why it wants others.
+//! `flyball why`: why a model has the replicas it has, and why it wants others; or whether a tenant is served (`tenant`).
 //!
 //! The last decision stands in the status of the ModelService, so that it can be told without the
 //! operator; earlier ones only the operator remembers. `pods` adds what waits and since when, `tree`
@@ -7,6 +7,7 @@
 mod answer;
 mod numbers;
 mod pods;
+mod tenant;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -22,14 +23,17 @@ use crate::output::{Exit, Failure, Printer};
 use crate::reach::{Operator, ReachArgs};
 use crate::served::{find, full_name};
 pub(crate) use answer::Why;
+#[cfg(test)]
+pub(crate) use tenant::WhyTenant;
 
-/// Explain the current and the recommended replicas of a model
+/// Explain the current and the recommended replicas of a model, or whether a tenant is served
 ///
 /// The last decision comes from the status of the ModelService. Earlier ones come from the
-/// operator, which keeps them in memory until it restarts. Times are UTC.
+/// operator, which keeps them in memory until it restarts. Times are UTC. For a tenant: its keys, its
+/// budgets and what a request gets, as the statuses of Tenants say.
 #[derive(Debug, Args)]
 pub(crate) struct WhyArgs {
-    /// The model: NAME, or NAMESPACE/NAME
+    /// The model: NAME, or NAMESPACE/NAME. A tenant: tenant/NAME, or tenant/NAMESPACE/NAME
     #[arg(value_name = "NAME")]
     model: String,
 
@@ -64,6 +68,13 @@ pub(crate) async fn run(
         .transpose()
         .map_err(|why| Failure::new(Exit::Usage, "--at is not a moment").because(why))?;
     let cluster = connect(global).await?;
+    if let Some(name) = tenant::named(&args.model) {
+        if args.at.is_some() || args.last.is_some() {
+            return Err(Failure::new(Exit::Usage, "--at and --last are about models")
+                .because("nobody records what was said about a tenant before"));
+        }
+        return Ok(printer.answer(&tenant::read(&cluster, global, name).await?));
+    }
     let model = find(&cluster, global, &args.model).await?;
     let mut why = match at {
         Some(at) => {

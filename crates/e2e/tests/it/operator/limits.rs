@@ -70,7 +70,7 @@ async fn granted(http: SocketAddr, gateway: &ServiceProcess) -> Result<()> {
     Ok(())
 }
 
-fn gateway(
+pub(super) fn gateway(
     story: &Story,
     engine: SocketAddr,
     operator: SocketAddr,
@@ -108,13 +108,13 @@ async fn official(gateway: SocketAddr) -> Result<String> {
 }
 
 /// An emulated engine in a process of its own.
-struct Engine {
+pub(super) struct Engine {
     child: Child,
-    address: SocketAddr,
+    pub(super) address: SocketAddr,
 }
 
 impl Engine {
-    fn start(story: &Story) -> Result<Self> {
+    pub(super) fn start(story: &Story) -> Result<Self> {
         let address = free()?;
         let child = Command::new(&story.cluster.binary)
             .args(["emulate", "--served-name", "m", "--port", &address.port().to_string()])

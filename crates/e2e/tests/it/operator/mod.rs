@@ -2,6 +2,7 @@
 
 mod adopts;
 mod boards;
+mod budget;
 mod chart;
 mod cut;
 mod drains;

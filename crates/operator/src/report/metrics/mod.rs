@@ -8,6 +8,7 @@ mod model;
 mod rounds;
 
 use super::pools::SeenPool;
+use super::tenants::BudgetShare;
 use crate::lead::Fence;
 use flyball_core::decision::ModelDecision;
 use flyball_core::ids::ModelId;
@@ -41,6 +42,8 @@ pub struct Shown {
     pub frozen: bool,
     /// Pools as they are seen.
     pub pools: Arc<Vec<SeenPool>>,
+    /// Budgets of Tenants as the bank knows them.
+    pub budgets: Arc<Vec<BudgetShare>>,
     /// Decisions so far that were not like the one before, by reason.
     decisions: Counts,
     /// Writes so far, by kind.
@@ -103,6 +106,7 @@ impl Default for Shown {
             heard_at: BTreeMap::new(),
             frozen: false,
             pools: Arc::default(),
+            budgets: Arc::default(),
             decisions: Reason::ALL.iter().map(|reason| (reason.name(), 0)).collect(),
             writes: WRITES.into_iter().map(|kind| (kind, 0)).collect(),
             watch_failures: 0,
@@ -203,6 +207,7 @@ impl MetricsSource for Board {
         let Ok(shown) = self.shown.lock().map(|shown| shown.clone()) else { return Ok(()) };
         shown.write_models(page)?;
         shown.write_pools(page)?;
+        shown.write_budgets(page)?;
         let leads = f64::from(u8::from(self.leads()));
         page.gauge(Metric::OperatorLeads, [(NONE, leads)])?;
         shown.write_itself(page)
@@ -241,6 +246,15 @@ impl Shown {
         page.gauge(Metric::PoolGpus, gpus)?;
         let costs = self.pools.iter().filter_map(|pool| Some(([pool.name.as_str()], pool.cost?)));
         page.gauge(Metric::PoolHourlyCost, costs)
+    }
+
+    fn write_budgets(&self, page: &mut Page<'_>) -> fmt::Result {
+        let of = |one: &'_ BudgetShare| [one.tenant.clone(), one.budget.clone()];
+        let spent = self.budgets.iter().map(|one| (of(one), one.spent));
+        page.gauge(Metric::TenantBudgetSpent, spent)?;
+        let ends =
+            self.budgets.iter().filter_map(|one| Some((of(one), one.empty_at?.as_seconds())));
+        page.gauge(Metric::TenantBudgetEnds, ends)
     }
 
     fn write_itself(&self, page: &mut Page<'_>) -> fmt::Result {

@@ -1,0 +1,191 @@
+//! `cargo xtask bench tenants`: what keys, limits and budgets of Tenants hold, and what they cost.
+//!
+//! The worlds, the hostile rows and the sums of processor time are tests of the crates that decide; this runs them in an
+//! optimised build, by the thousand, and reads what they print. What a real cluster shows is in stories
+//! (`cargo xtask e2e --figure tenants budget`).
+
+use crate::documents;
+use crate::figures::Op;
+use crate::page::{Measured, MeasuredPage, measure};
+use anyhow::{Context, Result, ensure};
+use clap::{Args as ClapArgs, ValueEnum};
+use std::path::Path;
+use std::process::Command;
+
+#[derive(ClapArgs)]
+pub(crate) struct Args {
+    /// Write the figures and docs/benchmarks-tenants.md
+    #[arg(long)]
+    figure: bool,
+    /// Random worlds of each kind
+    #[arg(long, default_value_t = WORLDS)]
+    seeds: u64,
+    /// Only these parts of the page
+    #[arg(long, value_delimiter = ',', value_enum)]
+    parts: Vec<Part>,
+}
+
+const WORLDS: u64 = 10_000;
+
+/// A part of the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Budgets and rates in random worlds
+    Worlds,
+    /// Keys and tokens of strangers
+    Hostile,
+    /// Processor time of a request
+    Cost,
+}
+
+impl Part {
+    const fn title(self) -> &'static str {
+        match self {
+            Self::Worlds => "Budgets and limits in random worlds",
+            Self::Hostile => "Keys and tokens of strangers",
+            Self::Cost => "What a request costs",
+        }
+    }
+}
+
+pub(super) fn run(root: &Path, args: &Args) -> Result<()> {
+    let mut page = MeasuredPage::new(documents::TENANTS, &command(args), args.figure);
+    for part in Part::value_variants().iter().copied() {
+        if !args.parts.is_empty() && !args.parts.contains(&part) {
+            continue;
+        }
+        let measured = match part {
+            Part::Worlds => worlds(root, args.seeds)?,
+            Part::Hostile => hostile(root)?,
+            Part::Cost => cost(root)?,
+        };
+        page.add(root, part as u8, part.title(), measured)?;
+    }
+    page.finish(root, false)
+}
+
+/// What was typed, as far as it says what was measured.
+fn command(args: &Args) -> String {
+    let mut command = "cargo xtask bench tenants".to_owned();
+    if args.seeds != WORLDS {
+        command += &format!(" --seeds {}", args.seeds);
+    }
+    let names = args.parts.iter().filter_map(ValueEnum::to_possible_value);
+    let names: Vec<String> = names.map(|one| one.get_name().to_owned()).collect();
+    if !names.is_empty() {
+        command += &format!(" --parts {}", names.join(","));
+    }
+    command + " --figure"
+}
+
+fn worlds(root: &Path, seeds: u64) -> Result<Measured> {
+    let count = seeds.to_string();
+    let said = Said::of(root, &["-p", "flyball-quota", "--test", "it"], &count)?;
+    ensure!(said.passed, "a rule broke in one of the worlds:\n{}", said.text);
+    let (usable, most) =
+        (said.number("usable in the worst world: ")?, said.number("used in the worst minute: ")?);
+    let refused = said.number("refused without an operator, of a million: ")?;
+    let over = (100.0 * (most - 1.0)).max(0.0);
+    let text = format!(
+        "Gateways and leaders die, messages are lost, doubled and late, gateways are cut off, clocks jump: {seeds} worlds \
+         for budgets, as many for limits in storms, with traffic that moves to another gateway every five seconds, and \
+         with an operator that is away for a minute. After every step the invariants are checked: nothing is granted \
+         beyond a budget, nobody is refused while money is left, a period begins once, no minute has more than a limit. \
+         They are the code that operator and gateways run, with a network that is made up.\n\n\
+         | | |\n|---|---|\n| worlds in which a rule broke | 0 of {} |\n\
+         | usable of a limit while traffic moves, in the worst world | {:.2} % |\n\
+         | used of a limit in the worst minute of all storms | {:.2} % |\n\
+         | requests refused below 80 % of a limit while the operator is away | {refused:.1} of a million |\n",
+        4 * seeds,
+        100.0 * usable,
+        100.0 * most,
+    );
+    let figures = vec![
+        measure("tenants.lease_seeds", seeds as f64, "worlds", Op::AtLeast, 10_000.0),
+        measure("tenants.rate_over_pct", over, "%", Op::AtMost, 1.0),
+        measure("tenants.rate_usable_pct", 100.0 * usable, "%", Op::AtLeast, 98.0),
+    ];
+    Ok(Measured { text, figures })
+}
+
+fn hostile(root: &Path) -> Result<Measured> {
+    let said = Said::of(root, &["-p", "flyball-identity", "--test", "it"], "")?;
+    ensure!(said.passed, "a stranger was let in:\n{}", said.text);
+    let counts: Vec<f64> = said.numbers("hostile, refused for its own reason: ");
+    let sum: f64 = counts.iter().sum();
+    let text = format!(
+        "{sum} keys, tokens and keys of issuers that a stranger could send or publish, each refused for the reason that was \
+         expected (`crates/identity/tests/it/hostile.rs`). `cargo xtask trust mutations` takes each rule out again and \
+         expects one of them to be let in.\n"
+    );
+    let figures = vec![measure("tenants.hostile_refused", sum, "rows", Op::AtLeast, 60.0)];
+    Ok(Measured { text, figures })
+}
+
+fn cost(root: &Path) -> Result<Measured> {
+    let tests = ["-p", "flyball-gateway", "--lib", "cost::"];
+    let said = Said::of(root, &tests, "")?;
+    let identity = said.number("who asks among 100,032 keys, us: ")?;
+    let one = said.number("admission below one Tenant, us: ")?;
+    let deepest = said.number("admission below the most Tenants, us: ")?;
+    let text = format!(
+        "Processor time, each key or request another one than before.\n\n| | us |\n|---|---|\n\
+         | who asks, among 100,032 keys: hash and table | {identity:.2} |\n\
+         | admission and settlement below one Tenant with a limit and a budget | {one:.2} |\n\
+         | the same below as many as may be above each other | {deepest:.2} |\n\
+         | what the further levels add | {:.2} |\n",
+        deepest - one
+    );
+    let figures = vec![
+        measure("tenants.identity_us", identity, "us", Op::AtMost, 1.0),
+        measure("tenants.levels_us", deepest - one, "us", Op::AtMost, 0.3),
+    ];
+    Ok(Measured { text, figures })
+}
+
+/// What tests printed.
+struct Said {
+    text: String,
+    passed: bool,
+}
+
+impl Said {
+    fn of(root: &Path, tests: &[&str], seeds: &str) -> Result<Self> {
+        eprintln!("tenants: cargo test --release {}", tests.join(" "));
+        let mut cargo = Command::new("cargo");
+        cargo.current_dir(root).args(["test", "--release", "--locked", "--quiet"]).args(tests);
+        cargo.args(["--", "--include-ignored", "--nocapture", "--test-threads=1"]);
+        if !seeds.is_empty() {
+            cargo.env("FLYBALL_QUOTA_SEEDS", seeds);
+        }
+        let output = cargo.output().context("starting cargo")?;
+        let text = [output.stdout, output.stderr]
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        Ok(Self { text: text.join("\n"), passed: output.status.success() })
+    }
+
+    /// All numbers behind these words.
+    fn numbers(&self, words: &str) -> Vec<f64> {
+        let behind = self.text.lines().filter_map(|line| line.split_once(words));
+        behind.filter_map(|(_, rest)| rest.split(' ').next()?.parse().ok()).collect()
+    }
+
+    fn number(&self, words: &str) -> Result<f64> {
+        let found = self.numbers(words).first().copied();
+        found.with_context(|| format!("no test says {words:?}:\n{}", self.text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Said;
+
+    #[test]
+    fn numbers_are_read_behind_words_wherever_the_line_begins() {
+        let text = "test a ... who asks, us: 0.81\nother: 3 of 4\nother: x\n".to_owned();
+        let said = Said { text, passed: true };
+        assert_eq!(said.number("who asks, us: ").unwrap(), 0.81);
+        assert_eq!(said.numbers("other: "), [3.0]);
+        assert!(said.number("nobody says this").is_err());
+    }
+}
