@@ -287,6 +287,18 @@ async fn tokens_of_prompts_and_answers_are_limited_and_corrected_by_what_the_eng
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_long_request_did_not_need_is_not_taken_from_what_others_used_since() {
+    let (quota, access) = of(&rate(&json!({"inputTokensPerMinute": 1_000})));
+    let long = quota.admit(&access, estimate(900)).await.unwrap().unwrap();
+    tokio::time::advance(Duration::from_secs(61)).await;
+    let other = quota.admit(&access, estimate(1_000)).await.unwrap().unwrap();
+    long.settle(TokenUsage { input: 100, cached_input: 0, output: 1 });
+    let refused = quota.admit(&access, estimate(200)).await;
+    assert!(matches!(refused, Err(QuotaRefusal::Rate { .. })), "{refused:?}");
+    drop(other);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_nobody_has_paid_ahead_is_given_back_when_it_is_recalled() {
     let (quota, access) = of(&tokens());
     grant(&quota, 1_000);
