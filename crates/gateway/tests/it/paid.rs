@@ -1,7 +1,7 @@
 //! A Tenant that pays: slices of its budget are granted here, by nobody but the test.
 
 use crate::engine::{Does, Engine};
-use crate::rig::{LONG, Rig, STREAM, chat_of};
+use crate::rig::{LONG, Rig, STREAM, body_of, chat_of, post};
 use flyball_gateway::meter::RequestOutcome;
 use flyball_gateway::tenants::TenantReading;
 use flyball_resources::Tenant;
@@ -139,8 +139,7 @@ async fn an_engine_that_fails_while_its_stream_waits_for_money_has_not_ended_wel
     let failed = "data: {\"error\":{\"code\":500}}\n\ndata: [DONE]\n\n";
     let end: &'static str = format!("{}{failed}", tokens(256..258)).leak();
     let begin: &'static str = tokens(0..256).leak();
-    let engine =
-        Engine::start(Does::Streams(vec![begin, end], Duration::from_millis(20))).await;
+    let engine = Engine::start(Does::Streams(vec![begin, end], Duration::from_millis(20))).await;
     let rig = rig(&[&engine], SLICE);
     let answer = paid(&rig, &chat_of("app", "", STREAM)).await;
     assert!(answer.contains("\" w257\"") && answer.contains("\"error\""), "{answer}");
@@ -185,4 +184,32 @@ async fn an_answer_that_is_only_one_as_a_whole_costs_nothing_if_it_breaks_off() 
     rig.whole(&chat_of("app", "", body)).await;
     assert_eq!(rig.finished(1).await[0].outcome, RequestOutcome::Broken);
     assert_eq!(spent(&rig), 0);
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_stopped_says_once_how_long_it_may_be() {
+    let engine = Engine::start(Does::Answers(200, "{}")).await;
+    let rig = rig(&[&engine], 500_000);
+    let (chat, hi) = ("/v1/chat/completions", json!([{"role": "user", "content": "hi"}]));
+    let (completions, responses) = ("/v1/completions", "/v1/responses");
+    for (path, body, key, most) in [
+        (chat, json!({"messages": hi}), "max_tokens", 16_384),
+        (chat, json!({"messages": hi, "max_tokens": null}), "max_tokens", 16_384),
+        // Engines pass this key over.
+        (chat, json!({"messages": hi, "max_output_tokens": 1}), "max_tokens", 16_384),
+        (chat, json!({"messages": hi, "max_completion_tokens": 7}), "max_completion_tokens", 7),
+        (responses, json!({"input": "hi", "max_output_tokens": null}), "max_output_tokens", 16_384),
+        (completions, json!({"prompt": "hi"}), "max_tokens", 16),
+    ] {
+        let mut body = body;
+        body["model"] = json!("m");
+        let headers = "connection: close\r\nx-api-key: app\r\n";
+        let answer = rig.whole(&post(path, headers, &body.to_string())).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        let sent = engine.requests().pop().expect("a request");
+        let sent = body_of(&sent);
+        assert_eq!(sent.matches(&format!("\"{key}\"")).count(), 1, "{sent}");
+        let sent: Value = serde_json::from_str(sent).expect("JSON");
+        assert_eq!(sent[key], most, "{path} {body}");
+    }
 }

@@ -90,7 +90,7 @@ impl Relay {
                 self.meter.unpaid.clear();
                 self.meter.stopped_at = Some(most);
                 self.cut();
-                self.fail(&refusal.problem(&QuotaEstimate::default(), false))
+                self.fail(&refusal.problem(&QuotaEstimate::default(), None))
             }
         }))
     }
