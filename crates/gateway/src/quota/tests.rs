@@ -144,6 +144,27 @@ async fn who_asked_is_refused_if_nothing_is_left_and_the_next_is_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn all_who_waited_when_it_was_asked_and_need_no_less_are_refused_at_once() {
+    let (quota, access) = of(&tokens());
+    quota.follow(&QuotaOrders { term: 1, ..QuotaOrders::default() }).unwrap();
+    let requests = (0..50).map(|_| quota.admit(&access, estimate(100)));
+    let operator = async {
+        let (number, _) = asked(&quota).await;
+        empty(&quota, number);
+    };
+    let (refused, ()) = tokio::join!(futures::future::join_all(requests), operator);
+    let all = refused.iter().filter(|one| matches!(one, Err(QuotaRefusal::Budget(_)))).count();
+    assert_eq!(all, 50, "{:?}", refused.last());
+    // Whoever comes later may find that something was given back.
+    let operator = async {
+        asked(&quota).await;
+        grant(&quota, 1_000);
+    };
+    let (later, ()) = tokio::join!(quota.admit(&access, estimate(100)), operator);
+    assert!(later.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_request_is_settled_once_whatever_becomes_of_it() {
     let (quota, access) = of(&tokens());
     grant(&quota, 2_000);
