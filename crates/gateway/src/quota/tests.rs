@@ -368,8 +368,11 @@ async fn with_an_exhausted_budget_that_allows_it_requests_run_on_idle_capacity_a
     let (quota, access) = of(&json!({"budgets": budget, "limits": {"concurrency": 1}}));
     quota.follow(&QuotaOrders { term: 1, ..QuotaOrders::default() }).unwrap();
     let (ticket, ()) = tokio::join!(quota.admit(&access, estimate(100)), async {
-        let (number, _) = asked(&quota).await;
-        empty(&quota, number);
+        // For all of it, and for its beginning.
+        for _ in 0..2 {
+            let (number, _) = asked(&quota).await;
+            empty(&quota, number);
+        }
     });
     let mut ticket = ticket.unwrap().unwrap();
     assert!(ticket.is_idle() && !ticket.is_metered());
@@ -381,6 +384,72 @@ async fn with_an_exhausted_budget_that_allows_it_requests_run_on_idle_capacity_a
     assert!(matches!(refused, Err(QuotaRefusal::Rate { .. })), "{refused:?}");
     ticket.settle(TokenUsage { input: 100, cached_input: 0, output: 100_000 });
     assert_eq!(counts(&quota), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_runs_on_idle_capacity_counts_for_limits_though_no_engine_says_how_long_it_was() {
+    let budget = json!([{"name": "month", "tokens": 10_000, "period": "Month",
+        "onExhausted": "IdleOnly"}]);
+    let limits = json!({"inputTokensPerMinute": 1_000});
+    let (quota, access) = of(&json!({ "budgets": budget, "limits": limits }));
+    permits(&quota, ShareKind::InputTokens, 1_000);
+    let (ticket, ()) = tokio::join!(quota.admit(&access, estimate(600)), async {
+        for _ in 0..2 {
+            let (number, _) = asked(&quota).await;
+            empty(&quota, number);
+        }
+    });
+    let mut ticket = ticket.unwrap().unwrap();
+    assert!(ticket.is_idle() && ticket.has_written(5_000));
+    drop(ticket);
+    let refused = quota.admit(&access, estimate(600)).await;
+    assert!(matches!(refused, Err(QuotaRefusal::Rate { .. })), "{refused:?}");
+    assert_eq!(counts(&quota), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_not_free_because_it_may_be_longer_than_what_is_left() {
+    for when in ["IdleOnly", "FinishRunning"] {
+        let budget =
+            json!([{"name": "month", "tokens": 10_000, "period": "Month", "onExhausted": when}]);
+        let (quota, access) = of(&json!({ "budgets": budget }));
+        grant(&quota, 1_000);
+        let long = QuotaEstimate { output: 50_000, ..estimate(100) };
+        let (ticket, ()) = tokio::join!(quota.admit(&access, long), async {
+            let (number, lacking) = asked(&quota).await;
+            assert_eq!(lacking, 50_100 - 1_000);
+            empty(&quota, number);
+        });
+        let ticket = ticket.unwrap().unwrap();
+        assert!(!ticket.is_idle(), "{when}: something is left");
+        ticket.settle(TokenUsage { input: 100, cached_input: 0, output: 400 });
+        assert_eq!(counts(&quota), (500, 0));
+    }
+}
+
+#[test]
+fn requests_run_on_idle_capacity_only_if_those_above_allow_it_too() {
+    let tenant = |name: &str, parent: Option<&str>, when: &str| -> Tenant {
+        let budget =
+            json!([{"name": "month", "tokens": 10, "period": "Month", "onExhausted": when}]);
+        serde_json::from_value(json!({
+            "apiVersion": "flyball.dev/v1alpha1", "kind": "Tenant",
+            "metadata": {"name": name, "namespace": "ml"},
+            "spec": {"models": ["*"], "parent": parent, "budgets": budget},
+        }))
+        .unwrap()
+    };
+    for (above, may) in
+        [("Refuse", false), ("FinishRunning", false), ("IdleOnly", true), ("Alert", true)]
+    {
+        let tenants = [tenant("org", None, above), tenant("team", Some("org"), "IdleOnly")];
+        let resolved = resolve(&tenants);
+        let accesses: Vec<_> = resolved.values().filter_map(|one| one.access.as_ref()).collect();
+        let team = accesses.iter().max_by_key(|one| one.depth).unwrap();
+        let table = QuotaTable::of(accesses.iter().copied(), |_| None);
+        let key = BudgetKey { scope: team.path.clone(), name: "month".into() };
+        assert_eq!(table.applies(&team.path).unwrap().may_idle(&key), may, "{above}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
