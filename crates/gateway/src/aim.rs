@@ -16,6 +16,13 @@ use flyball_fleet::FleetModel;
 use http::HeaderMap;
 use std::sync::Arc;
 
+/// The longest answer of a request that does not say, if the budget of its caller is a hard one and it does not stream: it
+/// cannot be stopped, so it is paid as a whole before it begins. Answers of reasoning models are seldom longer.
+const UNSTATED_OUTPUT: u64 = 16_384;
+
+/// The same of a completion: what OpenAI, vLLM and SGLang write if nothing is said.
+const UNSTATED_COMPLETION: u64 = 16;
+
 /// A body that was read.
 #[derive(Clone, Debug)]
 pub(crate) struct Read {
@@ -51,6 +58,8 @@ pub(crate) struct Aim<'a> {
     pub(crate) served: &'a Served,
     pub(crate) caller: &'a Caller,
     pub(crate) surface: Surface,
+    /// Whether an answer that is only one as a whole must not exceed what its caller has paid before it begins.
+    pub(crate) is_bounded: bool,
 }
 
 impl Aim<'_> {
@@ -116,11 +125,26 @@ impl Aim<'_> {
         if let Some(name) = known_as {
             edits.model(name);
         }
+        if let Some((key, most)) = self.bound(&scanned) {
+            edits.most_output(key, most);
+            scanned.most_output = Some(most);
+        }
         let pieces = edits.on(&pieces);
         // By the arm and not by the name that was asked for, so that all ways to an engine agree on
         // what it has cached.
         (scanned.prefixes, scanned.whole) = blocks.chain(model.name(), salt.as_deref().or(clients));
         Job { headers, scanned, pieces, model: Arc::clone(model), kept }
+    }
+
+    /// How long an answer may be that cannot be stopped, if its client does not say, and under which key.
+    fn bound(self, scanned: &Scanned) -> Option<(&'static str, u64)> {
+        let is_open = self.is_bounded && !scanned.stream && scanned.most_output.is_none();
+        let key = self.surface.output_key().filter(|_| is_open)?;
+        let most = match self.surface {
+            Surface::Completions => UNSTATED_COMPLETION,
+            _ => UNSTATED_OUTPUT,
+        };
+        Some((key, most))
     }
 
     /// By what its answer is kept, if it is.

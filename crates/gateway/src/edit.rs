@@ -39,10 +39,16 @@ impl<'a> Edits<'a> {
         });
     }
 
-    /// A member that the body does not have says how long an answer may be.
+    /// This key says how long an answer may be, of a body in which it says nothing.
     pub(crate) fn most_output(&mut self, key: &str, tokens: u64) {
-        let open = self.marks.open;
-        self.list.push((open..open, format!(r#""{key}":{tokens},"#).into()));
+        self.list.push(match &self.marks.no_output {
+            // Of two equal keys engines take the last, and that is this one.
+            Some(null) => (null.clone(), tokens.to_string().into()),
+            None => {
+                let open = self.marks.open;
+                (open..open, format!(r#""{key}":{tokens},"#).into())
+            }
+        });
     }
 
     /// The body with these changes.
@@ -143,6 +149,20 @@ mod tests {
         let mut edits = Edits::new(&marks);
         edits.cache_salt("s");
         assert_eq!(text(&edits.on(&pieces)), r#" {"cache_salt":"s", "model":"m"}"#);
+    }
+
+    #[test]
+    fn how_long_an_answer_may_be_is_said_once() {
+        for (body, wanted) in [
+            (r#"{"model":"m"}"#, r#"{"max_tokens":9,"model":"m"}"#),
+            (r#"{"max_tokens": null ,"model":"m"}"#, r#"{"max_tokens": 9 ,"model":"m"}"#),
+        ] {
+            let pieces = pieces(body, &[4, 17]);
+            let marks = marks(&pieces);
+            let mut edits = Edits::new(&marks);
+            edits.most_output("max_tokens", 9);
+            assert_eq!(text(&edits.on(&pieces)), wanted);
+        }
     }
 
     fn member() -> impl Strategy<Value = (String, Value)> {

@@ -61,6 +61,15 @@ impl Surface {
         }
     }
 
+    /// The key that says how long an answer may be; `None` if there is nothing to say.
+    pub const fn output_key(self) -> Option<&'static str> {
+        match self {
+            Self::Chat | Self::Completions | Self::Messages => Some("max_tokens"),
+            Self::Responses => Some("max_output_tokens"),
+            Self::Embeddings => None,
+        }
+    }
+
     /// The top-level keys that hold the prompt, in the order in which engines render them.
     pub const fn prompt_keys(self) -> &'static [&'static str] {
         match self {

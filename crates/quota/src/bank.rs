@@ -189,9 +189,12 @@ impl Bank {
         if !self.is_written(ask, grant) {
             return Answer::Write;
         }
-        Answer::Granted(
-            self.change(ask.gateway, ask.lease, |counts| counts.granted += grant).granted,
-        )
+        // On top of what is spent, where that is more than was granted: by a budget that only counted until now, or by streams
+        // that were allowed to finish. Otherwise nothing could be paid from it until grants have caught up.
+        let granted = |counts: &mut LeaseCounts| {
+            counts.granted = counts.returned + counts.committed() + grant;
+        };
+        Answer::Granted(self.change(ask.gateway, ask.lease, granted).granted)
     }
 
     /// What must be written so that this can be granted: for all gateways at their pace, so that it is seldom.

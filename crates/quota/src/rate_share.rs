@@ -85,9 +85,9 @@ impl RateShare {
         self.window.add(permits, now);
     }
 
-    /// Fewer were needed than were taken.
-    pub fn take_back(&mut self, permits: u64) {
-        self.window.take_back(permits);
+    /// Fewer were needed than were taken at this moment.
+    pub fn take_back(&mut self, permits: u64, taken: Micros) {
+        self.window.take_back(permits, taken);
     }
 
     /// Requests wait for so many permits.
@@ -202,7 +202,7 @@ mod tests {
         share.take(50, at(0)).unwrap();
         share.add(70, at(1));
         assert_eq!(share.take(1, at(2)), Err(21));
-        share.take_back(70);
+        share.take_back(70, at(1));
         assert_eq!(share.take(50, at(2)), Ok(()));
     }
 }

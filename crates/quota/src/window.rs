@@ -29,17 +29,15 @@ impl SlidingWindow {
         }
     }
 
-    /// Takes back a part of what was used most recently: less was needed than was counted.
-    pub fn take_back(&mut self, mut amount: u64) {
-        while let Some((_, used)) = self.grains.back_mut() {
+    /// Takes back a part of what was used at this moment: less was needed than was counted. If that is more than a minute
+    /// ago, nothing: what others have used since stays used.
+    pub fn take_back(&mut self, amount: u64, at: Micros) {
+        let place = self.grains.partition_point(|(end, _)| *end <= at);
+        let Some((end, used)) = self.grains.get_mut(place) else { return };
+        if *end <= at.saturating_add(GRAIN) {
             let part = amount.min(*used);
             *used -= part;
             self.sum -= part;
-            amount -= part;
-            if *used > 0 || amount == 0 {
-                return;
-            }
-            self.grains.pop_back();
         }
     }
 
@@ -62,7 +60,7 @@ impl SlidingWindow {
     /// How long until all of it is more than a minute old.
     pub fn until_empty(&mut self, now: Micros) -> Micros {
         self.forget(now);
-        let last = self.grains.back();
+        let last = self.grains.iter().rfind(|(_, used)| *used > 0);
         last.map_or(Micros::ZERO, |(end, _)| end.saturating_add(MINUTE).saturating_sub(now))
     }
 
@@ -101,12 +99,27 @@ mod tests {
         let mut window = SlidingWindow::default();
         window.add(10, at(0));
         window.add(10, at(5_000));
-        window.take_back(12);
+        window.take_back(2, at(0));
+        window.take_back(10, at(5_000));
         assert_eq!(window.used(at(6_000)), 8);
         assert_eq!(window.until_free(8, at(6_000)), Some(at(54_250)));
         assert_eq!(window.until_free(9, at(6_000)), None);
-        window.take_back(100);
+        assert_eq!(window.until_empty(at(6_000)), at(54_250));
+        window.take_back(100, at(0));
         assert_eq!(window.used(at(6_000)), 0);
+        assert_eq!(window.until_empty(at(6_000)), at(0));
+    }
+
+    #[test]
+    fn what_is_a_minute_old_is_not_taken_back_from_what_others_have_used_since() {
+        let mut window = SlidingWindow::default();
+        window.add(10, at(0));
+        window.add(7, at(30_000));
+        window.take_back(4, at(0));
+        assert_eq!(window.used(at(31_000)), 13);
+        assert_eq!(window.used(at(60_300)), 7);
+        window.take_back(4, at(0));
+        assert_eq!(window.used(at(61_000)), 7);
     }
 
     #[test]

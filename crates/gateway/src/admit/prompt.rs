@@ -33,8 +33,11 @@ const FIRST_AT_MOST: u64 = 2_000;
 /// eight times longer a hash or a key was most.
 const AT_MOST: [u64; 2] = [1_050, 8_000];
 
-/// Tokens that a chat template puts around any prompt, whatever its bytes.
-const FRAME: u64 = 32;
+/// Tokens that a chat template puts around any prompt, whatever its bytes: so many at least, and at most.
+const FRAME: [u64; 2] = [32, 4_096];
+
+/// Prompts of so many tokens tell how large that is. Of longer ones it is a small part.
+const SHORT: u64 = 256;
 
 /// Each count takes a 32nd from the weight of those before.
 const FADE: u64 = 32;
@@ -67,6 +70,8 @@ pub(crate) struct Scale {
     of_text: AtomicU64,
     /// The most that a prompt came to lately, per thousand tokens that it was thought to have.
     at_most: AtomicU64,
+    /// The most that a template lately put around a short one.
+    frame: AtomicU64,
     /// Tokens of a picture.
     of_medium: AtomicU64,
     /// Whether engines were heard to say how much was cached. vLLM says so only where something was,
@@ -97,6 +102,7 @@ impl Default for Scale {
         Self {
             of_text: AtomicU64::new((1 << 20) / BYTES_PER_TOKEN),
             at_most: AtomicU64::new(FIRST_AT_MOST),
+            frame: AtomicU64::new(FRAME[0]),
             of_medium: AtomicU64::new(MEDIUM),
             tells_cached: AtomicBool::new(false),
             counted: Mutex::new(Counted { text, media: [FIRST_MEDIA, FIRST_MEDIA * MEDIUM] }),
@@ -117,7 +123,8 @@ impl Scale {
 
     /// What a prompt that is thought to have so many tokens seldom exceeds.
     pub(crate) fn at_most(&self, tokens: u64) -> u64 {
-        tokens.saturating_mul(self.at_most.load(Relaxed)).div_ceil(1_000).saturating_add(FRAME)
+        let frame = self.frame.load(Relaxed);
+        tokens.saturating_mul(self.at_most.load(Relaxed)).div_ceil(1_000).saturating_add(frame)
     }
 
     /// Tokens in a block of a prompt: those of its text, and fewer where much of it is pictures.
@@ -163,16 +170,21 @@ impl Scale {
         count.saturating_mul(self.of_medium.load(Relaxed))
     }
 
-    /// An engine has counted a prompt.
-    /// The longest counts for long: each shorter one takes a 64th of the difference.
+    /// What a template puts around a short prompt would look like many times its length, and that of a long one be paid.
     fn learn_at_most(&self, prompt: &Prompt, input: u64) {
-        let beyond_frame = input.saturating_sub(FRAME).min(1 << 32);
-        let is = beyond_frame.saturating_mul(1_000) / prompt.tokens.max(1);
-        let known = self.at_most.load(Relaxed);
-        let faded = known - known.saturating_sub(is).div_ceil(64).min(known);
-        self.at_most.store(is.max(faded).clamp(AT_MOST[0], AT_MOST[1]), Relaxed);
+        let frame = self.frame.load(Relaxed);
+        if prompt.tokens <= SHORT {
+            let is = most_lately(frame, input.saturating_sub(prompt.tokens));
+            self.frame.store(is.clamp(FRAME[0], FRAME[1]), Relaxed);
+            return;
+        }
+        let beyond_frame = input.saturating_sub(frame).min(1 << 32);
+        let is = beyond_frame.saturating_mul(1_000) / prompt.tokens;
+        let is = most_lately(self.at_most.load(Relaxed), is);
+        self.at_most.store(is.clamp(AT_MOST[0], AT_MOST[1]), Relaxed);
     }
 
+    /// An engine has counted a prompt.
     fn learn(&self, prompt: &Prompt, input: u64) {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         let input = input.min(1 << 32);
@@ -218,6 +230,11 @@ impl Uncached {
     pub(super) const fn sum(&self) -> u64 {
         self.sum
     }
+}
+
+/// The longest counts for long: each shorter one takes a 64th of the difference.
+fn most_lately(known: u64, is: u64) -> u64 {
+    is.max(known - known.saturating_sub(is).div_ceil(64).min(known))
 }
 
 /// Two sums whose ratio is what counts.
@@ -279,6 +296,22 @@ mod tests {
         assert_eq!(scale.prompt(&body, 0).tokens, 9_000);
         learn(&scale, &prompt, 2_000, 1);
         assert_eq!(scale.prompt(&body, 0).tokens, 562);
+    }
+
+    #[test]
+    fn what_a_template_puts_around_short_prompts_is_not_multiplied_for_long_ones() {
+        let scale = Scale::default();
+        let short = scale.prompt(&scanned(32, 0, 0), 0);
+        learn(&scale, &short, 200, 108);
+        let most = scale.at_most(short.tokens);
+        assert!((108..150).contains(&most), "{most}");
+        assert!(scale.at_most(10_000) < 21_000, "{}", scale.at_most(10_000));
+        // What long ones come to is learned, and fades.
+        let long = Prompt { text_bytes: 40_000, media: 0, tokens: 10_000, uncached: 10_000 };
+        learn(&scale, &long, 1, 30_000);
+        assert!((29_000..31_000).contains(&scale.at_most(10_000)), "{}", scale.at_most(10_000));
+        learn(&scale, &long, 1_000, 10_000);
+        assert!(scale.at_most(10_000) < 11_000, "{}", scale.at_most(10_000));
     }
 
     #[test]

@@ -127,9 +127,10 @@ impl Phase for Answering {
         }
         let is_stream = self.sending.admitted.is_stream();
         let granted = self.sending.admitted.granted();
-        match self.status {
-            // What an engine refuses costs nothing.
-            400.. => granted.release(),
+        match (self.status, outcome) {
+            // What an engine refuses costs nothing, and neither does an answer that is only one as a whole and broke off.
+            (400.., _) => granted.release(),
+            (_, RequestOutcome::Broken) if !is_stream => granted.release(),
             _ => granted.pay(self.usage, self.estimated, is_stream),
         }
         if let Some(followed) = self.sending.followed.take() {

@@ -362,6 +362,9 @@ impl Relay {
             None => Usage { output: events, ..Usage::default() },
         };
         let usage = self.joined.as_ref().map_or(usage, |joined| joined.usage(usage));
+        // What came beyond what was paid nobody got, and nobody pays for.
+        let most = self.meter.stopped_at.unwrap_or(u64::MAX);
+        let usage = Usage { output: usage.output.min(most), ..usage };
         self.answering.account(usage, told.is_none(), finish);
     }
 }

@@ -31,7 +31,10 @@ impl Open<Reading> {
             let head = self.head();
             let (live, served) = (head.shared.live(), head.shared.served());
             let (caller, surface) = (&*self.identified.caller, head.surface);
-            Aim { live: &live, served: &served, caller, surface }.at(headers, read)
+            let own = caller.access.as_ref().filter(|_| !read.scanned.stream);
+            let is_bounded = own.is_some_and(|own| head.shared.quota.is_bounded(&own.access));
+            let aim = Aim { live: &live, served: &served, caller, surface, is_bounded };
+            aim.at(headers, read)
         };
         let (reading, Target { job, split, copy }) = self.or_refuse(target)?;
         let model = Arc::clone(job.model.name());

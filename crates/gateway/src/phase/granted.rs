@@ -5,19 +5,15 @@ use super::aimed::Aimed;
 use super::open::Open;
 use crate::aim::Job;
 use crate::answer::Problem;
-use crate::edit::Edits;
 use crate::finished::{Finished, RequestOutcome};
 use crate::identify::Caller;
 use crate::quota::{AHEAD, QuotaEstimate, QuotaTicket};
+use crate::scan::Scanned;
 use crate::sse::Usage;
 use crate::surface::Surface;
 use flyball_fleet::Time;
 use flyball_quota::TokenUsage;
 use std::sync::Arc;
-
-/// The longest answer of a request that says no `max_tokens`, if its budget is a hard one and it does not stream: it cannot
-/// be stopped, so it is paid as a whole before it begins. Answers of reasoning models are seldom longer.
-const UNSTATED_OUTPUT: u64 = 16_384;
 
 /// A request that may go on as far as limits and budgets are concerned.
 pub(crate) struct Granted {
@@ -29,16 +25,14 @@ pub(crate) struct Granted {
 }
 
 impl Open<Aimed> {
-    /// Pays ahead. A request waits for that at most a quarter of a second.
-    pub(crate) async fn grant(self, job: &mut Job) -> Result<Open<Granted>, Problem> {
+    /// Pays ahead. A request waits a quarter of a second for permits, and two seconds for money where an operator is there.
+    pub(crate) async fn grant(self, job: &Job) -> Result<Open<Granted>, Problem> {
         let Some(own) = &self.caller().access else { return Ok(self.granted(None)) };
         let (access, quota) = (Arc::clone(&own.access), Arc::clone(&self.head().shared.quota));
-        if !job.scanned.stream && quota.is_bounded(&access) {
-            bound(job, self.head().surface);
-        }
         let estimate = self.estimate(job);
+        let whole = (!job.scanned.stream).then(|| answers(&job.scanned));
         let admitted = quota.admit(&access, estimate).await;
-        let admitted = admitted.map_err(|why| why.problem(&estimate, !job.scanned.stream));
+        let admitted = admitted.map_err(|why| why.problem(&estimate, whole));
         let (aimed, ticket) = self.or_refuse(admitted)?;
         Ok(aimed.granted(ticket))
     }
@@ -55,32 +49,22 @@ impl Open<Aimed> {
         let prices = live.models.get(&**job.model.name()).and_then(|model| model.prices);
         let output = match (self.head().surface, scanned.stream) {
             (Surface::Embeddings, _) => 0,
-            (_, true) => scanned.max_tokens.map_or(AHEAD, |most| most.min(AHEAD)),
-            (_, false) => scanned.max_tokens.unwrap_or(AHEAD),
+            (_, true) => scanned.most_output.map_or(AHEAD, |most| most.min(AHEAD)),
+            (_, false) => scanned.most_output.unwrap_or(AHEAD),
         };
         QuotaEstimate {
             input,
             input_at_most: scale.at_most(input),
-            output: output.saturating_mul(scanned.answers.unwrap_or(1).max(1)),
+            output: output.saturating_mul(answers(scanned)),
             can_stop: scanned.stream,
             prices,
         }
     }
 }
 
-/// Says how long an answer may be that cannot be stopped, if its client does not.
-fn bound(job: &mut Job, surface: Surface) {
-    let key = match surface {
-        Surface::Embeddings => return,
-        Surface::Responses => "max_output_tokens",
-        Surface::Chat | Surface::Completions | Surface::Messages => "max_tokens",
-    };
-    if job.scanned.max_tokens.is_none() {
-        let mut edits = Edits::new(&job.scanned.marks);
-        edits.most_output(key, UNSTATED_OUTPUT);
-        job.pieces = edits.on(&job.pieces);
-        job.scanned.max_tokens = Some(UNSTATED_OUTPUT);
-    }
+/// All answers that a request asks for.
+fn answers(scanned: &Scanned) -> u64 {
+    scanned.answers.unwrap_or(1).max(1).saturating_mul(scanned.prompts.max(1))
 }
 
 impl Granted {

@@ -3,7 +3,7 @@
 use flyball_core::units::Micros;
 use flyball_quota::{Amount, LeaseAccount, LeaseCounts, LeaseKey};
 use flyball_resources::stream::{EmptyLease, LeaseRequest};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// An ask that got no answer is repeated as long as somebody waits.
 const AGAIN: Micros = Micros::from_millis(50);
@@ -19,12 +19,14 @@ const SLICE_SECONDS: u64 = 5;
 pub(super) struct Lease {
     account: LeaseAccount,
     reported: Option<LeaseCounts>,
-    /// Who waits, and for how much, in order.
-    waiting: VecDeque<(u64, Amount)>,
+    /// Who waits, in order: for how much, and the number of the last ask when it came.
+    waiting: VecDeque<(u64, Amount, u64)>,
     /// The ask that is not answered: its number, for whom it is, and when it was sent last.
     asked: Option<(u64, Option<u64>, Micros)>,
-    /// That the first of those who waited is refused.
-    empty: Option<(u64, EmptyLease)>,
+    /// The number of the last ask.
+    last_ask: u64,
+    /// Those who wait and are refused.
+    empty: BTreeMap<u64, EmptyLease>,
     /// Until then no budget lies above it.
     free_until: Micros,
     pace: Pace,
@@ -63,18 +65,18 @@ impl Lease {
 
     /// What this one is told, if it is that nothing is left for it.
     pub(super) fn empty_for(&self, waiter: u64) -> Option<EmptyLease> {
-        self.empty.as_ref().filter(|(of, _)| *of == waiter).map(|(_, empty)| empty.clone())
+        self.empty.get(&waiter).cloned()
     }
 
     pub(super) fn wait(&mut self, waiter: u64, amount: Amount) {
-        if !self.waiting.iter().any(|(one, _)| *one == waiter) {
-            self.waiting.push_back((waiter, amount));
+        if !self.waiting.iter().any(|(one, ..)| *one == waiter) {
+            self.waiting.push_back((waiter, amount, self.last_ask));
         }
     }
 
     pub(super) fn leave(&mut self, waiter: u64) {
-        self.waiting.retain(|(one, _)| *one != waiter);
-        self.empty.take_if(|(one, _)| *one == waiter);
+        self.waiting.retain(|(one, ..)| *one != waiter);
+        self.empty.remove(&waiter);
         // What is asked for somebody who has gone is asked for the next.
         self.asked.take_if(|(_, one, _)| *one == Some(waiter));
     }
@@ -89,12 +91,16 @@ impl Lease {
         self.asked = None;
     }
 
-    /// An ask is refused: so is the one that it was for, if it still waits.
+    /// An ask is refused: so is the one that it was for, if it still waits, and whoever waited already when it was asked and
+    /// needs no less. Asked for one by one, the last of many would not hear of it before its patience ends.
     pub(super) fn is_empty(&mut self, empty: EmptyLease) {
         let asked = self.asked.take_if(|(number, _, _)| *number == empty.number);
-        if let Some((_, Some(waiter), _)) = asked {
-            self.empty = Some((waiter, empty));
-        }
+        let Some((number, Some(waiter), _)) = asked else { return };
+        let of = self.waiting.iter().find(|(one, ..)| *one == waiter);
+        let Some(lacked) = of.map(|(_, amount, _)| *amount) else { return };
+        let as_well = |(_, amount, last): &&(u64, Amount, u64)| *last < number && *amount >= lacked;
+        let refused = self.waiting.iter().filter(as_well);
+        self.empty.extend(refused.map(|(one, ..)| (*one, empty.clone())));
     }
 
     pub(super) fn give_back(&mut self) {
@@ -123,10 +129,9 @@ impl Lease {
             return None;
         }
         let idle = self.account.counts().idle();
-        let refused = self.empty.as_ref().map(|(waiter, _)| *waiter);
-        let mut waiting = self.waiting.iter().filter(|(waiter, _)| Some(*waiter) != refused);
-        let first = waiting.next().copied();
-        let wanted: Amount = self.waiting.iter().map(|(_, amount)| *amount).sum();
+        let mut waiting = self.waiting.iter().filter(|(one, ..)| !self.empty.contains_key(one));
+        let first = waiting.next().map(|(waiter, amount, _)| (*waiter, *amount));
+        let wanted: Amount = self.waiting.iter().map(|(_, amount, _)| *amount).sum();
         let mut pace = self.pace.now(now);
         if first.is_none() && (pace.is_zero() || idle >= pace) {
             return None;
@@ -143,6 +148,7 @@ impl Lease {
             }
             _ => {
                 *numbers += 1;
+                self.last_ask = *numbers;
                 *numbers
             }
         };

@@ -35,7 +35,6 @@ use flyball_core::units::{Micros, Timestamp};
 use flyball_quota::{Amount, BudgetUnit, LeaseKey, RateKey, RateKind, Scope};
 use flyball_resources::resolve::TenantAccess;
 use flyball_resources::stream::{EmptyLease, QuotaExcess, QuotaOrders, QuotaReply, ReportedQuota};
-use flyball_resources::tenant::WhenExhausted;
 use state::{Held, Lacks, Needs, QuotaState};
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher as _, RandomState};
@@ -129,7 +128,7 @@ impl GatewayQuota {
     /// Whether an answer to this Tenant must not exceed what was paid for it before it began, if it cannot be stopped.
     pub fn is_bounded(&self, access: &TenantAccess) -> bool {
         let applies = self.table.load().applies(&access.path);
-        applies.is_some_and(|applies| applies.units.values().any(|end| end.ends_streams))
+        applies.is_some_and(|applies| applies.is_hard())
     }
 
     /// Lets a request of this Tenant in, if every limit and budget above it does. Nothing is held of a Tenant without any.
@@ -144,18 +143,20 @@ impl GatewayQuota {
         }
         let mut needs = estimate.needs(&applies, &access.path);
         let mut held = self.wait(&needs, PATIENCE).await;
-        if matches!(held, Err(QuotaRefusal::Budget(_))) && estimate.can_stop {
-            estimate.output = estimate.output.min(AHEAD / 8);
-            needs = estimate.needs(&applies, &access.path);
+        // Where more may be spent than is left, a long answer begins with what there is too: it would be free of charge
+        // otherwise if it only says that it may be long enough.
+        let may_exceed = !estimate.can_stop && !applies.is_hard();
+        if matches!(held, Err(QuotaRefusal::Budget(_))) && (estimate.can_stop || may_exceed) {
+            let least = QuotaEstimate { output: estimate.output.min(AHEAD / 8), ..estimate };
+            needs = least.needs(&applies, &access.path);
             held = self.wait(&needs, PATIENCE).await;
+            estimate = if may_exceed { estimate } else { least };
         }
         let held = match held {
-            Err(QuotaRefusal::Budget(empty))
-                if applies.when(&empty.budget) == WhenExhausted::IdleOnly =>
-            {
+            Err(QuotaRefusal::Budget(empty)) if applies.may_idle(&empty.budget) => {
                 needs.amounts.clear();
                 let held = self.wait(&needs, PATIENCE).await?;
-                return Ok(Some(QuotaTicket::idle(Arc::clone(self), applies, held)));
+                return Ok(Some(QuotaTicket::idle(Arc::clone(self), applies, held, estimate)));
             }
             held => held?,
         };

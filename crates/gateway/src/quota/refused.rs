@@ -7,14 +7,14 @@ use flyball_resources::rfc3339;
 use flyball_resources::stream::EmptyLease;
 
 impl QuotaRefusal {
-    /// What the client is told, whose answer cannot be stopped if it is whole: what fits is then for it to choose.
-    pub(crate) fn problem(&self, estimate: &QuotaEstimate, is_whole: bool) -> Problem {
+    /// What the client is told. If it asks for so many `whole` answers, which cannot be stopped, it may choose what fits.
+    pub(crate) fn problem(&self, estimate: &QuotaEstimate, whole: Option<u64>) -> Problem {
         let why = match self {
             Self::Rate { key, limit, retry_after } => {
                 Exhausted::Limit { limit: limit_of(key, *limit), retry_after: *retry_after }
             }
             Self::TooLarge { key, limit } => Exhausted::TooLarge(limit_of(key, *limit)),
-            Self::Budget(empty) => budget(empty, estimate, is_whole),
+            Self::Budget(empty) => budget(empty, estimate, whole),
             Self::NoPrice => Exhausted::NoPrice,
             Self::Unknown { retry_after } => Exhausted::Unknown { retry_after: *retry_after },
         };
@@ -52,7 +52,7 @@ fn limit_of(key: &RateKey, limit: u64) -> StatedLimit {
     StatedLimit { tenant: key.scope.to_string(), what: words(key.kind), limit }
 }
 
-fn budget(empty: &EmptyLease, estimate: &QuotaEstimate, is_whole: bool) -> Exhausted {
+fn budget(empty: &EmptyLease, estimate: &QuotaEstimate, whole: Option<u64>) -> Exhausted {
     let of = empty.lease.unit;
     let budget = StatedBudget {
         tenant: empty.budget.scope.to_string(),
@@ -63,13 +63,21 @@ fn budget(empty: &EmptyLease, estimate: &QuotaEstimate, is_whole: bool) -> Exhau
         resets_at: empty.resets_at.map(rfc3339),
     };
     let left = empty.limit.less(empty.spent);
-    let fits = fits(left, of, estimate);
-    // Where what is left would not even do for the shortest answer it is as good as nothing.
-    let has_choice = is_whole && fits.is_some_and(|fits| fits > 0 && fits < estimate.output);
-    if has_choice { Exhausted::TooDear { budget, fits } } else { Exhausted::Budget(budget) }
+    // All answers of a request are equally long at most.
+    let each = whole.and_then(|answers| {
+        let all = fits(left, of, estimate)?;
+        Some((all / answers.max(1), answers))
+    });
+    match each {
+        // Where what is left would not even do for the shortest answer it is as good as nothing.
+        Some((fits, answers)) if fits > 0 && fits.saturating_mul(answers) < estimate.output => {
+            Exhausted::TooDear { budget, fits: Some(fits) }
+        }
+        _ => Exhausted::Budget(budget),
+    }
 }
 
-/// The largest answer that so much pays for, with its prompt.
+/// The most output that so much pays for, with its prompt.
 fn fits(left: Amount, unit: BudgetUnit, estimate: &QuotaEstimate) -> Option<u64> {
     let prices = estimate.prices.unwrap_or_default();
     let of = |usage: TokenUsage| usage.amount(unit, &prices);
@@ -107,18 +115,25 @@ mod tests {
         }
     }
 
-    fn code(refusal: &QuotaRefusal, estimate: &QuotaEstimate, is_whole: bool) -> &'static str {
-        refusal.problem(estimate, is_whole).code()
+    fn code(
+        refusal: &QuotaRefusal,
+        estimate: &QuotaEstimate,
+        answers: Option<u64>,
+    ) -> &'static str {
+        refusal.problem(estimate, answers).code()
     }
 
     #[test]
     fn an_answer_that_would_fit_if_it_were_shorter_is_told_how_long_it_may_be() {
-        let problem = empty(9_000).problem(&whole(400, 4_096), true);
+        let problem = empty(9_000).problem(&whole(400, 4_096), Some(1));
         let Problem::Exhausted(why) = problem else { panic!("{problem:?}") };
         assert!(matches!(*why, Exhausted::TooDear { fits: Some(600), .. }), "{why:?}");
-        assert_eq!(code(&empty(9_000), &whole(1_000, 4_096), true), "insufficient_quota");
-        assert_eq!(code(&empty(10_000), &whole(400, 4_096), true), "insufficient_quota");
+        let problem = empty(9_000).problem(&whole(400, 4 * 4_096), Some(4));
+        let Problem::Exhausted(why) = problem else { panic!("{problem:?}") };
+        assert!(matches!(*why, Exhausted::TooDear { fits: Some(150), .. }), "{why:?}");
+        assert_eq!(code(&empty(9_000), &whole(1_000, 4_096), Some(1)), "insufficient_quota");
+        assert_eq!(code(&empty(10_000), &whole(400, 4_096), Some(1)), "insufficient_quota");
         // A stream is paid as it goes: nothing shorter would help it.
-        assert_eq!(code(&empty(9_000), &whole(400, 256), false), "insufficient_quota");
+        assert_eq!(code(&empty(9_000), &whole(400, 256), None), "insufficient_quota");
     }
 }

@@ -62,7 +62,7 @@ impl Share {
         let share = self.counted();
         let taken = match kind {
             RateKind::Concurrency => share.begin(now),
-            // Output is counted as it comes; whoever begins needs a permit that is free and takes none.
+            // Output is counted when it is over; whoever begins needs a permit that is free and takes none.
             RateKind::OutputTokens => Ok(()),
             RateKind::Requests | RateKind::InputTokens => share.take(permits, now),
         };
@@ -70,14 +70,21 @@ impl Share {
         own
     }
 
-    /// A request is over that took so many and needed so many.
-    pub(super) fn settle(&mut self, kind: RateKind, taken: u64, used: u64, own: bool, now: Micros) {
+    /// A request is over that took so many at that moment and needed so many.
+    pub(super) fn settle(
+        &mut self,
+        kind: RateKind,
+        (taken, at): (u64, Micros),
+        used: u64,
+        own: bool,
+        now: Micros,
+    ) {
         let share = if own { &mut self.own } else { &mut self.share };
         match kind {
             RateKind::Concurrency => share.end(),
             RateKind::OutputTokens => share.add(used, now),
             RateKind::Requests => {}
-            RateKind::InputTokens if used < taken => share.take_back(taken - used),
+            RateKind::InputTokens if used < taken => share.take_back(taken - used, at),
             RateKind::InputTokens => share.add(used - taken, now),
         }
     }

@@ -37,6 +37,8 @@ pub(super) struct Held {
     pub(super) scope: Scope,
     /// Permits; whether they are of a count of our own.
     pub(super) permits: Vec<(ShareSlot, u64, bool)>,
+    /// When they were taken.
+    pub(super) at: Micros,
     /// What is paid ahead of each lease.
     pub(super) amounts: BTreeMap<LeaseKey, Amount>,
 }
@@ -208,7 +210,7 @@ impl QuotaState {
         }
         for (slot, taken, own) in &held.permits {
             let (key, share) = self.shares.at(*slot);
-            share.settle(key.kind, *taken, used(key.kind), *own, now);
+            share.settle(key.kind, (*taken, held.at), used(key.kind), *own, now);
         }
     }
 
@@ -331,7 +333,7 @@ impl QuotaState {
     fn hold(&mut self, needs: &Needs, waiter: Option<u64>, now: Micros) -> Held {
         waiter.into_iter().for_each(|waiter| self.leave(needs, waiter));
         let (permits, amounts) = (Vec::with_capacity(needs.permits.len()), BTreeMap::new());
-        let mut held = Held { scope: needs.scope.clone(), permits, amounts };
+        let mut held = Held { scope: needs.scope.clone(), permits, at: now, amounts };
         for (slot, permits, _) in needs.shares() {
             let (key, share) = self.shares.at(slot);
             let own = share.take(key.kind, permits, now);

@@ -92,6 +92,25 @@ impl Applies {
         of.map_or_else(WhenExhausted::default, |budget| budget.on_exhausted)
     }
 
+    /// Whether one of the budgets may end a stream, so that nobody may spend more than is left.
+    pub(super) fn is_hard(&self) -> bool {
+        self.units.values().any(|end| end.ends_streams)
+    }
+
+    /// Whether requests run on idle capacity when this budget is exhausted. What costs nothing passes by the budgets above
+    /// it too, so their owners must have said the same: otherwise whoever is below a hard one could get round it.
+    pub(super) fn may_idle(&self, key: &BudgetKey) -> bool {
+        let is_above = |one: &&TenantBudget| {
+            let scope = &one.spec.key.scope;
+            *scope != key.scope && scope.covers(&key.scope)
+        };
+        let allows = |one: &TenantBudget| {
+            matches!(one.on_exhausted, WhenExhausted::IdleOnly | WhenExhausted::Alert)
+        };
+        self.when(key) == WhenExhausted::IdleOnly
+            && self.budgets.iter().filter(is_above).all(allows)
+    }
+
     fn add(&mut self, budget: &TenantBudget) {
         let end = self.units.entry(budget.spec.unit).or_default();
         end.ends_streams |= budget.on_exhausted == WhenExhausted::Refuse;

@@ -144,6 +144,27 @@ async fn who_asked_is_refused_if_nothing_is_left_and_the_next_is_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn all_who_waited_when_it_was_asked_and_need_no_less_are_refused_at_once() {
+    let (quota, access) = of(&tokens());
+    quota.follow(&QuotaOrders { term: 1, ..QuotaOrders::default() }).unwrap();
+    let requests = (0..50).map(|_| quota.admit(&access, estimate(100)));
+    let operator = async {
+        let (number, _) = asked(&quota).await;
+        empty(&quota, number);
+    };
+    let (refused, ()) = tokio::join!(futures::future::join_all(requests), operator);
+    let all = refused.iter().filter(|one| matches!(one, Err(QuotaRefusal::Budget(_)))).count();
+    assert_eq!(all, 50, "{:?}", refused.last());
+    // Whoever comes later may find that something was given back.
+    let operator = async {
+        asked(&quota).await;
+        grant(&quota, 1_000);
+    };
+    let (later, ()) = tokio::join!(quota.admit(&access, estimate(100)), operator);
+    assert!(later.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_request_is_settled_once_whatever_becomes_of_it() {
     let (quota, access) = of(&tokens());
     grant(&quota, 2_000);
@@ -287,6 +308,18 @@ async fn tokens_of_prompts_and_answers_are_limited_and_corrected_by_what_the_eng
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_long_request_did_not_need_is_not_taken_from_what_others_used_since() {
+    let (quota, access) = of(&rate(&json!({"inputTokensPerMinute": 1_000})));
+    let long = quota.admit(&access, estimate(900)).await.unwrap().unwrap();
+    tokio::time::advance(Duration::from_secs(61)).await;
+    let other = quota.admit(&access, estimate(1_000)).await.unwrap().unwrap();
+    long.settle(TokenUsage { input: 100, cached_input: 0, output: 1 });
+    let refused = quota.admit(&access, estimate(200)).await;
+    assert!(matches!(refused, Err(QuotaRefusal::Rate { .. })), "{refused:?}");
+    drop(other);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_nobody_has_paid_ahead_is_given_back_when_it_is_recalled() {
     let (quota, access) = of(&tokens());
     grant(&quota, 1_000);
@@ -335,8 +368,11 @@ async fn with_an_exhausted_budget_that_allows_it_requests_run_on_idle_capacity_a
     let (quota, access) = of(&json!({"budgets": budget, "limits": {"concurrency": 1}}));
     quota.follow(&QuotaOrders { term: 1, ..QuotaOrders::default() }).unwrap();
     let (ticket, ()) = tokio::join!(quota.admit(&access, estimate(100)), async {
-        let (number, _) = asked(&quota).await;
-        empty(&quota, number);
+        // For all of it, and for its beginning.
+        for _ in 0..2 {
+            let (number, _) = asked(&quota).await;
+            empty(&quota, number);
+        }
     });
     let mut ticket = ticket.unwrap().unwrap();
     assert!(ticket.is_idle() && !ticket.is_metered());
@@ -348,6 +384,72 @@ async fn with_an_exhausted_budget_that_allows_it_requests_run_on_idle_capacity_a
     assert!(matches!(refused, Err(QuotaRefusal::Rate { .. })), "{refused:?}");
     ticket.settle(TokenUsage { input: 100, cached_input: 0, output: 100_000 });
     assert_eq!(counts(&quota), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_runs_on_idle_capacity_counts_for_limits_though_no_engine_says_how_long_it_was() {
+    let budget = json!([{"name": "month", "tokens": 10_000, "period": "Month",
+        "onExhausted": "IdleOnly"}]);
+    let limits = json!({"inputTokensPerMinute": 1_000});
+    let (quota, access) = of(&json!({ "budgets": budget, "limits": limits }));
+    permits(&quota, ShareKind::InputTokens, 1_000);
+    let (ticket, ()) = tokio::join!(quota.admit(&access, estimate(600)), async {
+        for _ in 0..2 {
+            let (number, _) = asked(&quota).await;
+            empty(&quota, number);
+        }
+    });
+    let mut ticket = ticket.unwrap().unwrap();
+    assert!(ticket.is_idle() && ticket.has_written(5_000));
+    drop(ticket);
+    let refused = quota.admit(&access, estimate(600)).await;
+    assert!(matches!(refused, Err(QuotaRefusal::Rate { .. })), "{refused:?}");
+    assert_eq!(counts(&quota), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_not_free_because_it_may_be_longer_than_what_is_left() {
+    for when in ["IdleOnly", "FinishRunning"] {
+        let budget =
+            json!([{"name": "month", "tokens": 10_000, "period": "Month", "onExhausted": when}]);
+        let (quota, access) = of(&json!({ "budgets": budget }));
+        grant(&quota, 1_000);
+        let long = QuotaEstimate { output: 50_000, ..estimate(100) };
+        let (ticket, ()) = tokio::join!(quota.admit(&access, long), async {
+            let (number, lacking) = asked(&quota).await;
+            assert_eq!(lacking, 50_100 - 1_000);
+            empty(&quota, number);
+        });
+        let ticket = ticket.unwrap().unwrap();
+        assert!(!ticket.is_idle(), "{when}: something is left");
+        ticket.settle(TokenUsage { input: 100, cached_input: 0, output: 400 });
+        assert_eq!(counts(&quota), (500, 0));
+    }
+}
+
+#[test]
+fn requests_run_on_idle_capacity_only_if_those_above_allow_it_too() {
+    let tenant = |name: &str, parent: Option<&str>, when: &str| -> Tenant {
+        let budget =
+            json!([{"name": "month", "tokens": 10, "period": "Month", "onExhausted": when}]);
+        serde_json::from_value(json!({
+            "apiVersion": "flyball.dev/v1alpha1", "kind": "Tenant",
+            "metadata": {"name": name, "namespace": "ml"},
+            "spec": {"models": ["*"], "parent": parent, "budgets": budget},
+        }))
+        .unwrap()
+    };
+    for (above, may) in
+        [("Refuse", false), ("FinishRunning", false), ("IdleOnly", true), ("Alert", true)]
+    {
+        let tenants = [tenant("org", None, above), tenant("team", Some("org"), "IdleOnly")];
+        let resolved = resolve(&tenants);
+        let accesses: Vec<_> = resolved.values().filter_map(|one| one.access.as_ref()).collect();
+        let team = accesses.iter().max_by_key(|one| one.depth).unwrap();
+        let table = QuotaTable::of(accesses.iter().copied(), |_| None);
+        let key = BudgetKey { scope: team.path.clone(), name: "month".into() };
+        assert_eq!(table.applies(&team.path).unwrap().may_idle(&key), may, "{above}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -59,8 +59,13 @@ impl QuotaTicket {
     }
 
     /// That of a request which a budget does not pay for, and which costs nothing.
-    pub(super) fn idle(quota: Arc<GatewayQuota>, applies: Arc<Applies>, held: Held) -> Self {
-        let mut ticket = Self::new(quota, applies, held, QuotaEstimate::default());
+    pub(super) fn idle(
+        quota: Arc<GatewayQuota>,
+        applies: Arc<Applies>,
+        held: Held,
+        estimate: QuotaEstimate,
+    ) -> Self {
+        let mut ticket = Self::new(quota, applies, held, estimate);
         ticket.is_idle = true;
         ticket
     }

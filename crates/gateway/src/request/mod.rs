@@ -150,7 +150,7 @@ async fn answered(
     }
     let (head, body) = request.into_parts();
     let (reading, read) = identified.read(body).await?;
-    let (aimed, mut job, copy) = reading.aim(head.headers, read)?;
+    let (aimed, job, copy) = reading.aim(head.headers, read)?;
     let forward = &worker.forward;
     let key = Key { caller: aimed.caller().number, prompt: job.scanned.whole };
     if let Some(problem) = forward.refusal(key) {
@@ -160,7 +160,7 @@ async fn answered(
     if let Some(answer) = job.kept.and_then(find) {
         return Ok(aimed.repeat(&answer).map(Payload::whole));
     }
-    let granted = aimed.grant(&mut job).await?;
+    let granted = aimed.grant(&job).await?;
     if let Some(copy) = copy {
         mirror::send(forward, &worker.copies, copy, &granted);
     }

@@ -1,6 +1,7 @@
 //! The guarded keys and what their values must be.
 
 use super::{Marks, ScanError, Scanned, Steers};
+use crate::surface::Surface;
 use serde::Deserialize;
 use serde::de::{self, Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use std::fmt;
@@ -33,6 +34,8 @@ pub(super) struct BodyFields {
     pub stream: bool,
     pub include_usage: bool,
     pub max_tokens: Option<u64>,
+    /// Keys that bound an answer in some interface, with what they say and where; `None` for `null`.
+    pub bounds: Vec<(Guarded, Option<u64>, Range<usize>)>,
     pub answers: Option<u64>,
     pub cache_salt: Option<String>,
     pub greedy: bool,
@@ -84,6 +87,18 @@ impl Guarded {
         }
     }
 
+    /// Whether engines of this interface end an answer by it. What they do not know they pass over.
+    const fn bounds(self, surface: Surface) -> bool {
+        match self {
+            Self::MaxTokens => {
+                matches!(surface, Surface::Chat | Surface::Completions | Surface::Messages)
+            }
+            Self::MaxCompletionTokens => matches!(surface, Surface::Chat),
+            Self::MaxOutputTokens => matches!(surface, Surface::Responses),
+            _ => false,
+        }
+    }
+
     /// The refusal of a value that is none of its kind.
     pub(super) const fn wrong(self) -> ScanError {
         let wanted = match self {
@@ -108,6 +123,9 @@ impl BodyFields {
         match key {
             Guarded::Model => self.model_at = at,
             Guarded::CacheSalt => self.cache_salt_at = Some(at),
+            Guarded::MaxTokens | Guarded::MaxCompletionTokens | Guarded::MaxOutputTokens => {
+                self.bounds.push((key, digits(raw), at));
+            }
             _ => {}
         }
         if raw == b"null" {
@@ -159,23 +177,32 @@ impl BodyFields {
     /// All of it, without prefixes.
     pub(super) fn into_scanned(
         self,
+        surface: Surface,
         open: usize,
         prompt_bytes: u64,
         plain: bool,
     ) -> Result<Scanned, ScanError> {
+        // Of two that an engine knows it takes one, and which one differs.
+        let known = self.bounds.iter().filter(|(key, ..)| key.bounds(surface));
+        let most_output = known.filter_map(|(_, most, _)| *most).max();
+        let own = |key: Guarded| Some(key.name()) == surface.output_key();
+        let null = self.bounds.iter().find(|(key, most, _)| own(*key) && most.is_none());
+        let no_output = null.map(|(.., at)| at.clone());
         Ok(Scanned {
             model: self.model.ok_or(ScanError::NoModel)?,
             stream: self.stream,
             include_usage: self.include_usage,
             max_tokens: self.max_tokens,
+            most_output,
             answers: self.answers,
             cache_salt: self.cache_salt,
             greedy: self.greedy,
             seeded: self.seeded,
             session: self.user.or(self.prompt_cache_key),
             steers: self.steers,
-            marks: Marks { open, model: self.model_at, cache_salt: self.cache_salt_at },
+            marks: Marks { open, model: self.model_at, cache_salt: self.cache_salt_at, no_output },
             plain,
+            prompts: 0,
             prompt_bytes,
             media: 0,
             media_bytes: 0,

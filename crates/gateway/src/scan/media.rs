@@ -32,12 +32,15 @@ pub(super) struct Found {
     pub(super) count: u64,
     /// Of their strings.
     pub(super) bytes: u64,
+    /// All strings, of whatever kind.
+    pub(super) strings: u64,
 }
 
 impl Media {
     /// A string begins here with these bytes, as far as they have come.
     pub(super) fn begin(&mut self, at: usize, bytes: &[u8]) {
         (self.begins, self.len) = (at, 0);
+        self.found.strings += 1;
         self.more(bytes);
     }
 

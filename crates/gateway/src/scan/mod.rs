@@ -68,6 +68,8 @@ pub struct Scanned {
     /// The most tokens that one answer may have, if said (`max_tokens`, `max_completion_tokens`,
     /// `max_output_tokens`; the least of those said).
     pub max_tokens: Option<u64>,
+    /// The same of those that engines of this interface go by; the greatest of those said. An answer is never longer.
+    pub most_output: Option<u64>,
     /// How many answers (`n`, `best_of`; the greater of those said).
     pub answers: Option<u64>,
     /// A salt that the caller sets for prefix caches.
@@ -85,6 +87,8 @@ pub struct Scanned {
     /// Whether nothing is said that shapes the answer in a way that another engine could not go on
     /// with: no tools, no schema, nothing unknown.
     pub plain: bool,
+    /// Prompts of a completion, each of which gets answers of its own; 0 in other interfaces, where there is one.
+    pub prompts: u64,
     /// Bytes of the values that hold the prompt.
     pub prompt_bytes: u64,
     /// Pictures, sounds and files among them.
@@ -108,6 +112,8 @@ pub struct Marks {
     pub model: Range<usize>,
     /// The value of `cache_salt`, if that key stands, whatever it says.
     pub cache_salt: Option<Range<usize>>,
+    /// The `null` of the key that says how long an answer may be ([`crate::Surface::output_key`]), if it stands there.
+    pub no_output: Option<Range<usize>>,
 }
 
 /// Why a body is refused. All of them are the client's to mend.

@@ -34,6 +34,8 @@ pub struct Scanner {
     value: Vec<u8>,
     said: BodyFields,
     prompt_bytes: u64,
+    /// Brackets that open an array, in the prompts of a completion.
+    arrays: u64,
     media: Media,
     /// All of the prompt's.
     found: Found,
@@ -61,6 +63,7 @@ impl Scanner {
             value: Vec::new(),
             said: BodyFields::default(),
             prompt_bytes: 0,
+            arrays: 0,
             media: Media::default(),
             found: Found::default(),
             blocks: Blocks::new(),
@@ -87,6 +90,7 @@ impl Scanner {
 
     /// The same without prefixes, for who knows better what to chain them with.
     pub fn end(self) -> Result<(Scanned, Blocks), ScanError> {
+        let prompts = self.prompts();
         if let Some(refused) = self.refused {
             return Err(refused);
         }
@@ -94,9 +98,19 @@ impl Scanner {
             return Err(ScanError::NotJson { what: "it ends too early", at: self.at });
         }
         let plain = !self.shaped;
-        let scanned = self.said.into_scanned(self.open, self.prompt_bytes, plain)?;
-        let Found { count: media, bytes: media_bytes } = self.found;
-        Ok((Scanned { media, media_bytes, ..scanned }, self.blocks))
+        let surface = self.surface;
+        let scanned = self.said.into_scanned(surface, self.open, self.prompt_bytes, plain)?;
+        let Found { count: media, bytes: media_bytes, .. } = self.found;
+        Ok((Scanned { prompts, media, media_bytes, ..scanned }, self.blocks))
+    }
+
+    /// Prompts of a completion: texts, or lists of numbers of tokens, which may be in a list themselves.
+    fn prompts(&self) -> u64 {
+        match (self.surface, self.found.strings) {
+            (Surface::Completions, 0) => self.arrays.saturating_sub(1).max(1),
+            (Surface::Completions, texts) => texts,
+            _ => 0,
+        }
     }
 
     fn walk(&mut self, piece: &[u8]) -> Result<(), ScanError> {
@@ -254,6 +268,9 @@ impl Scanner {
             }
             Sink::Prompt(part) => {
                 self.prompt_bytes += bytes.len() as u64;
+                if self.surface == Surface::Completions {
+                    self.arrays += memchr::memchr_iter(b'[', bytes).count() as u64;
+                }
                 self.blocks.feed(part, growing);
             }
         }
@@ -283,6 +300,7 @@ impl Scanner {
             Sink::Prompt(part) => {
                 self.found.count += found.count;
                 self.found.bytes += found.bytes;
+                self.found.strings += found.strings;
                 self.blocks.end(part);
             }
         }

@@ -31,6 +31,7 @@ fn what_a_body_says_is_read() {
             stream: true,
             include_usage: true,
             max_tokens: Some(9),
+            most_output: Some(12),
             answers: Some(2),
             cache_salt: Some("s".into()),
             greedy: false,
@@ -39,6 +40,7 @@ fn what_a_body_says_is_read() {
             steers: Steers::default(),
             marks: scanned.marks.clone(),
             plain: false,
+            prompts: 0,
             prompt_bytes: r#"[{"role":"user","content":"a \"b\" ]}"}]"#.len() as u64,
             media: 0,
             media_bytes: 0,
@@ -149,6 +151,39 @@ fn the_least_limit_and_the_most_answers_count() {
     let body = r#"{"model":"m","max_tokens":5,"max_output_tokens":7,"n":1,"best_of":4}"#;
     let scanned = scan(body).unwrap();
     assert_eq!((scanned.max_tokens, scanned.answers), (Some(5), Some(4)));
+}
+
+#[test]
+fn an_answer_is_as_long_as_the_keys_allow_that_its_engines_go_by() {
+    let most = |surface, members: &str| {
+        let body = format!(r#"{{"model":"m",{members}}}"#);
+        scan_as(surface, body.as_bytes()).unwrap().most_output
+    };
+    for (surface, members, expected) in [
+        (Surface::Chat, r#""max_tokens":5,"max_completion_tokens":900"#, Some(900)),
+        (Surface::Chat, r#""max_completion_tokens":7,"max_tokens":null"#, Some(7)),
+        (Surface::Chat, r#""max_output_tokens":1"#, None),
+        (Surface::Completions, r#""max_tokens":4,"max_completion_tokens":900"#, Some(4)),
+        (Surface::Responses, r#""max_tokens":1,"max_output_tokens":9"#, Some(9)),
+        (Surface::Messages, r#""max_tokens":3"#, Some(3)),
+    ] {
+        assert_eq!(most(surface, members), expected, "{surface:?} {members}");
+    }
+}
+
+#[test]
+fn each_prompt_of_a_completion_counts() {
+    for (prompt, expected) in [
+        (r#""one [ of them""#, 1),
+        (r#"["one"]"#, 1),
+        (r#"["a, \"[b", "c"]"#, 2),
+        ("[1, 2, 3]", 1),
+        ("[[1, 2], [3]]", 2),
+    ] {
+        let body = format!(r#"{{"model":"m","prompt":{prompt}}}"#);
+        let scanned = scan_as(Surface::Completions, body.as_bytes()).unwrap();
+        assert_eq!(scanned.prompts, expected, "{prompt}");
+    }
 }
 
 #[test]

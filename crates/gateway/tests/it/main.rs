@@ -11,6 +11,7 @@ mod holds;
 mod http2;
 mod keeps;
 mod limits;
+mod paid;
 mod passes;
 mod policies;
 mod rig;

@@ -375,3 +375,21 @@ fn gateways_are_told_what_all_have_spent_if_it_is_more_than_they_know() {
     assert_eq!(first, [(a.id.clone(), 120), (b.id.clone(), 120)]);
     assert_eq!(told(&mut leader, 20_000), [], "they know");
 }
+
+#[test]
+fn a_grant_can_be_used_also_where_more_was_spent_than_was_granted() {
+    let mut leader = Leader::new(BankRecord::default(), 1_000, at(0));
+    let mut gateway = Gateway::new("a/pod-1");
+    leader.meets(&mut gateway, at(0));
+    // The budget only counted so far, or let streams finish.
+    gateway.account.settle(tokens(0), tokens(600));
+    leader.meets(&mut gateway, at(1));
+    let replies = leader.asked(&mut gateway, 100, at(2));
+    gateway.take(&replies, at(2));
+    let replies = leader.write(at(3));
+    gateway.take(&replies, at(3));
+    assert_eq!(gateway.account.counts().idle(), tokens(100));
+    assert_eq!(leader.spent(), 600);
+    let replies = leader.asked(&mut gateway, 301, at(4));
+    assert_eq!(gateway.take(&replies, at(4)), (true, None), "700 of 1000 are spent or granted");
+}

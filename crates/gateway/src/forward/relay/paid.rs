@@ -4,8 +4,9 @@
 //! the client reads an event that says why behind the last token that was paid.
 
 use super::{Relay, last_boundary};
+use crate::answer::Problem;
 use crate::quota::{QuotaEstimate, QuotaRefusal, QuotaTicket};
-use crate::sse::data_of;
+use crate::sse::{Usage, data_of};
 use crate::surface::Surface;
 use bytes::Bytes;
 use std::io;
@@ -18,11 +19,13 @@ pub(super) struct Meter {
     /// Tokens that were passed on.
     passed: u64,
     /// Whole events that are not paid.
-    unpaid: Vec<Bytes>,
+    pub(super) unpaid: Vec<Bytes>,
     /// The wait for money. It holds what the request pays with: hung up, it is settled all the same.
     paying: Option<Paying>,
     /// Whether the engine has ended while the last events wait.
     pub(super) has_ended: bool,
+    /// The tokens that were paid when it was stopped because there was no money for more.
+    pub(super) stopped_at: Option<u64>,
 }
 
 type Paying = Pin<Box<dyn Future<Output = (QuotaTicket, Result<(), QuotaRefusal>)> + Send>>;
@@ -68,11 +71,16 @@ impl Relay {
             return Some(Poll::Pending);
         };
         self.meter.paying = None;
+        let most = ticket.paid();
         *self.answering.sending.admitted.granted().ticket() = Some(ticket);
         Some(Poll::Ready(match paid {
             Ok(()) => {
                 let unpaid = std::mem::take(&mut self.meter.unpaid);
-                unpaid.into_iter().for_each(|piece| self.pass_events(piece));
+                unpaid.into_iter().for_each(|piece| self.pass_joined(piece));
+                // It may have come while nobody looked.
+                if self.failure.is_some() {
+                    return Some(Poll::Ready(self.give_up(&Problem::BrokenStream)));
+                }
                 if self.meter.has_ended && !self.meter.is_paying() {
                     self.end_whole();
                 }
@@ -80,8 +88,9 @@ impl Relay {
             }
             Err(refusal) => {
                 self.meter.unpaid.clear();
+                self.meter.stopped_at = Some(most);
                 self.cut();
-                self.fail(&refusal.problem(&QuotaEstimate::default(), false))
+                self.fail(&refusal.problem(&QuotaEstimate::default(), None))
             }
         }))
     }
@@ -102,7 +111,9 @@ impl Relay {
     fn told_output(&self) -> u64 {
         let seen = self.watcher.as_ref().map(|watcher| watcher.seen());
         let going = seen.filter(|seen| seen.finish.is_none());
-        going.and_then(|seen| seen.usage).map_or(0, |usage| usage.output)
+        // A second engine counts only what it wrote itself.
+        let all = |told: Usage| self.joined.as_ref().map_or(told, |joined| joined.usage(told));
+        going.and_then(|seen| seen.usage).map_or(0, |told| all(told).output)
     }
 }
 

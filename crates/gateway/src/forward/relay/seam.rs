@@ -38,6 +38,11 @@ impl Relay {
         if let Some(joined) = &self.joined {
             piece = joined.events(&piece);
         }
+        self.pass_joined(piece);
+    }
+
+    /// The same of events that are those of one answer already: what waited for money is not changed twice.
+    pub(super) fn pass_joined(&mut self, mut piece: Bytes) {
         piece = self.paid_part(piece);
         let came = self.seam.as_mut().map(|seam| seam.so_far.take(&piece));
         if let Some(Came::Failure(at)) = came {
@@ -69,6 +74,9 @@ impl Relay {
         let asking = seam.kept.clone().go_on(worker, text, tokens, seam.tried.clone(), failing);
         seam.asking = Some(Box::pin(asking));
         self.partial.clear();
+        // What waits for money nobody has read: it is written again.
+        self.meter.unpaid.clear();
+        self.meter.has_ended = false;
         true
     }
 
