@@ -71,7 +71,7 @@ mod tests {
             let mut header = tar::Header::new_gnu();
             header.set_size(1);
             header.set_cksum();
-            builder.append_data(&mut header, name, name.as_bytes().get(..1).unwrap()).unwrap();
+            builder.append_data(&mut header, name, &name.as_bytes()[name.len() - 1..]).unwrap();
         }
         builder.into_inner().unwrap()
     }

@@ -99,6 +99,9 @@ fn page() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use std::io::Write as _;
 
     #[test]
     fn the_page_is_that_of_the_table() {
@@ -121,7 +124,9 @@ mod tests {
         assert!(matches!(dataset.state(folder.path()).unwrap(), State::Absent));
         let path = folder.path().join(dataset.file);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, "TIMESTAMP,ContextTokens,GeneratedTokens\n").unwrap();
+        let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+        packed.write_all(b"TIMESTAMP,ContextTokens,GeneratedTokens\n").unwrap();
+        fs::write(&path, packed.finish().unwrap()).unwrap();
         let state = dataset.state(folder.path()).unwrap();
         assert!(state.in_words(dataset).starts_with("differs: SHA-256 "));
     }

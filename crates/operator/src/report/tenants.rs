@@ -41,8 +41,9 @@ pub fn tenants(
             resolved.get(&id)?.status(tenant.status.as_ref(), generation, budgets, now);
         // Until the bank knows, what was written last is all that is known.
         if budgets.is_empty() && !tenant.spec.budgets.is_empty() {
-            let before = tenant.status.as_ref().map(|before| before.budgets.clone());
-            status.budgets = before.unwrap_or_default();
+            let before = tenant.status.clone().unwrap_or_default();
+            status.conditions.extend(condition(&before, ConditionKind::WithinBudget).cloned());
+            status.budgets = before.budgets;
         }
         // A forecast moves with every look; to the minute it says the same.
         status.budgets.iter_mut().for_each(to_the_minute);

@@ -6,6 +6,7 @@ use crate::decide::{Brain, Decided};
 use crate::observe::demand::Signals;
 use crate::observe::testing;
 use crate::observe::{Facts, NodeFacts, ObservedCluster, ObservedMemory, PodFacts, Workload, look};
+use crate::report::tenants::BudgetShare;
 use flyball_core::invariants::{Holding, removals};
 use flyball_core::units::{Micros, Timestamp};
 use flyball_estimator::reading::{CacheUsed, EngineReading};
@@ -288,6 +289,12 @@ fn every_metric_of_the_operator_is_on_its_page() {
         shown.show(&seen.snapshot, &decision.models, |_| Some(990_000));
         shown.say(seen.models.keys().map(|id| (id, &status)));
         shown.pools = Arc::new(pools::pools(&facts, &seen.snapshot, &decision));
+        shown.budgets = Arc::new(vec![BudgetShare {
+            tenant: "ml/search".to_owned(),
+            budget: "month".to_owned(),
+            spent: 0.5,
+            empty_at: Some(at(2_000)),
+        }]);
         shown.heard("prometheus", at(1_000));
         shown.failed("apply", "conflict");
         shown.took([0.1, 0.01, 0.2]);

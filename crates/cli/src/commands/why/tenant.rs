@@ -3,7 +3,7 @@
 
 use flyball_resources::Tenant;
 use flyball_resources::tenant::{
-    TenantBudgetSpec, TenantBudgetStatus, TenantLimitsSpec, WhenExhausted,
+    TenantBudgetSpec, TenantBudgetStatus, TenantLimitsSpec, TenantStatus, WhenExhausted,
 };
 use kube::ResourceExt as _;
 use schemars::JsonSchema;
@@ -17,9 +17,6 @@ use crate::served::{find_one, full_name, list_all};
 
 /// Before the name of a tenant.
 const PREFIX: &str = "tenant/";
-
-/// No Tenant has more above it; one that is its own parent is refused and must not be walked for ever.
-const DEEPEST: usize = 8;
 
 /// Whether a tenant is served, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -73,13 +70,17 @@ impl WhyTenant {
     }
 }
 
-/// The tenant, and those above it.
+/// The tenant, and those above it. One that is its own ancestor is refused, and must not be walked for ever.
 fn line<'a>(tenant: &'a Tenant, all: &'a [Tenant]) -> Vec<&'a Tenant> {
-    let parent = |one: &&'a Tenant| {
-        let name = one.spec.parent.as_ref()?;
-        all.iter().find(|other| other.name_any() == *name)
-    };
-    std::iter::successors(Some(tenant), parent).take(DEEPEST).collect()
+    let mut line = vec![tenant];
+    while let Some(name) = &line[line.len() - 1].spec.parent {
+        let parent = all.iter().find(|other| other.name_any() == *name);
+        let Some(parent) = parent.filter(|_| line.iter().all(|one| one.name_any() != *name)) else {
+            break;
+        };
+        line.push(parent);
+    }
+    line
 }
 
 fn paid<'a>(tenant: &'a Tenant) -> impl Iterator<Item = Paid<'a>> {
@@ -93,24 +94,33 @@ fn paid<'a>(tenant: &'a Tenant) -> impl Iterator<Item = Paid<'a>> {
 
 fn accepts(tenant: &Tenant) -> String {
     let name = full_name(tenant);
-    let fresh = tenant.status.as_ref();
-    let fresh = fresh.filter(|one| one.observed_generation == tenant.metadata.generation);
-    let Some(status) = fresh else {
+    let Some(status) = fresh(tenant) else {
         return format!(
             "It is unknown whether {name} is accepted: the operator has not reported on it as it is now."
         );
     };
-    let ready = status.conditions.iter().find(|one| one.type_ == "Ready");
-    let why = ready.filter(|one| one.status != "True").map(|one| one.message.as_str());
-    let keys = status.keys.unwrap_or_default();
-    match (why, &status.path) {
-        (Some(why), None) => format!("{name} accepts no caller: {why}."),
-        (why, _) => {
-            let all = tenant.spec.keys.len();
-            let but = why.map_or_else(String::new, |why| format!(", but {why}"));
-            format!("{name} accepts callers: {} of {all} keys are valid{but}.", keys.valid)
-        }
+    if let Some(why) = refusal(tenant) {
+        return format!("{name} accepts no caller: {why}.");
     }
+    let (valid, all) = (status.keys.unwrap_or_default().valid, tenant.spec.keys.len());
+    let but = problem(status).map_or_else(String::new, |why| format!(", but {why}"));
+    format!("{name} accepts callers: {valid} of {all} keys are valid{but}.")
+}
+
+/// Its status, if that is about the Tenant as it is now.
+fn fresh(tenant: &Tenant) -> Option<&TenantStatus> {
+    tenant.status.as_ref().filter(|one| one.observed_generation == tenant.metadata.generation)
+}
+
+/// What is wrong with it.
+fn problem(status: &TenantStatus) -> Option<&str> {
+    let ready = status.conditions.iter().find(|one| one.type_ == "Ready");
+    ready.filter(|one| one.status != "True").map(|one| one.message.as_str())
+}
+
+/// Why nobody is let in. One that is accepted in part has a path.
+fn refusal(tenant: &Tenant) -> Option<&str> {
+    problem(fresh(tenant).filter(|status| status.path.is_none())?)
 }
 
 fn budgets(paid: &[Paid<'_>]) -> String {
@@ -134,6 +144,9 @@ fn budgets(paid: &[Paid<'_>]) -> String {
 }
 
 fn effect(tenant: &Tenant, line: &[&Tenant], paid: &[Paid<'_>]) -> String {
+    if refusal(tenant).is_some() {
+        return "Requests with its keys get 401 invalid_api_key.".to_owned();
+    }
     let exhausted = paid.iter().filter(|one| one.stands.is_some_and(|now| now.is_exhausted()));
     let strictest = exhausted.min_by_key(|one| strictness(one.spec.on_exhausted));
     let Some(budget) = strictest else { return within(tenant, line) };
