@@ -9,9 +9,9 @@ use anyhow::{Result, bail};
 use flyball_simulator::traffic::Trace;
 use std::path::Path;
 
-/// Requests of each try. At one in a hundred missed, 240 misses say whether it is more or less; the 60 of 6,000 left a
-/// tenth open where few more miss as the rate grows.
-const REQUESTS: usize = 24_000;
+/// Requests of each try: at one in a hundred missed, sixty misses say whether it is more or less. As many as what is said
+/// rests on: close to what an engine can do at all, queues go on growing for hours, and 24,000 requests find a tenth less.
+const REQUESTS: usize = 6_000;
 /// Tries to either side; each halves what is open.
 const TRIES: u32 = 6;
 /// How far off what is said may be for this to find it.

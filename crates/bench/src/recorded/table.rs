@@ -56,7 +56,7 @@ pub(super) fn markdown(verdicts: &[Verdict], sums: &Sums) -> String {
 /// What replicas are said to carry, and what they do.
 pub(super) fn knees(knees: &[Knee]) -> String {
     let mut text = "Requests per second that one replica carries within the objectives: as `flyball backtest` tells \
-         policies, and as it finds when it puts 24,000 requests of the trace through one replica at random times, at \
+         policies, and as it finds when it puts 6,000 requests of the trace through one replica at random times, at \
          ever closer rates until one in a hundred misses. The objectives are 100 ms per token and a TTFT of 3 s, or the \
          first of 6, 12, 24 ... that an idle engine keeps: where more than one prompt in a hundred takes longer than that \
          alone, no rate is within the objectives, and `flyball backtest` says so.\n\n\
