@@ -32,6 +32,28 @@ impl ServiceProcess {
         settings: &str,
         admin: SocketAddr,
     ) -> Result<Self> {
+        Self::start_as(&[], kubeconfig, story, command, settings, admin)
+    }
+
+    /// A service that takes itself for the container of a pod, the one of its own name.
+    pub fn start_in_pod(
+        story: &Story,
+        command: &str,
+        settings: &str,
+        admin: SocketAddr,
+    ) -> Result<Self> {
+        let in_pod = [("KUBERNETES_SERVICE_HOST", "127.0.0.1")];
+        Self::start_as(&in_pod, &story.cluster.kubeconfig, story, command, settings, admin)
+    }
+
+    fn start_as(
+        environment: &[(&str, &str)],
+        kubeconfig: &Path,
+        story: &Story,
+        command: &str,
+        settings: &str,
+        admin: SocketAddr,
+    ) -> Result<Self> {
         let name = format!("{command}-{}", admin.port());
         let folder = std::env::temp_dir().join(format!("flyball-{}-{name}", story.namespace));
         std::fs::create_dir_all(&folder)?;
@@ -43,12 +65,18 @@ impl ServiceProcess {
             .arg(&file)
             .env("KUBECONFIG", kubeconfig)
             .env("HOSTNAME", &name)
+            .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
             .spawn()
             .with_context(|| format!("could not start flyball {command}"))?;
         Ok(Self { child, admin, folder, name })
+    }
+
+    /// The name that it gives itself.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Waits until it says that it is ready.

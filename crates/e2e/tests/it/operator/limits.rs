@@ -70,11 +70,21 @@ async fn granted(http: SocketAddr, gateway: &ServiceProcess) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn gateway(
+fn gateway(
     story: &Story,
     engine: SocketAddr,
     operator: SocketAddr,
 ) -> Result<(ServiceProcess, SocketAddr)> {
+    let (settings, http, admin) = settings(story, engine, operator)?;
+    Ok((ServiceProcess::start(story, "gateway", &settings, admin)?, http))
+}
+
+/// The settings of a gateway, and where it listens.
+pub(super) fn settings(
+    story: &Story,
+    engine: SocketAddr,
+    operator: SocketAddr,
+) -> Result<(String, SocketAddr, SocketAddr)> {
     let (http, admin) = (free()?, free()?);
     let settings = format!(
         "listen = \"{http}\"\nadmin = \"{admin}\"\nthreads = 1\n\n\
@@ -85,7 +95,7 @@ pub(super) fn gateway(
          [tenants]\nwatch = true\n",
         story.namespace
     );
-    Ok((ServiceProcess::start(story, "gateway", &settings, admin)?, http))
+    Ok((settings, http, admin))
 }
 
 /// What the official clients found.

@@ -1,18 +1,21 @@
 //! A hard budget at eight gateways, with an operator and an API server that are real: bursts, half of the clients hang
 //! up, a gateway and the leader are killed, a gateway is cut off from the operator. The emulated engine counts what it
 //! read and wrote; no more than the budget may be passed on, and nothing may be left over in the end.
+//!
+//! Gateways are processes of this machine. Each has a pod of its name that is never started, by which the operator knows
+//! whether one that is silent is gone: without, it would wait ten minutes before it gives up what that one held.
 
 mod client;
 
-use super::limits::{Engine, gateway};
+use super::limits::{Engine, settings};
 use super::rig::{Setup, crds, operator};
 use anyhow::{Context, Result, ensure};
 use client::{Ask, Ended, Tally, lock};
 use flyball_e2e::http::HttpAnswer;
 use flyball_e2e::process::ServiceProcess;
 use flyball_e2e::{Relay, Story, dynamic, figure, in_namespace, is_long, kubectl, note, until};
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, ListParams};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -82,7 +85,7 @@ impl<'a> Team<'a> {
         for number in 0..GATEWAYS {
             // The last goes through something that can be cut.
             let link = if number + 1 == GATEWAYS { relay.address } else { link };
-            let (process, http) = gateway(story, engine.address, link)?;
+            let (process, http) = gateway(story, engine.address, link).await?;
             gateways.push(process);
             addresses.push(http);
         }
@@ -169,7 +172,10 @@ impl<'a> Team<'a> {
 
     async fn kill_a_gateway(&mut self) -> Result<()> {
         self.gateways[0].kill()?;
-        let (process, http) = gateway(self.story, self.engine.address, self.link)?;
+        let pods: Api<Pod> =
+            Api::namespaced(self.story.cluster.client.clone(), &self.story.namespace);
+        pods.delete(self.gateways[0].name(), &DeleteParams::default().grace_period(0)).await?;
+        let (process, http) = gateway(self.story, self.engine.address, self.link).await?;
         process.ready().await?;
         (self.gateways[0], lock(&self.addresses)[0]) = (process, http);
         Ok(())
@@ -278,6 +284,34 @@ impl<'a> Team<'a> {
         let text = record["budgets"][0][5].as_str().context("a record without budgets")?;
         Ok(text.parse()?)
     }
+}
+
+/// A gateway, and its pod.
+async fn gateway(
+    story: &Story,
+    engine: SocketAddr,
+    operator: SocketAddr,
+) -> Result<(ServiceProcess, SocketAddr)> {
+    let (settings, http, admin) = settings(story, engine, operator)?;
+    let process = ServiceProcess::start_in_pod(story, "gateway", &settings, admin)?;
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": { "name": process.name() },
+        "spec": {
+            "schedulingGates": [{ "name": "flyball.test/never" }],
+            "securityContext": {
+                "runAsNonRoot": true, "seccompProfile": { "type": "RuntimeDefault" },
+            },
+            "containers": [{
+                "name": "gateway", "image": story.cluster.image,
+                "securityContext": {
+                    "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] },
+                },
+            }],
+        },
+    });
+    let pods: Api<Pod> = Api::namespaced(story.cluster.client.clone(), &story.namespace);
+    pods.create(&PostParams::default(), &serde_json::from_value(pod)?).await?;
+    Ok((process, http))
 }
 
 /// A client that asks one gateway for one answer after the other until the budget is exhausted.
