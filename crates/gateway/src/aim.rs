@@ -40,6 +40,8 @@ pub(crate) struct Job {
     pub(crate) model: Arc<ServedModel>,
     /// By what its answer is kept, if it is.
     pub(crate) kept: Option<answer_cache::Key>,
+    /// Whether its engine is asked what its stream came to, and its client did not.
+    pub(crate) hides_usage: bool,
 }
 
 /// Where a request goes, and with what.
@@ -60,6 +62,8 @@ pub(crate) struct Aim<'a> {
     pub(crate) surface: Surface,
     /// Whether an answer that is only one as a whole must not exceed what its caller has paid before it begins.
     pub(crate) is_bounded: bool,
+    /// Whether what it comes to is counted for a limit or a budget.
+    pub(crate) is_counted: bool,
 }
 
 impl Aim<'_> {
@@ -129,11 +133,21 @@ impl Aim<'_> {
             edits.most_output(key, most);
             scanned.most_output = Some(most);
         }
+        let hides_usage = self.hides_usage(&scanned);
+        if hides_usage {
+            edits.include_usage();
+        }
         let pieces = edits.on(&pieces);
         // By the arm and not by the name that was asked for, so that all ways to an engine agree on
         // what it has cached.
         (scanned.prefixes, scanned.whole) = blocks.chain(model.name(), salt.as_deref().or(clients));
-        Job { headers, scanned, pieces, model: Arc::clone(model), kept }
+        Job { headers, scanned, pieces, model: Arc::clone(model), kept, hides_usage }
+    }
+
+    /// A stream whose client does not ask for usage ends without, and its prompt would be paid by an estimate for ever.
+    fn hides_usage(self, scanned: &Scanned) -> bool {
+        let asks = matches!(self.surface, Surface::Chat | Surface::Completions);
+        asks && self.is_counted && scanned.stream && !scanned.include_usage
     }
 
     /// How long an answer may be that cannot be stopped, if its client does not say, and under which key.

@@ -51,6 +51,17 @@ impl<'a> Edits<'a> {
         });
     }
 
+    /// The last event of the stream says how many tokens it came to, of a body that does not ask for that.
+    pub(crate) fn include_usage(&mut self) {
+        self.list.push(match &self.marks.stream_options {
+            Some((place, with)) => (place.clone(), with.clone().into()),
+            None => {
+                let open = self.marks.open;
+                (open..open, r#""stream_options":{"include_usage":true},"#.into())
+            }
+        });
+    }
+
     /// The body with these changes.
     pub(crate) fn on(mut self, pieces: &Arc<[Bytes]>) -> Arc<[Bytes]> {
         if self.list.is_empty() {

@@ -63,6 +63,8 @@ pub(crate) struct Relay {
     joined: Option<Joined>,
     /// Where it is paid for as it goes.
     meter: Meter,
+    /// Whether an event that says what it came to is for us alone.
+    hides_usage: bool,
     /// What the engine said about its own failure, not passed on yet.
     failure: Option<Bytes>,
     length: SizeHint,
@@ -83,6 +85,8 @@ impl Relay {
     ) -> Self {
         let Stream { body, connection, first, between_events, watcher } = stream;
         let length = if watcher.is_some() { SizeHint::new() } else { body.size_hint() };
+        let mut answering = answering;
+        let hides_usage = answering.sending.admitted.granted().hides_usage();
         let mut relay = Self {
             worker,
             body,
@@ -97,6 +101,7 @@ impl Relay {
             seam: kept.map(|kept| Box::new(Seam::new(kept))),
             joined: None,
             meter: Meter::default(),
+            hides_usage,
             failure: None,
             length,
             idle,
@@ -387,6 +392,12 @@ fn lost(flight: Option<&Flight>) -> bool {
 fn last_boundary(bytes: &[u8]) -> usize {
     let after = |mark: &[u8]| memchr::memmem::rfind(bytes, mark).map_or(0, |at| at + mark.len());
     after(b"\n\n").max(after(b"\r\n\r\n")).max(after(b"\r\r"))
+}
+
+/// The place after the first event, if its end is there.
+fn first_boundary(bytes: &[u8]) -> Option<usize> {
+    let after = |mark: &[u8]| Some(memchr::memmem::find(bytes, mark)? + mark.len());
+    [after(b"\n\n"), after(b"\r\n\r\n"), after(b"\r\r")].into_iter().flatten().min()
 }
 
 /// The last bytes of what came so far.

@@ -31,9 +31,11 @@ impl Open<Reading> {
             let head = self.head();
             let (live, served) = (head.shared.live(), head.shared.served());
             let (caller, surface) = (&*self.identified.caller, head.surface);
-            let own = caller.access.as_ref().filter(|_| !read.scanned.stream);
-            let is_bounded = own.is_some_and(|own| head.shared.quota.is_bounded(&own.access));
-            let aim = Aim { live: &live, served: &served, caller, surface, is_bounded };
+            let (own, quota) = (caller.access.as_ref(), &head.shared.quota);
+            let (is_stream, held_to) = (read.scanned.stream, own.map(|own| &own.access));
+            let is_bounded = held_to.is_some_and(|own| !is_stream && quota.is_bounded(own));
+            let is_counted = held_to.is_some_and(|own| is_stream && quota.is_counted(own));
+            let aim = Aim { live: &live, served: &served, caller, surface, is_bounded, is_counted };
             aim.at(headers, read)
         };
         let (reading, Target { job, split, copy }) = self.or_refuse(target)?;

@@ -22,24 +22,27 @@ pub(crate) struct Granted {
     ticket: Option<QuotaTicket>,
     /// Whether a budget is exhausted and it runs on what nobody else wants.
     is_idle: bool,
+    /// Whether its engine says what its stream came to, and its client did not ask for that.
+    hides_usage: bool,
 }
 
 impl Open<Aimed> {
     /// Pays ahead. A request waits a quarter of a second for permits, and two seconds for money where an operator is there.
     pub(crate) async fn grant(self, job: &Job) -> Result<Open<Granted>, Problem> {
-        let Some(own) = &self.caller().access else { return Ok(self.granted(None)) };
+        let Some(own) = &self.caller().access else { return Ok(self.granted(None, job)) };
         let (access, quota) = (Arc::clone(&own.access), Arc::clone(&self.head().shared.quota));
         let estimate = self.estimate(job);
         let whole = (!job.scanned.stream).then(|| answers(&job.scanned));
         let admitted = quota.admit(&access, estimate).await;
         let admitted = admitted.map_err(|why| why.problem(&estimate, whole));
         let (aimed, ticket) = self.or_refuse(admitted)?;
-        Ok(aimed.granted(ticket))
+        Ok(aimed.granted(ticket, job))
     }
 
-    fn granted(self, ticket: Option<QuotaTicket>) -> Open<Granted> {
+    fn granted(self, ticket: Option<QuotaTicket>, job: &Job) -> Open<Granted> {
         let is_idle = ticket.as_ref().is_some_and(QuotaTicket::is_idle);
-        self.then(|aimed| Granted { aimed, ticket, is_idle })
+        let hides_usage = job.hides_usage;
+        self.then(|aimed| Granted { aimed, ticket, is_idle, hides_usage })
     }
 
     fn estimate(&self, job: &Job) -> QuotaEstimate {
@@ -70,7 +73,7 @@ fn answers(scanned: &Scanned) -> u64 {
 impl Granted {
     /// Of a copy, which nobody pays for.
     pub(super) const fn free(aimed: Aimed) -> Self {
-        Self { aimed, ticket: None, is_idle: false }
+        Self { aimed, ticket: None, is_idle: false, hides_usage: false }
     }
 
     /// Who asks.
@@ -81,6 +84,11 @@ impl Granted {
     /// Whether a budget is exhausted and it runs on what nobody else wants.
     pub(crate) const fn is_idle(&self) -> bool {
         self.is_idle
+    }
+
+    /// Whether its engine says what its stream came to, and its client did not ask for that.
+    pub(crate) const fn hides_usage(&self) -> bool {
+        self.hides_usage
     }
 
     /// What it pays with, if anything is counted.

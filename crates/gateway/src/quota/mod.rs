@@ -131,6 +131,11 @@ impl GatewayQuota {
         applies.is_some_and(|applies| applies.is_hard())
     }
 
+    /// Whether anything is counted of this Tenant.
+    pub fn is_counted(&self, access: &TenantAccess) -> bool {
+        self.table.load().applies(&access.path).is_some()
+    }
+
     /// Lets a request of this Tenant in, if every limit and budget above it does. Nothing is held of a Tenant without any.
     pub async fn admit(
         self: &Arc<Self>,

@@ -45,6 +45,8 @@ pub(super) struct BodyFields {
     pub steers: Steers,
     pub model_at: Range<usize>,
     pub cache_salt_at: Option<Range<usize>>,
+    /// The value of `stream_options`, and what it says if usage is asked for too.
+    pub stream_options: Option<(Range<usize>, String)>,
 }
 
 impl Guarded {
@@ -123,6 +125,7 @@ impl BodyFields {
         match key {
             Guarded::Model => self.model_at = at,
             Guarded::CacheSalt => self.cache_salt_at = Some(at),
+            Guarded::StreamOptions => self.stream_options = Some((at, with_usage(raw))),
             Guarded::MaxTokens | Guarded::MaxCompletionTokens | Guarded::MaxOutputTokens => {
                 self.bounds.push((key, digits(raw), at));
             }
@@ -200,7 +203,13 @@ impl BodyFields {
             seeded: self.seeded,
             session: self.user.or(self.prompt_cache_key),
             steers: self.steers,
-            marks: Marks { open, model: self.model_at, cache_salt: self.cache_salt_at, no_output },
+            marks: Marks {
+                open,
+                model: self.model_at,
+                cache_salt: self.cache_salt_at,
+                no_output,
+                stream_options: self.stream_options.filter(|_| !self.include_usage),
+            },
             plain,
             prompts: 0,
             prompt_bytes,
@@ -227,6 +236,14 @@ fn include_usage(raw: &[u8]) -> Result<bool, ScanError> {
         0 | 1 => Ok(seen.include_usage),
         _ => Err(ScanError::Twice { key: "include_usage" }),
     }
+}
+
+/// These options, and usage asked for.
+fn with_usage(raw: &[u8]) -> String {
+    let mut options: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_slice(raw).unwrap_or_default();
+    options.insert("include_usage".to_owned(), true.into());
+    serde_json::Value::Object(options).to_string()
 }
 
 #[derive(Default)]

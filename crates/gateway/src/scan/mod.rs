@@ -114,6 +114,8 @@ pub struct Marks {
     pub cache_salt: Option<Range<usize>>,
     /// The `null` of the key that says how long an answer may be ([`crate::Surface::output_key`]), if it stands there.
     pub no_output: Option<Range<usize>>,
+    /// The value of `stream_options`, if that key stands and asks for no usage, and what it says if it does.
+    pub stream_options: Option<(Range<usize>, String)>,
 }
 
 /// Why a body is refused. All of them are the client's to mend.

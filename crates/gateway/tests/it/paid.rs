@@ -159,7 +159,8 @@ async fn what_waited_for_money_becomes_a_part_of_one_answer_once() {
         let bad = Engine::start(Does::Cuts(vec![begin])).await;
         let good = Engine::start(Does::Streams(vec![end], Duration::ZERO)).await;
         let rig = rig(&[&bad, &good], SLICE);
-        let answer = paid(&rig, &chat_of("app", "", STREAM)).await;
+        let asks = STREAM.replacen('{', r#"{"stream_options":{"include_usage":true},"#, 1);
+        let answer = paid(&rig, &chat_of("app", "", &asks)).await;
         if bad.requests().is_empty() {
             continue;
         }

@@ -3,7 +3,7 @@
 //! While it waits for the operator nothing is read from its engine. If there is no money, the engine is told to stop, and
 //! the client reads an event that says why behind the last token that was paid.
 
-use super::{Relay, last_boundary};
+use super::{Relay, first_boundary, last_boundary};
 use crate::answer::Problem;
 use crate::quota::{QuotaEstimate, QuotaRefusal, QuotaTicket};
 use crate::sse::{Usage, data_of};
@@ -117,6 +117,16 @@ impl Relay {
     }
 }
 
+/// These whole events without the one that only says what the answer came to.
+pub(super) fn without_usage(events: Bytes) -> Bytes {
+    let is_usage = |data: &[u8]| is_without_choices(data) && has(data, br#""usage""#);
+    let found = data_of(&events).find(|(_, data)| is_usage(data));
+    let Some((at, _)) = found else { return events };
+    let begins = last_boundary(&events[..at]);
+    let ends = first_boundary(&events[at..]).map_or(events.len(), |ends| at + ends);
+    [&events[..begins], &events[ends..]].concat().into()
+}
+
 /// Tokens in these whole events, as far as events tell: each is one, unless it only opens or closes the answer.
 fn tokens_in(surface: Surface, piece: &[u8]) -> u64 {
     data_of(piece).map(|(_, data)| u64::from(is_token(surface, data))).sum()
@@ -137,18 +147,23 @@ fn first(surface: Surface, piece: &[u8], tokens: u64) -> (usize, u64) {
 }
 
 fn is_token(surface: Surface, data: &[u8]) -> bool {
-    let has = |mark: &[u8]| memchr::memmem::find(data, mark).is_some();
     match surface {
         Surface::Chat | Surface::Completions => {
-            data != b"[DONE]"
-                && !has(br#""choices":[]"#)
-                && !has(br#""choices": []"#)
-                && !closes(data)
+            data != b"[DONE]" && !is_without_choices(data) && !closes(data)
         }
-        Surface::Messages => has(b"content_block_delta"),
-        Surface::Responses => has(br#".delta""#),
+        Surface::Messages => has(data, b"content_block_delta"),
+        Surface::Responses => has(data, br#".delta""#),
         Surface::Embeddings => false,
     }
+}
+
+fn is_without_choices(data: &[u8]) -> bool {
+    has(data, br#""choices":[]"#) || has(data, br#""choices": []"#)
+}
+
+/// In a text the quotes of a mark would be escaped.
+fn has(data: &[u8], mark: &[u8]) -> bool {
+    memchr::memmem::find(data, mark).is_some()
 }
 
 /// Whether it says why the answer ended. In a text its quotes would be escaped.
@@ -172,6 +187,19 @@ mod tests {
         "data: {\"choices\":[],\"usage\":{\"completion_tokens\":2}}\n\n",
         "data: [DONE]\n\n",
     );
+
+    #[test]
+    fn usage_that_nobody_asked_for_is_not_passed_on() {
+        let without = without_usage(Bytes::from_static(CHAT.as_bytes()));
+        let text = String::from_utf8(without.to_vec()).unwrap();
+        assert!(!text.contains("usage") && text.ends_with("data: [DONE]\n\n"), "{text}");
+        assert_eq!(tokens_in(Surface::Chat, text.as_bytes()), 2);
+        // Azure opens a stream without choices, and with something else to say.
+        let other = Bytes::from_static(b"data: {\"choices\":[],\"prompt_filter_results\":[]}\n\n");
+        assert_eq!(without_usage(other.clone()), other);
+        let last = Bytes::from_static(b"data: {\"choices\": [], \"usage\": {}}\r\n\r\n");
+        assert!(without_usage(last).is_empty());
+    }
 
     #[test]
     fn an_event_is_a_token_unless_it_closes_the_answer() {

@@ -1,6 +1,7 @@
 //! What a relay does when its engine breaks off: another one goes on, if the request allows it.
 
 use super::Relay;
+use super::paid::without_usage;
 use crate::answer::Problem;
 use crate::forward::attempt::Failed;
 use crate::forward::continued::{Came, Failing, Joined, MOST, Next, Resumable, SoFar};
@@ -37,6 +38,9 @@ impl Relay {
     pub(super) fn pass_events(&mut self, mut piece: Bytes) {
         if let Some(joined) = &self.joined {
             piece = joined.events(&piece);
+        }
+        if self.hides_usage {
+            piece = without_usage(piece);
         }
         self.pass_joined(piece);
     }

@@ -223,6 +223,23 @@ async fn a_stream_ends_after_the_last_token_that_is_paid_and_the_next_request_is
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_is_paid_as_its_engine_counts_it_and_clients_see_usage_only_if_they_ask() {
+    let rig = Rig::of(&budget(1_000_000, "Refuse")).await;
+    rig.until_it_grants().await;
+    let usage =
+        |came: &Came| came.events().iter().filter(|event| event["usage"].is_object()).count();
+    let came = rig.chats(json!({"stream": true, "max_tokens": 50})).await;
+    assert!(came.body.contains("[DONE]") && usage(&came) == 0, "{came:?}");
+    let options = json!({"include_usage": false, "other": 1});
+    let body = json!({"stream": true, "max_tokens": 50, "stream_options": options});
+    assert_eq!(usage(&rig.chats(body).await), 0);
+    let options = json!({"include_usage": true});
+    let body = json!({"stream": true, "max_tokens": 50, "stream_options": options});
+    assert_eq!(usage(&rig.chats(body).await), 1);
+    assert_eq!(rig.spent().await, rig.engine_tokens().await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn anthropics_clients_read_the_same_in_their_own_words() {
     let rig = Rig::of(&budget(600, "Refuse")).await;
     rig.until_it_grants().await;
