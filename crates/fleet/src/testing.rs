@@ -35,6 +35,8 @@ pub struct ApiServer {
     down: AtomicBool,
     /// What was listed, as the query said it.
     selectors: Mutex<Vec<String>>,
+    /// What is said at these paths.
+    pages: Mutex<BTreeMap<&'static str, String>>,
 }
 
 type Answer = Response<BoxBody<Bytes, Infallible>>;
@@ -49,6 +51,7 @@ impl ApiServer {
             watches: AtomicU32::new(0),
             down: AtomicBool::new(false),
             selectors: Mutex::default(),
+            pages: Mutex::default(),
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a port");
         let address = listener.local_addr().expect("it is bound");
@@ -73,6 +76,11 @@ impl ApiServer {
     /// There are these objects of a kind from now on; nobody is told.
     pub fn put(&self, plural: &'static str, objects: Vec<Value>) {
         locked(&self.objects).insert(plural, objects);
+    }
+
+    /// Says this at a path from now on.
+    pub fn say(&self, path: &'static str, page: impl Into<String>) {
+        locked(&self.pages).insert(path, page.into());
     }
 
     /// How often something was listed.
@@ -133,6 +141,9 @@ impl ApiServer {
         }
         if self.down.load(Ordering::SeqCst) {
             return reply(StatusCode::SERVICE_UNAVAILABLE, "down");
+        }
+        if let Some(page) = locked(&self.pages).get(path) {
+            return reply(StatusCode::OK, page);
         }
         let query = request.uri().query().unwrap_or_default();
         let plural = path.rsplit('/').next().unwrap_or_default();

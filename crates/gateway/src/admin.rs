@@ -9,6 +9,7 @@ use crate::meter::{Meter, TenantsNow};
 use crate::models::ModelNames;
 use crate::settings::GatewaySettingsFile;
 use crate::shadow::Shadows;
+use crate::tokens::{KeySetNow, KeySetsNow};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use flyball_telemetry::metrics::{CONTENT_TYPE, Metrics};
@@ -148,14 +149,24 @@ fn notes(state: &GatewayAdminState) -> String {
 /// Who is let in, and who is not though a Tenant asks for it. Everybody may read this: reasons, and not what stands in
 /// a Tenant.
 fn tenant_notes(state: &GatewayAdminState) -> String {
-    let Some(TenantsNow { report, age }) = state.tenants() else { return String::new() };
+    let Some(TenantsNow { report, age, key_sets }) = state.tenants() else { return String::new() };
     let age = age.map_or("of unknown age".to_owned(), |age| format!("{} s old", age.as_secs()));
     let (accepted, refused) = (report.accepted, report.refused);
     let mut lines = format!("note: {accepted} Tenants accepted, {refused} refused; list {age}\n");
     for trouble in report.troubles.iter().filter(|trouble| !trouble.accepted).take(NOTES) {
         lines += &format!("note: {trouble}\n");
     }
-    lines
+    lines + &key_set_notes(&key_sets)
+}
+
+/// Whose tokens may be refused soon, or are already. Which issuer that is, the settings say.
+fn key_set_notes(now: &KeySetsNow) -> String {
+    let failing = now.sets.iter().filter(|set| set.trouble.is_some());
+    let note = |set: &KeySetNow| match set.age {
+        Some(age) => format!("note: {} not fetched; keys {} s old\n", set.setting, age.as_secs()),
+        None => format!("note: {} not fetched; no keys\n", set.setting),
+    };
+    failing.take(NOTES).map(note).collect()
 }
 
 fn name_notes(state: &GatewayAdminState) -> String {
@@ -188,6 +199,7 @@ fn config(state: &GatewayAdminState) -> String {
         "modelServices": names.as_deref(),
         "tenants": state.tenants().map(|now| serde_json::json!({
             "ageSeconds": now.age.map(|age| age.as_secs()), "report": &*now.report,
+            "keySets": now.key_sets.sets,
         })),
         "reload": {
             "successful": reload.successful,

@@ -89,6 +89,11 @@ impl Audit {
         self.line("key", what, outcome);
     }
 
+    /// The key set of an issuer has changed, cannot be fetched, or can be again.
+    pub fn key_set(&self, issuer: &str, outcome: &str) {
+        self.line("key-set", issuer, outcome);
+    }
+
     /// A model without an engine was asked for, and whoever wakes it was told; `outcome` is what
     /// came of that.
     pub fn wake(&self, model: &str, outcome: &str) {

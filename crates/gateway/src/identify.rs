@@ -1,14 +1,18 @@
 //! Says who asks: a key's hash is looked up, and nothing else is ever done with a key.
 //!
-//! Here are the keys of the settings; those of Tenants are in `tenants`.
+//! Here are the keys of the settings; those of Tenants are in `tenants`, and tokens in `tokens`.
+
+mod refused;
+
+pub use refused::{RefusedKey, UnauthorizedReason};
 
 use crate::access::KeyAccess;
 use crate::room::Share;
 use crate::salt::Salt;
 use crate::settings::{Key, Priority};
+use flyball_identity::{Credential, KeyHash, MAX_TOKEN_BYTES};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
-use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,34 +29,6 @@ pub(crate) struct Keys {
     anyone: Arc<Caller>,
     /// Whether a key is needed though there is none here.
     closed: bool,
-}
-
-/// Why a key is refused. Clients are not told which.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum UnauthorizedReason {
-    /// There is no key, or not in a form that is read.
-    Missing,
-    /// Nobody has this key.
-    Unknown,
-    /// Its time has not begun.
-    Pending,
-    /// Its time has passed.
-    Expired,
-    /// A person has disabled it.
-    Disabled,
-    /// Its Tenant is refused, or another key has its id or its hash.
-    Refused,
-}
-
-/// A key that is refused, as far as it may be shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RefusedKey<'a> {
-    /// Why.
-    pub why: UnauthorizedReason,
-    /// The path of its Tenant, or its name if it has none; empty if nobody has the key.
-    pub tenant: &'a str,
-    /// Its id, which is no secret; empty if nobody has the key.
-    pub id: &'a str,
 }
 
 /// Who asks.
@@ -136,31 +112,6 @@ impl Keys {
     }
 }
 
-impl UnauthorizedReason {
-    /// All of them, in order.
-    pub const ALL: [Self; 6] =
-        [Self::Missing, Self::Unknown, Self::Pending, Self::Expired, Self::Disabled, Self::Refused];
-
-    /// Its word in metrics and in the audit log.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Missing => "missing",
-            Self::Unknown => "unknown",
-            Self::Pending => "pending",
-            Self::Expired => "expired",
-            Self::Disabled => "disabled",
-            Self::Refused => "refused",
-        }
-    }
-}
-
-impl RefusedKey<'static> {
-    /// One that nobody has.
-    pub(crate) const fn of_nobody(why: UnauthorizedReason) -> Self {
-        Self { why, tenant: "", id: "" }
-    }
-}
-
 impl Caller {
     fn new(key: &Key) -> Self {
         Self {
@@ -226,11 +177,18 @@ impl Rate {
     }
 }
 
-/// The hash of the key in these headers; `None` if there is no key.
-pub(crate) fn digest_in(headers: &HeaderMap) -> Option<[u8; 32]> {
-    let key = key_of(headers)?;
-    let fits = (1..=KEY_BYTES).contains(&key.len());
-    fits.then(|| Sha256::digest(key).into())
+/// What is shown in these headers to say who asks; `None` if there is nothing, or more than is read. Tokens are longer than
+/// keys: they are read where somebody takes them.
+pub(crate) fn shown_in(headers: &HeaderMap, takes_tokens: bool) -> Option<&[u8]> {
+    let shown = key_of(headers)?;
+    let is_token = takes_tokens && Credential::of(shown) == Credential::Token;
+    let most = if is_token { MAX_TOKEN_BYTES } else { KEY_BYTES };
+    (1..=most).contains(&shown.len()).then_some(shown)
+}
+
+/// The hash by which it is found.
+pub(crate) fn digest(shown: &[u8]) -> [u8; 32] {
+    KeyHash::of(shown).0
 }
 
 /// The key as it was sent: `Authorization: Bearer KEY`, or one of the two headers that other
@@ -260,6 +218,11 @@ pub(crate) fn digest_of(hex: &str) -> Option<[u8; 32]> {
 mod tests {
     use super::*;
     use http::HeaderValue;
+    use sha2::{Digest as _, Sha256};
+
+    fn digest_in(headers: &HeaderMap) -> Option<[u8; 32]> {
+        shown_in(headers, false).map(digest)
+    }
 
     fn keys(secret: &str) -> Keys {
         let digest: [u8; 32] = Sha256::digest(secret).into();
@@ -321,6 +284,15 @@ mod tests {
         let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         let digest = digest_in(&with("x-api-key", &hex)).expect("a key");
         assert!(keys.get(&digest).is_none());
+    }
+
+    #[test]
+    fn what_is_longer_than_a_key_is_read_only_if_it_is_a_token_and_somebody_takes_those() {
+        let token = format!("eyJh.{}.c", "a".repeat(2 * KEY_BYTES));
+        let shown = |text: &str, takes| shown_in(&with("x-api-key", text), takes).is_some();
+        assert!(shown(&token, true) && !shown(&token, false));
+        assert!(!shown(&"a".repeat(KEY_BYTES + 1), true) && shown(&"a".repeat(KEY_BYTES), true));
+        assert!(!shown(&format!("eyJh.{}.c", "a".repeat(MAX_TOKEN_BYTES)), true));
     }
 
     #[test]

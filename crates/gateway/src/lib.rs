@@ -21,7 +21,7 @@
 //! is what every phase may look at. `serve` runs threads that do this.
 //!
 //! Beside them: `settings` (what a gateway is told), `live` (what of it may change while it runs),
-//! `models` (which models ModelServices offer), `tenants` (who is let in by Tenants), `access` (what their keys may do), `collector` (engines asked once for all gateways), `wake`
+//! `models` (which models ModelServices offer), `tenants` (who is let in by Tenants), `tokens` (their members, who show tokens), `access` (what their keys may do), `collector` (engines asked once for all gateways), `wake`
 //! (who is told that a model is wanted), `link` (what the operator is told and says), `orders` (how what
 //! it said last is carried out), `quota` (parts of limits and budgets of Tenants), `answer` (error bodies), `admin` (health, metrics), `state` (one look at
 //! all of it), `audit` (what was done to it), `shadow` (which policy would have been better).
@@ -37,6 +37,7 @@
 //! - `accept`, `admit`, `audit`, `answer_cache`, `models`, `quota`, `room`, `salt`, `split`
 //! - `choose`, `collector`, `identify`
 //! - `live`, `shadow`, `tenants`
+//! - `tokens`
 //! - `aim`, `orders`, `shared`
 //! - `phase`
 //! - `forward`
@@ -90,6 +91,7 @@ pub mod sse;
 pub mod state;
 mod surface;
 pub mod tenants;
+pub mod tokens;
 pub mod wake;
 
 pub use admit::AdmittedDemand;

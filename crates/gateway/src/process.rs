@@ -29,6 +29,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, watch};
 
+mod key_sets;
 mod offered;
 mod tenants;
 #[cfg(test)]
@@ -151,6 +152,7 @@ impl Process {
         let tenancy = tenants::Tenancy::new(&settings.tenants);
         // Before it can be ready. Whoever serves on says what became of them.
         running.admit(&tenancy.readings());
+        running.tokens().know(tenancy.key_sets().verifier(), true);
         let readiness = Readiness::since(running.began());
         readiness.await_model_services(settings.kubernetes.watches());
         Self {
@@ -196,6 +198,7 @@ impl Process {
         tokio::spawn(Arc::clone(&self).admit_tenants());
         tokio::spawn(Arc::clone(&self).watch_tenants());
         tokio::spawn(Arc::clone(&self).tend_tenants());
+        tokio::spawn(Arc::clone(&self).keep_key_sets());
         tokio::spawn(Arc::clone(&self).watch_offered());
         tokio::spawn(Arc::clone(&self).serve_offered(Arc::clone(&state)));
         tokio::spawn(Arc::clone(&self).discover());

@@ -14,6 +14,7 @@ use crate::settings::GatewaySettingsFile;
 use crate::shadow::Shadows;
 use crate::shared::Shared;
 use crate::tenants::{TenantReadings, TenantReport, TenantTable};
+use crate::tokens::Tokens;
 use flyball_fleet::{Engines, Fleet, Listing};
 use flyball_resources::stream::Orders;
 use std::hash::{BuildHasher as _, RandomState};
@@ -149,6 +150,11 @@ impl RunningGateway {
         let (table, report) = TenantTable::of(tenants, &self.shared.tenants());
         self.shared.admit(Arc::new(table));
         report
+    }
+
+    /// Tokens of members of Tenants.
+    pub(crate) fn tokens(&self) -> &Tokens {
+        &self.shared.tokens
     }
 
     /// The paths of Tenants that let somebody in.

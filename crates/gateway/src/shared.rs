@@ -3,12 +3,13 @@
 use crate::accept::Door;
 use crate::admit::{Served, ServedModel};
 use crate::finished::Finished;
-use crate::identify::{Caller, RefusedKey, UnauthorizedReason, digest_in};
+use crate::identify::{Caller, RefusedKey, UnauthorizedReason, digest, shown_in};
 use crate::live::Live;
 use crate::quota::GatewayQuota;
 use crate::room::Room;
 use crate::settings::{GatewaySettingsFile, RequestLimits, Timeouts};
 use crate::tenants::TenantTable;
+use crate::tokens::{ShownToken, Tokens};
 use arc_swap::{ArcSwap, Guard};
 use flyball_core::units::Timestamp;
 use flyball_fleet::{FleetEndpoint, Flight, Millis, Time};
@@ -63,6 +64,8 @@ pub(crate) struct Shared {
     served: ArcSwap<Served>,
     /// The keys of Tenants; none where they are not watched.
     tenants: ArcSwap<TenantTable>,
+    /// Tokens of their members.
+    pub(crate) tokens: Arc<Tokens>,
     /// Models that are not served any more, as long as somebody may wait for one.
     unserved: Mutex<Vec<Arc<ServedModel>>>,
     pub(crate) room: Arc<Room>,
@@ -80,6 +83,7 @@ impl Shared {
             live: ArcSwap::from_pointee(Live::new(settings, None)),
             served: ArcSwap::from_pointee(Served::default()),
             tenants: ArcSwap::default(),
+            tokens: Arc::new(Tokens::new(&settings.tenants)),
             unserved: Mutex::default(),
             room: Arc::default(),
             door: Arc::new(Door::new(settings.limits, settings.timeouts)),
@@ -112,16 +116,23 @@ impl Shared {
         if live.keys.is_open() {
             return Some(Arc::clone(live.keys.anyone()));
         }
-        let nobody = RefusedKey::of_nobody;
-        let found = match digest_in(headers) {
-            None => Err(nobody(UnauthorizedReason::Missing)),
-            Some(digest) => match (live.keys.get(&digest), tenants.get(&digest)) {
-                (None, None) => Err(nobody(UnauthorizedReason::Unknown)),
-                (Some(caller), None) => Ok(caller),
-                (None, Some(key)) => key.caller(timestamp(now)),
-                // Whoever revokes it at one of the two places would not know of the other.
-                (Some(_), Some(key)) => Err(key.refused(UnauthorizedReason::Refused)),
-            },
+        let (nobody, now) = (RefusedKey::of_nobody, timestamp(now));
+        let Some(shown) = shown_in(headers, self.tokens.is_on()) else {
+            self.listener.key_refused(&nobody(UnauthorizedReason::Missing));
+            return None;
+        };
+        let digest = digest(shown);
+        let found = match (live.keys.get(&digest), tenants.get(&digest)) {
+            (None, None) if self.tokens.takes(shown) => {
+                let token = ShownToken::new(shown, digest, headers);
+                let found = self.tokens.caller(&token, &tenants, now);
+                return found.map_err(|refused| self.listener.key_refused(&refused.told())).ok();
+            }
+            (None, None) => Err(nobody(UnauthorizedReason::Unknown)),
+            (Some(caller), None) => Ok(caller),
+            (None, Some(key)) => key.caller(now),
+            // Whoever revokes it at one of the two places would not know of the other.
+            (Some(_), Some(key)) => Err(key.refused(UnauthorizedReason::Refused)),
         };
         found.map(Arc::clone).map_err(|refused| self.listener.key_refused(&refused)).ok()
     }
@@ -203,7 +214,7 @@ impl Shared {
 }
 
 /// A time before 1970 is 1970: of a clock that is so wrong no key's time has begun.
-fn timestamp(now: SystemTime) -> Timestamp {
+pub(crate) fn timestamp(now: SystemTime) -> Timestamp {
     let micros = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
     Timestamp::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
 }

@@ -12,6 +12,8 @@ mod json;
 mod jwks;
 mod key;
 mod member;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod token;
 
 pub use credential::Credential;

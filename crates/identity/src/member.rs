@@ -48,11 +48,16 @@ pub enum Membership<T> {
     NotThere,
 }
 
+impl<T> Default for MemberRules<T> {
+    fn default() -> Self {
+        Self { rules: Vec::new(), claims: BTreeMap::new(), accounts: BTreeMap::new() }
+    }
+}
+
 impl<T: Clone + Ord> MemberRules<T> {
     /// The rules of all tenants.
     pub fn new(all: impl IntoIterator<Item = (T, MemberRule)>) -> Self {
-        let mut rules =
-            Self { rules: Vec::new(), claims: BTreeMap::new(), accounts: BTreeMap::new() };
+        let mut rules = Self::default();
         for (tenant, rule) in all {
             match rule {
                 MemberRule::ServiceAccount { namespace, name } => {

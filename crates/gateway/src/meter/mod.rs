@@ -98,7 +98,7 @@ struct Totals {
     /// Of models, of callers.
     capped: [AtomicU64; 2],
     /// By the places of [`UnauthorizedReason::ALL`].
-    keys_refused: [AtomicU64; 6],
+    keys_refused: [AtomicU64; UnauthorizedReason::ALL.len()],
 }
 
 impl Meter {

@@ -2,6 +2,7 @@
 
 use super::{Engines, ModelNow, Recoveries, Suspected};
 use crate::tenants::TenantReport;
+use crate::tokens::KeySetsNow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,4 +74,6 @@ pub struct TenantsNow {
     pub report: Arc<TenantReport>,
     /// Since the API server stood behind the list; `None` if nobody can say it.
     pub age: Option<Duration>,
+    /// The key sets by which tokens are verified.
+    pub key_sets: KeySetsNow,
 }

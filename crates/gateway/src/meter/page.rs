@@ -252,7 +252,14 @@ impl Meter {
         });
         page.gauge(Metric::GatewayTenantKeys, keys)?;
         let age = now.tenants.as_ref().and_then(|tenants| tenants.age);
-        page.gauge(Metric::GatewayTenantsAge, age.map(|age| (NO_LABELS, age.as_secs_f64())))
+        page.gauge(Metric::GatewayTenantsAge, age.map(|age| (NO_LABELS, age.as_secs_f64())))?;
+        let sets = now.tenants.as_ref().map(|tenants| &tenants.key_sets);
+        let ages = sets.into_iter().flat_map(|sets| sets.ages());
+        let ages = ages.map(|(source, age)| ([source.name()], age.as_secs_f64()));
+        page.gauge(Metric::GatewayKeySetAge, ages)?;
+        let outcomes = sets.into_iter().flat_map(|sets| sets.outcomes());
+        let outcomes = outcomes.map(|(source, came, n)| ([source.name(), came.name()], n));
+        page.counter(Metric::GatewayKeySetFetches, outcomes)
     }
 }
 

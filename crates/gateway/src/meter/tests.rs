@@ -3,6 +3,7 @@ use crate::AdmittedDemand;
 use crate::settings::{Arm, Key, ModelSettings, Split};
 use crate::sse::{Finish, Usage};
 use crate::surface::Surface;
+use crate::tokens::{KeySetNow, KeySetSource, KeySetsNow};
 use flyball_telemetry::metrics::{Metric, MetricPart, Metrics};
 use std::collections::BTreeSet;
 use std::io;
@@ -80,7 +81,16 @@ fn now() -> MeterNow {
     // Beyond the cap, or in settings that have just come: no series.
     let stranger = ModelNow { name: "stranger".into(), ..ModelNow::default() };
     let age = Some(Duration::from_secs(7));
-    let tenants = Some(TenantsNow { age, ..TenantsNow::default() });
+    let set = KeySetNow {
+        setting: "tenants.issuers[0]".to_owned(),
+        source: KeySetSource::Kubernetes,
+        issuer: None,
+        keys: 1,
+        age,
+        trouble: None,
+    };
+    let key_sets = KeySetsNow { sets: vec![set], ..KeySetsNow::default() };
+    let tenants = Some(TenantsNow { age, key_sets, ..TenantsNow::default() });
     MeterNow { models: vec![qwen, stranger], tenants, ..MeterNow::default() }
 }
 

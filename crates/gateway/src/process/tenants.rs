@@ -4,6 +4,7 @@ use super::{AGAIN, Process};
 use crate::meter::TenantsNow;
 use crate::settings::TenantsSettings;
 use crate::tenants::{self, TenantFreshness, TenantListing, TenantReadings, TenantReport, file};
+use crate::tokens::KeySources;
 use arc_swap::ArcSwap;
 use flyball_fleet::discover::Failing;
 use std::path::PathBuf;
@@ -24,7 +25,7 @@ const TENANTS: &str = "tenants";
 /// What is known of Tenants, and how well.
 #[derive(Debug)]
 pub(super) struct Tenancy {
-    settings: TenantsSettings,
+    pub(super) settings: TenantsSettings,
     listing: watch::Sender<TenantListing>,
     freshness: TenantFreshness,
     report: ArcSwap<TenantReport>,
@@ -32,6 +33,10 @@ pub(super) struct Tenancy {
     stored: Mutex<Option<TenantReadings>>,
     /// Whether it could not be written the last time, which is said once.
     unwritable: AtomicBool,
+    /// Those of issuers of tokens.
+    pub(super) key_sets: Mutex<KeySources>,
+    /// Whether they could not be written the last time.
+    pub(super) keys_unwritable: AtomicBool,
 }
 
 impl Tenancy {
@@ -44,8 +49,11 @@ impl Tenancy {
             report: ArcSwap::default(),
             stored: Mutex::default(),
             unwritable: AtomicBool::new(false),
+            key_sets: Mutex::new(KeySources::new(&settings.issuers)),
+            keys_unwritable: AtomicBool::new(false),
         };
         tenancy.restore();
+        tenancy.restore_key_sets();
         tenancy
     }
 
@@ -76,7 +84,7 @@ impl Tenancy {
     }
 
     /// The file of the list, if Tenants are watched and it has one.
-    fn file(&self) -> Option<PathBuf> {
+    pub(super) fn file(&self) -> Option<PathBuf> {
         self.settings.cache_file.clone().filter(|_| self.settings.watch)
     }
 
@@ -95,16 +103,25 @@ impl Tenancy {
 
     /// Whether requests may come, or why not.
     pub(super) fn ready(&self, failing: Option<&str>) -> Result<(), String> {
-        if !self.settings.watch || self.freshness.is_ready(Instant::now()) {
+        if !self.settings.watch {
             return Ok(());
         }
-        Err(format!("Tenants: {}", failing.unwrap_or("not listed yet")))
+        if !self.freshness.is_ready(Instant::now()) {
+            return Err(format!("Tenants: {}", failing.unwrap_or("not listed yet")));
+        }
+        // Whoever asked another gateway a moment ago would be refused here. Who cannot be reached is waited for once.
+        if self.key_sets().are_tried() {
+            Ok(())
+        } else {
+            Err("key sets: not fetched yet".to_owned())
+        }
     }
 
     /// What is known; `None` if Tenants are not watched.
     pub(super) fn now(&self) -> Option<TenantsNow> {
         let report = self.settings.watch.then(|| self.report.load_full())?;
-        Some(TenantsNow { report, age: self.freshness.age(Instant::now()) })
+        let (age, key_sets) = (self.freshness.age(Instant::now()), self.key_sets_now());
+        Some(TenantsNow { report, age, key_sets })
     }
 
     /// Says what is new among what is wrong. It is said once.

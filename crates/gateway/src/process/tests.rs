@@ -3,6 +3,7 @@
 use super::*;
 
 mod tenants;
+mod tokens;
 
 use crate::models::tests::everywhere;
 use flyball_fleet::testing::{ApiServer, engine_pod, llama_slice, model_service, until};
@@ -85,6 +86,7 @@ impl Rig {
             tokio::spawn(Arc::clone(&process).admit_tenants()),
             tokio::spawn(Arc::clone(&process).watch_tenants()),
             tokio::spawn(Arc::clone(&process).tend_tenants()),
+            tokio::spawn(Arc::clone(&process).keep_key_sets()),
             tokio::spawn(Arc::clone(&process).watch_offered()),
             tokio::spawn(Arc::clone(&process).serve_offered(Arc::clone(&state))),
         ];

@@ -1,5 +1,7 @@
 //! What no single setting shows: settings that contradict each other, and a door left open.
 
+mod issuers;
+
 use super::problem::{Code, SettingProblem};
 use super::{
     GatewaySettingsFile, ModelSettings, Operator, RequestLimits, SHADOWED_MODELS, Split, Sticky,
@@ -56,6 +58,7 @@ pub(super) fn check(settings: &GatewaySettingsFile, wrong: &[&str]) -> Vec<Setti
     }
     if sound(&["tenants", "kubernetes", "open"]) {
         problems.extend(tenants(settings));
+        problems.extend(issuers::check(&settings.tenants));
     }
     if sound(&["listen", "keys", "open", "tenants"]) {
         problems.extend(open_door(settings));

@@ -24,7 +24,7 @@ pub use kubernetes::{KubernetesSettings, ModelServicePods, VariantPods, WatchSet
 pub(crate) use parse::is_name;
 pub use problem::{Code, SettingProblem};
 pub use split::{Arm, Mirror, Split, SplitRule, Sticky};
-pub use tenants::TenantsSettings;
+pub use tenants::{IssuerSettings, TenantsSettings};
 
 use flyball_admin::AdminClients;
 use flyball_engines::Engine;

@@ -2,6 +2,7 @@
 //! hold it against the structs.
 
 use super::fields::{Kind, Section, field, required, time};
+use super::tenants::MAX_ISSUERS;
 use super::{MAX_MODELS, NAME_BYTES};
 use crate::scan::STEERING;
 use flyball_engines::Engine;
@@ -259,7 +260,51 @@ const TENANTS: Section = Section {
             Kind::File,
             "File for the last list of Tenants, with hashes of keys and no keys, so that a gateway that starts \
              while the API server is unreachable knows which keys are valid and which are revoked. If absent, it \
-             accepts no key of a Tenant until it has listed them.",
+             accepts no key of a Tenant until it has listed them. The last key sets of issuers are beside it.",
+        ),
+        field(
+            "issuers",
+            Kind::Sections(&ISSUER, MAX_ISSUERS),
+            "Issuers whose tokens are accepted from `members` of Tenants.",
+        ),
+    ],
+};
+
+/// Bytes of an issuer and of an audience, as a Tenant bounds them.
+const ISSUER_BYTES: usize = 512;
+
+const ISSUER: Section = Section {
+    title: "`[[tenants.issuers]]`",
+    fields: &[
+        field(
+            "issuer",
+            Kind::Name(ISSUER_BYTES),
+            "The claim `iss` of its tokens, letter by letter. With `kubernetes` the API server is asked for it if \
+             it is absent.",
+        ),
+        field(
+            "audience",
+            Kind::Name(ISSUER_BYTES),
+            "What the claim `aud` must contain: the name under which the issuer knows this gateway. With \
+             `kubernetes` it is `flyball` if it is absent.",
+        ),
+        field(
+            "jwks_url",
+            Kind::Url,
+            "URL of its key set (`jwks_uri` of its discovery document): https, or http on 127.0.0.1 or [::1]. No \
+             redirect is followed and no proxy used.",
+        ),
+        field("jwks_file", Kind::File, "File with its key set, instead of a URL."),
+        field(
+            "ca",
+            Kind::File,
+            "PEM file with the CAs that the server of `jwks_url` is verified against. If absent, those of the \
+             system, of which the image has none: `SSL_CERT_FILE` names others.",
+        ),
+        field(
+            "kubernetes",
+            Kind::Flag,
+            "Accept tokens of service accounts of this cluster. Their keys come from the API server.",
         ),
     ],
 };

@@ -175,6 +175,65 @@ fn a_gateway_that_watches_tenants_is_closed_and_needs_no_key_in_the_file() {
 }
 
 #[test]
+fn an_issuer_says_who_it_is_and_in_one_way_where_its_keys_are() {
+    let watch = "[kubernetes]\nwatch = \"model-services\"\n[tenants]\nwatch = true\n";
+    let one = |rest: &str| format!("{watch}[[tenants.issuers]]\n{rest}");
+    let named = "issuer = \"https://a\"\naudience = \"f\"\n";
+    for good in [
+        "kubernetes = true".to_owned(),
+        "kubernetes = true\nissuer = \"kubernetes/serviceaccount\"\naudience = \"x\"".to_owned(),
+        format!("{named}jwks_file = \"/keys.json\""),
+        format!("{named}jwks_url = \"https://a/keys\"\nca = \"/ca.pem\""),
+        format!("{named}jwks_url = \"http://127.0.0.1:8080/keys\""),
+        format!("{named}jwks_url = \"http://[::1]/keys\""),
+    ] {
+        let parsed = GatewaySettingsFile::parse(&one(&good));
+        assert!(parsed.is_ok(), "{good}: {:?}", parsed.unwrap_err());
+    }
+    let cluster = GatewaySettingsFile::parse(&one("kubernetes = true")).unwrap();
+    assert_eq!(cluster.tenants.issuers[0].audience(), "flyball");
+    let way = "exactly one of jwks_url, jwks_file and kubernetes";
+    refused(&one(named), &[way]);
+    refused(&one("kubernetes = true\njwks_file = \"f\""), &[way]);
+    refused(
+        &one("jwks_file = \"f\""),
+        &["tenants.issuers[0].issuer: is missing", "tenants.issuers[0].audience: is missing"],
+    );
+    refused(
+        &one("jwks_file = \"f\"\nissuer = \"a\"\naudience = \"f\""),
+        &["[0].issuer: is missing"],
+    );
+    for (url, what) in [
+        ("http://a/keys", "is neither https nor http on this machine"),
+        ("http://localhost/keys", "is neither https nor"),
+        ("http://127.0.0.1.evil.test/keys", "is neither https nor"),
+        ("https://user:canary@a/keys", "has a user or a password"),
+    ] {
+        refused(&one(&format!("{named}jwks_url = \"{url}\"")), &[what]);
+    }
+    refused(&one("kubernetes = true\nca = \"/ca.pem\""), &["[0].ca: is set, but no jwks_url"]);
+    refused(
+        &one("kubernetes = true\njwks = \"/keys\""),
+        &["tenants.issuers[0].jwks: is not a setting"],
+    );
+    let twice = format!(
+        "{}\n[[tenants.issuers]]\n{named}jwks_file = \"g\"",
+        format!("{named}jwks_file = \"f\"")
+    );
+    refused(&one(&twice), &["tenants.issuers[1].issuer: duplicates tenants.issuers[0]"]);
+    refused(
+        &one("kubernetes = true\n[[tenants.issuers]]\nkubernetes = true"),
+        &["tenants.issuers[1].kubernetes: is true for a second issuer"],
+    );
+    refused(
+        "[[tenants.issuers]]\nkubernetes = true",
+        &["tenants.issuers: are set, but tenants.watch"],
+    );
+    let many = "[[tenants.issuers]]\nkubernetes = true\n".repeat(33);
+    assert!(problems(&format!("{watch}{many}{MODEL}"))[0].contains("at most 32"));
+}
+
+#[test]
 fn a_limit_is_a_limit() {
     let taken = |name: &str, value: u64| {
         let section = if name == "answers" { "limits" } else { "telemetry" };
@@ -254,6 +313,10 @@ fn the_list_of_settings_is_that_of_the_structs() {
         }],
         waker: Some(WakerSettings::default()),
         operator: Some(Operator { tls: Some(OperatorTls::default()), ..Operator::default() }),
+        tenants: TenantsSettings {
+            issuers: vec![IssuerSettings::default()],
+            ..TenantsSettings::default()
+        },
         ..GatewaySettingsFile::default()
     };
     let value = serde_json::to_value(&settings).unwrap();
@@ -371,6 +434,7 @@ fn section(text: &mut String, of: &Section, defaults: &serde_json::Value) {
                     "models" => serde_json::to_value(ModelSettings::default()),
                     "keys" => serde_json::to_value(Key::default()),
                     "splits" => serde_json::to_value(Split::default()),
+                    "issuers" => serde_json::to_value(IssuerSettings::default()),
                     _ => Ok(serde_json::Value::Null),
                 };
                 section(text, inner, &defaults.unwrap());

@@ -4,15 +4,14 @@
 //! all, and one that cannot be written is removed. Its time of change says when the API server stood behind it
 //! last. What is cut off, changed, written by another version or writable by everybody is not read.
 
+use super::guarded::{TenantFileError, framed, read_guarded, replace_or_remove, unframed};
 use super::reading::{TenantReading, TenantReadings, Unusable};
 use flyball_resources::resolve::TenantId;
 use flyball_resources::tenant::TenantSpec;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::fs::OpenOptions;
+use std::io;
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 /// Bytes of the file. A key takes about 200: this is three times 10^5 keys.
@@ -24,36 +23,12 @@ const BEGIN: &str = "flyball-tenants 1 ";
 /// A clock may be set back a little between two processes.
 const SKEW: Duration = Duration::from_secs(300);
 
-/// Who may read and write the file, and who must not. A group may: Kubernetes gives it to the group of the pod's volumes.
-const OWNER: u32 = 0o600;
-const OTHERS_WRITE: u32 = 0o002;
-
 /// A list that was read.
 #[derive(Debug)]
 pub(crate) struct StoredTenants {
     pub(crate) readings: TenantReadings,
     /// Since the API server stood behind it; `None` if its time is in the future.
     pub(crate) age: Option<Duration>,
-}
-
-/// Why a list cannot be read or written.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum TenantFileError {
-    /// The file system says so.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    /// It is larger than any that was written.
-    #[error("it has more than {BYTES} bytes")]
-    Long,
-    /// It is of another form.
-    #[error("another version wrote it")]
-    Version,
-    /// Something of it is missing or other than it was.
-    #[error("it is damaged")]
-    Damaged,
-    /// Somebody else may have written it.
-    #[error("everybody may write it; hint: chmod 600")]
-    Permissions,
 }
 
 /// A Tenant as the file has it.
@@ -68,18 +43,8 @@ struct StoredTenant {
 
 /// Reads the list; `None` if there is no file.
 pub(crate) fn load(path: &Path, now: SystemTime) -> Result<Option<StoredTenants>, TenantFileError> {
-    let file = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened?,
-    };
-    let about = file.metadata()?;
-    if about.permissions().mode() & OTHERS_WRITE != 0 {
-        return Err(TenantFileError::Permissions);
-    }
-    let mut bytes = Vec::new();
-    file.take(BYTES as u64 + 1).read_to_end(&mut bytes)?;
-    let readings = read(&bytes)?;
-    Ok(Some(StoredTenants { readings, age: age(about.modified()?, now) }))
+    let Some((bytes, modified)) = read_guarded(path, BYTES)? else { return Ok(None) };
+    Ok(Some(StoredTenants { readings: read(&bytes)?, age: age(modified, now) }))
 }
 
 /// Writes the list, which the API server stood behind at this time. If that is not possible, no file is left: an old
@@ -89,11 +54,7 @@ pub(crate) fn save(
     readings: &TenantReadings,
     confirmed: SystemTime,
 ) -> Result<(), TenantFileError> {
-    let saved = write(readings).and_then(|bytes| replace(path, &bytes, confirmed));
-    if saved.is_err() {
-        remove(path)?;
-    }
-    saved
+    replace_or_remove(path, write(readings), confirmed)
 }
 
 /// The API server stood behind the list at this time too.
@@ -117,8 +78,7 @@ fn write(readings: &TenantReadings) -> Result<Vec<u8>, TenantFileError> {
     };
     let all: Vec<StoredTenant> = readings.values().map(stored).collect();
     let body = serde_json::to_vec(&all).map_err(io::Error::from)?;
-    let mut bytes = format!("{BEGIN}{}\n", digest(&body)).into_bytes();
-    bytes.extend(body);
+    let bytes = framed(BEGIN, &body);
     if bytes.len() > BYTES { Err(TenantFileError::Long) } else { Ok(bytes) }
 }
 
@@ -126,19 +86,8 @@ fn read(bytes: &[u8]) -> Result<TenantReadings, TenantFileError> {
     if bytes.len() > BYTES {
         return Err(TenantFileError::Long);
     }
-    let Some(rest) = bytes.strip_prefix(BEGIN.as_bytes()) else {
-        let ours = BEGIN.rsplit_once(' ').map_or(BEGIN, |(word, _)| word);
-        let word = ours.rsplit_once(' ').map_or(ours, |(word, _)| word);
-        let other = bytes.starts_with(word.as_bytes());
-        return Err(if other { TenantFileError::Version } else { TenantFileError::Damaged });
-    };
-    let end = memchr::memchr(b'\n', rest).ok_or(TenantFileError::Damaged)?;
-    let (sum, body) = (&rest[..end], &rest[end + 1..]);
-    if sum != digest(body).as_bytes() {
-        return Err(TenantFileError::Damaged);
-    }
     let all: Vec<StoredTenant> =
-        serde_json::from_slice(body).map_err(|_| TenantFileError::Damaged)?;
+        serde_json::from_slice(unframed(BEGIN, bytes)?).map_err(|_| TenantFileError::Damaged)?;
     let reading = |stored: StoredTenant| {
         let StoredTenant { namespace, name, unusable, spec } = stored;
         let id = TenantId { namespace, name };
@@ -147,44 +96,14 @@ fn read(bytes: &[u8]) -> Result<TenantReadings, TenantFileError> {
     Ok(all.into_iter().map(reading).collect())
 }
 
-fn digest(body: &[u8]) -> String {
-    Sha256::digest(body).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Puts another file in its place, so that whoever reads sees all of the one or all of the other.
-fn replace(path: &Path, bytes: &[u8], confirmed: SystemTime) -> Result<(), TenantFileError> {
-    let beside = beside(path);
-    remove(&beside)?;
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(OWNER).open(&beside)?;
-    file.write_all(bytes)?;
-    file.set_modified(confirmed)?;
-    file.sync_all()?;
-    fs::rename(&beside, path)?;
-    // The name is in the folder, which is written by itself.
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
-    Ok(())
-}
-
-/// What a process that died here has left is written over.
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    name.into()
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::guarded::OWNER;
     use super::super::tests::read as readings_of;
     use super::*;
     use serde_json::{Value, json};
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
 
     fn tenant(name: &str) -> Value {
         json!({

@@ -2,8 +2,8 @@
 //!
 //! `watch` follows the API server, `reading` is what one Tenant says, `table` makes of all of them who holds which
 //! key, `report` what became of each, `file` has the last list for a gateway that starts while the API server is
-//! unreachable, `freshness` how old the list is, `refusals` which keys were refused. All but `watch` and `file` are pure:
-//! time is an argument.
+//! unreachable (`guarded` keeps strangers from writing it), `freshness` how old the list is, `refusals` which keys were
+//! refused. All but `watch`, `file` and `guarded` are pure: time is an argument.
 //!
 //! What several Tenants come to together is in `flyball_resources::resolve`, the same for the operator and for gateways. A
 //! Tenant that this version cannot read lets nobody in, as one that is refused: its last reading may have keys
@@ -15,6 +15,7 @@
 mod cost;
 pub(crate) mod file;
 mod freshness;
+pub(crate) mod guarded;
 mod reading;
 mod refusals;
 mod report;

@@ -1,4 +1,4 @@
-//! The keys of all Tenants, each with its caller. Pure.
+//! The keys and members of all Tenants, each with its caller. Pure.
 
 use super::reading::TenantReadings;
 use super::report::TenantReport;
@@ -8,6 +8,7 @@ use crate::room::Share;
 use crate::salt::Salt;
 use crate::settings::Priority;
 use flyball_core::units::Timestamp;
+use flyball_identity::{MemberRule, MemberRules, Membership, VerifiedToken};
 use flyball_resources::resolve::{
     KeyState, ResolvedTenant, TenantAccess, TenantId, TenantKey, resolve,
 };
@@ -24,6 +25,10 @@ pub(crate) struct TenantTable {
     keys: Vec<TableKey>,
     /// Tenants that let somebody in.
     tenants: BTreeMap<TenantId, TableTenant>,
+    /// Who belongs to them by a token.
+    members: MemberRules<TenantId>,
+    /// How many tables there were before: what was found in another one does not hold here.
+    generation: u64,
 }
 
 /// A key with its hash, before all are in order.
@@ -38,6 +43,8 @@ struct TableTenant {
     access: Arc<TenantAccess>,
     /// What it holds of the room inside. It goes on counting whatever changes.
     share: Arc<Share>,
+    /// Whoever belongs to it by a token; `None` if nobody can.
+    member: Option<Arc<Caller>>,
 }
 
 /// A key of a Tenant.
@@ -58,6 +65,7 @@ impl TenantTable {
     /// That of all Tenants, and what became of each. Callers that stay are the same as before.
     pub(crate) fn of(readings: &TenantReadings, before: &Self) -> (Self, TenantReport) {
         let (mut table, mut keys) = (Self::default(), Vec::new());
+        let mut members = Vec::new();
         let mut report = TenantReport::default();
         for (id, resolved) in resolve(readings.values().map(|reading| &*reading.tenant)) {
             let Some(reading) = readings.get(&id.to_string()) else { continue };
@@ -66,6 +74,7 @@ impl TenantTable {
                 refuse(&mut keys, &id, &reading.tenant.spec.keys, &resolved);
             }
             if let Some(access) = resolved.access {
+                members.extend(rules(&id, &access));
                 table.accept(&mut keys, id, access, before);
             }
         }
@@ -73,12 +82,35 @@ impl TenantTable {
         keys.sort_by_key(|(digest, key)| (*digest, key.is_accepted()));
         keys.dedup_by_key(|(digest, _)| *digest);
         (table.digests, table.keys) = keys.into_iter().unzip();
+        table.members = MemberRules::new(members);
+        table.generation = before.generation + 1;
         (table, report.end())
     }
 
     /// The key with this hash.
     pub(crate) fn get(&self, digest: &[u8; 32]) -> Option<&TableKey> {
         self.keys.get(self.digests.binary_search(digest).ok()?)
+    }
+
+    /// Whoever shows this token. `named` is the Tenant that the request names, if any.
+    pub(crate) fn member(
+        &self,
+        token: &VerifiedToken,
+        named: Option<&TenantId>,
+    ) -> Result<&Arc<Caller>, UnauthorizedReason> {
+        match self.members.choose(token, named) {
+            Membership::Of(id) => {
+                let member = self.tenants.get(&id).and_then(|tenant| tenant.member.as_ref());
+                member.ok_or(UnauthorizedReason::NoMember)
+            }
+            Membership::Nobody | Membership::NotThere => Err(UnauthorizedReason::NoMember),
+            Membership::Several(_) => Err(UnauthorizedReason::SeveralTenants),
+        }
+    }
+
+    /// Which of all tables it is.
+    pub(crate) const fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// What Tenants may do that let somebody in.
@@ -102,11 +134,7 @@ impl TenantTable {
         let old = before.tenants.get(&id);
         let tenant = match old.filter(|old| *old.access == access) {
             Some(same) => same.clone(),
-            None => TableTenant {
-                name: access.path.as_str().into(),
-                access: Arc::new(access),
-                share: old.map_or_else(Arc::default, |old| Arc::clone(&old.share)),
-            },
+            None => TableTenant::new(&id, access, old),
         };
         for key in keys {
             let digest = key.sha256;
@@ -114,7 +142,7 @@ impl TenantTable {
                 Some(TableKey::Accepted(old, caller)) if tenant.has(old, caller, &key) => {
                     Arc::clone(caller)
                 }
-                _ => Arc::new(tenant.caller(&id, &key)),
+                _ => Arc::new(tenant.caller(&id, Some(&key))),
             };
             into.push((digest, TableKey::Accepted(key, caller)));
         }
@@ -123,7 +151,21 @@ impl TenantTable {
 }
 
 impl TableTenant {
-    fn caller(&self, id: &TenantId, key: &TenantKey) -> Caller {
+    fn new(id: &TenantId, access: TenantAccess, old: Option<&Self>) -> Self {
+        let mut tenant = Self {
+            name: access.path.as_str().into(),
+            access: Arc::new(access),
+            share: old.map_or_else(Arc::default, |old| Arc::clone(&old.share)),
+            member: None,
+        };
+        if !tenant.access.members.is_empty() {
+            tenant.member = Some(Arc::new(tenant.caller(id, None)));
+        }
+        tenant
+    }
+
+    /// Whoever holds this key, or shows a token.
+    fn caller(&self, id: &TenantId, key: Option<&TenantKey>) -> Caller {
         let (access, tenant) = (&self.access, id.to_string());
         let ceiling = priority(access.priority_ceiling);
         Caller {
@@ -136,10 +178,10 @@ impl TableTenant {
             rate: None,
             share: Some(Arc::clone(&self.share)),
             salt: Some(Salt::of_tenant(&tenant, access.cache_group.as_deref())),
-            key: Some(key.id.as_str().into()),
+            key: key.map(|key| key.id.as_str().into()),
             access: Some(KeyAccess {
                 tenant: id.clone(),
-                scope: access.scope_of(key),
+                scope: key.map_or_else(|| access.path.clone(), |key| access.scope_of(key)),
                 access: Arc::clone(access),
             }),
         }
@@ -170,14 +212,22 @@ impl TableKey {
     /// As it is told of.
     pub(crate) fn refused(&self, why: UnauthorizedReason) -> RefusedKey<'_> {
         match self {
-            Self::Accepted(key, caller) => RefusedKey { why, tenant: &caller.name, id: &key.id },
-            Self::Refused { tenant, id } => RefusedKey { why, tenant, id },
+            Self::Accepted(key, caller) => {
+                RefusedKey { why, tenant: &caller.name, id: &key.id, token: "" }
+            }
+            Self::Refused { tenant, id } => RefusedKey { why, tenant, id, token: "" },
         }
     }
 
     const fn is_accepted(&self) -> bool {
         matches!(self, Self::Accepted(..))
     }
+}
+
+/// Who belongs to a Tenant by a token.
+fn rules(id: &TenantId, access: &TenantAccess) -> Vec<(TenantId, MemberRule)> {
+    let rules = access.members.iter().flat_map(|member| member.rules());
+    rules.map(|rule| (id.clone(), rule)).collect()
 }
 
 /// Notes the keys that are not accepted, so that somebody can find out why.

@@ -33,8 +33,8 @@ pub struct TrustedIssuer {
     pub kubernetes: bool,
 }
 
-/// Reads and verifies tokens of several issuers.
-#[derive(Clone, Debug)]
+/// Reads and verifies tokens of several issuers; by default of none.
+#[derive(Clone, Debug, Default)]
 pub struct TokenVerifier {
     issuers: BTreeMap<String, TrustedIssuer>,
     /// Their keys.

@@ -1,7 +1,6 @@
 //! Tenant: who may ask for which models, how much, and by which keys.
 //!
-//! Gateways take callers, keys, models, weight and priority from it. The operator writes the status. Not
-//! yet: gateways do not know members.
+//! Gateways take keys, members, models, weight and priority from it. The operator writes the status.
 //! Seven lines let a team in; the key itself is nowhere, only its hash is:
 //!
 //! ```yaml
@@ -43,8 +42,7 @@ pub const KUBERNETES: &str = "kubernetes";
     derive = "PartialEq",
     shortname = "ftn",
     category = "flyball",
-    doc = "Who is served and billed: keys or tokens, models, rate limits and budgets. Not yet: \
-           gateways do not know tokens.",
+    doc = "Who is served and billed: keys or tokens, models, rate limits and budgets.",
     printcolumn(
         name = "Ready",
         type_ = "string",

@@ -264,7 +264,11 @@ metrics! {
     GatewayTenantsAge, Gateway, Gauge, Seconds, "flyball_gateway_tenants_list_age_seconds", [],
         "Time since the API server confirmed the list of Tenants; absent if it is unknown or Tenants are not watched";
     GatewayKeysRefused, Gateway, Counter, Count, "flyball_gateway_keys_refused_total", ["reason"],
-        "Requests answered with 401: missing, unknown, pending, expired, disabled, refused (its Tenant is refused, or another key has its id or hash)";
+        "Requests answered with 401: missing, unknown, pending, expired, disabled, refused (its Tenant is refused, or another key has its id or hash); of tokens also token_invalid, token_issuer (not trusted), token_key (not known for its issuer), token_audience, no_member (of no Tenant, or not of the one named), several_tenants (none named)";
+    GatewayKeySetAge, Gateway, Gauge, Seconds, "flyball_gateway_key_set_age_seconds", ["source"],
+        "Time since the oldest key set of token issuers was fetched: url, file, kubernetes; tokens are refused after a day. Absent if none was";
+    GatewayKeySetFetches, Gateway, Counter, Count, "flyball_gateway_key_set_fetches_total", ["source", "outcome"],
+        "Fetches of key sets of token issuers: taken, unreachable, status (not 200), late, refused (no key set that is used)";
     GatewayReloadSuccessful, Gateway, Gauge, Count,
         "flyball_gateway_config_last_reload_successful", [],
         "1 if the current settings file is in use, 0 if it was refused and the previous settings stay";

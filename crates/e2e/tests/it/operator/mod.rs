@@ -17,5 +17,6 @@ mod serves;
 mod shell;
 mod shown;
 mod tenants;
+mod tokens;
 mod trust;
 mod wakes;

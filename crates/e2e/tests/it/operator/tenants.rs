@@ -32,7 +32,7 @@ spec:
 ";
 
 /// The longest that anything here may take.
-const LONG: Duration = Duration::from_secs(60);
+pub(super) const LONG: Duration = Duration::from_secs(60);
 
 const GATEWAYS: usize = 8;
 
@@ -155,7 +155,7 @@ async fn disable(story: &Story, keys: &[Value]) -> Result<()> {
     Ok(())
 }
 
-const CHAT: &str = "/v1/chat/completions";
+pub(super) const CHAT: &str = "/v1/chat/completions";
 
 /// A gateway that takes its callers from Tenants.
 struct Gateway {
@@ -205,13 +205,13 @@ impl Gateway {
 }
 
 /// An engine of one answer.
-struct Engine {
-    address: SocketAddr,
+pub(super) struct Engine {
+    pub(super) address: SocketAddr,
     task: JoinHandle<()>,
 }
 
 impl Engine {
-    async fn start() -> Result<Self> {
+    pub(super) async fn start() -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let task = tokio::spawn(async move {
@@ -267,7 +267,7 @@ pub(super) fn sha256(key: &str) -> Result<String> {
     Ok(said.split(' ').next().context("no hash")?.to_owned())
 }
 
-fn apply(story: &Story, manifest: &str) -> Result<()> {
+pub(super) fn apply(story: &Story, manifest: &str) -> Result<()> {
     let apply = ["--namespace", &story.namespace, "apply", "--filename", "-"];
     kubectl(&story.cluster, &apply, manifest)
 }

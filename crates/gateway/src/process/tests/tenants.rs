@@ -16,17 +16,18 @@ fn tenant(name: &str, models: &[&str]) -> serde_json::Value {
     })
 }
 
-fn watching(cache_file: Option<&Path>) -> GatewaySettingsFile {
+pub(super) fn watching(cache_file: Option<&Path>) -> GatewaySettingsFile {
     let tenants = crate::settings::TenantsSettings {
         watch: true,
         cache_file: cache_file.map(Path::to_owned),
+        issuers: Vec::new(),
     };
     GatewaySettingsFile { kubernetes: everywhere(), tenants, ..settings(&[]) }
 }
 
 impl Rig {
     /// The status of a request of whoever has this key. There is no model, so 404 is the best there is.
-    async fn status(&self, secret: &str) -> u16 {
+    pub(super) async fn status(&self, secret: &str) -> u16 {
         let mut stream =
             tokio::net::TcpStream::connect(self.process.running.address()).await.unwrap();
         let head = format!(
@@ -38,7 +39,7 @@ impl Rig {
         answer["HTTP/1.1 ".len()..][..3].parse().unwrap()
     }
 
-    async fn until_status(&self, secret: &str, status: u16) {
+    pub(super) async fn until_status(&self, secret: &str, status: u16) {
         let waiting = async {
             while self.status(secret).await != status {
                 tokio::time::sleep(Duration::from_millis(5)).await;

@@ -81,7 +81,9 @@ fn reasons(text: &str) -> Vec<String> {
 }
 
 fn is_in_a_rule(line: &str) -> bool {
-    ["- apiGroups:", "resources:", "resourceNames:"].iter().any(|start| line.starts_with(start))
+    ["- apiGroups:", "- nonResourceURLs:", "resources:", "resourceNames:"]
+        .iter()
+        .any(|start| line.starts_with(start))
 }
 
 /// `get: why`, or `get, list: why`.
@@ -97,7 +99,9 @@ fn rights(document: &Value) -> Vec<String> {
     let rules = document["rules"].as_array().into_iter().flatten();
     rules
         .filter(|rule| !is_token_to_ask(rule))
-        .flat_map(|rule| [&rule["apiGroups"], &rule["resources"], &rule["verbs"]])
+        .flat_map(|rule| {
+            [&rule["apiGroups"], &rule["nonResourceURLs"], &rule["resources"], &rule["verbs"]]
+        })
         .flat_map(|list| list.as_array().into_iter().flatten())
         .filter_map(|right| Some(right.as_str()?.to_owned()))
         .collect()
