@@ -216,10 +216,7 @@ fn an_issuer_says_who_it_is_and_in_one_way_where_its_keys_are() {
         &one("kubernetes = true\njwks = \"/keys\""),
         &["tenants.issuers[0].jwks: is not a setting"],
     );
-    let twice = format!(
-        "{}\n[[tenants.issuers]]\n{named}jwks_file = \"g\"",
-        format!("{named}jwks_file = \"f\"")
-    );
+    let twice = format!("{named}jwks_file = \"f\"\n[[tenants.issuers]]\n{named}jwks_file = \"g\"");
     refused(&one(&twice), &["tenants.issuers[1].issuer: duplicates tenants.issuers[0]"]);
     refused(
         &one("kubernetes = true\n[[tenants.issuers]]\nkubernetes = true"),
