@@ -39,6 +39,10 @@ const RECALL_AGAIN: Micros = Micros::from_millis(500);
 /// what is in doubt if a leader and a gateway die together.
 const AHEAD: u64 = 64;
 
+/// A write goes at most so many times further ahead, an eighth of the budget. Without a bound it went as far as the budget
+/// itself where that lasted for two minutes, and a gateway and a leader that died together took half of it with them.
+const MOST_BOOST: u64 = 8;
+
 /// Between two times that gateways are told what is spent of budgets, for those who ask: ten seconds. It is much to look at in a
 /// large cluster.
 const SPENT_TICKS: u64 = 40;
@@ -242,7 +246,7 @@ impl Allocator {
         for ((gateway, lease), ask) in pending.iter().filter(|_| self.short) {
             self.bank.mark(&ask.of(gateway, lease, 0));
         }
-        let before = std::mem::replace(&mut self.boost, boost.clamp(1, AHEAD));
+        let before = std::mem::replace(&mut self.boost, boost.clamp(1, MOST_BOOST));
         let record = self.ahead();
         if record == self.record {
             self.boost = before;
