@@ -1,6 +1,8 @@
-//! The pages that benches write. How sections are kept in them says [`crate::page`].
+//! The pages that benches write, and the commands that they name as they were typed, as far as those say what was
+//! measured. How sections are kept in them says [`crate::page`].
 
 use crate::page::Document;
+use clap::ValueEnum;
 
 pub(crate) const BACKTEST: Document = Document {
     store: "docs/benchmarks.json",
@@ -64,3 +66,36 @@ Written by `cargo xtask bench live --figure`; do not edit. `--redraw` makes it a
 in `docs/live`. Figures against their targets: `cargo xtask figures`.
 ",
 };
+
+/// This command with the options that say something.
+pub(crate) fn typed(command: &str, options: &[(&str, String)]) -> String {
+    let said = options.iter().filter(|(_, value)| !value.is_empty());
+    let words = said.map(|(name, value)| format!(" {name} {value}"));
+    format!("{command}{} --figure", words.collect::<String>())
+}
+
+/// Values as they are typed, with commas.
+pub(crate) fn listed(values: &[impl ValueEnum]) -> String {
+    let names = values.iter().filter_map(ValueEnum::to_possible_value);
+    names.map(|one| one.get_name().to_owned()).collect::<Vec<_>>().join(",")
+}
+
+/// A number, unless it is the usual one.
+pub(crate) fn unless(usual: u64, value: u64) -> String {
+    if value == usual { String::new() } else { value.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_said_is_in_the_command() {
+        let options = [("--only", "a,b".to_owned()), ("--seeds", unless(10, 10))];
+        assert_eq!(
+            typed("cargo xtask bench x", &options),
+            "cargo xtask bench x --only a,b --figure"
+        );
+        assert_eq!(unless(10, 3), "3");
+    }
+}

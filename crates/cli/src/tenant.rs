@@ -1,6 +1,8 @@
 //! Tenants of a cluster.
 
 use flyball_resources::Tenant;
+use flyball_resources::tenant::{TenantBudgetSpec, TenantStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::output::FailureCode;
 use crate::served::Listed;
@@ -24,4 +26,19 @@ impl Listed for Tenant {
              END"
         )
     }
+}
+
+/// Its status, if that is about the Tenant as it is now.
+pub(crate) fn fresh(tenant: &Tenant) -> Option<&TenantStatus> {
+    tenant.status.as_ref().filter(|one| one.observed_generation == tenant.metadata.generation)
+}
+
+/// Whether it is accepted, and why not.
+pub(crate) fn ready(status: &TenantStatus) -> Option<&Condition> {
+    status.conditions.iter().find(|one| one.type_ == "Ready")
+}
+
+/// What a budget counts.
+pub(crate) const fn unit(budget: &TenantBudgetSpec) -> &'static str {
+    if budget.tokens.is_some() { "tokens" } else { "dollars" }
 }

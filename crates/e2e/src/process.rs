@@ -99,11 +99,7 @@ impl ServiceProcess {
 
     /// A number of its page of metrics, summed over what it is told apart by; 0 if it is not there.
     pub async fn metric(&self, name: &str) -> Result<f64> {
-        let (_, page) = HttpAnswer::of(self.admin, "/metrics", None).await?.whole().await?;
-        let of_name =
-            |line: &&str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']));
-        let values = page.lines().filter(of_name).filter_map(|line| line.rsplit(' ').next());
-        values.map(|value| Ok(value.parse::<f64>()?)).sum()
+        metric(self.admin, name).await
     }
 
     /// Bytes of memory that it holds.
@@ -152,6 +148,15 @@ pub fn free() -> Result<SocketAddr> {
         }
     }
     bail!("no free port between 20000 and 30000")
+}
+
+/// A number of the page of metrics that is served here, summed over what it is told apart by; 0 if it is not there.
+pub async fn metric(address: SocketAddr, name: &str) -> Result<f64> {
+    let (_, page) = HttpAnswer::of(address, "/metrics", None).await?.whole().await?;
+    let of_name =
+        |line: &&str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']));
+    let values = page.lines().filter(of_name).filter_map(|line| line.rsplit(' ').next());
+    values.map(|value| Ok(value.parse::<f64>()?)).sum()
 }
 
 #[cfg(test)]

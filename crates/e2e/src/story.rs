@@ -1,7 +1,7 @@
 //! One story, one namespace: made before, judged after, removed in any case.
 
 use crate::account;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, kubectl};
 use anyhow::{Context, Result, anyhow, bail};
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
@@ -14,6 +14,17 @@ use std::time::Duration;
 pub struct Story {
     pub cluster: Cluster,
     pub namespace: String,
+}
+
+impl Story {
+    /// `kubectl apply` of a manifest in its namespace.
+    pub fn apply(&self, manifest: &str) -> Result<()> {
+        kubectl(
+            &self.cluster,
+            &["--namespace", &self.namespace, "apply", "--filename", "-"],
+            manifest,
+        )
+    }
 }
 
 /// Runs `tell` in a new namespace under the strictest Pod Security level.

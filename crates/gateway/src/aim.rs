@@ -7,6 +7,7 @@ use crate::answer_cache;
 use crate::edit::Edits;
 use crate::identify::Caller;
 use crate::live::Live;
+use crate::quota::QuotaTerms;
 use crate::salt;
 use crate::scan::{Blocks, ScanError, Scanned};
 use crate::split::{Asks, Dealt};
@@ -60,10 +61,8 @@ pub(crate) struct Aim<'a> {
     pub(crate) served: &'a Served,
     pub(crate) caller: &'a Caller,
     pub(crate) surface: Surface,
-    /// Whether an answer that is only one as a whole must not exceed what its caller has paid before it begins.
-    pub(crate) is_bounded: bool,
-    /// Whether what it comes to is counted for a limit or a budget.
-    pub(crate) is_counted: bool,
+    /// On what terms it is counted for a limit or a budget, if it is.
+    pub(crate) terms: Option<QuotaTerms>,
 }
 
 impl Aim<'_> {
@@ -147,12 +146,13 @@ impl Aim<'_> {
     /// A stream whose client does not ask for usage ends without, and its prompt would be paid by an estimate for ever.
     fn hides_usage(self, scanned: &Scanned) -> bool {
         let asks = matches!(self.surface, Surface::Chat | Surface::Completions);
-        asks && self.is_counted && scanned.stream && !scanned.include_usage
+        asks && self.terms.is_some() && scanned.stream && !scanned.include_usage
     }
 
     /// How long an answer may be that cannot be stopped, if its client does not say, and under which key.
     fn bound(self, scanned: &Scanned) -> Option<(&'static str, u64)> {
-        let is_open = self.is_bounded && !scanned.stream && scanned.most_output.is_none();
+        let is_hard = self.terms.is_some_and(|terms| terms.is_hard);
+        let is_open = is_hard && !scanned.stream && scanned.most_output.is_none();
         let key = self.surface.output_key().filter(|_| is_open)?;
         let most = match self.surface {
             Surface::Completions => UNSTATED_COMPLETION,

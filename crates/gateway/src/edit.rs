@@ -29,36 +29,28 @@ impl<'a> Edits<'a> {
 
     /// `cache_salt` says this, whatever it said before.
     pub(crate) fn cache_salt(&mut self, salt: &str) {
-        let salt = quoted(salt);
-        self.list.push(match &self.marks.cache_salt {
-            Some(place) => (place.clone(), salt.into()),
-            None => {
-                let open = self.marks.open;
-                (open..open, format!(r#""cache_salt":{salt},"#).into())
-            }
-        });
+        self.member(self.marks.cache_salt.clone(), "cache_salt", quoted(salt));
     }
 
-    /// This key says how long an answer may be, of a body in which it says nothing.
+    /// This key says how long an answer may be, of a body in which it says nothing. Of two equal keys engines take the
+    /// last, and that is the one whose `null` is replaced.
     pub(crate) fn most_output(&mut self, key: &str, tokens: u64) {
-        self.list.push(match &self.marks.no_output {
-            // Of two equal keys engines take the last, and that is this one.
-            Some(null) => (null.clone(), tokens.to_string().into()),
-            None => {
-                let open = self.marks.open;
-                (open..open, format!(r#""{key}":{tokens},"#).into())
-            }
-        });
+        self.member(self.marks.no_output.clone(), key, tokens.to_string());
     }
 
     /// The last event of the stream says how many tokens it came to, of a body that does not ask for that.
     pub(crate) fn include_usage(&mut self) {
-        self.list.push(match &self.marks.stream_options {
-            Some((place, with)) => (place.clone(), with.clone().into()),
-            None => {
-                let open = self.marks.open;
-                (open..open, r#""stream_options":{"include_usage":true},"#.into())
-            }
+        let asked = || r#"{"include_usage":true}"#.to_owned();
+        let (place, with) = self.marks.stream_options.clone().unzip();
+        self.member(place, "stream_options", with.unwrap_or_else(asked));
+    }
+
+    /// A member has this value: in the place of its value, or as the first member of all if there is none yet.
+    fn member(&mut self, place: Option<Range<usize>>, key: &str, value: String) {
+        let open = self.marks.open;
+        self.list.push(match place {
+            Some(place) => (place, value.into()),
+            None => (open..open, format!(r#""{key}":{value},"#).into()),
         });
     }
 

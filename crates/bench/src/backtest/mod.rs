@@ -7,8 +7,9 @@
 
 mod sections;
 
+use crate::documents::{BACKTEST, listed, typed, unless};
 use crate::page::{Measured, MeasuredPage};
-use crate::{documents, sources};
+use crate::sources;
 use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
 use std::path::Path;
@@ -61,8 +62,9 @@ impl Name {
 }
 
 pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
-    let command = command_of(args);
-    let mut page = MeasuredPage::new(documents::BACKTEST, &command, args.figure);
+    let options = [("--only", listed(&args.only)), ("--seeds", unless(SEEDS, args.seeds))];
+    let command = typed("cargo xtask bench backtest", &options);
+    let mut page = MeasuredPage::new(BACKTEST, &command, args.figure);
     for name in Name::value_variants().iter().copied() {
         if !args.only.is_empty() && !args.only.contains(&name) {
             continue;
@@ -71,20 +73,6 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
         page.add(root, name as u8, name.title(), measured)?;
     }
     page.finish(root, args.quick)
-}
-
-/// What measures the same again.
-fn command_of(args: &Args) -> String {
-    let mut words = vec!["cargo xtask bench backtest".to_owned()];
-    if !args.only.is_empty() {
-        let names = args.only.iter().map(|name| format!("{name:?}").to_lowercase());
-        words.push(format!("--only {}", names.collect::<Vec<_>>().join(",")));
-    }
-    if args.seeds != SEEDS {
-        words.push(format!("--seeds {}", args.seeds));
-    }
-    words.push("--figure".to_owned());
-    words.join(" ")
 }
 
 /// Measures one section; nothing where the short form leaves it out, or where there are no traces.

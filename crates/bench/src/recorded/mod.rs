@@ -13,7 +13,7 @@ mod table;
 mod verdict;
 mod world;
 
-use crate::documents::RECORDED;
+use crate::documents::{RECORDED, listed, typed};
 use crate::figures::Op;
 use crate::page::{Measured, MeasuredPage, measure};
 use crate::{programs, sources};
@@ -88,18 +88,9 @@ pub(super) fn run(root: &Path, args: &Args) -> Result<()> {
     page.finish(root, false)
 }
 
-/// What was typed, as far as it says what was measured.
 fn command(args: &Args) -> String {
-    let mut command = "cargo xtask bench recorded".to_owned();
-    if !args.traces.is_empty() {
-        command += &format!(" --traces {}", args.traces.join(","));
-    }
-    let names = args.parts.iter().filter_map(ValueEnum::to_possible_value);
-    let names: Vec<String> = names.map(|one| one.get_name().to_owned()).collect();
-    if !names.is_empty() {
-        command += &format!(" --parts {}", names.join(","));
-    }
-    command + " --figure"
+    let options = [("--traces", args.traces.join(",")), ("--parts", listed(&args.parts))];
+    typed("cargo xtask bench recorded", &options)
 }
 
 fn worlds(player: &Player, args: &Args) -> Result<Measured> {

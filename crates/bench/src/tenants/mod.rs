@@ -4,7 +4,7 @@
 //! optimised build, by the thousand, and reads what they print. What a real cluster shows is in stories
 //! (`cargo xtask e2e --figure tenants budget`).
 
-use crate::documents;
+use crate::documents::{TENANTS, listed, typed, unless};
 use crate::figures::Op;
 use crate::page::{Measured, MeasuredPage, measure};
 use anyhow::{Context, Result, ensure};
@@ -49,7 +49,7 @@ impl Part {
 }
 
 pub(super) fn run(root: &Path, args: &Args) -> Result<()> {
-    let mut page = MeasuredPage::new(documents::TENANTS, &command(args), args.figure);
+    let mut page = MeasuredPage::new(TENANTS, &command(args), args.figure);
     for part in Part::value_variants().iter().copied() {
         if !args.parts.is_empty() && !args.parts.contains(&part) {
             continue;
@@ -64,18 +64,9 @@ pub(super) fn run(root: &Path, args: &Args) -> Result<()> {
     page.finish(root, false)
 }
 
-/// What was typed, as far as it says what was measured.
 fn command(args: &Args) -> String {
-    let mut command = "cargo xtask bench tenants".to_owned();
-    if args.seeds != WORLDS {
-        command += &format!(" --seeds {}", args.seeds);
-    }
-    let names = args.parts.iter().filter_map(ValueEnum::to_possible_value);
-    let names: Vec<String> = names.map(|one| one.get_name().to_owned()).collect();
-    if !names.is_empty() {
-        command += &format!(" --parts {}", names.join(","));
-    }
-    command + " --figure"
+    let options = [("--seeds", unless(WORLDS, args.seeds)), ("--parts", listed(&args.parts))];
+    typed("cargo xtask bench tenants", &options)
 }
 
 fn worlds(root: &Path, seeds: u64) -> Result<Measured> {

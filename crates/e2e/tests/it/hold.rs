@@ -7,7 +7,7 @@
 use anyhow::{Context, Result, ensure};
 use flyball_e2e::http::HttpAnswer;
 use flyball_e2e::process::{ServiceProcess, free};
-use flyball_e2e::{Story, figure, in_namespace, is_long, kubectl, note, until};
+use flyball_e2e::{Story, figure, in_namespace, is_long, note, until};
 use futures::future::join_all;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Api, Patch, PatchParams};
@@ -152,11 +152,7 @@ fn deploy(story: &Story) -> Result<()> {
     let manifest = std::fs::read_to_string(page)?
         .replace("FLYBALL_IMAGE", &story.cluster.image)
         .replace("SECONDS", &asleep().to_string());
-    kubectl(
-        &story.cluster,
-        &["--namespace", &story.namespace, "apply", "--filename", "-"],
-        &manifest,
-    )
+    story.apply(&manifest)
 }
 
 /// What the gateway calls to have the model woken.

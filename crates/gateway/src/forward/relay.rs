@@ -79,13 +79,12 @@ impl Relay {
         worker: Arc<Worker>,
         stream: Stream,
         flight: Flight,
-        answering: Open<Answering>,
+        mut answering: Open<Answering>,
         idle: Duration,
         kept: Option<Resumable>,
     ) -> Self {
         let Stream { body, connection, first, between_events, watcher } = stream;
         let length = if watcher.is_some() { SizeHint::new() } else { body.size_hint() };
-        let mut answering = answering;
         let hides_usage = answering.sending.admitted.granted().hides_usage();
         let mut relay = Self {
             worker,

@@ -31,11 +31,9 @@ impl Open<Reading> {
             let head = self.head();
             let (live, served) = (head.shared.live(), head.shared.served());
             let (caller, surface) = (&*self.identified.caller, head.surface);
-            let (own, quota) = (caller.access.as_ref(), &head.shared.quota);
-            let (is_stream, held_to) = (read.scanned.stream, own.map(|own| &own.access));
-            let is_bounded = held_to.is_some_and(|own| !is_stream && quota.is_bounded(own));
-            let is_counted = held_to.is_some_and(|own| is_stream && quota.is_counted(own));
-            let aim = Aim { live: &live, served: &served, caller, surface, is_bounded, is_counted };
+            let own = caller.access.as_ref();
+            let terms = own.and_then(|own| head.shared.quota.terms(&own.access));
+            let aim = Aim { live: &live, served: &served, caller, surface, terms };
             aim.at(headers, read)
         };
         let (reading, Target { job, split, copy }) = self.or_refuse(target)?;

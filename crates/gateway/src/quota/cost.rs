@@ -1,5 +1,5 @@
-//! What limits and budgets cost a request. Not part of a usual run: it needs an optimised build. `cargo xtask bench tenants --parts cost`
-//! starts it and reads what it says.
+//! What limits and budgets cost a request. Not part of a usual run: it needs an optimised build. `cargo xtask bench
+//! tenants --parts cost` starts it and reads what it says.
 
 use super::*;
 use flyball_quota::TokenUsage;

@@ -90,6 +90,13 @@ pub enum QuotaRefusal {
     },
 }
 
+/// On what terms requests of a Tenant are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuotaTerms {
+    /// What cannot be stopped must not exceed what was paid for it before it began.
+    pub is_hard: bool,
+}
+
 /// Parts of limits and budgets. One for the whole gateway, behind an `Arc`.
 pub struct GatewayQuota {
     table: ArcSwap<QuotaTable>,
@@ -125,15 +132,10 @@ impl GatewayQuota {
         self.table.store(Arc::new(table));
     }
 
-    /// Whether an answer to this Tenant must not exceed what was paid for it before it began, if it cannot be stopped.
-    pub fn is_bounded(&self, access: &TenantAccess) -> bool {
-        let applies = self.table.load().applies(&access.path);
-        applies.is_some_and(|applies| applies.is_hard())
-    }
-
-    /// Whether anything is counted of this Tenant.
-    pub fn is_counted(&self, access: &TenantAccess) -> bool {
-        self.table.load().applies(&access.path).is_some()
+    /// On what terms a Tenant is counted; `None` if no limit and no budget applies to it.
+    pub fn terms(&self, access: &TenantAccess) -> Option<QuotaTerms> {
+        let applies = self.table.load().applies(&access.path)?;
+        Some(QuotaTerms { is_hard: applies.is_hard() })
     }
 
     /// Lets a request of this Tenant in, if every limit and budget above it does. Nothing is held of a Tenant without any.

@@ -33,7 +33,6 @@ pub(super) struct BodyFields {
     pub model: Option<String>,
     pub stream: bool,
     pub include_usage: bool,
-    pub max_tokens: Option<u64>,
     /// Keys that bound an answer in some interface, with what they say and where; `None` for `null`.
     pub bounds: Vec<(Guarded, Option<u64>, Range<usize>)>,
     pub answers: Option<u64>,
@@ -125,9 +124,18 @@ impl BodyFields {
         match key {
             Guarded::Model => self.model_at = at,
             Guarded::CacheSalt => self.cache_salt_at = Some(at),
-            Guarded::StreamOptions => self.stream_options = Some((at, with_usage(raw))),
+            Guarded::StreamOptions => {
+                self.include_usage = raw != b"null" && include_usage(raw)?;
+                self.stream_options = (!self.include_usage).then(|| (at, with_usage(raw)));
+                return Ok(());
+            }
             Guarded::MaxTokens | Guarded::MaxCompletionTokens | Guarded::MaxOutputTokens => {
-                self.bounds.push((key, digits(raw), at));
+                let most = digits(raw);
+                if most.is_none() && raw != b"null" {
+                    return Err(key.wrong());
+                }
+                self.bounds.push((key, most, at));
+                return Ok(());
             }
             _ => {}
         }
@@ -144,17 +152,12 @@ impl BodyFields {
                 self.model = Some(model);
             }
             Guarded::Stream => self.stream = serde_json::from_slice(raw).map_err(wrong)?,
-            Guarded::StreamOptions => self.include_usage = include_usage(raw)?,
             Guarded::CacheSalt => self.cache_salt = serde_json::from_slice(raw).map_err(wrong)?,
-            Guarded::MaxTokens | Guarded::MaxCompletionTokens | Guarded::MaxOutputTokens => {
-                let most = digits(raw).ok_or_else(|| key.wrong())?;
-                self.max_tokens = Some(self.max_tokens.map_or(most, |said| said.min(most)));
-            }
             Guarded::N | Guarded::BestOf => {
                 let answers = digits(raw).ok_or_else(|| key.wrong())?;
                 self.answers = Some(self.answers.map_or(answers, |said| said.max(answers)));
             }
-            Guarded::User | Guarded::PromptCacheKey | Guarded::Temperature | Guarded::Seed => {}
+            _ => {}
         }
         Ok(())
     }
@@ -195,7 +198,7 @@ impl BodyFields {
             model: self.model.ok_or(ScanError::NoModel)?,
             stream: self.stream,
             include_usage: self.include_usage,
-            max_tokens: self.max_tokens,
+            max_tokens: self.bounds.iter().filter_map(|(_, most, _)| *most).min(),
             most_output,
             answers: self.answers,
             cache_salt: self.cache_salt,
@@ -208,7 +211,7 @@ impl BodyFields {
                 model: self.model_at,
                 cache_salt: self.cache_salt_at,
                 no_output,
-                stream_options: self.stream_options.filter(|_| !self.include_usage),
+                stream_options: self.stream_options,
             },
             plain,
             prompts: 0,

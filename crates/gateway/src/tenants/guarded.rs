@@ -92,7 +92,7 @@ fn digest(body: &[u8]) -> String {
 
 /// Puts another file in its place, so that whoever reads sees all of the one or all of the other.
 fn replace(path: &Path, bytes: &[u8], confirmed: SystemTime) -> Result<(), TenantFileError> {
-    let beside = beside(path);
+    let beside = beside(path, ".new");
     remove(&beside)?;
     let mut file = OpenOptions::new().write(true).create_new(true).mode(OWNER).open(&beside)?;
     file.write_all(bytes)?;
@@ -105,10 +105,10 @@ fn replace(path: &Path, bytes: &[u8], confirmed: SystemTime) -> Result<(), Tenan
     Ok(())
 }
 
-/// What a process that died here has left is written over.
-fn beside(path: &Path) -> PathBuf {
+/// The file of this name with something behind it, in the same folder.
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(".new");
+    name.push(suffix);
     name.into()
 }
 

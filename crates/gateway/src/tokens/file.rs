@@ -4,7 +4,9 @@
 //! hash of the list of Tenants, and a set is good for as long after it was fetched as one in memory.
 
 use super::sources::StoredKeySet;
-use crate::tenants::guarded::{TenantFileError, framed, read_guarded, replace_or_remove, unframed};
+use crate::tenants::guarded::{
+    self, TenantFileError, framed, read_guarded, replace_or_remove, unframed,
+};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -17,9 +19,7 @@ const BEGIN: &str = "flyball-key-sets 1 ";
 
 /// Where it is, beside the list of Tenants.
 pub(crate) fn beside(list: &Path) -> PathBuf {
-    let mut name = list.as_os_str().to_owned();
-    name.push(".key-sets");
-    name.into()
+    guarded::beside(list, ".key-sets")
 }
 
 /// Reads what there is; nothing if there is no file.

@@ -14,6 +14,7 @@ use crate::flags::ClusterArgs;
 use crate::output::document::{Block, Cell, Column, Row, Table, Tone};
 use crate::output::{Answer, Detail, Document, Exit, Failure, Printer, plural};
 use crate::served::{full_name, list_all};
+use crate::tenant::{fresh, ready, unit};
 
 /// Models in a row of the table; JSON has all.
 const SHOWN_MODELS: usize = 4;
@@ -102,13 +103,13 @@ impl ListedTenant {
     fn of(tenant: &Tenant) -> Self {
         // A status about an older spec says nothing about the keys of this one, but money that is spent stays spent.
         let status = tenant.status.as_ref();
-        let fresh = status.filter(|one| one.observed_generation == tenant.metadata.generation);
-        let ready = fresh.and_then(|one| one.conditions.iter().find(|one| one.type_ == "Ready"));
+        let fresh = fresh(tenant);
+        let ready = fresh.and_then(ready);
         let budgets = tenant.spec.budgets.iter().map(|budget| {
             let known = status.and_then(|one| one.budgets.iter().find(|b| b.name == budget.name));
             ListedBudget {
                 name: budget.name.clone(),
-                unit: if budget.tokens.is_some() { "tokens" } else { "dollars" },
+                unit: unit(budget),
                 spent: known.map(|one| one.spent.clone()),
                 left: known.map(|one| one.left.clone()),
                 resets_at: known.and_then(|one| one.resets_at.clone()),

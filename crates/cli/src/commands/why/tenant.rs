@@ -14,6 +14,7 @@ use crate::flags::ClusterArgs;
 use crate::output::document::Block;
 use crate::output::{Answer, Detail, Document, Failure};
 use crate::served::{find_one, full_name, list_all};
+use crate::tenant::{fresh, ready, unit};
 
 /// Before the name of a tenant.
 const PREFIX: &str = "tenant/";
@@ -107,15 +108,9 @@ fn accepts(tenant: &Tenant) -> String {
     format!("{name} accepts callers: {valid} of {all} keys are valid{but}.")
 }
 
-/// Its status, if that is about the Tenant as it is now.
-fn fresh(tenant: &Tenant) -> Option<&TenantStatus> {
-    tenant.status.as_ref().filter(|one| one.observed_generation == tenant.metadata.generation)
-}
-
 /// What is wrong with it.
 fn problem(status: &TenantStatus) -> Option<&str> {
-    let ready = status.conditions.iter().find(|one| one.type_ == "Ready");
-    ready.filter(|one| one.status != "True").map(|one| one.message.as_str())
+    ready(status).filter(|one| one.status != "True").map(|one| one.message.as_str())
 }
 
 /// Why nobody is let in. One that is accepted in part has a path.
@@ -128,7 +123,7 @@ fn budgets(paid: &[Paid<'_>]) -> String {
         return "Neither it nor a tenant above it has a budget.".to_owned();
     }
     let one = |paid: &Paid<'_>| {
-        let unit = if paid.spec.tokens.is_some() { "tokens" } else { "dollars" };
+        let unit = unit(paid.spec);
         match paid.stands {
             Some(now) => format!(
                 "{}: {} ({} {unit} spent, {} left)",

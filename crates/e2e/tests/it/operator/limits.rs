@@ -5,7 +5,7 @@ use super::rig::{Setup, crds, operator};
 use anyhow::{Context, Result, ensure};
 use flyball_e2e::http::HttpAnswer;
 use flyball_e2e::process::{ServiceProcess, free};
-use flyball_e2e::{Story, in_namespace, kubectl, note, until};
+use flyball_e2e::{Story, in_namespace, note, until};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -36,8 +36,7 @@ async fn official_clients_understand_limits_and_budgets() -> Result<()> {
                  - {{ name: app, id: {id}, sha256: {} }}\n",
                 super::tenants::sha256(key)?
             );
-            let apply = ["--namespace", &story.namespace, "apply", "--filename", "-"];
-            kubectl(&story.cluster, &apply, &manifest)?;
+            story.apply(&manifest)?;
         }
         let engine = Engine::start(story)?;
         let (office, link) = operator(story, &Setup::default(), None)?;

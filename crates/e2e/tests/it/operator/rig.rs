@@ -81,8 +81,7 @@ impl<'a> Rig<'a> {
     /// As this says.
     pub(super) async fn of(story: &'a Story, setup: Setup) -> Result<Self> {
         crds(story)?;
-        let apply = ["--namespace", &story.namespace, "apply", "--filename", "-"];
-        kubectl(&story.cluster, &apply, &setup.manifest(story)?)?;
+        story.apply(&setup.manifest(story)?)?;
         if setup.serves {
             let rollout = ["--namespace", &story.namespace, "rollout", "status", "--timeout=120s"];
             kubectl(&story.cluster, &[&rollout[..], &["deployment/model"]].concat(), "")?;

@@ -141,8 +141,7 @@ fn gateway(story: &Story, link: SocketAddr) -> Result<(ServiceProcess, SocketAdd
 
 fn apply(story: &Story, manifest: &str) -> Result<()> {
     let manifest = manifest.replace("IMAGE", &story.cluster.image);
-    let apply = ["--namespace", &story.namespace, "apply", "--filename", "-"];
-    kubectl(&story.cluster, &apply, &manifest)
+    story.apply(&manifest)
 }
 
 fn delete(story: &Story, what: &str) -> Result<()> {

@@ -6,7 +6,7 @@ use super::rig::crds;
 use anyhow::{Context, Result, ensure};
 use flyball_e2e::http::HttpAnswer;
 use flyball_e2e::process::{ServiceProcess, free};
-use flyball_e2e::{Relay, Story, dynamic, figure, in_namespace, kubectl, note, until};
+use flyball_e2e::{Relay, Story, dynamic, figure, in_namespace, note, until};
 use futures::future::try_join_all;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ async fn gateway_lets_a_new_team_in_by_a_few_lines() -> Result<()> {
         ensure!(gateway.ask("first").await? == 401, "nobody is let in while there is no Tenant");
         let manifest = TENANT.replace("SHA256", &sha256("first")?);
         let began = Instant::now();
-        apply(story, &manifest)?;
+        story.apply(&manifest)?;
         until("the first answer", LONG, async || {
             Ok((gateway.ask("first").await? == 200).then_some(()))
         })
@@ -100,7 +100,7 @@ async fn revoke(story: &Story, relay: &Relay, kubeconfig: &Path) -> Result<()> {
         "apiVersion": "flyball.dev/v1alpha1", "kind": "Tenant", "metadata": { "name": "search" },
         "spec": { "models": ["*"], "keys": keys },
     });
-    apply(story, &tenant.to_string())?;
+    story.apply(&tenant.to_string())?;
     let mut gateways = vec![Gateway::start(story, kubeconfig, engine.address, Some(&file))?];
     for _ in 1..GATEWAYS {
         let own = &story.cluster.kubeconfig;
@@ -265,9 +265,4 @@ pub(super) fn sha256(key: &str) -> Result<String> {
     child.stdin.take().context("no input")?.write_all(key.as_bytes())?;
     let said = String::from_utf8(child.wait_with_output()?.stdout)?;
     Ok(said.split(' ').next().context("no hash")?.to_owned())
-}
-
-pub(super) fn apply(story: &Story, manifest: &str) -> Result<()> {
-    let apply = ["--namespace", &story.namespace, "apply", "--filename", "-"];
-    kubectl(&story.cluster, &apply, manifest)
 }

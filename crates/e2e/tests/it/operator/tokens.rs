@@ -1,7 +1,7 @@
 //! Callers without a key: a service account of the cluster is let in by its own token, and by no other.
 
 use super::rig::crds;
-use super::tenants::{CHAT, Engine, LONG, apply};
+use super::tenants::{CHAT, Engine, LONG};
 use anyhow::{Context, Result, ensure};
 use flyball_e2e::http::HttpAnswer;
 use flyball_e2e::process::{ServiceProcess, free};
@@ -40,7 +40,7 @@ async fn gateway_lets_a_service_account_in_by_its_token() -> Result<()> {
         ensure!(gateway.ask(&loader).await? == 401, "nobody is let in while there is no Tenant");
         let manifest = TENANT.replace("NAMESPACE", &story.namespace);
         let began = Instant::now();
-        apply(story, &manifest)?;
+        story.apply(&manifest)?;
         gateway.until(&loader, 200).await?;
         note(&format!("{:.1} s from apply to the first answer", began.elapsed().as_secs_f64()));
         ensure!(gateway.ask(&elsewhere).await? == 401, "a token for another audience is let in");
@@ -51,7 +51,7 @@ async fn gateway_lets_a_service_account_in_by_its_token() -> Result<()> {
         );
         // Seen tokens are remembered, and yet whoever is no member any more is refused.
         let began = Instant::now();
-        apply(story, &manifest.replace("name: loader", "name: other"))?;
+        story.apply(&manifest.replace("name: loader", "name: other"))?;
         gateway.until(&loader, 401).await?;
         let took = began.elapsed().as_secs_f64();
         note(&format!("{took:.1} s from apply to the first refusal"));

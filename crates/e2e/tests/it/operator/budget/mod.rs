@@ -12,8 +12,8 @@ use super::rig::{Setup, crds, operator};
 use anyhow::{Context, Result, ensure};
 use client::{Ask, Ended, Tally, lock};
 use flyball_e2e::http::HttpAnswer;
-use flyball_e2e::process::ServiceProcess;
-use flyball_e2e::{Relay, Story, dynamic, figure, in_namespace, is_long, kubectl, note, until};
+use flyball_e2e::process::{ServiceProcess, metric};
+use flyball_e2e::{Relay, Story, dynamic, figure, in_namespace, is_long, note, until};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use serde_json::{Value, json};
@@ -83,8 +83,7 @@ impl<'a> Team<'a> {
              keys:\n  - {{ name: app, id: budgeteigh, sha256: {} }}\n",
             super::tenants::sha256(KEY)?
         );
-        let apply = ["--namespace", &story.namespace, "apply", "--filename", "-"];
-        kubectl(&story.cluster, &apply, &manifest)?;
+        story.apply(&manifest)?;
         let engine = Engine::start(story)?;
         let (office, link) = operator(story, &Setup::default(), None)?;
         office.ready().await?;
@@ -276,10 +275,7 @@ impl<'a> Team<'a> {
     }
 
     async fn engine_counts(&self, name: &str) -> Result<f64> {
-        let answer = HttpAnswer::of(self.engine.address, "/metrics", None).await?;
-        let (_, page) = answer.whole().await?;
-        let lines = page.lines().filter(|line| line.starts_with(name));
-        Ok(lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum())
+        metric(self.engine.address, name).await
     }
 
     /// Tokens that the operator granted to gateways that are gone, of which nobody knows whether they were used.

@@ -48,8 +48,7 @@ async fn neighbour(story: &Story, rig: &Rig<'_>, pool: &Pool) -> Result<()> {
         .replace("app: model }", "app: neighbour }")
         .replace("name: model}", "name: neighbour}")
         .replace("served-name=model", "served-name=neighbour");
-    let apply = ["--namespace", &story.namespace, "apply", "--filename", "-"];
-    kubectl(&story.cluster, &apply, &named)?;
+    story.apply(&named)?;
     until("a recommendation", Duration::from_secs(60), async || {
         let status = rig.model_of(&story.namespace, "neighbour").await?["status"].clone();
         Ok(status["decision"].is_object().then_some(()))

@@ -3,7 +3,7 @@
 use super::super::faults::under_load;
 use super::super::rig::{Rig, Setup};
 use anyhow::{Context, Result, ensure};
-use flyball_e2e::{Story, in_namespace, kubectl, note, until};
+use flyball_e2e::{Story, in_namespace, note, until};
 use serde_json::json;
 use std::time::Duration;
 
@@ -23,9 +23,8 @@ async fn tell(story: &Story, twin: &Story) -> Result<()> {
         ..Setup::default()
     };
     // The same model, its engines and its Service, in the other namespace.
-    let apply = ["--namespace", &twin.namespace, "apply", "--filename", "-"];
     super::super::rig::crds(twin)?;
-    kubectl(&twin.cluster, &apply, &setup.manifest(twin)?)?;
+    twin.apply(&setup.manifest(twin)?)?;
     let rig = Box::pin(Rig::of(story, setup)).await?;
     rig.settled(1, Duration::from_secs(120)).await?;
     let up = rig.settled(3, Duration::from_secs(120));
