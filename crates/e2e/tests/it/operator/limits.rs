@@ -6,6 +6,8 @@ use anyhow::{Context, Result, ensure};
 use flyball_e2e::http::HttpAnswer;
 use flyball_e2e::process::{ServiceProcess, free};
 use flyball_e2e::{Story, in_namespace, note, until};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, PostParams};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -78,8 +80,36 @@ fn gateway(
     Ok((ServiceProcess::start(story, "gateway", &settings, admin)?, http))
 }
 
+/// A gateway, and a pod of its name that is never started: by it the operator knows whether one that is silent is gone.
+pub(super) async fn gateway_with_pod(
+    story: &Story,
+    engine: SocketAddr,
+    operator: SocketAddr,
+) -> Result<(ServiceProcess, SocketAddr)> {
+    let (settings, http, admin) = settings(story, engine, operator)?;
+    let process = ServiceProcess::start_in_pod(story, "gateway", &settings, admin)?;
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": { "name": process.name() },
+        "spec": {
+            "schedulingGates": [{ "name": "flyball.test/never" }],
+            "securityContext": {
+                "runAsNonRoot": true, "seccompProfile": { "type": "RuntimeDefault" },
+            },
+            "containers": [{
+                "name": "gateway", "image": story.cluster.image,
+                "securityContext": {
+                    "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] },
+                },
+            }],
+        },
+    });
+    let pods: Api<Pod> = Api::namespaced(story.cluster.client.clone(), &story.namespace);
+    pods.create(&PostParams::default(), &serde_json::from_value(pod)?).await?;
+    Ok((process, http))
+}
+
 /// The settings of a gateway, and where it listens.
-pub(super) fn settings(
+fn settings(
     story: &Story,
     engine: SocketAddr,
     operator: SocketAddr,

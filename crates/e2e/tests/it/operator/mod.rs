@@ -10,6 +10,7 @@ mod faults;
 mod five;
 mod limits;
 mod pages;
+mod rates;
 mod rig;
 mod rights;
 mod rules;

@@ -7,7 +7,7 @@
 
 mod client;
 
-use super::limits::{Engine, settings};
+use super::limits::{Engine, gateway_with_pod};
 use super::rig::{Setup, crds, operator};
 use anyhow::{Context, Result, ensure};
 use client::{Ask, Ended, Tally, lock};
@@ -15,7 +15,7 @@ use flyball_e2e::http::HttpAnswer;
 use flyball_e2e::process::{ServiceProcess, metric};
 use flyball_e2e::{Relay, Story, dynamic, figure, in_namespace, is_long, note, until};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-use kube::api::{Api, DeleteParams, ListParams, PostParams};
+use kube::api::{Api, DeleteParams, ListParams};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -92,7 +92,7 @@ impl<'a> Team<'a> {
         for number in 0..GATEWAYS {
             // The last goes through something that can be cut.
             let link = if number + 1 == GATEWAYS { relay.address } else { link };
-            let (process, http) = gateway(story, engine.address, link).await?;
+            let (process, http) = gateway_with_pod(story, engine.address, link).await?;
             gateways.push(process);
             addresses.push(http);
         }
@@ -182,7 +182,7 @@ impl<'a> Team<'a> {
         let pods: Api<Pod> =
             Api::namespaced(self.story.cluster.client.clone(), &self.story.namespace);
         pods.delete(self.gateways[0].name(), &DeleteParams::default().grace_period(0)).await?;
-        let (process, http) = gateway(self.story, self.engine.address, self.link).await?;
+        let (process, http) = gateway_with_pod(self.story, self.engine.address, self.link).await?;
         process.ready().await?;
         (self.gateways[0], lock(&self.addresses)[0]) = (process, http);
         Ok(())
@@ -288,34 +288,6 @@ impl<'a> Team<'a> {
         let text = record["budgets"][0][5].as_str().context("a record without budgets")?;
         Ok(text.parse()?)
     }
-}
-
-/// A gateway, and its pod.
-async fn gateway(
-    story: &Story,
-    engine: SocketAddr,
-    operator: SocketAddr,
-) -> Result<(ServiceProcess, SocketAddr)> {
-    let (settings, http, admin) = settings(story, engine, operator)?;
-    let process = ServiceProcess::start_in_pod(story, "gateway", &settings, admin)?;
-    let pod = json!({
-        "apiVersion": "v1", "kind": "Pod", "metadata": { "name": process.name() },
-        "spec": {
-            "schedulingGates": [{ "name": "flyball.test/never" }],
-            "securityContext": {
-                "runAsNonRoot": true, "seccompProfile": { "type": "RuntimeDefault" },
-            },
-            "containers": [{
-                "name": "gateway", "image": story.cluster.image,
-                "securityContext": {
-                    "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] },
-                },
-            }],
-        },
-    });
-    let pods: Api<Pod> = Api::namespaced(story.cluster.client.clone(), &story.namespace);
-    pods.create(&PostParams::default(), &serde_json::from_value(pod)?).await?;
-    Ok((process, http))
 }
 
 /// A client that asks one gateway for one answer after the other until the budget is exhausted.
