@@ -58,7 +58,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    fn add(&mut self, part: Option<f64>) {
+    pub(crate) fn add(&mut self, part: Option<f64>) {
         match part.filter(|part| part.is_finite()) {
             Some(part) => self.sum = Some(self.sum.unwrap_or(0.0) + part),
             None => self.lacks = true,

@@ -220,7 +220,6 @@ impl ModelMemory {
                 .and_then(|asked| asked.prompt_rate.zip(asked.output_rate)),
         };
         let Some((read, written)) = rates else { return };
-        let waiting = waiting(asked, engines);
         let uncached = engines.uncached.or_else(|| asked.and_then(|asked| asked.uncached()));
         let reads = |prompt: f64| prompt * uncached.unwrap_or(1.0);
         let moment = Moment {
@@ -235,7 +234,7 @@ impl ModelMemory {
                 .whole()
                 .or(asked.map(|one| one.in_flight))
                 .map(|all| all / count),
-            waiting: (waiting - self.in_hand(reading)).max(0.0) / count,
+            waiting: demand::waiting_tokens(asked, engines, self.in_hand(reading)) / count,
             missed: missed.map(|one| one.missed.get() * 100 > one.requests.get()),
             allowed: reading.objectives.between_tokens.map(|time| time.as_seconds()),
             settled,
@@ -282,7 +281,7 @@ impl ModelMemory {
         let Some((paces, pace)) = paces.zip(pace(asked, engines)) else { return 1.0 };
         let slower = paces.carried / pace.max(paces.idle);
         // Where work waits, what is held is all that can be held and no sign of what would be.
-        if waiting(asked, engines) > 0.0 { slower.max(1.0) } else { slower }
+        if demand::waiting_tokens(asked, engines, 0.0) > 0.0 { slower.max(1.0) } else { slower }
     }
 
     /// Requests and misses since the last look.
@@ -306,12 +305,6 @@ impl ModelMemory {
         for_long(self.serving.1, SETTLES)
             && variant.serving().all(|replica| for_long(replica.since, WARM_UP))
     }
-}
-
-/// Prompt tokens that wait.
-fn waiting(asked: Option<Asked>, engines: &Sum) -> f64 {
-    let waiting = asked.map_or(0.0, |asked| asked.waiting_tokens + asked.unread_tokens);
-    waiting.max(engines.waiting.known().unwrap_or(0.0))
 }
 
 /// Seconds per output token, if any were written.

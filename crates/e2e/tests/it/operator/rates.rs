@@ -93,7 +93,8 @@ impl Team {
     async fn judged(&mut self) -> Result<()> {
         // What was used until here is free again.
         tokio::time::sleep(MINUTE + Duration::from_secs(1)).await;
-        let moving = self.load(1.3, MOVING, |at, _| at.div_duration_f64(MOVES) as usize % GATEWAYS).await?;
+        let moving =
+            self.load(1.3, MOVING, |at, _| at.div_duration_f64(MOVES) as usize % GATEWAYS).await?;
         let most = most_in_a_minute(&moving);
         let served = moving.iter().filter(|one| one.is_served).count();
         let over = (100.0 * (most as f64 / LIMIT as f64 - 1.0)).max(0.0);

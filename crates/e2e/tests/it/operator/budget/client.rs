@@ -51,6 +51,13 @@ impl Tally {
         self.used.load(Ordering::Relaxed)
     }
 
+    /// Refusals while more of the budget was left than every client together could have paid ahead, `each` of them so much.
+    pub(super) fn refused_with_money_left(&self, budget: u64, each: u64) -> usize {
+        let all = (super::GATEWAYS * super::CLIENTS) as u64 * each;
+        let left = |(used, open): &&(u64, u64)| budget.saturating_sub(used + open * each);
+        lock(&self.refusals).iter().filter(|one| left(one) > all).count()
+    }
+
     /// Sends one request and notes how it ended.
     pub(super) async fn request(&self, gateway: SocketAddr, ask: &Ask) -> Result<Ended> {
         self.open.fetch_add(1, Ordering::Relaxed);
@@ -173,6 +180,8 @@ impl Answer {
             Some(200) | None => Ok(Ended::Broken),
             Some(429) if self.text.contains("\"insufficient_quota\"") => Ok(Ended::Refused),
             Some(503) if self.text.contains("\"quota_unknown\"") => Ok(Ended::PutOff),
+            // LiteLLM's words, whatever its status.
+            Some(400..) if self.text.contains("crossed budget") => Ok(Ended::Refused),
             Some(_) => bail!("an answer that nobody expected: {}", self.text),
         }
     }

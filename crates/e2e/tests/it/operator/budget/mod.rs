@@ -5,6 +5,7 @@
 //! Gateways are processes of this machine. Each has a pod of its name that is never started, by which the operator knows
 //! whether one that is silent is gone: without, it would wait ten minutes before it gives up what that one held.
 
+mod beside;
 mod client;
 
 use super::limits::{Engine, gateway_with_pod};
@@ -32,7 +33,7 @@ const BUDGET: u64 = 2_000_000;
 /// Refusals in a row after which a client gives up.
 const REFUSALS: u32 = 20;
 
-const KEY: &str = "budget-of-eight";
+const KEY: &str = "sk-budget-of-eight";
 
 /// The longest that anything here may take.
 const LONG: Duration = Duration::from_secs(300);
@@ -53,7 +54,9 @@ async fn gateways_spend_a_budget_to_its_end_and_never_beyond_whoever_dies() -> R
     in_namespace(&[], async |story| {
         let mut team = Team::begins(story).await?;
         let done = team.spend().await;
-        done.with_context(|| format!("the operator's log:\n{}", team.office.log()))
+        done.with_context(|| format!("the operator's log:\n{}", team.office.log()))?;
+        drop(team);
+        beside::litellm(story).await
     })
     .await
 }
@@ -113,43 +116,13 @@ impl<'a> Team<'a> {
             tally,
             prompt_tokens: 0,
         };
-        team.prompt_tokens = team.first_answer().await?;
+        let first = lock(&team.addresses)[0];
+        team.prompt_tokens = first_answer(first, &team.tally).await?;
         Ok(team)
     }
 
-    /// Waits until the operator divides. Tokens of the prompt that everybody sends.
-    async fn first_answer(&self) -> Result<u64> {
-        let body = json!({
-            "model": "m", "max_tokens": 1,
-            "messages": [{ "role": "user", "content": prompt(0) }],
-        });
-        let headers = format!("authorization: Bearer {KEY}\r\n");
-        let http = lock(&self.addresses)[0];
-        until("the first answer on a budget", LONG, async || {
-            let path = "/v1/chat/completions";
-            let answer = HttpAnswer::with(http, path, &headers, Some(&body)).await?;
-            let (status, text) = answer.whole().await?;
-            if status != 200 {
-                return Ok(None);
-            }
-            let answer: Value = serde_json::from_str(&text)?;
-            let tokens = answer["usage"]["prompt_tokens"].as_u64().context("no usage")?;
-            self.tally.used.fetch_add(tokens + 1, Ordering::Relaxed);
-            Ok(Some(tokens))
-        })
-        .await
-    }
-
     async fn spend(&mut self) -> Result<()> {
-        let mut clients = JoinSet::new();
-        for gateway in 0..GATEWAYS {
-            for client in 0..CLIENTS {
-                let (addresses, tally) = (Arc::clone(&self.addresses), Arc::clone(&self.tally));
-                let prompt_tokens = self.prompt_tokens;
-                let client = Client { gateway, number: client, addresses, tally };
-                clients.spawn(async move { client.work(prompt_tokens).await });
-            }
-        }
+        let clients = clients(&self.addresses, &self.tally, self.prompt_tokens);
         self.used(0.2).await?;
         self.kill_a_gateway().await?;
         self.used(0.35).await?;
@@ -158,13 +131,7 @@ impl<'a> Team<'a> {
         self.relay.cut();
         self.used(0.7).await?;
         self.relay.mend();
-        let all = async {
-            while let Some(ended) = clients.join_next().await {
-                ended??;
-            }
-            anyhow::Ok(())
-        };
-        tokio::time::timeout(4 * LONG, all).await.context("requests do not end")??;
+        ended(clients).await?;
         let free = self.engine_is_free().await?;
         self.spend_the_rest().await?;
         self.judge(free).await
@@ -230,8 +197,7 @@ impl<'a> Team<'a> {
         // Each that is open has paid its prompt, perhaps twice as much as it comes to, and what it is ahead.
         let each = 2 * self.prompt_tokens + AHEAD;
         let refusals = lock(&tally.refusals).clone();
-        let left = |(used, open): &&(u64, u64)| budget.saturating_sub(used + lost + open * each);
-        let wrong = refusals.iter().filter(|one| left(one) > streams as u64 * each).count();
+        let wrong = tally.refused_with_money_left(budget - lost.min(budget), each);
         let mut stops = lock(&tally.stops).clone();
         stops.sort_by(f64::total_cmp);
         let stop = stops.get(stops.len().saturating_sub(1 + stops.len() / 100)).copied();
@@ -288,6 +254,56 @@ impl<'a> Team<'a> {
         let text = record["budgets"][0][5].as_str().context("a record without budgets")?;
         Ok(text.parse()?)
     }
+}
+
+/// Waits until a gateway serves on the budget. Tokens of the prompt that everybody sends.
+async fn first_answer(http: SocketAddr, tally: &Tally) -> Result<u64> {
+    let body = json!({
+        "model": "m", "max_tokens": 1,
+        "messages": [{ "role": "user", "content": prompt(0) }],
+    });
+    let headers = format!("authorization: Bearer {KEY}\r\n");
+    until("the first answer on a budget", LONG, async || {
+        let path = "/v1/chat/completions";
+        let answer = HttpAnswer::with(http, path, &headers, Some(&body)).await?;
+        let (status, text) = answer.whole().await?;
+        if status != 200 {
+            return Ok(None);
+        }
+        let answer: Value = serde_json::from_str(&text)?;
+        let tokens = answer["usage"]["prompt_tokens"].as_u64().context("no usage")?;
+        tally.used.fetch_add(tokens + 1, Ordering::Relaxed);
+        Ok(Some(tokens))
+    })
+    .await
+}
+
+/// All clients, at work.
+fn clients(
+    addresses: &Arc<Mutex<Vec<SocketAddr>>>,
+    tally: &Arc<Tally>,
+    prompt_tokens: u64,
+) -> JoinSet<Result<()>> {
+    let mut clients = JoinSet::new();
+    for gateway in 0..GATEWAYS {
+        for number in 0..CLIENTS {
+            let (addresses, tally) = (Arc::clone(addresses), Arc::clone(tally));
+            let client = Client { gateway, number, addresses, tally };
+            clients.spawn(async move { client.work(prompt_tokens).await });
+        }
+    }
+    clients
+}
+
+/// Waits until every client has given up.
+async fn ended(mut clients: JoinSet<Result<()>>) -> Result<()> {
+    let all = async {
+        while let Some(ended) = clients.join_next().await {
+            ended??;
+        }
+        anyhow::Ok(())
+    };
+    tokio::time::timeout(4 * LONG, all).await.context("requests do not end")?
 }
 
 /// A client that asks one gateway for one answer after the other until the budget is exhausted.
