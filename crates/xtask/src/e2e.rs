@@ -26,6 +26,9 @@ pub(crate) struct Args {
     /// Build no llama-server: take the one that is there, or Debian's, or leave its stories out
     #[arg(long)]
     quick: bool,
+    /// Program that stories start instead of the one that is built: an optimised one for figures of time
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
     /// Run only stories whose name contains this
     story: Option<String>,
 }
@@ -39,6 +42,7 @@ impl Args {
             llama: engines::IMAGE.into(),
             figure: false,
             quick: true,
+            program: None,
             story: None,
         }
     }
@@ -52,7 +56,8 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<Vec<TimedTest>> {
     };
     // Ignored for whoever types `cargo test` without a cluster; here there is one.
     stories.args(["--run-ignored", "all", "--profile", "e2e"]);
-    stories.env("FLYBALL_E2E_IMAGE", &args.image).env("FLYBALL_E2E_BINARY", &built.program);
+    let program = args.program.as_ref().unwrap_or(&built.program);
+    stories.env("FLYBALL_E2E_IMAGE", &args.image).env("FLYBALL_E2E_BINARY", program);
     stories.env("FLYBALL_E2E_LLAMA", &args.llama).env("FLYBALL_E2E_HELM", tools::helm()?);
     stories.args(&args.story);
     let noted = std::env::temp_dir().join(format!("flyball-figures-{}", std::process::id()));

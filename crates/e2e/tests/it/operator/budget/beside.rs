@@ -7,7 +7,7 @@ use super::client::{Tally, lock};
 use super::{Engine, GATEWAYS, KEY, LONG, clients, ended, first_answer};
 use anyhow::{Context, Result};
 use flyball_e2e::http::HttpAnswer;
-use flyball_e2e::process::{free, metric};
+use flyball_e2e::process::free;
 use flyball_e2e::{Story, figure, note, until};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ async fn spend(story: &Story, program: &Path, folder: &Path) -> Result<()> {
     for address in &addresses {
         ready(*address).await?;
     }
-    let tally = Arc::new(Tally::default());
+    let tally = Arc::new(Tally::of(engine.address));
     let prompt_tokens = first_answer(addresses[0], &tally).await?;
     let addresses = Arc::new(Mutex::new(addresses));
     let running = clients(&addresses, &tally, prompt_tokens);
@@ -59,12 +59,11 @@ async fn spend(story: &Story, program: &Path, folder: &Path) -> Result<()> {
     ready(address).await?;
     lock(&addresses)[0] = address;
     ended(running).await?;
-    let engine = metric(engine.address, "vllm:prompt_tokens_total").await?
-        + metric(engine.address, "vllm:generation_tokens_total").await?;
-    let over = (engine - BUDGET as f64).max(0.0) / (GATEWAYS * super::CLIENTS) as f64;
+    let counted = tally.counted().await?;
+    let over = counted.saturating_sub(BUDGET) as f64 / (GATEWAYS * super::CLIENTS) as f64;
     let count = |of: &std::sync::atomic::AtomicU64| of.load(Ordering::Relaxed);
     note(&format!(
-        "LiteLLM, budget {BUDGET}: the engine counted {engine}, clients {}; {} finished, {} hung up, {} stopped, {} \
+        "LiteLLM, budget {BUDGET}: the engine counted {counted}, clients {}; {} finished, {} hung up, {} stopped, {} \
          refused ({} with money left), {} broken",
         tally.used(),
         count(&tally.finished),

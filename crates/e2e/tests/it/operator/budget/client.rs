@@ -1,6 +1,7 @@
 //! One client of a gateway: it streams an answer, and counts what is passed on to it.
 
 use anyhow::{Result, bail};
+use flyball_e2e::process::metric;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Mutex;
@@ -30,8 +31,9 @@ pub(super) enum Ended {
 }
 
 /// What all clients have had together.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Tally {
+    engine: SocketAddr,
     /// Tokens of prompts that were let in, and of output that was passed on.
     pub(super) used: AtomicU64,
     /// Requests that wait or run.
@@ -42,11 +44,25 @@ pub(super) struct Tally {
     pub(super) broken: AtomicU64,
     /// Milliseconds from the last part of an answer to its typed end, for each that was stopped.
     pub(super) stops: Mutex<Vec<f64>>,
-    /// Tokens used and requests open whenever somebody was refused.
+    /// Tokens that the engine had counted and requests that were open whenever somebody was refused. What a client that
+    /// hung up was not shown any more is paid too, so that clients do not know what is used.
     pub(super) refusals: Mutex<Vec<(u64, u64)>>,
 }
 
 impl Tally {
+    pub(super) fn of(engine: SocketAddr) -> Self {
+        let (used, open) = (AtomicU64::new(0), AtomicU64::new(0));
+        let [finished, hung_up, put_off, broken] = std::array::from_fn(|_| AtomicU64::new(0));
+        let (stops, refusals) = (Mutex::default(), Mutex::default());
+        Self { engine, used, open, finished, hung_up, put_off, broken, stops, refusals }
+    }
+
+    /// Tokens that the engine has read and written.
+    pub(super) async fn counted(&self) -> Result<u64> {
+        let read = metric(self.engine, "vllm:prompt_tokens_total").await?;
+        Ok((read + metric(self.engine, "vllm:generation_tokens_total").await?) as u64)
+    }
+
     pub(super) fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
@@ -54,7 +70,7 @@ impl Tally {
     /// Refusals while more of the budget was left than every client together could have paid ahead, `each` of them so much.
     pub(super) fn refused_with_money_left(&self, budget: u64, each: u64) -> usize {
         let all = (super::GATEWAYS * super::CLIENTS) as u64 * each;
-        let left = |(used, open): &&(u64, u64)| budget.saturating_sub(used + open * each);
+        let left = |(counted, open): &&(u64, u64)| budget.saturating_sub(counted + open * each);
         lock(&self.refusals).iter().filter(|one| left(one) > all).count()
     }
 
@@ -74,7 +90,10 @@ impl Tally {
             Ended::PutOff => count(&self.put_off),
             Ended::Broken => count(&self.broken),
             Ended::Stopped(after) => lock(&self.stops).push(after.as_secs_f64() * 1e3),
-            Ended::Refused => lock(&self.refusals).push((self.used(), open)),
+            Ended::Refused => {
+                let counted = self.counted().await?;
+                lock(&self.refusals).push((counted, open));
+            }
         }
         Ok(ended)
     }

@@ -103,7 +103,7 @@ impl<'a> Team<'a> {
             gateway.ready().await?;
         }
         let addresses = Arc::new(Mutex::new(addresses));
-        let tally = Arc::new(Tally::default());
+        let tally = Arc::new(Tally::of(engine.address));
         let mut team = Self {
             story,
             budget,
@@ -188,12 +188,11 @@ impl<'a> Team<'a> {
     }
 
     async fn judge(&self, free: Duration) -> Result<()> {
-        let engine = self.engine_counts("vllm:prompt_tokens_total").await?
-            + self.engine_counts("vllm:generation_tokens_total").await?;
+        let engine = self.tally.counted().await?;
         let lost = self.written_off().await?;
         let (tally, budget) = (&self.tally, self.budget);
         let streams = (GATEWAYS * CLIENTS) as f64;
-        let over = (engine - budget as f64).max(0.0) / streams;
+        let over = engine.saturating_sub(budget) as f64 / streams;
         // Each that is open has paid its prompt, perhaps twice as much as it comes to, and what it is ahead.
         let each = 2 * self.prompt_tokens + AHEAD;
         let refusals = lock(&tally.refusals).clone();
