@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    backtest, check, collect, decisions, emulate, explain, fit, freeze, gateway, gpus, help,
+    audit, backtest, check, collect, decisions, emulate, explain, fit, freeze, gateway, gpus, help,
     install, key, models, operator, plan, prices, simulate, status, tenants, top, trace, whatif,
     why,
 };
@@ -45,6 +45,7 @@ pub(crate) enum Command {
     Operator(operator::OperatorArgs),
     Prices(prices::PricesArgs),
     Tenants(tenants::TenantsArgs),
+    Audit(audit::AuditArgs),
     Top(top::TopArgs),
     Trace(trace::TraceArgs),
     Help(help::HelpArgs),

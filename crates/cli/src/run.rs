@@ -7,7 +7,7 @@ use clap::{CommandFactory as _, FromArgMatches, error::ErrorKind};
 
 use crate::args::{Cli, Command};
 use crate::commands::{
-    backtest, check, collect, decisions, emulate, explain, fit, freeze, gateway, gpus, help,
+    audit, backtest, check, collect, decisions, emulate, explain, fit, freeze, gateway, gpus, help,
     install, key, models, operator, plan, prices, simulate, status, tenants, top, trace, version,
     whatif, why,
 };
@@ -53,6 +53,7 @@ fn execute(cli: Cli, printer: Printer) -> Result<Exit, Failure> {
         Command::Operator(args) => until_interrupted(operator::run(&args)),
         Command::Prices(args) => prices::run(&args, &printer),
         Command::Tenants(args) => until_interrupted(tenants::run(&args, cluster, &printer)),
+        Command::Audit(args) => audit::run(&args, &printer),
         Command::Top(args) => until_interrupted(top::run(&args, cluster, &printer)),
         Command::Trace(args) => until_interrupted(trace::run(&args, cluster, &printer)),
         Command::Help(args) => help::run(&args, &Cli::command(), &printer),

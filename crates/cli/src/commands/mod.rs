@@ -1,5 +1,6 @@
 //! One file or folder per command, named as it is typed.
 
+pub(crate) mod audit;
 pub(crate) mod backtest;
 pub(crate) mod check;
 pub(crate) mod collect;

@@ -128,6 +128,13 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
     ),
     ("key list", ["flyball key list ml/search", "flyball key list search -n ml -o json"]),
     ("tenants", ["flyball tenants -n ml", "flyball tenants -A -o json"]),
+    (
+        "audit",
+        [
+            "flyball audit kube-apiserver-audit.log gateway-audit.jsonl",
+            "flyball audit - --tenant ml/search --since 24h -o json",
+        ],
+    ),
     ("operator", ["flyball operator", "flyball operator --config operator.toml"]),
     ("prices", ["flyball prices", "flyball prices --gpu h100"]),
     ("top", ["flyball top", "flyball top --watch"]),

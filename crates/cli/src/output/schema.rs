@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{API_VERSION, Envelope, Failure, failure::ErrorDocument};
 use crate::commands::{
-    backtest, check, decisions, emulate, explain, fit, freeze, gateway, gpus, help, key, models,
+    audit, backtest, check, decisions, emulate, explain, fit, freeze, gateway, gpus, help, key, models,
     plan, prices, simulate, status, tenants, top, trace, version, whatif, why,
 };
 
@@ -27,6 +27,7 @@ fn schema<T: JsonSchema + 'static>(kind: &'static str) -> Value {
 fn all() -> Vec<(&'static str, Value)> {
     use super::Answer;
     vec![
+        ("audit", schema::<audit::AuditList>(audit::AuditList::KIND)),
         ("backtest", schema::<backtest::Backtest>(backtest::Backtest::KIND)),
         ("backtest-tune", schema::<backtest::TuneAnswer>(backtest::TuneAnswer::KIND)),
         ("backtest-why", schema::<backtest::WhyAnswer>(backtest::WhyAnswer::KIND)),

@@ -6,6 +6,7 @@ use super::flyball::{command, finish, flyball, kubeconfig};
 fn help_of_every_command() {
     for (name, args) in [
         ("help", &["--help"][..]),
+        ("help_audit", &["audit", "--help"]),
         ("help_backtest", &["backtest", "--help"]),
         ("help_collect", &["collect", "--help"]),
         ("help_emulate", &["emulate", "--help"]),

@@ -1,0 +1,181 @@
+//! The stream of acts as an answer.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::act::{AuditAct, AuditChange, Source};
+use super::stream::Stream;
+use crate::moment::clock_of;
+use crate::output::document::{Block, Cell, Column, Row, Table, Tone};
+use crate::output::{Answer, Detail, Document, Exit, plural};
+
+/// Who did what.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AuditList {
+    /// Time of the query, RFC 3339.
+    asked_at: String,
+    /// Oldest first.
+    acts: Vec<AuditAct>,
+    lines: AuditLines,
+    /// What could not be read, as `FILE:LINE: why`; the first twenty.
+    problems: Vec<String>,
+}
+
+/// Of which lines there were how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct AuditLines {
+    /// All.
+    read: u64,
+    /// About other things, or of no audit log.
+    other: u64,
+    /// That were there before, letter by letter.
+    doubled: u64,
+    /// That could not be read.
+    broken: u64,
+}
+
+/// Which acts are wanted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Wanted {
+    /// From this moment on.
+    pub(super) since: Option<Timestamp>,
+    /// Namespace and name.
+    pub(super) tenant: Option<(String, String)>,
+}
+
+impl AuditList {
+    pub(super) fn of(mut stream: Stream, wanted: &Wanted, now: Timestamp) -> Self {
+        let counts = stream.counts;
+        let mut problems = std::mem::take(&mut stream.problems);
+        if counts.lines > 0 && counts.known == 0 && counts.broken == 0 {
+            problems.push("no line is one of an audit log".to_owned());
+        }
+        let mut acts = stream.acts();
+        acts.retain(|act| wanted.has(act));
+        let lines = AuditLines {
+            read: counts.lines,
+            other: counts.others,
+            doubled: counts.doubled,
+            broken: counts.broken,
+        };
+        Self { asked_at: now.to_string(), acts, lines, problems }
+    }
+
+    fn table(&self, detail: Detail) -> Option<Block> {
+        let now = self.asked_at.parse().unwrap_or(Timestamp::MAX);
+        let wanted = |act: &&AuditAct| detail == Detail::Full || act.was_refused();
+        let rows: Vec<Row> = self.acts.iter().filter(wanted).map(|act| act.row(now)).collect();
+        let columns = ["TIME", "WHO", "DID", "ON", "OUTCOME", "LOG"].map(Column::left).into();
+        (!rows.is_empty()).then(|| Block::Table(Table { rows, ..Table::new(columns) }))
+    }
+}
+
+impl Wanted {
+    fn has(&self, act: &AuditAct) -> bool {
+        let recent = self
+            .since
+            .is_none_or(|since| act.time.parse::<Timestamp>().is_ok_and(|time| time >= since));
+        recent && self.tenant.as_ref().is_none_or(|tenant| act.is_about(tenant))
+    }
+}
+
+impl AuditAct {
+    fn is_about(&self, (namespace, name): &(String, String)) -> bool {
+        let named = |text: &str| {
+            let mut parts = text.split('/');
+            // A path has the Tenants above it in between.
+            parts.next() == Some(namespace.as_str()) && parts.next_back() == Some(name.as_str())
+        };
+        if let Some(tenant) = &self.tenant {
+            return named(tenant);
+        }
+        // In a gateway's words, with the sign of a change before it.
+        self.source == Source::Gateway
+            && self.object.split(' ').any(|word| named(word.trim_start_matches(['+', '~', '-'])))
+    }
+
+    fn was_refused(&self) -> bool {
+        self.outcome.starts_with("refused") || self.outcome.starts_with("failed")
+    }
+
+    fn row(&self, now: Timestamp) -> Row {
+        let who = match &self.acting_as {
+            Some(other) => format!("{} as {other}", self.who),
+            None => self.who.clone(),
+        };
+        let outcome = match self.outcome.as_str() {
+            "accepted" => Cell::toned("accepted", Tone::Good),
+            said if self.was_refused() => Cell::toned(said, Tone::Bad),
+            said => Cell::from(said),
+        };
+        let log = match self.source {
+            Source::ApiServer => "api-server",
+            Source::Gateway => "gateway",
+        };
+        Row::new([
+            clock_of(&self.time, now).into(),
+            who.into(),
+            self.did().into(),
+            self.object.as_str().into(),
+            outcome,
+            log.into(),
+        ])
+    }
+
+    /// What was done, in words.
+    fn did(&self) -> String {
+        if self.source == Source::Gateway {
+            return self.act.clone();
+        }
+        let words: Vec<String> = self.changes.iter().map(AuditChange::words).collect();
+        let words = words.join("; ");
+        let tried = if self.was_refused() { "tried: " } else { "" };
+        let missing = self.missing_before.map(|count| {
+            format!(
+                " ({} before it not in the log)",
+                plural(count.unsigned_abs() as usize, "change")
+            )
+        });
+        let missing = missing.unwrap_or_default();
+        let act = &self.act;
+        match (self.all_changes, words.is_empty()) {
+            (Some(true), true) if act == "changed" => "changed nothing of the spec".to_owned(),
+            (Some(true), true) => format!("{tried}{act}"),
+            (Some(true), false) => format!("{tried}{act}: {words}"),
+            (_, true) => format!("{tried}{act}{missing}"),
+            // What was there before is not known.
+            (_, false) => format!("{tried}{act}, wrote {words}{missing}"),
+        }
+    }
+}
+
+impl Answer for AuditList {
+    const KIND: &'static str = "AuditList";
+
+    fn view(&self, detail: Detail) -> Document {
+        let mut document = Document::new();
+        if let Some(table) = self.table(detail) {
+            document.push(table);
+            document.push(Block::Gap);
+        }
+        if !self.problems.is_empty() {
+            document.push(Block::Notes(self.problems.clone()));
+            document.push(Block::Gap);
+        }
+        let refused = self.acts.iter().filter(|act| act.was_refused()).count();
+        let AuditLines { read, other, doubled, broken } = self.lines;
+        document.push(Block::Line(format!(
+            "{}, {refused} refused   {read} lines: {other} other, {doubled} doubled, {broken} unreadable",
+            plural(self.acts.len(), "act"),
+        )));
+        document
+    }
+
+    /// With lines that could not be read, who did what is not known.
+    fn exit(&self) -> Exit {
+        if self.problems.is_empty() { Exit::Yes } else { Exit::Unknown }
+    }
+}
