@@ -1,6 +1,7 @@
 //! The operator on a real cluster: what it recommends, does, and does not do.
 
 mod adopts;
+mod audit;
 mod boards;
 mod budget;
 mod chart;
