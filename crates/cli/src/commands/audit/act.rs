@@ -95,6 +95,7 @@ impl AuditChange {
         let key = self.key.as_deref().unwrap_or("?");
         let id = self.id.as_ref().map(|id| format!(" ({id})")).unwrap_or_default();
         let until = self.until.as_deref();
+        let field = self.field.as_deref().unwrap_or_default();
         match self.what {
             Changed::KeyCreated => format!("key created {key}{id}"),
             Changed::KeyRotated => {
@@ -110,10 +111,8 @@ impl AuditChange {
                 format!("key {key}{id} ends {}", until.unwrap_or("never"))
             }
             Changed::KeyChanged => format!("key changed {key}{id}"),
-            Changed::Field => self.field.clone().unwrap_or_default(),
-            Changed::Annotation => {
-                format!("annotation {}", self.field.as_deref().unwrap_or_default())
-            }
+            Changed::Field => format!("spec.{field}"),
+            Changed::Annotation => format!("annotation {field}"),
         }
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::act::{AuditAct, AuditChange, Source};
 use super::stream::Stream;
 use crate::moment::clock_of;
-use crate::output::document::{Block, Cell, Column, Row, Table, Tone};
+use crate::output::document::{Below, Block, Cell, Column, Row, Table, Tone};
 use crate::output::{Answer, Detail, Document, Exit, plural};
 
 /// Who did what.
@@ -68,7 +68,9 @@ impl AuditList {
         let now = self.asked_at.parse().unwrap_or(Timestamp::MAX);
         let wanted = |act: &&AuditAct| detail == Detail::Full || act.was_refused();
         let rows: Vec<Row> = self.acts.iter().filter(wanted).map(|act| act.row(now)).collect();
-        let columns = ["TIME", "WHO", "DID", "ON", "OUTCOME", "LOG"].map(Column::left).into();
+        let columns = ["TIME", "LOG", "WHO", "DID", "ON", "OUTCOME"].map(Column::left);
+        let columns = columns.map(|one| if one.title == "WHO" { one.at_least(20) } else { one });
+        let columns = columns.into();
         (!rows.is_empty()).then(|| Block::Table(Table { rows, ..Table::new(columns) }))
     }
 }
@@ -112,43 +114,43 @@ impl AuditAct {
             said => Cell::from(said),
         };
         let log = match self.source {
-            Source::ApiServer => "api-server",
+            Source::ApiServer => "api",
             Source::Gateway => "gateway",
         };
-        Row::new([
+        let row = Row::new([
             clock_of(&self.time, now).into(),
+            log.into(),
             who.into(),
             self.did().into(),
             self.object.as_str().into(),
             outcome,
-            log.into(),
-        ])
+        ]);
+        Row { below: self.details().into_iter().map(Below::Words).collect(), ..row }
     }
 
-    /// What was done, in words.
     fn did(&self) -> String {
-        if self.source == Source::Gateway {
-            return self.act.clone();
-        }
-        let words: Vec<String> = self.changes.iter().map(AuditChange::words).collect();
-        let words = words.join("; ");
-        let tried = if self.was_refused() { "tried: " } else { "" };
-        let missing = self.missing_before.map(|count| {
-            format!(
-                " ({} before it not in the log)",
-                plural(count.unsigned_abs() as usize, "change")
-            )
-        });
-        let missing = missing.unwrap_or_default();
-        let act = &self.act;
-        match (self.all_changes, words.is_empty()) {
-            (Some(true), true) if act == "changed" => "changed nothing of the spec".to_owned(),
-            (Some(true), true) => format!("{tried}{act}"),
-            (Some(true), false) => format!("{tried}{act}: {words}"),
-            (_, true) => format!("{tried}{act}{missing}"),
+        let tried = self.was_refused() && self.source == Source::ApiServer;
+        if tried { format!("tried: {}", self.act) } else { self.act.clone() }
+    }
+
+    /// What it changed, in words.
+    fn details(&self) -> Vec<String> {
+        let words = self.changes.iter().map(AuditChange::words);
+        let is_change = self.source == Source::ApiServer && self.act == "changed";
+        let mut details: Vec<String> = match self.all_changes {
+            Some(true) if is_change && self.changes.is_empty() => {
+                vec!["nothing of the spec".into()]
+            }
+            Some(true) => words.collect(),
             // What was there before is not known.
-            (_, false) => format!("{tried}{act}, wrote {words}{missing}"),
+            _ if self.changes.is_empty() => Vec::new(),
+            _ => vec![format!("wrote {}", words.collect::<Vec<_>>().join(", "))],
+        };
+        if let Some(count) = self.missing_before {
+            let count = usize::try_from(count).unwrap_or_default();
+            details.push(format!("{} before it not in the log", plural(count, "change")));
         }
+        details
     }
 }
 

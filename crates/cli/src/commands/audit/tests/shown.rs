@@ -84,9 +84,9 @@ fn one_tenant_and_a_time_can_be_asked_for() {
         let list = list(&minute(), &Wanted { since, tenant });
         answer_table(&list, Detail::Full).lines().last().unwrap().to_owned()
     };
-    assert!(count(None, None).starts_with("15 acts, 2 refused "));
+    assert!(count(None, None).starts_with("15 acts, 3 refused "));
     // Neither a model nor a wake call nor a Secret of which nobody knows whose it is.
-    assert!(count(None, Some(("ml", "search"))).starts_with("12 acts, 2 refused "));
+    assert!(count(None, Some(("ml", "search"))).starts_with("12 acts, 3 refused "));
     assert!(count(None, Some(("ml", "other"))).starts_with("0 acts, 0 refused "));
     // What a key was before is known from lines that are not shown.
     let late = Wanted { since: Some("2026-11-15T14:02:30Z".parse().unwrap()), tenant: None };

@@ -45,10 +45,10 @@ fn with_requests_alone_a_merge_patch_replaces_what_it_names() {
     let expected = [
         known("key created a (0000000001)"),
         known("key revoked a (0000000001)"),
-        known("limits; weight"),
-        known("weight"),
-        written("models"),
-        written("models"),
+        known("spec.limits; spec.weight"),
+        known("spec.weight"),
+        written("spec.models"),
+        written("spec.models"),
     ];
     assert_eq!(told(&events), expected);
 }
@@ -59,8 +59,10 @@ fn a_log_that_begins_later_does_not_say_what_was_there_before() {
         patch(1, json!({ "spec": { "keys": [] } }), tenant(7, spec(json!([])))),
         patch(2, json!({ "spec": { "keys": [] } }), tenant(8, spec(json!([key("a", 1)])))),
     ];
-    let expected =
-        [("keys".to_owned(), Some(false)), ("key created a (0000000001)".to_owned(), Some(true))];
+    let expected = [
+        ("spec.keys".to_owned(), Some(false)),
+        ("key created a (0000000001)".to_owned(), Some(true)),
+    ];
     assert_eq!(told(&events), expected);
 }
 
@@ -82,7 +84,7 @@ fn a_change_that_no_line_tells_of_is_not_put_down_to_the_next_one() {
     assert_eq!(acts[1].missing_before, Some(2));
     let expected = [
         (String::new(), Some(true)),
-        ("models".to_owned(), Some(false)),
+        ("spec.models".to_owned(), Some(false)),
         (String::new(), Some(true)),
         (String::new(), Some(false)),
     ];
@@ -159,6 +161,6 @@ fn statuses_reads_and_other_groups_are_left_out_and_the_scale_is_not() {
     let panicked = of(&|event| event["stage"] = json!("Panic"));
     let found = acts(&[scaled, panicked]);
     assert_eq!(found[0].object, "modelservice/ml/search/scale");
-    assert_eq!(found[0].changes[0].words(), "replicas");
+    assert_eq!(found[0].changes[0].words(), "spec.replicas");
     assert!(found[1].outcome.starts_with("failed"), "{}", found[1].outcome);
 }
