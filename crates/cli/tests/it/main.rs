@@ -1,5 +1,6 @@
 //! The binary as users meet it: what it prints, where, and with which exit status.
 
+mod audit;
 mod backtest;
 mod catalog;
 mod check;
