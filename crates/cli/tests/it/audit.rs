@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::flyball::{Run, command, finish, folder};
 
 fn event(second: u32, verb: &str, code: u16) -> Value {
-    let time = format!("2026-11-15T14:02:{second:02}.000000Z");
+    let time = format!("2020-01-02T14:02:{second:02}.000000Z");
     json!({
         "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "Metadata",
         "auditID": "a", "stage": "ResponseComplete", "verb": verb,
@@ -21,7 +21,7 @@ fn event(second: u32, verb: &str, code: u16) -> Value {
     })
 }
 
-const GATEWAY: &str = "{\"time\":\"2026-11-15T14:02:01.5Z\",\"act\":\"tenants\",\
+const GATEWAY: &str = "{\"time\":\"2020-01-02T14:02:01.5Z\",\"act\":\"tenants\",\
                        \"what\":\"+ml/search\",\"outcome\":\"loaded from Tenants\"}\n";
 
 fn run(name: &str, text: &str, args: &[&str]) -> Run {
