@@ -48,7 +48,7 @@ pub(super) enum Source {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AuditChange {
-    pub(super) what: Changed,
+    pub(super) what: ChangeKind,
     /// Name of the key.
     pub(super) key: Option<String>,
     /// Public part of the key.
@@ -64,7 +64,7 @@ pub(crate) struct AuditChange {
 /// What kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) enum Changed {
+pub(super) enum ChangeKind {
     KeyCreated,
     /// A new key, and in the same write an end, or an earlier one, for another.
     KeyRotated,
@@ -85,7 +85,7 @@ pub(super) enum Changed {
 }
 
 impl AuditChange {
-    pub(super) fn field(what: Changed, name: String) -> Self {
+    pub(super) fn field(what: ChangeKind, name: String) -> Self {
         let (key, id, replaces, until) = (None, None, None, None);
         Self { what, key, id, replaces, until, field: Some(name) }
     }
@@ -97,22 +97,22 @@ impl AuditChange {
         let until = self.until.as_deref();
         let field = self.field.as_deref().unwrap_or_default();
         match self.what {
-            Changed::KeyCreated => format!("key created {key}{id}"),
-            Changed::KeyRotated => {
+            ChangeKind::KeyCreated => format!("key created {key}{id}"),
+            ChangeKind::KeyRotated => {
                 let old = self.replaces.as_deref().unwrap_or("?");
                 let end = until.map(|at| format!(", {old} ends {at}")).unwrap_or_default();
                 format!("key rotated {old} -> {key}{id}{end}")
             }
-            Changed::KeyRevoked => format!("key revoked {key}{id}"),
-            Changed::KeyEnabled => format!("key enabled again {key}{id}"),
-            Changed::KeyRemoved => format!("key removed {key}{id}"),
-            Changed::KeyReplaced => format!("key {key} is another one{id}"),
-            Changed::KeyExpiryChanged => {
+            ChangeKind::KeyRevoked => format!("key revoked {key}{id}"),
+            ChangeKind::KeyEnabled => format!("key enabled again {key}{id}"),
+            ChangeKind::KeyRemoved => format!("key removed {key}{id}"),
+            ChangeKind::KeyReplaced => format!("key {key} is another one{id}"),
+            ChangeKind::KeyExpiryChanged => {
                 format!("key {key}{id} ends {}", until.unwrap_or("never"))
             }
-            Changed::KeyChanged => format!("key changed {key}{id}"),
-            Changed::Field => format!("spec.{field}"),
-            Changed::Annotation => format!("annotation {field}"),
+            ChangeKind::KeyChanged => format!("key changed {key}{id}"),
+            ChangeKind::Field => format!("spec.{field}"),
+            ChangeKind::Annotation => format!("annotation {field}"),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::act::{AuditChange, Changed};
+use super::act::{AuditChange, ChangeKind};
 use super::clean;
 
 /// Keys by their names.
@@ -22,7 +22,7 @@ pub(super) fn compare(before: &Value, after: &Value) -> Option<Vec<AuditChange>>
     for (name, old) in &before {
         match after.get(name) {
             Some(now) => rest.extend(differences(old, now)),
-            None => rest.push(change(Changed::KeyRemoved, old)),
+            None => rest.push(change(ChangeKind::KeyRemoved, old)),
         }
     }
     let ended: Vec<usize> = before
@@ -31,7 +31,7 @@ pub(super) fn compare(before: &Value, after: &Value) -> Option<Vec<AuditChange>>
         .filter_map(|(name, _)| {
             let name = clean::key_name(name);
             let is = |one: &AuditChange| {
-                one.what == Changed::KeyExpiryChanged && one.key.as_ref() == Some(&name)
+                one.what == ChangeKind::KeyExpiryChanged && one.key.as_ref() == Some(&name)
             };
             rest.iter().position(is)
         })
@@ -42,9 +42,9 @@ pub(super) fn compare(before: &Value, after: &Value) -> Option<Vec<AuditChange>>
         ([key], [end]) => {
             let end = rest.remove(*end);
             let (replaces, until) = (end.key, end.until);
-            all.push(AuditChange { replaces, until, ..change(Changed::KeyRotated, key) });
+            all.push(AuditChange { replaces, until, ..change(ChangeKind::KeyRotated, key) });
         }
-        (new, _) => all.extend(new.iter().map(|key| change(Changed::KeyCreated, key))),
+        (new, _) => all.extend(new.iter().map(|key| change(ChangeKind::KeyCreated, key))),
     }
     all.extend(rest);
     Some(all)
@@ -53,20 +53,20 @@ pub(super) fn compare(before: &Value, after: &Value) -> Option<Vec<AuditChange>>
 /// What differs between two keys of one name.
 fn differences(old: &Value, now: &Value) -> Vec<AuditChange> {
     if old["id"] != now["id"] || old["sha256"] != now["sha256"] {
-        return vec![change(Changed::KeyReplaced, now)];
+        return vec![change(ChangeKind::KeyReplaced, now)];
     }
     let mut found = Vec::new();
     match (old["disabled"] == true, now["disabled"] == true) {
-        (false, true) => found.push(change(Changed::KeyRevoked, now)),
-        (true, false) => found.push(change(Changed::KeyEnabled, now)),
+        (false, true) => found.push(change(ChangeKind::KeyRevoked, now)),
+        (true, false) => found.push(change(ChangeKind::KeyEnabled, now)),
         _ => {}
     }
     if old["expires"] != now["expires"] {
         let until = now["expires"].as_str().map(clean::moment);
-        found.push(AuditChange { until, ..change(Changed::KeyExpiryChanged, now) });
+        found.push(AuditChange { until, ..change(ChangeKind::KeyExpiryChanged, now) });
     }
     if others(old) != others(now) {
-        found.push(change(Changed::KeyChanged, now));
+        found.push(change(ChangeKind::KeyChanged, now));
     }
     found
 }
@@ -102,7 +102,7 @@ fn named(keys: &Value) -> Option<Keys<'_>> {
     Some(all)
 }
 
-fn change(what: Changed, key: &Value) -> AuditChange {
+fn change(what: ChangeKind, key: &Value) -> AuditChange {
     let (replaces, until, field) = (None, None, None);
     let name = clean::key_name(key["name"].as_str().unwrap_or_default());
     let id = key["id"].as_str().and_then(clean::key_id);

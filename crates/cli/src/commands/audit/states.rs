@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use flyball_resources::GROUP;
 use serde_json::{Map, Value};
 
-use super::act::{AuditChange, Changed};
+use super::act::{AuditChange, ChangeKind};
 use super::write::{Target, Verb, Write};
 use super::{clean, keys};
 
@@ -165,7 +165,7 @@ impl State {
             match keys {
                 Some(Some(keys)) => changes.extend(keys),
                 Some(None) => all = false,
-                None => changes.push(AuditChange::field(Changed::Field, clean::field(name))),
+                None => changes.push(AuditChange::field(ChangeKind::Field, clean::field(name))),
             }
         }
         let marks = differing(&before.annotations, &self.annotations);
@@ -186,7 +186,7 @@ fn written(write: &Write) -> Known {
     };
     let is_deletion = matches!(write.verb, Verb::Delete | Verb::DeleteMany);
     let spec = if is_deletion { Vec::new() } else { names(&write.request["spec"]) };
-    let fields = spec.iter().map(|name| AuditChange::field(Changed::Field, clean::field(name)));
+    let fields = spec.iter().map(|name| AuditChange::field(ChangeKind::Field, clean::field(name)));
     let marks = names(&write.request["metadata"]["annotations"]);
     let marks = marks.iter().filter_map(|name| annotation(name));
     Known { changes: fields.chain(marks).collect(), all: false, missing: None }
@@ -197,7 +197,7 @@ fn annotation(name: &str) -> Option<AuditChange> {
     let own = name.strip_prefix(GROUP)?.strip_prefix('/')?;
     let plain =
         own.len() < 64 && own.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    plain.then(|| AuditChange::field(Changed::Annotation, clean::text(name)))
+    plain.then(|| AuditChange::field(ChangeKind::Annotation, clean::text(name)))
 }
 
 /// Annotations of ours. `kubectl apply` keeps the whole object in another one.
