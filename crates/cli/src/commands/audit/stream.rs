@@ -113,7 +113,7 @@ impl Stream {
 
 fn of_gateway(act: &GatewayAct) -> AuditAct {
     AuditAct {
-        time: act.time.to_string(),
+        time: moment(act.time),
         source: Source::Gateway,
         who: "gateway".to_owned(),
         acting_as: None,
@@ -135,7 +135,7 @@ fn of_write(write: &Write, known: Known) -> AuditAct {
         .then(|| clean::text(&format!("{}/{}", of.namespace, of.name)));
     let (act, outcome) = (word(write).to_owned(), outcome(write));
     AuditAct {
-        time: write.time.to_string(),
+        time: moment(write.time),
         source: Source::ApiServer,
         who: match write.user.as_str() {
             "" => "unknown".to_owned(),
@@ -193,6 +193,11 @@ fn outcome(write: &Write) -> String {
         Some(code) => format!("failed {code}"),
     };
     if write.dry_run { format!("{said} (dry run)") } else { said }
+}
+
+/// Always with as many digits, so that the order of texts is that of time.
+fn moment(time: Timestamp) -> String {
+    format!("{time:.6}")
 }
 
 /// `tenant/ml/search`.

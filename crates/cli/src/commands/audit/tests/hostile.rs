@@ -98,6 +98,7 @@ fn lines_out_of_order_tell_the_same() {
     turned.reverse();
     assert_eq!(told(&turned), right);
     assert_eq!(right[2].0, "key created b (0000000002)");
+    assert_eq!(acts(&turned)[0].time, "2026-11-15T14:02:01.000000Z");
     // A server whose clock is behind: what is older than what is known says nothing new.
     let mut late = events.to_vec();
     late[1]["stageTimestamp"] = json!("2026-11-15T14:02:04Z");
