@@ -2,13 +2,15 @@
 //!
 //! A name that came from Kubernetes is a DNS-1123 name, so it can be written back into a label,
 //! an object name or a path without quoting. Each kind has its own type: a pool cannot be passed
-//! where a tenant is meant. All names are ordered and survive their text form unchanged.
+//! where a tenant is meant. All names are ordered and survive their text form unchanged. Copies of a name
+//! share its text: each look copies every name into a snapshot, a decision and its receipts.
 //!
 //! Nothing here knows whether the named thing exists. Start at [`ModelId`] and [`VariantId`].
 
 use crate::units::Timestamp;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use thiserror::Error;
 
 #[cfg(test)]
@@ -41,17 +43,17 @@ pub enum IdError {
 }
 
 /// A DNS-1123 label: at most 63 characters, no dots.
-fn check_label(text: &str) -> Result<String, IdError> {
+fn check_label(text: &str) -> Result<Arc<str>, IdError> {
     if text.len() <= 63 && is_label(text) {
-        return Ok(text.to_owned());
+        return Ok(text.into());
     }
     Err(IdError::NotDns { text: text.to_owned(), marks: "-", longest: 63 })
 }
 
 /// A DNS-1123 subdomain, which most Kubernetes objects are named by: labels joined with dots.
-fn check_subdomain(text: &str) -> Result<String, IdError> {
+fn check_subdomain(text: &str) -> Result<Arc<str>, IdError> {
     if text.len() <= 253 && text.split('.').all(is_label) {
-        return Ok(text.to_owned());
+        return Ok(text.into());
     }
     Err(IdError::NotDns { text: text.to_owned(), marks: "-.", longest: 253 })
 }
@@ -71,7 +73,7 @@ macro_rules! plain_name {
     ($(#[$meta:meta])* $type:ident, $check:ident) => {
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $type(String);
+        pub struct $type(Arc<str>);
 
         impl $type {
             /// Checks the text and makes it a name.
@@ -108,7 +110,7 @@ macro_rules! namespaced_name {
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $type {
             namespace: Namespace,
-            name: String,
+            name: Arc<str>,
         }
 
         impl $type {

@@ -3,7 +3,7 @@
 //! A replica that is to be bought counts a little dearer than it is, and one that is to be kept a little cheaper.
 
 use crate::fleet::Fleet;
-use crate::forecast::Outlook;
+use crate::forecast::{Outlook, Weighing};
 use crate::starts::length;
 use flyball_core::units::Timestamp;
 use std::collections::VecDeque;
@@ -57,8 +57,9 @@ pub(crate) fn weigh(
     last: &mut Answers,
 ) -> Answers {
     let (buying, keeping) = prices(cold_start_s);
-    let up = outlook.best(fleet, buying, worth, last.0);
-    let keep = outlook.best(fleet, keeping, worth, last.1.max(up)).max(up);
+    let mut weighing = Weighing::of(outlook, fleet);
+    let up = weighing.best(buying, worth, last.0);
+    let keep = weighing.best(keeping, worth, last.1.max(up)).max(up);
     *last = (up, keep);
     *last
 }

@@ -17,6 +17,12 @@ pub trait ScalingPolicy {
     /// How often it is asked.
     fn interval(&self) -> Seconds;
 
+    /// Whether it looks at the snapshot. Who goes by readings alone is shown an empty one: to draw it is most of the work
+    /// of a replay.
+    fn looks_at_snapshot(&self) -> bool {
+        true
+    }
+
     /// What should be done now.
     fn decide(&mut self, sight: &PolicyView<'_>) -> ScaleOrder;
 

@@ -5,6 +5,7 @@
 //! long bursts are, how often they come and how many of them may be missed, without a word for any of it.
 
 use super::short;
+use std::sync::LazyLock;
 
 /// The work so far against every capacity of the ladder.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,9 +39,9 @@ impl Default for Hindsight {
     }
 }
 
-fn capacity(rung: usize) -> f64 {
-    LOWEST * STEP.powi(rung as i32)
-}
+/// The capacities of the ladder.
+static LADDER: LazyLock<[f64; RUNGS]> =
+    LazyLock::new(|| std::array::from_fn(|rung| LOWEST * STEP.powi(rung as i32)));
 
 impl Hindsight {
     /// Work came at this rate for so long, its busiest seconds at that one; what waits for longer than `slack_s` misses.
@@ -51,10 +52,10 @@ impl Hindsight {
         let rest_s = seconds - busy_s;
         let rest =
             if rest_s > 1e-3 { (work * seconds - burst.max(work) * busy_s) / rest_s } else { 0.0 };
-        for (n, rung) in self.rungs.iter_mut().enumerate() {
+        for (rung, capacity) in self.rungs.iter_mut().zip(LADDER.iter()) {
             rung.missed *= left;
             for (rate, for_s) in [(burst.max(work), busy_s), (rest.max(0.0), rest_s)] {
-                rung.step(capacity(n), rate, for_s, slack_s);
+                rung.step(*capacity, rate, for_s, slack_s);
             }
             *rung = Rung { waits: short(rung.waits), missed: short(rung.missed) };
         }
@@ -67,7 +68,7 @@ impl Hindsight {
             return 0.0;
         }
         let Some(first) = self.rungs.iter().position(|rung| rung.missed <= may_miss) else {
-            return capacity(RUNGS - 1);
+            return LADDER[RUNGS - 1];
         };
         if first == 0 {
             return 0.0;
@@ -75,7 +76,7 @@ impl Hindsight {
         // Between two rungs misses fall about evenly.
         let (more, less) = (self.rungs[first - 1].missed, self.rungs[first].missed);
         let part = ((more - may_miss) / (more - less)).clamp(0.0, 1.0);
-        capacity(first - 1) * STEP.powf(part)
+        LADDER[first - 1] * STEP.powf(part)
     }
 }
 
@@ -195,7 +196,7 @@ mod tests {
         let mut hindsight = Hindsight::default();
         hindsight.learn(0.0, 0.0, 15.0, 3.0);
         hindsight.learn(1e9, 1e9, 60.0, 0.0);
-        assert!(hindsight.enough(0.01) <= capacity(RUNGS - 1));
+        assert!(hindsight.enough(0.01) <= LADDER[RUNGS - 1]);
         assert!(hindsight.numbers().iter().all(|number| number.is_finite()));
     }
 }

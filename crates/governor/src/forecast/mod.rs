@@ -3,7 +3,7 @@
 //! A [`Forecaster`] follows the level of the work and its noise, and keeps how far the level moved
 //! within one look-ahead in the past, in units of how far it was thought to move. An [`Outlook`]
 //! turns that into one question: how much work would miss its objective with so much capacity?
-//! Price against misses then gives the number of replicas.
+//! Price against misses then gives the number of replicas: [`Weighing`].
 //!
 //! It knows no replicas, no pools and no money. Start at [`Outlook`].
 
@@ -13,12 +13,13 @@ mod numbers;
 mod queue;
 #[cfg(test)]
 mod tests;
+mod weighing;
 
 pub(crate) use hindsight::NUMBERS as HINDSIGHT_NUMBERS;
 pub(crate) use moves::BINS;
 pub(crate) use numbers::{MOVES_NUMBERS, NUMBERS};
+pub(crate) use weighing::Weighing;
 
-use crate::fleet::Fleet;
 use flyball_core::units::Timestamp;
 use hindsight::Hindsight;
 use moves::Moves;
@@ -69,52 +70,7 @@ impl Outlook {
         let over = self.work.iter().zip(&WEIGHTS).filter(|(work, _)| **work > capacity);
         over.map(|(_, weight)| weight).sum()
     }
-
-    /// The number of replicas for which `price * replicas + worth * misses` is least.
-    ///
-    /// The search goes from `from` while it gets better: the last answer is close to the next. It
-    /// begins no lower than the level of the work: far below it everything misses, one replica
-    /// more or less changes nothing, and the sum would lead down to none. With a queue the sum has
-    /// more than one valley, so a few starts are tried.
-    pub(crate) fn best(&self, fleet: &Fleet, price: f64, worth: f64, from: u32) -> u32 {
-        let carries = |n: u32| fleet.carries(f64::from(n));
-        let cost = |n: u32| price * f64::from(n) + worth * self.misses(carries(n));
-        let at = |times: f64| (fleet.replicas(times * self.level).ceil() as u32).max(1);
-        let least = (fleet.replicas(self.level).floor() as u32).max(1);
-        let mut n = from.max(least);
-        if self.queue <= 0.0 {
-            n = n.max(at(1.05));
-        }
-        let mut lowest = cost(n);
-        if self.queue > 0.0 {
-            for times in [1.05, 1.25, 1.6, 2.2] {
-                let next = cost(at(times));
-                if next < lowest {
-                    (n, lowest) = (at(times), next);
-                }
-            }
-        }
-        let mut moved = false;
-        while n < MOST {
-            let next = cost(n + 1);
-            if next >= lowest {
-                break;
-            }
-            (n, lowest, moved) = (n + 1, next, true);
-        }
-        while !moved && n > least {
-            let next = cost(n - 1);
-            if next > lowest {
-                break;
-            }
-            (n, lowest) = (n - 1, next);
-        }
-        n
-    }
 }
-
-/// A model with more replicas than this is searched no further in one decision.
-const MOST: u32 = 100_000;
 
 /// Follows the work of one model.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::fleet::Fleet;
 use flyball_core::pooling::Pooling;
 use flyball_core::testing::at;
 
@@ -21,11 +22,16 @@ fn constant_work_is_expected_to_stay() {
     }
     let fleet = Fleet { size: 1.0, pooling: Pooling::NONE, lacks: 0.0 };
     // Twenty replicas do the work of twenty, and noise of nothing fills no queue of three seconds.
-    assert_eq!(outlook.best(&fleet, 1.0, 30.0, 5), 20);
-    assert_eq!(outlook.best(&fleet, 1.0, 30.0, 90), 20);
+    let best = |fleet, from| Weighing::of(&outlook, fleet).best(1.0, 30.0, from);
+    assert_eq!(best(&fleet, 5), 20);
+    assert_eq!(best(&fleet, 90), 20);
+    // Who asked before, and at what price, makes no difference.
+    let mut weighing = Weighing::of(&outlook, &fleet);
+    assert!(weighing.best(0.01, 30.0, 5) >= 20);
+    assert_eq!(weighing.best(1.0, 30.0, 90), 20);
     // Nine of which each of very many does three times as much do the work of twenty-one.
     let pooled = Fleet { size: 1.0, pooling: Pooling::new(3.0), lacks: 0.0 };
-    assert_eq!(outlook.best(&pooled, 1.0, 30.0, 5), 9);
+    assert_eq!(best(&pooled, 5), 9);
 }
 
 #[test]

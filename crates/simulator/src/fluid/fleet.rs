@@ -81,10 +81,14 @@ impl Fleet {
     }
 
     /// Lets those become ready or leave whose time has come.
-    pub(super) fn settle(&mut self, now: Seconds, view: &mut ModelView) {
-        if now.get() < self.due {
-            return;
+    pub(super) fn settle(&mut self, now: Seconds, pool: &mut Accelerators, view: &mut ModelView) {
+        if now.get() >= self.due {
+            self.change(now, view);
+            self.sweep(now, pool, view);
         }
+    }
+
+    fn change(&mut self, now: Seconds, view: &mut ModelView) {
         self.due = f64::INFINITY;
         let mut index = 0;
         while index < self.members.len() {
@@ -106,7 +110,7 @@ impl Fleet {
     }
 
     /// Those that Kubernetes removes by itself and that have drained.
-    pub(super) fn sweep(&mut self, now: Seconds, pool: &mut Accelerators, view: &mut ModelView) {
+    fn sweep(&mut self, now: Seconds, pool: &mut Accelerators, view: &mut ModelView) {
         let leaving = |member: &Member| member.leaves && member.until <= now;
         while let Some(index) = self.members.iter().position(leaving) {
             self.leave(index, now, pool, view);

@@ -197,18 +197,25 @@ impl<'a> Replay<'a> {
     /// Lets what was under way arrive.
     fn settle(&mut self, now: Seconds) {
         for (site, view) in self.sites.iter_mut().zip(&mut self.view.models) {
-            site.fleet.settle(now, view);
-            site.fleet.sweep(now, &mut self.accelerators, view);
+            site.fleet.settle(now, &mut self.accelerators, view);
         }
         self.accelerators.settle(now);
     }
 
     /// Asks the policy and carries out what it orders.
     fn ask(&mut self, now: Seconds, policy: &mut dyn ScalingPolicy) {
+        let draws = policy.looks_at_snapshot();
         for (site, view) in self.sites.iter_mut().zip(&mut self.view.models) {
-            view.scrape(site.model, &mut site.queue, site.fleet.counts(), now);
+            let since = view.scrape(site.model, &mut site.queue, site.fleet.counts(), now);
+            if draws {
+                view.count(site.model, &since, site.queue.waiting(), now);
+            }
         }
-        let order = self.view.show(now, &self.accelerators, |sight| policy.decide(&sight));
+        let order = if draws {
+            self.view.show(now, &self.accelerators, |sight| policy.decide(&sight))
+        } else {
+            self.view.read_out(now, |sight| policy.decide(&sight))
+        };
         match order {
             ScaleOrder::Scale(counts) => {
                 for (index, count) in counts.into_iter().enumerate().take(self.sites.len()) {

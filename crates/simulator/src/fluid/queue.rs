@@ -35,6 +35,13 @@ pub(super) struct Since {
     pub(super) blind: bool,
 }
 
+impl Since {
+    /// Whether a rate can be told.
+    pub(super) fn tells(&self) -> bool {
+        !self.blind && self.seconds > 0.0
+    }
+}
+
 /// What one step did.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Served {

@@ -1,7 +1,7 @@
 //! What a policy sees of a fluid world: a snapshot as the operator would take it, and readings.
 
 use super::pool::Accelerators;
-use super::queue::Queue;
+use super::queue::{Queue, Since};
 use super::{FluidModel, FluidWorld};
 use crate::cold_start::ColdStart;
 use crate::policy::{PolicyView, Reading};
@@ -9,7 +9,8 @@ use crate::seconds::Seconds;
 use flyball_core::ids::{ModelId, PoolId, ReplicaId, RunId, VariantName};
 use flyball_core::interval::{Interval, Origin};
 use flyball_core::snapshot::{
-    Capacity, Mode, Objectives, Observed, Pool, Purchase, Replica, ReplicaState, TrainingRun,
+    Capacity, Mode, Objectives, Observed, Pool, Purchase, Replica, ReplicaState, Snapshot,
+    TrainingRun,
 };
 use flyball_core::units::{Gpus, Micros, Requests, Timestamp, Tokens, TokensPerSecond};
 use flyball_estimator::reading::{
@@ -133,8 +134,7 @@ impl View {
         for run in self.runs.values_mut() {
             run.gpus = Gpus::new(slots.lent() * each);
         }
-        self.readings.clear();
-        self.readings.extend(self.models.iter().map(|view| view.reading));
+        self.read();
         let models = self.models.iter_mut().map(|view| (view.id.clone(), view.read()));
         let (mut snapshot, _) = self.estimator.see(Readings {
             taken_at: at,
@@ -153,6 +153,30 @@ impl View {
             }
         }
         answer
+    }
+
+    /// Shows readings alone.
+    pub(super) fn read_out<T>(
+        &mut self,
+        now: Seconds,
+        look: impl FnOnce(PolicyView<'_>) -> T,
+    ) -> T {
+        self.read();
+        // Nobody learns from them how long starts take.
+        self.models.iter_mut().for_each(|view| view.started.clear());
+        let snapshot = Snapshot {
+            taken_at: now.after(self.start),
+            shard: 0,
+            models: BTreeMap::new(),
+            pools: BTreeMap::new(),
+            runs: BTreeMap::new(),
+        };
+        look(PolicyView { now, snapshot: &snapshot, readings: &self.readings })
+    }
+
+    fn read(&mut self) {
+        self.readings.clear();
+        self.readings.extend(self.models.iter().map(|view| view.reading));
     }
 }
 
@@ -243,14 +267,14 @@ impl ModelView {
         self.replicas.remove(id);
     }
 
-    /// Scrapes what happened since the last time.
+    /// Scrapes what happened since the last time, into what metrics say.
     pub(super) fn scrape(
         &mut self,
         model: &FluidModel,
         queue: &mut Queue,
         counts: Counts,
         now: Seconds,
-    ) {
+    ) -> Since {
         let since = queue.scrape();
         self.reading = Reading {
             at: now,
@@ -259,33 +283,41 @@ impl ModelView {
             draining: counts.draining,
             ..Reading::default()
         };
+        if since.tells() {
+            let rate = |sum: f64| sum / since.seconds;
+            let (prompt, output) = model.tokens;
+            let busy = busy(model, &since, counts.ready);
+            let reading = &mut self.reading;
+            reading.arrivals_per_second = Some(rate(since.requests));
+            reading.prompt_tokens_per_second = Some(rate(since.work) * prompt);
+            reading.output_tokens_per_second = Some(rate(since.done) * output);
+            reading.waiting = Some(queue.waiting());
+            reading.waiting_tokens = Some(queue.waiting() * prompt);
+            reading.running = Some(running(model, &since));
+            reading.cache_used = (counts.ready > 0).then_some(busy);
+            reading.first_token_p90 = Some(model.first_token + Seconds(since.wait));
+            reading.between_tokens_p90 = Some(long_between_tokens(model, busy));
+        }
+        since
+    }
+
+    /// Counts it as gateways and engines do.
+    pub(super) fn count(&mut self, model: &FluidModel, since: &Since, waiting: f64, now: Seconds) {
         self.counted.requests += since.requests;
         self.counted.missed += since.missed;
         self.counted.work += since.work;
         self.counted.done += since.done;
-        if since.blind || since.seconds <= 0.0 {
+        if !since.tells() {
             self.gateway = None;
             return;
         }
-        let rate = |sum: f64| sum / since.seconds;
-        let (prompt, output) = model.tokens;
-        let running = rate(since.done) * model.service.get();
-        let capacity = model.per_replica * model.pooling.carries(f64::from(counts.ready));
-        let busy = if capacity > 0.0 { (rate(since.done) / capacity).min(1.0) } else { 0.0 };
-        let reading = &mut self.reading;
-        reading.arrivals_per_second = Some(rate(since.requests));
-        reading.prompt_tokens_per_second = Some(rate(since.work) * prompt);
-        reading.output_tokens_per_second = Some(rate(since.done) * output);
-        reading.waiting = Some(queue.waiting());
-        reading.waiting_tokens = Some(queue.waiting() * prompt);
-        reading.running = Some(running);
-        reading.cache_used = (counts.ready > 0).then_some(busy);
-        reading.first_token_p90 = Some(model.first_token + Seconds(since.wait));
-        reading.between_tokens_p90 = Some(long_between_tokens(model, busy));
+        let ready = self.reading.ready;
+        let running = running(model, since);
         let at = now.after(self.start);
-        self.counted.paced_seconds += since.done * output * between_tokens(model, busy).get();
-        self.gateway = Some(self.counted.told(model, queue.waiting(), running, counts.ready, at));
-        let each = if counts.ready > 0 { running / f64::from(counts.ready) } else { 0.0 };
+        let pace = between_tokens(model, busy(model, since, ready));
+        self.counted.paced_seconds += since.done * model.tokens.1 * pace.get();
+        self.gateway = Some(self.counted.told(model, waiting, running, ready, at));
+        let each = if ready > 0 { running / f64::from(ready) } else { 0.0 };
         let busy = seen(Requests::from_sample(each), at);
         for replica in self.replicas.values_mut() {
             if replica.state == ReplicaState::Ready {
@@ -293,6 +325,17 @@ impl ModelView {
             }
         }
     }
+}
+
+/// Requests that engines work on.
+fn running(model: &FluidModel, since: &Since) -> f64 {
+    since.done / since.seconds * model.service.get()
+}
+
+/// What was done over what so many replicas carry.
+fn busy(model: &FluidModel, since: &Since, ready: u32) -> f64 {
+    let capacity = model.per_replica * model.pooling.carries(f64::from(ready));
+    if capacity > 0.0 { (since.done / since.seconds / capacity).min(1.0) } else { 0.0 }
 }
 
 impl Default for Counted {

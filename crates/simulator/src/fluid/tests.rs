@@ -1,5 +1,6 @@
 use super::*;
 use crate::policy::PolicyView;
+use crate::rivals::{NAMES, RivalFacts, RivalFleet, named};
 
 /// Orders what it is told to, by the hour of virtual time.
 struct Script(Vec<(f64, u32)>);
@@ -112,4 +113,34 @@ fn a_gap_is_replayed_and_not_scored() {
     assert_eq!(outcome.models[0].requests, 2400.0);
     assert_eq!(outcome.models[0].timeline.len(), 9);
     assert_eq!(outcome.models[0].timeline[1].requests, 0.0);
+}
+
+/// A rival that is shown the snapshot too.
+struct Shown(RivalFleet);
+
+impl ScalingPolicy for Shown {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn interval(&self) -> Seconds {
+        self.0.interval()
+    }
+
+    fn decide(&mut self, sight: &PolicyView<'_>) -> ScaleOrder {
+        assert_eq!(sight.snapshot.models.len(), sight.readings.len());
+        self.0.decide(sight)
+    }
+}
+
+#[test]
+fn who_goes_by_readings_alone_comes_to_the_same_without_a_snapshot() {
+    let load: Vec<f32> = (0..720).map(|step| 30.0 + 25.0 * (step as f32 / 60.0).sin()).collect();
+    let facts = RivalFacts { replica_per_second: 2.0, max_running: 40.0, ..RivalFacts::default() };
+    for name in NAMES {
+        let Ok(settings) = named(name, &facts) else { continue };
+        let fleet = || RivalFleet::uniform(*name, &settings, 1);
+        let shown = run(&world(&load, 60.0), &mut Shown(fleet()));
+        assert_eq!(run(&world(&load, 60.0), &mut fleet()), shown, "{name}");
+    }
 }

@@ -70,6 +70,10 @@ impl ScalingPolicy for RivalFleet {
         shortest.unwrap_or(Seconds::MINUTE)
     }
 
+    fn looks_at_snapshot(&self) -> bool {
+        false
+    }
+
     fn decide(&mut self, sight: &PolicyView<'_>) -> ScaleOrder {
         let ask = |(index, reading): (usize, &Reading)| {
             let replicas = match self.slots.get_mut(index) {
