@@ -92,7 +92,8 @@ pub mod state;
 mod surface;
 pub mod tenants;
 pub mod tokens;
-pub mod wake;
+pub mod urgency;
+mod wake;
 
 pub use admit::AdmittedDemand;
 pub use identify::{RefusedKey, UnauthorizedReason};

@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 /// for the first token.
 const AHEAD: Duration = Duration::from_millis(250);
 
+/// The same for batch: whoever comes next waits behind that too, and it is not worth a wait that anybody feels.
+const BATCH_AHEAD: Duration = Duration::from_millis(50);
+
 /// Prompts that are let through whatever their length: one that is read and one behind it, so that
 /// the engine never waits for us.
 const PROMPTS: u32 = 2;
@@ -101,14 +104,29 @@ impl Reading {
 
     /// Whether it may be given more to read.
     pub(super) fn has_room(&self, now: Instant) -> bool {
-        let speed = self.speed.load(Relaxed);
-        let most = match speed {
-            0 => UNKNOWN_TOKENS,
-            _ => speed * AHEAD.as_millis() as u64 / 1_000,
-        };
         let few = self.prompts.load(Relaxed) < PROMPTS
             && self.whole_until.load(Relaxed) <= self.micros(now);
-        few || self.tokens(now) < most
+        few || self.tokens(now) < self.tokens_in(AHEAD)
+    }
+
+    /// Whether it may be given a batch request to read: if it reads nothing else, or too little to feel.
+    pub(super) fn has_room_for_batch(&self, now: Instant) -> bool {
+        let unread = self.tokens(now);
+        unread == 0 || unread < self.tokens_in(BATCH_AHEAD)
+    }
+
+    /// Whether so many tokens are more than batch should keep others waiting for.
+    pub(super) fn is_long(&self, tokens: u64) -> bool {
+        tokens > self.tokens_in(2 * BATCH_AHEAD)
+    }
+
+    /// What it reads in so long; if its speed is not known, the part that this is of what may be ahead.
+    fn tokens_in(&self, time: Duration) -> u64 {
+        let (speed, time) = (self.speed.load(Relaxed), time.as_millis() as u64);
+        match speed {
+            0 => UNKNOWN_TOKENS * time / AHEAD.as_millis() as u64,
+            _ => speed * time / 1_000,
+        }
     }
 
     fn micros(&self, at: Instant) -> u64 {
@@ -119,6 +137,22 @@ impl Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn batch_is_read_where_nothing_else_is_or_too_little_to_feel() {
+        let (reading, now) = (Reading::default(), Instant::now());
+        assert!(reading.has_room_for_batch(now));
+        reading.begin(100_000);
+        assert!(!reading.has_room_for_batch(now) && reading.has_room(now));
+        reading.end(100_000);
+        // 20,000 a second: 1,000 in 50 ms.
+        reading.learn(2_000, Duration::from_millis(100));
+        reading.begin(900);
+        assert!(reading.has_room_for_batch(now));
+        reading.begin(100);
+        assert!(!reading.has_room_for_batch(now));
+        assert!(reading.is_long(2_001) && !reading.is_long(2_000));
+    }
 
     #[test]
     fn two_prompts_of_any_length_and_a_quarter_second_of_short_ones() {

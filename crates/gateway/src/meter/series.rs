@@ -54,6 +54,7 @@ pub(super) struct Model {
     pub(super) held: AtomicU64,
     pub(super) hedged: AtomicU64,
     pub(super) continued: AtomicU64,
+    pub(super) preempted: AtomicU64,
     pub(super) kept: AtomicU64,
     pub(super) waits: Histogram,
     pub(super) recent: Recent,
@@ -134,6 +135,7 @@ impl Default for Model {
             held: AtomicU64::new(0),
             hedged: AtomicU64::new(0),
             continued: AtomicU64::new(0),
+            preempted: AtomicU64::new(0),
             kept: AtomicU64::new(0),
             waits: Histogram::new(&WAIT),
             recent: Recent::default(),
@@ -182,8 +184,12 @@ impl Model {
                 count.fetch_add(1, Relaxed);
             }
         }
-        if finished.continued > 0 {
-            self.continued.fetch_add(u64::from(finished.continued), Relaxed);
+        for (count, times) in
+            [(&self.continued, finished.continued), (&self.preempted, finished.preempted)]
+        {
+            if times > 0 {
+                count.fetch_add(u64::from(times), Relaxed);
+            }
         }
     }
 }
