@@ -261,8 +261,13 @@ impl Problem {
     /// The status as the interface says it: Anthropic has one of its own for a model that is
     /// overloaded, and keeps 429 for what the caller itself used up.
     fn status_in(&self, dialect: Dialect) -> StatusCode {
-        let overloaded =
-            matches!(self, Self::Overloaded { .. } | Self::QueueFull { .. } | Self::QueueTimeout);
+        let overloaded = matches!(
+            self,
+            Self::Overloaded { .. }
+                | Self::QueueFull { .. }
+                | Self::QueueTimeout
+                | Self::NoIdleCapacity { .. }
+        );
         if let Self::Exhausted(why) = self {
             return why.status_in(dialect);
         }

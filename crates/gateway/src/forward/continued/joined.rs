@@ -26,11 +26,13 @@ impl Joined {
     /// Says to whoever reads along where the seam is.
     pub(in crate::forward) fn seam(&self) -> Bytes {
         let tokens = self.tokens;
-        let why = match self.made_room {
-            true => "made room for other requests",
-            false => "the engine stopped",
+        let text = match self.made_room {
+            true => format!("made room for others after {tokens} tokens; continues from here"),
+            false => {
+                format!("the engine stopped after {tokens} tokens; another one continues from here")
+            }
         };
-        format!(": flyball: {why} after {tokens} tokens; an engine continues from here\n\n").into()
+        format!(": flyball: {text}\n\n").into()
     }
 
     /// Whole events of the second engine, as the client gets them. Comments go: they said that the

@@ -30,7 +30,7 @@ impl Waits {
         // Asks to be woken at the next one.
         let _ = self.comment.as_mut().poll(context);
         let waited = self.since.elapsed().as_secs();
-        let text = format!(": flyball: made room for other requests; waits, {waited} s so far\n\n");
+        let text = format!(": flyball: made room for others; waiting, {waited} s so far\n\n");
         Poll::Ready(text.into())
     }
 }
