@@ -92,8 +92,8 @@ pub mod state;
 mod surface;
 pub mod tenants;
 pub mod tokens;
-pub mod urgency;
-mod wake;
+mod urgency;
+pub mod wake;
 
 pub use admit::AdmittedDemand;
 pub use identify::{RefusedKey, UnauthorizedReason};

@@ -129,14 +129,15 @@ impl Relay {
 
     fn go_on(&mut self, next: Next) {
         let Some(seam) = &self.seam else { return };
-        let joined = Joined::behind(&seam.so_far, seam.tokens, next.again.is_some());
+        let tokens = seam.tokens;
+        let joined = Joined::behind(&seam.so_far, tokens, next.again.is_some());
         self.queue(joined.seam());
         self.joined = Some(joined);
         self.failure = None;
         match next.again {
             Some((turn, waited)) => {
                 turn.writes();
-                turn.wrote(seam.tokens);
+                turn.wrote(tokens);
                 self.answering.resume_with(next.chosen, turn, waited);
             }
             None => {
