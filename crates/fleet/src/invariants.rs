@@ -81,7 +81,9 @@ impl GatewayInvariant {
             Self::Shares => {
                 "A caller's requests and bytes are released as often as they were taken."
             }
-            Self::Turns => "A turn that began at an engine is counted as under way until it is over, once.",
+            Self::Turns => {
+                "A turn that began at an engine is counted as under way until it is over, once."
+            }
         }
     }
 

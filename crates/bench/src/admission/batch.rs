@@ -96,7 +96,13 @@ fn text(arms: &[Arm; 3], times: &Times, preempted: f64) -> String {
          of `batch` over `ungated`, both beside the interactive callers.\n\n\
          | Arm | interactive answered | TTFT p50 | p95 | p99 | refused and failed | batch tokens/s | batch refused and failed |\n\
          |---|---|---|---|---|---|---|---|\n",
-        quiet + long, KIND.model, KIND.tensor, KIND.gpu, KIND.max_running, times.arm, times.pause
+        quiet + long,
+        KIND.model,
+        KIND.tensor,
+        KIND.gpu,
+        KIND.max_running,
+        times.arm,
+        times.pause
     );
     for arm in arms {
         let Counts { answered, sent, first_token, .. } = &arm.interactive;
@@ -112,15 +118,20 @@ fn text(arms: &[Arm; 3], times: &Times, preempted: f64) -> String {
             arm.batch
         );
     }
-    let _ = writeln!(text, "\nBatch requests made room {preempted:.0} times; all of them were continued or began again.");
+    let _ = writeln!(
+        text,
+        "\nBatch requests made room {preempted:.0} times; all of them were continued or began again."
+    );
     text
 }
 
 fn plan(seed: u64, target: SocketAddr, times: &Times) -> Value {
-    let cycle = STAGES.iter().zip(RATES).map(|(seconds, rate)| json!({"seconds": seconds, "rate": rate}));
+    let cycle =
+        STAGES.iter().zip(RATES).map(|(seconds, rate)| json!({"seconds": seconds, "rate": rate}));
     let cycle: Vec<Value> = cycle.collect();
     let cycles = times.end() as f64 / STAGES.iter().sum::<f64>();
-    let stages: Vec<Value> = cycle.iter().cycle().take(2 * cycles.ceil() as usize).cloned().collect();
+    let stages: Vec<Value> =
+        cycle.iter().cycle().take(2 * cycles.ceil() as usize).cloned().collect();
     let interactive = several("interactive", CALLERS).into_iter().map(|name| {
         json!({
             "name": name, "key": name, "group": "interactive", "model": MODEL, "stages": stages,
@@ -162,7 +173,8 @@ fn arms(report: &Report, times: &Times) -> Result<[Arm; 3]> {
     let arms = [0, 1, 2].map(arm);
     for Arm { name, interactive, .. } in &arms[..2] {
         ensure!(
-            interactive.answered * 100 >= interactive.sent * 99 && interactive.first_token.count > 0,
+            interactive.answered * 100 >= interactive.sent * 99
+                && interactive.first_token.count > 0,
             "{name}: interactive callers were answered {} of {} times ({})",
             interactive.answered,
             interactive.sent,

@@ -180,8 +180,7 @@ impl Stay {
     /// Whether it was told and is about to go.
     fn heeds(&self, now: Instant) -> bool {
         let told = *self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        self.is(Doing::Told)
-            && told.is_none_or(|told| now.saturating_duration_since(told) < HEEDED)
+        self.is(Doing::Told) && told.is_none_or(|told| now.saturating_duration_since(told) < HEEDED)
     }
 
     fn can_make_room(&self) -> bool {

@@ -60,7 +60,11 @@ impl Gate {
         if urgent == 0 || self.batches.count() == 0 {
             return;
         }
-        let mut open = endpoints.iter().filter(|endpoint| endpoint.is_open());
+        let mut open = endpoints.iter().filter(|endpoint| endpoint.is_open()).peekable();
+        // Where no engine takes anything, a place is of no use.
+        if open.peek().is_none() {
+            return;
+        }
         if open.all(|endpoint| endpoint.in_flight() >= endpoint.window()) {
             self.batches.make_room(urgent, Whose::Any, now);
         } else {

@@ -5,7 +5,9 @@ use super::prompt::Uncached;
 use super::wake::Wake;
 use crate::answer::Problem;
 use flyball_fleet::FleetEndpoint;
-use flyball_routing::fair::{BatchRule, Bursts, FairQueue, QueuedRequest, Shares, in_shard, shard_edge};
+use flyball_routing::fair::{
+    BatchRule, Bursts, FairQueue, QueuedRequest, Shares, in_shard, shard_edge,
+};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -43,7 +45,10 @@ pub(super) enum Told {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shard {
     All,
-    Own { caller: u64, edge: u64 },
+    Own {
+        caller: u64,
+        edge: u64,
+    },
     /// Those that keep head-room for others: of a batch request.
     Idle(BatchRule),
 }

@@ -9,9 +9,9 @@ use crate::sse::Usage;
 use flyball_fleet::FleetEndpoint;
 use flyball_fleet::invariants::{GatewayInvariant, give_back};
 use flyball_routing::fair::{QueuedRequest, Ticket};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 

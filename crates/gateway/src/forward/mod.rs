@@ -72,11 +72,7 @@ enum Asked {
     MadeRoom(Box<(Job, Open<Sending>)>),
 }
 
-async fn asked(
-    worker: &Arc<Worker>,
-    job: Job,
-    admitted: Open<Admitted>,
-) -> Result<Asked, Problem> {
+async fn asked(worker: &Arc<Worker>, job: Job, admitted: Open<Admitted>) -> Result<Asked, Problem> {
     let (timeouts, recovery, policy) = {
         let live = worker.shared.live();
         (live.timeouts, live.recovery, live.policy(job.model.name()))

@@ -20,9 +20,10 @@ pub(super) async fn unless_told<T>(
 ) -> Option<T> {
     let Some(turn) = turn.filter(|turn| turn.is_batch()) else { return Some(asking.await) };
     let told = poll_fn(|context| turn.poll_told(context));
-    match select(pin!(told), pin!(asking)).await {
-        Either::Left(_) => None,
-        Either::Right((came, _)) => Some(came),
+    // Asked first: it is at an engine, and can be told, only once it has been sent.
+    match select(pin!(asking), pin!(told)).await {
+        Either::Left((came, _)) => Some(came),
+        Either::Right(_) => None,
     }
 }
 

@@ -78,7 +78,12 @@ fn now() -> MeterNow {
         waiting: None,
         kv_used_per_thousand: Some(250),
     };
-    let queue = AdmittedDemand { waiting: 5, batch_running: 4, oldest_ms: 1_500, ..AdmittedDemand::default() };
+    let queue = AdmittedDemand {
+        waiting: 5,
+        batch_running: 4,
+        oldest_ms: 1_500,
+        ..AdmittedDemand::default()
+    };
     let qwen = ModelNow { name: "qwen".into(), engines: vec![engine], queue, trouble: None };
     // Beyond the cap, or in settings that have just come: no series.
     let stranger = ModelNow { name: "stranger".into(), ..ModelNow::default() };

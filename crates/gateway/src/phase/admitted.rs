@@ -40,7 +40,8 @@ impl Open<Granted> {
     /// Stands in line until it is its turn.
     pub(crate) async fn wait(self, line: InLine) -> Result<Open<Admitted>, Problem> {
         let (since, held) = (Instant::now(), line.held);
-        let mut queued = self.then(|granted| Queued { granted, waited: Duration::ZERO, held, made_room: 0 });
+        let mut queued =
+            self.then(|granted| Queued { granted, waited: Duration::ZERO, held, made_room: 0 });
         let turn = line.turn().await;
         queued.waited = since.elapsed();
         let (queued, turn) = queued.or_refuse(turn)?;

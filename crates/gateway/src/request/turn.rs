@@ -64,7 +64,11 @@ fn ask(live: &Live, job: &Job, granted: &Granted) -> Ask {
         Duration::from_millis(of.map_or_else(|| time(&ModelSettings::default()), time))
     };
     let class = granted.class();
-    let longest = if class.is_batch() { |model: &ModelSettings| model.batch_ms } else { |model: &ModelSettings| model.queue_ms };
+    let longest = if class.is_batch() {
+        |model: &ModelSettings| model.batch_ms
+    } else {
+        |model: &ModelSettings| model.queue_ms
+    };
     let (queue, hold) = (millis(longest), millis(|model| model.hold_ms));
     Ask {
         caller: caller.number,

@@ -367,9 +367,7 @@ const fn sink_of(key: Guarded) -> Sink {
         | Guarded::PromptCacheKey
         | Guarded::Temperature
         | Guarded::Seed
-        | Guarded::ServiceTier => {
-            Sink::Loose(key)
-        }
+        | Guarded::ServiceTier => Sink::Loose(key),
         _ => Sink::Value(key),
     }
 }

@@ -224,7 +224,11 @@ async fn a_batch_request_that_has_sent_nothing_begins_again() {
     let tokens = |answer: &Value| answer["usage"]["total_tokens"].clone();
     assert_eq!(tokens(&answer), tokens(&unbroken));
     rig.is_empty().await;
-    assert!(matches!(rig.batch()[..], [(RequestOutcome::Answered, None, 1..)]), "{:?}", rig.batch());
+    assert!(
+        matches!(rig.batch()[..], [(RequestOutcome::Answered, None, 1..)]),
+        "{:?}",
+        rig.batch()
+    );
 }
 
 #[tokio::test]

@@ -56,7 +56,8 @@ impl Relay {
         if let Some(Came::Failure(at)) = came {
             self.failure = Some(piece.split_off(at));
         }
-        let text = self.seam.as_ref().map(|seam| (seam.so_far.text().is_some(), seam.so_far.tokens()));
+        let text =
+            self.seam.as_ref().map(|seam| (seam.so_far.text().is_some(), seam.so_far.tokens()));
         match (text, &self.answering.sending.admitted.turn) {
             (Some((false, _)), _) => self.forget(),
             (Some((true, tokens)), Some(turn)) => turn.wrote(tokens),
