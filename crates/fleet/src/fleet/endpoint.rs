@@ -162,6 +162,11 @@ impl FleetEndpoint {
         }
     }
 
+    /// Somebody came with so many tokens to read who is not batch: for a moment it gets no batch to read.
+    pub fn keeps_from_batch(&self, tokens: u64) {
+        self.reading.come(tokens, Instant::now());
+    }
+
     /// Requests under way at it beyond those that it bears.
     pub fn beyond(&self) -> u32 {
         let inside = self.in_flight().saturating_add(self.foreign.load(Ordering::Relaxed));

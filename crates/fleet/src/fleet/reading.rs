@@ -13,7 +13,15 @@ use std::time::{Duration, Instant};
 const AHEAD: Duration = Duration::from_millis(250);
 
 /// The same for batch: whoever comes next waits behind that too, and it is not worth a wait that anybody feels.
-const BATCH_AHEAD: Duration = Duration::from_millis(50);
+const BATCH_AHEAD: Duration = Duration::from_millis(20);
+
+/// After a prompt of somebody else an engine gets no batch prompt for so many times as long as it takes to read that: who
+/// comes in a burst waits for those before it already, and should not wait for batch too. It is a multiple, so that an
+/// engine which is half idle is so for batch too, however fast it is and however often prompts come.
+const QUIET: u64 = 3;
+
+/// A batch prompt that takes longer is not finished if somebody comes.
+const BATCH_LONG: Duration = Duration::from_millis(100);
 
 /// Prompts that are let through whatever their length: one that is read and one behind it, so that
 /// the engine never waits for us.
@@ -37,6 +45,8 @@ pub(super) struct Reading {
     whole_until: AtomicU64,
     /// Tokens per second; 0 if unknown.
     speed: AtomicU64,
+    /// Until then batch is not read, in microseconds.
+    quiet_until: AtomicU64,
 }
 
 impl Default for Reading {
@@ -47,6 +57,7 @@ impl Default for Reading {
             prompts: AtomicU32::default(),
             whole_until: AtomicU64::default(),
             speed: AtomicU64::default(),
+            quiet_until: AtomicU64::default(),
         }
     }
 }
@@ -112,12 +123,21 @@ impl Reading {
     /// Whether it may be given a batch request to read: if it reads nothing else, or too little to feel.
     pub(super) fn has_room_for_batch(&self, now: Instant) -> bool {
         let unread = self.tokens(now);
-        unread == 0 || unread < self.tokens_in(BATCH_AHEAD)
+        let is_quiet = self.quiet_until.load(Relaxed) <= self.micros(now);
+        is_quiet && (unread == 0 || unread < self.tokens_in(BATCH_AHEAD))
+    }
+
+    /// Somebody came with so many tokens to read who is not batch.
+    pub(super) fn come(&self, tokens: u64, now: Instant) {
+        let speed = self.speed.load(Relaxed);
+        let quiet = tokens.saturating_mul(QUIET * 1_000_000).checked_div(speed).unwrap_or(0);
+        let quiet = quiet.min(AHEAD.as_micros() as u64);
+        self.quiet_until.fetch_max(self.micros(now) + quiet, Relaxed);
     }
 
     /// Whether so many tokens are more than batch should keep others waiting for.
     pub(super) fn is_long(&self, tokens: u64) -> bool {
-        tokens > self.tokens_in(2 * BATCH_AHEAD)
+        tokens > self.tokens_in(BATCH_LONG)
     }
 
     /// What it reads in so long; if its speed is not known, the part that this is of what may be ahead.
@@ -145,12 +165,19 @@ mod tests {
         reading.begin(100_000);
         assert!(!reading.has_room_for_batch(now) && reading.has_room(now));
         reading.end(100_000);
-        // 20,000 a second: 1,000 in 50 ms.
+        // 20,000 a second: 400 in 20 ms.
         reading.learn(2_000, Duration::from_millis(100));
-        reading.begin(900);
+        reading.begin(300);
         assert!(reading.has_room_for_batch(now));
         reading.begin(100);
         assert!(!reading.has_room_for_batch(now));
+        reading.end(400);
+        // Somebody else's prompt takes 20 ms: others come with it.
+        reading.come(400, now);
+        let after = |millis| reading.has_room_for_batch(now + Duration::from_millis(millis));
+        assert!(!after(0) && !after(59) && after(61));
+        reading.come(1_000_000, now);
+        assert!(!after(200) && after(251), "not for ever");
         assert!(reading.is_long(2_001) && !reading.is_long(2_000));
     }
 

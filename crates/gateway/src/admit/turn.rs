@@ -144,6 +144,7 @@ impl Turn {
             if is_first {
                 self.gate.under_way.fetch_add(1, Ordering::Relaxed);
             }
+            endpoint.keeps_from_batch(to_read);
             self.gate.make_room_at(endpoint);
         }
         if is_first {

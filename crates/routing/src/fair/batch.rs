@@ -7,13 +7,16 @@
 use super::window::Reported;
 use std::collections::VecDeque;
 
-/// The largest part of what an engine bears that is kept free, as a fraction: more would cost more batch work than it saves
-/// interactive work, because what a larger burst lacks is taken back from batch within a step or two. The window of an
+/// The largest part of what an engine bears that is kept free, as a fraction: what a larger burst lacks is taken back from
+/// batch, whose place is free by the step in which the burst is read. So more would only cost batch work. The window of an
 /// engine grows while it is full but for an eighth, so that head-room never keeps it from being learned.
-const MOST_FREE: u32 = 8;
+const MOST_FREE: u32 = 16;
+
+/// An engine may be full only if it has been given what may be but for this part.
+const FILLED: u32 = 8;
 
 /// The least, for a burst that comes after minutes of silence.
-const LEAST_FREE: u32 = 32;
+const LEAST_FREE: u32 = 64;
 
 /// Requests that wait in an engine for each that runs there, as a fraction, with which batch may still come: those are
 /// prompts that the next steps read. It is what the window allows too.
@@ -48,7 +51,7 @@ impl EngineCapacity {
         let lasting = seen.waiting.min(self.waited[0]).min(self.waited[1]);
         // Prompts wait for a step or two also in an engine with slots to spare. That it has none is plausible only if it has
         // been given about as much as may be.
-        let is_filled = seen.own >= window - window / MOST_FREE
+        let is_filled = seen.own >= window - window / FILLED
             || self.full_at.is_some_and(|full| seen.running >= full);
         let since = self.since.saturating_add(1);
         if lasting > 0 && is_filled && seen.running > 0 {
@@ -226,10 +229,10 @@ mod tests {
     #[test]
     fn head_room_is_what_bursts_needed_within_bounds() {
         let of = |burst, engines, bears| BatchRule { urgent: 0, burst, engines }.head_room(bears);
-        assert_eq!(of(0, 1, 256), 8, "for a burst after silence");
-        assert_eq!(of(20, 1, 256), 20);
-        assert_eq!(of(20, 4, 256), 8, "spread over four");
-        assert_eq!(of(500, 1, 256), 32, "the rest is taken back from batch");
+        assert_eq!(of(0, 1, 256), 4, "for a burst after silence");
+        assert_eq!(of(10, 1, 256), 10);
+        assert_eq!(of(10, 4, 256), 4, "spread over four");
+        assert_eq!(of(500, 1, 256), 16, "the rest is taken back from batch");
         assert_eq!(of(500, 0, 4), 1);
         assert_eq!(of(0, 1, 0), 1);
     }
@@ -287,7 +290,7 @@ mod tests {
                 engine.inside += 1;
             }
             prop_assert!(engine.inside == inside || engine.inside + rule.head_room(bears) == bears);
-            prop_assert!(rule.head_room(bears) <= (bears / 8).max(1));
+            prop_assert!(rule.head_room(bears) <= (bears / 16).max(1));
         }
 
         /// Whatever is under way, a rise is never more than was under way, and counts nothing twice.
