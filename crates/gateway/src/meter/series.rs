@@ -160,7 +160,7 @@ impl Model {
             self.finish[finish_index(finish)].fetch_add(1, Relaxed);
         }
         // Whoever was refused before it had to wait says nothing about waits.
-        if finished.chosen.is_some() || !finished.queued.is_zero() {
+        if !finished.batch && (finished.chosen.is_some() || !finished.queued.is_zero()) {
             self.waits.add_time(finished.queued);
         }
         self.count_rare(finished);
@@ -196,16 +196,11 @@ impl Model {
 
 impl Operation {
     fn count(&self, finished: &Finished<'_>) {
-        let Finished { outcome, took, first, usage, .. } = finished;
-        if matches!(outcome, RequestOutcome::Answered | RequestOutcome::Broken) {
-            self.duration.add_time(*took);
+        // Batch waits for minutes, and makes room: its times would hide those that anybody feels.
+        if !finished.batch {
+            self.count_times(finished);
         }
-        if let Some(first) = first {
-            self.first.add_time(*first);
-        }
-        if let Some(per_token) = finished.per_token() {
-            self.per_token.add_time(per_token);
-        }
+        let usage = finished.usage;
         let told = usage.input > 0;
         for (histogram, (count, counts)) in self.tokens.iter().zip([
             (usage.input, told),
@@ -215,6 +210,19 @@ impl Operation {
             if counts {
                 histogram.add(count);
             }
+        }
+    }
+
+    fn count_times(&self, finished: &Finished<'_>) {
+        let Finished { outcome, took, first, .. } = finished;
+        if matches!(outcome, RequestOutcome::Answered | RequestOutcome::Broken) {
+            self.duration.add_time(*took);
+        }
+        if let Some(first) = first {
+            self.first.add_time(*first);
+        }
+        if let Some(per_token) = finished.per_token() {
+            self.per_token.add_time(per_token);
         }
     }
 

@@ -229,8 +229,8 @@ fn what_is_special_about_a_request_is_counted() {
         r#"flyball_gateway_preempted_total{model="qwen"} 3"#,
         r#"flyball_gateway_response_cache_hits_total{model="llama"} 1"#,
         r#"flyball_gateway_mirrored_total{model="qwen"} 1"#,
-        r#"flyball_gateway_queue_wait_seconds_bucket{le="30.0",model="qwen"} 4"#,
-        r#"flyball_gateway_queue_wait_seconds_bucket{le="60.0",model="qwen"} 5"#,
+        r#"flyball_gateway_queue_wait_seconds_bucket{le="30.0",model="qwen"} 3"#,
+        r#"flyball_gateway_queue_wait_seconds_bucket{le="60.0",model="qwen"} 4"#,
         r#"flyball_gateway_refused_total{reason="no_engine"} 0"#,
         r#"flyball_gateway_caller_requests_total{caller="search",outcome="failed"} 0"#,
     ] {
