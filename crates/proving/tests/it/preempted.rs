@@ -1,6 +1,6 @@
 //! Batch requests that make room for others: their connection is cut, and they go on when there is room again.
 //!
-//! The engine never reports, so that it is taken to bear four requests: five callers who ask all the time take the place of
+//! The engine never reports, so that it is taken to bear four requests: eight callers who ask all the time take the place of
 //! whatever is batch there, and batch goes on as soon as they stop.
 
 use flyball_emulator::{Emulator, EmulatorSettings as Emulated, LoggedOutcome, RunningEmulator};
@@ -112,7 +112,7 @@ impl Rig {
     }
 }
 
-/// Five callers who ask all the time.
+/// Eight callers who ask all the time, for answers of different lengths, so that they never all pause at once.
 struct Others {
     stop: Arc<AtomicBool>,
     answered: Arc<AtomicUsize>,
@@ -122,11 +122,11 @@ struct Others {
 impl Others {
     fn start(address: SocketAddr) -> Self {
         let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-        let asking = (0..5).map(|caller| {
+        let asking = (0..8).map(|caller| {
             let (stop, answered) = (Arc::clone(&stop), Arc::clone(&answered));
             tokio::spawn(async move {
                 while !stop.load(Ordering::Relaxed) {
-                    let body = body(&format!("caller {caller}"), 60, true);
+                    let body = body(&format!("caller {caller}"), 50 + 13 * caller, true);
                     let connection = http::post(address, CHAT, &body.to_string()).await.unwrap();
                     let answer = http::whole(connection).await.unwrap();
                     assert_eq!(answer.status, 200, "{}", answer.body);
@@ -140,7 +140,7 @@ impl Others {
 
     /// Stops them, once each could have asked.
     async fn stop(self) {
-        while self.answered.load(Ordering::Relaxed) < 5 {
+        while self.answered.load(Ordering::Relaxed) < 8 {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         self.stop.store(true, Ordering::Relaxed);
@@ -194,11 +194,11 @@ async fn a_batch_stream_makes_room_and_goes_on_as_if_nothing_had_been() {
     let (unbroken, unbroken_usage) = read(&ask(rig.engine.address, &body).await.body);
     let (connection, begun, others) = rig.preempted(&body).await;
     // Its engine is free of it.
-    rig.until(|rig| rig.engine.state().aborted == 1).await;
+    rig.until(|rig| rig.engine.state().aborted >= 1).await;
     let log = rig.engine.log(usize::MAX);
     let cut: Vec<_> = log.iter().filter(|one| one.outcome == LoggedOutcome::Aborted).collect();
-    assert!(cut.len() == 1 && cut[0].hung_up.is_some(), "{cut:?}");
-    assert_eq!(rig.ear.cut.load(Ordering::Relaxed), 1);
+    assert!(!cut.is_empty() && cut.iter().all(|one| one.hung_up.is_some()), "{cut:?}");
+    assert!(rig.ear.cut.load(Ordering::Relaxed) >= 1);
     others.stop().await;
     let answer = rest(connection, begun).await;
     assert!(answer.contains("data: [DONE]") && answer.contains(": flyball: made room"), "{answer}");

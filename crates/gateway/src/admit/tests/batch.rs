@@ -29,7 +29,7 @@ fn line(gate: &Arc<Gate>, ask: &Ask) -> InLine {
 /// At an engine, with its prompt read.
 struct At {
     /// Gone before the turn is, as in the gateway: the turn's end lets in who finds room then.
-    _flight: Flight,
+    flight: Flight,
     turn: Turn,
 }
 
@@ -38,7 +38,7 @@ fn at(engine: &Arc<FleetEndpoint>, turn: Turn) -> At {
     turn.begun(engine, 100);
     flight.has_read();
     turn.writes();
-    At { _flight: flight, turn }
+    At { flight, turn }
 }
 
 fn told(at: &At) -> bool {
@@ -55,7 +55,7 @@ async fn batch_leaves_head_room_and_waits_while_anybody_else_does() {
     let waits = line(&gate, &batch(1));
     assert_eq!((gate.waiting(), gate.demand("m").waiting), (1, 0), "batch is no demand");
     assert_eq!((gate.demand("m").batch_waiting, gate.demand("m").batch_running), (1, 3));
-    assert_eq!((gate.demand("m").in_flight, gate.demand("m").arrived), (0, 0));
+    assert_eq!((gate.demand("m").inflight, gate.demand("m").arrived), (0, 0));
     // Somebody else passes it, and has the place that was kept.
     let other = at(&engines[0], now(&gate, &ask(2, 100)));
     running.pop();
@@ -65,7 +65,7 @@ async fn batch_leaves_head_room_and_waits_while_anybody_else_does() {
     let turn = waits.turn().await.unwrap();
     assert!(turn.is_batch() && turn.allows(&engines[0], Instant::now()));
     drop((turn, running));
-    assert_eq!((gate.demand("m").batch_running, gate.demand("m").in_flight), (0, 0));
+    assert_eq!((gate.demand("m").batch_running, gate.demand("m").inflight), (0, 0));
 }
 
 #[tokio::test]
@@ -74,18 +74,18 @@ async fn who_comes_to_a_full_engine_has_the_place_of_the_batch_that_loses_least(
     let mut running: Vec<At> = (0..3).map(|_| at(&engines[0], now(&gate, &batch(1)))).collect();
     running[0].turn.wrote(900);
     running[2].turn.wrote(500);
-    let _fourth = at(&engines[0], now(&gate, &ask(2, 100)));
+    let fourth = at(&engines[0], now(&gate, &ask(2, 100)));
     assert!(!running.iter().any(told), "there was room for it");
-    let _fifth = at(&engines[0], now(&gate, &ask(2, 100)));
+    let fifth = at(&engines[0], now(&gate, &ask(2, 100)));
     assert_eq!(running.iter().map(told).collect::<Vec<_>>(), [false, true, false]);
-    let At { turn, _flight: flight } = running.remove(1);
+    let At { turn, flight } = running.remove(1);
     drop(flight);
     let waits = turn.again();
     assert_eq!((gate.demand("m").batch_waiting, gate.demand("m").batch_running), (1, 2));
     // Before what its caller has in line; and where that is all that waits, nobody is told to go.
     let later = line(&gate, &batch(1));
     assert!(!running.iter().any(told));
-    drop((_fourth, _fifth, running));
+    drop((fourth, fifth, running));
     let again = waits.turn().await.unwrap();
     assert_eq!(again.made_room(), 1);
     drop(again);
@@ -113,7 +113,7 @@ async fn who_finds_no_place_is_let_in_by_as_many_batch_requests() {
     assert_eq!(running.iter().filter(|one| told(one)).count(), 2);
     let waits: Vec<InLine> = running
         .into_iter()
-        .map(|At { turn, _flight: flight }| {
+        .map(|At { turn, flight }| {
             drop(flight);
             turn.again()
         })
@@ -132,7 +132,7 @@ async fn a_long_prompt_of_batch_is_not_read_while_others_come() {
     let (turn, engine) = (now(&gate, &long), &engines[0]);
     let flight = Flight::begin(Arc::clone(engine), 50_000, 1, true, Instant::now());
     turn.begun(engine, 50_000);
-    let reads = At { _flight: flight, turn };
+    let reads = At { flight, turn };
     let second = line(&gate, &batch(1));
     assert!(!told(&reads), "batch does not make room for batch");
     let _other = at(engine, now(&gate, &ask(2, 100)));
