@@ -28,11 +28,13 @@ pub enum GatewayInvariant {
     Deaths,
     /// `GW-09`
     Shares,
+    /// `GW-10`
+    Turns,
 }
 
 impl GatewayInvariant {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Requests,
         Self::Bytes,
         Self::Flights,
@@ -42,6 +44,7 @@ impl GatewayInvariant {
         Self::Reported,
         Self::Deaths,
         Self::Shares,
+        Self::Turns,
     ];
 
     /// Its id, which is also a metric's label.
@@ -56,6 +59,7 @@ impl GatewayInvariant {
             Self::Reported => "GW-07",
             Self::Deaths => "GW-08",
             Self::Shares => "GW-09",
+            Self::Turns => "GW-10",
         }
     }
 
@@ -76,6 +80,9 @@ impl GatewayInvariant {
             Self::Deaths => "A request that crashed two engines is not sent to a third.",
             Self::Shares => {
                 "A caller's requests and bytes are released as often as they were taken."
+            }
+            Self::Turns => {
+                "A turn that began at an engine is counted as under way until it is over, once."
             }
         }
     }

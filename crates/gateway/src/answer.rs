@@ -68,6 +68,11 @@ pub(crate) enum Problem {
     },
     /// It waited for a turn as long as it may.
     QueueTimeout,
+    /// It runs on what nobody else wants, and there was nothing of that for as long as it may wait.
+    NoIdleCapacity {
+        /// Whole seconds until it is worth trying again.
+        retry_after_s: u64,
+    },
     /// The model was woken, and no engine came in time.
     WakeTimeout {
         /// Whole seconds until it is worth trying again.
@@ -106,6 +111,7 @@ impl Problem {
             Self::Overloaded { .. } => "overloaded",
             Self::QueueFull { .. } => "queue_full",
             Self::QueueTimeout => "queue_timeout",
+            Self::NoIdleCapacity { .. } => "no_idle_capacity",
             Self::WakeTimeout { .. } => "wake_timeout",
             Self::NoAnswer => "engine_failed",
             Self::TooLate => "engine_timeout",
@@ -126,7 +132,8 @@ impl Problem {
             | Self::CallerFull
             | Self::Overloaded { .. }
             | Self::QueueFull { .. }
-            | Self::QueueTimeout => StatusCode::TOO_MANY_REQUESTS,
+            | Self::QueueTimeout
+            | Self::NoIdleCapacity { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::Body(ScanError::TooLong { .. }) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Body(_) | Self::BodyBroken => StatusCode::BAD_REQUEST,
             Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
@@ -145,6 +152,7 @@ impl Problem {
             Self::TooFast { retry_after_s }
             | Self::Overloaded { retry_after_s }
             | Self::QueueFull { retry_after_s }
+            | Self::NoIdleCapacity { retry_after_s }
             | Self::WakeTimeout { retry_after_s } => Some(*retry_after_s),
             Self::Exhausted(why) => {
                 why.retry_after().map(|wait| wait.as_millis().div_ceil(1_000) as u64)
@@ -206,6 +214,11 @@ impl Problem {
                 "the engines of this model were busy and the request timed out in the queue; retry"
                     .into()
             }
+            Self::NoIdleCapacity { retry_after_s } => format!(
+                "other requests needed all capacity of this model for as long as a batch request \
+                 waits; retry in {retry_after_s} s, or without `service_tier: flex` if your budget \
+                 allows it"
+            ),
             Self::WakeTimeout { retry_after_s } => {
                 format!("the model was asleep and is still starting; retry in {retry_after_s} s")
             }
@@ -248,8 +261,13 @@ impl Problem {
     /// The status as the interface says it: Anthropic has one of its own for a model that is
     /// overloaded, and keeps 429 for what the caller itself used up.
     fn status_in(&self, dialect: Dialect) -> StatusCode {
-        let overloaded =
-            matches!(self, Self::Overloaded { .. } | Self::QueueFull { .. } | Self::QueueTimeout);
+        let overloaded = matches!(
+            self,
+            Self::Overloaded { .. }
+                | Self::QueueFull { .. }
+                | Self::QueueTimeout
+                | Self::NoIdleCapacity { .. }
+        );
         if let Self::Exhausted(why) = self {
             return why.status_in(dialect);
         }

@@ -55,6 +55,10 @@ pub struct Finished<'a> {
     pub hedged: bool,
     /// Times that another engine continued what one had begun.
     pub continued: u32,
+    /// Whether it was of the class batch.
+    pub batch: bool,
+    /// Times that it made room for others, and began again or was continued later.
+    pub preempted: u32,
     /// Why the answer ended, if it told.
     pub finish: Option<Finish>,
     /// Retries on another engine.

@@ -92,6 +92,7 @@ pub mod state;
 mod surface;
 pub mod tenants;
 pub mod tokens;
+mod urgency;
 pub mod wake;
 
 pub use admit::AdmittedDemand;

@@ -16,6 +16,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[derive(Debug, Default)]
 pub(crate) struct Room {
     all: Share,
+    /// Those of them of the class batch.
+    batch: Share,
 }
 
 /// Requests and bytes of all, or of one caller.
@@ -32,7 +34,13 @@ pub(crate) struct Place {
     /// Its caller's, where there are others.
     caller: Option<Arc<Share>>,
     bytes: usize,
+    /// Whether it is one of those for batch.
+    batch: bool,
 }
+
+/// The part of all places and bytes that batch may have: it waits for minutes, and its caller has as much again for
+/// what is more urgent.
+const BATCH_PART: usize = 4;
 
 /// Why there is no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +82,7 @@ impl Place {
         let all = room.all.requests.fetch_add(1, Ordering::Relaxed);
         let own = caller.as_ref().map(|share| share.requests.fetch_add(1, Ordering::Relaxed));
         // From here on it is given back by dropping it.
-        let place = Self { room, caller, bytes: 0 };
+        let place = Self { room, caller, bytes: 0, batch: false };
         fits(all, own, 1, limits.in_flight, 1).map(|()| place)
     }
 
@@ -87,9 +95,26 @@ impl Place {
         fits(all, own, bytes, limits.held_bytes, limits.body_bytes)
     }
 
+    /// Becomes one of those for batch. Whether it fits there; if not, it is as before.
+    pub(crate) fn be_batch(&mut self, limits: &RequestLimits) -> bool {
+        let Share { requests, bytes } = &self.room.batch;
+        let before = requests.fetch_add(1, Ordering::Relaxed);
+        let held = bytes.fetch_add(self.bytes, Ordering::Relaxed);
+        self.batch = before < limits.in_flight.div_ceil(BATCH_PART)
+            && (held == 0 || held + self.bytes <= limits.held_bytes / BATCH_PART);
+        if !self.batch {
+            give_back!(requests, 1, GatewayInvariant::Requests);
+            give_back!(bytes, self.bytes, GatewayInvariant::Bytes);
+        }
+        self.batch
+    }
+
     /// Its bytes are not held any more.
     pub(crate) fn let_go(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
+        if self.batch {
+            give_back!(self.room.batch.bytes, bytes, GatewayInvariant::Bytes);
+        }
         give_back!(self.room.all.bytes, bytes, GatewayInvariant::Bytes);
         if let Some(caller) = &self.caller {
             give_back!(caller.bytes, bytes, GatewayInvariant::Shares);
@@ -117,6 +142,9 @@ impl Drop for Place {
     fn drop(&mut self) {
         self.let_go();
         give_back!(self.room.all.requests, 1, GatewayInvariant::Requests);
+        if self.batch {
+            give_back!(self.room.batch.requests, 1, GatewayInvariant::Requests);
+        }
         if let Some(caller) = &self.caller {
             give_back!(caller.requests, 1, GatewayInvariant::Shares);
         }
@@ -164,6 +192,24 @@ mod tests {
         assert!(fill(&two).len() > 5);
         drop((second, third));
         assert_eq!(room.requests(), 0);
+    }
+
+    #[test]
+    fn batch_has_a_quarter_and_gives_back_what_did_not_fit() {
+        let (room, limits) = (Arc::new(Room::default()), limits(8, 100));
+        let take = |bytes| {
+            let mut place = Place::take(Arc::clone(&room), None, &limits).unwrap();
+            place.hold(bytes, &limits).unwrap();
+            place
+        };
+        let mut places = [20, 6, 5, 0].map(take);
+        let fits = places.each_mut().map(|place| place.be_batch(&limits));
+        assert_eq!(fits, [true, false, true, false], "25 bytes, two requests");
+        places[0].let_go();
+        drop(places);
+        let Share { requests, bytes } = &room.batch;
+        assert_eq!((requests.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed)), (0, 0));
+        assert_eq!((room.requests(), room.bytes()), (0, 0));
     }
 
     #[test]

@@ -3,8 +3,9 @@
 //! Callers are those of `crates/proving` (`proving-callers`), engines are emulated, gateways are the
 //! real program. Sections in order: `fair` (one floods, nine chat), `overload` (three times what
 //! the engines bear), `split` (canaries and mirrors), `soak` (everything at once, with faults, for
-//! an hour). Start at `rig.rs`, which starts what is needed; `report.rs` reads what callers found.
+//! an hour), `batch` (what interactive callers feel of batch work beside them). Start at `rig.rs`, which starts what is needed; `report.rs` reads what callers found.
 
+mod batch;
 mod fair;
 mod overload;
 mod report;
@@ -52,6 +53,7 @@ enum Name {
     Overload,
     Split,
     Soak,
+    Batch,
 }
 
 impl Name {
@@ -61,6 +63,7 @@ impl Name {
             Self::Overload => "Three times what the engines bear",
             Self::Split => "A split of 10 %, sticky sessions, a mirror",
             Self::Soak => "Mixed load with hang-ups and a fault a minute",
+            Self::Batch => "Batch work beside interactive callers",
         }
     }
 }
@@ -85,6 +88,7 @@ fn section(rig: &mut Rig, args: &Args, name: Name) -> Result<Measured> {
         Name::Fair => fair::measured(rig, args.peers || !args.quick),
         Name::Overload => overload::measured(rig),
         Name::Split => split::measured(rig),
+        Name::Batch => batch::measured(rig),
         Name::Soak => {
             let usual = if args.quick { 2.0 } else { 60.0 };
             soak::measured(rig, args.minutes.unwrap_or(usual))

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::{API_VERSION, Envelope, Failure, failure::ErrorDocument};
 use crate::commands::{
-    audit, backtest, check, decisions, emulate, explain, fit, freeze, gateway, gpus, help, key, models,
-    plan, prices, simulate, status, tenants, top, trace, version, whatif, why,
+    audit, backtest, check, decisions, emulate, explain, fit, freeze, gateway, gpus, help, key,
+    models, plan, prices, simulate, status, tenants, top, trace, version, whatif, why,
 };
 
 /// The schema of one answer. `apiVersion` and `kind` are fixed, so that a program can tell the

@@ -5,7 +5,7 @@ use super::window::Learned;
 use super::{Breaker, EngineNow, EngineState, FoundEngines, Millis};
 use flyball_engines::Engine;
 use flyball_routing::ObservedMoment;
-use flyball_routing::fair::Reported;
+use flyball_routing::fair::{BatchRoom, Reported};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -47,6 +47,8 @@ pub struct FleetEndpoint {
     reported: AtomicBool,
     running: AtomicU32,
     waiting: AtomicU32,
+    /// What others had there when it told.
+    foreign: AtomicU32,
     kv_used_per_thousand: AtomicU32,
     /// An [`ObservedMoment`], or more than that if nothing is known.
     forgot: AtomicU32,
@@ -102,6 +104,7 @@ impl FleetEndpoint {
             reported: AtomicBool::new(false),
             running: AtomicU32::new(0),
             waiting: AtomicU32::new(0),
+            foreign: AtomicU32::new(0),
             kv_used_per_thousand: AtomicU32::new(u32::MAX),
             forgot: AtomicU32::new(u32::MAX),
         }
@@ -111,6 +114,8 @@ impl FleetEndpoint {
     pub fn report(&self, report: &FleetReport) {
         self.running.store(report.running, Ordering::Relaxed);
         self.waiting.store(report.waiting, Ordering::Relaxed);
+        let all = report.running.saturating_add(report.waiting);
+        self.foreign.store(all.saturating_sub(self.in_flight()), Ordering::Relaxed);
         let kv = report.kv_used_per_thousand.unwrap_or(u32::MAX);
         self.kv_used_per_thousand.store(kv, Ordering::Relaxed);
         self.reported.store(true, Ordering::Relaxed);
@@ -142,6 +147,35 @@ impl FleetEndpoint {
     pub fn has_some_room(&self) -> bool {
         let window = self.window();
         self.in_flight() < window + window / 4 + 1
+    }
+
+    /// What decides whether it may be given a batch request.
+    pub fn batch_room(&self, now: Instant) -> BatchRoom {
+        let foreign = self.foreign.load(Ordering::Relaxed);
+        BatchRoom {
+            bears: if self.is_open() { self.window.bears() } else { 0 },
+            inside: self.in_flight().saturating_add(foreign),
+            running: self.running.load(Ordering::Relaxed),
+            waiting: self.waiting.load(Ordering::Relaxed),
+            kv_used_per_thousand: self.kv_used_per_thousand().unwrap_or(0),
+            may_read: self.reading.has_room_for_batch(now),
+        }
+    }
+
+    /// Somebody came with so many tokens to read who is not batch: for a moment it gets no batch to read.
+    pub fn keeps_from_batch(&self, tokens: u64) {
+        self.reading.come(tokens, Instant::now());
+    }
+
+    /// Requests under way at it beyond those that it bears.
+    pub fn beyond(&self) -> u32 {
+        let inside = self.in_flight().saturating_add(self.foreign.load(Ordering::Relaxed));
+        inside.saturating_sub(self.window.bears())
+    }
+
+    /// Whether a prompt of so many tokens keeps it from all others for longer than they should wait for a batch request.
+    pub fn reads_long(&self, tokens: u64) -> bool {
+        self.reading.is_long(tokens)
     }
 
     /// Lets the window of an engine grow that never tells anything.

@@ -12,6 +12,17 @@ use std::time::{Duration, Instant};
 /// for the first token.
 const AHEAD: Duration = Duration::from_millis(250);
 
+/// The same for batch: whoever comes next waits behind that too, and it is not worth a wait that anybody feels.
+const BATCH_AHEAD: Duration = Duration::from_millis(20);
+
+/// After a prompt of somebody else an engine gets no batch prompt for so many times as long as it takes to read that: who
+/// comes in a burst waits for those before it already, and should not wait for batch too. It is a multiple, so that an
+/// engine which is half idle is so for batch too, however fast it is and however often prompts come.
+const QUIET: u64 = 3;
+
+/// A batch prompt that takes longer is not finished if somebody comes.
+const BATCH_LONG: Duration = Duration::from_millis(100);
+
 /// Prompts that are let through whatever their length: one that is read and one behind it, so that
 /// the engine never waits for us.
 const PROMPTS: u32 = 2;
@@ -34,6 +45,8 @@ pub(super) struct Reading {
     whole_until: AtomicU64,
     /// Tokens per second; 0 if unknown.
     speed: AtomicU64,
+    /// Until then batch is not read, in microseconds.
+    quiet_until: AtomicU64,
 }
 
 impl Default for Reading {
@@ -44,6 +57,7 @@ impl Default for Reading {
             prompts: AtomicU32::default(),
             whole_until: AtomicU64::default(),
             speed: AtomicU64::default(),
+            quiet_until: AtomicU64::default(),
         }
     }
 }
@@ -101,14 +115,38 @@ impl Reading {
 
     /// Whether it may be given more to read.
     pub(super) fn has_room(&self, now: Instant) -> bool {
-        let speed = self.speed.load(Relaxed);
-        let most = match speed {
-            0 => UNKNOWN_TOKENS,
-            _ => speed * AHEAD.as_millis() as u64 / 1_000,
-        };
         let few = self.prompts.load(Relaxed) < PROMPTS
             && self.whole_until.load(Relaxed) <= self.micros(now);
-        few || self.tokens(now) < most
+        few || self.tokens(now) < self.tokens_in(AHEAD)
+    }
+
+    /// Whether it may be given a batch request to read: if it reads nothing else, or too little to feel.
+    pub(super) fn has_room_for_batch(&self, now: Instant) -> bool {
+        let unread = self.tokens(now);
+        let is_quiet = self.quiet_until.load(Relaxed) <= self.micros(now);
+        is_quiet && (unread == 0 || unread < self.tokens_in(BATCH_AHEAD))
+    }
+
+    /// Somebody came with so many tokens to read who is not batch.
+    pub(super) fn come(&self, tokens: u64, now: Instant) {
+        let speed = self.speed.load(Relaxed);
+        let quiet = tokens.saturating_mul(QUIET * 1_000_000).checked_div(speed).unwrap_or(0);
+        let quiet = quiet.min(AHEAD.as_micros() as u64);
+        self.quiet_until.fetch_max(self.micros(now) + quiet, Relaxed);
+    }
+
+    /// Whether so many tokens are more than batch should keep others waiting for.
+    pub(super) fn is_long(&self, tokens: u64) -> bool {
+        tokens > self.tokens_in(BATCH_LONG)
+    }
+
+    /// What it reads in so long; if its speed is not known, the part that this is of what may be ahead.
+    fn tokens_in(&self, time: Duration) -> u64 {
+        let (speed, time) = (self.speed.load(Relaxed), time.as_millis() as u64);
+        match speed {
+            0 => UNKNOWN_TOKENS * time / AHEAD.as_millis() as u64,
+            _ => speed * time / 1_000,
+        }
     }
 
     fn micros(&self, at: Instant) -> u64 {
@@ -119,6 +157,29 @@ impl Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn batch_is_read_where_nothing_else_is_or_too_little_to_feel() {
+        let (reading, now) = (Reading::default(), Instant::now());
+        assert!(reading.has_room_for_batch(now));
+        reading.begin(100_000);
+        assert!(!reading.has_room_for_batch(now) && reading.has_room(now));
+        reading.end(100_000);
+        // 20,000 a second: 400 in 20 ms.
+        reading.learn(2_000, Duration::from_millis(100));
+        reading.begin(300);
+        assert!(reading.has_room_for_batch(now));
+        reading.begin(100);
+        assert!(!reading.has_room_for_batch(now));
+        reading.end(400);
+        // Somebody else's prompt takes 20 ms: others come with it.
+        reading.come(400, now);
+        let after = |millis| reading.has_room_for_batch(now + Duration::from_millis(millis));
+        assert!(!after(0) && !after(59) && after(61));
+        reading.come(1_000_000, now);
+        assert!(!after(200) && after(251), "not for ever");
+        assert!(reading.is_long(2_001) && !reading.is_long(2_000));
+    }
 
     #[test]
     fn two_prompts_of_any_length_and_a_quarter_second_of_short_ones() {

@@ -1,6 +1,6 @@
 //! The window of an engine, with its clock and its lock.
 
-use flyball_routing::fair::{AdmissionWindow, Reported};
+use flyball_routing::fair::{AdmissionWindow, EngineCapacity, Reported};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,12 +16,15 @@ const SILENT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct Learned {
     limit: AtomicU32,
+    /// Requests that the engine bears at once, as far as it reports.
+    bears: AtomicU32,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
     window: AdmissionWindow,
+    capacity: EngineCapacity,
     /// The last report, or the last time that there should have been one.
     last: Instant,
     reported: bool,
@@ -32,14 +35,21 @@ impl Learned {
         self.limit.load(Relaxed)
     }
 
+    /// Requests that the engine bears at once; as many as the smallest if it never reported.
+    pub(super) fn bears(&self) -> u32 {
+        self.bears.load(Relaxed)
+    }
+
     pub(super) fn reported(&self, reported: &Reported, now: Instant) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.reported && now.saturating_duration_since(state.last) < STEP {
             return;
         }
         (state.last, state.reported) = (now, true);
+        state.capacity = state.capacity.after(reported, state.window.limit());
         state.window = state.window.after(reported);
         self.limit.store(state.window.limit(), Relaxed);
+        self.bears.store(state.capacity.bears(state.window.limit()), Relaxed);
     }
 
     /// Looks whether it ever reported; if not and it is full, it gets more.
@@ -60,8 +70,10 @@ impl Default for Learned {
     fn default() -> Self {
         Self {
             limit: AtomicU32::new(AdmissionWindow::NEW.limit()),
+            bears: AtomicU32::new(EngineCapacity::unreported()),
             state: Mutex::new(State {
                 window: AdmissionWindow::NEW,
+                capacity: EngineCapacity::default(),
                 last: Instant::now(),
                 reported: false,
             }),

@@ -15,9 +15,13 @@ pub struct AdmittedDemand {
     pub model: String,
     /// Engines that may get requests.
     pub engines: usize,
-    /// Requests in the queue.
+    /// Requests in the queue, batch aside.
     pub waiting: usize,
-    /// Those of them that wait for an engine to come up.
+    /// Requests of the class batch in the queue, for which nothing is started: they count nowhere else here.
+    pub batch_waiting: usize,
+    /// Those of them at engines.
+    pub batch_running: usize,
+    /// Requests in the queue that wait for an engine to come up.
     pub held: usize,
     /// Prompt tokens of all that wait.
     pub backlog_tokens: u64,

@@ -16,6 +16,9 @@ use tokio::sync::oneshot;
 /// to be turned away late is worse than at once.
 const GUESS_TENTHS: u32 = 8;
 
+/// Seconds after which a batch request for which there was no place may come again.
+pub(crate) const BATCH_RETRY_S: u64 = 30;
+
 /// A request at the gate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ask {
@@ -48,47 +51,65 @@ impl Gate {
     /// Asks for a turn. The second is whether the model is to be called.
     pub(crate) fn enter(self: &Arc<Self>, ask: &Ask) -> Result<(Entered, bool), Problem> {
         let now = Instant::now();
-        self.sums.arrive(ask.prompt.tokens);
+        // The operator gets capacity for what it is told of, and batch runs on what is there.
+        if !ask.class.is_batch() {
+            self.sums.arrive(ask.prompt.tokens);
+        }
         let endpoints = self.endpoints.load();
         let mut line = self.lock();
         line.fade(now);
-        line.uncached.arrive(&ask.prompt);
         let asked = self.asked(ask, line.shares.read(ask.caller));
-        line.shares.wants(asked.caller, asked.weight, asked.cost);
+        let is_batch = ask.class.is_batch();
+        if !is_batch {
+            line.uncached.arrive(&ask.prompt);
+            line.shares.wants(asked.caller, asked.weight, asked.cost);
+            self.note_burst(&mut line, 1, now);
+        }
         let is_up = endpoints.iter().any(|endpoint| endpoint.is_open());
-        if is_up && line.queue.is_empty() {
-            let shard = line.shard(asked.caller, &endpoints);
+        let ahead = if is_batch { line.queue.len() } else { line.queue.urgent() };
+        if is_up && ahead == 0 {
+            let shard = match is_batch {
+                true => line.idle(&endpoints, now),
+                false => line.shard(asked.caller, &endpoints),
+            };
             let granted = self.granted.load(Relaxed);
             // In a caller's own engines the grants of others are not counted: one too many at most.
-            let spoken_for = if shard == Shard::All { granted } else { 0 };
+            let spoken_for = if matches!(shard, Shard::Own { .. }) { 0 } else { granted };
             if line.rooms(&endpoints, shard, spoken_for + 1, now) > spoken_for {
                 drop(line);
-                return Ok((Entered::Now(self.grant(asked, ask.prompt, shard)), false));
+                let turn = self.grant(asked, ask.prompt, shard).with_patience(ask.wait);
+                return Ok((Entered::Now(turn), false));
             }
         }
         let refused = self.refusal(&line, ask, &asked, is_up, now);
         if let Some(problem) = refused {
             drop(line);
-            self.sums.shed();
+            if !is_batch {
+                self.sums.shed();
+            }
             return Err(problem);
         }
         let (told, hears) = oneshot::channel();
-        let wait = if is_up { ask.wait } else { ask.hold.unwrap_or(ask.wait) };
+        // Batch wakes no model: it waits until one is up for others.
+        let held = !is_up && !is_batch;
+        let wait = if held { ask.hold.unwrap_or(ask.wait) } else { ask.wait };
         let waiter = Waiter {
             told,
             since: now,
             until: now + wait,
-            held: !is_up,
+            held,
+            batch: is_batch,
             prompt_tokens: ask.prompt.tokens,
         };
         let ticket = line.queue.push(&asked, waiter);
         self.waiting.store(line.queue.len(), Relaxed);
-        let call = !is_up && line.wake.wanted(now, ask.again);
+        let call = held && line.wake.wanted(now, ask.again);
         if call {
             self.sums.called();
         }
-        let eta = if is_up { None } else { line.wake.eta(now) };
+        let eta = if held { line.wake.eta(now) } else { None };
         self.advance(&mut line, &endpoints, now);
+        self.make_room(&line, &endpoints, now);
         drop(line);
         let waits = InLine {
             gate: Arc::clone(self),
@@ -96,8 +117,10 @@ impl Gate {
             prompt: ask.prompt,
             ticket,
             hears: Some(hears),
-            held: !is_up,
+            held,
             eta,
+            patience: wait,
+            made_room: 0,
         };
         Ok((Entered::Waits(waits), call))
     }
@@ -127,8 +150,13 @@ impl Gate {
         if !is_up && ask.hold.is_none() {
             return Some(Problem::NoEndpoint);
         }
+        // Nobody knows when nothing else will be wanted.
+        if ask.class.is_batch() {
+            let is_full = line.queue.batch() >= ask.most_waiting;
+            return is_full.then_some(Problem::QueueFull { retry_after_s: BATCH_RETRY_S });
+        }
         let wait = line.pace.time_of(line.queue.ahead(asked)).unwrap_or_default();
-        if line.queue.len() >= ask.most_waiting {
+        if line.queue.urgent() >= ask.most_waiting {
             let eta = if is_up { wait } else { line.wake.eta(now).unwrap_or_default() };
             return Some(Problem::QueueFull { retry_after_s: seconds(eta) });
         }

@@ -1,8 +1,10 @@
 //! The one queue of a model.
 
+use super::batch::Batches;
 use super::demand::{AdmittedDemand, Sums, millis};
+use super::enter::BATCH_RETRY_S;
 use super::judge::Judge;
-use super::line::{Line, Told};
+use super::line::{Line, Told, Waiter};
 use super::prompt::{Prompt, Scale, Took};
 use crate::answer::Problem;
 use arc_swap::ArcSwap;
@@ -29,6 +31,12 @@ pub(crate) struct Gate {
     pub(super) sums: Sums,
     /// Who felt too much.
     pub(crate) judge: Judge,
+    /// Turns of other classes than batch that have begun and are not over.
+    pub(super) under_way: AtomicUsize,
+    /// Batch requests at engines.
+    pub(super) batches: Batches,
+    /// Mean milliseconds that an engine took for a request of late, batch aside.
+    pub(super) usual_ms: AtomicU64,
     /// Mean tokens of answers of late.
     pub(super) usual_output: AtomicU64,
     /// How many tokens prompts have.
@@ -44,6 +52,9 @@ impl Gate {
             endpoints: ArcSwap::default(),
             sums: Sums::default(),
             judge: Judge::default(),
+            under_way: AtomicUsize::new(0),
+            batches: Batches::default(),
+            usual_ms: AtomicU64::new(0),
             usual_output: AtomicU64::new(FIRST_OUTPUT),
             scale: Scale::default(),
         }
@@ -76,18 +87,22 @@ impl Gate {
         line.fade(now);
         let retry_after_s = line.wake.eta(now).map_or(1, |eta| eta.as_secs().max(1));
         for waiter in line.queue.remove_where(|waiter| ending || waiter.until <= now) {
-            let problem = match (ending, waiter.held) {
-                (true, _) => Problem::Draining,
-                (false, true) => Problem::WakeTimeout { retry_after_s },
-                (false, false) => Problem::QueueTimeout,
+            let problem = match (ending, waiter.held, waiter.batch) {
+                (true, ..) => Problem::Draining,
+                (_, _, true) => Problem::NoIdleCapacity { retry_after_s: BATCH_RETRY_S },
+                (_, true, _) => Problem::WakeTimeout { retry_after_s },
+                _ => Problem::QueueTimeout,
             };
-            self.sums.shed();
+            if !waiter.batch {
+                self.sums.shed();
+            }
             // Whoever does not hear it has hung up.
             let _ = waiter.told.send(Told::Never(problem));
         }
         self.advance(&mut line, &endpoints, now);
+        self.make_room(&line, &endpoints, now);
         let is_up = endpoints.iter().any(|endpoint| endpoint.is_open());
-        let Some(again) = again.filter(|_| !is_up && !line.queue.is_empty()) else { return false };
+        let Some(again) = again.filter(|_| !is_up && line.queue.urgent() > 0) else { return false };
         let call = line.wake.wanted(now, again);
         if call {
             self.sums.called();
@@ -117,26 +132,31 @@ impl Gate {
         let line = self.lock();
         GatewayInvariant::Line.hold(line.queue.len() == self.waiting());
         let (mut held, mut backlog_tokens, mut oldest) = (0, 0_u64, Duration::ZERO);
-        line.queue.each(|waiter| {
+        let others = |waiter: &&Waiter| !waiter.batch;
+        line.queue.iter().filter(others).for_each(|waiter| {
             held += usize::from(waiter.held);
             backlog_tokens += waiter.prompt_tokens;
             oldest = oldest.max(now.saturating_duration_since(waiter.since));
         });
+        // Batch is no demand: for it nothing is started, and nothing is kept.
+        let in_flight: u64 = endpoints.iter().map(|one| u64::from(one.in_flight())).sum();
         let mut demand = AdmittedDemand {
             model: model.to_owned(),
             engines: endpoints.iter().filter(|endpoint| endpoint.is_open()).count(),
-            waiting: line.queue.len(),
+            waiting: line.queue.urgent(),
+            batch_waiting: line.queue.batch(),
+            batch_running: self.batches.count(),
             held,
             backlog_tokens,
-            backlog_cost: line.queue.cost().0,
+            backlog_cost: line.queue.urgent_cost().0,
             oldest_ms: millis(oldest),
-            wait_ms: match line.queue.is_empty() {
-                true => Some(0),
-                false => line.pace.time_of(line.queue.cost()).map(millis),
+            wait_ms: match line.queue.urgent() {
+                0 => Some(0),
+                _ => line.pace.time_of(line.queue.urgent_cost()).map(millis),
             },
             eta_ms: line.wake.eta(now).filter(|_| line.wake.is_waking()).map(millis),
             waking: line.wake.is_waking(),
-            in_flight: endpoints.iter().map(|endpoint| u64::from(endpoint.in_flight())).sum(),
+            in_flight: in_flight.saturating_sub(self.batches.count() as u64),
             unread_tokens: endpoints.iter().map(|endpoint| endpoint.unread_tokens()).sum(),
             window: endpoints.iter().map(|endpoint| u64::from(endpoint.window())).sum(),
             held_tokens: endpoints.iter().map(|endpoint| endpoint.held_tokens()).sum(),
@@ -155,12 +175,15 @@ impl Gate {
         let held = input.saturating_add(output / 2);
         let [read_tokens, written, held] = [read, output, held].map(Tokens::new);
         let actual = Cost::of(read_tokens, written, held, millis(took));
-        self.sums.spend(actual.0);
         learn(&self.usual_output, output);
         let read_of = read.saturating_mul(1_000) / input.max(1);
         let mut line = self.lock();
-        line.uncached.ended(prompt, read);
-        line.shares.spent(asked.caller, asked.cost, actual, read_of);
+        if !asked.class.is_batch() {
+            self.sums.spend(actual.0);
+            learn(&self.usual_ms, millis(took));
+            line.uncached.ended(prompt, read);
+            line.shares.spent(asked.caller, asked.cost, actual, read_of);
+        }
         if !line.queue.is_empty() {
             line.queue.charge(asked.class, asked.caller, asked.cost, actual);
         }
@@ -194,7 +217,7 @@ impl Gate {
                 give_back!(self.granted, 1, GatewayInvariant::Grants);
                 continue;
             }
-            if !line.queue.is_empty() {
+            if line.queue.urgent() > 0 {
                 line.pace.turn(asked.cost, now);
             }
         }
@@ -203,7 +226,8 @@ impl Gate {
 
     fn settle(&self, line: &mut Line) {
         self.waiting.store(line.queue.len(), Relaxed);
-        if line.queue.is_empty() {
+        // Batch that waits says nothing about how fast others get their turns.
+        if line.queue.urgent() == 0 {
             line.pace.pause();
         }
     }

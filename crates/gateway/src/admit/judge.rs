@@ -60,6 +60,10 @@ impl Judge {
 
     /// A request is over.
     pub(crate) fn finished(&self, finished: &Finished<'_>) {
+        // Batch is promised nothing, and nothing is bought for it.
+        if finished.batch {
+            return;
+        }
         if finished.usage.output > 0 && !finished.cached {
             self.output_tokens.fetch_add(finished.usage.output, Relaxed);
             self.answered.fetch_add(1, Relaxed);
@@ -182,6 +186,8 @@ mod tests {
             cached: false,
             hedged: false,
             continued: 0,
+            batch: false,
+            preempted: 0,
             finish: None,
             retries: 0,
             tries: &[],
@@ -268,6 +274,7 @@ mod tests {
         judge.go_by(by(399, 20));
         judge.finished(&request());
         judge.finished(&Finished { first: Some(MS(10)), took: MS(2_010), ..request() });
+        judge.finished(&Finished { batch: true, first: Some(MS(90_000)), ..request() });
         judge.go_by(Objectives::default());
         judge.finished(&request());
         judge.fill(&mut demand);

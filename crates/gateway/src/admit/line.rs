@@ -5,7 +5,9 @@ use super::prompt::Uncached;
 use super::wake::Wake;
 use crate::answer::Problem;
 use flyball_fleet::FleetEndpoint;
-use flyball_routing::fair::{FairQueue, QueuedRequest, Shares, in_shard, shard_edge};
+use flyball_routing::fair::{
+    BatchRule, Bursts, FairQueue, QueuedRequest, Shares, in_shard, shard_edge,
+};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -25,6 +27,8 @@ pub(super) struct Waiter {
     pub(super) until: Instant,
     /// Whether it came when there was no engine.
     pub(super) held: bool,
+    /// Whether it waits for capacity that nobody else wants.
+    pub(super) batch: bool,
     pub(super) prompt_tokens: u64,
 }
 
@@ -41,13 +45,18 @@ pub(super) enum Told {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shard {
     All,
-    Own { caller: u64, edge: u64 },
+    Own {
+        caller: u64,
+        edge: u64,
+    },
+    /// Those that keep head-room for others: of a batch request.
+    Idle(BatchRule),
 }
 
 impl Shard {
     pub(crate) fn has(self, endpoint: &FleetEndpoint) -> bool {
         match self {
-            Self::All => true,
+            Self::All | Self::Idle(_) => true,
             Self::Own { caller, edge } => in_shard(caller, endpoint.key, edge),
         }
     }
@@ -61,6 +70,9 @@ pub(super) struct Line {
     pub(super) wake: Wake,
     /// Prompt tokens that came and had to be read.
     pub(super) uncached: Uncached,
+    /// How many more than a moment before came at once, batch aside.
+    pub(super) bursts: Bursts,
+    pub(super) began: Instant,
     faded: Instant,
     look_from: usize,
 }
@@ -73,6 +85,8 @@ impl Line {
             pace: Pace::default(),
             wake: Wake::default(),
             uncached: Uncached::new(),
+            bursts: Bursts::default(),
+            began: now,
             faded: now,
             look_from: 0,
         }
@@ -111,7 +125,11 @@ impl Line {
             self.look_from = from + LOOKS;
         }
         let round = endpoints[from..].iter().chain(&endpoints[..from]).take(LOOKS);
-        round.filter(|endpoint| shard.has(endpoint) && endpoint.has_room(now)).take(most).count()
+        let has_room = |endpoint: &&Arc<FleetEndpoint>| match shard {
+            Shard::Idle(rule) => rule.allows(&endpoint.batch_room(now)),
+            Shard::All | Shard::Own { .. } => shard.has(endpoint) && endpoint.has_room(now),
+        };
+        round.filter(has_room).take(most).count()
     }
 
     /// The next that can go, given that so many of the engines with room are spoken for.
@@ -121,12 +139,15 @@ impl Line {
         granted: usize,
         now: Instant,
     ) -> Option<(QueuedRequest, Waiter, Shard)> {
-        if self.queue.is_empty() || self.rooms(endpoints, Shard::All, granted + 1, now) <= granted {
+        if self.queue.urgent() == 0 {
+            return self.next_batch(endpoints, granted, now);
+        }
+        if self.rooms(endpoints, Shard::All, granted + 1, now) <= granted {
             return None;
         }
         let Self { queue, shares, .. } = self;
         let can_go = |caller: u64, _: &Waiter| match shard_of(shares, caller, true, endpoints) {
-            Shard::All => true,
+            Shard::All | Shard::Idle(_) => true,
             own @ Shard::Own { .. } => {
                 endpoints.iter().take(LOOKS).any(|e| own.has(e) && e.has_room(now))
             }

@@ -8,12 +8,15 @@
 //! 3. [`AdmittedDemand`] is the queue's state: what callers feel, and what scaling goes by; `judge` counts who
 //!    felt too much.
 //! 4. [`Served`] has all models, each with its engines and its queue.
+//! 5. `idle` gives turns to the class batch and takes them back for others, `batch` has what of it is at engines.
 //!
 //! Who is next is decided by `flyball_routing::fair`, which is pure; here are locks, clocks and tasks.
 
+mod batch;
 mod demand;
 mod enter;
 mod gate;
+mod idle;
 mod judge;
 mod line;
 mod pace;
@@ -25,7 +28,7 @@ mod turn;
 mod wake;
 
 pub use demand::{AdmittedDemand, ModelNow};
-pub(crate) use enter::{Ask, Entered};
+pub(crate) use enter::{Ask, BATCH_RETRY_S, Entered};
 pub(crate) use gate::Gate;
 pub(crate) use judge::Objectives;
 pub(crate) use prompt::{BYTES_PER_TOKEN, Scale};

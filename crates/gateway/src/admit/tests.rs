@@ -1,3 +1,5 @@
+mod batch;
+
 use super::enter::{Ask, Entered};
 use super::gate::Gate;
 use super::prompt::Prompt;
@@ -50,7 +52,7 @@ fn busy(endpoint: &Arc<FleetEndpoint>) -> [Flight; 2] {
 async fn who_finds_room_passes_and_who_does_not_waits_for_it() {
     let (gate, engines) = gate(1);
     let (Entered::Now(first), false) = gate.enter(&ask(1, 100)).unwrap() else { panic!() };
-    first.begun(1_000);
+    first.begun(&engines[0], 1_000);
     let mut flights = Vec::from(busy(&engines[0]));
     let (Entered::Waits(line), false) = gate.enter(&ask(1, 100)).unwrap() else { panic!() };
     assert_eq!((gate.waiting(), line.held), (1, false));
@@ -93,13 +95,14 @@ async fn a_model_without_engines_is_called_once_and_comes() {
     let demand = gate.demand("m");
     assert_eq!((demand.waiting, demand.held, demand.engines), (50, 50, 0));
     assert!(demand.waking);
-    gate.list(vec![endpoint(1)]);
+    let engine = endpoint(1);
+    gate.list(vec![Arc::clone(&engine)]);
     let mut turns = 0;
     for (entered, _) in entered {
         let Entered::Waits(line) = entered else { panic!("nothing to go to") };
         assert!(line.held);
         let turn = line.turn().await.unwrap();
-        turn.begun(1_000);
+        turn.begun(&engine, 1_000);
         turns += 1;
     }
     assert_eq!((turns, gate.waiting()), (50, 0));
@@ -141,7 +144,7 @@ async fn a_caller_who_floods_keeps_to_its_engines_and_others_pass() {
                     true,
                     Instant::now(),
                 ));
-                turn.begun(1_000);
+                turn.begun(engine, 1_000);
             }
             Entered::Waits(line) => lines.push(Box::pin(line.turn())),
         }
@@ -155,7 +158,7 @@ async fn a_caller_who_floods_keeps_to_its_engines_and_others_pass() {
             let turn = turn.unwrap();
             let engine = engines.iter().find(|e| turn.allows(e, Instant::now())).unwrap();
             flights.push(Flight::begin(Arc::clone(engine), 50_000, 50_000, true, Instant::now()));
-            turn.begun(1_000);
+            turn.begun(engine, 1_000);
         }
         lines = waits;
     }

@@ -1,14 +1,17 @@
 //! One that stands in line, and one whose turn it is.
 
+use super::batch::Stay;
 use super::gate::Gate;
 use super::line::{Shard, Told};
 use super::prompt::Prompt;
 use crate::answer::Problem;
 use crate::sse::Usage;
 use flyball_fleet::FleetEndpoint;
+use flyball_fleet::invariants::{GatewayInvariant, give_back};
 use flyball_routing::fair::{QueuedRequest, Ticket};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
@@ -24,6 +27,10 @@ pub(crate) struct InLine {
     pub(crate) held: bool,
     /// When there will probably be one.
     pub(crate) eta: Option<Duration>,
+    /// How long it would wait, in all.
+    pub(super) patience: Duration,
+    /// Times that it made room.
+    pub(super) made_room: u32,
 }
 
 /// A turn of one request: from the gate to its end. Dropped, it is over.
@@ -36,6 +43,12 @@ pub(crate) struct Turn {
     begun: AtomicBool,
     /// Prompt tokens that its engine probably had to read.
     to_read: AtomicU64,
+    /// How long it would wait for another turn if it made room.
+    patience: Duration,
+    /// Times that it made room.
+    made_room: u32,
+    /// Its stay at an engine, if it is a batch request.
+    stay: OnceLock<Arc<Stay>>,
 }
 
 impl InLine {
@@ -47,11 +60,16 @@ impl InLine {
     /// Waits for the turn. However long that takes, the gate tells in the end.
     pub(crate) async fn turn(mut self) -> Result<Turn, Problem> {
         let Some(hears) = self.hears.as_mut() else { return Err(Problem::NoEndpoint) };
+        let since = Instant::now();
         let told = hears.await;
         self.hears = None;
         match told {
             Ok(Told::Go(shard)) => {
-                Ok(Turn::new(Arc::clone(&self.gate), self.asked, self.prompt, shard))
+                let patience = self.patience.saturating_sub(since.elapsed());
+                let turn = Turn::new(Arc::clone(&self.gate), self.asked, self.prompt, shard);
+                let mut turn = turn.with_patience(patience);
+                turn.made_room = self.made_room;
+                Ok(turn)
             }
             Ok(Told::Never(problem)) => Err(problem),
             // The gate is gone, and with it the model.
@@ -86,7 +104,16 @@ impl Turn {
             shard,
             begun: AtomicBool::new(false),
             to_read: AtomicU64::new(prompt.tokens),
+            patience: Duration::ZERO,
+            made_room: 0,
+            stay: OnceLock::new(),
         }
+    }
+
+    /// The same, which would wait so long for another turn.
+    pub(super) const fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// Whether an engine may be taken. The turn was given because some engine has room; which one is
@@ -96,6 +123,7 @@ impl Turn {
     pub(crate) fn allows(&self, endpoint: &FleetEndpoint, now: Instant) -> bool {
         match self.shard {
             Shard::All => endpoint.has_some_room(),
+            Shard::Idle(rule) => rule.allows(&endpoint.batch_room(now)),
             Shard::Own { .. } => self.shard.has(endpoint) && endpoint.has_room(now),
         }
     }
@@ -106,9 +134,20 @@ impl Turn {
     }
 
     /// It is counted at an engine now, which probably has to read so many tokens.
-    pub(crate) fn begun(&self, to_read: u64) {
+    pub(crate) fn begun(&self, endpoint: &FleetEndpoint, to_read: u64) {
         self.to_read.store(to_read, Ordering::Relaxed);
-        if !self.begun.swap(true, Ordering::Relaxed) {
+        let is_first = !self.begun.swap(true, Ordering::Relaxed);
+        if self.asked.class.is_batch() {
+            let come = || self.gate.batches.come(endpoint.slot, self.prompt.tokens, self.made_room);
+            self.stay.get_or_init(come).move_to(endpoint.slot);
+        } else {
+            if is_first {
+                self.gate.under_way.fetch_add(1, Ordering::Relaxed);
+            }
+            endpoint.keeps_from_batch(to_read);
+            self.gate.make_room_at(endpoint);
+        }
+        if is_first {
             self.gate.ungrant();
         }
     }
@@ -126,9 +165,58 @@ impl Turn {
     }
 }
 
+/// What only a batch request does, which runs on what nobody else wants.
+impl Turn {
+    /// Whether it is one.
+    pub(crate) const fn is_batch(&self) -> bool {
+        self.asked.class.is_batch()
+    }
+
+    /// Times that it made room before.
+    pub(crate) const fn made_room(&self) -> u32 {
+        self.made_room
+    }
+
+    /// Waits until it is told to make room for others.
+    pub(crate) fn poll_told(&self, context: &Context<'_>) -> Poll<()> {
+        self.stay.get().map_or(Poll::Pending, |stay| stay.poll_told(context))
+    }
+
+    /// What is passed on of its answer could be continued elsewhere.
+    pub(crate) fn writes(&self) {
+        self.stay.get().into_iter().for_each(|stay| stay.writes());
+    }
+
+    /// So many tokens of its answer were passed on.
+    pub(crate) fn wrote(&self, tokens: u64) {
+        self.stay.get().into_iter().for_each(|stay| stay.wrote(tokens));
+    }
+
+    /// What was passed on of its answer can not be continued: it stays to its end.
+    pub(crate) fn stands(&self) {
+        self.stay.get().into_iter().for_each(|stay| stay.stands());
+    }
+
+    /// It has made room, and stands in line for another turn.
+    pub(crate) fn again(self) -> InLine {
+        let (gate, asked, prompt) = (Arc::clone(&self.gate), self.asked, self.prompt);
+        let (patience, made_room) = (self.patience, self.made_room + 1);
+        drop(self);
+        let (ticket, hears) = gate.put_back(&asked, &prompt, patience);
+        let (hears, held, eta) = (Some(hears), false, None);
+        InLine { gate, asked, prompt, ticket, hears, held, eta, patience, made_room }
+    }
+}
+
 impl Drop for Turn {
     fn drop(&mut self) {
+        if let Some(stay) = self.stay.take() {
+            self.gate.batches.gone(&stay);
+        }
         if *self.begun.get_mut() {
+            if !self.asked.class.is_batch() {
+                give_back!(self.gate.under_way, 1, GatewayInvariant::Turns);
+            }
             self.gate.stir();
         } else {
             self.gate.ungrant();

@@ -2,6 +2,7 @@
 
 use super::sending::Sending;
 use super::worker::Worker;
+use crate::admit::Turn;
 use crate::aim::Job;
 use crate::answer_cache::Gather;
 use crate::choose::Chosen;
@@ -29,6 +30,8 @@ pub(super) struct Answering {
     gather: Option<Gather>,
     bytes_out: u64,
     pub(super) continued: u32,
+    /// How long it waited after it made room.
+    waited: Duration,
     /// The engine that went on last, if one did.
     continued_by: Option<Chosen>,
     usage: Usage,
@@ -66,6 +69,7 @@ impl Open<Sending> {
             gather,
             bytes_out: 0,
             continued: 0,
+            waited: Duration::ZERO,
             continued_by: None,
             usage: Usage::default(),
             estimated: true,
@@ -86,6 +90,14 @@ impl Answering {
         self.continued_by = Some(engine);
     }
 
+    /// After it made room and waited so long, an engine goes on in this turn.
+    pub(super) fn resume_with(&mut self, engine: Chosen, turn: Turn, waited: Duration) {
+        self.sending.admitted.waited(turn.made_room(), waited);
+        self.sending.admitted.turn = Some(turn);
+        self.continued_by = Some(engine);
+        self.waited += waited;
+    }
+
     /// More of the answer goes to the client.
     pub(super) fn add(&mut self, piece: &[u8]) {
         if let Some(gather) = &mut self.gather {
@@ -101,7 +113,8 @@ impl Answering {
 
     /// The answer is whole: it goes to the cache, if it is one engine's and no error.
     pub(super) fn keep(&mut self, erred: bool, now: Millis) {
-        if let Some(gather) = self.gather.take().filter(|_| !erred && self.continued == 0) {
+        let is_one = self.continued_by.is_none();
+        if let Some(gather) = self.gather.take().filter(|_| !erred && is_one) {
             gather.keep(now);
         }
     }
@@ -123,7 +136,8 @@ impl Phase for Answering {
 
     fn settle(&mut self, outcome: RequestOutcome, now: Time) {
         if let Some(turn) = self.sending.admitted.turn.take() {
-            turn.spend(self.usage, now.at.saturating_duration_since(self.sent));
+            let took = now.at.saturating_duration_since(self.sent);
+            turn.spend(self.usage, took.saturating_sub(self.waited));
         }
         let is_stream = self.sending.admitted.is_stream();
         let granted = self.sending.admitted.granted();

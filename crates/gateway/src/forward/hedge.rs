@@ -108,7 +108,7 @@ impl<'a> Race<'a> {
     fn runner(&self, chosen: &Chosen, since: Instant) -> Runner<'a> {
         let waiting = flight(self.worker, chosen, self.stream, since);
         if let Some(turn) = self.turn {
-            turn.begun(chosen.to_read);
+            turn.begun(&chosen.endpoint, chosen.to_read);
         }
         let tokens = self.query.unread(&chosen.endpoint, since) + self.query.to_write(self.stream);
         Runner { waiting, since, tokens }

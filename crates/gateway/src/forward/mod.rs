@@ -5,7 +5,7 @@
 //! often), `relay` is what follows when one has begun, `continued` goes on elsewhere with what broke off.
 //! `sending` and `answering` are what is known of the request before and after an engine has begun.
 //! `connection` keeps connections to engines and cuts them when a client hangs up, `worker` has those of
-//! one thread. `outgoing` is the request as the engine gets it. `trail` and `suspects` see to it that a
+//! one thread. `room` lets a batch request make room for others. `outgoing` is the request as the engine gets it. `trail` and `suspects` see to it that a
 //! prompt which kills engines kills two and not all.
 
 mod answering;
@@ -16,6 +16,7 @@ mod hedge;
 mod outgoing;
 mod recovered;
 mod relay;
+mod room;
 mod sending;
 mod suspects;
 mod trail;
@@ -51,9 +52,27 @@ const RETRIES: u32 = 2;
 /// Gets an answer, from the best engine that gives one. With a problem the request is over.
 pub(crate) async fn forward(
     worker: &Arc<Worker>,
-    job: Job,
-    admitted: Open<Admitted>,
+    mut job: Job,
+    mut admitted: Open<Admitted>,
 ) -> Result<Response<Box<Relay>>, Problem> {
+    loop {
+        match asked(worker, job, admitted).await? {
+            Asked::Answered(answer) => return Ok(answer),
+            Asked::MadeRoom(made_room) => {
+                (job, admitted) = room::wait_again(worker, *made_room).await?;
+            }
+        }
+    }
+}
+
+/// What came of asking engines.
+enum Asked {
+    Answered(Response<Box<Relay>>),
+    /// Before anything was passed on it made room for others, and nothing is left of it at an engine.
+    MadeRoom(Box<(Job, Open<Sending>)>),
+}
+
+async fn asked(worker: &Arc<Worker>, job: Job, admitted: Open<Admitted>) -> Result<Asked, Problem> {
     let (timeouts, recovery, policy) = {
         let live = worker.shared.live();
         (live.timeouts, live.recovery, live.policy(job.model.name()))
@@ -89,7 +108,11 @@ pub(crate) async fn forward(
             turn: sending.admitted.turn.as_ref(),
             trail: &sending.trail,
         };
-        let Ended { answer, second, second_won } = race.run(&sending.chosen).await;
+        let turn = sending.admitted.turn.as_ref();
+        let Some(ended) = room::unless_told(turn, race.run(&sending.chosen)).await else {
+            return Ok(Asked::MadeRoom(Box::new((job, sending))));
+        };
+        let Ended { answer, second, second_won } = ended;
         if let Some(second) = second {
             sending.hedged = true;
             tried.push(second.endpoint.slot);
@@ -104,7 +127,8 @@ pub(crate) async fn forward(
                 let answering = sending.answer(worker, &job, &began.head, flight.began());
                 let kept = kept(worker, job, &began, &answering, traceparent, recovery);
                 let idle = Duration::from_millis(timeouts.answer_idle_ms);
-                return Ok(self::answer(worker, began, flight, answering, idle, kept));
+                let answer = self::answer(worker, began, flight, answering, idle, kept);
+                return Ok(Asked::Answered(answer));
             }
             Err(failed) => failed,
         };
@@ -149,6 +173,8 @@ fn choose(
 fn may_hedge(worker: &Worker, sending: &Open<Sending>, recovery: Recovery) -> bool {
     recovery.hedge_per_thousand > 0
         && sending.head().surface != Surface::Embeddings
+        // What nobody waits for needs no second engine.
+        && !sending.admitted.is_batch()
         && !sending.head().mirrored
         && !sending.trail.is_suspect(worker)
 }

@@ -2,8 +2,9 @@
 //!
 //! Of a stream, only whole events are passed on: if the engine breaks off in the middle of one, the
 //! client reads a whole error event and not the half of something else. `seam` lets another engine go
-//! on where that is possible, `paid` stops a stream whose money ends.
+//! on where that is possible, `later` lets a batch request make room for others, `paid` stops a stream whose money ends.
 
+mod later;
 mod paid;
 mod seam;
 
@@ -108,6 +109,10 @@ impl Relay {
             look: None,
             over: false,
         };
+        if let Some(turn) = &relay.answering.sending.admitted.turn {
+            // Before a piece of it goes out: from then on only what can be continued makes room.
+            if relay.seam.is_some() { turn.writes() } else { turn.stands() }
+        }
         relay.begin(first, between_events);
         if relay.watcher.is_none() && relay.body.is_end_stream() {
             relay.end_whole();
@@ -129,6 +134,9 @@ impl Relay {
                     (Poll::Ready(Ok(())), None) => continue,
                     (Poll::Ready(Err(error)), None) => return Poll::Ready(Some(Err(error))),
                 }
+            }
+            if self.makes_room(cx) {
+                continue;
             }
             let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
                 if let Some(piece) = self.next_ready() {

@@ -40,6 +40,16 @@ impl Sending {
     }
 }
 
+impl Sending {
+    /// As it was before an engine was chosen.
+    pub(super) fn back(self) -> Admitted {
+        if let Some(followed) = self.followed {
+            followed.end(None);
+        }
+        self.admitted
+    }
+}
+
 impl Open<Sending> {
     /// The engine was tried since then and gave no answer.
     pub(super) fn tried(&mut self, since: Instant, why: &'static str) {

@@ -199,6 +199,7 @@ fn special(line: &mut Vec<u8>, finished: &Finished<'_>) {
         (key!("flyball.mirrored"), finished.mirrored),
         (key!("flyball.cached"), finished.cached),
         (key!("flyball.hedged"), finished.hedged),
+        (key!("flyball.batch"), finished.batch),
     ] {
         if is_so {
             flag(line, key, true);
@@ -206,6 +207,9 @@ fn special(line: &mut Vec<u8>, finished: &Finished<'_>) {
     }
     if finished.continued > 0 {
         number(line, key!("flyball.continued"), finished.continued.into());
+    }
+    if finished.preempted > 0 {
+        number(line, key!("flyball.preempted"), finished.preempted.into());
     }
 }
 

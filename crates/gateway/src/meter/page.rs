@@ -103,11 +103,12 @@ impl Meter {
         page.counter(Metric::GatewaySplitRequests, arms)?;
         let waits = names.models.iter().map(|(name, model)| ([name], model.waits.sizes()));
         page.histogram(Metric::GatewayQueueWait, waits)?;
-        let counts: [(Metric, CountOf); 5] = [
+        let counts: [(Metric, CountOf); 6] = [
             (Metric::GatewayMirrored, |model| &model.mirrored),
             (Metric::GatewayHeldRequests, |model| &model.held),
             (Metric::GatewayHedged, |model| &model.hedged),
             (Metric::GatewayContinued, |model| &model.continued),
+            (Metric::GatewayPreempted, |model| &model.preempted),
             (Metric::GatewayKept, |model| &model.kept),
         ];
         for (metric, count) in counts {
@@ -161,6 +162,12 @@ impl Meter {
         for (metric, value) in gauges {
             page.gauge(metric, shown().map(|model| ([&*model.name], value(model))))?;
         }
+        let batch = shown().flat_map(|model| {
+            let AdmittedDemand { batch_waiting, batch_running, .. } = model.queue;
+            [("waiting", batch_waiting), ("running", batch_running)]
+                .map(|(state, count)| ([&*model.name, state], exact(count)))
+        });
+        page.gauge(Metric::GatewayBatch, batch)?;
         let counters: [(Metric, TotalOf); 8] = [
             (Metric::GatewayArrived, |model| model.queue.arrived),
             (Metric::GatewayArrivedTokens, |model| model.queue.arrived_tokens),

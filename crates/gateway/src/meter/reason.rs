@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 /// The codes. The last stands for what is not in this list, so that a code
 /// that is forgotten here is still counted.
-const CODES: [&str; 29] = [
+const CODES: [&str; 30] = [
     "no_such_path",
     "no_such_method",
     "encoded_body",
@@ -28,6 +28,7 @@ const CODES: [&str; 29] = [
     "overloaded",
     "queue_full",
     "queue_timeout",
+    "no_idle_capacity",
     "wake_timeout",
     "engine_failed",
     "engine_timeout",
@@ -104,6 +105,7 @@ mod tests {
             Problem::Overloaded { retry_after_s: 1 },
             Problem::QueueFull { retry_after_s: 1 },
             Problem::QueueTimeout,
+            Problem::NoIdleCapacity { retry_after_s: 1 },
             Problem::WakeTimeout { retry_after_s: 1 },
             Problem::NoAnswer,
             Problem::TooLate,

@@ -95,7 +95,7 @@ impl Slot {
                 sum.fetch_add(count, Relaxed);
             }
         }
-        if finished.status >= 400 || finished.cached {
+        if finished.status >= 400 || finished.cached || finished.batch {
             return;
         }
         if let Some(first) = finished.first {

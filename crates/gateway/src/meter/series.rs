@@ -54,6 +54,7 @@ pub(super) struct Model {
     pub(super) held: AtomicU64,
     pub(super) hedged: AtomicU64,
     pub(super) continued: AtomicU64,
+    pub(super) preempted: AtomicU64,
     pub(super) kept: AtomicU64,
     pub(super) waits: Histogram,
     pub(super) recent: Recent,
@@ -134,6 +135,7 @@ impl Default for Model {
             held: AtomicU64::new(0),
             hedged: AtomicU64::new(0),
             continued: AtomicU64::new(0),
+            preempted: AtomicU64::new(0),
             kept: AtomicU64::new(0),
             waits: Histogram::new(&WAIT),
             recent: Recent::default(),
@@ -158,7 +160,7 @@ impl Model {
             self.finish[finish_index(finish)].fetch_add(1, Relaxed);
         }
         // Whoever was refused before it had to wait says nothing about waits.
-        if finished.chosen.is_some() || !finished.queued.is_zero() {
+        if !finished.batch && (finished.chosen.is_some() || !finished.queued.is_zero()) {
             self.waits.add_time(finished.queued);
         }
         self.count_rare(finished);
@@ -182,24 +184,23 @@ impl Model {
                 count.fetch_add(1, Relaxed);
             }
         }
-        if finished.continued > 0 {
-            self.continued.fetch_add(u64::from(finished.continued), Relaxed);
+        for (count, times) in
+            [(&self.continued, finished.continued), (&self.preempted, finished.preempted)]
+        {
+            if times > 0 {
+                count.fetch_add(u64::from(times), Relaxed);
+            }
         }
     }
 }
 
 impl Operation {
     fn count(&self, finished: &Finished<'_>) {
-        let Finished { outcome, took, first, usage, .. } = finished;
-        if matches!(outcome, RequestOutcome::Answered | RequestOutcome::Broken) {
-            self.duration.add_time(*took);
+        // Batch waits for minutes, and makes room: its times would hide those that anybody feels.
+        if !finished.batch {
+            self.count_times(finished);
         }
-        if let Some(first) = first {
-            self.first.add_time(*first);
-        }
-        if let Some(per_token) = finished.per_token() {
-            self.per_token.add_time(per_token);
-        }
+        let usage = finished.usage;
         let told = usage.input > 0;
         for (histogram, (count, counts)) in self.tokens.iter().zip([
             (usage.input, told),
@@ -209,6 +210,19 @@ impl Operation {
             if counts {
                 histogram.add(count);
             }
+        }
+    }
+
+    fn count_times(&self, finished: &Finished<'_>) {
+        let Finished { outcome, took, first, .. } = finished;
+        if matches!(outcome, RequestOutcome::Answered | RequestOutcome::Broken) {
+            self.duration.add_time(*took);
+        }
+        if let Some(first) = first {
+            self.first.add_time(*first);
+        }
+        if let Some(per_token) = finished.per_token() {
+            self.per_token.add_time(per_token);
         }
     }
 

@@ -164,12 +164,16 @@ fn server_attributes(finished: &Finished<'_>) -> Vec<(&'static str, Value)> {
         ("flyball.mirrored", finished.mirrored),
         ("flyball.cached", finished.cached),
         ("flyball.hedged", finished.hedged),
+        ("flyball.batch", finished.batch),
     ];
     attributes.extend(
         flags.into_iter().filter(|(_, is_so)| *is_so).map(|(name, _)| (name, Value::Flag(true))),
     );
     if finished.continued > 0 {
         attributes.push(("flyball.continued", Value::Count(finished.continued.into())));
+    }
+    if finished.preempted > 0 {
+        attributes.push(("flyball.preempted", Value::Count(finished.preempted.into())));
     }
     if let Some(blocks) = finished.hoped_blocks {
         attributes.push(("flyball.expected_cached_blocks", Value::Count(blocks.into())));

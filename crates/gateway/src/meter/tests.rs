@@ -53,6 +53,8 @@ pub(super) fn request() -> Finished<'static> {
         cached: false,
         hedged: false,
         continued: 0,
+        batch: false,
+        preempted: 0,
         finish: Some(Finish::Stop),
         retries: 1,
         tries: &[],
@@ -76,7 +78,12 @@ fn now() -> MeterNow {
         waiting: None,
         kv_used_per_thousand: Some(250),
     };
-    let queue = AdmittedDemand { waiting: 5, oldest_ms: 1_500, ..AdmittedDemand::default() };
+    let queue = AdmittedDemand {
+        waiting: 5,
+        batch_running: 4,
+        oldest_ms: 1_500,
+        ..AdmittedDemand::default()
+    };
     let qwen = ModelNow { name: "qwen".into(), engines: vec![engine], queue, trouble: None };
     // Beyond the cap, or in settings that have just come: no series.
     let stranger = ModelNow { name: "stranger".into(), ..ModelNow::default() };
@@ -206,6 +213,7 @@ fn what_is_special_about_a_request_is_counted() {
     let split = Finished { split: Some("chat"), ..request() };
     meter.finished(&Finished { held: true, queued: Duration::from_secs(40), ..split });
     meter.finished(&Finished { hedged: true, continued: 2, ..split });
+    meter.finished(&Finished { batch: true, preempted: 3, ..split });
     meter.finished(&Finished { cached: true, model: Some("llama"), ..split });
     meter.finished(&Finished { split: Some("nobody's"), ..request() });
     // A copy is counted where it went, and for nobody who asked.
@@ -213,11 +221,12 @@ fn what_is_special_about_a_request_is_counted() {
     meter.finished(&Finished { mirrored: true, reason: Some("no_engine"), outcome: lost, ..split });
     let page = page(&meter);
     for line in [
-        r#"flyball_gateway_split_requests_total{split="chat",model="qwen"} 2"#,
+        r#"flyball_gateway_split_requests_total{split="chat",model="qwen"} 3"#,
         r#"flyball_gateway_split_requests_total{split="chat",model="llama"} 1"#,
         r#"flyball_gateway_held_requests_total{model="qwen"} 1"#,
         r#"flyball_gateway_hedged_total{model="qwen"} 1"#,
         r#"flyball_gateway_continued_total{model="qwen"} 2"#,
+        r#"flyball_gateway_preempted_total{model="qwen"} 3"#,
         r#"flyball_gateway_response_cache_hits_total{model="llama"} 1"#,
         r#"flyball_gateway_mirrored_total{model="qwen"} 1"#,
         r#"flyball_gateway_queue_wait_seconds_bucket{le="30.0",model="qwen"} 3"#,
@@ -385,6 +394,8 @@ fn a_line_speaks_of_what_was_special() {
         cached: true,
         mirrored: true,
         continued: 2,
+        batch: true,
+        preempted: 3,
         split: Some("chat"),
         ..request()
     });
@@ -397,6 +408,8 @@ fn a_line_speaks_of_what_was_special() {
         ("cached", true.into()),
         ("mirrored", true.into()),
         ("continued", 2.into()),
+        ("batch", true.into()),
+        ("preempted", 3.into()),
         ("split", "chat".into()),
     ] {
         assert_eq!(line[format!("flyball.{name}")], value, "{name}");

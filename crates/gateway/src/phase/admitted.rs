@@ -20,6 +20,8 @@ struct Queued {
     waited: Duration,
     /// Whether there was no engine when it came.
     held: bool,
+    /// Times that it made room for others.
+    made_room: u32,
 }
 
 /// A request that may go to an engine.
@@ -38,7 +40,8 @@ impl Open<Granted> {
     /// Stands in line until it is its turn.
     pub(crate) async fn wait(self, line: InLine) -> Result<Open<Admitted>, Problem> {
         let (since, held) = (Instant::now(), line.held);
-        let mut queued = self.then(|granted| Queued { granted, waited: Duration::ZERO, held });
+        let mut queued =
+            self.then(|granted| Queued { granted, waited: Duration::ZERO, held, made_room: 0 });
         let turn = line.turn().await;
         queued.waited = since.elapsed();
         let (queued, turn) = queued.or_refuse(turn)?;
@@ -55,7 +58,8 @@ impl Open<Granted> {
 
 impl Admitted {
     const fn at_once(granted: Granted, turn: Option<Turn>) -> Self {
-        Self { queued: Queued { granted, waited: Duration::ZERO, held: false }, turn }
+        let (waited, held, made_room) = (Duration::ZERO, false, 0);
+        Self { queued: Queued { granted, waited, held, made_room }, turn }
     }
 
     /// Who asks.
@@ -66,6 +70,22 @@ impl Admitted {
     /// Whether its answer comes as a stream.
     pub(crate) const fn is_stream(&self) -> bool {
         self.queued.granted.aimed.reading.stream
+    }
+
+    /// Whether it runs on what nobody else wants.
+    pub(crate) const fn is_batch(&self) -> bool {
+        self.queued.granted.class().is_batch()
+    }
+
+    /// It makes room for others.
+    pub(crate) const fn makes_room(&mut self) {
+        self.queued.made_room += 1;
+    }
+
+    /// Having made room so often in all, it has waited so long for another turn.
+    pub(crate) fn waited(&mut self, made_room: u32, waited: Duration) {
+        self.queued.made_room = self.queued.made_room.max(made_room);
+        self.queued.waited += waited;
     }
 
     /// Its body is not held any more.
@@ -84,6 +104,7 @@ impl Phase for Queued {
         self.granted.describe(finished);
         finished.queued = self.waited;
         finished.held = self.held;
+        finished.preempted = self.made_room;
     }
 
     fn settle(&mut self, _: RequestOutcome, _: Time) {

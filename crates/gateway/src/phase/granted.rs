@@ -3,16 +3,20 @@
 use super::Phase;
 use super::aimed::Aimed;
 use super::open::Open;
+use crate::admit::BATCH_RETRY_S;
 use crate::aim::Job;
 use crate::answer::Problem;
 use crate::finished::{Finished, RequestOutcome};
 use crate::identify::Caller;
 use crate::quota::{AHEAD, QuotaEstimate, QuotaTicket};
 use crate::scan::Scanned;
+use crate::settings::RequestLimits;
 use crate::sse::Usage;
 use crate::surface::Surface;
+use crate::urgency;
 use flyball_fleet::Time;
 use flyball_quota::TokenUsage;
+use flyball_routing::fair::Class;
 use std::sync::Arc;
 
 /// A request that may go on as far as limits and budgets are concerned.
@@ -20,8 +24,8 @@ pub(crate) struct Granted {
     pub(super) aimed: Aimed,
     /// What it pays with; `None` if nothing is counted, and when it is settled.
     ticket: Option<QuotaTicket>,
-    /// Whether a budget is exhausted and it runs on what nobody else wants.
-    is_idle: bool,
+    /// How urgent it is. What no budget pays for is batch.
+    class: Class,
     /// Whether its engine says what its stream came to, and its client did not ask for that.
     hides_usage: bool,
 }
@@ -40,9 +44,12 @@ impl Open<Aimed> {
     }
 
     fn granted(self, ticket: Option<QuotaTicket>, job: &Job) -> Open<Granted> {
-        let is_idle = ticket.as_ref().is_some_and(QuotaTicket::is_idle);
+        let class = match ticket.as_ref().is_some_and(QuotaTicket::is_idle) {
+            true => Class::Batch,
+            false => urgency::class(&job.headers, &job.scanned, self.caller()),
+        };
         let hides_usage = job.hides_usage;
-        self.then(|aimed| Granted { aimed, ticket, is_idle, hides_usage })
+        self.then(|aimed| Granted { aimed, ticket, class, hides_usage })
     }
 
     fn estimate(&self, job: &Job) -> QuotaEstimate {
@@ -73,7 +80,7 @@ fn answers(scanned: &Scanned) -> u64 {
 impl Granted {
     /// Of a copy, which nobody pays for.
     pub(super) const fn free(aimed: Aimed) -> Self {
-        Self { aimed, ticket: None, is_idle: false, hides_usage: false }
+        Self { aimed, ticket: None, class: Class::Normal, hides_usage: false }
     }
 
     /// Who asks.
@@ -81,9 +88,15 @@ impl Granted {
         self.aimed.caller()
     }
 
-    /// Whether a budget is exhausted and it runs on what nobody else wants.
-    pub(crate) const fn is_idle(&self) -> bool {
-        self.is_idle
+    /// How urgent it is.
+    pub(crate) const fn class(&self) -> Class {
+        self.class
+    }
+
+    /// Takes a place among those for batch, of which there are fewer than for all.
+    pub(crate) fn take_batch_place(&mut self, limits: &RequestLimits) -> Result<(), Problem> {
+        let fits = self.aimed.reading.place.be_batch(limits);
+        fits.then_some(()).ok_or(Problem::QueueFull { retry_after_s: BATCH_RETRY_S })
     }
 
     /// Whether its engine says what its stream came to, and its client did not ask for that.
@@ -127,6 +140,7 @@ impl Granted {
 impl Phase for Granted {
     fn describe<'a>(&'a self, finished: &mut Finished<'a>) {
         self.aimed.describe(finished);
+        finished.batch = self.class.is_batch();
     }
 
     fn settle(&mut self, _: RequestOutcome, _: Time) {

@@ -84,6 +84,8 @@ impl Head {
             cached: false,
             hedged: false,
             continued: 0,
+            batch: false,
+            preempted: 0,
             finish: None,
             retries: 0,
             tries: &[],

@@ -161,7 +161,8 @@ async fn answered(
         return Ok(aimed.repeat(&answer).map(Payload::whole));
     }
     let granted = aimed.grant(&job).await?;
-    if let Some(copy) = copy {
+    // A copy waits for no turn, so that one of batch would be in everybody's way.
+    if let Some(copy) = copy.filter(|_| !granted.class().is_batch()) {
         mirror::send(forward, &worker.copies, copy, &granted);
     }
     turn::turn(forward, job, granted).await

@@ -25,6 +25,7 @@ pub(super) enum Guarded {
     PromptCacheKey,
     Temperature,
     Seed,
+    ServiceTier,
 }
 
 /// A value that is read, as it stands in the body.
@@ -41,6 +42,7 @@ pub(super) struct BodyFields {
     pub seeded: bool,
     pub user: Option<u64>,
     pub prompt_cache_key: Option<u64>,
+    pub flex: bool,
     pub steers: Steers,
     pub model_at: Range<usize>,
     pub cache_salt_at: Option<Range<usize>>,
@@ -49,7 +51,7 @@ pub(super) struct BodyFields {
 }
 
 impl Guarded {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Model,
         Self::Stream,
         Self::StreamOptions,
@@ -63,6 +65,7 @@ impl Guarded {
         Self::PromptCacheKey,
         Self::Temperature,
         Self::Seed,
+        Self::ServiceTier,
     ];
 
     /// The longest name has 21 bytes.
@@ -85,6 +88,7 @@ impl Guarded {
             Self::PromptCacheKey => "prompt_cache_key",
             Self::Temperature => "temperature",
             Self::Seed => "seed",
+            Self::ServiceTier => "service_tier",
         }
     }
 
@@ -176,6 +180,10 @@ impl BodyFields {
                 self.greedy = whole && number.is_ok_and(|said: f64| said == 0.0);
             }
             Guarded::Seed => self.seeded = true,
+            Guarded::ServiceTier => {
+                let tier = serde_json::from_slice::<std::borrow::Cow<'_, str>>(raw);
+                self.flex = whole && tier.is_ok_and(|tier| tier == "flex");
+            }
             _ => {}
         }
     }
@@ -205,6 +213,7 @@ impl BodyFields {
             greedy: self.greedy,
             seeded: self.seeded,
             session: self.user.or(self.prompt_cache_key),
+            flex: self.flex,
             steers: self.steers,
             marks: Marks {
                 open,

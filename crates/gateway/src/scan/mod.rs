@@ -80,6 +80,8 @@ pub struct Scanned {
     pub seeded: bool,
     /// A hash of what `user` says, or else `prompt_cache_key`, as it is written.
     pub session: Option<u64>,
+    /// Whether it asks for the service tier `flex`: it may wait until nobody else wants anything.
+    pub flex: bool,
     /// What it says that steers an engine.
     pub steers: Steers,
     /// Places in the body at which it may be changed.

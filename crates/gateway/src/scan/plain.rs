@@ -4,7 +4,7 @@
 /// known and not of what is feared: engines learn new keys every month (`tools`, `logprobs`,
 /// `response_format` and `guided_*` are some that shape an answer), and one that is not known here
 /// only costs the chance of a continuation. Guarded keys and those of the prompt are not asked here.
-const PLAIN: [&[u8]; 19] = [
+const PLAIN: [&[u8]; 18] = [
     b"temperature",
     b"top_p",
     b"top_k",
@@ -18,7 +18,6 @@ const PLAIN: [&[u8]; 19] = [
     b"ignore_eos",
     b"metadata",
     b"store",
-    b"service_tier",
     b"safety_identifier",
     b"prompt_cache_retention",
     b"cache_prompt",

@@ -363,9 +363,11 @@ enum Sink {
 /// Where the value of a guarded key goes.
 const fn sink_of(key: Guarded) -> Sink {
     match key {
-        Guarded::User | Guarded::PromptCacheKey | Guarded::Temperature | Guarded::Seed => {
-            Sink::Loose(key)
-        }
+        Guarded::User
+        | Guarded::PromptCacheKey
+        | Guarded::Temperature
+        | Guarded::Seed
+        | Guarded::ServiceTier => Sink::Loose(key),
         _ => Sink::Value(key),
     }
 }

@@ -103,6 +103,8 @@ impl Default for ModelSettings {
             pool: None,
             engine: Engine::default(),
             queue_ms: 10_000,
+            // As long as official clients of OpenAI wait for a request of the service tier `flex`.
+            batch_ms: 600_000,
             hold_ms: 300_000,
             policy: RoutingSetting::default(),
             shadow: Vec::new(),

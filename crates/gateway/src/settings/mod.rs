@@ -145,6 +145,8 @@ pub struct ModelSettings {
     pub engine: Engine,
     /// Maximum time in the queue. A request that would wait longer is refused at once.
     pub queue_ms: u64,
+    /// Maximum time in the queue of a request of the class batch, in all.
+    pub batch_ms: u64,
     /// Maximum wait for a model that is waking from zero replicas.
     pub hold_ms: u64,
     /// How an engine is chosen.

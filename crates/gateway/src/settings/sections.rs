@@ -187,6 +187,11 @@ const MODEL: Section = Section {
             "queue_ms",
             "Maximum time in the queue. A request that would wait longer is refused at once.",
         ),
+        time(
+            "batch_ms",
+            "Maximum time in the queue of a batch request (`service_tier: \"flex\"`, \
+             `x-flyball-priority: batch`, `IdleOnly`), all its waits together.",
+        ),
         time("hold_ms", "Maximum wait for a model that is waking from zero replicas."),
         field(
             "policy",

@@ -9,6 +9,7 @@ mod fates;
 mod hearing;
 mod load;
 mod operator;
+mod preempted;
 mod proven;
 mod readings;
 mod real_engines;

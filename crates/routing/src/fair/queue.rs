@@ -23,6 +23,19 @@ pub enum Class {
     Normal,
     /// What can wait.
     Low,
+    /// What runs on capacity that nobody else wants: a turn only while no other class waits, and only where
+    /// [`super::BatchRoom`] has one.
+    Batch,
+}
+
+impl Class {
+    /// All of them, in the order of their turns.
+    pub const ALL: [Self; 4] = [Self::High, Self::Normal, Self::Low, Self::Batch];
+
+    /// Whether it runs on capacity that nobody else wants.
+    pub const fn is_batch(self) -> bool {
+        matches!(self, Self::Batch)
+    }
 }
 
 /// Who asks for a turn, and for how much.
@@ -52,9 +65,11 @@ type Key = (Class, u64);
 pub struct FairQueue<T> {
     flows: BTreeMap<Key, Flow<T>>,
     /// Flows with something waiting, by class, in the order of their turns.
-    turns: [VecDeque<Key>; 3],
+    turns: [VecDeque<Key>; 4],
     debts: BTreeMap<Key, i64>,
     waiting: usize,
+    /// Those of them of the class batch.
+    batch: usize,
     cost: u64,
     next_number: u64,
 }
@@ -79,9 +94,10 @@ impl<T> FairQueue<T> {
     pub const fn new() -> Self {
         Self {
             flows: BTreeMap::new(),
-            turns: [VecDeque::new(), VecDeque::new(), VecDeque::new()],
+            turns: [const { VecDeque::new() }; 4],
             debts: BTreeMap::new(),
             waiting: 0,
+            batch: 0,
             cost: 0,
             next_number: 0,
         }
@@ -97,6 +113,16 @@ impl<T> FairQueue<T> {
         self.waiting == 0
     }
 
+    /// How many wait of the class batch.
+    pub const fn batch(&self) -> usize {
+        self.batch
+    }
+
+    /// How many wait of all other classes: while it is not zero, no batch has a turn.
+    pub const fn urgent(&self) -> usize {
+        self.waiting - self.batch
+    }
+
     /// What all that wait will probably cost.
     pub const fn cost(&self) -> Cost {
         Cost(self.cost)
@@ -104,6 +130,21 @@ impl<T> FairQueue<T> {
 
     /// Waits behind what the same caller has waiting in the same class.
     pub fn push(&mut self, asked: &QueuedRequest, what: T) -> Ticket {
+        self.stand(asked, what, VecDeque::push_back)
+    }
+
+    /// Waits again, before what the same caller has waiting in the same class. Its turn is paid for already: with a cost
+    /// of nothing it is not paid twice.
+    pub fn put_back(&mut self, asked: &QueuedRequest, what: T) -> Ticket {
+        self.stand(&QueuedRequest { cost: Cost(0), ..*asked }, what, VecDeque::push_front)
+    }
+
+    fn stand(
+        &mut self,
+        asked: &QueuedRequest,
+        what: T,
+        place: fn(&mut VecDeque<Item<T>>, Item<T>),
+    ) -> Ticket {
         let key = (asked.class, asked.caller);
         let number = self.next_number;
         self.next_number += 1;
@@ -114,21 +155,26 @@ impl<T> FairQueue<T> {
         });
         flow.weight = asked.weight.max(1);
         flow.cost += asked.cost.0;
-        flow.items.push_back(Item { number, cost: asked.cost, what });
+        place(&mut flow.items, Item { number, cost: asked.cost, what });
         self.waiting += 1;
+        self.batch += usize::from(asked.class.is_batch());
         self.cost += asked.cost.0;
         Ticket { flow: key, number }
     }
 
     /// Takes out the next whose turn it is among those that can go. Who cannot go does not lose its
-    /// turn and does not save any up.
+    /// turn and does not save any up. None of the class batch.
     pub fn next(&mut self, mut can_go: impl FnMut(u64, &T) -> bool) -> Option<(QueuedRequest, T)> {
-        for class in [Class::High, Class::Normal, Class::Low] {
-            if let Some(found) = self.next_of(class, &mut can_go) {
-                return Some(found);
-            }
+        let mut urgent = Class::ALL.into_iter().filter(|class| !class.is_batch());
+        urgent.find_map(|class| self.next_of(class, &mut can_go))
+    }
+
+    /// Takes out the next of the class batch; `None` while anybody else waits, also one that cannot go.
+    pub fn next_batch(&mut self) -> Option<(QueuedRequest, T)> {
+        if self.urgent() > 0 {
+            return None;
         }
-        None
+        self.next_of(Class::Batch, &mut |_, _| true)
     }
 
     /// Takes out one that does not want to wait any more; `None` if it is not there.
@@ -152,16 +198,21 @@ impl<T> FairQueue<T> {
         over.into_iter().filter_map(|ticket| self.remove(ticket)).collect()
     }
 
-    /// Whether something of this caller waits.
+    /// Whether something of this caller waits that is not of the class batch.
     pub fn has(&self, caller: u64) -> bool {
-        [Class::High, Class::Normal, Class::Low]
-            .into_iter()
-            .any(|class| self.flows.contains_key(&(class, caller)))
+        let mut urgent = Class::ALL.into_iter().filter(|class| !class.is_batch());
+        urgent.any(|class| self.flows.contains_key(&(class, caller)))
     }
 
-    /// Shows all that wait.
-    pub fn each(&self, mut show: impl FnMut(&T)) {
-        self.flows.values().flat_map(|flow| &flow.items).for_each(|item| show(&item.what));
+    /// All that wait.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.flows.values().flat_map(|flow| &flow.items).map(|item| &item.what)
+    }
+
+    /// What all that wait will probably cost, batch aside.
+    pub fn urgent_cost(&self) -> Cost {
+        let flows = self.flows.range(..(Class::Batch, 0));
+        Cost(flows.map(|(_, flow)| flow.cost).sum())
     }
 
     /// What will probably be served before a new request of this kind gets its turn, itself
@@ -261,6 +312,7 @@ impl<T> FairQueue<T> {
 
     fn left(&mut self, key: Key, cost: Cost) {
         self.waiting -= 1;
+        self.batch -= usize::from(key.0.is_batch());
         self.cost -= cost.0;
         let Some(flow) = self.flows.get_mut(&key) else { return };
         flow.cost -= cost.0;

@@ -53,6 +53,39 @@ fn classes_are_strict_unless_the_first_cannot_go() {
 }
 
 #[test]
+fn batch_comes_after_all_others_also_where_those_cannot_go() {
+    let mut queue = FairQueue::new();
+    let of = |class, what| QueuedRequest { class, caller: what, weight: 1, cost: Cost(10) };
+    queue.push(&of(Class::Batch, 4), 4);
+    queue.push(&of(Class::Low, 3), 3);
+    assert_eq!((queue.urgent(), queue.batch(), queue.has(4)), (1, 1, false));
+    assert_eq!(queue.next(|_, _| false), None);
+    assert_eq!(queue.next_batch(), None, "somebody else waits");
+    assert_eq!(queue.next(always).map(|(_, what)| what), Some(3));
+    assert_eq!(queue.next(always), None, "it has no turn among others");
+    assert_eq!(queue.ahead(&of(Class::Low, 3)), Cost(10), "it is never ahead of anybody");
+    assert_eq!(queue.next_batch().map(|(_, what)| what), Some(4));
+    assert_eq!((queue.urgent(), queue.batch(), queue.len()), (0, 0, 0));
+}
+
+#[test]
+fn what_is_put_back_goes_first_and_is_not_paid_twice() {
+    let mut queue = FairQueue::new();
+    let batch = QueuedRequest { class: Class::Batch, caller: 1, weight: 1, cost: Cost(50_000) };
+    for what in 0..3 {
+        queue.push(&batch, what);
+    }
+    let (asked, first) = queue.next_batch().unwrap();
+    assert_eq!(first, 0);
+    queue.put_back(&asked, first);
+    assert_eq!(queue.cost(), Cost(100_000));
+    assert_eq!(queue.next_batch().unwrap(), (QueuedRequest { cost: Cost(0), ..batch }, 0));
+    let ticket = queue.put_back(&asked, 0);
+    assert_eq!(queue.remove(ticket), Some(0));
+    assert_eq!((queue.batch(), queue.cost()), (2, Cost(100_000)));
+}
+
+#[test]
 fn who_cost_more_than_thought_waits_for_it() {
     let mut queue = FairQueue::new();
     let mut turns = [0; 2];

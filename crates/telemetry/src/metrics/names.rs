@@ -154,10 +154,14 @@ metrics! {
         "Requests sent to a second engine before the first began to respond";
     GatewayContinued, Gateway, Counter, Count, "flyball_gateway_continued_total", ["model"],
         "Broken responses that another engine continued";
+    GatewayPreempted, Gateway, Counter, Count, "flyball_gateway_preempted_total", ["model"],
+        "Times that batch requests were stopped to make room for others, and continued or began again later";
     GatewayKept, Gateway, Counter, Count, "flyball_gateway_response_cache_hits_total", ["model"],
         "Requests served from the response cache";
     GatewayQueued, Gateway, Gauge, Count, "flyball_gateway_queued", ["model"],
-        "Requests in the queue";
+        "Requests in the queue, batch aside";
+    GatewayBatch, Gateway, Gauge, Count, "flyball_gateway_batch", ["model", "state"],
+        "Batch requests: waiting in the queue, or running at engines";
     GatewayHolding, Gateway, Gauge, Count, "flyball_gateway_holding", ["model"],
         "Requests that wait for a model without engines";
     GatewayBacklog, Gateway, Gauge, Count, "flyball_gateway_backlog_tokens", ["model"],

@@ -12,20 +12,27 @@ pub(in crate::forward) struct Joined {
     created: Option<Value>,
     /// Tokens that came before.
     tokens: u64,
+    /// Whether the first engine was told to stop.
+    made_room: bool,
 }
 
 impl Joined {
     /// Behind what came so far, so many tokens of it.
-    pub(in crate::forward) fn behind(so_far: &SoFar, tokens: u64) -> Self {
+    pub(in crate::forward) fn behind(so_far: &SoFar, tokens: u64, made_room: bool) -> Self {
         let (id, created) = so_far.names();
-        Self { id: id.map(Value::from), created: created.map(Value::from), tokens }
+        Self { id: id.map(Value::from), created: created.map(Value::from), tokens, made_room }
     }
 
     /// Says to whoever reads along where the seam is.
     pub(in crate::forward) fn seam(&self) -> Bytes {
         let tokens = self.tokens;
-        format!(": flyball: the engine stopped after {tokens} tokens; another one continues from here\n\n")
-            .into()
+        let text = match self.made_room {
+            true => format!("made room for others after {tokens} tokens; continues from here"),
+            false => {
+                format!("the engine stopped after {tokens} tokens; another one continues from here")
+            }
+        };
+        format!(": flyball: {text}\n\n").into()
     }
 
     /// Whole events of the second engine, as the client gets them. Comments go: they said that the
@@ -101,7 +108,7 @@ mod tests {
         let mut so_far = SoFar::default();
         let first = json!({"id": "first", "created": 7, "choices": []});
         so_far.take(format!("data: {first}\n\n").as_bytes());
-        Joined::behind(&so_far, 4)
+        Joined::behind(&so_far, 4, false)
     }
 
     fn through(event: &Value) -> Option<Value> {

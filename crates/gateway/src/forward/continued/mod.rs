@@ -1,5 +1,5 @@
 //! Goes on with a stream that broke off: another engine is given the text so far and writes the
-//! rest.
+//! rest. So is a batch request that made room for others, when it has another turn.
 //!
 //! Only where what follows depends on nothing but the text before it: plain chat and completions,
 //! one answer, no tools, no schema (`Scanned::plain`). `so_far` reads the text as it passes, `body`
@@ -17,11 +17,15 @@ pub(super) use joined::Joined;
 pub(super) use so_far::{Came, SoFar};
 
 use super::attempt::{Failed, Prepared, Stream, attempt, is_alive};
+use super::room::unless_told;
 use super::{Trail, Worker, flight, note};
+use crate::admit::Turn;
 use crate::aim::Job;
+use crate::answer::Problem;
 use crate::choose::{Chosen, RoutingQuery};
 use crate::surface::Surface;
 use bytes::Bytes;
+use flyball_engines::Engine;
 use flyball_fleet::{FleetEndpoint, Flight};
 use http::{HeaderMap, HeaderValue};
 use std::sync::Arc;
@@ -51,6 +55,8 @@ pub(super) struct Next {
     pub(super) stream: Stream,
     pub(super) flight: Flight,
     pub(super) chosen: Chosen,
+    /// Its new turn, and how long it waited for that, if it had made room for others.
+    pub(super) again: Option<(Turn, Duration)>,
 }
 
 /// An engine that said in the middle of a stream that it failed. It may be dead.
@@ -78,7 +84,7 @@ impl Resumable {
         fits.then(|| Self { job: Arc::new(job), surface, request_id, traceparent, trail })
     }
 
-    /// Finds an engine that goes on after this text of so many tokens; `None` if there is none.
+    /// Finds an engine that goes on after this text of so many tokens.
     pub(super) async fn go_on(
         self,
         worker: Arc<Worker>,
@@ -86,14 +92,46 @@ impl Resumable {
         tokens: u64,
         tried: Vec<u32>,
         failing: Option<Failing>,
-    ) -> Option<Next> {
+    ) -> Result<Next, Problem> {
         let asking = async {
             self.look_at(failing, &worker).await;
-            self.ask(&worker, &text, tokens, tried).await
+            let _retry = worker.retry()?;
+            self.ask(&worker, &text, tokens, tried, None).await
         };
-        tokio::select! {
+        let next = tokio::select! {
             next = asking => next,
             () = going_away(&worker) => None,
+        };
+        next.ok_or(Problem::BrokenStream)
+    }
+
+    /// Whether an engine of this kind could go on after this text.
+    pub(super) fn could_go_on(&self, text: &str, tokens: u64, engine: Engine) -> bool {
+        let asked = body::Asked::read(self.surface, &self.job.pieces);
+        asked.is_some_and(|asked| asked.rest(text, tokens, engine).is_some())
+    }
+
+    /// Having made room for others, waits for another turn and goes on after this text. While it asks, it may have to make
+    /// room again.
+    pub(super) async fn go_on_later(
+        self,
+        worker: Arc<Worker>,
+        text: String,
+        tokens: u64,
+        mut turn: Turn,
+    ) -> Result<Next, Problem> {
+        let since = Instant::now();
+        loop {
+            turn = turn.again().turn().await?;
+            let asking = self.ask(&worker, &text, tokens, Vec::new(), Some(&turn));
+            match unless_told(Some(&turn), asking).await {
+                Some(Some(next)) => {
+                    return Ok(Next { again: Some((turn, since.elapsed())), ..next });
+                }
+                Some(None) if worker.shared.is_cut() => return Err(Problem::Draining),
+                Some(None) => return Err(Problem::BrokenStream),
+                None => {}
+            }
         }
     }
 
@@ -112,8 +150,11 @@ impl Resumable {
         text: &str,
         tokens: u64,
         mut tried: Vec<u32>,
+        turn: Option<&Turn>,
     ) -> Option<Next> {
-        let _retry = worker.retry().filter(|_| self.trail.may_go_on(worker))?;
+        if !self.trail.may_go_on(worker) {
+            return None;
+        }
         let Job { headers, scanned, pieces, model, .. } = &*self.job;
         // Engines may have come since.
         let model = worker.shared.served().model(model.name()).cloned()?;
@@ -128,17 +169,21 @@ impl Resumable {
         let asked = body::Asked::read(self.surface, pieces)?;
         for _ in 0..TRIES {
             let now = worker.shared.time();
-            let chosen = query.choose(&tried, now, None)?;
+            let chosen = query.choose(&tried, now, turn)?;
             self.trail.goes_on();
             tried.push(chosen.endpoint.slot);
             let body = asked.rest(text, tokens, chosen.endpoint.engine)?;
             let waiting = flight(worker, &chosen, true, now.at);
+            if let Some(turn) = turn {
+                turn.begun(&chosen.endpoint, chosen.to_read);
+            }
             let pieces: Arc<[Bytes]> = [body].into();
             let prepared = self.prepared(worker, headers, &pieces, now.at);
             let began = attempt(&worker.pool, &chosen.endpoint, &prepared).await;
             match began {
                 Ok(began) if began.head.status.is_success() && began.stream.watcher.is_some() => {
-                    return Some(Next { stream: began.stream, flight: waiting.landed(), chosen });
+                    let (stream, flight, again) = (began.stream, waiting.landed(), None);
+                    return Some(Next { stream, flight, chosen, again });
                 }
                 // It does not take what we ask; another one of its kind would not either.
                 Ok(_) => return None,

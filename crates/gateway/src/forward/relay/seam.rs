@@ -1,6 +1,7 @@
 //! What a relay does when its engine breaks off: another one goes on, if the request allows it.
 
 use super::Relay;
+use super::later::Waits;
 use super::paid::without_usage;
 use crate::answer::Problem;
 use crate::forward::attempt::Failed;
@@ -16,20 +17,23 @@ use std::time::Instant;
 
 /// What is needed to go on with a stream.
 pub(super) struct Seam {
-    kept: Resumable,
-    so_far: SoFar,
+    pub(super) kept: Resumable,
+    pub(super) so_far: SoFar,
     /// Engines that broke off.
     tried: Vec<u32>,
     /// Tokens that had come when the last one did.
-    tokens: u64,
-    asking: Option<Asking>,
+    pub(super) tokens: u64,
+    pub(super) asking: Option<Asking>,
+    /// Says now and then that it waits, while it waits because it made room.
+    pub(super) waits: Option<Waits>,
 }
 
-type Asking = Pin<Box<dyn Future<Output = Option<Next>> + Send>>;
+pub(super) type Asking = Pin<Box<dyn Future<Output = Result<Next, Problem>> + Send>>;
 
 impl Seam {
     pub(super) fn new(kept: Resumable) -> Self {
-        Self { kept, so_far: SoFar::default(), tried: Vec::new(), tokens: 0, asking: None }
+        let (so_far, tried) = (SoFar::default(), Vec::new());
+        Self { kept, so_far, tried, tokens: 0, asking: None, waits: None }
     }
 }
 
@@ -52,8 +56,12 @@ impl Relay {
         if let Some(Came::Failure(at)) = came {
             self.failure = Some(piece.split_off(at));
         }
-        if self.seam.as_ref().is_some_and(|seam| seam.so_far.text().is_none()) {
-            self.forget();
+        let text =
+            self.seam.as_ref().map(|seam| (seam.so_far.text().is_some(), seam.so_far.tokens()));
+        match (text, &self.answering.sending.admitted.turn) {
+            (Some((false, _)), _) => self.forget(),
+            (Some((true, tokens)), Some(turn)) => turn.wrote(tokens),
+            _ => {}
         }
         if !piece.is_empty() {
             self.queue(piece);
@@ -88,15 +96,19 @@ impl Relay {
     pub(super) fn poll_asking(&mut self, cx: &mut Context<'_>) -> Option<Poll<io::Result<()>>> {
         let seam = self.seam.as_mut()?;
         let Poll::Ready(next) = seam.asking.as_mut()?.as_mut().poll(cx) else {
+            let comment = seam.waits.as_mut().map(|waits| waits.poll_comment(cx));
+            if let Some(Poll::Ready(comment)) = comment {
+                self.queue(comment);
+            }
             return Some(Poll::Pending);
         };
-        seam.asking = None;
+        (seam.asking, seam.waits) = (None, None);
         Some(Poll::Ready(match next {
-            Some(next) => {
+            Ok(next) => {
                 self.go_on(next);
                 Ok(())
             }
-            None => self.fail(&Problem::BrokenStream),
+            Err(problem) => self.fail(&problem),
         }))
     }
 
@@ -110,23 +122,36 @@ impl Relay {
     /// Nobody could go on with what came: what was kept for that goes.
     pub(super) fn forget(&mut self) {
         self.seam = None;
+        if let Some(turn) = &self.answering.sending.admitted.turn {
+            turn.stands();
+        }
         self.answering.sending.admitted.let_go();
     }
 
     fn go_on(&mut self, next: Next) {
         let Some(seam) = &self.seam else { return };
-        let joined = Joined::behind(&seam.so_far, seam.tokens);
+        let tokens = seam.tokens;
+        let joined = Joined::behind(&seam.so_far, tokens, next.again.is_some());
         self.queue(joined.seam());
         self.joined = Some(joined);
         self.failure = None;
-        self.answering.continue_with(next.chosen);
-        self.worker.tried.recovered.continued.fetch_add(1, Relaxed);
+        match next.again {
+            Some((turn, waited)) => {
+                turn.writes();
+                turn.wrote(tokens);
+                self.answering.resume_with(next.chosen, turn, waited);
+            }
+            None => {
+                self.answering.continue_with(next.chosen);
+                self.worker.tried.recovered.continued.fetch_add(1, Relaxed);
+            }
+        }
         self.last_event = Instant::now();
         self.follow(next.stream, next.flight);
     }
 
     /// Tokens of the answer so far.
-    fn tokens(&self) -> u64 {
+    pub(super) fn tokens(&self) -> u64 {
         let told = self.watcher.as_ref().and_then(|watcher| watcher.seen().usage);
         match (told, &self.joined, &self.seam) {
             // Told with every event, where that was asked for.
