@@ -1,6 +1,6 @@
 //! A request comes to the gate: it may go on, it stands in line, or it is told that it would be in vain.
 
-use super::gate::Gate;
+use super::gate::{BATCH_RETRY_S, Gate};
 use super::line::{Line, Shard, Waiter};
 use super::prompt::Prompt;
 use super::turn::{InLine, Turn};
@@ -15,9 +15,6 @@ use tokio::sync::oneshot;
 /// Part of the longest wait that a guess may reach, in tenths. A guess is off by a tenth or two, and
 /// to be turned away late is worse than at once.
 const GUESS_TENTHS: u32 = 8;
-
-/// Seconds after which a batch request for which there was no place may come again.
-pub(crate) const BATCH_RETRY_S: u64 = 30;
 
 /// A request at the gate.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,6 @@
 
 use super::batch::Batches;
 use super::demand::{AdmittedDemand, Sums, millis};
-use super::enter::BATCH_RETRY_S;
 use super::judge::Judge;
 use super::line::{Line, Told, Waiter};
 use super::prompt::{Prompt, Scale, Took};
@@ -15,6 +14,9 @@ use flyball_routing::fair::{Cost, QueuedRequest};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+/// Seconds after which a batch request for which there was no place may come again.
+pub(crate) const BATCH_RETRY_S: u64 = 30;
 
 /// Tokens of an answer before any came.
 const FIRST_OUTPUT: u64 = 256;

@@ -28,8 +28,8 @@ mod turn;
 mod wake;
 
 pub use demand::{AdmittedDemand, ModelNow};
-pub(crate) use enter::{Ask, BATCH_RETRY_S, Entered};
-pub(crate) use gate::Gate;
+pub(crate) use enter::{Ask, Entered};
+pub(crate) use gate::{BATCH_RETRY_S, Gate};
 pub(crate) use judge::Objectives;
 pub(crate) use prompt::{BYTES_PER_TOKEN, Scale};
 pub(crate) use served::{Served, ServedModel};

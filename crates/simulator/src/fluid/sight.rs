@@ -9,7 +9,7 @@ use crate::seconds::Seconds;
 use flyball_core::ids::{ModelId, PoolId, ReplicaId, RunId, VariantName};
 use flyball_core::interval::{Interval, Origin};
 use flyball_core::snapshot::{
-    Capacity, Mode, Objectives, Observed, Pool, Purchase, Replica, ReplicaState, Snapshot,
+    Capacity, Mode, Objectives, Observed, Pool, Purchase, Replica, ReplicaState,
     TrainingRun,
 };
 use flyball_core::units::{Gpus, Micros, Requests, Timestamp, Tokens, TokensPerSecond};
@@ -164,13 +164,14 @@ impl View {
         self.read();
         // Nobody learns from them how long starts take.
         self.models.iter_mut().for_each(|view| view.started.clear());
-        let snapshot = Snapshot {
+        let (snapshot, _) = Estimator::default().see(Readings {
             taken_at: now.after(self.start),
             shard: 0,
+            max_age: MAX_AGE,
             models: BTreeMap::new(),
             pools: BTreeMap::new(),
             runs: BTreeMap::new(),
-        };
+        });
         look(PolicyView { now, snapshot: &snapshot, readings: &self.readings })
     }
 
