@@ -9,8 +9,7 @@ use crate::seconds::Seconds;
 use flyball_core::ids::{ModelId, PoolId, ReplicaId, RunId, VariantName};
 use flyball_core::interval::{Interval, Origin};
 use flyball_core::snapshot::{
-    Capacity, Mode, Objectives, Observed, Pool, Purchase, Replica, ReplicaState,
-    TrainingRun,
+    Capacity, Mode, Objectives, Observed, Pool, Purchase, Replica, ReplicaState, TrainingRun,
 };
 use flyball_core::units::{Gpus, Micros, Requests, Timestamp, Tokens, TokensPerSecond};
 use flyball_estimator::reading::{
