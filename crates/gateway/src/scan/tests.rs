@@ -53,7 +53,8 @@ fn what_a_body_says_is_read() {
 
 #[test]
 fn the_tier_flex_is_read_and_no_other() {
-    let of = |tier: &str| scan(&format!(r#"{{"model":"m","service_tier":{tier}}}"#)).map(|s| s.flex);
+    let of =
+        |tier: &str| scan(&format!(r#"{{"model":"m","service_tier":{tier}}}"#)).map(|s| s.flex);
     for (tier, flex) in [
         (r#""flex""#, true),
         (r#""fl\u0065x""#, true),
