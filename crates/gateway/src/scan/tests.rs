@@ -37,6 +37,7 @@ fn what_a_body_says_is_read() {
             greedy: false,
             seeded: false,
             session: None,
+            flex: false,
             steers: Steers::default(),
             marks: scanned.marks.clone(),
             plain: false,
@@ -48,6 +49,25 @@ fn what_a_body_says_is_read() {
             whole: scanned.whole,
         }
     );
+}
+
+#[test]
+fn the_tier_flex_is_read_and_no_other() {
+    let of =
+        |tier: &str| scan(&format!(r#"{{"model":"m","service_tier":{tier}}}"#)).map(|s| s.flex);
+    for (tier, flex) in [
+        (r#""flex""#, true),
+        (r#""fl\u0065x""#, true),
+        (r#""priority""#, false),
+        (r#""Flex""#, false),
+        ("null", false),
+        ("7", false),
+        (r#"["flex"]"#, false),
+    ] {
+        assert_eq!(of(tier), Ok(flex), "{tier}");
+    }
+    let twice = scan(r#"{"model":"m","service_tier":"auto","service_tier":"flex"}"#);
+    assert_eq!(twice.map(|s| s.flex), Err(ScanError::Twice { key: "service_tier" }));
 }
 
 #[test]

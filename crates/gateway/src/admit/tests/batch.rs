@@ -55,7 +55,7 @@ async fn batch_leaves_head_room_and_waits_while_anybody_else_does() {
     let waits = line(&gate, &batch(1));
     assert_eq!((gate.waiting(), gate.demand("m").waiting), (1, 0), "batch is no demand");
     assert_eq!((gate.demand("m").batch_waiting, gate.demand("m").batch_running), (1, 3));
-    assert_eq!((gate.demand("m").inflight, gate.demand("m").arrived), (0, 0));
+    assert_eq!((gate.demand("m").in_flight, gate.demand("m").arrived), (0, 0));
     // Somebody else passes it, and has the place that was kept.
     let other = at(&engines[0], now(&gate, &ask(2, 100)));
     running.pop();
@@ -65,7 +65,7 @@ async fn batch_leaves_head_room_and_waits_while_anybody_else_does() {
     let turn = waits.turn().await.unwrap();
     assert!(turn.is_batch() && turn.allows(&engines[0], Instant::now()));
     drop((turn, running));
-    assert_eq!((gate.demand("m").batch_running, gate.demand("m").inflight), (0, 0));
+    assert_eq!((gate.demand("m").batch_running, gate.demand("m").in_flight), (0, 0));
 }
 
 #[tokio::test]
