@@ -217,7 +217,7 @@ mod tests {
             BatchRoom { waiting: 1, ..IDLE },
             BatchRoom { kv_used_per_thousand: 900, ..IDLE },
             BatchRoom { may_read: false, ..IDLE },
-            BatchRoom { inside: 62, ..IDLE },
+            BatchRoom { inside: 63, ..IDLE },
             BatchRoom { inside: u32::MAX, ..IDLE },
         ] {
             assert!(!rule(0).allows(&wanted), "{wanted:?}");
