@@ -204,7 +204,11 @@ async fn a_batch_stream_makes_room_and_goes_on_as_if_nothing_had_been() {
     assert!(answer.contains("data: [DONE]") && answer.contains(": flyball: made room"), "{answer}");
     let (text, usage) = read(&answer);
     assert_eq!(text, unbroken);
-    assert_eq!(usage, unbroken_usage, "counted once");
+    // What a cache had of its prompt depends on who asked before.
+    let counted = |usage: &Value| {
+        ["prompt_tokens", "completion_tokens", "total_tokens"].map(|name| usage[name].clone())
+    };
+    assert_eq!(counted(&usage), counted(&unbroken_usage), "counted once");
     rig.is_empty().await;
     let [(outcome, None, preempted)] = rig.batch()[..] else { panic!("{:?}", rig.batch()) };
     assert!(outcome == RequestOutcome::Answered && preempted >= 1, "{preempted}");
