@@ -13,7 +13,7 @@
 //!
 //! Nothing here knows what is between load and upstream: nginx, a peer or our gateway. The programs
 //! are started by `cargo xtask bench gateway`, `cargo xtask bench admission` and
-//! `cargo xtask bench live`. Start at [`load::Plan`].
+//! `cargo xtask bench live`. Start at [`load::LoadPlan`].
 
 pub mod callers;
 pub mod external;

@@ -2,7 +2,7 @@
 //!
 //! `load` asks one question of a proxy: what a request costs. Here it is whether callers who share
 //! engines are treated as they should be: who is answered, who is refused, how soon, and how that
-//! changes over a run. A plan is a JSON file ([`Plan`]), the answer one JSON object ([`Report`]).
+//! changes over a run. A plan is a JSON file ([`CallersPlan`]), the answer one JSON object ([`CallersReport`]).
 //!
 //! It costs little, because it shares two cores with gateways and engines: connections are kept,
 //! answers are not read as JSON, and text is cut from one pool. Start at [`run`]; `prompts` has what

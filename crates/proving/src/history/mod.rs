@@ -2,7 +2,7 @@
 //!
 //! A history is a file with one JSON object per line. [`Writer`] writes it while the load runs,
 //! [`judge()`] reads it afterwards and knows nothing else: not what was broken, not when, not who was
-//! in between. Start at [`Record`].
+//! in between. Start at [`HistoryRecord`].
 
 mod judge;
 
