@@ -1,7 +1,7 @@
 //! `bench recorded`: recorded hours request by request, under the governor and under every rival, as a user would ask:
 //! by `flyball backtest`.
 //!
-//! [`world`] lists them, [`play`] asks, [`verdict`] judges, [`table`] shows; [`orders`] makes other orders of the same
+//! [`world`] lists them, [`play`] asks, [`verdict`] judges, [`table`] shows; [`mod@orders`] makes other orders of the same
 //! requests, on which [`held_out`] judges again, and [`knee`] asks whether what a replica is said to carry is what it
 //! carries.
 
