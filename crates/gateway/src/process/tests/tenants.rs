@@ -48,6 +48,16 @@ impl Rig {
         tokio::time::timeout(Duration::from_secs(120), waiting).await.expect("in the end");
     }
 
+    /// Waits until it is ready: keys are known a moment before they count as fetched.
+    pub(super) async fn until_ready(&self) {
+        let waiting = async {
+            while self.process.tenancy.ready(None).is_err() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(120), waiting).await.expect("in the end");
+    }
+
     /// Numbers of what is known: let in, refused, keys.
     fn counts(&self) -> (usize, usize, usize) {
         let report = self.process.tenancy.now().unwrap().report;

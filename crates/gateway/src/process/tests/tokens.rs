@@ -128,7 +128,7 @@ async fn a_member_is_let_in_by_a_token_that_is_right_and_by_no_other() {
     let rig = Rig::of(&with(vec![at_url(&provider.url)], None), client, WARM);
     let good = key.token(&claims(&["x", "ml-a"], "more", 1));
     rig.until_status(&good, 404).await;
-    assert!(rig.process.tenancy.ready(None).is_ok());
+    rig.until_ready().await;
     assert_eq!(rig.status_of(&good, "").await, 404, "as a bearer too");
     let right = || claims(&["ml-a"], "more", 1);
     let header = |alg: &str, kid: &str| json!({ "alg": alg, "kid": kid });
