@@ -180,7 +180,7 @@ impl Feedback {
         let hours = hours.clamp(-SAVED_HOURS, OVERDRAWN_HOURS);
         let care = match policy.law {
             Law::Forecast { care } => care,
-            Law::Stated(_) | Law::Alone(_) => 1.0,
+            Law::Stated(_) => 1.0,
         };
         let worth = care * WORTH_AT_ONE_PERCENT * (0.01 / allowed);
         worth * self.comes_true(allowed) * (GAIN * hours + self.lesson).exp()

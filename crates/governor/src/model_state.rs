@@ -113,11 +113,9 @@ impl<'a> ModelState<'a> {
         let work = memory.measure(&self.load);
         self.work_now = work;
         if new && fresh {
-            if self.policy.law.forecasts() {
-                let burst = work * self.load.burst * self.smoothed();
-                let cold_s = self.variants[self.main].cold_s;
-                memory.forecaster.learn(work, work.max(burst), self.now, cold_s, self.slack_s());
-            }
+            let burst = work * self.load.burst * self.smoothed();
+            let cold_s = self.variants[self.main].cold_s;
+            memory.forecaster.learn(work, work.max(burst), self.now, cold_s, self.slack_s());
             let unreachable = self.observed.unreachable.is_some();
             let allowed = self.allowed();
             memory.feedback.learn(missed.as_ref(), work, self.now, allowed, unreachable);

@@ -41,19 +41,8 @@ pub enum Law {
         /// 1 unless replays of past traffic showed that another number does.
         care: f64,
     },
-    /// Another law, which wants so many replicas of the variant that carries most. The forecast goes on learning beside
-    /// it, so that it can take over at any look.
+    /// Another law, which wants so many replicas of the variant that carries most.
     Stated(Replicas),
-    /// The same with nothing beside it: where this law decides all the time, as in a replay of what it would have cost,
-    /// nobody asks the forecast.
-    Alone(Replicas),
-}
-
-impl Law {
-    /// Whether the forecast is asked, or may be at the next look.
-    pub(crate) const fn forecasts(self) -> bool {
-        !matches!(self, Self::Alone(_))
-    }
 }
 
 impl Default for Law {

@@ -15,7 +15,6 @@ use crate::starts::length;
 use crate::variant_state::{VariantState, replicas};
 use flyball_core::decision::Bound;
 use flyball_core::reason::Reason;
-use flyball_core::units::Replicas;
 
 /// Settles what the model wants, before bounds and pools.
 pub(crate) fn want(state: &mut ModelState<'_>, memory: &mut ModelMemory) {
@@ -33,19 +32,39 @@ pub(crate) fn want(state: &mut ModelState<'_>, memory: &mut ModelMemory) {
         }
         return;
     }
+    let allowed = state.allowed();
+    let waiting = queue_ahead(state, memory, main.usual_s);
+    let outlook = memory.forecaster.outlook(waiting, state.slack_s(), main.usual_s);
+    memory.feedback.expect(outlook.misses(state.together(state.alone(|variant| variant.ready))));
+    state.worth = memory.feedback.worth(allowed, state.policy, main.price_of_work());
+    let (recommendations, fleet) = (&mut memory.recommendations, main.fleet());
+    let (up, keep) = weigh(&outlook, &fleet, state.worth, main.usual_s, &mut recommendations.last);
+    let overdrawn = memory.feedback.overdrawn(allowed);
+    let standby = memory.forecaster.standby(Feedback::aim(allowed), overdrawn);
+    let standby = whole(fleet.replicas(standby));
+    let (up, keep) = (up.max(standby), keep.max(standby));
+    state.wanted = Some((up, keep));
+    // A replica that has yet to serve was not tried: one that was asked for and given back a quarter of a minute after it
+    // served was missing two minutes later.
+    let tried = if main.starting > 0 { keep.max(main.baseline) } else { keep };
+    let keep = recommendations.most(state.now, tried, patience_s(main.usual_s));
+
+    state.need_now = memory.forecaster.lasting();
+    state.look_ahead = fleet.carries(f64::from(up));
+    state.outlook = Some(outlook);
     let calendar = state.policy.floor(state.now, length(main.cold_s)).get();
-    // Another law has windows and paces of its own.
-    let stated = |count: Replicas| ([(Bound::Replay, count.get()); 2], count.get());
+    let need = whole(fleet.replicas(state.need_now));
     let (law, keep) = match state.policy.law {
-        Law::Forecast { .. } => look_ahead(state, memory, &main),
-        Law::Stated(count) => {
-            look_ahead(state, memory, &main);
-            stated(count)
-        }
-        Law::Alone(count) => stated(count),
+        Law::Forecast { .. } => ([(Bound::NeedNow, need), (Bound::LookAhead, up)], keep),
+        // It has windows and paces of its own.
+        Law::Stated(count) => ([(Bound::Replay, count.get()); 2], count.get()),
     };
-    state.candidates.push((Bound::Calendar, replicas(calendar)));
-    if let Law::Stated(count) | Law::Alone(count) = state.policy.law {
+    state.candidates.extend([
+        (Bound::NeedNow, replicas(need)),
+        (Bound::LookAhead, replicas(up)),
+        (Bound::Calendar, replicas(calendar)),
+    ]);
+    if let Law::Stated(count) = state.policy.law {
         state.candidates.push((Bound::Replay, count));
     }
     let (mut bound, mut most) = law[0];
@@ -68,38 +87,6 @@ pub(crate) fn want(state: &mut ModelState<'_>, memory: &mut ModelMemory) {
         state.candidates.push((Bound::Maximum, replicas(ceiling)));
         (state.bound, state.reason) = (Bound::Maximum, Reason::LimitReached);
     }
-}
-
-/// What the forecast pulls to, and what is worth keeping by it.
-fn look_ahead(
-    state: &mut ModelState<'_>,
-    memory: &mut ModelMemory,
-    main: &VariantState<'_>,
-) -> ([(Bound, u32); 2], u32) {
-    let allowed = state.allowed();
-    let waiting = queue_ahead(state, memory, main.usual_s);
-    let outlook = memory.forecaster.outlook(waiting, state.slack_s(), main.usual_s);
-    memory.feedback.expect(outlook.misses(state.together(state.alone(|variant| variant.ready))));
-    state.worth = memory.feedback.worth(allowed, state.policy, main.price_of_work());
-    let (recommendations, fleet) = (&mut memory.recommendations, main.fleet());
-    let (up, keep) = weigh(&outlook, &fleet, state.worth, main.usual_s, &mut recommendations.last);
-    let overdrawn = memory.feedback.overdrawn(allowed);
-    let standby = memory.forecaster.standby(Feedback::aim(allowed), overdrawn);
-    let standby = whole(fleet.replicas(standby));
-    let (up, keep) = (up.max(standby), keep.max(standby));
-    state.wanted = Some((up, keep));
-    // A replica that has yet to serve was not tried: one that was asked for and given back a quarter of a minute after it
-    // served was missing two minutes later.
-    let tried = if main.starting > 0 { keep.max(main.baseline) } else { keep };
-    let keep = recommendations.most(state.now, tried, patience_s(main.usual_s));
-
-    state.need_now = memory.forecaster.lasting();
-    state.look_ahead = fleet.carries(f64::from(up));
-    state.outlook = Some(outlook);
-    let need = whole(fleet.replicas(state.need_now));
-    let pulls = [(Bound::NeedNow, need), (Bound::LookAhead, up)];
-    state.candidates.extend(pulls.map(|(pull, count)| (pull, replicas(count))));
-    (pulls, keep)
 }
 
 /// Goes up to `most` if there is less, down to `keep` if there is more, and else holds.

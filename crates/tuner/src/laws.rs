@@ -155,7 +155,7 @@ impl policy::ScalingPolicy for Fixed {
             let mut settings = self.settings.clone();
             for (id, model) in &sight.snapshot.models {
                 if let Some(measured) = self.governor.memory().measured(id, model) {
-                    settings.default.law = Law::Alone(running.ask(sight.now, model, &measured));
+                    settings.default.law = Law::Stated(running.ask(sight.now, model, &measured));
                 }
             }
             self.governor.follow(settings);

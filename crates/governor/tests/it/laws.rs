@@ -5,8 +5,8 @@ use flyball_core::decision::{Action, Decision, Previous};
 use flyball_core::invariants::check;
 use flyball_core::snapshot::{Freshness, Observed, Snapshot, Sources};
 use flyball_core::testing::at;
-use flyball_core::units::{Currency, Money, Replicas};
-use flyball_governor::policy::{Aim, Law, ModelPolicy};
+use flyball_core::units::{Currency, Money};
+use flyball_governor::policy::{Aim, ModelPolicy};
 use flyball_governor::{Memory, Policy, decide};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -137,26 +137,6 @@ proptest! {
             prop_assert!(near.is_none(), "start {} removal {:?} L {}", start, near, cold_start_s);
         }
         prop_assert!(!world.starts.is_empty() || !world.removals.is_empty());
-    }
-
-    #[test]
-    fn a_law_alone_decides_as_it_does_with_the_forecast_beside_it(seed: u64, cold_start_s in prop::sample::select(vec![5_u64, 100, 900])) {
-        let by = |law| Policy {
-            default: ModelPolicy { law, ..ModelPolicy::default() },
-            ..Policy::default()
-        };
-        let mut beside = Loop::new(cold_start_s, 12, Policy::default());
-        let mut alone = Loop::new(cold_start_s, 12, Policy::default());
-        let mut work = wander(seed);
-        for _ in 0..(8 * 3_600 / TICK_S) {
-            let now = work();
-            let stated = Replicas::new((1.3 * now).ceil() as u32);
-            (beside.policy, alone.policy) = (by(Law::Stated(stated)), by(Law::Alone(stated)));
-            beside.tick(now);
-            alone.tick(now);
-            prop_assert_eq!(beside.target(), alone.target());
-        }
-        prop_assert_eq!((beside.starts, beside.removals), (alone.starts, alone.removals));
     }
 
     #[test]
